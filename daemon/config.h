@@ -1,0 +1,75 @@
+/* sessions.conf: one table says, for each key, its name, type, place, default, range and one line of meaning. From it
+ * come parsing, checking, `laird -n` and the defaults. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <stdio.h>
+
+/* Durations are kept in microseconds, sizes in bytes. 0 means "no limit" where the table allows it. */
+struct string_list {
+	char **items; /* NULL-terminated, owned */
+	size_t n;
+};
+
+enum network_policy { NETWORK_OFF, NETWORK_HOST, NETWORK_TCP };
+enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
+
+struct profile {
+	char *name;
+	unsigned refs; /* sessions outlive a re-read of the file */
+
+	/* the interpreter */
+	char *python; /* NULL: the distribution's */
+	struct string_list preload;
+	struct string_list env;
+	uint64_t spares;
+
+	/* time */
+	uint64_t cell_timeout, cell_timeout_max, grace, idle_ttl, hard_ttl;
+
+	/* what it may do */
+	struct string_list read, write, hide;
+	char *network;
+	bool subprocess;
+	char *level;
+
+	/* what it may use */
+	uint64_t memory, processes, open_files, file_size, workspace_size, scratch_size;
+	uint64_t queue, code_size, output_size, text_size;
+	enum workspace_policy workspace;
+};
+
+struct config {
+	char *path; /* NULL: the embedded default */
+
+	/* [daemon] */
+	char *socket;	  /* NULL: path_default_socket */
+	char *workspaces; /* NULL: chosen by the router, see workspace.h */
+	char *log;	  /* "stderr" or a file */
+	uint64_t sessions, sessions_per_uid, frame_size;
+	uint64_t uid_first, uid_last; /* as root: a host uid per session */
+
+	struct profile **profiles; /* NULL-terminated, each with a reference */
+	size_t n_profiles;
+};
+
+struct config_error {
+	char text[512]; /* "FILE:LINE: what was wrong, what was expected" */
+};
+
+/* Read @path, or the embedded default (the shipped sessions.conf) if NULL. Returns 0; -EINVAL with @error filled in;
+ * or -errno of reading the file, also with @error. On failure *configp is untouched. */
+int config_load(struct config **configp, const char *path, struct config_error *error);
+/* The same from memory, for tests and the fuzzer; @name stands for the file in messages. */
+int config_parse(struct config **configp, struct bytes text, const char *name, struct config_error *error);
+struct config *config_free(struct config *config);
+
+/* Print every effective setting as a sessions.conf. */
+void config_print(const struct config *config, FILE *out);
+
+/* Borrowed; NULL if there is none. An empty name means "default". */
+struct profile *config_profile(const struct config *config, struct bytes name);
+
+struct profile *profile_ref(struct profile *profile);
+struct profile *profile_unref(struct profile *profile); /* NULL is fine; returns NULL */

@@ -1,0 +1,25 @@
+/* Datagrams with descriptors over a SOCK_SEQPACKET pair: how laird, templates and wardens talk. */
+#pragma once
+
+#include "proto/base.h"
+
+#define CHANNEL_FDS_MAX 8
+#define CHANNEL_SIZE_MAX 65536
+
+enum {
+	_CHANNEL_E_SUCCESS,
+	CHANNEL_E_EMPTY, /* would block */
+	CHANNEL_E_EOF,	 /* the peer is gone */
+};
+
+/* Both ends close-on-exec; @ours also non-blocking. Returns 0 or -errno. */
+int channel_pair(int *oursp, int *theirsp);
+
+/* Send one datagram with @n_fds descriptors, which stay the caller's. Returns 0, CHANNEL_E_EMPTY, CHANNEL_E_EOF or
+ * -errno. */
+int channel_send(int fd, struct bytes data, const int *fds, size_t n_fds);
+
+/* Receive one datagram into @buffer. Up to CHANNEL_FDS_MAX descriptors arrive in @fds, close-on-exec and the
+ * caller's to close; unused slots are -1. A truncated datagram or descriptor list is -EMSGSIZE, with nothing left
+ * open. Restarts on EINTR. Returns 0 (then @data points into @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
+int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds);

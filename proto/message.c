@@ -1,0 +1,46 @@
+/* The tables behind message.h: one line a message, giving the name it travels under. */
+#include "proto/message.h"
+
+WIRE_DEFINE(hello_request, "hello", HELLO_FIELDS);
+WIRE_DEFINE(open_request, "open", OPEN_FIELDS);
+WIRE_DEFINE(exec_request, "exec", EXEC_FIELDS);
+WIRE_DEFINE(input_request, "input", INPUT_FIELDS);
+WIRE_DEFINE(interrupt_request, "interrupt", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(reset_request, "reset", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(shutdown_request, "shutdown", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(info_request, "info", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(list_request, "list", PLAIN_REQUEST_FIELDS);
+WIRE_DEFINE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
+
+WIRE_DEFINE(error_reply, "error", ERROR_FIELDS);
+WIRE_DEFINE(hello_reply, "reply", HELLO_REPLY_FIELDS);
+WIRE_DEFINE(exec_reply, "reply", EXEC_REPLY_FIELDS);
+WIRE_DEFINE(empty_reply, "reply", EMPTY_REPLY_FIELDS);
+WIRE_DEFINE(interrupt_reply, "reply", INTERRUPT_REPLY_FIELDS);
+WIRE_DEFINE(session_info, "reply", SESSION_INFO_FIELDS);
+WIRE_DEFINE(list_reply, "reply", LIST_REPLY_FIELDS);
+WIRE_DEFINE(stats_reply, "reply", STATS_REPLY_FIELDS);
+
+WIRE_DEFINE(stdout_event, "stdout", OUTPUT_FIELDS);
+WIRE_DEFINE(stderr_event, "stderr", OUTPUT_FIELDS);
+WIRE_DEFINE(ask_event, "ask", ASK_EVENT_FIELDS);
+
+WIRE_DEFINE(configure_message, "configure", CONFIGURE_FIELDS);
+WIRE_DEFINE(warden_message, "warden", WARDEN_FIELDS);
+WIRE_DEFINE(template_ready, "ready", TEMPLATE_READY_FIELDS);
+WIRE_DEFINE(failed_message, "failed", FAILED_FIELDS);
+WIRE_DEFINE(made_message, "made", MADE_FIELDS);
+
+WIRE_DEFINE(spawn_message, "spawn", SERIAL_FIELDS);
+WIRE_DEFINE(signal_message, "signal", SIGNAL_FIELDS);
+WIRE_DEFINE(warden_ready, "ready", WARDEN_READY_FIELDS);
+WIRE_DEFINE(spawned_message, "spawned", SERIAL_FIELDS);
+WIRE_DEFINE(signalled_message, "signalled", SERIAL_FIELDS);
+WIRE_DEFINE(exited_message, "exited", EXITED_FIELDS);
+
+WIRE_DEFINE(run_message, "run", RUN_FIELDS);
+WIRE_DEFINE(answer_message, "answer", ANSWER_FIELDS);
+WIRE_DEFINE(done_message, "done", DONE_FIELDS);
+WIRE_DEFINE(ask_message, "ask", ASK_FIELDS);
+WIRE_DEFINE(cell_error, "cell_error", CELL_ERROR_FIELDS);
+WIRE_DEFINE(blocked_act, "blocked", BLOCKED_FIELDS);

@@ -1,0 +1,254 @@
+/* Every message of every channel, as tables. PROTOCOL.md says what they mean; this file says what they are. */
+#pragma once
+
+#include "proto/wire.h"
+
+/* ---- client to router: requests. Every one carries an id chosen by the client. ---- */
+
+#define HELLO_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, client, OPTIONAL)
+#define OPEN_FIELDS(F, m)                                                                                          \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, profile, OPTIONAL)
+#define EXEC_FIELDS(F, m)                                                                                          \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, profile, OPTIONAL)                                                                               \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, REAL, timeout, OPTIONAL)                                                                              \
+	F(m, FLAG, stream, OPTIONAL)                                                                               \
+	F(m, FLAG, input, OPTIONAL)
+#define INPUT_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, UINT, exec, REQUIRED)                                                                                 \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, FLAG, eof, OPTIONAL)
+#define SESSION_REQUEST_FIELDS(F, m)                                                                               \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)
+#define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
+
+WIRE_DECLARE(hello_request, HELLO_FIELDS);
+WIRE_DECLARE(open_request, OPEN_FIELDS);
+WIRE_DECLARE(exec_request, EXEC_FIELDS);
+WIRE_DECLARE(input_request, INPUT_FIELDS);
+WIRE_DECLARE(interrupt_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(reset_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(shutdown_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(info_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(list_request, PLAIN_REQUEST_FIELDS);
+WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
+
+/* ---- router to client: exactly one final message ("reply" or "error") per request, events before it ---- */
+
+#define ERROR_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, STR, message, REQUIRED)
+#define HELLO_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, UINT, version, REQUIRED)                                                                              \
+	F(m, STR, server, REQUIRED)                                                                                \
+	F(m, UINT, pid, REQUIRED)                                                                                  \
+	F(m, UINT, frame_max, REQUIRED)
+#define EXEC_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, INT, returncode, REQUIRED)                                                                            \
+	F(m, STR, state, REQUIRED)                                                                                 \
+	F(m, STR, cause, OPTIONAL)                                                                                 \
+	F(m, BIN, stdout, REQUIRED)                                                                                \
+	F(m, BIN, stderr, REQUIRED)                                                                                \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, RAW, error, OPTIONAL)                                                                                 \
+	F(m, RAW, blocked, OPTIONAL)                                                                               \
+	F(m, UINT, stdout_dropped, OPTIONAL)                                                                       \
+	F(m, UINT, stderr_dropped, OPTIONAL)                                                                       \
+	F(m, REAL, duration_ms, REQUIRED)
+#define EMPTY_REPLY_FIELDS(F, m) F(m, UINT, id, REQUIRED)
+#define INTERRUPT_REPLY_FIELDS(F, m)                                                                               \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, FLAG, interrupted, REQUIRED)
+/* One session, in the replies to open and info and in the list of list. Times are seconds; created is since the
+ * epoch; idle is 0 while busy. */
+#define SESSION_INFO_FIELDS(F, m)                                                                                  \
+	F(m, UINT, id, OPTIONAL)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, profile, REQUIRED)                                                                               \
+	F(m, STR, state, REQUIRED)                                                                                 \
+	F(m, UINT, uid, REQUIRED)                                                                                  \
+	F(m, STR, workspace, REQUIRED)                                                                             \
+	F(m, REAL, created, REQUIRED)                                                                              \
+	F(m, REAL, idle, REQUIRED)                                                                                 \
+	F(m, UINT, cells, REQUIRED)                                                                                \
+	F(m, UINT, queued, REQUIRED)                                                                               \
+	F(m, UINT, pid, OPTIONAL)                                                                                  \
+	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, REAL, idle_left, OPTIONAL)                                                                            \
+	F(m, REAL, hard_left, OPTIONAL)                                                                            \
+	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, RAW, guards, OPTIONAL)                                                                                \
+	F(m, FLAG, opened, OPTIONAL)
+#define LIST_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, sessions, REQUIRED)
+#define STATS_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, REAL, uptime, REQUIRED)                                                                               \
+	F(m, UINT, pid, REQUIRED)                                                                                  \
+	F(m, UINT, keeper_pid, REQUIRED)                                                                           \
+	F(m, UINT, sessions, REQUIRED)                                                                             \
+	F(m, UINT, spares, REQUIRED)                                                                               \
+	F(m, UINT, opened, REQUIRED)                                                                               \
+	F(m, UINT, ended, REQUIRED)                                                                                \
+	F(m, UINT, cells, REQUIRED)                                                                                \
+	F(m, UINT, requests, REQUIRED)                                                                             \
+	F(m, UINT, refused, REQUIRED)                                                                              \
+	F(m, UINT, memory, REQUIRED)                                                                               \
+	F(m, RAW, profiles, REQUIRED)
+
+WIRE_DECLARE(error_reply, ERROR_FIELDS);
+WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
+WIRE_DECLARE(exec_reply, EXEC_REPLY_FIELDS);
+WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, reset, shutdown */
+WIRE_DECLARE(interrupt_reply, INTERRUPT_REPLY_FIELDS);
+WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
+WIRE_DECLARE(list_reply, LIST_REPLY_FIELDS);
+WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
+
+#define OUTPUT_FIELDS(F, m)                                                                                        \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, BIN, data, REQUIRED)
+#define ASK_EVENT_FIELDS(F, m)                                                                                     \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, prompt, REQUIRED)                                                                                \
+	F(m, FLAG, password, OPTIONAL)
+
+WIRE_DECLARE(stdout_event, OUTPUT_FIELDS);
+WIRE_DECLARE(stderr_event, OUTPUT_FIELDS);
+WIRE_DECLARE(ask_event, ASK_EVENT_FIELDS);
+
+/* ---- router to template (SOCK_SEQPACKET) ---- */
+
+/* Sent once, first. Sizes are bytes, 0 = no limit of ours. preload: array of str, a trailing '?' marks a module
+ * that may be missing. env: array of "NAME=value". read, write, hide: arrays of absolute directories. */
+#define CONFIGURE_FIELDS(F, m)                                                                                     \
+	F(m, STR, profile, REQUIRED)                                                                               \
+	F(m, STR, python, OPTIONAL)                                                                                \
+	F(m, RAW, preload, OPTIONAL)                                                                               \
+	F(m, RAW, env, OPTIONAL)                                                                                   \
+	F(m, RAW, read, OPTIONAL)                                                                                  \
+	F(m, RAW, write, OPTIONAL)                                                                                 \
+	F(m, RAW, hide, OPTIONAL)                                                                                  \
+	F(m, STR, network, OPTIONAL)                                                                               \
+	F(m, FLAG, subprocess, OPTIONAL)                                                                           \
+	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, UINT, processes, OPTIONAL)                                                                            \
+	F(m, UINT, open_files, OPTIONAL)                                                                           \
+	F(m, UINT, file_size, OPTIONAL)                                                                            \
+	F(m, UINT, workspace_size, OPTIONAL)                                                                       \
+	F(m, UINT, scratch_size, OPTIONAL)                                                                         \
+	F(m, UINT, text_max, REQUIRED)                                                                             \
+	F(m, STR, level, OPTIONAL)
+/* Make a warden. One descriptor travels with it: the warden's end of its own control pair. uid: the host uid and gid
+ * the session runs as, 0 = the template's own. */
+#define WARDEN_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, STR, workspace, REQUIRED)                                                                             \
+	F(m, UINT, uid, OPTIONAL)
+
+WIRE_DECLARE(configure_message, CONFIGURE_FIELDS);
+WIRE_DECLARE(warden_message, WARDEN_FIELDS);
+
+/* ---- template to router ---- */
+
+#define TEMPLATE_READY_FIELDS(F, m)                                                                                \
+	F(m, STR, python, REQUIRED)                                                                                \
+	F(m, RAW, missing, OPTIONAL)
+#define FAILED_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, OPTIONAL)                                                                               \
+	F(m, STR, reason, REQUIRED)
+/* The warden exists; its pidfd travels along (no descriptor on kernels without pidfds). pid: as the host sees it. */
+#define MADE_FIELDS(F, m)                                                                                          \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, pid, REQUIRED)
+
+WIRE_DECLARE(template_ready, TEMPLATE_READY_FIELDS);
+WIRE_DECLARE(failed_message, FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
+WIRE_DECLARE(made_message, MADE_FIELDS);
+
+/* ---- router to warden (SOCK_SEQPACKET) ---- */
+
+/* Fork the pristine image. Three descriptors travel along: the interpreter's exec channel, its stdout, its stderr. */
+#define SERIAL_FIELDS(F, m) F(m, UINT, serial, REQUIRED)
+#define SIGNAL_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, signal, REQUIRED)
+
+WIRE_DECLARE(spawn_message, SERIAL_FIELDS);
+WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
+
+/* ---- warden to router ---- */
+
+/* The cage stands. guards: array of str, the mechanisms that really hold; level: the name for their sum. */
+#define WARDEN_READY_FIELDS(F, m)                                                                                  \
+	F(m, STR, level, REQUIRED)                                                                                 \
+	F(m, RAW, guards, REQUIRED)
+/* An interpreter has died and everything it left behind has been killed. status: as from waitpid. oom: the memory
+ * limit took it. */
+#define EXITED_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, status, REQUIRED)                                                                               \
+	F(m, FLAG, oom, OPTIONAL)
+
+WIRE_DECLARE(warden_ready, WARDEN_READY_FIELDS);
+WIRE_DECLARE(spawned_message, SERIAL_FIELDS);
+WIRE_DECLARE(signalled_message, SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
+WIRE_DECLARE(exited_message, EXITED_FIELDS);
+
+/* ---- router to interpreter (stream pair, length-prefixed) ---- */
+
+#define RUN_FIELDS(F, m)                                                                                           \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, FLAG, stream, OPTIONAL)                                                                               \
+	F(m, FLAG, input, OPTIONAL)
+#define ANSWER_FIELDS(F, m)                                                                                        \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, FLAG, eof, OPTIONAL)
+
+WIRE_DECLARE(run_message, RUN_FIELDS);
+WIRE_DECLARE(answer_message, ANSWER_FIELDS);
+
+/* ---- interpreter to router: every byte of it is hostile ---- */
+
+/* cause: absent, "error", "exit" or "interrupt". error: map of name, value, traceback. blocked: array of maps. */
+#define DONE_FIELDS(F, m)                                                                                          \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, INT, returncode, REQUIRED)                                                                            \
+	F(m, STR, cause, OPTIONAL)                                                                                 \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, RAW, error, OPTIONAL)                                                                                 \
+	F(m, RAW, blocked, OPTIONAL)
+#define ASK_FIELDS(F, m)                                                                                           \
+	F(m, STR, prompt, REQUIRED)                                                                                \
+	F(m, FLAG, password, OPTIONAL)
+
+WIRE_DECLARE(done_message, DONE_FIELDS);
+WIRE_DECLARE(ask_message, ASK_FIELDS);
+
+/* The error a cell ended with, and one thing the cage refused: the elements inside error and blocked. */
+#define CELL_ERROR_FIELDS(F, m)                                                                                    \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, value, REQUIRED)                                                                                 \
+	F(m, STR, traceback, REQUIRED)
+#define BLOCKED_FIELDS(F, m)                                                                                       \
+	F(m, STR, event, REQUIRED)                                                                                 \
+	F(m, STR, target, OPTIONAL)                                                                                \
+	F(m, STR, reason, REQUIRED)
+
+WIRE_DECLARE(cell_error, CELL_ERROR_FIELDS);
+WIRE_DECLARE(blocked_act, BLOCKED_FIELDS);

@@ -1,0 +1,19 @@
+/* Where things are when nobody says otherwise: one answer for the daemon and for every client. */
+#pragma once
+
+#include "proto/base.h"
+
+#define PATH_SIZE 4096
+/* sun_path, less the terminator: ZeroMQ refuses longer ones. */
+#define SOCKET_PATH_MAX 107
+
+/* $LAIR_SOCKET, else $XDG_RUNTIME_DIR/lair/socket, else /run/lair/socket for root, else /tmp/lair-UID/socket.
+ * Root ignores XDG_RUNTIME_DIR. Returns 0 or -ENAMETOOLONG. */
+int path_default_socket(char path[static PATH_SIZE]);
+
+/* Make the directory of @socket 0700 if it is missing; refuse one that is not ours or that others may write to.
+ * Returns 0 or -errno (-EPERM for a directory that cannot be trusted). */
+int path_make_socket_dir(const char *socket);
+
+/* The program @name beside the running executable. Returns 0 or -errno. */
+int path_sibling(char path[static PATH_SIZE], const char *name);

@@ -1,0 +1,129 @@
+/* The codec: msgpack frames in and out of C structs, driven by tables.
+ *
+ * A frame is one msgpack array [version, type, body]; body is a map with string keys. Decoding never allocates
+ * and never trusts a length: the whole frame is walked once by a bounded scanner before any value is read, and
+ * every str, bin and raw field of the decoded struct points into the frame, which must outlive it. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <msgpack.h>
+
+#define WIRE_VERSION 1
+#define WIRE_DEPTH_MAX 16
+#define WIRE_OBJECTS_MAX 65536
+#define WIRE_FIELDS_MAX 64
+
+enum {
+	_WIRE_E_SUCCESS,
+	WIRE_E_MALFORMED,  /* not one complete [version, type, body] of bounded depth and size */
+	WIRE_E_VERSION,	   /* a version other than WIRE_VERSION */
+	WIRE_E_FIELD,	   /* unknown, duplicate, missing or ill-typed field; the name is reported */
+};
+
+enum wire_type {
+	WIRE_FLAG, /* bool */
+	WIRE_UINT, /* uint64_t */
+	WIRE_INT,  /* int64_t */
+	WIRE_REAL, /* double; integers are accepted; never NaN or infinite */
+	WIRE_STR,  /* struct bytes, valid UTF-8 */
+	WIRE_BIN,  /* struct bytes, anything; str is accepted */
+	WIRE_RAW,  /* struct bytes, one encoded msgpack value, passed through as it is */
+};
+
+/* An absent optional field decodes to zero (NULL data), and a zero optional field is not encoded. */
+enum wire_need { WIRE_OPTIONAL, WIRE_REQUIRED };
+
+struct wire_field {
+	const char *name;
+	enum wire_type type;
+	enum wire_need need;
+	size_t offset;
+};
+
+struct wire_schema {
+	const char *type; /* the type the message travels under */
+	size_t size;	  /* of the struct */
+	size_t n_fields;
+	const struct wire_field *fields;
+};
+
+struct wire_frame {
+	uint64_t version;
+	struct bytes type;
+	struct bytes body; /* the encoded map */
+};
+
+/* Why a decode failed: the field and what was expected of it, for the sentence an error carries. */
+struct wire_fault {
+	char field[64];
+	const char *expected;
+};
+
+/* Scan @data as one frame. On success @frame points into @data. Returns 0, WIRE_E_MALFORMED, WIRE_E_VERSION
+ * (then frame->version is set). */
+int wire_open(struct wire_frame *frame, struct bytes data);
+
+/* Decode @body, already scanned by wire_open, into the struct @schema describes. Zeroes it first.
+ * Returns 0 or WIRE_E_FIELD with @fault filled in. */
+int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
+
+/* Append a whole frame to @buffer. Returns 0 or -ENOMEM. */
+int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
+
+/* Append only the body map, to build nested values for a WIRE_RAW field. Returns 0 or -ENOMEM. */
+int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
+
+/* Walk an already scanned array of strings. Start with *@cursor == 0. Returns true and sets @item while there is
+ * one; false at the end, or when @raw is absent or anything but an array of str. */
+bool wire_next_string(struct bytes raw, size_t *cursor, struct bytes *item);
+
+/* Append an array header, or one str. */
+void wire_put_array(msgpack_sbuffer *buffer, size_t n);
+void wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
+
+/* The length of the one value at the start of @data if it is complete and within the bounds, else 0. */
+size_t wire_scan(struct bytes data, unsigned depth_max, size_t objects_max);
+
+bool utf8_valid(struct bytes text);
+
+static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
+{
+	return (struct bytes){.data = buffer->data, .size = buffer->size};
+}
+
+/* Messages are declared once, as a list of fields, from which both the struct and its table are made, so the two
+ * cannot disagree:
+ *
+ *	#define PING_FIELDS(F, m) \
+ *		F(m, UINT, id, REQUIRED) \
+ *		F(m, STR, text, OPTIONAL)
+ *	WIRE_DECLARE(ping, PING_FIELDS);            in a header: struct ping and ping_schema
+ *	WIRE_DEFINE(ping, "ping", PING_FIELDS);     in one .c file */
+#define WIRE_CTYPE_FLAG bool
+#define WIRE_CTYPE_UINT uint64_t
+#define WIRE_CTYPE_INT int64_t
+#define WIRE_CTYPE_REAL double
+#define WIRE_CTYPE_STR struct bytes
+#define WIRE_CTYPE_BIN struct bytes
+#define WIRE_CTYPE_RAW struct bytes
+
+#define WIRE_MEMBER_(m, kind, name_, need_) WIRE_CTYPE_##kind name_;
+#define WIRE_ENTRY_(m, kind, name_, need_)                                                                         \
+	{.name = #name_, .type = WIRE_##kind, .need = WIRE_##need_, .offset = offsetof(struct m, name_)},
+
+#define WIRE_DECLARE(message, FIELDS)                                                                              \
+	struct message {                                                                                           \
+		FIELDS(WIRE_MEMBER_, message)                                                                      \
+	};                                                                                                         \
+	extern const struct wire_schema message##_schema
+
+#define WIRE_DEFINE(message, type_, FIELDS)                                                                        \
+	static const struct wire_field message##_fields[] = {FIELDS(WIRE_ENTRY_, message)};                        \
+	_Static_assert(ARRAY_SIZE(message##_fields) <= WIRE_FIELDS_MAX, "too many fields");                        \
+	const struct wire_schema message##_schema = {                                                              \
+		.type = (type_),                                                                                   \
+		.size = sizeof(struct message),                                                                    \
+		.n_fields = ARRAY_SIZE(message##_fields),                                                          \
+		.fields = message##_fields,                                                                        \
+	}
