@@ -153,8 +153,8 @@ WIRE_DECLARE(ask_event, ASK_EVENT_FIELDS);
 	F(m, UINT, scratch_size, OPTIONAL)                                                                         \
 	F(m, UINT, text_max, REQUIRED)                                                                             \
 	F(m, STR, level, OPTIONAL)
-/* Make a warden. One descriptor travels with it: the warden's end of its own control pair. uid: the host uid and gid
- * the session runs as, 0 = the template's own. */
+/* Make a warden. One descriptor travels with it: the warden's end of its own control pair. uid: the host uid and
+ * gid the session runs as, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, STR, workspace, REQUIRED)                                                                             \
@@ -171,18 +171,21 @@ WIRE_DECLARE(warden_message, WARDEN_FIELDS);
 #define FAILED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, OPTIONAL)                                                                               \
 	F(m, STR, reason, REQUIRED)
-/* The warden exists; its pidfd travels along (no descriptor on kernels without pidfds). pid: as the host sees it. */
+/* The warden exists; its pidfd travels along (no descriptor on kernels without pidfds). pid: as the host sees it.
+ */
 #define MADE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
 
 WIRE_DECLARE(template_ready, TEMPLATE_READY_FIELDS);
-WIRE_DECLARE(failed_message, FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
+WIRE_DECLARE(failed_message,
+	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
 WIRE_DECLARE(made_message, MADE_FIELDS);
 
 /* ---- router to warden (SOCK_SEQPACKET) ---- */
 
-/* Fork the pristine image. Three descriptors travel along: the interpreter's exec channel, its stdout, its stderr. */
+/* Fork the pristine image. Three descriptors travel along: the interpreter's exec channel, its stdout, its stderr.
+ */
 #define SERIAL_FIELDS(F, m) F(m, UINT, serial, REQUIRED)
 #define SIGNAL_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \

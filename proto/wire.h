@@ -16,9 +16,9 @@
 
 enum {
 	_WIRE_E_SUCCESS,
-	WIRE_E_MALFORMED,  /* not one complete [version, type, body] of bounded depth and size */
-	WIRE_E_VERSION,	   /* a version other than WIRE_VERSION */
-	WIRE_E_FIELD,	   /* unknown, duplicate, missing or ill-typed field; the name is reported */
+	WIRE_E_MALFORMED, /* not one complete [version, type, body] of bounded depth and size */
+	WIRE_E_VERSION,	  /* a version other than WIRE_VERSION */
+	WIRE_E_FIELD,	  /* unknown, duplicate, missing or ill-typed field; the name is reported */
 };
 
 enum wire_type {

@@ -1,0 +1,111 @@
+/* Datagrams with descriptors. Whatever a peer passes is either handed to the caller or closed here: nothing leaks.
+ */
+#include "proto/channel.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+int channel_pair(int *oursp, int *theirsp)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
+		int r = -errno;
+
+		fd_close(fds[0]);
+		fd_close(fds[1]);
+		return r;
+	}
+	*oursp = fds[0];
+	*theirsp = fds[1];
+	return 0;
+}
+
+int channel_send(int fd, struct bytes data, const int *fds, size_t n_fds)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec part = {.iov_base = (void *)data.data, .iov_len = data.size};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (n_fds > CHANNEL_FDS_MAX)
+		return -EINVAL;
+	if (n_fds > 0) {
+		struct cmsghdr *header;
+
+		message.msg_control = control.space;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(header), fds, sizeof(int) * n_fds);
+	}
+	do
+		n = sendmsg(fd, &message, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return 0;
+	if (errno == EAGAIN)
+		return CHANNEL_E_EMPTY;
+	return errno == EPIPE || errno == ECONNRESET ? CHANNEL_E_EOF : -errno;
+}
+
+static void rights_take(struct msghdr *message, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
+{
+	struct cmsghdr *header;
+
+	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(header) + at, sizeof(int));
+			if (*n_fds < CHANNEL_FDS_MAX)
+				fds[(*n_fds)++] = fd;
+			else
+				fd_close(fd);
+		}
+	}
+}
+
+int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = {.iov_base = buffer, .iov_len = size};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+	ssize_t n;
+
+	*n_fds = 0;
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fds[i] = -1;
+	do
+		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return CHANNEL_E_EMPTY;
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return CHANNEL_E_EOF;
+	if (n < 0)
+		return -errno;
+	rights_take(&message, fds, n_fds);
+	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		while (*n_fds > 0)
+			fd_closep(&fds[--*n_fds]);
+		return -EMSGSIZE;
+	}
+	*data = (struct bytes){.data = buffer, .size = (size_t)n};
+	return 0;
+}

@@ -1,0 +1,545 @@
+/* The codec. Reading goes through one place, head_read, which takes a value's head apart under the frame's bounds;
+ * the scanner uses it to walk a whole frame before anything is believed, the decoder to pick the fields out.
+ * Writing is msgpack-c's. Extension types do not exist here. */
+#include "proto/wire.h"
+
+#include <math.h>
+
+enum kind {
+	KIND_NONE,
+	KIND_NIL,
+	KIND_FLAG,
+	KIND_UINT,
+	KIND_INT,
+	KIND_REAL,
+	KIND_STR,
+	KIND_BIN,
+	KIND_ARRAY,
+	KIND_MAP
+};
+
+struct head {
+	enum kind kind;
+	union {
+		uint64_t number; /* flag, uint; int as two's complement; length of str and bin; count of array and
+				    map */
+		double real;
+	};
+};
+
+struct cursor {
+	const uint8_t *at, *end;
+};
+
+/* The heads 0xc0 to 0xdf: what they begin and how many bytes of number follow. */
+static const struct {
+	uint8_t kind, width;
+} heads[32] = {
+	[0x00] = {KIND_NIL, 0},	  [0x02] = {KIND_FLAG, 0}, [0x03] = {KIND_FLAG, 0}, [0x04] = {KIND_BIN, 1},
+	[0x05] = {KIND_BIN, 2},	  [0x06] = {KIND_BIN, 4},  [0x0a] = {KIND_REAL, 4}, [0x0b] = {KIND_REAL, 8},
+	[0x0c] = {KIND_UINT, 1},  [0x0d] = {KIND_UINT, 2}, [0x0e] = {KIND_UINT, 4}, [0x0f] = {KIND_UINT, 8},
+	[0x10] = {KIND_INT, 1},	  [0x11] = {KIND_INT, 2},  [0x12] = {KIND_INT, 4},  [0x13] = {KIND_INT, 8},
+	[0x19] = {KIND_STR, 1},	  [0x1a] = {KIND_STR, 2},  [0x1b] = {KIND_STR, 4},  [0x1c] = {KIND_ARRAY, 2},
+	[0x1d] = {KIND_ARRAY, 4}, [0x1e] = {KIND_MAP, 2},  [0x1f] = {KIND_MAP, 4},
+};
+
+static struct cursor cursor_of(struct bytes data)
+{
+	const uint8_t *at = (const uint8_t *)data.data;
+
+	return (struct cursor){.at = at, .end = at ? at + data.size : at};
+}
+
+static size_t cursor_left(const struct cursor *cursor)
+{
+	return (size_t)(cursor->end - cursor->at);
+}
+
+static bool number_read(struct cursor *cursor, unsigned width, uint64_t *number)
+{
+	*number = 0;
+	if (cursor_left(cursor) < width)
+		return false;
+	for (unsigned i = 0; i < width; i++)
+		*number = *number << 8 | *cursor->at++;
+	return true;
+}
+
+static void head_signed(struct head *head, unsigned width)
+{
+	unsigned unused = 64 - 8 * width;
+	int64_t value = (int64_t)(head->number << unused) >> unused;
+
+	head->number = (uint64_t)value;
+	if (value >= 0)
+		head->kind = KIND_UINT;
+}
+
+static void head_real(struct head *head, unsigned width)
+{
+	if (width == 4) {
+		uint32_t bits = (uint32_t)head->number;
+		float value;
+
+		memcpy(&value, &bits, sizeof(value));
+		head->real = (double)value;
+	} else {
+		uint64_t bits = head->number;
+
+		memcpy(&head->real, &bits, sizeof(head->real));
+	}
+}
+
+static bool head_read_wide(struct cursor *cursor, uint8_t byte, struct head *head)
+{
+	unsigned width = heads[byte - 0xc0].width;
+
+	head->kind = heads[byte - 0xc0].kind;
+	if (head->kind == KIND_NONE || !number_read(cursor, width, &head->number))
+		return false;
+	if (head->kind == KIND_FLAG)
+		head->number = byte == 0xc3;
+	else if (head->kind == KIND_INT)
+		head_signed(head, width);
+	else if (head->kind == KIND_REAL)
+		head_real(head, width);
+	return true;
+}
+
+/* Read one head. The bytes of a str or bin are known to be there afterwards; the elements of an array or map are
+ * not, but there cannot be fewer bytes than elements. */
+static bool head_read(struct cursor *cursor, struct head *head)
+{
+	uint8_t byte;
+
+	if (cursor->at == cursor->end)
+		return false;
+	byte = *cursor->at++;
+	if (byte <= 0x7f)
+		*head = (struct head){.kind = KIND_UINT, .number = byte};
+	else if (byte <= 0x8f)
+		*head = (struct head){.kind = KIND_MAP, .number = byte & 0x0f};
+	else if (byte <= 0x9f)
+		*head = (struct head){.kind = KIND_ARRAY, .number = byte & 0x0f};
+	else if (byte <= 0xbf)
+		*head = (struct head){.kind = KIND_STR, .number = byte & 0x1f};
+	else if (byte >= 0xe0)
+		*head = (struct head){.kind = KIND_INT, .number = (uint64_t)(int64_t)(int8_t)byte};
+	else if (!head_read_wide(cursor, byte, head))
+		return false;
+
+	switch (head->kind) {
+	case KIND_STR:
+	case KIND_BIN:
+	case KIND_ARRAY:
+		return head->number <= cursor_left(cursor);
+	case KIND_MAP:
+		return head->number <= cursor_left(cursor) / 2;
+	case KIND_NONE:
+	case KIND_NIL:
+	case KIND_FLAG:
+	case KIND_UINT:
+	case KIND_INT:
+	case KIND_REAL:
+		break;
+	}
+	return true;
+}
+
+static struct bytes take(struct cursor *cursor, uint64_t size)
+{
+	struct bytes taken = {.data = (const char *)cursor->at, .size = size};
+
+	cursor->at += size;
+	return taken;
+}
+
+static bool scan_value(struct cursor *cursor, unsigned depth, size_t *objects)
+{
+	struct head head;
+	uint64_t children = 0;
+
+	if (depth == 0 || *objects == 0 || !head_read(cursor, &head))
+		return false;
+	--*objects;
+	if (head.kind == KIND_STR || head.kind == KIND_BIN)
+		take(cursor, head.number);
+	else if (head.kind == KIND_ARRAY)
+		children = head.number;
+	else if (head.kind == KIND_MAP)
+		children = 2 * head.number;
+	for (; children > 0; children--)
+		if (!scan_value(cursor, depth - 1, objects))
+			return false;
+	return true;
+}
+
+size_t wire_scan(struct bytes data, unsigned depth_max, size_t objects_max)
+{
+	struct cursor cursor = cursor_of(data);
+	size_t objects = objects_max;
+
+	return scan_value(&cursor, depth_max, &objects) ? data.size - cursor_left(&cursor) : 0;
+}
+
+/* The next value as a span. Only for data that has been scanned. */
+static struct bytes span_read(struct cursor *cursor)
+{
+	struct bytes rest = {.data = (const char *)cursor->at, .size = cursor_left(cursor)};
+
+	return take(cursor, wire_scan(rest, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX));
+}
+
+int wire_open(struct wire_frame *frame, struct bytes data)
+{
+	struct cursor cursor = cursor_of(data);
+	struct head head;
+
+	*frame = (struct wire_frame){0};
+	if (data.size == 0 || wire_scan(data, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX) != data.size)
+		return WIRE_E_MALFORMED;
+	if (!head_read(&cursor, &head) || head.kind != KIND_ARRAY || head.number < 1)
+		return WIRE_E_MALFORMED;
+	if (head.number == 3) {
+		if (!head_read(&cursor, &head) || head.kind != KIND_UINT)
+			return WIRE_E_MALFORMED;
+		frame->version = head.number;
+		if (frame->version != WIRE_VERSION)
+			return WIRE_E_VERSION;
+		if (!head_read(&cursor, &head) || head.kind != KIND_STR)
+			return WIRE_E_MALFORMED;
+		frame->type = take(&cursor, head.number);
+		frame->body = (struct bytes){.data = (const char *)cursor.at, .size = cursor_left(&cursor)};
+		if (head_read(&cursor, &head) && head.kind == KIND_MAP)
+			return 0;
+	}
+	return WIRE_E_MALFORMED;
+}
+
+static const char *const expectations[] = {
+	[WIRE_FLAG] = "true or false",	  [WIRE_UINT] = "a whole number, 0 or more",
+	[WIRE_INT] = "a whole number",	  [WIRE_REAL] = "a finite number",
+	[WIRE_STR] = "text (str, UTF-8)", [WIRE_BIN] = "bytes (bin or str)",
+	[WIRE_RAW] = "a value",
+};
+
+static bool value_read(void *slot, enum wire_type type, struct bytes span)
+{
+	struct cursor cursor = cursor_of(span);
+	struct head head;
+
+	if (!head_read(&cursor, &head))
+		return false;
+	switch (type) {
+	case WIRE_FLAG:
+		*(bool *)slot = head.number;
+		return head.kind == KIND_FLAG;
+	case WIRE_UINT:
+		*(uint64_t *)slot = head.number;
+		return head.kind == KIND_UINT;
+	case WIRE_INT:
+		*(int64_t *)slot = (int64_t)head.number;
+		return head.kind == KIND_INT || (head.kind == KIND_UINT && head.number <= INT64_MAX);
+	case WIRE_REAL:
+		if (head.kind == KIND_REAL)
+			*(double *)slot = head.real;
+		else if (head.kind == KIND_UINT)
+			*(double *)slot = (double)head.number;
+		else if (head.kind == KIND_INT)
+			*(double *)slot = (double)(int64_t)head.number;
+		else
+			return false;
+		return isfinite(*(double *)slot);
+	case WIRE_STR:
+		if (head.kind != KIND_STR)
+			return false;
+		*(struct bytes *)slot = take(&cursor, head.number);
+		return utf8_valid(*(struct bytes *)slot);
+	case WIRE_BIN:
+		if (head.kind != KIND_STR && head.kind != KIND_BIN)
+			return false;
+		*(struct bytes *)slot = take(&cursor, head.number);
+		return true;
+	case WIRE_RAW:
+		*(struct bytes *)slot = span;
+		return true;
+	}
+	return false;
+}
+
+static int fault_set(struct wire_fault *fault, struct bytes field, const char *expected)
+{
+	size_t n = MIN(field.size, sizeof(fault->field) - 1);
+
+	/* The name may be a stranger's: it goes into messages and logs. */
+	for (size_t i = 0; i < n; i++)
+		fault->field[i] = field.data[i] > ' ' && field.data[i] < 0x7f ? field.data[i] : '?';
+	fault->field[n] = '\0';
+	fault->expected = expected;
+	return WIRE_E_FIELD;
+}
+
+static size_t field_find(const struct wire_schema *schema, struct bytes name)
+{
+	size_t i;
+
+	for (i = 0; i < schema->n_fields; i++)
+		if (bytes_is(name, schema->fields[i].name))
+			break;
+	return i;
+}
+
+static int fields_missing(const struct wire_schema *schema, uint64_t seen, struct wire_fault *fault)
+{
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (schema->fields[i].need == WIRE_REQUIRED && !(seen & 1ULL << i))
+			return fault_set(fault, bytes_of(schema->fields[i].name), "to be there");
+	return 0;
+}
+
+int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault)
+{
+	struct cursor cursor = cursor_of(body);
+	struct head head, key;
+	uint64_t seen = 0;
+
+	memset(out, 0, schema->size);
+	if (!head_read(&cursor, &head) || head.kind != KIND_MAP)
+		return fault_set(fault, BYTES("body"), "a map");
+	for (uint64_t n = head.number; n > 0; n--) {
+		struct bytes name, value;
+		const struct wire_field *field;
+		size_t i;
+
+		if (!head_read(&cursor, &key) || key.kind != KIND_STR)
+			return fault_set(fault, BYTES("body"), "a map with keys of str");
+		name = take(&cursor, key.number);
+		value = span_read(&cursor);
+		i = field_find(schema, name);
+		if (i == schema->n_fields)
+			return fault_set(fault, name, "not to be there: no such field");
+		if (seen & 1ULL << i)
+			return fault_set(fault, name, "to be there once");
+		seen |= 1ULL << i;
+		field = &schema->fields[i];
+		if (!value_read((char *)out + field->offset, field->type, value))
+			return fault_set(fault, name, expectations[field->type]);
+	}
+	return fields_missing(schema, seen, fault);
+}
+
+static void put_str(msgpack_packer *packer, struct bytes string)
+{
+	msgpack_pack_str(packer, string.size);
+	msgpack_pack_str_body(packer, string.data, string.size);
+}
+
+static bool field_present(const struct wire_field *field, const void *slot)
+{
+	if (field->need == WIRE_REQUIRED)
+		return true;
+	switch (field->type) {
+	case WIRE_FLAG:
+		return *(const bool *)slot;
+	case WIRE_UINT:
+	case WIRE_INT:
+		return *(const uint64_t *)slot != 0;
+	case WIRE_REAL:
+		return *(const double *)slot != 0.0;
+	case WIRE_STR:
+	case WIRE_BIN:
+	case WIRE_RAW:
+		return ((const struct bytes *)slot)->data != NULL;
+	}
+	return false;
+}
+
+static void value_put(msgpack_packer *packer, enum wire_type type, const void *slot)
+{
+	const struct bytes *span = slot;
+
+	switch (type) {
+	case WIRE_FLAG:
+		if (*(const bool *)slot)
+			msgpack_pack_true(packer);
+		else
+			msgpack_pack_false(packer);
+		break;
+	case WIRE_UINT:
+		msgpack_pack_uint64(packer, *(const uint64_t *)slot);
+		break;
+	case WIRE_INT:
+		msgpack_pack_int64(packer, *(const int64_t *)slot);
+		break;
+	case WIRE_REAL:
+		msgpack_pack_double(packer, *(const double *)slot);
+		break;
+	case WIRE_STR:
+		put_str(packer, *span);
+		break;
+	case WIRE_BIN:
+		msgpack_pack_bin(packer, span->size);
+		msgpack_pack_bin_body(packer, span->data, span->size);
+		break;
+	case WIRE_RAW:
+		if (span->size > 0)
+			msgpack_sbuffer_write(packer->data, span->data, span->size);
+		else
+			msgpack_pack_nil(packer);
+		break;
+	}
+}
+
+/* An sbuffer that cannot grow keeps what it has: the size tells whether everything arrived. Growing it ahead of
+ * time is the one place where that can fail. */
+static int buffer_reserve(msgpack_sbuffer *buffer, size_t size)
+{
+	size_t wanted = buffer->size + size, allocated = MAX(buffer->alloc, (size_t)MSGPACK_SBUFFER_INIT_SIZE);
+	char *grown;
+
+	if (wanted <= buffer->alloc)
+		return 0;
+	while (allocated < wanted)
+		allocated *= 2;
+	grown = realloc(buffer->data, allocated);
+	if (!grown)
+		return -ENOMEM;
+	buffer->data = grown;
+	buffer->alloc = allocated;
+	return 0;
+}
+
+/* An upper bound: every head takes at most nine bytes. */
+static size_t body_bound(const struct wire_schema *schema, const void *in)
+{
+	size_t bound = 16;
+
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct wire_field *field = &schema->fields[i];
+
+		bound += 9 + strlen(field->name) + 9;
+		if (field->type == WIRE_STR || field->type == WIRE_BIN || field->type == WIRE_RAW)
+			bound += ((const struct bytes *)((const char *)in + field->offset))->size;
+	}
+	return bound;
+}
+
+int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in)
+{
+	msgpack_packer packer;
+	uint32_t n = 0;
+	int r;
+
+	r = buffer_reserve(buffer, body_bound(schema, in));
+	if (r)
+		return r;
+	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
+	for (size_t i = 0; i < schema->n_fields; i++)
+		n += field_present(&schema->fields[i], (const char *)in + schema->fields[i].offset);
+	msgpack_pack_map(&packer, n);
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct wire_field *field = &schema->fields[i];
+		const void *slot = (const char *)in + field->offset;
+
+		if (!field_present(field, slot))
+			continue;
+		put_str(&packer, bytes_of(field->name));
+		value_put(&packer, field->type, slot);
+	}
+	return 0;
+}
+
+int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in)
+{
+	msgpack_packer packer;
+	int r;
+
+	r = buffer_reserve(buffer, 32 + strlen(schema->type));
+	if (r)
+		return r;
+	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
+	msgpack_pack_array(&packer, 3);
+	msgpack_pack_uint64(&packer, WIRE_VERSION);
+	put_str(&packer, bytes_of(schema->type));
+	return wire_encode_body(buffer, schema, in);
+}
+
+bool wire_next_string(struct bytes raw, size_t *cursorp, struct bytes *item)
+{
+	struct cursor cursor = cursor_of(raw);
+	struct head head;
+
+	if (!raw.data || !head_read(&cursor, &head) || head.kind != KIND_ARRAY)
+		return false;
+	if (*cursorp == 0)
+		*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
+	cursor.at = (const uint8_t *)raw.data + *cursorp;
+	if (!head_read(&cursor, &head) || head.kind != KIND_STR)
+		return false;
+	*item = take(&cursor, head.number);
+	*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
+	return utf8_valid(*item);
+}
+
+void wire_put_array(msgpack_sbuffer *buffer, size_t n)
+{
+	msgpack_packer packer;
+
+	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
+	msgpack_pack_array(&packer, n);
+}
+
+void wire_put_string(msgpack_sbuffer *buffer, struct bytes string)
+{
+	msgpack_packer packer;
+
+	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
+	put_str(&packer, string);
+}
+
+/* How many bytes the sequence that begins with @first has, and the range its second byte must be in: that excludes
+ * overlong forms, surrogates and what lies beyond U+10FFFF. */
+static unsigned utf8_sequence(uint8_t first, uint8_t *low, uint8_t *high)
+{
+	*low = 0x80;
+	*high = 0xbf;
+	if (first < 0x80)
+		return 1;
+	if (first >= 0xc2 && first <= 0xdf)
+		return 2;
+	if (first >= 0xe0 && first <= 0xef) {
+		if (first == 0xe0)
+			*low = 0xa0;
+		if (first == 0xed)
+			*high = 0x9f;
+		return 3;
+	}
+	if (first >= 0xf0 && first <= 0xf4) {
+		if (first == 0xf0)
+			*low = 0x90;
+		if (first == 0xf4)
+			*high = 0x8f;
+		return 4;
+	}
+	return 0;
+}
+
+bool utf8_valid(struct bytes text)
+{
+	const uint8_t *at = (const uint8_t *)text.data, *end = at ? at + text.size : at;
+	uint8_t low, high;
+
+	while (at < end) {
+		unsigned n = utf8_sequence(*at, &low, &high);
+
+		if (n == 0 || (size_t)(end - at) < n)
+			return false;
+		if (n > 1 && (at[1] < low || at[1] > high))
+			return false;
+		for (unsigned i = 2; i < n; i++)
+			if (at[i] < 0x80 || at[i] > 0xbf)
+				return false;
+		at += n;
+	}
+	return true;
+}
