@@ -11,6 +11,9 @@
  * Root ignores XDG_RUNTIME_DIR. Returns 0 or -ENAMETOOLONG. */
 int path_default_socket(char path[static PATH_SIZE]);
 
+/* The directory @path is in; "." if it names none. Returns 0 or -ENAMETOOLONG. */
+int path_directory(char directory[static PATH_SIZE], const char *path);
+
 /* Make the directory of @socket 0700 if it is missing; refuse one that is not ours or that others may write to.
  * Returns 0 or -errno (-EPERM for a directory that cannot be trusted). */
 int path_make_socket_dir(const char *socket);
