@@ -1,0 +1,60 @@
+/* Making processes from this one's image. A sibling cannot come from fork(), since only clone takes CLONE_PARENT,
+ * and cannot come from glibc's clone(), since that wants a stack; so it is the raw system call. What glibc's fork
+ * would have done for a process of one thread is to correct the cached thread id. The kernel does that too when
+ * told the address of it, which it knows and gives back (PR_GET_TID_ADDRESS). */
+#include <Python.h>
+
+#include "fork.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x1000
+#endif
+
+static long clone_raw(unsigned long flags, int *pidfdp, int *tid)
+{
+	/* The order of the last two differs between architectures. */
+#if defined(__x86_64__)
+	return syscall(SYS_clone, flags, NULL, pidfdp, tid, 0);
+#elif defined(__aarch64__) || defined(__arm__) || defined(__riscv) || defined(__powerpc__)
+	return syscall(SYS_clone, flags, NULL, pidfdp, 0, tid);
+#else
+#error "the order of clone's arguments on this architecture is not known here"
+#endif
+}
+
+pid_t fork_sibling(unsigned long flags, int *pidfdp)
+{
+	int *tid = NULL;
+	long pid;
+
+	flags |= CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
+	if (pidfdp) {
+		flags |= CLONE_PIDFD;
+		*pidfdp = -1; /* kernels before 5.2 ignore the flag and leave it */
+	}
+	if (prctl(PR_GET_TID_ADDRESS, &tid) < 0)
+		return -errno;
+	pid = clone_raw(flags, pidfdp, tid);
+	return pid < 0 ? -errno : (pid_t)pid;
+}
+
+pid_t fork_python(void)
+{
+	pid_t pid;
+
+	PyOS_BeforeFork();
+	pid = fork();
+	if (pid == 0) {
+		PyOS_AfterFork_Child();
+		return 0;
+	}
+	if (pid < 0)
+		pid = -errno;
+	PyOS_AfterFork_Parent();
+	return pid;
+}

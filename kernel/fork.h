@@ -1,0 +1,16 @@
+/* Making processes from this one's image: wardens from the template, interpreters from the warden. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <sys/types.h>
+
+/* A raw clone as a child of the caller's own parent, with @flags (namespaces) besides. No fork handlers run: the
+ * process must have one thread, and what Python and libc hold is copied as it stands, but for the thread id that
+ * libc remembers, which the kernel puts right. Returns 0 in the child; in the caller its pid, with *pidfdp (may be
+ * NULL) set to a descriptor that is close-on-exec, or to -1 where the kernel has none; or -errno. */
+pid_t fork_sibling(unsigned long flags, int *pidfdp);
+
+/* fork() for a process that runs Python: Python's own handlers before and after it. The caller holds the GIL and
+ * still holds it afterwards on both sides. Returns as fork() does, but -errno. */
+pid_t fork_python(void);
