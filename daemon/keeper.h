@@ -13,6 +13,8 @@ enum keeper_op {
 	KEEPER_START_TEMPLATE = 1, /* router to keeper; one descriptor: the template's end of its channel */
 	KEEPER_STARTED,		   /* keeper to router; pid or error; one descriptor: the pidfd, where there are any */
 	KEEPER_READY,		   /* router to keeper: the socket is bound; tell whoever waits */
+	KEEPER_REMOVE_TREE,	   /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since
+				    * a large tree takes long; no answer. The keeper ends only after these children */
 };
 
 struct keeper_message {
@@ -21,6 +23,7 @@ struct keeper_message {
 	int32_t pid;
 	int32_t error; /* -errno, 0 = well */
 	char profile[64];
+	char path[1024];
 };
 
 struct keeper_options {

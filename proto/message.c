@@ -5,7 +5,7 @@ WIRE_DEFINE(hello_request, "hello", HELLO_FIELDS);
 WIRE_DEFINE(open_request, "open", OPEN_FIELDS);
 WIRE_DEFINE(exec_request, "exec", EXEC_FIELDS);
 WIRE_DEFINE(input_request, "input", INPUT_FIELDS);
-WIRE_DEFINE(interrupt_request, "interrupt", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(interrupt_request, "interrupt", INTERRUPT_FIELDS);
 WIRE_DEFINE(reset_request, "reset", SESSION_REQUEST_FIELDS);
 WIRE_DEFINE(shutdown_request, "shutdown", SESSION_REQUEST_FIELDS);
 WIRE_DEFINE(info_request, "info", SESSION_REQUEST_FIELDS);

@@ -28,13 +28,18 @@
 #define SESSION_REQUEST_FIELDS(F, m)                                                                               \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)
+/* One of the two: the session, or the id of one's own unanswered exec. */
+#define INTERRUPT_FIELDS(F, m)                                                                                     \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, UINT, exec, OPTIONAL)
 #define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 
 WIRE_DECLARE(hello_request, HELLO_FIELDS);
 WIRE_DECLARE(open_request, OPEN_FIELDS);
 WIRE_DECLARE(exec_request, EXEC_FIELDS);
 WIRE_DECLARE(input_request, INPUT_FIELDS);
-WIRE_DECLARE(interrupt_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(interrupt_request, INTERRUPT_FIELDS);
 WIRE_DECLARE(reset_request, SESSION_REQUEST_FIELDS);
 WIRE_DECLARE(shutdown_request, SESSION_REQUEST_FIELDS);
 WIRE_DECLARE(info_request, SESSION_REQUEST_FIELDS);

@@ -328,6 +328,26 @@ int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, 
 	return fields_missing(schema, seen, fault);
 }
 
+bool wire_find_id(uint64_t *idp, struct bytes body)
+{
+	struct cursor cursor = cursor_of(body);
+	struct head head, key;
+
+	if (!head_read(&cursor, &head) || head.kind != KIND_MAP)
+		return false;
+	for (uint64_t n = head.number; n > 0; n--) {
+		struct bytes name = {.data = NULL}, value;
+
+		if (!head_read(&cursor, &key) || key.kind != KIND_STR)
+			return false;
+		name = take(&cursor, key.number);
+		value = span_read(&cursor);
+		if (bytes_is(name, "id"))
+			return value_read(idp, WIRE_UINT, value);
+	}
+	return false;
+}
+
 static void put_str(msgpack_packer *packer, struct bytes string)
 {
 	msgpack_pack_str(packer, string.size);

@@ -1,0 +1,36 @@
+/* One piece of code from a client, from the queue to its reply. */
+#pragma once
+
+#include "client.h"
+#include "output.h"
+
+struct cell {
+	struct list node;     /* in its session's queue */
+	struct address reply; /* who waits for it */
+	uint64_t number;      /* in the session; 0 until it starts */
+	uint64_t timeout;     /* microseconds, 0 = none */
+	uint64_t started;
+	bool stream, input;
+	bool asking;	  /* an `ask` is unanswered */
+	bool interrupted; /* by an `interrupt` request */
+	bool timed_out;
+	char *code;
+	size_t code_size;
+	struct output stdout_, stderr_;
+};
+
+/* Copies what it needs of @request. Returns 0 or -ENOMEM. */
+int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
+	     size_t output_limit);
+struct cell *cell_free(struct cell *cell); /* out of its queue first; returns NULL */
+
+/* How a cell ended, beside what it wrote. */
+struct verdict {
+	int64_t returncode;
+	const char *state;
+	const char *cause;		   /* NULL = it simply ended */
+	struct bytes text, error, blocked; /* from `done`, or absent */
+};
+
+/* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */
+int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict);

@@ -1,0 +1,53 @@
+/* The client side of the router: who asked, and how to answer. A frame that ZeroMQ cannot take now waits in the
+ * client's outbox; while anything waits there the sessions that stream to this client are told to pause. */
+#pragma once
+
+#include "event.h"
+
+#include "proto/message.h"
+
+#include <sys/types.h>
+
+#define IDENTITY_MAX 255
+
+struct router;
+
+/* Where an answer goes. Small, copied into every cell and every waiting request. */
+struct address {
+	uint8_t identity_size;
+	char identity[IDENTITY_MAX];
+	uid_t uid;
+	uint64_t id; /* of the request */
+};
+
+enum {
+	_CLIENT_E_SUCCESS,
+	CLIENT_E_WAITS, /* queued: the client does not read as fast as it is written to */
+	CLIENT_E_GONE,	/* nobody there any more */
+};
+
+struct clients {
+	struct event_loop *loop;
+	void *socket;
+	struct list outboxes;
+	struct timer retry;
+	void (*on_drained)(struct clients *clients); /* an outbox has become empty */
+};
+
+void clients_init(struct clients *clients, struct event_loop *loop, void *socket,
+		  void (*on_drained)(struct clients *clients));
+void clients_deinit(struct clients *clients);
+
+/* Encode and send. Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE or -errno. */
+int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		const void *message);
+
+/* Whether something still waits for this client. */
+bool client_waits(const struct clients *clients, const struct address *to);
+
+/* An `error`, with the sentence printed as by printf. */
+int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
+	_printf_(4, 5);
+
+bool address_same_client(const struct address *a, const struct address *b);
+bool address_same_request(const struct address *a, const struct address *b);

@@ -1,0 +1,210 @@
+/* Channel and pipes of one interpreter. Reading is plain read(), which drops descriptors a hostile peer may pass.
+ */
+#include "interpreter.h"
+
+#include "session.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#define CHUNK 65536
+
+/* The router is one thread: what is read here is handed on before anything else is read. */
+static char chunk[CHUNK];
+
+static int make_descriptors(struct interpreter *interpreter, int theirs[3])
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	interpreter->channel = pair[0];
+	theirs[0] = pair[1];
+	for (int i = 0; i < 2; i++) {
+		if (pipe2(pair, O_CLOEXEC) < 0)
+			return -errno;
+		interpreter->pipes[i] = pair[0];
+		theirs[i + 1] = pair[1];
+		if (fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+			return -errno;
+	}
+	return fcntl(interpreter->channel, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, uint64_t serial, int theirs[3])
+{
+	struct interpreter *interpreter = malloc(sizeof(*interpreter));
+	int r;
+
+	theirs[0] = theirs[1] = theirs[2] = -1;
+	if (!interpreter)
+		return -ENOMEM;
+	*interpreter = (struct interpreter){
+		.serial = serial,
+		.loop = loop,
+		.channel = -1,
+		.pipes = {-1, -1},
+		.channel_source = EVENT_SOURCE_NONE,
+		.pipe_sources = {EVENT_SOURCE_NONE, EVENT_SOURCE_NONE},
+	};
+	frame_reader_init(&interpreter->reader, INTERPRETER_FRAME_MAX);
+	frame_writer_init(&interpreter->writer);
+	r = make_descriptors(interpreter, theirs);
+	if (r) {
+		for (int i = 0; i < 3; i++)
+			fd_closep(&theirs[i]);
+		interpreter_free(interpreter);
+		return r;
+	}
+	*interpreterp = interpreter;
+	return 0;
+}
+
+struct interpreter *interpreter_free(struct interpreter *interpreter)
+{
+	if (interpreter) {
+		event_remove(interpreter->loop, &interpreter->channel_source);
+		fd_closep(&interpreter->channel);
+		for (int i = 0; i < 2; i++) {
+			event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
+			fd_closep(&interpreter->pipes[i]);
+		}
+		frame_reader_deinit(&interpreter->reader);
+		frame_writer_deinit(&interpreter->writer);
+		free(interpreter);
+	}
+	return NULL;
+}
+
+static void channel_lost(struct interpreter *interpreter, const char *why)
+{
+	event_remove(interpreter->loop, &interpreter->channel_source);
+	session_on_lost(interpreter->session, why);
+}
+
+/* A frame's handler may end the interpreter's use of its channel; then nothing more is read from it. */
+static void frames_deliver(struct interpreter *interpreter)
+{
+	struct bytes frame;
+	int r = 0;
+
+	while (interpreter->channel_source.fd >= 0) {
+		r = frame_reader_next(&interpreter->reader, &frame);
+		if (r)
+			break;
+		session_on_frame(interpreter->session, frame);
+	}
+	if (r == FRAME_E_SIZE)
+		channel_lost(interpreter, "it sent a frame over the limit");
+}
+
+static void writer_flush(struct interpreter *interpreter)
+{
+	int r = frame_writer_flush(&interpreter->writer, interpreter->channel);
+
+	event_change(interpreter->loop, &interpreter->channel_source,
+		     EPOLLIN | (r == FRAME_E_EMPTY ? (uint32_t)EPOLLOUT : 0));
+}
+
+static void on_channel(struct event_source *source, uint32_t events)
+{
+	struct interpreter *interpreter = container_of(source, struct interpreter, channel_source);
+	int r;
+
+	if (events & EPOLLOUT)
+		writer_flush(interpreter);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	r = frame_reader_fill(&interpreter->reader, interpreter->channel, false);
+	if (r == 0)
+		frames_deliver(interpreter);
+	else if (r != FRAME_E_EMPTY)
+		channel_lost(interpreter, "it closed its channel");
+}
+
+void interpreter_drain_channel(struct interpreter *interpreter)
+{
+	while (interpreter->channel_source.fd >= 0 &&
+	       frame_reader_fill(&interpreter->reader, interpreter->channel, false) == 0)
+		frames_deliver(interpreter);
+}
+
+/* Returns how much there was; a pipe at its end is taken out of the set, or it would be ready for ever. */
+static size_t pipe_read(struct interpreter *interpreter, enum interpreter_stream stream)
+{
+	ssize_t n = read(interpreter->pipes[stream], chunk, sizeof(chunk));
+
+	if (n > 0) {
+		session_on_output(interpreter->session, stream, (struct bytes){.data = chunk, .size = (size_t)n});
+		return (size_t)n;
+	}
+	if (n == 0)
+		event_remove(interpreter->loop, &interpreter->pipe_sources[stream]);
+	return 0;
+}
+
+static void on_stdout(struct event_source *source, uint32_t events)
+{
+	(void)events;
+	pipe_read(container_of(source, struct interpreter, pipe_sources[STREAM_STDOUT]), STREAM_STDOUT);
+}
+
+static void on_stderr(struct event_source *source, uint32_t events)
+{
+	(void)events;
+	pipe_read(container_of(source, struct interpreter, pipe_sources[STREAM_STDERR]), STREAM_STDERR);
+}
+
+void interpreter_drain(struct interpreter *interpreter)
+{
+	for (int stream = STREAM_STDOUT; stream <= STREAM_STDERR; stream++) {
+		int held = 0;
+		size_t left, n;
+
+		if (ioctl(interpreter->pipes[stream], FIONREAD, &held) < 0)
+			continue;
+		for (left = (size_t)MAX(held, 0); left > 0; left -= MIN(n, left)) {
+			n = pipe_read(interpreter, (enum interpreter_stream)stream);
+			if (n == 0)
+				break;
+		}
+	}
+}
+
+int interpreter_attach(struct interpreter *interpreter, struct session *session)
+{
+	static void (*const on_pipe[2])(struct event_source *, uint32_t) = {on_stdout, on_stderr};
+	int r;
+
+	interpreter->session = session;
+	r = event_add(interpreter->loop, &interpreter->channel_source, interpreter->channel, EPOLLIN, on_channel);
+	for (int i = 0; i < 2 && !r; i++)
+		r = event_add(interpreter->loop, &interpreter->pipe_sources[i], interpreter->pipes[i], EPOLLIN,
+			      on_pipe[i]);
+	return r;
+}
+
+int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message)
+{
+	msgpack_sbuffer buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	r = wire_encode(&buffer, schema, message);
+	if (!r)
+		r = frame_writer_put(&interpreter->writer, wire_bytes(&buffer));
+	msgpack_sbuffer_destroy(&buffer);
+	if (!r)
+		writer_flush(interpreter);
+	return r;
+}
+
+void interpreter_pause(struct interpreter *interpreter, bool paused)
+{
+	if (interpreter->paused == paused)
+		return;
+	interpreter->paused = paused;
+	for (int i = 0; i < 2; i++)
+		event_change(interpreter->loop, &interpreter->pipe_sources[i], paused ? 0 : EPOLLIN);
+}

@@ -1,0 +1,53 @@
+/* Memory of a process tree, from /proc/PID/statm, which anybody may read. */
+#include "memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define PROCESSES_MAX 16
+
+static ssize_t file_read(char *buffer, size_t size, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buffer, size - 1);
+
+	fd_close(fd);
+	buffer[MAX(n, 0)] = '\0';
+	return n;
+}
+
+static uint64_t memory_of(pid_t pid)
+{
+	unsigned long total, resident, shared;
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	if (file_read(text, sizeof(text), path) <= 0)
+		return 0;
+	if (sscanf(text, "%lu %lu %lu", &total, &resident, &shared) != 3 || shared > resident)
+		return 0;
+	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t memory_walk(pid_t pid, unsigned *budget)
+{
+	char path[64], text[1024], *at = text, *end;
+	uint64_t sum = memory_of(pid);
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (file_read(text, sizeof(text), path) <= 0)
+		return sum;
+	for (long child = strtol(at, &end, 10); end != at && *budget > 0; child = strtol(at, &end, 10)) {
+		--*budget;
+		sum += memory_walk((pid_t)child, budget);
+		at = end;
+	}
+	return sum;
+}
+
+uint64_t memory_of_tree(pid_t pid)
+{
+	unsigned budget = PROCESSES_MAX;
+
+	return pid > 0 ? memory_walk(pid, &budget) : 0;
+}

@@ -1,0 +1,383 @@
+/* Templates and spares. A template that fails is tried again when it is wanted, after a pause that grows; whoever
+ * waited for it is told its reason. */
+#include "nursery.h"
+
+#include "log.h"
+#include "router.h"
+#include "session.h"
+
+#include "proto/channel.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+/* A refill waits a moment, so that it does not compete with the cell of the session that took the spare. */
+#define REFILL_US 2000
+#define RETRY_US 20000
+#define WARM_US (120 * 1000000ULL)
+#define BACKOFF_US 500000
+#define BACKOFF_MAX_US (30 * 1000000ULL)
+
+static void wanted_request(struct nursery *nursery);
+
+int nursery_new(struct nursery **nurseryp, struct router *router, struct profile *profile)
+{
+	struct nursery *nursery = malloc(sizeof(*nursery));
+
+	if (!nursery)
+		return -ENOMEM;
+	*nursery = (struct nursery){
+		.router = router,
+		.profile = profile_ref(profile),
+		.channel = -1,
+		.theirs = -1,
+		.pidfd = -1,
+		.channel_source = EVENT_SOURCE_NONE,
+	};
+	list_init(&nursery->node);
+	list_init(&nursery->wardens);
+	*nurseryp = nursery;
+	return 0;
+}
+
+static void template_drop(struct nursery *nursery)
+{
+	event_remove(&nursery->router->loop, &nursery->channel_source);
+	timer_clear(&nursery->router->loop, &nursery->patience);
+	fd_closep(&nursery->channel);
+	fd_closep(&nursery->theirs);
+	fd_closep(&nursery->pidfd);
+	nursery->pid = 0;
+	nursery->serial = 0;
+	nursery->state = NURSERY_DOWN;
+}
+
+struct nursery *nursery_free(struct nursery *nursery)
+{
+	if (nursery) {
+		template_drop(nursery);
+		timer_clear(&nursery->router->loop, &nursery->refill);
+		list_remove(&nursery->node);
+		profile_unref(nursery->profile);
+		free(nursery);
+	}
+	return NULL;
+}
+
+static void nursery_failed(struct nursery *nursery, struct bytes reason)
+{
+	uint64_t pause = MIN((uint64_t)BACKOFF_US << MIN(nursery->failures, 10U), BACKOFF_MAX_US);
+	struct warden *warden;
+
+	snprintf(nursery->reason, sizeof(nursery->reason), "%.*s",
+		 (int)MIN(reason.size, sizeof(nursery->reason) - 1), reason.data);
+	log_error(NULL, "template of profile %s: %s", nursery->profile->name, nursery->reason);
+	if (nursery->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, nursery->pidfd, SIGKILL, NULL, 0);
+	template_drop(nursery);
+	nursery->failures++;
+	nursery->not_before = event_now() + pause;
+	list_for_each(warden, &nursery->wardens, node) if (warden->state <= WARDEN_MAKING)
+		warden_failed(warden, bytes_of(nursery->reason));
+}
+
+static void on_impatience(struct timer *timer)
+{
+	nursery_failed(container_of(timer, struct nursery, patience), BYTES("it was not ready in time"));
+}
+
+void nursery_warm(struct nursery *nursery)
+{
+	int r;
+
+	if (nursery->state != NURSERY_DOWN || nursery->retired)
+		return;
+	r = channel_pair(&nursery->channel, &nursery->theirs);
+	if (!r)
+		r = router_start_template(nursery->router, nursery);
+	if (r) {
+		nursery_failed(nursery, bytes_of(strerror(-r)));
+		return;
+	}
+	fd_closep(&nursery->theirs);
+	nursery->state = NURSERY_STARTING;
+	(void)timer_set(&nursery->router->loop, &nursery->patience, event_now() + WARM_US, on_impatience);
+}
+
+size_t nursery_spares(const struct nursery *nursery)
+{
+	struct warden *warden;
+	size_t n = 0;
+
+	list_for_each(warden, &nursery->wardens, node) n += !warden->session && warden->state == WARDEN_READY;
+	return n;
+}
+
+/* Those on their way count too. */
+static bool spares_short(const struct nursery *nursery)
+{
+	struct warden *warden;
+	size_t n = 0;
+
+	list_for_each(warden, &nursery->wardens, node) n += !warden->session && warden->state != WARDEN_DYING;
+	return n < nursery->profile->spares;
+}
+
+static void on_refill(struct timer *timer)
+{
+	struct nursery *nursery = container_of(timer, struct nursery, refill);
+	struct warden *warden;
+
+	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery))
+		return;
+	if (warden_new(&warden, nursery->router, nursery, nursery->profile))
+		return;
+	list_append(&nursery->wardens, &warden->node);
+	wanted_request(nursery);
+	if (spares_short(nursery))
+		(void)timer_set(&nursery->router->loop, &nursery->refill, event_now() + REFILL_US, on_refill);
+}
+
+static void refill_soon(struct nursery *nursery, uint64_t pause)
+{
+	if (!nursery->retired && nursery->profile->spares > 0)
+		(void)timer_set(&nursery->router->loop, &nursery->refill, event_now() + pause, on_refill);
+}
+
+/* Ask the template for every warden that is wanted; one it has no room for now is asked for again. */
+static void wanted_request(struct nursery *nursery)
+{
+	struct warden *warden;
+
+	if (nursery->state != NURSERY_UP)
+		return;
+	list_for_each(warden, &nursery->wardens, node)
+	{
+		int r = warden->state == WARDEN_WANTED ? warden_request(warden, nursery->channel) : 0;
+
+		if (r == CHANNEL_E_EMPTY) {
+			(void)timer_set(&nursery->router->loop, &nursery->refill, event_now() + RETRY_US,
+					on_refill);
+			return;
+		}
+		if (r == CHANNEL_E_EOF) {
+			nursery_failed(nursery, BYTES("it died"));
+			return;
+		}
+		if (r)
+			warden_failed(warden, bytes_of(strerror(-r)));
+	}
+}
+
+int nursery_claim(struct nursery *nursery, struct session *session, struct warden **wardenp)
+{
+	struct warden *warden, *best = NULL;
+	int r;
+
+	list_for_each(warden, &nursery->wardens, node) if (!warden->session && warden->state != WARDEN_DYING &&
+							   (!best || warden->state > best->state)) best = warden;
+	if (!best) {
+		if (nursery->state == NURSERY_DOWN && event_now() < nursery->not_before)
+			return -EAGAIN;
+		r = warden_new(&best, nursery->router, nursery, nursery->profile);
+		if (r)
+			return r;
+		list_append(&nursery->wardens, &best->node);
+	}
+	best->session = session;
+	*wardenp = best;
+	nursery_warm(nursery);
+	wanted_request(nursery);
+	refill_soon(nursery, REFILL_US);
+	return 0;
+}
+
+void nursery_on_spare(struct nursery *nursery, struct warden *warden)
+{
+	if (nursery->retired) {
+		warden_kill(warden);
+		return;
+	}
+	nursery->failures = 0;
+}
+
+void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
+{
+	if (nursery->retired && list_empty(&nursery->wardens))
+		router_bury_nursery(nursery->router, nursery);
+	else if (!warden->session && nursery->state == NURSERY_UP)
+		/* A spare that cannot live is not made again and again at full speed. */
+		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures++, 6U));
+}
+
+void nursery_retire(struct nursery *nursery)
+{
+	struct warden *warden;
+
+	nursery->retired = true;
+	timer_clear(&nursery->router->loop, &nursery->refill);
+	list_for_each(warden, &nursery->wardens, node) if (!warden->session) warden_kill(warden);
+	if (list_empty(&nursery->wardens))
+		router_bury_nursery(nursery->router, nursery);
+}
+
+/* ---- what a template says ---- */
+
+static int put_list(msgpack_sbuffer *buffer, const struct string_list *list, struct bytes *raw)
+{
+	wire_put_array(buffer, list->n);
+	for (size_t i = 0; i < list->n; i++)
+		wire_put_string(buffer, bytes_of(list->items[i]));
+	*raw = wire_bytes(buffer);
+	return buffer->data ? 0 : -ENOMEM;
+}
+
+static int configure_send(struct nursery *nursery)
+{
+	const struct profile *profile = nursery->profile;
+	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->read, &profile->write,
+					     &profile->hide};
+	struct configure_message message = {
+		.profile = bytes_of(profile->name),
+		.python = bytes_of(profile->python),
+		.network = bytes_of(profile->network),
+		.subprocess = profile->subprocess,
+		.memory = profile->memory,
+		.processes = profile->processes,
+		.open_files = profile->open_files,
+		.file_size = profile->file_size,
+		.workspace_size = profile->workspace_size,
+		.scratch_size = profile->scratch_size,
+		.text_max = profile->text_size,
+		.level = bytes_of(profile->level),
+	};
+	struct bytes *const raws[] = {&message.preload, &message.env, &message.read, &message.write, &message.hide};
+	msgpack_sbuffer parts[ARRAY_SIZE(lists)], buffer;
+	int r = 0;
+
+	msgpack_sbuffer_init(&buffer);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		msgpack_sbuffer_init(&parts[i]);
+		if (!r)
+			r = put_list(&parts[i], lists[i], raws[i]);
+	}
+	if (!r)
+		r = wire_encode(&buffer, &configure_message_schema, &message);
+	if (!r)
+		r = channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		msgpack_sbuffer_destroy(&parts[i]);
+	msgpack_sbuffer_destroy(&buffer);
+	return r > 0 ? -EPIPE : r;
+}
+
+static void on_template_ready(struct nursery *nursery, struct bytes body)
+{
+	struct template_ready ready;
+	struct wire_fault fault;
+	struct bytes missing;
+	size_t cursor = 0;
+
+	if (nursery->state != NURSERY_WARMING || wire_decode(&ready, &template_ready_schema, body, &fault)) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+		return;
+	}
+	timer_clear(&nursery->router->loop, &nursery->patience);
+	nursery->state = NURSERY_UP;
+	nursery->failures = 0;
+	log_info(NULL, "profile %s is ready: Python %.*s, pid %d", nursery->profile->name, (int)ready.python.size,
+		 ready.python.data, nursery->pid);
+	while (wire_next_string(ready.missing, &cursor, &missing))
+		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
+			 (int)missing.size, missing.data);
+	wanted_request(nursery);
+	refill_soon(nursery, 0);
+}
+
+static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
+{
+	struct warden *warden;
+
+	list_for_each(warden, &nursery->wardens,
+		      node) if (warden->serial == serial && warden->state == WARDEN_MAKING) return warden;
+	return NULL;
+}
+
+static void on_template_failed(struct nursery *nursery, struct bytes body)
+{
+	struct failed_message failed;
+	struct wire_fault fault;
+	struct warden *warden;
+
+	if (wire_decode(&failed, &failed_message_schema, body, &fault)) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+	} else if (failed.serial == 0) {
+		nursery_failed(nursery, failed.reason);
+	} else {
+		warden = warden_find(nursery, failed.serial);
+		if (warden)
+			warden_failed(warden, failed.reason);
+	}
+}
+
+static void on_template_made(struct nursery *nursery, struct bytes body, int *pidfdp)
+{
+	struct made_message made;
+	struct wire_fault fault;
+	struct warden *warden;
+
+	if (wire_decode(&made, &made_message_schema, body, &fault)) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+		return;
+	}
+	warden = warden_find(nursery, made.serial);
+	if (warden)
+		warden_made(warden, (pid_t)made.pid, steal_fd(pidfdp));
+	else if (*pidfdp >= 0)
+		(void)syscall(SYS_pidfd_send_signal, *pidfdp, SIGKILL, NULL, 0);
+}
+
+static void on_template(struct event_source *source, uint32_t events)
+{
+	struct nursery *nursery = container_of(source, struct nursery, channel_source);
+	static char buffer[CHANNEL_SIZE_MAX];
+	int fds[CHANNEL_FDS_MAX], r;
+	struct wire_frame frame;
+	struct bytes data;
+	size_t n_fds;
+
+	(void)events;
+	r = channel_recv(nursery->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
+	if (r == CHANNEL_E_EMPTY)
+		return;
+	if (r == CHANNEL_E_EOF)
+		nursery_failed(nursery, BYTES("it died"));
+	else if (r || wire_open(&frame, data))
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+	else if (bytes_is(frame.type, "ready"))
+		on_template_ready(nursery, frame.body);
+	else if (bytes_is(frame.type, "made"))
+		on_template_made(nursery, frame.body, &fds[0]);
+	else if (bytes_is(frame.type, "failed"))
+		on_template_failed(nursery, frame.body);
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+}
+
+void nursery_on_started(struct nursery *nursery, pid_t pid, int pidfd, int error)
+{
+	int r = error;
+
+	nursery->pid = pid;
+	nursery->pidfd = pidfd;
+	nursery->state = NURSERY_WARMING;
+	if (!r)
+		r = event_add(&nursery->router->loop, &nursery->channel_source, nursery->channel, EPOLLIN,
+			      on_template);
+	if (!r)
+		r = configure_send(nursery);
+	if (r)
+		nursery_failed(nursery, bytes_of(strerror(-r)));
+}

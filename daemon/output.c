@@ -1,0 +1,115 @@
+/* Head and tail of a cell's output. Both grow as they are needed and never past half the limit each. */
+#include "output.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void output_init(struct output *output, size_t limit)
+{
+	*output = (struct output){.limit = limit};
+}
+
+void output_deinit(struct output *output)
+{
+	free(output->head);
+	free(output->tail);
+	output_init(output, output->limit);
+}
+
+/* Make room for @wanted bytes, at most @limit. Returns how many bytes there is room for now. */
+static size_t room_make(char **datap, size_t *allocatedp, size_t wanted, size_t limit)
+{
+	size_t allocated = MAX(*allocatedp, (size_t)256);
+	char *grown;
+
+	wanted = MIN(wanted, limit);
+	if (wanted <= *allocatedp)
+		return wanted;
+	while (allocated < wanted)
+		allocated *= 2;
+	allocated = MIN(allocated, limit);
+	grown = realloc(*datap, allocated);
+	if (grown) {
+		*datap = grown;
+		*allocatedp = allocated;
+	}
+	return MIN(wanted, *allocatedp);
+}
+
+static struct bytes head_add(struct output *output, struct bytes data)
+{
+	size_t room, taken;
+
+	if (output->tail_size > 0)
+		return data;
+	room = room_make(&output->head, &output->head_allocated, output->head_size + data.size,
+			 output->limit - output->limit / 2);
+	taken = room - output->head_size;
+	if (taken > 0)
+		memcpy(output->head + output->head_size, data.data, taken);
+	output->head_size += taken;
+	return (struct bytes){.data = data.data + taken, .size = data.size - taken};
+}
+
+static void tail_add(struct output *output, struct bytes data)
+{
+	size_t limit = output->limit / 2;
+	size_t room = room_make(&output->tail, &output->tail_allocated, output->tail_size + data.size, limit);
+	size_t grown = MIN(room - output->tail_size, data.size);
+
+	/* Once it has turned, the ring keeps its size, or its order would be lost. */
+	if (grown > 0 && output->tail_at == 0) {
+		memcpy(output->tail + output->tail_size, data.data, grown);
+		output->tail_size += grown;
+		data = (struct bytes){.data = data.data + grown, .size = data.size - grown};
+	}
+	if (data.size > output->tail_size)
+		data = (struct bytes){.data = data.data + data.size - output->tail_size, .size = output->tail_size};
+	while (data.size > 0) {
+		size_t n = MIN(data.size, output->tail_size - output->tail_at);
+
+		memcpy(output->tail + output->tail_at, data.data, n);
+		output->tail_at = (output->tail_at + n) % output->tail_size;
+		data = (struct bytes){.data = data.data + n, .size = data.size - n};
+	}
+}
+
+void output_add(struct output *output, struct bytes data)
+{
+	struct bytes rest;
+
+	output->total += data.size;
+	rest = head_add(output, data);
+	if (rest.size > 0)
+		tail_add(output, rest);
+}
+
+uint64_t output_dropped(const struct output *output)
+{
+	return output->total - output->head_size - output->tail_size;
+}
+
+int output_join(struct output *output, struct bytes *joined)
+{
+	uint64_t dropped = output_dropped(output);
+	char note[80];
+	size_t note_size = 0, size, older = output->tail_size - output->tail_at;
+	char *grown;
+
+	if (dropped > 0)
+		note_size =
+			(size_t)snprintf(note, sizeof(note), "\n[... %" PRIu64 " bytes left out ...]\n", dropped);
+	size = output->head_size + note_size + output->tail_size;
+	*joined = (struct bytes){.data = output->head ? output->head : "", .size = size};
+	if (size == output->head_size)
+		return 0;
+	grown = realloc(output->head, size);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(grown + output->head_size, note, note_size);
+	memcpy(grown + output->head_size + note_size, output->tail + output->tail_at, older);
+	memcpy(grown + output->head_size + note_size + older, output->tail, output->tail_at);
+	output->head = grown;
+	joined->data = grown;
+	return 0;
+}

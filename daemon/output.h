@@ -1,0 +1,24 @@
+/* What a cell wrote, up to a limit: the head, and a ring that holds the tail. The middle is counted, not kept. */
+#pragma once
+
+#include "proto/base.h"
+
+struct output {
+	size_t limit; /* of head and tail together */
+	char *head, *tail;
+	size_t head_size, head_allocated;
+	size_t tail_size, tail_allocated, tail_at; /* tail_at: where the next byte goes once the ring is full */
+	uint64_t total;
+};
+
+void output_init(struct output *output, size_t limit);
+void output_deinit(struct output *output);
+
+/* Take @data in. Without memory for it, it is counted as dropped. */
+void output_add(struct output *output, struct bytes data);
+
+uint64_t output_dropped(const struct output *output);
+
+/* Head, a line that says what is missing, tail: one span that lives as long as the output. Nothing may be added
+ * afterwards. Returns 0 or -ENOMEM. */
+int output_join(struct output *output, struct bytes *joined);

@@ -1,0 +1,470 @@
+/* What clients may ask, as a table. Each handler answers exactly once, now or, where a session has to do something
+ * first, by leaving the address with it. */
+#include "keeper.h"
+#include "log.h"
+#include "memory.h"
+#include "router.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+union request {
+	uint64_t id; /* every request begins with it */
+	struct hello_request hello;
+	struct open_request open;
+	struct exec_request exec;
+	struct input_request input;
+	struct interrupt_request interrupt;
+	struct reset_request reset;
+	struct shutdown_request shutdown;
+	struct info_request info;
+	struct list_request list;
+	struct stats_request stats;
+};
+
+#define seconds(us) ((double)(us) / 1e6)
+
+static bool session_id_valid(struct bytes id)
+{
+	if (id.size == 0 || id.size > SESSION_ID_MAX)
+		return false;
+	for (size_t i = 0; i < id.size; i++)
+		if (id.data[i] <= ' ' || id.data[i] > '~')
+			return false;
+	return true;
+}
+
+static bool may_use(const struct session *session, uid_t uid)
+{
+	return uid == 0 || uid == session->owner;
+}
+
+/* The session a request names, or NULL when the client has been told that it has none. */
+static struct session *session_named(struct router *router, const struct address *from, struct bytes id)
+{
+	struct session *session;
+
+	if (!session_id_valid(id)) {
+		client_error(&router->clients, from, "bad_request",
+			     "a session id is 1 to %d printable characters without space", SESSION_ID_MAX);
+		return NULL;
+	}
+	session = router_find(router, id);
+	if (session && may_use(session, from->uid))
+		return session;
+	client_error(&router->clients, from, "no_session", "there is no session \"%.*s\"; open or exec makes one",
+		     (int)id.size, id.data);
+	return NULL;
+}
+
+/* ---- opening ---- */
+
+static bool session_room(struct router *router, const struct address *from)
+{
+	uint64_t n = 0, own = 0;
+	struct session *session;
+
+	list_for_each(session, &router->sessions, node)
+	{
+		n++;
+		own += session->owner == from->uid;
+	}
+	if (n >= router->config->sessions)
+		client_error(&router->clients, from, "limit",
+			     "there are %" PRIu64 " sessions already, as many as sessions = %" PRIu64
+			     " allows; end one first",
+			     n, router->config->sessions);
+	else if (own >= router->config->sessions_per_uid)
+		client_error(&router->clients, from, "limit",
+			     "you have %" PRIu64 " sessions already, as many as sessions_per_uid = %" PRIu64
+			     " allows; end one first",
+			     own, router->config->sessions_per_uid);
+	else
+		return true;
+	return false;
+}
+
+static struct session *session_make(struct router *router, const struct address *from, struct bytes id,
+				    struct bytes profile_name)
+{
+	struct profile *profile = config_profile(router->config, profile_name);
+	struct session *session;
+	struct nursery *nursery;
+	int r;
+
+	if (!profile) {
+		client_error(&router->clients, from, "bad_request", "there is no profile \"%.*s\"",
+			     (int)profile_name.size, profile_name.data);
+		return NULL;
+	}
+	if (!session_room(router, from))
+		return NULL;
+	r = router_open(&session, router, profile, id, from->uid);
+	if (r == -EAGAIN && (nursery = router_nursery(router, profile)))
+		client_error(&router->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
+			     nursery->reason);
+	else if (r)
+		client_error(&router->clients, from, "internal", "the session could not be made: %s", strerror(-r));
+	return r ? NULL : session;
+}
+
+/* The session @id, made if it is missing; NULL when the client has been told why not. */
+static struct session *session_find_or_make(struct router *router, const struct address *from, struct bytes id,
+					    struct bytes profile, bool *madep)
+{
+	struct session *session = session_id_valid(id) ? router_find(router, id) : NULL;
+
+	*madep = false;
+	if (!session_id_valid(id))
+		return session_named(router, from, id);
+	if (!session) {
+		*madep = true;
+		return session_make(router, from, id, profile);
+	}
+	if (!may_use(session, from->uid)) {
+		client_error(&router->clients, from, "denied", "the id \"%s\" is taken; choose another",
+			     session->id);
+		return NULL;
+	}
+	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
+		client_error(&router->clients, from, "bad_request",
+			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
+			     session->id, session->profile->name, (int)profile.size, profile.data);
+		return NULL;
+	}
+	return session;
+}
+
+/* ---- session records ---- */
+
+static double ttl_left(uint64_t since, uint64_t ttl)
+{
+	uint64_t end = since + ttl, now = event_now();
+
+	return !ttl ? 0.0 : seconds(end > now ? end - now : 1);
+}
+
+static struct session_info session_record(const struct session *session)
+{
+	const struct warden *warden = session->warden;
+	bool working = session_busy(session) || session->n_queued > 0;
+
+	return (struct session_info){
+		.session = bytes_of(session->id),
+		.profile = bytes_of(session->profile->name),
+		.state = bytes_of(session_state_name(session)),
+		.uid = session->owner,
+		.workspace = bytes_of(warden->workspace),
+		.created = session->created,
+		.idle = working ? 0.0 : seconds(event_now() - session->last),
+		.cells = session->n_cells,
+		.queued = session->n_queued,
+		.pid = (uint64_t)warden->pid,
+		.memory = memory_of_tree(warden->pid),
+		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
+		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
+		.level = bytes_of(warden->level),
+		.guards = wire_bytes(&warden->guards),
+	};
+}
+
+/* ---- handlers ---- */
+
+static void handle_hello(struct router *router, const struct address *from, const union request *request)
+{
+	struct hello_reply reply = {
+		.id = request->id,
+		.version = WIRE_VERSION,
+		.server = BYTES("laird " LAIR_VERSION),
+		.pid = (uint64_t)getpid(),
+		.frame_max = router->config->frame_size,
+	};
+
+	client_send(&router->clients, from, &hello_reply_schema, &reply);
+}
+
+static void handle_open(struct router *router, const struct address *from, const union request *request)
+{
+	bool made;
+	struct session *session =
+		session_find_or_make(router, from, request->open.session, request->open.profile, &made);
+	struct session_info info;
+
+	if (!session)
+		return;
+	info = session_record(session);
+	info.id = request->id;
+	info.opened = made;
+	client_send(&router->clients, from, &session_info_schema, &info);
+}
+
+/* Checks what can be checked without a session. Returns false when the client has been told. */
+static bool exec_acceptable(struct router *router, const struct address *from, const struct exec_request *exec,
+			    const struct profile *profile)
+{
+	double max = seconds(profile->cell_timeout_max);
+
+	if (exec->code.size > profile->code_size)
+		client_error(&router->clients, from, "too_large",
+			     "the code has %zu bytes; code_size = %" PRIu64 " is the limit", exec->code.size,
+			     profile->code_size);
+	else if (exec->timeout < 0)
+		client_error(&router->clients, from, "bad_request", "timeout: seconds, more than 0; got %g",
+			     exec->timeout);
+	else if (max > 0 && exec->timeout > max)
+		client_error(&router->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
+			     exec->timeout, max);
+	else
+		return true;
+	return false;
+}
+
+static uint64_t exec_timeout(const struct exec_request *exec, const struct profile *profile)
+{
+	/* Shorter than one tick of ours is one tick; so far off that it does not fit is as good as none. */
+	if (exec->timeout > 0)
+		return exec->timeout < 1e12 ? MAX((uint64_t)(exec->timeout * 1e6), (uint64_t)1) : 0;
+	return profile->cell_timeout;
+}
+
+static void exec_in(struct router *router, const struct address *from, const struct exec_request *exec,
+		    struct session *session, bool made)
+{
+	const struct profile *profile = session->profile;
+	struct cell *cell;
+
+	if (session->n_queued >= profile->queue) {
+		client_error(&router->clients, from, "limit",
+			     "%zu cells wait in session \"%s\" already, as many as queue = %" PRIu64 " allows",
+			     session->n_queued, session->id, profile->queue);
+	} else if (cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
+		client_error(&router->clients, from, "internal", "out of memory");
+	} else {
+		session_exec(session, cell);
+		return;
+	}
+	if (made)
+		session_end(session, "shutdown");
+}
+
+static void handle_exec(struct router *router, const struct address *from, const union request *request)
+{
+	const struct exec_request *exec = &request->exec;
+	struct session *session = exec->session.data ? router_find(router, exec->session) : NULL;
+	const struct profile *profile = session ? session->profile : config_profile(router->config, exec->profile);
+	bool made = true;
+
+	/* Refused before a session is made for it. */
+	if (profile && !exec_acceptable(router, from, exec, profile))
+		return;
+	if (exec->session.data)
+		session = session_find_or_make(router, from, exec->session, exec->profile, &made);
+	else
+		session = session_make(router, from, (struct bytes){.data = NULL}, exec->profile);
+	if (session)
+		exec_in(router, from, exec, session, made);
+}
+
+static struct session *session_running(struct router *router, const struct address *request)
+{
+	struct session *session;
+
+	list_for_each(session, &router->sessions,
+		      node) if (session->cell &&
+				address_same_request(&session->cell->reply, request)) return session;
+	return NULL;
+}
+
+static void handle_input(struct router *router, const struct address *from, const union request *request)
+{
+	struct address exec = *from;
+	struct empty_reply reply = {.id = request->id};
+	struct session *session;
+
+	exec.id = request->input.exec;
+	session = session_running(router, &exec);
+	if (!session || !session->cell->asking) {
+		client_error(&router->clients, from, "gone", "request %" PRIu64 " does not wait for input",
+			     exec.id);
+		return;
+	}
+	session_answer(session, &request->input);
+	client_send(&router->clients, from, &empty_reply_schema, &reply);
+}
+
+static bool cancel_own(struct router *router, const struct address *from, uint64_t exec_id)
+{
+	struct address exec = *from;
+	struct session *session;
+
+	exec.id = exec_id;
+	list_for_each(session, &router->sessions, node) if (session_cancel(session, &exec)) return true;
+	return false;
+}
+
+static void handle_interrupt(struct router *router, const struct address *from, const union request *request)
+{
+	const struct interrupt_request *interrupt = &request->interrupt;
+	struct interrupt_reply reply = {.id = request->id};
+	struct session *session;
+
+	if (!interrupt->session.data == !interrupt->exec) {
+		client_error(&router->clients, from, "bad_request", "interrupt: either session or exec");
+		return;
+	}
+	if (interrupt->session.data) {
+		session = session_named(router, from, interrupt->session);
+		if (!session)
+			return;
+		reply.interrupted = session_interrupt(session);
+	} else {
+		reply.interrupted = cancel_own(router, from, interrupt->exec);
+	}
+	client_send(&router->clients, from, &interrupt_reply_schema, &reply);
+}
+
+static void handle_reset(struct router *router, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(router, from, request->reset.session);
+
+	if (session)
+		session_reset(session, from);
+}
+
+static void handle_shutdown(struct router *router, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(router, from, request->shutdown.session);
+
+	if (session)
+		session_close(session, from);
+}
+
+static void handle_info(struct router *router, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(router, from, request->info.session);
+	struct session_info info;
+
+	if (!session)
+		return;
+	info = session_record(session);
+	info.id = request->id;
+	client_send(&router->clients, from, &session_info_schema, &info);
+}
+
+static void handle_list(struct router *router, const struct address *from, const union request *request)
+{
+	struct list_reply reply = {.id = request->id};
+	struct session *session;
+	msgpack_sbuffer buffer;
+	size_t n = 0;
+	int r = 0;
+
+	list_for_each(session, &router->sessions, node) n +=
+		session->id[0] && session->state != SESSION_CLOSING && may_use(session, from->uid);
+	msgpack_sbuffer_init(&buffer);
+	wire_put_array(&buffer, n);
+	list_for_each(session, &router->sessions, node)
+	{
+		struct session_info info;
+
+		if (!session->id[0] || session->state == SESSION_CLOSING || !may_use(session, from->uid))
+			continue;
+		info = session_record(session);
+		if (!r)
+			r = wire_encode_body(&buffer, &session_info_schema, &info);
+	}
+	reply.sessions = wire_bytes(&buffer);
+	if (r)
+		client_error(&router->clients, from, "internal", "out of memory");
+	else
+		client_send(&router->clients, from, &list_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+static void handle_stats(struct router *router, const struct address *from, const union request *request)
+{
+	struct stats_reply reply = {
+		.id = request->id,
+		.uptime = seconds(event_now() - router->stats.started),
+		.pid = (uint64_t)getpid(),
+		.keeper_pid = (uint64_t)getppid(),
+		.opened = router->stats.opened,
+		.ended = router->stats.ended,
+		.cells = router->stats.cells,
+		.requests = router->stats.requests,
+		.refused = router->stats.refused,
+		.memory = memory_of_tree(getpid()),
+	};
+	struct session *session;
+	struct nursery *nursery;
+	msgpack_sbuffer names;
+
+	msgpack_sbuffer_init(&names);
+	wire_put_array(&names, router->config->n_profiles);
+	for (size_t i = 0; i < router->config->n_profiles; i++)
+		wire_put_string(&names, bytes_of(router->config->profiles[i]->name));
+	reply.profiles = wire_bytes(&names);
+	list_for_each(session, &router->sessions, node) reply.sessions += session->state != SESSION_CLOSING;
+	list_for_each(nursery, &router->nurseries, node) reply.spares += nursery_spares(nursery);
+	client_send(&router->clients, from, &stats_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&names);
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	const struct wire_schema *schema;
+	void (*fn)(struct router *router, const struct address *from, const union request *request);
+} handlers[] = {
+	{&exec_request_schema, handle_exec},	       {&input_request_schema, handle_input},
+	{&hello_request_schema, handle_hello},	       {&open_request_schema, handle_open},
+	{&interrupt_request_schema, handle_interrupt}, {&reset_request_schema, handle_reset},
+	{&shutdown_request_schema, handle_shutdown},   {&list_request_schema, handle_list},
+	{&info_request_schema, handle_info},	       {&stats_request_schema, handle_stats},
+};
+
+static void request_handle(struct router *router, const struct address *from, const struct wire_frame *frame)
+{
+	struct wire_fault fault;
+	union request request;
+
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (!bytes_is(frame->type, handlers[i].schema->type))
+			continue;
+		if (wire_decode(&request, handlers[i].schema, frame->body, &fault))
+			client_error(
+				&router->clients, from, "bad_request", "%s: the field \"%s\" was expected %s%s",
+				handlers[i].schema->type, fault.field,
+				strncmp(fault.expected, "to ", 3) && strncmp(fault.expected, "not ", 4) ? "to be "
+													: "",
+				fault.expected);
+		else
+			handlers[i].fn(router, from, &request);
+		return;
+	}
+	client_error(&router->clients, from, "unsupported", "this laird knows no request \"%.*s\"",
+		     (int)MIN(frame->type.size, 64U), frame->type.data);
+}
+
+void router_request(struct router *router, const struct address *from, struct bytes data)
+{
+	struct address to = *from;
+	struct wire_frame frame;
+	int r = wire_open(&frame, data);
+
+	router->stats.requests++;
+	if (r == WIRE_E_VERSION) {
+		client_error(&router->clients, &to, "unsupported",
+			     "version %" PRIu64 " of the protocol is not spoken here; version %d is", frame.version,
+			     WIRE_VERSION);
+		return;
+	}
+	if (r || !wire_find_id(&to.id, frame.body)) {
+		router->stats.refused++;
+		return;
+	}
+	if (router->stopping)
+		client_error(&router->clients, &to, "gone", "laird is stopping");
+	else
+		request_handle(router, &to, &frame);
+}

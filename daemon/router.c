@@ -1,0 +1,554 @@
+/* The router's process: set up, one blocking call, take down. Everything is reached from the one loop, and objects
+ * are freed only between its rounds, so a handler may end anything. */
+#include "router.h"
+
+#include "keeper.h"
+#include "log.h"
+
+#include "proto/channel.h"
+
+#include <fcntl.h>
+#include <search.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <zmq.h>
+
+/* Requests taken in one round before sessions get their turn. */
+#define REQUESTS_PER_ROUND 64
+#define SEND_QUEUE 256
+#define RECEIVE_QUEUE 256
+#define HANDSHAKE_MS 1000
+/* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
+#define STOP_GRACE_US 1000000
+#define STOP_LIMIT_US 5000000
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+struct session *router_find(struct router *router, struct bytes id)
+{
+	char key[SESSION_ID_MAX + 1];
+	char **found;
+
+	if (id.size == 0 || id.size > SESSION_ID_MAX)
+		return NULL;
+	memcpy(key, id.data, id.size);
+	key[id.size] = '\0';
+	found = tfind(key, &router->table, compare_ids);
+	return found ? container_of(*found, struct session, id[0]) : NULL;
+}
+
+int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
+		uid_t owner)
+{
+	char key[SESSION_ID_MAX + 1];
+	struct session *session;
+	int r;
+
+	snprintf(key, sizeof(key), "%.*s", (int)id.size, id.size ? id.data : "");
+	r = session_new(&session, router, profile, key, owner);
+	if (r)
+		return r;
+	list_append(&router->sessions, &session->node);
+	router->stats.opened++;
+	if (session->id[0] && !tsearch(session->id, &router->table, compare_ids)) {
+		session_end(session, "internal");
+		return -ENOMEM;
+	}
+	log_info(session->id, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
+		 owner, profile->name, session->warden->workspace);
+	*sessionp = session;
+	return 0;
+}
+
+struct nursery *router_nursery(struct router *router, struct profile *profile)
+{
+	struct nursery *nursery;
+
+	list_for_each(nursery, &router->nurseries, node) if (nursery->profile == profile) return nursery;
+	if (nursery_new(&nursery, router, profile))
+		return NULL;
+	list_append(&router->nurseries, &nursery->node);
+	return nursery;
+}
+
+/* As root each session runs as a uid of its own; one still in use is passed over. */
+static bool uid_in_use(struct router *router, uid_t uid)
+{
+	struct list *heads[] = {&router->nurseries, &router->retired};
+	struct nursery *nursery;
+	struct warden *warden;
+
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each(nursery, heads[i], node)
+			list_for_each(warden, &nursery->wardens, node) if (warden->uid == uid) return true;
+	return false;
+}
+
+uid_t router_take_uid(struct router *router)
+{
+	uint64_t n = router->config->uid_last - router->config->uid_first + 1;
+
+	if (geteuid() != 0)
+		return 0;
+	while (n-- > 0) {
+		if (router->last_uid < router->config->uid_first || router->last_uid >= router->config->uid_last)
+			router->last_uid = (uid_t)router->config->uid_first;
+		else
+			router->last_uid++;
+		if (!uid_in_use(router, router->last_uid))
+			break;
+	}
+	return router->last_uid;
+}
+
+/* ---- the keeper ---- */
+
+static int keeper_send(const struct keeper_message *message, const int *fds, size_t n_fds)
+{
+	struct bytes data = {.data = (const char *)message, .size = sizeof(*message)};
+
+	return channel_send(KEEPER_FD, data, fds, n_fds);
+}
+
+int router_start_template(struct router *router, struct nursery *nursery)
+{
+	struct keeper_message message = {.op = KEEPER_START_TEMPLATE, .serial = ++router->last_template};
+	int r;
+
+	snprintf(message.profile, sizeof(message.profile), "%s", nursery->profile->name);
+	r = keeper_send(&message, &nursery->theirs, 1);
+	if (!r)
+		nursery->serial = message.serial;
+	return r > 0 ? -EPIPE : r;
+}
+
+void router_remove_tree(struct router *router, const char *path)
+{
+	struct keeper_message message = {.op = KEEPER_REMOVE_TREE};
+
+	(void)router;
+	if (rmdir(path) == 0 || errno == ENOENT)
+		return;
+	snprintf(message.path, sizeof(message.path), "%s", path);
+	if (keeper_send(&message, NULL, 0))
+		log_error(NULL, "cannot have %s removed", path);
+}
+
+static struct nursery *nursery_by_serial(struct list *head, uint32_t serial)
+{
+	struct nursery *nursery;
+
+	list_for_each(nursery, head, node) if (nursery->serial == serial) return nursery;
+	return NULL;
+}
+
+static void on_keeper(struct event_source *source, uint32_t events)
+{
+	struct router *router = container_of(source, struct router, keeper_source);
+	struct keeper_message message;
+	struct nursery *nursery;
+	int fds[CHANNEL_FDS_MAX], r;
+	struct bytes data;
+	size_t n_fds;
+
+	(void)events;
+	r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
+	if (r == CHANNEL_E_EMPTY)
+		return;
+	if (r) {
+		log_error(NULL, "the keeper is gone");
+		event_remove(&router->loop, source);
+		router->stopped = true;
+		return;
+	}
+	nursery = nursery_by_serial(&router->nurseries, message.serial);
+	if (!nursery)
+		nursery = nursery_by_serial(&router->retired, message.serial);
+	if (data.size == sizeof(message) && message.op == KEEPER_STARTED && nursery)
+		nursery_on_started(nursery, message.pid, steal_fd(&fds[0]), message.error);
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+}
+
+/* ---- the dead ---- */
+
+static void bury(struct list *dead, struct list *node)
+{
+	list_remove(node);
+	list_append(dead, node);
+}
+
+void router_bury_session(struct router *router, struct session *session)
+{
+	router->stats.ended++;
+	bury(&router->dead_sessions, &session->node);
+}
+
+void router_bury_warden(struct router *router, struct warden *warden)
+{
+	bury(&router->dead_wardens, &warden->node);
+}
+
+void router_bury_nursery(struct router *router, struct nursery *nursery)
+{
+	bury(&router->dead_nurseries, &nursery->node);
+}
+
+static void funeral(struct router *router)
+{
+	struct session *session;
+	struct warden *warden;
+	struct nursery *nursery;
+
+	list_for_each(session, &router->dead_sessions, node) session_free(session);
+	list_for_each(warden, &router->dead_wardens, node) warden_free(warden);
+	list_for_each(nursery, &router->dead_nurseries, node) nursery_free(nursery);
+}
+
+void router_on_session_ended(struct router *router, struct session *session)
+{
+	if (session->id[0] && router_find(router, bytes_of(session->id)) == session)
+		tdelete(session->id, &router->table, compare_ids);
+}
+
+/* ---- settings ---- */
+
+/* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
+static void config_use(struct router *router, struct config *config)
+{
+	struct nursery *nursery;
+
+	list_for_each(nursery, &router->nurseries, node)
+	{
+		list_remove(&nursery->node);
+		list_append(&router->retired, &nursery->node);
+		nursery_retire(nursery);
+	}
+	config_free(router->config);
+	router->config = config;
+	for (size_t i = 0; i < config->n_profiles; i++) {
+		nursery = router_nursery(router, config->profiles[i]);
+		if (nursery)
+			nursery_warm(nursery);
+	}
+}
+
+static void config_reload(struct router *router)
+{
+	struct config *config;
+	struct config_error error;
+
+	if (config_load(&config, router->config_path, &error)) {
+		log_error(NULL, "%s; nothing has changed", error.text);
+		return;
+	}
+	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
+		 router->config_path ? router->config_path : "the embedded default");
+	config_use(router, config);
+}
+
+/* ---- stopping ---- */
+
+static void stop_check(struct router *router)
+{
+	if (router->stopping && list_empty(&router->sessions) && list_empty(&router->nurseries) &&
+	    list_empty(&router->retired))
+		router->stopped = true;
+}
+
+static void on_stop_limit(struct timer *timer)
+{
+	log_warn(NULL, "not everything ended in time: the keeper will see to the rest");
+	container_of(timer, struct router, stop_timer)->stopped = true;
+}
+
+static void on_stop_grace(struct timer *timer)
+{
+	struct router *router = container_of(timer, struct router, stop_timer);
+	struct nursery *nursery;
+	struct session *session;
+
+	list_for_each(session, &router->sessions, node) session_end(session, "shutdown");
+	list_for_each(nursery, &router->nurseries, node)
+	{
+		list_remove(&nursery->node);
+		list_append(&router->retired, &nursery->node);
+		nursery_retire(nursery);
+	}
+	(void)timer_set(&router->loop, &router->stop_timer, event_now() + STOP_LIMIT_US, on_stop_limit);
+}
+
+static void stop_begin(struct router *router)
+{
+	struct session *session;
+	bool busy = false;
+
+	if (router->stopping)
+		return;
+	router->stopping = true;
+	log_info(NULL, "stopping");
+	list_for_each(session, &router->sessions, node) busy |= session_interrupt(session);
+	(void)timer_set(&router->loop, &router->stop_timer, event_now() + (busy ? STOP_GRACE_US : 0),
+			on_stop_grace);
+}
+
+static void on_signal(struct event_source *source, uint32_t events)
+{
+	struct router *router = container_of(source, struct router, signal_source);
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP && !router->stopping)
+		config_reload(router);
+	else if (info.ssi_signo != SIGHUP)
+		stop_begin(router);
+}
+
+/* ---- clients ---- */
+
+static void on_drained(struct clients *clients)
+{
+	struct router *router = container_of(clients, struct router, clients);
+	struct session *session;
+
+	list_for_each(session, &router->sessions, node) session_resume(session);
+}
+
+/* "localhost:UID:GID:PID", by SO_PEERCRED. Taken from the end; no answer means nobody we would serve. */
+static bool peer_uid(zmq_msg_t *message, uid_t *uidp)
+{
+	const char *text = zmq_msg_gets(message, "Peer-Address"), *end;
+	unsigned colons = 0;
+	char *stop;
+	unsigned long uid;
+
+	if (!text)
+		return false;
+	for (end = text + strlen(text); end > text && colons < 3; end--)
+		colons += end[-1] == ':';
+	if (colons < 3)
+		return false;
+	uid = strtoul(end + 1, &stop, 10);
+	*uidp = (uid_t)uid;
+	return *stop == ':';
+}
+
+static void clients_refuse(struct router *router, const char *what)
+{
+	/* Counted always, logged once: a flood must not fill the disk. */
+	if (router->stats.refused++ == 0)
+		log_warn(NULL, "a client's message was dropped: %s (further ones are only counted, see stats)",
+			 what);
+}
+
+/* Receive one whole message. Returns false when there is none. */
+static bool client_receive(struct router *router)
+{
+	struct address from = {0};
+	zmq_msg_t identity, body;
+	bool first = true, more, whole = false;
+
+	zmq_msg_init(&identity);
+	zmq_msg_init(&body);
+	if (zmq_msg_recv(&identity, router->socket, ZMQ_DONTWAIT) < 0) {
+		zmq_msg_close(&identity);
+		return false;
+	}
+	for (more = zmq_msg_more(&identity); more; more = zmq_msg_more(&body), first = false) {
+		if (zmq_msg_recv(&body, router->socket, 0) < 0)
+			break;
+		whole = first && !zmq_msg_more(&body);
+	}
+	from.identity_size = (uint8_t)MIN(zmq_msg_size(&identity), (size_t)IDENTITY_MAX);
+	memcpy(from.identity, zmq_msg_data(&identity), from.identity_size);
+	if (!whole)
+		clients_refuse(router, "it has several parts");
+	else if (!peer_uid(&body, &from.uid))
+		clients_refuse(router, "nobody knows whose it is");
+	else
+		router_request(router, &from,
+			       (struct bytes){.data = zmq_msg_data(&body), .size = zmq_msg_size(&body)});
+	zmq_msg_close(&identity);
+	zmq_msg_close(&body);
+	return true;
+}
+
+static int socket_open(struct router *router)
+{
+	const struct {
+		int option, value;
+	} options[] = {
+		{ZMQ_LINGER, 100},	     {ZMQ_ROUTER_MANDATORY, 1},		{ZMQ_SNDHWM, SEND_QUEUE},
+		{ZMQ_RCVHWM, RECEIVE_QUEUE}, {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
+	};
+	int64_t frame_max = (int64_t)router->config->frame_size;
+	_cleanup_(freep) char *endpoint = NULL;
+	mode_t mask;
+	int r;
+
+	router->context = zmq_ctx_new();
+	router->socket = router->context ? zmq_socket(router->context, ZMQ_ROUTER) : NULL;
+	if (!router->socket)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (zmq_setsockopt(router->socket, options[i].option, &options[i].value, sizeof(int)) < 0)
+			return -errno;
+	if (zmq_setsockopt(router->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof(frame_max)) < 0)
+		return -errno;
+	if (asprintf(&endpoint, "ipc://%s", router->socket_path) < 0)
+		return -ENOMEM;
+	mask = umask(0177);
+	r = zmq_bind(router->socket, endpoint) < 0 ? -errno : 0;
+	umask(mask);
+	if (r)
+		log_error(NULL, "cannot listen on %s: %s", router->socket_path, zmq_strerror(-r));
+	else
+		clients_init(&router->clients, &router->loop, router->socket, on_drained);
+	return r;
+}
+
+/* ---- the process ---- */
+
+static void on_stale(void *userdata, const char *path)
+{
+	log_info(NULL, "sweeping %s, left by an earlier life", path);
+	router_remove_tree(userdata, path);
+}
+
+/* Before ZeroMQ starts its threads, so that they never get a signal. */
+static int signals_open(struct router *router)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
+}
+
+static int router_init(struct router *router, const char *config_path, const char *socket_path)
+{
+	struct list *lists[] = {&router->sessions,	&router->nurseries,    &router->retired,
+				&router->dead_sessions, &router->dead_wardens, &router->dead_nurseries};
+	struct config_error error;
+	struct config *config;
+	int r;
+
+	*router = (struct router){.config_path = config_path,
+				  .workspaces.fd = -1,
+				  .keeper_source = EVENT_SOURCE_NONE,
+				  .signal_source = EVENT_SOURCE_NONE};
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		list_init(lists[i]);
+	router->stats.started = event_now();
+	router->socket_path = strdup(socket_path);
+	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
+	if (!r)
+		r = config_load(&router->config, config_path, &error);
+	if (r) {
+		log_error(NULL, "%s", r == -EINVAL ? error.text : strerror(-r));
+		return r;
+	}
+	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (!r)
+		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
+	if (!r)
+		r = signals_open(router);
+	if (r)
+		return r;
+	r = workspaces_open(&router->workspaces, router->config->workspaces, socket_path, on_stale, router);
+	if (r) {
+		log_error(NULL, "cannot use %s for workspaces: %s",
+			  router->workspaces.path ? router->workspaces.path : "any directory", strerror(-r));
+		return r;
+	}
+	r = socket_open(router);
+	if (r)
+		return r;
+	config = router->config;
+	router->config = NULL;
+	config_use(router, config);
+	return 0;
+}
+
+static void router_deinit(struct router *router)
+{
+	struct session *session;
+	struct nursery *nursery;
+	struct warden *warden;
+
+	list_for_each(session, &router->sessions, node) bury(&router->dead_sessions, &session->node);
+	list_for_each(nursery, &router->nurseries, node) bury(&router->retired, &nursery->node);
+	list_for_each(nursery, &router->retired, node)
+	{
+		list_for_each(warden, &nursery->wardens, node) bury(&router->dead_wardens, &warden->node);
+		bury(&router->dead_nurseries, &nursery->node);
+	}
+	funeral(router);
+	clients_deinit(&router->clients);
+	if (router->socket)
+		zmq_close(router->socket);
+	if (router->context)
+		zmq_ctx_term(router->context);
+	workspaces_close(&router->workspaces);
+	config_free(router->config);
+	timer_clear(&router->loop, &router->stop_timer);
+	fd_close(router->signal_source.fd);
+	event_loop_deinit(&router->loop);
+	free(router->socket_path);
+}
+
+static int round_run(struct router *router)
+{
+	zmq_pollitem_t items[] = {
+		{.socket = router->socket, .events = ZMQ_POLLIN},
+		{.fd = router->loop.epoll_fd, .events = ZMQ_POLLIN},
+	};
+
+	if (zmq_poll(items, 2, timer_wait(&router->loop)) < 0 && errno != EINTR) {
+		int r = -errno;
+
+		log_error(NULL, "cannot wait: %s", strerror(-r));
+		return r;
+	}
+	for (int i = 0; i < REQUESTS_PER_ROUND && (items[0].revents & ZMQ_POLLIN); i++)
+		if (!client_receive(router))
+			break;
+	if (items[1].revents & ZMQ_POLLIN)
+		event_dispatch(&router->loop);
+	timer_run(&router->loop);
+	funeral(router);
+	stop_check(router);
+	return 0;
+}
+
+int router_run(const char *config_path, const char *socket_path)
+{
+	struct keeper_message ready = {.op = KEEPER_READY};
+	struct router router;
+	int r;
+
+	r = router_init(&router, config_path, socket_path);
+	if (!r) {
+		log_info(NULL, "listening on %s", router.socket_path);
+		r = keeper_send(&ready, NULL, 0);
+	}
+	while (!r && !router.stopped)
+		r = round_run(&router);
+	if (!r)
+		log_info(NULL, "stopped");
+	router_deinit(&router);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}

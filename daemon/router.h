@@ -1,0 +1,61 @@
+/* The router: one thread that owns the ROUTER socket, the sessions, their timers and limits, and treats every
+ * client and every interpreter as hostile. */
+#pragma once
+
+#include "client.h"
+#include "config.h"
+#include "nursery.h"
+#include "session.h"
+#include "workspace.h"
+
+struct router_stats {
+	uint64_t started; /* event_now() */
+	uint64_t opened, ended, cells, requests, refused;
+};
+
+struct router {
+	struct event_loop loop;
+	struct clients clients;
+	void *context, *socket;
+	const char *config_path;
+	char *socket_path;
+	struct config *config;
+	struct workspaces workspaces;
+	struct event_source keeper_source, signal_source;
+
+	struct list sessions; /* all that are not gone; those that close are no longer in the table */
+	void *table;	      /* tsearch(3) of session->id */
+	struct list nurseries, retired;
+	struct list dead_sessions, dead_wardens, dead_nurseries; /* freed between two rounds */
+
+	uint64_t last_serial;
+	uid_t last_uid;
+	uint32_t last_template;
+	struct router_stats stats;
+	bool stopping, stopped;
+	struct timer stop_timer;
+};
+
+/* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
+int router_run(const char *config_path, const char *socket_path);
+
+/* NULL if there is none of that id. */
+struct session *router_find(struct router *router, struct bytes id);
+/* Open one; @id is checked, the limits are not. "" makes a one-shot. Returns as session_new. */
+int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
+		uid_t owner);
+/* NULL only when out of memory. */
+struct nursery *router_nursery(struct router *router, struct profile *profile);
+
+/* One message from a client: see request.c. */
+void router_request(struct router *router, const struct address *from, struct bytes data);
+
+/* ---- for what the router owns ---- */
+
+uid_t router_take_uid(struct router *router);
+int router_start_template(struct router *router, struct nursery *nursery);
+void router_remove_tree(struct router *router, const char *path);
+void router_on_session_ended(struct router *router, struct session *session);
+void router_bury_session(struct router *router, struct session *session);
+void router_bury_warden(struct router *router, struct warden *warden);
+void router_bury_nursery(struct router *router, struct nursery *nursery);

@@ -1,0 +1,224 @@
+/* Workspaces: made beneath one root, removed by descriptor. */
+#include "workspace.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+/* Deeper directories are moved up before they are emptied, so that a tree costs a bounded number of descriptors. */
+#define DEPTH_MAX 32
+
+static int make_parents(const char *path)
+{
+	char partial[PATH_MAX];
+	char *slash;
+
+	if ((size_t)snprintf(partial, sizeof(partial), "%s", path) >= sizeof(partial))
+		return -ENAMETOOLONG;
+	for (slash = strchr(partial + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(partial, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+static uint64_t name_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037ULL;
+
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * 1099511628211ULL;
+	return hash;
+}
+
+static int root_path(char path[PATH_MAX], const char *configured, const char *socket)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	uint64_t name = name_hash(socket);
+	int n;
+
+	if (configured)
+		n = snprintf(path, PATH_MAX, "%s/%016" PRIx64, configured, name);
+	else if (geteuid() == 0)
+		n = snprintf(path, PATH_MAX, "/var/lib/lair/workspaces/%016" PRIx64, name);
+	else if (state && state[0] == '/')
+		n = snprintf(path, PATH_MAX, "%s/lair/workspaces/%016" PRIx64, state, name);
+	else if (home && home[0] == '/')
+		n = snprintf(path, PATH_MAX, "%s/.local/state/lair/workspaces/%016" PRIx64, home, name);
+	else
+		return -ENOENT;
+	return n < PATH_MAX - 64 ? 0 : -ENAMETOOLONG;
+}
+
+static int report_stale(const struct workspaces *workspaces, void (*stale)(void *userdata, const char *path),
+			void *userdata)
+{
+	int fd = openat(workspaces->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	char path[PATH_MAX];
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	while ((entry = readdir(dir))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", workspaces->path, entry->d_name) < sizeof(path))
+			stale(userdata, path);
+	}
+	closedir(dir);
+	return 0;
+}
+
+int workspaces_open(struct workspaces *workspaces, const char *configured, const char *socket,
+		    void (*stale)(void *userdata, const char *path), void *userdata)
+{
+	char path[PATH_MAX];
+	struct stat status;
+	int r;
+
+	*workspaces = (struct workspaces){.fd = -1};
+	r = root_path(path, configured, socket);
+	if (!r)
+		r = make_parents(path);
+	if (r)
+		return r;
+	/* As root, sessions of other uids must be able to pass through, not to look around. */
+	if (mkdir(path, geteuid() == 0 ? 0711 : 0700) < 0 && errno != EEXIST)
+		return -errno;
+	workspaces->path = strdup(path);
+	if (!workspaces->path)
+		return -ENOMEM;
+	workspaces->fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (workspaces->fd < 0 || fstat(workspaces->fd, &status) < 0)
+		return -errno;
+	if (status.st_uid != geteuid() || (status.st_mode & 022))
+		return -EPERM;
+	return report_stale(workspaces, stale, userdata);
+}
+
+void workspaces_close(struct workspaces *workspaces)
+{
+	/* Only an empty root goes. */
+	if (workspaces->path)
+		(void)rmdir(workspaces->path);
+	fd_closep(&workspaces->fd);
+	free(workspaces->path);
+	workspaces->path = NULL;
+}
+
+int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid)
+{
+	_cleanup_(freep) char *path = NULL;
+	char name[64];
+	uint64_t salt;
+
+	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+		return -EIO;
+	snprintf(name, sizeof(name), "%" PRIu64 "-%08" PRIx32, serial, (uint32_t)salt);
+	if (asprintf(&path, "%s/%s", workspaces->path, name) < 0)
+		return -ENOMEM;
+	if (mkdirat(workspaces->fd, name, 0700) < 0)
+		return -errno;
+	if (uid != 0 && fchownat(workspaces->fd, name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0) {
+		int r = -errno;
+
+		(void)unlinkat(workspaces->fd, name, AT_REMOVEDIR);
+		return r;
+	}
+	*pathp = steal_ptr(&path);
+	return 0;
+}
+
+/* Open a directory to empty it, though its owner may have taken the permission away. */
+static int open_to_empty(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 || errno != EACCES)
+		return fd;
+	if (fchmodat(parent, name, 0700, 0) < 0)
+		return -1;
+	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int remove_content(int fd, int top, unsigned depth);
+
+/* A directory too deep to descend into is moved to the top, to be met again there. */
+static int remove_directory(int parent, const char *name, int top, unsigned depth)
+{
+	static uint64_t moved;
+	char aside[64];
+	int fd, r;
+
+	if (depth >= DEPTH_MAX) {
+		snprintf(aside, sizeof(aside), ".lair-deep-%" PRIu64, moved++);
+		return renameat(parent, name, top, aside) < 0 ? -errno : 0;
+	}
+	fd = open_to_empty(parent, name);
+	if (fd < 0)
+		return -errno;
+	r = remove_content(fd, top, depth + 1);
+	if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && !r)
+		r = -errno;
+	return r;
+}
+
+/* Takes @fd. Begins again while something was there, since directories may have been moved up meanwhile. */
+static int remove_content(int fd, int top, unsigned depth)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *entry;
+	bool found, failed = false;
+	int r = 0;
+
+	if (!dir) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	(void)fchmod(fd, 0700);
+	do {
+		found = false;
+		rewinddir(dir);
+		while ((entry = readdir(dir))) {
+			int one = 0;
+
+			if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+				continue;
+			found = true;
+			if (unlinkat(fd, entry->d_name, 0) < 0) {
+				one = errno == EISDIR || errno == EPERM
+					      ? remove_directory(fd, entry->d_name, top < 0 ? fd : top, depth)
+					      : -errno;
+			}
+			if (one && !r)
+				r = one;
+			failed |= one != 0;
+		}
+	} while (found && !failed);
+	closedir(dir);
+	return r;
+}
+
+int workspace_remove_tree(const char *path)
+{
+	int fd = open_to_empty(AT_FDCWD, path), r;
+
+	if (fd < 0)
+		return -errno;
+	r = remove_content(fd, -1, 0);
+	if (rmdir(path) < 0 && !r)
+		r = -errno;
+	return r;
+}

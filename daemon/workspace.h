@@ -1,0 +1,26 @@
+/* The directories sessions work in: all beneath one root that belongs to this daemon alone. A session's id never
+ * becomes a path. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <sys/types.h>
+
+struct workspaces {
+	int fd;	    /* the root */
+	char *path; /* absolute */
+};
+
+/* Open or make the root: @configured, or else the default place ($XDG_STATE_HOME or ~/.local/state, as root
+ * /var/lib) under a name made of @socket, so that two daemons never share one. What an earlier life left there is
+ * reported by @stale, once a name. Returns 0 or -errno. */
+int workspaces_open(struct workspaces *workspaces, const char *configured, const char *socket,
+		    void (*stale)(void *userdata, const char *path), void *userdata);
+void workspaces_close(struct workspaces *workspaces);
+
+/* A fresh directory for @uid (0 = ourselves). @pathp is the caller's to free. Returns 0 or -errno. */
+int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid);
+
+/* Remove a tree without ever following a link or leaving it, however deep. Returns 0 or -errno of the first
+ * failure. May take long: never called by the router itself. */
+int workspace_remove_tree(const char *path);
