@@ -1,5 +1,5 @@
-/* sessions.conf: one table says, for each key, its name, type, place, default, range and one line of meaning. From it
- * come parsing, checking, `laird -n` and the defaults. */
+/* sessions.conf: one table says, for each key, its name, type, place, default, range and one line of meaning. From
+ * it come parsing, checking, `laird -n` and the defaults. */
 #pragma once
 
 #include "proto/base.h"
@@ -12,7 +12,6 @@ struct string_list {
 	size_t n;
 };
 
-enum network_policy { NETWORK_OFF, NETWORK_HOST, NETWORK_TCP };
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
 
 struct profile {
@@ -30,9 +29,9 @@ struct profile {
 
 	/* what it may do */
 	struct string_list read, write, hide;
-	char *network;
+	char *network; /* "off", "host" or "tcp:PORT,..." */
 	bool subprocess;
-	char *level;
+	char *level; /* NULL: the best there is */
 
 	/* what it may use */
 	uint64_t memory, processes, open_files, file_size, workspace_size, scratch_size;
@@ -58,12 +57,15 @@ struct config_error {
 	char text[512]; /* "FILE:LINE: what was wrong, what was expected" */
 };
 
-/* Read @path, or the embedded default (the shipped sessions.conf) if NULL. Returns 0; -EINVAL with @error filled in;
- * or -errno of reading the file, also with @error. On failure *configp is untouched. */
+/* Read @path, or the embedded default (the shipped sessions.conf) if NULL. Returns 0; -EINVAL with @error filled
+ * in; or -errno of reading the file, also with @error. On failure *configp is untouched. */
 int config_load(struct config **configp, const char *path, struct config_error *error);
 /* The same from memory, for tests and the fuzzer; @name stands for the file in messages. */
 int config_parse(struct config **configp, struct bytes text, const char *name, struct config_error *error);
 struct config *config_free(struct config *config);
+
+/* The text of the embedded default. */
+struct bytes config_embedded(void);
 
 /* Print every effective setting as a sessions.conf. */
 void config_print(const struct config *config, FILE *out);

@@ -1,0 +1,119 @@
+/* Which settings there are. Whoever adds one adds its member in config.h, its row here and its lines in
+ * sessions.conf; parsing, checking, defaults and `laird -n` follow from the row. */
+#include "config_keys.h"
+
+#include "config.h"
+
+#define K (1ULL << 10)
+#define M (1ULL << 20)
+#define G (1ULL << 30)
+#define T (1ULL << 40)
+#define MILLISECOND 1000ULL
+#define SECOND 1000000ULL
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+static const char *const levels[] = {"strong", "strong-nomem", "landlock", "uid", "readonly", "audit-only", NULL};
+static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", [WORKSPACE_KEEP] = "keep", NULL};
+
+_Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
+	       "VALUE_RANGE wants its two numbers side by side");
+
+/* clang-format off */
+#define KEY(name_, type_, member_, initial_, ...) \
+	{.name = name_, .type = VALUE_##type_, .offset = offsetof(struct SECTION, member_), .initial = initial_, __VA_ARGS__}
+
+#define SECTION config
+static const struct key daemon_rows[] = {
+	KEY("socket", SOCKET, socket, NULL, .optional = true,
+	    .doc = "where clients connect; empty: in $XDG_RUNTIME_DIR or /run"),
+	KEY("workspaces", PATH, workspaces, NULL, .optional = true,
+	    .doc = "the directory that holds the workspaces; empty: a standard place"),
+	KEY("log", LOG, log, "stderr",
+	    .doc = "stderr, or a file to append to"),
+	KEY("sessions", INT, sessions, "1000", .min = 1, .max = 1000000,
+	    .doc = "how many sessions at once, in all"),
+	KEY("sessions_per_uid", INT, sessions_per_uid, "1000", .min = 1, .max = 1000000,
+	    .doc = "how many sessions at once for one user"),
+	/* Over the largest code_size by more than all else in a request can take. */
+	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
+	    .doc = "the largest request from a client"),
+	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293,
+	    .doc = "host users for sessions, one each, when laird is root"),
+};
+#undef SECTION
+
+#define SECTION profile
+static const struct key profile_rows[] = {
+	KEY("python", PYTHON, python, NULL, .optional = true,
+	    .doc = "a virtual environment or its interpreter; empty: the system's"),
+	KEY("preload", MODULES, preload, "numpy? pandas? matplotlib.pyplot?",
+	    .doc = "imported once, ready in every session; ?: may be missing"),
+	KEY("env", ENVIRONMENT, env, NULL,
+	    .doc = "NAME=value for the sessions' environment"),
+	KEY("spares", INT, spares, "2", .min = 0, .max = 1000,
+	    .doc = "sessions kept ready before anybody asks"),
+
+	KEY("cell_timeout", DURATION, cell_timeout, "60s", .min = 1 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "how long a cell may run unless the request says"),
+	KEY("cell_timeout_max", DURATION, cell_timeout_max, "1h", .min = 1 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "the longest a request may ask for"),
+	KEY("grace", DURATION, grace, "2s", .min = 1 * MILLISECOND, .max = 10 * MINUTE,
+	    .doc = "from the interrupt of a late cell to its kill"),
+	KEY("idle_ttl", DURATION, idle_ttl, "30m", .min = 10 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "a session ends this long after its last cell"),
+	KEY("hard_ttl", DURATION, hard_ttl, "24h", .min = 10 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "a session ends this long after it opened, even if busy"),
+
+	KEY("read", DIRECTORIES, read, NULL,
+	    .doc = "directories a session may read, besides Python's own"),
+	KEY("write", DIRECTORIES, write, NULL,
+	    .doc = "directories a session may change, besides its workspace"),
+	KEY("hide", PATHS, hide, NULL,
+	    .doc = "what stays out of reach although it lies in those"),
+	KEY("network", NETWORK, network, "off",
+	    .doc = "off, host, or tcp:PORT,... to connect to"),
+	KEY("subprocess", FLAG, subprocess, "off",
+	    .doc = "whether cells may start other programs"),
+	KEY("level", WORD, level, "landlock", .optional = true, .words = levels,
+	    .doc = "the weakest cage that will do; empty: the best there is"),
+
+	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
+	    .doc = "the memory of a session"),
+	KEY("processes", INT, processes, "64", .min = 2, .max = 100000, .optional = true,
+	    .doc = "processes and threads of a session"),
+	KEY("open_files", INT, open_files, "1024", .min = 32, .max = 1000000,
+	    .doc = "files open at once in one process"),
+	KEY("file_size", SIZE, file_size, "1G", .min = 4 * K, .max = 1024 * T, .optional = true,
+	    .doc = "the size of one file"),
+	KEY("workspace_size", SIZE, workspace_size, "1G", .min = 64 * K, .max = 1024 * T, .optional = true,
+	    .doc = "the size of all files in a workspace"),
+	KEY("scratch_size", SIZE, scratch_size, "256M", .min = 64 * K, .max = 1024 * T, .optional = true,
+	    .doc = "the size of all files in /tmp and /dev/shm"),
+
+	KEY("queue", INT, queue, "64", .min = 1, .max = 100000,
+	    .doc = "cells waiting in one session"),
+	KEY("code_size", SIZE, code_size, "1M", .min = 1 * K, .max = 15 * M,
+	    .doc = "the code of one cell"),
+	KEY("output_size", SIZE, output_size, "16M", .min = 1 * K, .max = 1 * G,
+	    .doc = "what is kept of stdout and of stderr of a cell"),
+	KEY("text_size", SIZE, text_size, "1M", .min = 1 * K, .max = 4 * M,
+	    .doc = "the text of a last expression, as a prompt prints it"),
+
+	KEY("workspace", CHOICE, workspace, "delete", .words = workspace_policies,
+	    .doc = "keep or delete what a session leaves in its workspace"),
+};
+#undef SECTION
+/* clang-format on */
+
+_Static_assert(ARRAY_SIZE(daemon_rows) <= KEYS_MAX && ARRAY_SIZE(profile_rows) <= KEYS_MAX, "raise KEYS_MAX");
+
+const struct key_table daemon_keys = {.keys = daemon_rows, .n = ARRAY_SIZE(daemon_rows)};
+const struct key_table profile_keys = {.keys = profile_rows, .n = ARRAY_SIZE(profile_rows)};
+
+const struct key_order profile_orders[] = {
+	{.low = "cell_timeout", .high = "cell_timeout_max", .off_is_over = true},
+	{.low = "idle_ttl", .high = "hard_ttl"},
+};
+const size_t n_profile_orders = ARRAY_SIZE(profile_orders);
