@@ -107,8 +107,10 @@ int output_join(struct output *output, struct bytes *joined)
 	if (!grown)
 		return -ENOMEM;
 	memcpy(grown + output->head_size, note, note_size);
-	memcpy(grown + output->head_size + note_size, output->tail + output->tail_at, older);
-	memcpy(grown + output->head_size + note_size + older, output->tail, output->tail_at);
+	if (output->tail) {
+		memcpy(grown + output->head_size + note_size, output->tail + output->tail_at, older);
+		memcpy(grown + output->head_size + note_size + older, output->tail, output->tail_at);
+	}
 	output->head = grown;
 	joined->data = grown;
 	return 0;
