@@ -11,6 +11,7 @@
 #include <search.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <zmq.h>
@@ -438,6 +439,17 @@ static int signals_open(struct router *router)
 	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
 }
 
+/* Five descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
+static void descriptors_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
 	struct list *lists[] = {&router->sessions,	&router->nurseries,    &router->retired,
@@ -453,6 +465,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
 	router->stats.started = event_now();
+	descriptors_raise();
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
 	if (!r)
