@@ -484,6 +484,23 @@ int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const
 	return wire_encode_body(buffer, schema, in);
 }
 
+bool wire_next(struct bytes raw, size_t *cursorp, struct bytes *item)
+{
+	struct cursor cursor = cursor_of(raw);
+	struct head head;
+
+	if (!raw.data || !head_read(&cursor, &head) || head.kind != KIND_ARRAY)
+		return false;
+	if (*cursorp == 0)
+		*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
+	if (*cursorp >= raw.size)
+		return false;
+	*item = (struct bytes){.data = raw.data + *cursorp, .size = raw.size - *cursorp};
+	item->size = wire_scan(*item, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX);
+	*cursorp += item->size;
+	return item->size > 0;
+}
+
 bool wire_next_string(struct bytes raw, size_t *cursorp, struct bytes *item)
 {
 	struct cursor cursor = cursor_of(raw);

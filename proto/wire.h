@@ -81,6 +81,9 @@ int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, 
  * one; false at the end, or when @raw is absent or anything but an array of str. */
 bool wire_next_string(struct bytes raw, size_t *cursor, struct bytes *item);
 
+/* The same for an array of anything: @item is one encoded value, such as the map wire_encode_body wrote. */
+bool wire_next(struct bytes raw, size_t *cursor, struct bytes *item);
+
 /* Append an array header, or one str. */
 void wire_put_array(msgpack_sbuffer *buffer, size_t n);
 void wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
