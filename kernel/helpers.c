@@ -1,0 +1,93 @@
+/* The embedded Python modules, and which function of which module C calls: two tables. */
+#include "helpers.h"
+
+#include "proto/base.h"
+
+/* name_source points to the text of python/name.py, which ends with a NUL. */
+#define EMBED(name)                                                                                                \
+	__asm__(".pushsection .rodata\n" #name "_source:\n.incbin \"" PYTHON_SOURCES "/" #name ".py\"\n.byte 0\n"  \
+		".popsection");                                                                                    \
+	extern const char name##_source[] __attribute__((visibility("hidden")))
+
+EMBED(source);
+EMBED(awaiting);
+EMBED(errors);
+EMBED(stdin);
+EMBED(setup);
+
+enum module { SOURCE, AWAITING, ERRORS, STDIN, SETUP, N_MODULES };
+
+static const struct {
+	const char *name, *text;
+} modules[N_MODULES] = {
+	[SOURCE] = {"<lair>/source.py", source_source}, [AWAITING] = {"<lair>/awaiting.py", awaiting_source},
+	[ERRORS] = {"<lair>/errors.py", errors_source}, [STDIN] = {"<lair>/stdin.py", stdin_source},
+	[SETUP] = {"<lair>/setup.py", setup_source},
+};
+
+static const struct {
+	enum module module;
+	const char *function;
+} functions[_HELPER_N] = {
+	[HELPER_SPLIT] = {SOURCE, "split"},
+	[HELPER_REMEMBER] = {SOURCE, "remember"},
+	[HELPER_FORGET] = {SOURCE, "forget"},
+	[HELPER_EXPLAIN] = {ERRORS, "explain"},
+	[HELPER_AWAIT] = {AWAITING, "run"},
+	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},
+	[HELPER_PRELOAD] = {SETUP, "preload"},
+	[HELPER_WARM] = {SETUP, "warm"},
+	[HELPER_RESEEDS] = {SETUP, "reseeds"},
+	[HELPER_BORROW_CACHE] = {SETUP, "borrow_cache"},
+	[HELPER_RETURN_CACHE] = {SETUP, "return_cache"},
+	[HELPER_PLACES] = {SETUP, "places"},
+	[HELPER_THREADS] = {SETUP, "threads"},
+	[HELPER_SETTLE] = {SETUP, "settle"},
+	[HELPER_MOVE_IN] = {SETUP, "move_in"},
+	[HELPER_VERSION] = {SETUP, "version"},
+};
+
+static PyObject *helpers[_HELPER_N]; /* owned for ever */
+
+/* New reference: the namespace of the module after it has run. */
+static PyObject *module_run(enum module module, PyObject *ask)
+{
+	PyObject *globals = PyDict_New(), *builtins = PyDict_Copy(PyEval_GetBuiltins()), *code = NULL, *done = NULL;
+	PyObject *name = PyUnicode_FromString("lair");
+
+	if (globals && builtins && name && PyDict_SetItemString(globals, "__builtins__", builtins) == 0 &&
+	    PyDict_SetItemString(globals, "__name__", name) == 0 && PyDict_SetItemString(globals, "ask", ask) == 0)
+		code = Py_CompileString(modules[module].text, modules[module].name, Py_file_input);
+	if (code)
+		done = PyEval_EvalCode(code, globals, globals);
+	Py_XDECREF(name);
+	Py_XDECREF(builtins);
+	Py_XDECREF(code);
+	Py_XDECREF(done);
+	if (!done)
+		Py_CLEAR(globals);
+	return globals;
+}
+
+int helpers_load(PyObject *ask)
+{
+	PyObject *namespaces[N_MODULES];
+
+	for (size_t i = 0; i < N_MODULES; i++) {
+		namespaces[i] = module_run((enum module)i, ask);
+		if (!namespaces[i])
+			return -1;
+	}
+	for (size_t i = 0; i < _HELPER_N; i++) {
+		helpers[i] = PyDict_GetItemString(namespaces[functions[i].module], functions[i].function);
+		if (!helpers[i])
+			return -1;
+		Py_INCREF(helpers[i]);
+	}
+	return 0; /* the namespaces live on in their functions */
+}
+
+PyObject *helper(enum helper which)
+{
+	return helpers[which];
+}

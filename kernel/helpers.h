@@ -1,0 +1,33 @@
+/* The part of the kernel that is written in Python: python/, embedded in the executable.
+ *
+ * Its modules are not in sys.modules and have a copy of builtins of their own, and C holds the functions it calls:
+ * a cell cannot reach or break them by accident. */
+#pragma once
+
+#include <Python.h>
+
+enum helper {
+	HELPER_SPLIT,
+	HELPER_REMEMBER,
+	HELPER_FORGET,
+	HELPER_EXPLAIN,
+	HELPER_AWAIT,
+	HELPER_CHECK_ENVIRONMENT,
+	HELPER_PRELOAD,
+	HELPER_WARM,
+	HELPER_RESEEDS,
+	HELPER_BORROW_CACHE,
+	HELPER_RETURN_CACHE,
+	HELPER_PLACES,
+	HELPER_THREADS,
+	HELPER_SETTLE,
+	HELPER_MOVE_IN,
+	HELPER_VERSION,
+	_HELPER_N,
+};
+
+/* Run the modules, in the template. @ask is what python/stdin.py calls. Returns 0, or -1 with an exception. */
+int helpers_load(PyObject *ask);
+
+/* Borrowed, never NULL after helpers_load. */
+PyObject *helper(enum helper helper);

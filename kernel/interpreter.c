@@ -1,0 +1,385 @@
+/* The interpreter: reads `run`, runs the cell, answers `done`. SIGINT is blocked but for the time a cell runs, so
+ * an interrupt ends a cell or nothing. Only the process the warden made speaks on the channel: a child that a cell
+ * forked and that returns from it ends here. */
+#include <Python.h>
+
+#include "interpreter.h"
+
+#include "audit.h"
+#include "cell.h"
+#include "helpers.h"
+#include "output.h"
+#include "proto/frame.h"
+#include "stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* The router's frames are trusted in content; the bound only keeps a broken one from being believed. */
+#define FRAME_MAX (256U << 20)
+#define FD_FLOOR 100
+
+static struct {
+	pid_t pid;
+	int channel;
+	pthread_t thread; /* the main one, which alone reads the channel */
+	struct frame_reader reader;
+	struct frame_writer writer;
+	msgpack_sbuffer frame, error;
+	bool running, input; /* a cell runs; somebody answers its questions */
+	PyObject *streams[2];
+	PyObject *reseeds; /* list of callables */
+} self = {.channel = -1};
+
+/* ---- the channel ---- */
+
+/* One frame of the router, waiting for it. Returns 0, -EINTR if @interruptible, FRAME_E_EOF, or -errno. */
+static int receive(struct wire_frame *message, bool interruptible)
+{
+	struct bytes data;
+	int r;
+
+	while ((r = frame_reader_next(&self.reader, &data)) == FRAME_E_EMPTY) {
+		r = frame_reader_fill(&self.reader, self.channel, interruptible);
+		if (r)
+			return r == FRAME_E_EMPTY ? -EAGAIN : r;
+	}
+	if (r || wire_open(message, data))
+		return -EBADMSG;
+	return 0;
+}
+
+static int send_message(const struct wire_schema *schema, const void *message)
+{
+	int r;
+
+	self.frame.size = 0;
+	r = wire_encode(&self.frame, schema, message);
+	if (!r)
+		r = frame_writer_put(&self.writer, wire_bytes(&self.frame));
+	if (!r)
+		r = frame_writer_flush(&self.writer, self.channel);
+	return r;
+}
+
+static int decode(void *out, const struct wire_schema *schema, const struct wire_frame *message)
+{
+	struct wire_fault fault;
+
+	if (!bytes_is(message->type, schema->type))
+		return -EBADMSG;
+	return wire_decode(out, schema, message->body, &fault) ? -EBADMSG : 0;
+}
+
+/* ---- asking the client, for python/stdin.py ---- */
+
+static bool may_ask(void)
+{
+	const char *why = NULL;
+
+	if (getpid() != self.pid)
+		why = "a child process cannot read from the session's client";
+	else if (!pthread_equal(pthread_self(), self.thread))
+		why = "only the main thread can read from the session's client";
+	else if (!self.running || !self.input)
+		why = "nobody answers: this cell was run without input";
+	if (why)
+		PyErr_SetString(PyExc_EOFError, why);
+	return !why;
+}
+
+/* Wait for the answer; what else the router may say now is none of a cell's business. New reference: str, or None
+ * at the end of input. */
+static PyObject *await_answer(void)
+{
+	struct answer_message answer;
+	struct wire_frame message;
+	int r;
+
+	do {
+		Py_BEGIN_ALLOW_THREADS r = receive(&message, true);
+		Py_END_ALLOW_THREADS if (r == -EINTR && PyErr_CheckSignals() < 0) return NULL;
+	} while (r == -EINTR);
+	if (r == 0)
+		r = decode(&answer, &answer_message_schema, &message);
+	if (r) {
+		PyErr_SetString(PyExc_EOFError, "the session is ending");
+		return NULL;
+	}
+	if (answer.eof)
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeUTF8(answer.text.data ? answer.text.data : "", (Py_ssize_t)answer.text.size, NULL);
+}
+
+static PyObject *ask(PyObject *module, PyObject *args)
+{
+	struct ask_message question = {0};
+	PyObject *prompt, *encoded;
+	int password, r;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "Up", &prompt, &password) || !may_ask())
+		return NULL;
+	output_flush_all();
+	encoded = utf8_of(prompt);
+	if (!encoded)
+		return NULL;
+	question.prompt = (struct bytes){PyBytes_AS_STRING(encoded), (size_t)PyBytes_GET_SIZE(encoded)};
+	question.password = password;
+	r = send_message(&ask_message_schema, &question);
+	Py_DECREF(encoded);
+	if (r) {
+		PyErr_SetString(PyExc_EOFError, "the session is ending");
+		return NULL;
+	}
+	return await_answer();
+}
+
+static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
+
+/* ---- the template's part ---- */
+
+int interpreter_prepare(size_t text_max)
+{
+	static const char *const names[][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
+	PyObject *function = PyCFunction_New(&ask_method, NULL);
+
+	if (!function || helpers_load(function) < 0 || cell_init(text_max) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(self.streams); i++) {
+		self.streams[i] = stream_new((enum output_stream)i);
+		if (!self.streams[i] || PySys_SetObject(names[i][0], self.streams[i]) < 0 ||
+		    PySys_SetObject(names[i][1], self.streams[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void mend_sys(void)
+{
+	if (PySys_GetObject("stdout") != self.streams[OUTPUT_OUT])
+		(void)PySys_SetObject("stdout", self.streams[OUTPUT_OUT]);
+	if (PySys_GetObject("stderr") != self.streams[OUTPUT_ERR])
+		(void)PySys_SetObject("stderr", self.streams[OUTPUT_ERR]);
+	PyErr_Clear();
+}
+
+/* ---- cells ---- */
+
+/* An interrupt that came too late for the last cell is not meant for the next. */
+static void interrupts_discard(void)
+{
+	static const struct timespec now = {0};
+	sigset_t interrupt;
+
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	while (sigtimedwait(&interrupt, NULL, &now) == SIGINT)
+		;
+	while (PyErr_CheckSignals() < 0)
+		PyErr_Clear();
+}
+
+static void interrupts_block(bool block)
+{
+	sigset_t interrupt;
+
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, NULL);
+}
+
+static void cell_around(struct cell_result *result, const struct run_message *run)
+{
+	self.running = true;
+	self.input = run->input;
+	output_begin(run->stream);
+	audit_begin_cell();
+	interrupts_discard();
+	interrupts_block(false);
+	cell_run(result, run->cell, run->code);
+	interrupts_block(true);
+	mend_sys();
+	output_end();
+	self.running = false;
+}
+
+static struct bytes bytes_in(PyObject *object)
+{
+	if (!object)
+		return (struct bytes){0};
+	return (struct bytes){PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object)};
+}
+
+static int answer_done(const struct cell_result *result, uint64_t number)
+{
+	const struct cell_error error = {.name = bytes_in(result->error[0]),
+					 .value = bytes_in(result->error[1]),
+					 .traceback = bytes_in(result->error[2])};
+	struct done_message done = {.cell = number,
+				    .returncode = result->returncode,
+				    .cause = bytes_of(result->cause),
+				    .text = bytes_in(result->text),
+				    .blocked = audit_blocked()};
+	int r = 0;
+
+	if (error.name.data && error.value.data && error.traceback.data) {
+		self.error.size = 0;
+		r = wire_encode_body(&self.error, &cell_error_schema, &error);
+		done.error = wire_bytes(&self.error);
+	}
+	return r ? r : send_message(&done_message_schema, &done);
+}
+
+/* A cell's fork came back out of the cell: it is nobody's interpreter. */
+static void end_if_child(const struct cell_result *result)
+{
+	if (getpid() == self.pid)
+		return;
+	output_flush_all();
+	_exit(result->returncode);
+}
+
+static int serve_run(const struct wire_frame *message)
+{
+	struct cell_result result;
+	struct run_message run;
+	int r;
+
+	if (bytes_is(message->type, answer_message_schema.type))
+		return 0; /* to a question whose cell was interrupted meanwhile */
+	r = decode(&run, &run_message_schema, message);
+	if (r)
+		return r;
+	cell_around(&result, &run);
+	end_if_child(&result);
+	r = answer_done(&result, run.cell);
+	cell_result_deinit(&result);
+	return r;
+}
+
+/* A cell of nobody's, so that the next one finds everything in place. */
+static void rehearse(const char *code)
+{
+	const struct run_message run = {.code = bytes_of(code)};
+	struct cell_result result;
+
+	cell_around(&result, &run);
+	cell_result_deinit(&result);
+	cell_forget(run.cell);
+}
+
+int interpreter_rehearse(void)
+{
+	static const char *const cells[] = {
+		"1 + 1",
+		"x = [n * n for n in range(9)]\nprint(x)\nx",
+		"import sys\ndef f(n):\n    return 1 / n\nf(0)",
+		"print('one', 'two', file=sys.stderr)\nraise ValueError('x') from KeyError('y')",
+		"import asyncio\nawait asyncio.sleep(0)",
+		"asyncio.get_event_loop().close()\nasyncio.set_event_loop_policy(None)",
+		"1 +",
+		"del x, f, sys, asyncio",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+		rehearse(cells[i]);
+	self.reseeds = PyObject_CallNoArgs(helper(HELPER_RESEEDS));
+	return self.reseeds ? 0 : -1;
+}
+
+/* ---- becoming one ---- */
+
+/* Everything but the channel and the three standard descriptors is the warden's. */
+static int descriptors_take(const int fds[INTERPRETER_FDS], int floor)
+{
+	if (dup2(fds[INTERPRETER_STDOUT], STDOUT_FILENO) < 0 || dup2(fds[INTERPRETER_STDERR], STDERR_FILENO) < 0)
+		return -errno;
+	self.channel = fcntl(fds[INTERPRETER_CHANNEL], F_DUPFD_CLOEXEC, floor);
+	if (self.channel < 0)
+		return -errno;
+	if (syscall(SYS_close_range, 3U, (unsigned)self.channel - 1, 0U) == 0 &&
+	    syscall(SYS_close_range, (unsigned)self.channel + 1, ~0U, 0U) == 0)
+		return 0;
+	for (int fd = 3; fd < 1024; fd++)
+		if (fd != self.channel)
+			(void)close(fd);
+	return 0;
+}
+
+static int descriptor_floor(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > FD_FLOOR + 3)
+		return FD_FLOOR;
+	return MAX((int)limit.rlim_cur - 3, 3);
+}
+
+static void signals_reset(void)
+{
+	sigset_t interrupt;
+
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	sigprocmask(SIG_SETMASK, &interrupt, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+static void reseed(void)
+{
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self.reseeds); i++)
+		Py_XDECREF(PyObject_CallNoArgs(PyList_GET_ITEM(self.reseeds, i)));
+	PyErr_Clear();
+}
+
+static int become(const int fds[INTERPRETER_FDS], struct output_shared *shared, const struct cage *cage)
+{
+	int floor = descriptor_floor(), r;
+
+	self.pid = getpid();
+	self.thread = pthread_self();
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "lair-python");
+	frame_reader_init(&self.reader, FRAME_MAX);
+	frame_writer_init(&self.writer);
+	signals_reset();
+	r = descriptors_take(fds, floor);
+	if (!r)
+		r = output_adopt(shared, floor);
+	if (!r)
+		r = cage_enter_interpreter(cage);
+	if (!r)
+		reseed();
+	return r;
+}
+
+static bool request_waits(void)
+{
+	struct pollfd readable = {.fd = self.channel, .events = POLLIN};
+
+	return poll(&readable, 1, 0) > 0;
+}
+
+void interpreter_run(const int fds[INTERPRETER_FDS], struct output_shared *shared, const struct cage *cage)
+{
+	struct wire_frame message;
+	int r = become(fds, shared, cage);
+
+	if (r)
+		_exit(1);
+	/* The first cell after a fork copies every page that it touches. A spare has the time to do that before. */
+	if (!request_waits())
+		rehearse("1 + 1");
+	do {
+		Py_BEGIN_ALLOW_THREADS r = receive(&message, false);
+		Py_END_ALLOW_THREADS if (!r) r = serve_run(&message);
+	} while (!r);
+	output_flush_all();
+	_exit(r == FRAME_E_EOF ? 0 : 1);
+}

@@ -1,0 +1,22 @@
+/* The process that runs cells. */
+#pragma once
+
+#include "cage/cage.h"
+
+struct output_shared;
+
+/* What an interpreter gets of the router: its exec channel and its two pipes. */
+enum interpreter_fd { INTERPRETER_CHANNEL, INTERPRETER_STDOUT, INTERPRETER_STDERR, INTERPRETER_FDS };
+
+/* In the template, once, with Python up: load the helpers, put sys.stdin, stdout and stderr in place, prepare
+ * cells. Returns 0, or -1 with an exception. */
+int interpreter_prepare(size_t text_max);
+
+/* In the template, after its imports: run cells as a session would, so that they are fast there, and find what
+ * every fork has to seed anew. Leaves no trace, but writes to stdout and stderr. Returns 0, or -1 with an
+ * exception. */
+int interpreter_rehearse(void);
+
+/* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. */
+_Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], struct output_shared *shared,
+			       const struct cage *cage);

@@ -1,0 +1,29 @@
+/* lair-kernel is started by laird's keeper as a template, with its end of a pair to the router; wardens and
+ * interpreters come from it by forking. */
+#include "template.h"
+
+#include "proto/base.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define CHANNEL_FD 3
+
+static bool is_channel(int fd)
+{
+	socklen_t size = sizeof(int);
+	int type;
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+int main(int argc, char *argv[])
+{
+	if (argc != 2 || !is_channel(CHANNEL_FD)) {
+		(void)fprintf(stderr, "%s is started by laird\n", argc > 0 ? argv[0] : "lair-kernel");
+		return 2;
+	}
+	umask(077);
+	return template_run(CHANNEL_FD);
+}

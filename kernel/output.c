@@ -1,0 +1,424 @@
+/* One buffer a stream, whoever writes. sys.stdout appends to it (stream.c); libc's stdout and stderr are unbuffered
+ * FILEs whose write function appends to it; and this executable's own write() and writev(), which take the place of
+ * libc's for every library in the process, flush it before they touch descriptor 1 or 2. So the order of output is
+ * the order of the calls, at the price of one memcpy each.
+ *
+ * The lock is a semaphore because waiting for one can be interrupted by a signal, which waiting for a mutex cannot.
+ * Its holder never waits for the GIL, so the GIL may be held while waiting for it. A forked child starts with empty
+ * private buffers: the parent's were flushed before the fork, and are shared with the warden. */
+#include <Python.h>
+
+#include "output.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#define BUFFER_SIZE 65536
+
+struct buffer {
+	uint32_t start, end;
+	char data[BUFFER_SIZE];
+};
+
+struct output_shared {
+	struct buffer buffers[2];
+};
+
+struct stream {
+	int fd;
+	FILE *file;
+	struct buffer *buffer;
+	sem_t lock;
+	bool eager;
+	int copy; /* of the true descriptor, out of a cell's way */
+	dev_t device;
+	ino_t inode;
+};
+
+static struct stream streams[] = {
+	[OUTPUT_OUT] = {.fd = STDOUT_FILENO, .copy = -1},
+	[OUTPUT_ERR] = {.fd = STDERR_FILENO, .copy = -1},
+};
+
+/* Until an interpreter adopts shared ones, and in the children a cell forks. */
+static struct output_shared private_buffers;
+
+/* This thread holds a lock or is about to: a signal handler that writes meanwhile must not wait for it. */
+static __thread bool locking;
+
+static ssize_t write_raw(int fd, const void *data, size_t size)
+{
+	return syscall(SYS_write, fd, data, size);
+}
+
+static bool lock_try(struct stream *stream)
+{
+	locking = true;
+	if (sem_trywait(&stream->lock) == 0)
+		return true;
+	locking = false;
+	return false;
+}
+
+static int lock_wait(struct stream *stream)
+{
+	locking = true;
+	if (sem_wait(&stream->lock) == 0)
+		return 0;
+	locking = false;
+	return -errno;
+}
+
+static void lock_wait_long(struct stream *stream)
+{
+	while (lock_wait(stream) == -EINTR)
+		;
+}
+
+static void unlock(struct stream *stream)
+{
+	sem_post(&stream->lock);
+	locking = false;
+}
+
+/* One write; waits if the cell has made the pipe non-blocking. Returns what was written, or -errno. */
+static ssize_t write_some(int fd, const char *data, size_t size)
+{
+	for (;;) {
+		struct pollfd writable = {.fd = fd, .events = POLLOUT};
+		ssize_t n = write_raw(fd, data, size);
+
+		if (n >= 0)
+			return n;
+		if (errno != EAGAIN)
+			return -errno;
+		if (poll(&writable, 1, -1) < 0)
+			return -errno;
+	}
+}
+
+static int drain(struct stream *stream)
+{
+	struct buffer *buffer = stream->buffer;
+
+	while (buffer->start < buffer->end) {
+		ssize_t n = write_some(stream->fd, buffer->data + buffer->start, buffer->end - buffer->start);
+
+		if (n < 0)
+			return (int)n;
+		buffer->start += (uint32_t)n;
+	}
+	buffer->start = buffer->end = 0;
+	return 0;
+}
+
+/* Whoever watches both streams sees what was printed before an error message before it. */
+static int drain_ordered(struct stream *stream)
+{
+	struct stream *out = &streams[OUTPUT_OUT];
+
+	if (stream != out && lock_try(out)) {
+		(void)drain(out);
+		unlock(out);
+		locking = true;
+	}
+	return drain(stream);
+}
+
+static void append(struct stream *stream, const char *text, size_t size)
+{
+	memcpy(stream->buffer->data + stream->buffer->end, text, size);
+	stream->buffer->end += (uint32_t)size;
+}
+
+static bool line_ends(const struct stream *stream, const char *text, size_t size)
+{
+	return stream->eager && (memchr(text, '\n', size) || memchr(text, '\r', size));
+}
+
+static ssize_t put_locked(struct stream *stream, const char *text, size_t size)
+{
+	if (size <= BUFFER_SIZE - stream->buffer->end) {
+		append(stream, text, size);
+		/* What is in the buffer is taken; an error shows when the next one has to go out. */
+		if (line_ends(stream, text, size))
+			(void)drain_ordered(stream);
+		return (ssize_t)size;
+	} else {
+		int r = drain_ordered(stream);
+
+		if (r)
+			return r;
+	}
+	if (size >= BUFFER_SIZE)
+		return write_some(stream->fd, text, size);
+	append(stream, text, size);
+	return (ssize_t)size;
+}
+
+ssize_t output_put(enum output_stream which, const char *text, size_t size)
+{
+	struct stream *stream = &streams[which];
+	ssize_t n;
+	int r;
+
+	r = lock_wait(stream);
+	if (r)
+		return r;
+	n = put_locked(stream, text, size);
+	unlock(stream);
+	return n;
+}
+
+bool output_try(enum output_stream which, const char *text, size_t size)
+{
+	struct stream *stream = &streams[which];
+	bool fits;
+
+	if (line_ends(stream, text, size) || !lock_try(stream))
+		return false;
+	fits = size <= BUFFER_SIZE - stream->buffer->end;
+	if (fits)
+		append(stream, text, size);
+	unlock(stream);
+	return fits;
+}
+
+int output_flush(enum output_stream which)
+{
+	struct stream *stream = &streams[which];
+	int r;
+
+	r = lock_wait(stream);
+	if (r)
+		return r;
+	r = drain_ordered(stream);
+	unlock(stream);
+	return r;
+}
+
+void output_flush_all(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
+		while (output_flush((enum output_stream)i) == -EINTR)
+			;
+}
+
+/* ---- libc's stdout and stderr ---- */
+
+static ssize_t cookie_write(void *cookie, const char *text, size_t size)
+{
+	struct stream *stream = cookie;
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = output_put((enum output_stream)(stream - streams), text + done, size - done);
+
+		if (n == -EINTR)
+			continue;
+		if (n < 0) {
+			errno = (int)-n;
+			break;
+		}
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static FILE *cookie_open(struct stream *stream)
+{
+	FILE *file = fopencookie(stream, "w", (cookie_io_functions_t){.write = cookie_write});
+
+	if (file)
+		setvbuf(file, NULL, _IONBF, 0);
+	return file;
+}
+
+/* ---- what takes the place of libc's functions for every library in the process ---- */
+
+static void flush_before(int fd)
+{
+	struct stream *stream;
+
+	if ((fd != STDOUT_FILENO && fd != STDERR_FILENO) || locking)
+		return;
+	stream = &streams[fd == STDERR_FILENO];
+	if (!stream->buffer || stream->buffer->start == stream->buffer->end)
+		return;
+	lock_wait_long(stream);
+	while (drain_ordered(stream) == -EINTR)
+		;
+	unlock(stream);
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+	flush_before(fd);
+	return write_raw(fd, data, size);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int n)
+{
+	flush_before(fd);
+	return syscall(SYS_writev, fd, parts, n);
+}
+
+/* A FILE of fopencookie has no descriptor to tell, but programs ask stdout for its own. */
+int fileno(FILE *file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
+		if (file == streams[i].file)
+			return streams[i].fd;
+	return fileno_unlocked(file);
+}
+
+/* ---- forks and new programs ---- */
+
+static void fork_prepare(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		lock_wait_long(&streams[i]);
+		while (drain(&streams[i]) == -EINTR)
+			;
+	}
+}
+
+static void fork_parent(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
+		unlock(&streams[i]);
+}
+
+static void fork_child(void)
+{
+	private_buffers.buffers[0].start = private_buffers.buffers[0].end = 0;
+	private_buffers.buffers[1].start = private_buffers.buffers[1].end = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		streams[i].buffer = &private_buffers.buffers[i];
+		unlock(&streams[i]);
+	}
+}
+
+/* New programs are started by vfork too, which calls no handlers; Python announces every one of them. */
+static int before_program(const char *event, PyObject *args, void *data)
+{
+	static const char *const events[] = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec",
+					     "os.spawn"};
+
+	(void)args;
+	(void)data;
+	if (event[0] != 'o' && event[0] != 's')
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		if (strcmp(event, events[i]) == 0)
+			output_flush_all();
+	return 0;
+}
+
+int output_install(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		sem_init(&streams[i].lock, 0, 1);
+		streams[i].buffer = &private_buffers.buffers[i];
+		streams[i].file = cookie_open(&streams[i]);
+		if (!streams[i].file)
+			return -ENOMEM;
+	}
+	stdout = streams[OUTPUT_OUT].file;
+	stderr = streams[OUTPUT_ERR].file;
+	if (pthread_atfork(fork_prepare, fork_parent, fork_child) != 0 || atexit(output_flush_all) != 0)
+		return -ENOMEM;
+	return PySys_AddAuditHook(before_program, NULL) < 0 ? -ENOMEM : 0;
+}
+
+/* ---- the interpreter's own ---- */
+
+struct output_shared *output_shared_new(void)
+{
+	void *memory =
+		mmap(NULL, sizeof(struct output_shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+struct output_shared *output_shared_free(struct output_shared *shared)
+{
+	if (shared)
+		munmap(shared, sizeof(*shared));
+	return NULL;
+}
+
+/* The interpreter and all it started are dead: what poll calls writable, a page at a time, cannot block. */
+static void salvage(const struct buffer *buffer, int fd)
+{
+	uint32_t end = MIN(buffer->end, (uint32_t)BUFFER_SIZE);
+	struct pollfd writable = {.fd = fd, .events = POLLOUT};
+
+	for (uint32_t start = buffer->start; start < end;) {
+		ssize_t n;
+
+		if (poll(&writable, 1, 50) <= 0 || !(writable.revents & POLLOUT))
+			return;
+		n = write_raw(fd, buffer->data + start, MIN(end - start, (uint32_t)4096));
+		if (n <= 0)
+			return;
+		start += (uint32_t)n;
+	}
+}
+
+void output_salvage(const struct output_shared *shared, int out, int err)
+{
+	salvage(&shared->buffers[OUTPUT_OUT], out);
+	salvage(&shared->buffers[OUTPUT_ERR], err);
+}
+
+int output_adopt(struct output_shared *shared, int floor)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		struct stream *stream = &streams[i];
+		struct stat status;
+
+		stream->copy = fcntl(stream->fd, F_DUPFD_CLOEXEC, floor);
+		if (stream->copy < 0 || fstat(stream->fd, &status) < 0)
+			return -errno;
+		stream->device = status.st_dev;
+		stream->inode = status.st_ino;
+		stream->buffer = &shared->buffers[i];
+	}
+	return 0;
+}
+
+void output_begin(bool eager)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
+		streams[i].eager = eager;
+}
+
+static bool true_descriptor(const struct stream *stream)
+{
+	struct stat status;
+
+	return fstat(stream->fd, &status) == 0 && status.st_dev == stream->device && status.st_ino == stream->inode;
+}
+
+void output_end(void)
+{
+	bool mended = false;
+
+	fflush(stdout);
+	output_flush_all();
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		if (true_descriptor(&streams[i]))
+			continue;
+		mended |= dup2(streams[i].copy, streams[i].fd) >= 0;
+	}
+	if (mended)
+		output_flush_all(); /* what a closed descriptor did not take */
+}

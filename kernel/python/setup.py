@@ -1,0 +1,131 @@
+"""What the template does once, between starting Python and making its first warden."""
+
+import gc
+import importlib
+import os
+import shutil
+import site
+import sys
+import sysconfig
+import tempfile
+import warnings
+from typing import List, Tuple
+
+
+def check_environment() -> None:
+    """A virtual environment of another version would find none of its packages."""
+    config = os.path.join(sys.prefix, "pyvenv.cfg")
+    ours = "%d.%d" % sys.version_info[:2]
+    if not os.path.exists(config):
+        return
+    with open(config, encoding="utf-8") as lines:
+        settings = dict(map(str.strip, line.split("=", 1)) for line in lines if "=" in line)
+    theirs = settings.get("version") or settings.get("version_info") or ours
+    if theirs.split(".")[:2] != ours.split("."):
+        raise RuntimeError(f"{sys.prefix} was made for Python {theirs}, and this is {ours}")
+
+
+def preload(names: List[str]) -> List[str]:
+    """Import what the profile names; returns those that may be missing and are."""
+    missing = []
+    for name in names:
+        module = name.rstrip("?")
+        try:
+            importlib.import_module(module)
+        except BaseException as error:
+            absent = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+            if name.endswith("?") and absent:
+                missing.append(module)
+                continue
+            raise ImportError(f"cannot preload {module}: {type(error).__name__}: {error}") from error
+    return missing
+
+
+def _warm_pandas(pandas: object) -> None:
+    frame = pandas.DataFrame({"key": ["a", "b", "a"], "value": [1, 2, 3], "real": [0.5, 1.5, 2.5]})
+    frame.groupby("key").agg({"value": "sum", "real": "mean"})
+    frame.merge(frame, on="key").sort_values("value_x").describe()
+    frame[frame.value > 1].pivot_table(index="key", values="real")
+    repr(frame), frame._repr_html_(), repr(frame.value)
+
+
+def _warm_numpy(numpy: object) -> None:
+    square = numpy.arange(9.0).reshape(3, 3)
+    repr(square @ square), square.mean(axis=0), numpy.linalg.norm(square), numpy.sort(square)
+    numpy.random.default_rng(0).normal(size=3)
+
+
+def _warm_matplotlib(matplotlib: object) -> None:
+    with tempfile.TemporaryFile() as file:
+        pyplot = importlib.import_module("matplotlib.pyplot")
+        figure, axes = pyplot.subplots(figsize=(1, 1))
+        axes.plot([0, 1], [0, 1], label="x")
+        axes.legend()
+        figure.savefig(file, format="png")
+        pyplot.close("all")
+
+
+_WARM = {"numpy": _warm_numpy, "pandas": _warm_pandas, "matplotlib.pyplot": _warm_matplotlib}
+
+
+def warm() -> None:
+    """Run once what sessions are likely to: the first time is several times slower, and dirties its pages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, run in _WARM.items():
+            if name in sys.modules:
+                run(sys.modules[name])
+
+
+def reseeds() -> List[object]:
+    """Functions that an interpreter calls after its fork, so that no two draw the same numbers."""
+    numpy_random = sys.modules.get("numpy.random")
+    return [numpy_random.seed] if numpy_random is not None else []
+
+
+def borrow_cache() -> str:
+    """matplotlib and fontconfig want a cache directory while they are imported, though nothing outlives it."""
+    path = tempfile.mkdtemp(prefix="lair-template-")
+    os.environ["MPLCONFIGDIR"] = os.environ["XDG_CACHE_HOME"] = path
+    return path
+
+
+def return_cache(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    del os.environ["MPLCONFIGDIR"], os.environ["XDG_CACHE_HOME"]
+    matplotlib = sys.modules.get("matplotlib")
+    for name in ("get_configdir", "get_cachedir", "_get_config_or_cache_dir"):
+        forget = getattr(getattr(matplotlib, name, None), "cache_clear", None)
+        if forget is not None:
+            forget()
+    tempfile.tempdir = None
+
+
+def places() -> List[str]:
+    """Every directory that holds Python, the standard library or packages."""
+    paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    paths.update(os.path.dirname(os.path.realpath(program)) for program in (sys.executable, sys._base_executable))
+    paths.update(sysconfig.get_paths().values(), site.getsitepackages(), sys.path)
+    libdir = sysconfig.get_config_var("LIBDIR")
+    paths.update([libdir] if libdir else [])
+    return sorted(path for path in paths if os.path.isabs(path) and os.path.exists(path))
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def settle() -> None:
+    """Nothing here is garbage, and a collection in a session must not touch it: every page it touches is copied."""
+    gc.collect()
+    gc.freeze()
+
+
+def move_in(workspace: str) -> None:
+    """In the warden: a session is at home in its workspace, and imports what it puts there."""
+    os.environ["HOME"] = os.environ["PWD"] = workspace
+    sys.path.insert(0, "")
+
+
+def version() -> str:
+    return "%d.%d.%d" % sys.version_info[:3]

@@ -1,0 +1,57 @@
+"""Cells as source: splitting one into what runs and what shows, and finding its text again."""
+
+import ast
+import inspect
+import linecache
+import re
+from types import CodeType
+from typing import Optional, Tuple
+
+_compile = compile
+_Expr = ast.Expr
+_Expression = ast.Expression
+_PARSE = ast.PyCF_ONLY_AST
+_cache = linecache.cache
+_getfile = inspect.getfile
+
+
+def split(source: str, filename: str, flags: int) -> Tuple[Optional[CodeType], Optional[CodeType]]:
+    """The code of all statements but a last expression, and that expression's; either may be None."""
+    tree = _compile(source, filename, "exec", flags | _PARSE, True)
+    last = tree.body.pop() if tree.body and type(tree.body[-1]) is _Expr else None
+    first = _compile(tree, filename, "exec", flags, True) if tree.body else None
+    if last is None:
+        return first, None
+    if first is not None:
+        flags |= first.co_flags & _FUTURE
+    return first, _compile(_Expression(last.value), filename, "eval", flags, True)
+
+
+def remember(source: str, filename: str) -> None:
+    """Let tracebacks, warnings and inspect find the lines of a cell."""
+    _cache[filename] = (len(source), None, source.splitlines(True), filename)
+
+
+def forget(filename: str) -> None:
+    _cache.pop(filename, None)
+
+
+def _file_of(thing: object) -> str:
+    """inspect.getfile, which knows where a function is from but not where a class of __main__ is."""
+    try:
+        return _getfile(thing)
+    except (OSError, TypeError):
+        if not isinstance(thing, type) or thing.__module__ != "__main__":
+            raise
+        definition = re.compile(rf"^\s*class\s+{re.escape(thing.__name__)}\b", re.MULTILINE)
+        for filename in reversed(list(_cache)):
+            if filename.startswith("<cell ") and definition.search("".join(_cache[filename][2])):
+                return filename
+        raise
+
+
+_FUTURE = 0
+for _name in __import__("__future__").all_feature_names:
+    _FUTURE |= getattr(__import__("__future__"), _name).compiler_flag
+
+inspect.getfile = _file_of

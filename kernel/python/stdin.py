@@ -1,0 +1,119 @@
+"""sys.stdin, input() and getpass(): questions to the client. `ask` is the interpreter's, in C."""
+
+import builtins
+import getpass
+import io
+import sys
+from typing import Callable, Optional
+
+ask: Callable[[str, bool], Optional[str]]
+_input = builtins.input
+
+
+class _Buffer(io.BufferedIOBase):
+    """sys.stdin.buffer: the same lines as bytes."""
+
+    name = "<stdin>"
+    mode = "rb"
+
+    def __init__(self, text: "_Stdin") -> None:
+        self._text = text
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+    def read(self, size: Optional[int] = -1) -> bytes:
+        return self._text.read(size).encode("utf-8", "surrogateescape")
+
+    def readline(self, size: Optional[int] = -1) -> bytes:
+        return self._text.readline(size).encode("utf-8", "surrogateescape")
+
+
+class _Stdin(io.TextIOBase):
+    name = "<stdin>"
+    mode = "r"
+    encoding = "utf-8"
+    errors = "surrogateescape"
+
+    def __init__(self) -> None:
+        self.buffer = _Buffer(self)
+        self._pending = ""
+
+    def readable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+    def _line(self) -> str:
+        """The next line with its end; at the end of input, nothing."""
+        if not self._pending:
+            try:
+                answer = ask("", False)
+            except EOFError:
+                answer = None
+            if answer is None:
+                return ""
+            self._pending = answer if answer.endswith("\n") else answer + "\n"
+        end = self._pending.index("\n") + 1
+        line, self._pending = self._pending[:end], self._pending[end:]
+        return line
+
+    def readline(self, size: Optional[int] = -1) -> str:
+        line = self._line()
+        if size is not None and 0 <= size < len(line):
+            line, self._pending = line[:size], line[size:] + self._pending
+        return line
+
+    def read(self, size: Optional[int] = -1) -> str:
+        text = ""
+        while size is None or size < 0 or len(text) < size:
+            line = self._line()
+            if not line:
+                break
+            text += line
+        if size is not None and 0 <= size < len(text):
+            text, self._pending = text[:size], text[size:] + self._pending
+        return text
+
+
+def _ask_line(prompt: object, password: bool) -> str:
+    line = _stdin.readline() if _stdin._pending else ask(str(prompt), password)
+    if line is None:
+        raise EOFError("EOF when reading a line")
+    first, _, rest = line.partition("\n")
+    if rest:
+        _stdin._pending = rest if rest.endswith("\n") else rest + "\n"
+    return first
+
+
+def _input_of_client(prompt: object = "", /) -> str:
+    """Read a string from the client, without its end of line. The prompt is shown to who is asked."""
+    if sys.stdin is not _stdin:
+        return _input(prompt)
+    return _ask_line(prompt, False)
+
+
+def _getpass(prompt: str = "Password: ", stream: object = None) -> str:
+    """Ask the client for a password."""
+    return _ask_line(prompt, True)
+
+
+_stdin = _Stdin()
+_input_of_client.__name__ = _input_of_client.__qualname__ = "input"
+_getpass.__name__ = _getpass.__qualname__ = "getpass"
+builtins.input = _input_of_client
+getpass.getpass = getpass.unix_getpass = _getpass
+sys.stdin = sys.__stdin__ = _stdin

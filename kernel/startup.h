@@ -1,0 +1,18 @@
+/* Starting the Python that a profile asks for, in the template. */
+#pragma once
+
+#include "proto/message.h"
+
+struct python_report {
+	char reason[1024]; /* when something failed: what and why */
+	char version[32];
+	msgpack_sbuffer missing; /* array of str: the optional preloads that are not there; empty if none */
+	char **places;		 /* NULL-terminated, owned by the process for its life */
+};
+
+/* From nothing to ready to be forked: environment, interpreter, imports, warmed code paths, one thread. Returns 0,
+ * or -1 with report->reason; then the process is of no more use. */
+int python_start(const struct configure_message *configure, struct python_report *report);
+
+/* The last act before the first fork: collect garbage and freeze the rest. */
+void python_settle(void);

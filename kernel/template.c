@@ -1,0 +1,133 @@
+/* The template reads `configure` once, makes itself ready, and then clones a warden for each `warden`. The clones
+ * are its siblings, children of the keeper: there is nothing here to wait for or to clean up. */
+#include <Python.h>
+
+#include "template.h"
+
+#include "audit.h"
+#include "cage/cage.h"
+#include "proto/channel.h"
+#include "startup.h"
+#include "warden.h"
+
+#include <stdio.h>
+#include <sys/prctl.h>
+
+struct template
+{
+	int channel;
+	struct cage *cage;
+	char buffer[CHANNEL_SIZE_MAX];
+};
+
+static int say(const struct template *template, const struct wire_schema *schema, const void *message, int fd)
+{
+	msgpack_sbuffer frame = {0};
+	int r = wire_encode(&frame, schema, message);
+
+	if (!r)
+		r = channel_send(template->channel, wire_bytes(&frame), &fd, fd >= 0 ? 1 : 0);
+	msgpack_sbuffer_destroy(&frame);
+	return r;
+}
+
+static int say_failed(const struct template *template, uint64_t serial, const char *reason)
+{
+	const struct failed_message failed = {.serial = serial, .reason = bytes_of(reason)};
+
+	return say(template, &failed_message_schema, &failed, -1);
+}
+
+/* The next message, which must be of @schema, with at most one descriptor in *fdp. Returns 0, CHANNEL_E_EOF, or
+ * -errno. */
+static int receive(struct template *template, void *out, const struct wire_schema *schema, int *fdp)
+{
+	int fds[CHANNEL_FDS_MAX], r;
+	struct wire_frame frame;
+	struct wire_fault fault;
+	struct bytes data;
+	size_t n_fds;
+
+	r = channel_recv(template->channel, template->buffer, sizeof(template->buffer), &data, fds, &n_fds);
+	if (r)
+		return r;
+	*fdp = n_fds == 1 ? steal_fd(&fds[0]) : -1;
+	for (size_t i = 0; i < n_fds; i++)
+		fd_close(fds[i]);
+	if (n_fds > 1 || wire_open(&frame, data) || !bytes_is(frame.type, schema->type) ||
+	    wire_decode(out, schema, frame.body, &fault)) {
+		fd_closep(fdp);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int get_ready(struct template *template, const struct configure_message *configure)
+{
+	static struct python_report python;
+	struct cage_report cage = {0};
+	struct template_ready ready;
+
+	if (python_start(configure, &python) < 0)
+		return say_failed(template, 0, python.reason) ? -EIO : -EPERM;
+	if (audit_configure(configure, python.places) < 0)
+		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
+	if (cage_prepare(&template->cage, configure, python.places, &cage) < 0)
+		return say_failed(template, 0, cage.reason) ? -EIO : -EPERM;
+	python_settle();
+	ready = (struct template_ready){.python = bytes_of(python.version), .missing = wire_bytes(&python.missing)};
+	return say(template, &template_ready_schema, &ready, -1);
+}
+
+static int make_warden(struct template *template, const struct warden_message *message, int control)
+{
+	_cleanup_(freep) char *workspace = strndup(message->workspace.data, message->workspace.size);
+	_cleanup_(fd_closep) int pidfd = -1;
+	struct made_message made = {.serial = message->serial};
+	pid_t pid;
+
+	if (!workspace)
+		return say_failed(template, message->serial, "out of memory");
+	pid = cage_clone(template->cage, (uid_t)message->uid, &pidfd);
+	if (pid == 0) {
+		template->channel = fd_close(template->channel);
+		warden_run(template->cage, workspace, control);
+	}
+	if (pid < 0)
+		return say_failed(template, message->serial, strerror(-pid));
+	made.pid = (uint64_t)pid;
+	return say(template, &made_message_schema, &made, pidfd);
+}
+
+static int serve(struct template *template)
+{
+	for (;;) {
+		_cleanup_(fd_closep) int control = -1;
+		struct warden_message message;
+		int r = receive(template, &message, &warden_message_schema, &control);
+
+		if (!r && control < 0)
+			r = -EBADMSG;
+		if (!r)
+			r = make_warden(template, &message, control);
+		if (r)
+			return r;
+	}
+}
+
+int template_run(int channel)
+{
+	static struct template template;
+	struct configure_message configure;
+	int fd = -1, r;
+
+	prctl(PR_SET_NAME, "lair-template");
+	template.channel = channel;
+	r = receive(&template, &configure, &configure_message_schema, &fd);
+	fd_close(fd);
+	if (!r)
+		r = get_ready(&template, &configure);
+	if (!r)
+		r = serve(&template);
+	return r == CHANNEL_E_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,222 @@
+"""lair-kernel driven as the router drives it: over socket pairs, with the messages of proto/PROTOCOL.md."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Tuple
+
+import msgpack
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+KERNEL = os.environ.get("LAIR_KERNEL", os.path.join(ROOT, "build/release/bin/lair-kernel"))
+
+Message = Dict[str, Any]
+
+
+def pack(kind: str, **body: Any) -> bytes:
+    return msgpack.packb([1, kind, {key: value for key, value in body.items() if value is not None}])
+
+
+def unpack(data: bytes) -> Tuple[str, Message]:
+    version, kind, body = msgpack.unpackb(data, strict_map_key=False)
+    assert version == 1
+    return kind, body
+
+
+class Channel:
+    """One end of a SOCK_SEQPACKET pair."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def send(self, kind: str, fds: Tuple[int, ...] = (), **body: Any) -> None:
+        socket.send_fds(self.ours, [pack(kind, **body)], fds)
+
+    def receive(self, timeout: float = 30) -> Tuple[str, Message, List[int]]:
+        self.ours.settimeout(timeout)
+        data, fds, _, _ = socket.recv_fds(self.ours, 65536, 8)
+        if not data:
+            raise EOFError
+        return (*unpack(data), fds)
+
+    def expect(self, kind: str, timeout: float = 30) -> Message:
+        got, body, fds = self.receive(timeout)
+        for fd in fds:
+            os.close(fd)
+        assert got == kind, (got, body)
+        return body
+
+    def close(self) -> None:
+        self.ours.close()
+        self.theirs.close()
+
+
+@dataclass
+class Result:
+    """A `done`, and what came through the pipes until then."""
+
+    returncode: int
+    out: bytes
+    err: bytes
+    cause: Optional[str] = None
+    text: Optional[str] = None
+    error: Optional[Dict[str, str]] = None
+    blocked: List[Dict[str, str]] = field(default_factory=list)
+
+
+class Interpreter:
+    """The router's ends of one interpreter."""
+
+    def __init__(self, warden: "Warden", serial: int) -> None:
+        self.warden, self.serial = warden, serial
+        self.channel, theirs = socket.socketpair()
+        self.out, out = os.pipe()
+        self.err, err = os.pipe()
+        os.set_blocking(self.out, False)
+        os.set_blocking(self.err, False)
+        self.cell = 0
+        self._data = b""
+        self.taken = {self.out: b"", self.err: b""}
+        warden.control.send("spawn", (theirs.fileno(), out, err), serial=serial)
+        theirs.close()
+        os.close(out)
+        os.close(err)
+
+    def send(self, kind: str, **body: Any) -> None:
+        frame = pack(kind, **body)
+        self.channel.sendall(struct.pack("<I", len(frame)) + frame)
+
+    def drain(self) -> None:
+        for fd in (self.out, self.err):
+            try:
+                while data := os.read(fd, 1 << 20):
+                    self.taken[fd] += data
+            except BlockingIOError:
+                pass
+
+    def frame(self) -> Optional[Tuple[str, Message]]:
+        if len(self._data) < 4:
+            return None
+        (size,) = struct.unpack("<I", self._data[:4])
+        if len(self._data) < 4 + size:
+            return None
+        frame, self._data = self._data[4 : 4 + size], self._data[4 + size :]
+        return unpack(frame)
+
+    def next(self, timeout: float = 30) -> Tuple[str, Message]:
+        """The next message, with both pipes read meanwhile."""
+        deadline = time.monotonic() + timeout
+        while not (message := self.frame()):
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self.channel, self.out, self.err], [], [], max(left, 0))
+            assert ready, "no answer in time"
+            if self.channel in ready:
+                data = self.channel.recv(1 << 20)
+                if not data:
+                    raise EOFError
+                self._data += data
+            self.drain()
+        self.drain()
+        return message
+
+    def start(self, code: str, stream: bool = False, input: bool = False) -> None:
+        self.cell += 1
+        self.send("run", cell=self.cell, code=code, stream=stream or None, input=input or None)
+
+    def finish(self, timeout: float = 30) -> Result:
+        kind, body = self.next(timeout)
+        assert kind == "done", (kind, body)
+        assert body.pop("cell") == self.cell
+        out, err = self.take()
+        return Result(out=out, err=err, **body)
+
+    def take(self) -> Tuple[bytes, bytes]:
+        self.drain()
+        out, err = self.taken[self.out], self.taken[self.err]
+        self.taken = {self.out: b"", self.err: b""}
+        return out, err
+
+    def run(self, code: str, timeout: float = 30, **how: bool) -> Result:
+        self.start(code, **how)
+        return self.finish(timeout)
+
+    def signal(self, number: int) -> None:
+        self.warden.control.send("signal", serial=self.serial, signal=number)
+        self.warden.control.expect("signalled")
+
+    def interrupt(self) -> None:
+        self.signal(signal.SIGINT)
+
+    def close(self) -> None:
+        self.channel.close()
+        os.close(self.out)
+        os.close(self.err)
+
+
+class Warden:
+    def __init__(self, template: "Template", serial: int = 1) -> None:
+        self.workspace = tempfile.mkdtemp(prefix="lair-test-")
+        if template.uid:
+            os.chown(self.workspace, template.uid, template.uid)
+        self.control = Channel()
+        self.interpreters: List[Interpreter] = []
+        self.exited: List[Message] = []
+        template.channel.send(
+            "warden",
+            (self.control.theirs.fileno(),),
+            serial=serial,
+            workspace=self.workspace,
+            uid=template.uid or None,
+        )
+        self.control.theirs.close()
+        kind, body, fds = template.channel.receive()
+        assert kind == "made", body
+        assert body["serial"] == serial
+        self.pid, self.pidfd = body["pid"], fds[0]
+        self.ready = self.control.expect("ready")
+
+    def spawn(self, serial: int = 1) -> Interpreter:
+        interpreter = Interpreter(self, serial)
+        assert self.control.expect("spawned") == {"serial": serial}
+        self.interpreters.append(interpreter)
+        return interpreter
+
+    def close(self) -> None:
+        self.control.close()
+        for interpreter in self.interpreters:
+            interpreter.close()
+        ended, _, _ = select.select([self.pidfd], [], [], 10)
+        os.close(self.pidfd)
+        shutil.rmtree(self.workspace, ignore_errors=True)
+        assert ended, "the warden outlives its control pair"
+
+
+class Template:
+    def __init__(self, preload: Tuple[str, ...] = (), uid: int = 0, **configure: Any) -> None:
+        self.channel = Channel()
+        self.uid = uid
+        self.process = subprocess.Popen(
+            [KERNEL, "test"],
+            preexec_fn=lambda: os.dup2(self.channel.theirs.fileno(), 3),
+            close_fds=False,
+            env={},
+            stdin=subprocess.DEVNULL,
+        )
+        self.channel.theirs.close()
+        configure.setdefault("text_max", 65536)
+        self.channel.send("configure", profile="test", preload=list(preload), **configure)
+        kind, self.ready, _ = self.channel.receive(120)
+        assert kind == "ready", self.ready
+
+    def close(self) -> None:
+        self.channel.close()
+        assert self.process.wait(10) == 0
