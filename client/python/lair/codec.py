@@ -1,0 +1,174 @@
+"""Frames: one msgpack array [version, type, body], body a map, as proto/PROTOCOL.md has it.
+
+A message is a dataclass whose annotations are the wire types below, in the order of the protocol's tables. What is
+None, or an optional zero, false or nothing, is not encoded; an absent optional field decodes to None, and a flag to
+False. Both this codec and the one in C must reproduce the vectors in proto/vectors byte for byte.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
+
+import msgpack
+
+VERSION = 1
+DEPTH_MAX = 16
+VALUES_MAX = 65536
+
+Flag = Annotated[bool, "flag"]
+Uint = Annotated[int, "uint"]
+Int = Annotated[int, "int"]
+Real = Annotated[float, "real"]
+Str = Annotated[str, "str"]
+Bin = Annotated[bytes, "bin"]
+Raw = Annotated[Any, "raw"]
+
+
+class CodecError(ValueError):
+    """A frame that is not one, or a field that is unknown, missing or of another type."""
+
+
+class Message:
+    """The base of every message. TYPE is the name it travels under."""
+
+    TYPE: ClassVar[str]
+
+
+M = TypeVar("M", bound=Message)
+
+
+class _Field:
+    __slots__ = ("kind", "name", "required")
+
+    def __init__(self, name: str, kind: str, required: bool) -> None:
+        self.name = name
+        self.kind = kind
+        self.required = required
+
+
+_tables: dict[type[Message], dict[str, _Field]] = {}
+
+
+def _kind(hint: Any) -> str:
+    """The wire type of an annotation: Uint, or Uint | None."""
+    for part in (hint, *getattr(hint, "__args__", ())):
+        for name in getattr(part, "__metadata__", ()):
+            return str(name)
+    raise TypeError(f"not a wire type: {hint}")
+
+
+def _table(cls: type[Message]) -> dict[str, _Field]:
+    table = _tables.get(cls)
+    if table is None:
+        hints = get_type_hints(cls, include_extras=True)
+        table = {
+            f.name: _Field(f.name, _kind(hints[f.name]), f.default is MISSING)
+            for f in fields(cls)  # type: ignore[arg-type]
+        }
+        _tables[cls] = table
+    return table
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_CHECKS = {
+    "flag": lambda v: isinstance(v, bool),
+    "uint": lambda v: _is_number(v) and 0 <= v < 1 << 64,
+    "int": lambda v: _is_number(v) and -(1 << 63) <= v < 1 << 63,
+    "real": lambda v: (isinstance(v, float) or _is_number(v)) and math.isfinite(v),
+    "str": lambda v: isinstance(v, str),
+    "bin": lambda v: isinstance(v, (bytes, str)),
+    "raw": lambda v: True,
+}
+
+
+def body(message: Message) -> dict[str, Any]:
+    """The map a message travels as."""
+    out = {}
+    for field in _table(type(message)).values():
+        value = getattr(message, field.name)
+        if value is None and field.kind != "raw" and field.required:
+            raise CodecError(f"{field.name} is missing")
+        if not field.required and (value is None or (field.kind not in ("str", "bin", "raw") and not value)):
+            continue
+        if not _CHECKS[field.kind](value):
+            raise CodecError(f"{field.name} cannot be {value!r}")
+        out[field.name] = float(value) if field.kind == "real" else value
+    return out
+
+
+def encode(message: Message) -> bytes:
+    """The whole frame of a message."""
+    packed: bytes = msgpack.packb([VERSION, message.TYPE, body(message)], use_bin_type=True)
+    return packed
+
+
+def _measure(value: Any, depth: int) -> int:
+    """How many values there are; refuses those nested too deep."""
+    if depth == 0:
+        raise CodecError(f"nested deeper than {DEPTH_MAX}")
+    if isinstance(value, dict):
+        return 1 + sum(_measure(k, depth - 1) + _measure(v, depth - 1) for k, v in value.items())
+    if isinstance(value, list):
+        return 1 + sum(_measure(item, depth - 1) for item in value)
+    return 1
+
+
+def _pairs(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise CodecError("a key occurs twice")
+    return out
+
+
+def unpack(frame: bytes) -> tuple[str, dict[str, Any]]:
+    """Take a frame apart, into the type and the body."""
+    try:
+        value = msgpack.unpackb(frame, raw=False, object_pairs_hook=_pairs, strict_map_key=False)
+    except CodecError:
+        raise
+    except (ValueError, msgpack.exceptions.UnpackException, TypeError, RecursionError) as error:
+        raise CodecError(f"not a frame: {error}") from error
+    if not isinstance(value, list) or len(value) != 3:
+        raise CodecError("not an array of three")
+    version, kind, content = value
+    if version != VERSION or isinstance(version, bool):
+        raise CodecError(f"version {version!r}, not {VERSION}")
+    if not isinstance(kind, str) or not isinstance(content, dict):
+        raise CodecError("not [version, type, body]")
+    if _measure(value, DEPTH_MAX) > VALUES_MAX:
+        raise CodecError(f"more than {VALUES_MAX} values")
+    return kind, content
+
+
+def read(cls: type[M], content: dict[str, Any]) -> M:
+    """Make a message of a body, or of a map inside one."""
+    table = _table(cls)
+    for name in content:
+        if name not in table:
+            raise CodecError(f"{name!r} is no field of {cls.TYPE}")
+    values: dict[str, Any] = {}
+    for field in table.values():
+        if field.name not in content:
+            if field.required:
+                raise CodecError(f"{field.name} is missing")
+            continue
+        value = content[field.name]
+        if not _CHECKS[field.kind](value):
+            raise CodecError(f"{field.name} cannot be {value!r}")
+        if field.kind == "bin" and isinstance(value, str):
+            value = value.encode()
+        values[field.name] = float(value) if field.kind == "real" else value
+    return cls(**values)
+
+
+def decode(cls: type[M], frame: bytes) -> M:
+    """The message a whole frame holds."""
+    kind, content = unpack(frame)
+    if kind != cls.TYPE:
+        raise CodecError(f"a {kind!r}, not a {cls.TYPE!r}")
+    return read(cls, content)

@@ -1,0 +1,212 @@
+"""What clients and laird say to each other: the tables of proto/PROTOCOL.md, "Client and router"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .codec import Bin, Flag, Int, Message, Raw, Real, Str, Uint
+
+
+@dataclass(kw_only=True)
+class Request(Message):
+    id: Uint
+
+
+@dataclass(kw_only=True)
+class Hello(Request):
+    TYPE = "hello"
+    client: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Open(Request):
+    TYPE = "open"
+    session: Str
+    profile: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Exec(Request):
+    TYPE = "exec"
+    session: Str | None = None
+    profile: Str | None = None
+    code: Str
+    timeout: Real | None = None
+    stream: Flag = False
+    input: Flag = False
+
+
+@dataclass(kw_only=True)
+class Input(Request):
+    TYPE = "input"
+    exec: Uint
+    text: Str | None = None
+    eof: Flag = False
+
+
+@dataclass(kw_only=True)
+class Interrupt(Request):
+    TYPE = "interrupt"
+    session: Str | None = None
+    exec: Uint | None = None
+
+
+@dataclass(kw_only=True)
+class Reset(Request):
+    TYPE = "reset"
+    session: Str
+
+
+@dataclass(kw_only=True)
+class Shutdown(Request):
+    TYPE = "shutdown"
+    session: Str
+
+
+@dataclass(kw_only=True)
+class Info(Request):
+    TYPE = "info"
+    session: Str
+
+
+@dataclass(kw_only=True)
+class List(Request):
+    TYPE = "list"
+
+
+@dataclass(kw_only=True)
+class Stats(Request):
+    TYPE = "stats"
+
+
+@dataclass(kw_only=True)
+class Reply(Message):
+    """The final answer to a request; empty where a request has none of its own."""
+
+    TYPE = "reply"
+    id: Uint
+
+
+@dataclass(kw_only=True)
+class ErrorReply(Message):
+    TYPE = "error"
+    id: Uint
+    code: Str
+    message: Str
+
+
+@dataclass(kw_only=True)
+class HelloReply(Reply):
+    version: Uint
+    server: Str
+    pid: Uint
+    frame_max: Uint
+
+
+@dataclass(kw_only=True)
+class ExecReply(Reply):
+    session: Str | None = None
+    cell: Uint
+    returncode: Int
+    state: Str
+    cause: Str | None = None
+    stdout: Bin
+    stderr: Bin
+    text: Str | None = None
+    error: Raw | None = None
+    blocked: Raw | None = None
+    stdout_dropped: Uint = 0
+    stderr_dropped: Uint = 0
+    duration_ms: Real
+
+
+@dataclass(kw_only=True)
+class InterruptReply(Reply):
+    interrupted: Flag
+
+
+@dataclass(kw_only=True)
+class SessionInfo(Message):
+    """One session, in the replies to open and info (with an id) and in that to list (without)."""
+
+    TYPE = "reply"
+    id: Uint = 0
+    session: Str
+    profile: Str
+    state: Str
+    uid: Uint
+    workspace: Str
+    created: Real
+    idle: Real
+    cells: Uint
+    queued: Uint
+    pid: Uint = 0
+    memory: Uint = 0
+    idle_left: Real | None = None
+    hard_left: Real | None = None
+    level: Str | None = None
+    guards: Raw | None = None
+    opened: Flag = False
+
+
+@dataclass(kw_only=True)
+class ListReply(Reply):
+    sessions: Raw
+
+
+@dataclass(kw_only=True)
+class StatsReply(Reply):
+    uptime: Real
+    pid: Uint
+    keeper_pid: Uint
+    sessions: Uint
+    spares: Uint
+    opened: Uint
+    ended: Uint
+    cells: Uint
+    requests: Uint
+    refused: Uint
+    memory: Uint
+    profiles: Raw
+
+
+@dataclass(kw_only=True)
+class StdoutEvent(Message):
+    TYPE = "stdout"
+    id: Uint
+    data: Bin
+
+
+@dataclass(kw_only=True)
+class StderrEvent(Message):
+    TYPE = "stderr"
+    id: Uint
+    data: Bin
+
+
+@dataclass(kw_only=True)
+class AskEvent(Message):
+    TYPE = "ask"
+    id: Uint
+    prompt: Str
+    password: Flag = False
+
+
+@dataclass(kw_only=True)
+class CellError(Message):
+    """The exception a cell ended with: the map in an ExecReply's error."""
+
+    TYPE = "cell_error"
+    name: Str
+    value: Str
+    traceback: Str
+
+
+@dataclass(kw_only=True)
+class Blocked(Message):
+    """One thing the cage refused: an element of an ExecReply's blocked."""
+
+    TYPE = "blocked"
+    event: Str
+    target: Str | None = None
+    reason: Str

@@ -1,0 +1,132 @@
+"""The messages behind the router, as proto/message.h has them: router and template, warden and interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lair.codec import Flag, Int, Message, Raw, Str, Uint
+
+
+@dataclass(kw_only=True)
+class Configure(Message):
+    TYPE = "configure"
+    profile: Str
+    python: Str | None = None
+    preload: Raw | None = None
+    env: Raw | None = None
+    read: Raw | None = None
+    write: Raw | None = None
+    hide: Raw | None = None
+    network: Str | None = None
+    subprocess: Flag = False
+    memory: Uint = 0
+    processes: Uint = 0
+    open_files: Uint = 0
+    file_size: Uint = 0
+    workspace_size: Uint = 0
+    scratch_size: Uint = 0
+    text_max: Uint
+    level: Str | None = None
+
+
+@dataclass(kw_only=True)
+class MakeWarden(Message):
+    TYPE = "warden"
+    serial: Uint
+    workspace: Str
+    uid: Uint = 0
+
+
+@dataclass(kw_only=True)
+class TemplateReady(Message):
+    TYPE = "ready"
+    python: Str
+    missing: Raw | None = None
+
+
+@dataclass(kw_only=True)
+class Failed(Message):
+    TYPE = "failed"
+    serial: Uint = 0
+    reason: Str
+
+
+@dataclass(kw_only=True)
+class Made(Message):
+    TYPE = "made"
+    serial: Uint
+    pid: Uint
+
+
+@dataclass(kw_only=True)
+class Spawn(Message):
+    TYPE = "spawn"
+    serial: Uint
+
+
+@dataclass(kw_only=True)
+class Signal(Message):
+    TYPE = "signal"
+    serial: Uint
+    signal: Uint
+
+
+@dataclass(kw_only=True)
+class WardenReady(Message):
+    TYPE = "ready"
+    level: Str
+    guards: Raw
+
+
+@dataclass(kw_only=True)
+class Spawned(Message):
+    TYPE = "spawned"
+    serial: Uint
+
+
+@dataclass(kw_only=True)
+class Signalled(Message):
+    TYPE = "signalled"
+    serial: Uint
+
+
+@dataclass(kw_only=True)
+class Exited(Message):
+    TYPE = "exited"
+    serial: Uint
+    status: Uint
+    oom: Flag = False
+
+
+@dataclass(kw_only=True)
+class Run(Message):
+    TYPE = "run"
+    cell: Uint
+    code: Str
+    stream: Flag = False
+    input: Flag = False
+
+
+@dataclass(kw_only=True)
+class Answer(Message):
+    TYPE = "answer"
+    text: Str | None = None
+    eof: Flag = False
+
+
+@dataclass(kw_only=True)
+class Done(Message):
+    TYPE = "done"
+    cell: Uint
+    returncode: Int
+    cause: Str | None = None
+    text: Str | None = None
+    error: Raw | None = None
+    blocked: Raw | None = None
+
+
+@dataclass(kw_only=True)
+class Ask(Message):
+    TYPE = "ask"
+    prompt: Str
+    password: Flag = False

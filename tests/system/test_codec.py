@@ -1,0 +1,91 @@
+"""The Python codec against the vectors; tests/unit/proto_vectors.c holds the one in C to the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import internal
+import pytest
+from lair import codec, messages
+
+VECTORS = Path(__file__).parents[2] / "proto" / "vectors"
+
+# The names of proto/message.h.
+CLASSES: dict[str, type[codec.Message]] = {
+    "hello_request": messages.Hello,
+    "open_request": messages.Open,
+    "exec_request": messages.Exec,
+    "input_request": messages.Input,
+    "interrupt_request": messages.Interrupt,
+    "reset_request": messages.Reset,
+    "shutdown_request": messages.Shutdown,
+    "info_request": messages.Info,
+    "list_request": messages.List,
+    "stats_request": messages.Stats,
+    "error_reply": messages.ErrorReply,
+    "hello_reply": messages.HelloReply,
+    "exec_reply": messages.ExecReply,
+    "empty_reply": messages.Reply,
+    "interrupt_reply": messages.InterruptReply,
+    "session_info": messages.SessionInfo,
+    "list_reply": messages.ListReply,
+    "stats_reply": messages.StatsReply,
+    "stdout_event": messages.StdoutEvent,
+    "stderr_event": messages.StderrEvent,
+    "ask_event": messages.AskEvent,
+    "cell_error": messages.CellError,
+    "blocked_act": messages.Blocked,
+    "configure_message": internal.Configure,
+    "warden_message": internal.MakeWarden,
+    "template_ready": internal.TemplateReady,
+    "failed_message": internal.Failed,
+    "made_message": internal.Made,
+    "spawn_message": internal.Spawn,
+    "signal_message": internal.Signal,
+    "warden_ready": internal.WardenReady,
+    "spawned_message": internal.Spawned,
+    "signalled_message": internal.Signalled,
+    "exited_message": internal.Exited,
+    "run_message": internal.Run,
+    "answer_message": internal.Answer,
+    "done_message": internal.Done,
+    "ask_message": internal.Ask,
+}
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    vectors: list[dict[str, Any]] = json.loads((VECTORS / name).read_text())
+    return vectors
+
+
+def message_of(vector: dict[str, Any]) -> codec.Message:
+    """JSON has neither bytes nor numbers of 64 bits: the one is written as hex, the other as text."""
+    cls = CLASSES[vector["message"]]
+    kinds = {name: field.kind for name, field in codec._table(cls).items()}
+    values = dict(vector["fields"])
+    for name, value in values.items():
+        if kinds[name] == "bin":
+            values[name] = bytes.fromhex(value)
+        elif kinds[name] in ("uint", "int"):
+            values[name] = int(value)
+    return cls(**values)
+
+
+@pytest.mark.parametrize("vector", load("messages.json"), ids=lambda v: f"{v['message']}-{v['case']}")
+def test_vector(vector: dict[str, Any]) -> None:
+    message = message_of(vector)
+    frame = codec.encode(message)
+    assert frame.hex() == vector["frame"]
+    assert codec.decode(type(message), frame) == message
+
+
+@pytest.mark.parametrize("vector", load("refused.json"), ids=lambda v: v["why"])
+def test_refused(vector: dict[str, Any]) -> None:
+    with pytest.raises(codec.CodecError):
+        codec.decode(CLASSES[vector["message"]], bytes.fromhex(vector["frame"]))
+
+
+def test_every_message_has_a_vector() -> None:
+    assert {vector["message"] for vector in load("messages.json")} == set(CLASSES)
