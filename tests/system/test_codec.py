@@ -22,7 +22,7 @@ CLASSES: dict[str, type[codec.Message]] = {
     "reset_request": messages.Reset,
     "shutdown_request": messages.Shutdown,
     "info_request": messages.Info,
-    "list_request": messages.List,
+    "list_request": messages.ListSessions,
     "stats_request": messages.Stats,
     "error_reply": messages.ErrorReply,
     "hello_reply": messages.HelloReply,

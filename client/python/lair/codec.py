@@ -8,6 +8,7 @@ False. Both this codec and the one in C must reproduce the vectors in proto/vect
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
@@ -75,7 +76,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_CHECKS = {
+_CHECKS: dict[str, Callable[[Any], bool]] = {
     "flag": lambda v: isinstance(v, bool),
     "uint": lambda v: _is_number(v) and 0 <= v < 1 << 64,
     "int": lambda v: _is_number(v) and -(1 << 63) <= v < 1 << 63,

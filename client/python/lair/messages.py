@@ -70,7 +70,7 @@ class Info(Request):
 
 
 @dataclass(kw_only=True)
-class List(Request):
+class ListSessions(Request):
     TYPE = "list"
 
 

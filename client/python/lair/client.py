@@ -1,0 +1,193 @@
+"""A blocking client of laird: requests, and the events and the one final message that answer each of them.
+
+A Client belongs to one thread at a time. It starts no daemon: `lair start` does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
+
+import zmq
+
+from . import codec
+from . import messages as m
+
+R = TypeVar("R", bound=codec.Message)
+Event = m.StdoutEvent | m.StderrEvent | m.AskEvent
+
+_EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in (m.StdoutEvent, m.StderrEvent, m.AskEvent)}
+
+
+class LairError(Exception):
+    """The daemon refused a request: `code` is for programs, `message` for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+def default_socket() -> str:
+    """Where the daemon of this user listens when nobody says otherwise."""
+    if named := os.environ.get("LAIR_SOCKET"):
+        return named
+    if os.geteuid() == 0:
+        return "/run/lair/socket"
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return f"{runtime}/lair/socket"
+    return f"/tmp/lair-{os.geteuid()}/socket"
+
+
+class Client:
+    """A connection to laird. Any number of requests may be on their way at once."""
+
+    def __init__(self, socket: str | None = None, timeout: float = 60.0) -> None:
+        """`timeout` bounds the wait for each message, in seconds."""
+        self.timeout = timeout
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.SNDHWM, 0)
+        self._socket.setsockopt(zmq.RCVHWM, 0)
+        self._socket.connect(f"ipc://{socket or default_socket()}")
+        self._last_id = 0
+        self._inbox: dict[int, deque[tuple[str, dict[str, Any]]]] = {}
+
+    def close(self) -> None:
+        self._socket.close()
+        self._context.term()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # ---- a request, step by step ----
+
+    def new_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def send(self, request: m.Request) -> int:
+        """Send a request and return its id, to receive what answers it."""
+        self._inbox[request.id] = deque()
+        self._socket.send(codec.encode(request))
+        return request.id
+
+    def receive(self, request_id: int, reply: type[R], timeout: float | None = None) -> Event | R:
+        """The next event of a request, or its final message. Raises LairError, or TimeoutError."""
+        kind, content = self._next(request_id, self.timeout if timeout is None else timeout)
+        if kind in _EVENTS:
+            return cast(Event, codec.read(_EVENTS[kind], content))
+        del self._inbox[request_id]
+        if kind == "error":
+            error = codec.read(m.ErrorReply, content)
+            raise LairError(error.code, error.message)
+        if kind != "reply":
+            raise codec.CodecError(f"a message of type {kind!r}")
+        return codec.read(reply, content)
+
+    def finish(self, request_id: int, reply: type[R], timeout: float | None = None) -> R:
+        """The final message of a request that has no events, or whose events do not matter."""
+        while True:
+            message = self.receive(request_id, reply, timeout)
+            if isinstance(message, reply):
+                return message
+
+    def call(self, request: m.Request, reply: type[R], timeout: float | None = None) -> R:
+        return self.finish(self.send(request), reply, timeout)
+
+    def _next(self, request_id: int, timeout: float) -> tuple[str, dict[str, Any]]:
+        deadline = time.monotonic() + timeout
+        inbox = self._inbox[request_id]
+        while not inbox:
+            left = deadline - time.monotonic()
+            if left < 0 or not self._socket.poll(left * 1000):
+                raise TimeoutError(f"no answer to request {request_id} within {timeout} s")
+            kind, content = codec.unpack(self._socket.recv())
+            receiver = self._inbox.get(content.get("id", 0))
+            if receiver is None:
+                raise codec.CodecError(f"a message nobody waits for: {kind} {content}")
+            receiver.append((kind, content))
+        return inbox.popleft()
+
+    # ---- the requests ----
+
+    def hello(self) -> m.HelloReply:
+        return self.call(m.Hello(id=self.new_id(), client="lair for Python"), m.HelloReply)
+
+    def open(self, session: str, profile: str | None = None) -> m.SessionInfo:
+        return self.call(m.Open(id=self.new_id(), session=session, profile=profile), m.SessionInfo)
+
+    def start(
+        self,
+        code: str,
+        session: str | None = None,
+        *,
+        profile: str | None = None,
+        timeout: float | None = None,
+        stream: bool = False,
+        input: bool = False,
+    ) -> int:
+        """Send a cell without waiting for it; receive() or finish() with the id returned and ExecReply."""
+        return self.send(
+            m.Exec(
+                id=self.new_id(),
+                session=session,
+                profile=profile,
+                code=code,
+                timeout=timeout,
+                stream=stream,
+                input=input,
+            )
+        )
+
+    def exec(
+        self, code: str, session: str | None = None, *, profile: str | None = None, timeout: float | None = None
+    ) -> m.ExecReply:
+        """Run a cell; without a session, in one of its own that ends with it."""
+        wait = None if timeout is None else self.timeout + timeout
+        return self.finish(self.start(code, session, profile=profile, timeout=timeout), m.ExecReply, wait)
+
+    def stream(
+        self, code: str, session: str | None = None, *, profile: str | None = None, timeout: float | None = None
+    ) -> Iterator[Event | m.ExecReply]:
+        """Run a cell and yield its output as it comes; the ExecReply is the last item."""
+        cell = self.start(code, session, profile=profile, timeout=timeout, stream=True)
+        while True:
+            message = self.receive(cell, m.ExecReply)
+            yield message
+            if isinstance(message, m.ExecReply):
+                return
+
+    def input(self, cell: int, text: str | None) -> None:
+        """Answer the ask of a cell that was started with input=True; None is the end of its input."""
+        self.call(m.Input(id=self.new_id(), exec=cell, text=text, eof=text is None), m.Reply)
+
+    def interrupt(self, session: str) -> bool:
+        return self.call(m.Interrupt(id=self.new_id(), session=session), m.InterruptReply).interrupted
+
+    def cancel(self, cell: int) -> bool:
+        """Interrupt a cell that was started here, or take it out of its queue."""
+        return self.call(m.Interrupt(id=self.new_id(), exec=cell), m.InterruptReply).interrupted
+
+    def reset(self, session: str) -> None:
+        self.call(m.Reset(id=self.new_id(), session=session), m.Reply)
+
+    def shutdown(self, session: str) -> None:
+        self.call(m.Shutdown(id=self.new_id(), session=session), m.Reply)
+
+    def info(self, session: str) -> m.SessionInfo:
+        return self.call(m.Info(id=self.new_id(), session=session), m.SessionInfo)
+
+    def list(self) -> list[m.SessionInfo]:
+        reply = self.call(m.ListSessions(id=self.new_id()), m.ListReply)
+        return [codec.read(m.SessionInfo, item) for item in reply.sessions]
+
+    def stats(self) -> m.StatsReply:
+        return self.call(m.Stats(id=self.new_id()), m.StatsReply)

@@ -1,0 +1,70 @@
+"""Fixtures: a daemon for each module of tests, and a client of it for each test.
+
+A module sets SETTINGS for its own sessions.conf. When a daemon ends, it must have left nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from daemon import BIN, Daemon, Settings, become_subreaper
+from lair import Client
+
+
+def pytest_configure() -> None:
+    become_subreaper()
+
+
+def pytest_sessionstart() -> None:
+    missing = [name for name in ("laird", "lair", "lair-kernel") if not (BIN / name).exists()]
+    if missing:
+        pytest.exit(f"not built: {', '.join(missing)} in {BIN}; ./dev build", returncode=2)
+
+
+def end(daemon: Daemon) -> None:
+    """SIGTERM, and look around."""
+    try:
+        status = daemon.process.poll()
+        assert status is None, f"laird has ended by itself with {status}:\n{daemon.log()}"
+        assert daemon.terminate() == 0, daemon.log()
+        assert daemon.left_behind() == []
+    finally:
+        daemon.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
+    settings: Settings = getattr(request.module, "SETTINGS", {})
+    it = Daemon(settings)
+    yield it
+    end(it)
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    with Client(str(daemon.socket)) as it:
+        yield it
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest, client: Client) -> Iterator[str]:
+    """The id of a session of this test's own; it need not exist yet."""
+    name = "test:" + request.node.name[:100].replace(" ", "_")
+    yield name
+    if any(info.session == name for info in client.list()):
+        client.shutdown(name)
+
+
+@pytest.fixture
+def start_daemon() -> Iterator[Callable[..., Daemon]]:
+    """Start a daemon that the test may treat badly; it is removed afterwards."""
+    started: list[Daemon] = []
+
+    def start(*arguments: object, **keywords: object) -> Daemon:
+        started.append(Daemon(*arguments, **keywords))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield start
+    for it in started:
+        it.close()

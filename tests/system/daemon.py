@@ -1,0 +1,187 @@
+"""A laird of one's own: started on a private socket, ended with proof that it left nothing behind."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lair import Client
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin"))
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+# Bare and quick: what most tests need. A [daemon] or [profile default] of a test's own replaces the settings it names.
+DEFAULTS: dict[str, dict[str, str]] = {
+    "daemon": {"log": "stderr"},
+    "profile default": {"preload": "", "spares": "1", "grace": "500ms"},
+}
+
+Settings = dict[str, dict[str, str]]
+
+
+def become_subreaper() -> None:
+    """Whatever outlives its parent below this process becomes its child, where it can be seen."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:
+        pass
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def wait_until(condition: Callable[[], Any], what: str, timeout: float = 10.0) -> Any:
+    """Poll until it holds, and return what it said."""
+    deadline = time.monotonic() + timeout
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
+        time.sleep(0.01)
+    return result
+
+
+def config_text(settings: Settings) -> str:
+    lines = []
+    for section in dict.fromkeys([*DEFAULTS, *settings]):
+        lines.append(f"[{section}]")
+        base = DEFAULTS["profile default"] if section.startswith("profile ") else DEFAULTS.get(section, {})
+        lines += [f"{key} = {value}" for key, value in {**base, **settings.get(section, {})}.items()]
+    return "\n".join(lines) + "\n"
+
+
+class Daemon:
+    """One laird, the directory it lives in, and its clients."""
+
+    def __init__(
+        self, settings: Settings | None = None, uid: int | None = None, binaries: Path = BIN, wait: bool = True
+    ) -> None:
+        self.binaries = binaries
+        self.uid = uid
+        self.directory = Path(tempfile.mkdtemp(prefix="lair-test-"))
+        self.directory.chmod(0o755)
+        self.socket = self.directory / "run" / "socket"
+        self.workspaces = self.directory / "work"
+        self.config = self.directory / "sessions.conf"
+        self.log_path = self.directory / "log"
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "SECRET_OF_LAIRD": "hunter2"}
+        self._clients: list[Client] = []
+        self.configure(settings or {})
+        if uid is not None:
+            os.chown(self.directory, uid, uid)
+        log = self.log_path.open("ab")
+        self.process = subprocess.Popen(
+            self._as_user([str(binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=self.env,
+        )
+        log.close()
+        if wait:
+            self.wait_ready()
+
+    def _as_user(self, command: list[str]) -> list[str]:
+        if self.uid is None:
+            return command
+        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", *command]
+
+    def configure(self, settings: Settings) -> None:
+        """Write sessions.conf; a running daemon wants a SIGHUP to see it."""
+        base = {"daemon": {"workspaces": str(self.workspaces)}}
+        merged = {**settings, "daemon": {**base["daemon"], **settings.get("daemon", {})}}
+        self.config.write_text(config_text(merged))
+
+    def wait_ready(self) -> None:
+        def answers() -> bool:
+            assert self.process.poll() is None, f"laird ended with {self.process.returncode}:\n{self.log()}"
+            return self.socket.exists() and self._hello()
+
+        wait_until(answers, "laird answers", 30)
+
+    def _hello(self) -> bool:
+        with Client(str(self.socket), timeout=5) as client:
+            return client.hello().version == 1
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def client(self, timeout: float = 60.0) -> Client:
+        client = Client(str(self.socket), timeout=timeout)
+        self._clients.append(client)
+        return client
+
+    def lair(
+        self, *arguments: str, input: str = "", env: dict[str, str] | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command line against this daemon."""
+        return subprocess.run(
+            self._as_user([str(self.binaries / "lair"), *arguments]),
+            input=input,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=timeout,
+            env={**self.env, "LAIR_SOCKET": str(self.socket), "LAIR_NO_START": "1", **(env or {})},
+        )
+
+    def lair_json(self, *arguments: str) -> Any:
+        return json.loads(self.lair(*arguments, "--json").stdout)
+
+    def processes(self) -> list[int]:
+        """Everything below the keeper."""
+        return descendants(self.process.pid)
+
+    def terminate(self, timeout: float = 20.0) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+    def left_behind(self) -> list[str]:
+        """What there should not be any more once laird has ended."""
+        orphans = [pid for pid in children(os.getpid()) if "lair" in command_of(pid)]
+        files = [path for path in (self.socket, Path(f"{self.socket}.lock")) if path.exists()]
+        spaces = list(self.workspaces.iterdir()) if self.workspaces.exists() else []
+        return [f"process {pid}: {command_of(pid)}" for pid in orphans] + [str(path) for path in files + spaces]
+
+    def close(self) -> None:
+        """End it, and remove every trace. Idempotent."""
+        for client in self._clients:
+            client.close()
+        self._clients.clear()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
