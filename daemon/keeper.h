@@ -1,7 +1,8 @@
 /* The keeper: parent of everything, libc only. It starts the router and, when the router asks, templates; wardens
  * become its children by CLONE_PARENT. It reaps what dies, passes signals on, and ends everything with itself.
  *
- * Keeper and router are one executable, so what they say to each other is fixed structs over a SOCK_SEQPACKET pair. */
+ * Keeper and router are one executable, so what they say to each other is fixed structs over a SOCK_SEQPACKET pair.
+ */
 #pragma once
 
 #include "proto/base.h"
@@ -11,10 +12,10 @@
 
 enum keeper_op {
 	KEEPER_START_TEMPLATE = 1, /* router to keeper; one descriptor: the template's end of its channel */
-	KEEPER_STARTED,		   /* keeper to router; pid or error; one descriptor: the pidfd, where there are any */
-	KEEPER_READY,		   /* router to keeper: the socket is bound; tell whoever waits */
-	KEEPER_REMOVE_TREE,	   /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since
-				    * a large tree takes long; no answer. The keeper ends only after these children */
+	KEEPER_STARTED,	    /* keeper to router; pid or error; one descriptor: the pidfd, where there are any */
+	KEEPER_READY,	    /* router to keeper: the socket is bound; tell whoever waits */
+	KEEPER_REMOVE_TREE, /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since
+			     * a large tree takes long; no answer. The keeper ends only after these children */
 };
 
 struct keeper_message {
@@ -27,11 +28,12 @@ struct keeper_message {
 };
 
 struct keeper_options {
-	const char *config;   /* path or NULL */
-	const char *socket;   /* path or NULL */
-	const char *log;      /* path or NULL */
-	int ready_fd;	      /* -1, or where to write one byte once the socket answers */
+	const char *config; /* absolute path, or NULL for the embedded default */
+	const char *socket; /* absolute path */
+	const char *log;    /* path, or NULL for stderr */
+	int ready_fd;	    /* -1, or where to write one byte once the socket answers */
 };
 
-/* Run until told to stop. Returns the exit status of the process. */
+/* Run until told to stop. Returns the exit status of the process: the router's own, 128 and the signal that killed
+ * it, or 3 if another daemon holds the socket. */
 int keeper_run(const struct keeper_options *options);

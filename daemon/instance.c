@@ -1,0 +1,78 @@
+/* One daemon a socket. The lock file goes away with its daemon, so whoever locks one checks that it still is the
+ * one of that name: a lock on a file that has been removed holds nothing. */
+#include "instance.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define LOCK_TRIES 100
+
+static int lock_path(char path[static PATH_SIZE], const struct instance *instance)
+{
+	int n = snprintf(path, PATH_SIZE, "%s.lock", instance->socket);
+
+	return n < 0 || n >= PATH_SIZE ? -ENAMETOOLONG : 0;
+}
+
+/* Returns 0, INSTANCE_E_RUNNING, -EAGAIN if the file went away meanwhile, or -errno. */
+static int lock_take(int *lockp, const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat ours, named;
+
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? INSTANCE_E_RUNNING : -errno;
+	if (fstat(fd, &ours) < 0)
+		return -errno;
+	if (lstat(path, &named) < 0 || named.st_ino != ours.st_ino || named.st_dev != ours.st_dev)
+		return -EAGAIN;
+	*lockp = steal_fd(&fd);
+	return 0;
+}
+
+int instance_init(struct instance *instance, const char *socket)
+{
+	char path[PATH_SIZE], directory[PATH_SIZE];
+	int r;
+
+	*instance = (struct instance){.lock = -1};
+	if (strlen(socket) >= sizeof(instance->socket))
+		return -ENAMETOOLONG;
+	(void)strcpy(instance->socket, socket);
+	r = lock_path(path, instance);
+	if (r == 0)
+		r = path_directory(directory, socket);
+	if (r < 0)
+		return r;
+	r = -EAGAIN;
+	/* Only a daemon that ends at this very moment makes it try again. */
+	for (int i = 0; r == -EAGAIN && i < LOCK_TRIES; i++) {
+		bool missing = access(directory, F_OK) < 0;
+
+		r = path_make_socket_dir(socket);
+		if (r < 0)
+			return r;
+		instance->made_directory |= missing;
+		r = lock_take(&instance->lock, path);
+	}
+	return r;
+}
+
+void instance_deinit(struct instance *instance)
+{
+	char path[PATH_SIZE], directory[PATH_SIZE];
+
+	if (instance->lock < 0)
+		return;
+	(void)unlink(instance->socket);
+	if (lock_path(path, instance) == 0)
+		(void)unlink(path);
+	if (instance->made_directory && path_directory(directory, instance->socket) == 0)
+		(void)rmdir(directory);
+	instance->lock = fd_close(instance->lock);
+}

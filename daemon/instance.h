@@ -1,0 +1,23 @@
+/* One daemon a socket: binding would silently take it from a living one, so a lock beside it is held first. */
+#pragma once
+
+#include "proto/base.h"
+#include "proto/paths.h"
+
+struct instance {
+	int lock;
+	bool made_directory;
+	char socket[PATH_SIZE];
+};
+
+enum {
+	_INSTANCE_E_SUCCESS,
+	INSTANCE_E_RUNNING, /* another daemon holds it */
+};
+
+/* Make the directory of @socket if need be and lock. Returns 0, INSTANCE_E_RUNNING, -EPERM for a directory that
+ * cannot be trusted, or -errno. */
+int instance_init(struct instance *instance, const char *socket);
+
+/* Remove the socket, the lock and, if we made it and it is empty, the directory; unlock. */
+void instance_deinit(struct instance *instance);

@@ -1,0 +1,444 @@
+/* The keeper. Every process of a daemon is its child or falls to it when its parent dies, so when it ends, nothing
+ * is left: it waits for the router as long as that may take to end its sessions, kills what remains, waits for what
+ * removes workspaces, and only then lets go of the socket's name. Besides the file locks and pipes of its children
+ * it holds nothing; what outlives a router will be held here. */
+#include "keeper.h"
+
+#include "instance.h"
+#include "log.h"
+#include "notify.h"
+#include "removal.h"
+#include "spawn.h"
+
+#include "proto/channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* The router gives its sessions six seconds at most. */
+#define STOP_LIMIT_MS 10000
+#define KILL_LIMIT_MS 5000
+#define KILL_PAUSE_MS 20
+#define EXIT_RUNNING 3
+
+struct keeper {
+	const struct keeper_options *options;
+	struct instance instance;
+	int channel; /* to the router */
+	int signals;
+	int ready;
+	pid_t router; /* 0: there is none any more */
+	int status;   /* its exit status, as from waitpid */
+	bool was_ready;
+	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
+	struct removals removals;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- templates ---- */
+
+static int template_start(pid_t *pidp, const char *profile, int channel)
+{
+	const char *const argv[] = {"lair-kernel", profile, NULL};
+	const char *const envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", NULL};
+	char path[PATH_SIZE];
+	int r = path_sibling(path, "lair-kernel");
+
+	if (r == 0)
+		r = spawn_program(pidp, path, argv, envp, channel);
+	if (r < 0)
+		log_error(NULL, "cannot start %s for profile %s: %s", r == -ENAMETOOLONG ? "lair-kernel" : path,
+			  profile, strerror(-r));
+	return r;
+}
+
+static void on_start_template(struct keeper *keeper, const struct keeper_message *request, int channel)
+{
+	struct keeper_message reply = {.op = KEEPER_STARTED, .serial = request->serial};
+	struct bytes data = {.data = (const char *)&reply, .size = sizeof(reply)};
+	_cleanup_(fd_closep) int pidfd = -1;
+	pid_t pid = 0;
+	int r;
+
+	if (keeper->router == 0)
+		return;
+	r = template_start(&pid, request->profile, channel);
+	reply.error = r;
+	reply.pid = pid;
+	if (r == 0)
+		pidfd = spawn_pidfd(pid);
+	r = channel_send(keeper->channel, data, &pidfd, pidfd >= 0);
+	if (r == 0)
+		return;
+	/* A router that reads so little is beyond help, and a template it does not know of is nobody's. */
+	log_error(NULL, "the router does not take its template %d", (int)pid);
+	if (pid > 0)
+		(void)kill(pid, SIGKILL);
+}
+
+/* ---- what the router says ---- */
+
+static void on_remove_tree(struct keeper *keeper, const struct keeper_message *request, int channel)
+{
+	(void)channel;
+	removals_add(&keeper->removals, request->path);
+}
+
+static void on_ready(struct keeper *keeper, const struct keeper_message *request, int channel)
+{
+	(void)request;
+	(void)channel;
+	keeper->was_ready = true;
+	if (keeper->ready >= 0 && write(keeper->ready, "\n", 1) < 0)
+		log_warn(NULL, "nobody waits for laird to be ready: %s", strerror(errno));
+	fd_closep(&keeper->ready);
+	notify_manager("READY=1");
+}
+
+static const struct {
+	void (*fn)(struct keeper *keeper, const struct keeper_message *request, int channel);
+	size_t n_fds;
+} requests[] = {
+	[KEEPER_START_TEMPLATE] = {on_start_template, 1},
+	[KEEPER_READY] = {on_ready, 0},
+	[KEEPER_REMOVE_TREE] = {on_remove_tree, 0},
+};
+
+static bool request_valid(const struct keeper_message *request, size_t size, size_t n_fds)
+{
+	return size == sizeof(*request) && request->op < ARRAY_SIZE(requests) && requests[request->op].fn &&
+	       requests[request->op].n_fds == n_fds && memchr(request->profile, 0, sizeof(request->profile)) &&
+	       memchr(request->path, 0, sizeof(request->path));
+}
+
+/* Handle one message. Returns 0, CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
+static int channel_handle(struct keeper *keeper)
+{
+	struct keeper_message request;
+	int fds[CHANNEL_FDS_MAX];
+	struct bytes data;
+	size_t n_fds;
+	int r = channel_recv(keeper->channel, (char *)&request, sizeof(request), &data, fds, &n_fds);
+
+	if (r != 0)
+		return r;
+	if (request_valid(&request, data.size, n_fds))
+		requests[request.op].fn(keeper, &request, fds[0]);
+	else
+		r = -EPROTO;
+	for (size_t i = 0; i < n_fds; i++)
+		fd_closep(&fds[i]);
+	return r;
+}
+
+/* ---- signals and children ---- */
+
+static void stop(struct keeper *keeper)
+{
+	if (keeper->stop_deadline > 0)
+		return;
+	keeper->stop_deadline = now_ms() + STOP_LIMIT_MS;
+	notify_manager("STOPPING=1");
+	if (keeper->router > 0)
+		(void)kill(keeper->router, SIGTERM);
+}
+
+static void on_channel(struct keeper *keeper)
+{
+	int r = channel_handle(keeper);
+
+	if (r == 0 || r == CHANNEL_E_EMPTY)
+		return;
+	if (r < 0)
+		log_error(NULL, "the router does not make sense: %s", strerror(-r));
+	keeper->channel = fd_close(keeper->channel);
+	stop(keeper);
+}
+
+/* What a child died of is worth a line unless we or the router killed it. */
+static void child_ended(pid_t pid, int status)
+{
+	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM)
+		log_warn(NULL, "process %d was killed by signal %d (%s)", (int)pid, WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+}
+
+/* False once there are no children at all. */
+static bool reap(struct keeper *keeper)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+		if (pid == keeper->router) {
+			keeper->router = 0;
+			keeper->status = status;
+		} else if (!removals_reap(&keeper->removals, pid)) {
+			child_ended(pid, status);
+		}
+	}
+	return pid == 0;
+}
+
+/* One signal, of those that are blocked; 0 if there is none. */
+static int signal_take(struct keeper *keeper)
+{
+	struct signalfd_siginfo info;
+
+	return read(keeper->signals, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+static void on_signal(struct keeper *keeper)
+{
+	switch (signal_take(keeper)) {
+	case SIGCHLD:
+		(void)reap(keeper);
+		break;
+	case SIGTERM:
+	case SIGINT:
+		stop(keeper);
+		break;
+	case SIGHUP:
+		if (keeper->router > 0)
+			(void)kill(keeper->router, SIGHUP);
+		break;
+	}
+}
+
+static void on_stop_limit(struct keeper *keeper)
+{
+	log_error(NULL, "the router did not end within %d seconds and is killed", STOP_LIMIT_MS / 1000);
+	(void)kill(keeper->router, SIGKILL);
+	keeper->stop_deadline = UINT64_MAX;
+}
+
+static int wait_ms(const struct keeper *keeper)
+{
+	uint64_t now = now_ms();
+
+	if (keeper->stop_deadline == 0 || keeper->stop_deadline == UINT64_MAX)
+		return -1;
+	return keeper->stop_deadline > now ? (int)(keeper->stop_deadline - now) : 0;
+}
+
+static int run(struct keeper *keeper)
+{
+	while (keeper->router > 0) {
+		struct pollfd ready[] = {
+			{.fd = keeper->signals, .events = POLLIN},
+			{.fd = keeper->channel, .events = POLLIN},
+		};
+		int r = poll(ready, ARRAY_SIZE(ready), wait_ms(keeper));
+
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r == 0)
+			on_stop_limit(keeper);
+		if (r > 0 && ready[1].revents)
+			on_channel(keeper);
+		if (r > 0 && ready[0].revents)
+			on_signal(keeper);
+	}
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* Kill every child but those that remove trees. False if there is none left. */
+static bool children_kill(struct keeper *keeper)
+{
+	FILE *children = fopen("/proc/thread-self/children", "re");
+	bool any = false;
+	int pid;
+
+	if (!children) {
+		/* A kernel without the list: they die with us. */
+		log_warn(NULL, "cannot list what is left: %s", strerror(errno));
+		return false;
+	}
+	while (fscanf(children, "%d", &pid) == 1) {
+		if (removals_has(&keeper->removals, pid))
+			continue;
+		any = true;
+		(void)kill(pid, SIGKILL);
+	}
+	(void)fclose(children);
+	return any;
+}
+
+/* The children of the killed become ours, so it takes as many rounds as they were deep. */
+static void children_end(struct keeper *keeper)
+{
+	uint64_t deadline = now_ms() + KILL_LIMIT_MS;
+
+	while (children_kill(keeper)) {
+		struct pollfd ready = {.fd = keeper->signals, .events = POLLIN};
+
+		if (now_ms() > deadline) {
+			log_error(NULL, "not everything could be killed");
+			return;
+		}
+		(void)poll(&ready, 1, KILL_PAUSE_MS);
+		(void)signal_take(keeper);
+		(void)reap(keeper);
+	}
+}
+
+/* A second order to stop leaves what remains of them to the next start. */
+static void removals_end(struct keeper *keeper)
+{
+	int signal = 0;
+
+	while (!list_empty(&keeper->removals.trees) && signal != SIGTERM && signal != SIGINT) {
+		struct pollfd ready = {.fd = keeper->signals, .events = POLLIN};
+
+		signal = poll(&ready, 1, -1) > 0 ? signal_take(keeper) : 0;
+		(void)reap(keeper);
+	}
+}
+
+static int exit_status(const struct keeper *keeper)
+{
+	if (WIFEXITED(keeper->status))
+		return WEXITSTATUS(keeper->status);
+	return 128 + WTERMSIG(keeper->status);
+}
+
+static int end(struct keeper *keeper)
+{
+	int status = exit_status(keeper);
+
+	if (WIFSIGNALED(keeper->status))
+		log_error(NULL, "the router was killed by signal %d (%s): all sessions end",
+			  WTERMSIG(keeper->status), strsignal(WTERMSIG(keeper->status)));
+	else if (keeper->was_ready && keeper->stop_deadline == 0)
+		log_error(NULL, "the router ended by itself with status %d: all sessions end", status);
+	/* Its last words: what is to be removed. */
+	while (keeper->channel >= 0 && channel_handle(keeper) == 0)
+		;
+	children_end(keeper);
+	removals_end(keeper);
+	return status;
+}
+
+/* ---- the beginning ---- */
+
+static int signals_open(int *fdp)
+{
+	static const int taken[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(taken); i++) {
+		sigaddset(&set, taken[i]);
+		/* Ignored, it would never arrive, nor would a child stay to be waited for. */
+		if (sigaction(taken[i], &standard, NULL) < 0)
+			return -errno;
+	}
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		return -errno;
+	*fdp = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return *fdp < 0 ? -errno : 0;
+}
+
+/* Each session costs the router a handful of descriptors, and the usual soft limit was made for select(2). */
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int router_start(struct keeper *keeper)
+{
+	const struct keeper_options *options = keeper->options;
+	const char *argv[8] = {"laird", "--router", "--socket", keeper->instance.socket};
+	_cleanup_(fd_closep) int theirs = -1;
+	int r;
+
+	if (options->config) {
+		argv[4] = "--config";
+		argv[5] = options->config;
+	}
+	r = channel_pair(&keeper->channel, &theirs);
+	if (r < 0)
+		return r;
+	return spawn_program(&keeper->router, "/proc/self/exe", argv, (const char *const *)environ, theirs);
+}
+
+static int begin(struct keeper *keeper)
+{
+	int r = signals_open(&keeper->signals);
+
+	if (r == 0)
+		r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
+	if (r < 0) {
+		log_error(NULL, "cannot become the keeper: %s", strerror(-r));
+		return r;
+	}
+	raise_open_files();
+	if (keeper->options->log) {
+		r = log_open(keeper->options->log);
+		if (r < 0) {
+			log_error(NULL, "cannot log to %s: %s", keeper->options->log,
+				  r == -EINVAL ? "not a regular file" : strerror(-r));
+			return r;
+		}
+	}
+	r = router_start(keeper);
+	if (r < 0)
+		log_error(NULL, "cannot start the router: %s", strerror(-r));
+	return r;
+}
+
+static void explain_instance(const char *socket, int r)
+{
+	if (r == INSTANCE_E_RUNNING)
+		fprintf(stderr, "laird: already running on %s\n", socket);
+	else if (r == -EPERM)
+		fprintf(stderr, "laird: the directory of %s must be yours, and writable to nobody else\n", socket);
+	else
+		fprintf(stderr, "laird: cannot use %s: %s\n", socket, strerror(-r));
+}
+
+int keeper_run(const struct keeper_options *options)
+{
+	struct keeper keeper = {.options = options, .channel = -1, .signals = -1, .ready = options->ready_fd};
+	int r = instance_init(&keeper.instance, options->socket), status = EXIT_FAILURE;
+
+	if (r != 0) {
+		explain_instance(options->socket, r);
+		return r == INSTANCE_E_RUNNING ? EXIT_RUNNING : EXIT_FAILURE;
+	}
+	removals_init(&keeper.removals);
+	if (begin(&keeper) == 0) {
+		r = run(&keeper);
+		if (r < 0)
+			log_error(NULL, "cannot wait: %s", strerror(-r));
+		status = r < 0 ? EXIT_FAILURE : end(&keeper);
+	}
+	removals_deinit(&keeper.removals);
+	instance_deinit(&keeper.instance);
+	fd_close(keeper.channel);
+	fd_close(keeper.signals);
+	fd_close(keeper.ready);
+	return status;
+}

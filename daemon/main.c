@@ -1,0 +1,237 @@
+/* laird: what the command line says, and which of its two processes this is. All that can be wrong with the
+ * settings is found here, before there is a daemon. */
+#include "config.h"
+#include "keeper.h"
+#include "router.h"
+
+#include "proto/paths.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#define EXIT_USAGE 2
+
+struct arguments {
+	const char *config, *socket, *ready_fd;
+	bool check, defaults, router, version, help;
+};
+
+/* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
+struct option_row {
+	char letter;
+	const char *name, *argument;
+	size_t offset;
+	const char *help;
+};
+
+#define PLACE(member) offsetof(struct arguments, member)
+
+static const struct option_row rows[] = {
+	{'c', "config", "FILE", PLACE(config), "settings, instead of those of sessions.conf(5)'s usual places"},
+	{'s', "socket", "PATH", PLACE(socket), "where clients connect"},
+	{'n', "check", NULL, PLACE(check), "check the settings, print all that are in force, and exit"},
+	{'d', "defaults", NULL, PLACE(defaults), "print the sessions.conf inside laird, and exit"},
+	{'r', "ready-fd", "N", PLACE(ready_fd), "write a byte to this descriptor once the socket answers"},
+	{'R', "router", NULL, PLACE(router), NULL},
+	{'V', "version", NULL, PLACE(version), "print the version, and exit"},
+	{'h', "help", NULL, PLACE(help), "print this, and exit"},
+};
+
+static void print_help(FILE *out)
+{
+	fputs("laird keeps Python sessions, for clients that connect to its socket.\n\nusage: laird [OPTION]...\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct option_row *row = &rows[i];
+
+		if (row->help)
+			fprintf(out, "  -%c, --%s%s%-*s %s\n", row->letter, row->name, row->argument ? " " : "",
+				(int)(14 - strlen(row->name) - (row->argument != NULL)),
+				row->argument ? row->argument : "", row->help);
+	}
+}
+
+static int arguments_parse(struct arguments *arguments, int argc, char *argv[])
+{
+	struct option options[ARRAY_SIZE(rows) + 1] = {0};
+	char letters[2 * ARRAY_SIZE(rows) + 1] = "";
+	size_t size = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		options[i] = (struct option){
+			.name = rows[i].name, .has_arg = rows[i].argument != NULL, .val = rows[i].letter};
+		size += (size_t)snprintf(letters + size, sizeof(letters) - size, "%c%s", rows[i].letter,
+					 rows[i].argument ? ":" : "");
+	}
+	for (int letter; (letter = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+		const struct option_row *row = rows;
+
+		while (row < rows + ARRAY_SIZE(rows) && row->letter != letter)
+			row++;
+		if (row == rows + ARRAY_SIZE(rows))
+			return -EINVAL; /* getopt has said why */
+		if (row->argument)
+			*(const char **)((char *)arguments + row->offset) = optarg;
+		else
+			*(bool *)((char *)arguments + row->offset) = true;
+	}
+	if (optind == argc)
+		return 0;
+	fprintf(stderr, "laird: %s: there are only options\n", argv[optind]);
+	return -EINVAL;
+}
+
+static int fail(const char *what, const char *why)
+{
+	fprintf(stderr, "laird: %s: %s\n", what, why);
+	return EXIT_USAGE;
+}
+
+/* A daemon leaves the directory it was started in. */
+static int absolute_path(char path[static PATH_SIZE], const char *given)
+{
+	char directory[PATH_SIZE] = "";
+	int n;
+
+	if (*given != '/' && !getcwd(directory, sizeof(directory)))
+		return -errno;
+	n = snprintf(path, PATH_SIZE, "%s%s%s", directory, *directory ? "/" : "", given);
+	return n >= PATH_SIZE ? -ENAMETOOLONG : 0;
+}
+
+/* "" when there is no file: the embedded settings. */
+static int find_config(char path[static PATH_SIZE], const char *given)
+{
+	const char *named = getenv("LAIR_CONFIG"), *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	int n = 0;
+
+	if (!given && named && *named)
+		given = named;
+	if (given)
+		return absolute_path(path, given);
+	*path = '\0';
+	if (geteuid() == 0)
+		n = snprintf(path, PATH_SIZE, "/etc/lair/sessions.conf");
+	else if (base && *base == '/')
+		n = snprintf(path, PATH_SIZE, "%s/lair/sessions.conf", base);
+	else if (home && *home == '/')
+		n = snprintf(path, PATH_SIZE, "%s/.config/lair/sessions.conf", home);
+	if (n >= PATH_SIZE)
+		return -ENAMETOOLONG;
+	if (access(path, F_OK) < 0)
+		*path = '\0';
+	return 0;
+}
+
+/* The command line, then LAIR_SOCKET, then the settings, then the usual place. */
+static int find_socket(char path[static PATH_SIZE], const char *given, const char *configured)
+{
+	const char *named = getenv("LAIR_SOCKET");
+	char usual[PATH_SIZE];
+	int r;
+
+	if (!given && !(named && *named))
+		given = configured;
+	if (!given) {
+		r = path_default_socket(usual);
+		if (r < 0)
+			return r;
+		given = usual;
+	}
+	r = absolute_path(path, given);
+	return r == 0 && strlen(path) > SOCKET_PATH_MAX ? -ENAMETOOLONG : r;
+}
+
+static int parse_ready_fd(int *fdp, const char *text)
+{
+	char *end;
+	long fd = strtol(text, &end, 10);
+
+	if (end == text || *end || fd < 0 || fd > INT_MAX || fcntl((int)fd, F_GETFD) < 0)
+		return -EBADF;
+	*fdp = (int)fd;
+	return 0;
+}
+
+/* Descriptors 0 to 2 have a meaning everywhere: nothing else may get these numbers. */
+static int standard_descriptors(void)
+{
+	for (;;) {
+		int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (fd < 0)
+			return -errno;
+		if (fd > STDERR_FILENO)
+			return close(fd);
+		if (fcntl(fd, F_SETFD, 0) < 0)
+			return -errno;
+	}
+}
+
+static int start(const struct arguments *arguments, const struct config *config, const char *config_path)
+{
+	struct keeper_options options = {.config = config_path, .ready_fd = -1};
+	char socket[PATH_SIZE];
+	_cleanup_(freep) char *log = NULL;
+
+	if (arguments->ready_fd && parse_ready_fd(&options.ready_fd, arguments->ready_fd) < 0)
+		return fail(arguments->ready_fd, "expected the number of an open descriptor");
+	if (find_socket(socket, arguments->socket, config->socket) < 0)
+		return fail(arguments->socket ? arguments->socket : "the socket's path",
+			    "longer than a socket's address can be");
+	options.socket = socket;
+	options.log = strcmp(config->log, "stderr") ? config->log : NULL;
+	if (chdir("/") < 0)
+		return fail("/", strerror(errno));
+	return keeper_run(&options);
+}
+
+static int load_and_start(const struct arguments *arguments)
+{
+	struct config *config;
+	struct config_error error;
+	char path[PATH_SIZE];
+	int status;
+
+	if (find_config(path, arguments->config) < 0)
+		return fail("the settings", "longer than a path can be");
+	if (config_load(&config, *path ? path : NULL, &error) != 0) {
+		fprintf(stderr, "laird: %s\n", error.text);
+		return EXIT_USAGE;
+	}
+	if (arguments->check) {
+		printf("# %s\n", *path ? path : "no file: these are laird's own");
+		config_print(config, stdout);
+		status = fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	} else {
+		status = start(arguments, config, *path ? path : NULL);
+	}
+	config_free(config);
+	return status;
+}
+
+int main(int argc, char *argv[])
+{
+	struct arguments arguments = {0};
+
+	if (standard_descriptors() < 0)
+		return EXIT_FAILURE;
+	if (arguments_parse(&arguments, argc, argv) < 0) {
+		fputs("laird: --help lists the options\n", stderr);
+		return EXIT_USAGE;
+	}
+	umask(077);
+	if (arguments.router)
+		return router_run(arguments.config, arguments.socket);
+	if (arguments.help)
+		print_help(stdout);
+	else if (arguments.version)
+		puts("laird " LAIR_VERSION);
+	else if (arguments.defaults)
+		(void)fwrite(config_embedded().data, config_embedded().size, 1, stdout);
+	else
+		return load_and_start(&arguments);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,5 @@
+/* The service manager's readiness protocol, sd_notify(3), for those who run laird under one. */
+#pragma once
+
+/* Send @state ("READY=1") to $NOTIFY_SOCKET, if there is one. Nobody depends on its arrival. */
+void notify_manager(const char *state);

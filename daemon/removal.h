@@ -1,0 +1,27 @@
+/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. */
+#pragma once
+
+#include "list.h"
+
+#include "proto/paths.h"
+
+#include <sys/types.h>
+
+struct removals {
+	struct list trees;
+	unsigned n_running;
+	char root[PATH_SIZE]; /* the directory the last one lay in */
+};
+
+void removals_init(struct removals *removals);
+
+/* Log what is not done, and the directory the trees lay in goes if it is empty. Nothing may be running. */
+void removals_deinit(struct removals *removals);
+
+void removals_add(struct removals *removals, const char *path);
+
+/* The child @pid has ended. False if it was none of these. */
+bool removals_reap(struct removals *removals, pid_t pid);
+
+/* Whether the child @pid is one of these. */
+bool removals_has(struct removals *removals, pid_t pid);

@@ -1,0 +1,145 @@
+/* Making processes. Between fork and exec everything inherited is undone: whatever started laird, a program starts
+ * from the same state. */
+#include "spawn.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* Where the child keeps what it needs until everything else is in place. */
+#define CHANNEL_SLOT 3
+#define ERROR_SLOT 4
+#define ABOVE_SLOTS 10
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+static int die_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	/* It may have died before we asked. */
+	return getppid() == parent ? 0 : -ESRCH;
+}
+
+/* Ignored signals survive an exec: a shell that runs laird in the background gives it a SIGINT no cell would feel.
+ */
+static int signals_reset(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int signal = 1; signal < NSIG; signal++)
+		(void)sigaction(signal, &action, NULL);
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
+}
+
+static int close_from(int first)
+{
+	struct dirent *entry;
+	DIR *dir;
+
+	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+		return 0;
+	dir = opendir("/proc/self/fd");
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+
+		if (fd >= first && fd != dirfd(dir))
+			fd_close(fd);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+static int descriptors_arrange(int channel, int error)
+{
+	int null;
+
+	channel = fcntl(channel, F_DUPFD, ABOVE_SLOTS);
+	error = fcntl(error, F_DUPFD, ABOVE_SLOTS);
+	null = open("/dev/null", O_RDONLY);
+	if (channel < 0 || error < 0 || null < 0)
+		return -errno;
+	if (dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+	    dup2(channel, CHANNEL_SLOT) < 0 || dup3(error, ERROR_SLOT, O_CLOEXEC) < 0)
+		return -errno;
+	return close_from(ERROR_SLOT + 1);
+}
+
+static void child_run(const char *path, const char *const argv[], const char *const envp[], int channel, int error,
+		      pid_t parent)
+{
+	int r = die_with(parent);
+
+	if (r == 0)
+		r = signals_reset();
+	if (r == 0)
+		r = setsid() < 0 ? -errno : 0;
+	if (r == 0) {
+		r = descriptors_arrange(channel, error);
+		error = r == 0 ? ERROR_SLOT : error;
+	}
+	if (r == 0) {
+		(void)execve(path, (char *const *)argv, (char *const *)envp);
+		r = -errno;
+	}
+	if (write(error, &r, sizeof(r)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+int spawn_program(pid_t *pidp, const char *path, const char *const argv[], const char *const envp[], int channel)
+{
+	_cleanup_(fd_closep) int reader = -1;
+	_cleanup_(fd_closep) int writer = -1;
+	pid_t parent = getpid(), pid;
+	int pipes[2], failure = 0;
+	ssize_t n;
+
+	/* It closes without a byte when the exec succeeds. */
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return -errno;
+	reader = pipes[0];
+	writer = pipes[1];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		child_run(path, argv, envp, channel, writer, parent);
+	writer = fd_close(writer);
+	do
+		n = read(reader, &failure, sizeof(failure));
+	while (n < 0 && errno == EINTR);
+	/* What failed to start has already exited, and is reaped with the rest. */
+	if (n == sizeof(failure))
+		return failure;
+	*pidp = pid;
+	return 0;
+}
+
+int spawn_helper(pid_t *pidp, int (*fn)(const char *argument), const char *argument)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		_exit(die_with(parent) != 0 || fn(argument) != 0);
+	*pidp = pid;
+	return 0;
+}
+
+int spawn_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
