@@ -12,12 +12,10 @@
 
 #include "proto/channel.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -356,17 +354,6 @@ static int signals_open(int *fdp)
 	return *fdp < 0 ? -errno : 0;
 }
 
-/* Each session costs the router a handful of descriptors, and the usual soft limit was made for select(2). */
-static void raise_open_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int router_start(struct keeper *keeper)
 {
 	const struct keeper_options *options = keeper->options;
@@ -394,7 +381,6 @@ static int begin(struct keeper *keeper)
 		log_error(NULL, "cannot become the keeper: %s", strerror(-r));
 		return r;
 	}
-	raise_open_files();
 	if (keeper->options->log) {
 		r = log_open(keeper->options->log);
 		if (r < 0) {

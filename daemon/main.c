@@ -222,7 +222,8 @@ int main(int argc, char *argv[])
 		fputs("laird: --help lists the options\n", stderr);
 		return EXIT_USAGE;
 	}
-	umask(077);
+	/* What is for laird alone is made so by name; workspaces must be passable to the users sessions run as. */
+	umask(022);
 	if (arguments.router)
 		return router_run(arguments.config, arguments.socket);
 	if (arguments.help)

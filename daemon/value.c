@@ -250,27 +250,27 @@ static int check_directory(const struct key *key, char **itemp, char *reason)
 	return S_ISDIR(st.st_mode) ? 0 : expected(reason, "directories, but %.150s is none", *itemp);
 }
 
-static bool port_next(const char **at)
+static bool ports_valid(const char *at)
 {
-	uint64_t port;
+	for (;; at++) {
+		uint64_t port;
 
-	return digits_parse(&port, at) && port >= 1 && port <= 65535;
+		if (!digits_parse(&port, &at) || port < 1 || port > 65535)
+			return false;
+		if (*at != ',')
+			return !*at;
+	}
 }
 
 static int check_network(const struct key *key, char **itemp, char *reason)
 {
-	const char *at = *itemp;
+	const char *text = *itemp;
 
 	(void)key;
-	if (strcmp(at, "off") == 0 || strcmp(at, "host") == 0)
+	if (strcmp(text, "off") == 0 || strcmp(text, "host") == 0)
 		return 0;
-	if (strncmp(at, "tcp:", 4) == 0) {
-		at += 4;
-		while (port_next(&at) && *at == ',')
-			at++;
-		if (!*at && at[-1] != ',' && at[-1] != ':')
-			return 0;
-	}
+	if (strncmp(text, "tcp:", 4) == 0 && ports_valid(text + 4))
+		return 0;
 	return expected(reason, "off, host, or tcp: and ports (tcp:443,8080)");
 }
 

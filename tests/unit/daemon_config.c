@@ -1,0 +1,327 @@
+/* sessions.conf: what is understood, what is refused and in which words, and that printing it changes nothing. */
+#include "config.h"
+#include "quantity.h"
+
+#include "check.h"
+
+static struct config_error error;
+
+static struct config *parse(const char *text)
+{
+	struct config *config = NULL;
+
+	error.text[0] = '\0';
+	if (config_parse(&config, bytes_of(text), "test.conf", &error) != 0 && config)
+		abort();
+	return config;
+}
+
+static char *print(const struct config *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		abort();
+	config_print(config, out);
+	fclose(out);
+	return text;
+}
+
+/* Printed, read and printed again it is the same. Takes the config over; returns what was printed. */
+static char *settle(struct config *config)
+{
+	char *first, *second;
+	struct config *again;
+
+	if (!config) {
+		fprintf(stderr, "%s\n", error.text);
+		abort();
+	}
+	first = print(config);
+	again = parse(first);
+	CHECK(again != NULL);
+	second = again ? print(again) : NULL;
+	CHECK(second && strcmp(first, second) == 0);
+	free(second);
+	config_free(again);
+	config_free(config);
+	return first;
+}
+
+static void test_shipped_is_default(void)
+{
+	struct config *config = NULL;
+	char *shipped, *empty, *embedded;
+
+	CHECK(config_load(&config, SOURCE_DIR "/sessions.conf", &error) == 0);
+	shipped = settle(config);
+	CHECK(config_load(&config, NULL, &error) == 0 && !config->path);
+	embedded = settle(config);
+	empty = settle(parse(""));
+	CHECK(strcmp(shipped, empty) == 0);
+	CHECK(strcmp(embedded, empty) == 0);
+	/* Every setting stands in the shipped file: as many lines with = as printed. */
+	for (const char *line = empty; *line; line = strchr(line, '\n') + 1) {
+		char name[64];
+
+		if (sscanf(line, "%63[a-z_] =", name) == 1 && *line != '#') {
+			char wanted[80];
+
+			snprintf(wanted, sizeof(wanted), "\n%s =", name);
+			CHECK(memmem(config_embedded().data, config_embedded().size, wanted, strlen(wanted)));
+		}
+	}
+	free(shipped);
+	free(embedded);
+	free(empty);
+}
+
+static void test_values(void)
+{
+	struct config *config = parse("\xef\xbb\xbf[daemon]\r\n"
+				      "log = /var/log/laird.log\r\n"
+				      "uids = 1000 - 2000 ; refused below\n");
+	struct profile *profile;
+
+	CHECK(!config);
+	config = parse("\xef\xbb\xbf[daemon]\r\n"
+		       "log = /var/log/laird.log ; a comment\r\n"
+		       "uids = 1000-2000\n"
+		       "# [profile none]\n"
+		       "[profile big] ; sections may have comments\n"
+		       "cell_timeout = 1h 30m\n"
+		       "cell_timeout_max = off\n"
+		       "grace = 250ms\n"
+		       "idle_ttl = 1.5\n"
+		       "memory = 1.5G\n"
+		       "text_size = 4096\n"
+		       "read = /usr\n"
+		       "  /etc /bin\n"
+		       "\n"
+		       "\t\"/dev\"\n"
+		       "write =\n"
+		       "env = A=1 \"B=two words\" C=\n"
+		       "\t\"D=#;\"\n"
+		       "preload =\n"
+		       "network = tcp:443,80\n"
+		       "subprocess = yes\n"
+		       "level =\n"
+		       "workspace = keep\n"
+		       "[profile empty]\n");
+	if (!config) {
+		CHECK(!"a good file is refused");
+		fprintf(stderr, "%s\n", error.text);
+		return;
+	}
+	CHECK(config->uid_first == 1000 && config->uid_last == 2000);
+	CHECK(strcmp(config->log, "/var/log/laird.log") == 0 && !config->socket);
+	CHECK(config->n_profiles == 3 && !config->profiles[3]);
+	CHECK(config_profile(config, BYTES("empty")) && !config_profile(config, BYTES("none")));
+	CHECK(config_profile(config, BYTES("")) == config_profile(config, BYTES("default")));
+	profile = config_profile(config, BYTES("big"));
+	CHECK(profile->cell_timeout == 5400000000 && profile->cell_timeout_max == 0);
+	CHECK(profile->grace == 250000 && profile->idle_ttl == 1500000 && profile->hard_ttl == 86400000000);
+	CHECK(profile->memory == 3ULL << 29 && profile->text_size == 4096);
+	CHECK(profile->read.n == 4 && !strcmp(profile->read.items[2], "/bin") && !profile->read.items[4]);
+	CHECK(profile->write.n == 0 && profile->preload.n == 0);
+	CHECK(profile->env.n == 4 && !strcmp(profile->env.items[1], "B=two words"));
+	CHECK(!strcmp(profile->env.items[3], "D=#;"));
+	CHECK(!strcmp(profile->network, "tcp:443,80") && profile->subprocess && !profile->level);
+	CHECK(profile->workspace == WORKSPACE_KEEP);
+	CHECK(config_profile(config, BYTES("empty"))->preload.n == 3);
+	free(settle(config));
+}
+
+static void test_home(void)
+{
+	struct config *config;
+
+	setenv("HOME", "/home/tester", 1);
+	config = parse("[daemon]\nworkspaces = ~/sessions\n[profile default]\nhide = ~ ~/.ssh\n");
+	CHECK(config && !strcmp(config->workspaces, "/home/tester/sessions"));
+	CHECK(config && !strcmp(config->profiles[0]->hide.items[0], "/home/tester"));
+	CHECK(config && !strcmp(config->profiles[0]->hide.items[1], "/home/tester/.ssh"));
+	free(settle(config));
+}
+
+/* A session's profile outlives the settings it came from. */
+static void test_references(void)
+{
+	struct config *config = parse("[profile a]\nenv = A=1\n");
+	struct profile *profile = profile_ref(config_profile(config, BYTES("a")));
+
+	config_free(config);
+	CHECK(!strcmp(profile->name, "a") && profile->env.n == 1);
+	CHECK(!profile_unref(profile));
+	CHECK(!profile_unref(NULL));
+}
+
+static const struct {
+	const char *text, *message;
+} refused[] = {
+	{"sessions = 3\n", "1: expected a section"},
+	{"\n[demon]\n", "2: expected [daemon] or [profile NAME], not [demon]"},
+	{"[daemon\n", "1: expected [daemon]"},
+	{"[daemon] x\n", "1: expected [daemon]"},
+	{"[profile]\n", "1:  cannot name a profile"},
+	{"[profile a b]\n", "1: a b cannot name a profile"},
+	{"[profile ../a]\n", "1: ../a cannot name"},
+	{"[profile .a]\n", "1: .a cannot name"},
+	{"[profile a23456789012345678901234567890123]\n", "cannot name a profile"},
+	{"[profile a]\n[daemon]\n[profile a]\n", "3: there is already a profile a"},
+	{"[daemon]\n[profile a]\n[daemon]\n", "3: there is already a section [daemon]"},
+	{"[daemon]\nsesions = 3\n", "2: [daemon] has no setting sesions; did you mean sessions?"},
+	{"[profile a]\nsocket = /x\n", "2: [profile] has no setting socket"},
+	{"[daemon]\nlog\n", "2: expected NAME = VALUE"},
+	{"[daemon]\nlog\nxx = 3\n", "2: expected NAME = VALUE"},
+	{"[daemon]\n = 3\n", "2: [daemon] has no setting"},
+	{"[daemon]\nsessions = 3\nlog = stderr\nsessions = 4\n", "4: sessions has been set in line 2"},
+	{"[daemon]\nsessions = 3\n  log = stderr\n", "3: a line that begins with a blank continues"},
+	{"[daemon]\nsessions = 0\n", "2: sessions = 0: expected a number from 1 to 1000000"},
+	{"[daemon]\nsessions = 1k\n", "expected a number"},
+	{"[daemon]\nsessions = 1.0\n", "expected a number"},
+	{"[daemon]\nsessions =\n", "2: sessions = : expected a number"},
+	{"[daemon]\nsessions = 99999999999999999999999\n", "expected a number"},
+	{"[daemon]\nlog =\n", "2: log = : expected a value"},
+	{"[daemon]\nlog = x\n", "expected stderr or an absolute path"},
+	{"[daemon]\nsocket = ~root/x\n", "expected an absolute path, or one that begins with ~/"},
+	{"[daemon]\nuids = 0-5\n", "expected FIRST-LAST, both from 1 to"},
+	{"[daemon]\nuids = 6-5\n", "expected FIRST-LAST"},
+	{"[profile a]\ngrace = off\n", "2: grace = off: expected a time (200ms, 1.5s, 1h30m) from 1ms to 10m"},
+	{"[profile a]\ngrace = 0\n", "expected a time"},
+	{"[profile a]\ngrace = 2 5\n", "expected a time"},
+	{"[profile a]\ngrace = 2m5\n", "expected a time"},
+	{"[profile a]\ngrace = 5x\n", "expected a time"},
+	{"[profile a]\nhard_ttl = -5m\n", "expected a time (200ms, 1.5s, 1h30m) from 10ms to 365d, or off"},
+	{"[profile a]\nmemory = 1M\n", "expected a size (64K, 512M, 1.5G) from 16M to 1024T, or off"},
+	{"[profile a]\nmemory = 1GB\n", "expected a size"},
+	{"[profile a]\nmemory = 99999999999T\n", "expected a size"},
+	{"[profile a]\nsubprocess = maybe\n", "expected on or off"},
+	{"[profile a]\nlevel = high\n", "expected one of: strong "},
+	{"[profile a]\nworkspace = burn\n", "expected one of: delete keep"},
+	{"[profile a]\nnetwork = tcp:\n", "expected off, host, or tcp:"},
+	{"[profile a]\nnetwork = tcp:0\n", "expected off, host, or tcp:"},
+	{"[profile a]\nnetwork = tcp:80,65536\n", "expected off, host, or tcp:"},
+	{"[profile a]\nnetwork = tcp:80,\n", "expected off, host, or tcp:"},
+	{"[profile a]\npreload = numpy??\n", "expected names of modules"},
+	{"[profile a]\npreload = a..b\n", "expected names of modules"},
+	{"[profile a]\npreload = 3d\n", "expected names of modules"},
+	{"[profile a]\npreload = a.?\n", "expected names of modules"},
+	{"[profile a]\nenv = A\n", "expected NAME=value"},
+	{"[profile a]\nenv = =b\n", "expected NAME=value"},
+	{"[profile a]\nenv = \"A=b\n", "expected items separated by blanks, each quoted"},
+	{"[profile a]\nenv = A=\"b\"\n", "expected items separated by blanks, each quoted"},
+	{"[profile a]\nenv = \"A=b\"C=d\n", "expected items separated by blanks, each quoted"},
+	{"[profile a]\nenv = \"\"\n", "expected no empty item"},
+	{"[profile a]\nread = /none/such\n", "expected directories that exist, but /none/such: No such file"},
+	{"[profile a]\nread = /usr\n\n# more\n  /none/such\n", "5: read = /none/such: expected directories"},
+	{"[profile a]\nwrite = /dev/null\n", "expected directories, but /dev/null is none"},
+	{"[profile a]\nread = usr\n", "expected an absolute path"},
+	{"[profile a]\npython = /none/such\n", "expected something that exists, but /none/such"},
+	{"[profile a]\ncell_timeout = 2h\n", "2: cell_timeout = 2h is over cell_timeout_max = 1h (the default)"},
+	{"[profile a]\ncell_timeout_max = 30s\n",
+	 "2: cell_timeout = 1m (the default) is over cell_timeout_max = 30s"},
+	{"[profile a]\ncell_timeout = off\n", "2: cell_timeout = off is over cell_timeout_max"},
+	{"[profile a]\nhard_ttl = 1m\n\nidle_ttl = 2m\n[daemon]\n", "4: idle_ttl = 2m is over hard_ttl = 1m"},
+	{"[profile a]\nwrite = /usr\nread = /etc /usr/share\n", "3: read = /usr/share lies in write = /usr, so"},
+	{"[daemon]\nlog = /x\x01\n", "2: a control character (0x1)"},
+};
+
+static void test_refused(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		struct config *config = parse(refused[i].text);
+
+		CHECK(!config);
+		CHECK(strncmp(error.text, "test.conf:", 10) == 0);
+		if (!strstr(error.text, refused[i].message)) {
+			fprintf(stderr, "%zu: wanted \"%s\", got \"%s\"\n", i, refused[i].message, error.text);
+			CHECK(!"the right words");
+		}
+		config_free(config);
+	}
+}
+
+static void test_allowed(void)
+{
+	static const char *const texts[] = {
+		"[profile a]\nidle_ttl = off\n",
+		"[profile a]\ncell_timeout = off\ncell_timeout_max = none\n",
+		"[profile a]\nspares = 0\n",
+		"[profile a]\nhard_ttl = 0\n",
+		"[profile a]\nwrite = /usr\nread = /usr\n",
+		"[profile a]\nwrite = /usr/share\nread = /usr\n",
+		"[ profile   a ]\n  spares = 1\n",
+		"[daemon]\nuids = 7-7",
+		"[profile default]\n[profile a.b-c_9]\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		free(settle(parse(texts[i])));
+}
+
+static void test_long_lines(void)
+{
+	char text[512] = "[profile a]\nenv = A=";
+	struct config *config;
+
+	memset(text + strlen(text), 'x', 197 - strlen("env = A="));
+	config = parse(text);
+	CHECK(config && strlen(config->profiles[0]->env.items[0]) == 191);
+	free(settle(config));
+	strcat(text, "x");
+	CHECK(!parse(text) && strstr(error.text, "test.conf:2: a line may have 197 characters"));
+}
+
+static void test_files(void)
+{
+	struct config *config = NULL;
+
+	CHECK(config_load(&config, "/none/such", &error) == -ENOENT);
+	CHECK(!strcmp(error.text, "/none/such: No such file or directory"));
+	CHECK(config_load(&config, "/dev/null", &error) == -EINVAL);
+	CHECK(!strcmp(error.text, "/dev/null: not a regular file"));
+	CHECK(config_load(&config, "/", &error) == -EISDIR);
+	CHECK(!config);
+}
+
+static bool format_is(const struct unit *units, uint64_t value, const char *expected)
+{
+	char text[32];
+
+	quantity_format(text, sizeof(text), units, value);
+	return strcmp(text, expected) == 0;
+}
+
+static void test_quantities(void)
+{
+	uint64_t value = 7;
+
+	CHECK(format_is(duration_units, 90000000, "90s") && format_is(duration_units, 1500000, "1500ms"));
+	CHECK(format_is(duration_units, 1, "1us") && format_is(duration_units, 86400000000, "1d"));
+	CHECK(format_is(size_units, 1536, "1536") && format_is(size_units, 3 << 20, "3M"));
+	CHECK(format_is(size_units, 0, "0") && format_is(NULL, 12, "12"));
+	CHECK(quantity_parse(&value, duration_units, 1000000, "1d1h1m1s1ms1us") && value == 90061001001);
+	CHECK(quantity_parse(&value, duration_units, 1000000, "0.25") && value == 250000);
+	CHECK(quantity_parse(&value, size_units, 1, "64kib") && value == 65536);
+	CHECK(!quantity_parse(&value, size_units, 1, "") && !quantity_parse(&value, size_units, 1, "1."));
+	CHECK(!quantity_parse(&value, size_units, 1, ".5M") &&
+	      !quantity_parse(&value, size_units, 1, "1.0000001M"));
+	CHECK(!quantity_parse(&value, size_units, 1, "16777216T") && value == 65536);
+}
+
+int main(void)
+{
+	test_shipped_is_default();
+	test_values();
+	test_home();
+	test_references();
+	test_refused();
+	test_allowed();
+	test_long_lines();
+	test_files();
+	test_quantities();
+	return check_report();
+}
