@@ -1,0 +1,319 @@
+/* What the daemon says: each message finds its call by number, and the final one is decoded into the struct its
+ * reader gets. The call keeps that message, and every text of the answer points into it. */
+#include "handle.h"
+
+static void session_from(struct lair_session *session, const struct session_info *info)
+{
+	*session = (struct lair_session){
+		.session = text_from(info->session),
+		.profile = text_from(info->profile),
+		.state = text_from(info->state),
+		.workspace = text_from(info->workspace),
+		.level = text_from(info->level),
+		.uid = info->uid,
+		.cells = info->cells,
+		.queued = info->queued,
+		.pid = info->pid,
+		.memory = info->memory,
+		.created = info->created,
+		.idle = info->idle,
+		.idle_left = info->idle_left,
+		.hard_left = info->hard_left,
+		.guards = items_from(info->guards),
+		.opened = info->opened,
+	};
+}
+
+static void result_from(struct lair_result *result, const struct exec_reply *reply)
+{
+	struct cell_error error = {.name = {.data = NULL}};
+	struct wire_fault fault;
+
+	/* What the interpreter said of itself may be anything. */
+	if (reply->error.data && wire_decode(&error, &cell_error_schema, reply->error, &fault))
+		error = (struct cell_error){.name = BYTES("?"), .value = BYTES(""), .traceback = BYTES("")};
+	*result = (struct lair_result){
+		.session = text_from(reply->session),
+		.cell = reply->cell,
+		.returncode = (int)reply->returncode,
+		.state = text_from(reply->state),
+		.cause = text_from(reply->cause),
+		.out = text_from(reply->stdout),
+		.err = text_from(reply->stderr),
+		.out_dropped = reply->stdout_dropped,
+		.err_dropped = reply->stderr_dropped,
+		.text = text_from(reply->text),
+		.error_name = text_from(error.name),
+		.error_value = text_from(error.value),
+		.error_traceback = text_from(error.traceback),
+		.blocked = items_from(reply->blocked),
+		.duration_ms = reply->duration_ms,
+	};
+}
+
+static void take_hello(struct lair_call *call, const void *message)
+{
+	const struct hello_reply *reply = message;
+
+	call->answer.daemon = (struct lair_daemon){
+		.version = reply->version,
+		.pid = reply->pid,
+		.frame_max = reply->frame_max,
+		.server = text_from(reply->server),
+	};
+}
+
+static void take_session(struct lair_call *call, const void *message)
+{
+	session_from(&call->answer.session, message);
+}
+
+static void take_result(struct lair_call *call, const void *message)
+{
+	result_from(&call->answer.result, message);
+}
+
+static void take_interrupted(struct lair_call *call, const void *message)
+{
+	call->answer.interrupted = ((const struct interrupt_reply *)message)->interrupted;
+}
+
+static void take_list(struct lair_call *call, const void *message)
+{
+	call->answer.sessions = items_from(((const struct list_reply *)message)->sessions);
+}
+
+static void take_counters(struct lair_call *call, const void *message)
+{
+	const struct stats_reply *reply = message;
+
+	call->answer.counters = (struct lair_counters){
+		.uptime = reply->uptime,
+		.pid = reply->pid,
+		.keeper_pid = reply->keeper_pid,
+		.sessions = reply->sessions,
+		.spares = reply->spares,
+		.opened = reply->opened,
+		.ended = reply->ended,
+		.cells = reply->cells,
+		.requests = reply->requests,
+		.refused = reply->refused,
+		.memory = reply->memory,
+		.profiles = items_from(reply->profiles),
+	};
+}
+
+static const struct {
+	const struct wire_schema *reply;
+	void (*take)(struct lair_call *call, const void *message);
+} takers[] = {
+	{&hello_reply_schema, take_hello}, {&session_info_schema, take_session},
+	{&exec_reply_schema, take_result}, {&interrupt_reply_schema, take_interrupted},
+	{&list_reply_schema, take_list},   {&stats_reply_schema, take_counters},
+};
+
+static void on_reply(struct lair_call *call, struct bytes body)
+{
+	union {
+		struct hello_reply hello;
+		struct session_info session;
+		struct exec_reply exec;
+		struct interrupt_reply interrupt;
+		struct list_reply list;
+		struct stats_reply stats;
+		struct empty_reply empty;
+	} message;
+	struct wire_fault fault;
+
+	if (wire_decode(&message, call->reply, body, &fault)) {
+		call_end(call, LAIR_E_PROTOCOL, BYTES("the daemon's answer is malformed"));
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(takers); i++)
+		if (takers[i].reply == call->reply)
+			takers[i].take(call, &message);
+	call_end(call, 0, (struct bytes){.data = NULL});
+}
+
+static void on_error(struct lair_call *call, struct bytes body)
+{
+	struct error_reply reply;
+	struct wire_fault fault;
+
+	if (wire_decode(&reply, &error_reply_schema, body, &fault))
+		call_end(call, LAIR_E_PROTOCOL, BYTES("the daemon's answer is malformed"));
+	else
+		call_end(call, lair_error_of(reply.code), reply.message);
+}
+
+static void on_output(struct lair_call *call, enum lair_stream stream, struct bytes body)
+{
+	struct stdout_event event;
+	struct wire_fault fault;
+
+	if (call->exec.on_output && !wire_decode(&event, &stdout_event_schema, body, &fault))
+		call->exec.on_output(call, stream, text_from(event.data), call->exec.userdata);
+}
+
+static void on_stdout(struct lair_call *call, struct bytes body)
+{
+	on_output(call, LAIR_STDOUT, body);
+}
+
+static void on_stderr(struct lair_call *call, struct bytes body)
+{
+	on_output(call, LAIR_STDERR, body);
+}
+
+static void on_ask(struct lair_call *call, struct bytes body)
+{
+	struct ask_event event;
+	struct wire_fault fault;
+
+	if (call->exec.on_ask && !wire_decode(&event, &ask_event_schema, body, &fault))
+		call->exec.on_ask(call, text_from(event.prompt), event.password, call->exec.userdata);
+}
+
+static const struct {
+	const char *type;
+	bool final;
+	void (*fn)(struct lair_call *call, struct bytes body);
+} handlers[] = {
+	{"stdout", false, on_stdout}, {"stderr", false, on_stderr}, {"ask", false, on_ask},
+	{"reply", true, on_reply},    {"error", true, on_error},
+};
+
+static struct lair_call *call_find(struct lair *lair, uint64_t id)
+{
+	struct lair_call *call;
+
+	for (call = lair->first; call; call = call->next)
+		if (call->id == id)
+			break;
+	return call;
+}
+
+/* An error that answers nothing in particular: this daemon cannot read what we write, so it will answer nothing. */
+static void on_stranger(struct lair *lair, struct bytes body)
+{
+	struct error_reply reply;
+	struct wire_fault fault;
+
+	if (wire_decode(&reply, &error_reply_schema, body, &fault))
+		return;
+	while (lair->first)
+		call_end(lair->first, lair_error_of(reply.code), reply.message);
+}
+
+static void frame_dispatch(struct lair *lair, zmq_msg_t *message, const struct wire_frame *frame)
+{
+	struct lair_call *call;
+	uint64_t id;
+
+	if (!wire_find_id(&id, frame->body))
+		return;
+	if (id == 0 && bytes_is(frame->type, "error"))
+		on_stranger(lair, frame->body);
+	call = call_find(lair, id);
+	for (size_t i = 0; call && i < ARRAY_SIZE(handlers); i++) {
+		if (!bytes_is(frame->type, handlers[i].type))
+			continue;
+		if (handlers[i].final) {
+			/* A small message does not keep its place in memory when it moves. */
+			size_t offset = (size_t)(frame->body.data - (const char *)zmq_msg_data(message));
+
+			zmq_msg_move(&call->frame, message);
+			handlers[i].fn(call,
+				       (struct bytes){.data = (const char *)zmq_msg_data(&call->frame) + offset,
+						      .size = frame->body.size});
+		} else {
+			handlers[i].fn(call, frame->body);
+		}
+		return;
+	}
+}
+
+void call_dispatch(struct lair *lair, zmq_msg_t *message)
+{
+	struct bytes data = {.data = zmq_msg_data(message), .size = zmq_msg_size(message)};
+	struct wire_frame frame;
+
+	/* What cannot be read answers nothing; what was asked for then runs into its deadline. */
+	if (wire_open(&frame, data) == 0)
+		frame_dispatch(lair, message, &frame);
+	zmq_msg_close(message);
+}
+
+/* ---- reading them ---- */
+
+static bool answered(const struct lair_call *call, const struct wire_schema *reply)
+{
+	return call && call->outcome == 0 && call->reply == reply;
+}
+
+const struct lair_daemon *lair_daemon(const struct lair_call *call)
+{
+	return answered(call, &hello_reply_schema) ? &call->answer.daemon : NULL;
+}
+
+const struct lair_session *lair_session(const struct lair_call *call)
+{
+	return answered(call, &session_info_schema) ? &call->answer.session : NULL;
+}
+
+const struct lair_result *lair_result(const struct lair_call *call)
+{
+	return answered(call, &exec_reply_schema) ? &call->answer.result : NULL;
+}
+
+const struct lair_counters *lair_counters(const struct lair_call *call)
+{
+	return answered(call, &stats_reply_schema) ? &call->answer.counters : NULL;
+}
+
+bool lair_interrupted(const struct lair_call *call)
+{
+	return answered(call, &interrupt_reply_schema) && call->answer.interrupted;
+}
+
+struct lair_items lair_sessions(const struct lair_call *call)
+{
+	return answered(call, &list_reply_schema) ? call->answer.sessions : (struct lair_items){.data = NULL};
+}
+
+bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item)
+{
+	struct bytes text;
+
+	if (!wire_next_string(bytes_from_items(items), cursor, &text))
+		return false;
+	*item = text_from(text);
+	return true;
+}
+
+bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item)
+{
+	struct blocked_act act;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&act, &blocked_act_schema, body, &fault))
+		return false;
+	*item = (struct lair_blocked){
+		.event = text_from(act.event), .target = text_from(act.target), .reason = text_from(act.reason)};
+	return true;
+}
+
+bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item)
+{
+	struct session_info info;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&info, &session_info_schema, body, &fault))
+		return false;
+	session_from(item, &info);
+	return true;
+}

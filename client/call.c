@@ -1,0 +1,224 @@
+/* Calls: what is asked, and what came of it. A call is on its handle's list exactly while it has no outcome. */
+#include "handle.h"
+
+static const struct {
+	int error;
+	const char *code;
+} codes[] = {
+	{LAIR_E_NO_SESSION, "no_session"},
+	{LAIR_E_BUSY, "busy"},
+	{LAIR_E_LIMIT, "limit"},
+	{LAIR_E_BAD_REQUEST, "bad_request"},
+	{LAIR_E_TOO_LARGE, "too_large"},
+	{LAIR_E_DENIED, "denied"},
+	{LAIR_E_GONE, "gone"},
+	{LAIR_E_UNSUPPORTED, "unsupported"},
+	{LAIR_E_INTERNAL, "internal"},
+	{LAIR_E_NO_DAEMON, "no_daemon"},
+	{LAIR_E_START, "start"},
+	{LAIR_E_LOST, "lost"},
+	{LAIR_E_PROTOCOL, "protocol"},
+	{-ETIMEDOUT, "timeout"},
+};
+
+const char *lair_code(int error)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i].error == error)
+			return codes[i].code;
+	return "error";
+}
+
+int lair_error_of(struct bytes code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (bytes_is(code, codes[i].code))
+			return codes[i].error;
+	return LAIR_E_INTERNAL;
+}
+
+/* ---- life ---- */
+
+int call_new(struct lair_call **callp, struct lair *lair, const struct wire_schema *reply)
+{
+	struct lair_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return lair_fail(lair, -ENOMEM, "out of memory");
+	call->lair = lair;
+	call->id = ++lair->last_id;
+	call->outcome = -EINPROGRESS;
+	call->reply = reply;
+	zmq_msg_init(&call->frame);
+	call->previous = lair->last;
+	if (lair->last)
+		lair->last->next = call;
+	else
+		lair->first = call;
+	lair->last = call;
+	*callp = call;
+	return 0;
+}
+
+static void call_unlink(struct lair_call *call)
+{
+	struct lair *lair = call->lair;
+
+	if (call->previous)
+		call->previous->next = call->next;
+	else
+		lair->first = call->next;
+	if (call->next)
+		call->next->previous = call->previous;
+	else
+		lair->last = call->previous;
+	call->previous = call->next = NULL;
+}
+
+struct lair_call *lair_call_free(struct lair_call *call)
+{
+	if (!call)
+		return NULL;
+	if (call->outcome == -EINPROGRESS)
+		call_unlink(call);
+	zmq_msg_close(&call->frame);
+	free(call->error);
+	free(call);
+	return NULL;
+}
+
+void call_end(struct lair_call *call, int outcome, struct bytes sentence)
+{
+	call_unlink(call);
+	call->outcome = outcome;
+	if (sentence.data)
+		call->error = strndup(sentence.data, sentence.size);
+	if (call->on_done)
+		call->on_done(call, call->userdata);
+}
+
+int lair_outcome(const struct lair_call *call)
+{
+	return call->outcome;
+}
+
+const char *lair_call_error(const struct lair_call *call)
+{
+	return call->error ? call->error : "";
+}
+
+void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata)
+{
+	call->on_done = on_done;
+	call->userdata = userdata;
+}
+
+/* ---- asking ---- */
+
+/* Every request begins with its id: it is filled in here. */
+static int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
+		      const struct wire_schema *reply)
+{
+	struct lair_call *call = NULL;
+	int r;
+
+	r = call_new(&call, lair, reply);
+	if (r)
+		return r;
+	*(uint64_t *)request = call->id;
+	r = handle_send(lair, schema, request);
+	if (r)
+		lair_call_free(call);
+	else
+		*callp = call;
+	return r;
+}
+
+int lair_hello(struct lair *lair, struct lair_call **callp)
+{
+	struct hello_request request = {.client = BYTES("liblair " LAIR_VERSION)};
+
+	return call_start(callp, lair, &hello_request_schema, &request, &hello_reply_schema);
+}
+
+int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile)
+{
+	struct open_request request = {.session = bytes_of(session), .profile = bytes_of(profile)};
+
+	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
+}
+
+int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec)
+{
+	struct exec_request request = {
+		.session = bytes_of(exec->session),
+		.profile = bytes_of(exec->profile),
+		.code = bytes_from(exec->code),
+		.timeout = exec->timeout,
+		.stream = exec->on_output != NULL,
+		.input = exec->on_ask != NULL,
+	};
+	int r;
+
+	r = call_start(callp, lair, &exec_request_schema, &request, &exec_reply_schema);
+	if (!r)
+		(*callp)->exec = (struct lair_exec){
+			.on_output = exec->on_output, .on_ask = exec->on_ask, .userdata = exec->userdata};
+	return r;
+}
+
+int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line)
+{
+	struct input_request request = {.exec = exec->id, .text = bytes_from(line), .eof = !line.data};
+
+	return call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct interrupt_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
+}
+
+int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec)
+{
+	struct interrupt_request request = {.exec = exec->id};
+
+	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
+}
+
+int lair_reset(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct reset_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &reset_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct shutdown_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &shutdown_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_list(struct lair *lair, struct lair_call **callp)
+{
+	struct list_request request = {.id = 0};
+
+	return call_start(callp, lair, &list_request_schema, &request, &list_reply_schema);
+}
+
+int lair_info(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct info_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &info_request_schema, &request, &session_info_schema);
+}
+
+int lair_stats(struct lair *lair, struct lair_call **callp)
+{
+	struct stats_request request = {.id = 0};
+
+	return call_start(callp, lair, &stats_request_schema, &request, &stats_reply_schema);
+}

@@ -1,0 +1,113 @@
+/* One pass over the characters. Strings and comments are skipped as Python's tokenizer would skip them; what is
+ * wrong in other ways counts as complete, so that the session says what is wrong with it. */
+#include "block.h"
+
+struct scan {
+	const char *at, *end;
+	int depth;	  /* of brackets */
+	bool in_string;	  /* a triple-quoted one that has not ended */
+	bool continued;	  /* the line ends with a backslash */
+	bool block;	  /* some line began a block */
+	bool line_empty;  /* so far the current line has nothing but white space */
+	char first, last; /* of the logical line, comments and space aside */
+};
+
+/* Past the string at @scan->at. One with single quotes also ends with its line, unless that is escaped. */
+static void string_skip(struct scan *scan)
+{
+	char quote = *scan->at;
+	bool triple = scan->end - scan->at >= 3 && scan->at[1] == quote && scan->at[2] == quote;
+
+	scan->at += triple ? 3 : 1;
+	while (scan->at < scan->end) {
+		if (*scan->at == '\\') {
+			scan->at = scan->end - scan->at >= 2 ? scan->at + 2 : scan->end;
+		} else if (triple && scan->end - scan->at >= 3 && scan->at[0] == quote && scan->at[1] == quote &&
+			   scan->at[2] == quote) {
+			scan->at += 3;
+			return;
+		} else if (!triple && (*scan->at == quote || *scan->at == '\n')) {
+			scan->at += *scan->at == quote;
+			return;
+		} else {
+			scan->at++;
+		}
+	}
+	scan->in_string = triple;
+}
+
+static void line_end(struct scan *scan)
+{
+	scan->at++;
+	if (scan->depth > 0)
+		return;
+	if (scan->last == ':' || scan->first == '@')
+		scan->block = true;
+	scan->first = scan->last = '\0';
+	scan->line_empty = true;
+}
+
+static void seen(struct scan *scan, char c)
+{
+	if (!scan->first)
+		scan->first = c;
+	scan->last = c;
+	scan->line_empty = false;
+}
+
+static void step(struct scan *scan)
+{
+	char c = *scan->at;
+
+	scan->continued = false;
+	switch (c) {
+	case '\n':
+		line_end(scan);
+		return;
+	case ' ':
+	case '\t':
+	case '\f':
+	case '\r':
+		scan->at++;
+		return;
+	case '#':
+		scan->line_empty = false;
+		while (scan->at < scan->end && *scan->at != '\n')
+			scan->at++;
+		return;
+	case '\\':
+		scan->at++;
+		if (scan->at < scan->end && *scan->at != '\n')
+			return;
+		scan->at += scan->at < scan->end;
+		scan->continued = true;
+		return;
+	}
+	seen(scan, c);
+	if (c == '"' || c == '\'') {
+		string_skip(scan);
+		return;
+	}
+	scan->depth += c == '(' || c == '[' || c == '{';
+	scan->depth -= (c == ')' || c == ']' || c == '}') && scan->depth > 0;
+	scan->at++;
+}
+
+bool block_complete(struct lair_text text)
+{
+	struct scan scan = {.at = text.data, .end = text.data + text.size, .line_empty = true};
+	bool last_line_empty = true;
+
+	while (scan.at < scan.end) {
+		/* The newline that ends the text says whether the line before it was empty. */
+		last_line_empty = scan.line_empty;
+		step(&scan);
+	}
+	if (text.size == 0 || text.data[text.size - 1] != '\n')
+		last_line_empty = scan.line_empty;
+	if (scan.last == ':' || scan.first == '@')
+		scan.block = true;
+	if (scan.in_string || scan.continued || scan.depth > 0)
+		return false;
+	return !scan.block || last_line_empty;
+}

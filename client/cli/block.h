@@ -1,0 +1,11 @@
+/* Where one input of a prompt ends: decided by its words alone, since only the session could compile it. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+/* Whether @text, whole lines of Python, can be run, or waits for more: an open bracket or triple-quoted string, a
+ * backslash at the end, or a block (a line that ended with a colon, or a decorator) that no empty line has ended.
+ */
+bool block_complete(struct lair_text text);

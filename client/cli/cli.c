@@ -1,0 +1,106 @@
+/* What every verb needs: a handle, a deadline, and one way to say what went wrong, to a person or to a program. */
+#include "cli.h"
+
+#include "text.h"
+
+#include <stdarg.h>
+
+#define ANSWER_TIMEOUT 30.0
+
+static void say(const struct cli *cli, const char *code, const char *sentence)
+{
+	json_t *document;
+
+	if (!cli->json) {
+		fprintf(stderr, "lair: %s\n", sentence);
+		return;
+	}
+	document = json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", sentence);
+	if (!document)
+		document = json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", "(not UTF-8)");
+	json_dumpf(document, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+	putchar('\n');
+	json_decref(document);
+}
+
+static void say_args(const struct cli *cli, const char *code, const char *format, va_list args)
+{
+	char sentence[1024];
+
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	say(cli, code, text_tame(sentence));
+}
+
+int cli_usage(const struct cli *cli, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_args(cli, "usage", format, args);
+	va_end(args);
+	if (!cli->json)
+		fprintf(stderr, "Try: lair %s%s--help\n", cli->verb ? cli->verb->name : "", cli->verb ? " " : "");
+	return EXIT_USAGE;
+}
+
+int cli_fail(const struct cli *cli, const char *code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_args(cli, code, format, args);
+	va_end(args);
+	return EXIT_TROUBLE;
+}
+
+void cli_notice(const char *format, ...)
+{
+	char sentence[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	fflush(stdout);
+	fprintf(stderr, "lair: %s\n", text_tame(sentence));
+}
+
+int cli_trouble(const struct cli *cli, int error)
+{
+	if (error == 0)
+		return 0;
+	/* What a daemon said that could not start stands as it is, all its lines. */
+	if (error == LAIR_E_START && !cli->json) {
+		fprintf(stderr, "%s\n", lair_error(cli->lair));
+		return EXIT_TROUBLE;
+	}
+	return cli_fail(cli, lair_code(error), "%s", lair_error(cli->lair));
+}
+
+int cli_connect(struct cli *cli, enum need need)
+{
+	struct lair_options options = {
+		.socket = cli->socket,
+		.config = cli->config,
+		.no_start = cli->no_start || need != NEED_STARTED,
+	};
+	int r;
+
+	cli->lair = lair_free(cli->lair);
+	r = lair_new(&cli->lair, &options);
+	if (r == -ENAMETOOLONG)
+		return cli_usage(cli, "the path of the socket is too long; 107 bytes are the limit");
+	if (r)
+		return cli_fail(cli, "error", "%s", strerror(-r));
+	if (need == NEED_NOTHING)
+		return 0;
+	r = lair_connect(cli->lair);
+	if (r == LAIR_E_NO_DAEMON && need != NEED_STARTED)
+		return cli_fail(cli, lair_code(r), "%s; lair start starts one", lair_error(cli->lair));
+	return cli_trouble(cli, r);
+}
+
+int cli_wait(const struct cli *cli, int started, struct lair_call *call)
+{
+	return started ? started : lair_wait(call, cli->timeout > 0 ? cli->timeout : ANSWER_TIMEOUT);
+}

@@ -1,0 +1,82 @@
+/* What the parts of the command line share. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Exit statuses of our own; exec's others are the cell's. */
+enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
+
+/* Which flags a verb takes besides those that all take. */
+enum { WITH_SESSION = 1, WITH_PROFILE = 2, WITH_FILE = 4, WITH_STREAM = 8 };
+
+/* What a verb needs of the daemon. */
+enum need {
+	NEED_NOTHING, /* it sees for itself */
+	NEED_RUNNING, /* an error if none answers */
+	NEED_STARTED, /* started if none answers */
+};
+
+struct cli;
+
+struct verb {
+	const char *name, *usage, *summary;
+	unsigned flags;
+	int args_min, args_max;
+	enum need need;
+	int (*fn)(struct cli *cli);
+};
+
+/* The command line, and what came of it. All text is argv's or the environment's. */
+struct cli {
+	const struct verb *verb;
+	const char *socket, *config, *session, *profile, *file;
+	double timeout; /* seconds; 0: not given */
+	bool json, stream, no_start, help, version;
+	char **args;
+	int n_args;
+	struct lair *lair;
+};
+
+/* flags.c: read the flags at argv[1] onwards into @cli: up to the first word that is none if @verb is NULL, else
+ * those of
+ * @verb between its arguments. What is no flag is left in cli->args. Returns 0 or EXIT_USAGE, having said why. */
+int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]);
+/* The flags of @verb, or of all verbs if NULL, one a line. */
+void flags_print(const struct verb *verb, FILE *out);
+
+/* cli.c: a usage error. Returns EXIT_USAGE. */
+int cli_usage(const struct cli *cli, const char *format, ...) _printf_(2, 3);
+/* Say what went wrong with cli->lair, unless @error is 0. Returns EXIT_TROUBLE, or 0. */
+int cli_trouble(const struct cli *cli, int error);
+/* Say what went wrong otherwise. Returns EXIT_TROUBLE. */
+int cli_fail(const struct cli *cli, const char *code, const char *format, ...) _printf_(3, 4);
+/* One line for the person on stderr. */
+void cli_notice(const char *format, ...) _printf_(1, 2);
+/* A handle for this command line, connected unless @need is NEED_NOTHING. Returns 0 or an exit status, having said
+ * why. */
+int cli_connect(struct cli *cli, enum need need);
+/* Wait for a call just started with the result @started. Returns 0 or an error as lair_wait. */
+int cli_wait(const struct cli *cli, int started, struct lair_call *call);
+static inline void call_freep(struct lair_call **callp)
+{
+	*callp = lair_call_free(*callp);
+}
+
+/* The verbs. Return exit statuses. */
+int verb_exec(struct cli *cli);
+int verb_open(struct cli *cli);
+int verb_ls(struct cli *cli);
+int verb_info(struct cli *cli);
+int verb_interrupt(struct cli *cli);
+int verb_reset(struct cli *cli);
+int verb_close(struct cli *cli);
+int verb_repl(struct cli *cli);
+int verb_start(struct cli *cli);
+int verb_stop(struct cli *cli);
+int verb_status(struct cli *cli);
+int verb_version(struct cli *cli);

@@ -1,0 +1,165 @@
+/* The verbs about the daemon: start, stop, status; and version, which needs none. */
+#include "cli.h"
+
+#include "json.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* The daemon gives its sessions ten seconds to end. */
+#define STOP_TIMEOUT 20.0
+
+int verb_version(struct cli *cli)
+{
+	if (cli->json)
+		return json_print(json_pack("{s:s}", "version", LAIR_VERSION));
+	puts("lair " LAIR_VERSION);
+	return 0;
+}
+
+static int counters_get(struct cli *cli, struct lair_call **callp)
+{
+	int started = lair_stats(cli->lair, callp);
+
+	return cli_wait(cli, started, *callp);
+}
+
+int verb_start(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	bool started;
+	int r;
+
+	r = counters_get(cli, &call);
+	if (r)
+		return cli_trouble(cli, r);
+	started = lair_started(cli->lair);
+	if (cli->json)
+		return json_print(json_pack("{s:b, s:s, s:I}", "started", (int)started, "socket",
+					    lair_socket(cli->lair), "pid",
+					    (json_int_t)lair_counters(call)->keeper_pid));
+	printf("laird %s, pid %" PRIu64 ", on %s\n", started ? "started" : "was running already",
+	       lair_counters(call)->keeper_pid, lair_socket(cli->lair));
+	return 0;
+}
+
+/* ---- status ---- */
+
+static int say_not_running(const struct cli *cli, int status)
+{
+	if (cli->json)
+		(void)json_print(json_pack("{s:b, s:s}", "running", 0, "socket", lair_socket(cli->lair)));
+	else
+		printf("not running (no laird answers on %s)\n", lair_socket(cli->lair));
+	return status;
+}
+
+static int status_json(const struct cli *cli, const struct lair_counters *counters)
+{
+	json_t *document = json_pack("{s:b, s:s}", "running", 1, "socket", lair_socket(cli->lair)),
+	       *rest = json_counters(counters);
+
+	json_object_update(document, rest);
+	json_decref(rest);
+	return json_print(document);
+}
+
+static int status_print(const struct cli *cli, const struct lair_counters *counters)
+{
+	char uptime[HUMAN_SIZE], memory[HUMAN_SIZE], name[128];
+	struct lair_text profile;
+	size_t cursor = 0;
+
+	printf("running on %s, pid %" PRIu64 ", for %s\n", lair_socket(cli->lair), counters->keeper_pid,
+	       human_seconds(uptime, counters->uptime));
+	printf("sessions %" PRIu64 " now, %" PRIu64 " opened, %" PRIu64 " ended; %" PRIu64 " spare\n",
+	       counters->sessions, counters->opened, counters->ended, counters->spares);
+	printf("cells    %" PRIu64 "\n", counters->cells);
+	printf("requests %" PRIu64 ", %" PRIu64 " refused\n", counters->requests, counters->refused);
+	printf("memory   %s, of the daemon alone\n", human_bytes(memory, counters->memory));
+	printf("profiles");
+	while (lair_next_text(counters->profiles, &cursor, &profile))
+		printf(" %s", text_tamed(name, sizeof(name), profile));
+	putchar('\n');
+	return 0;
+}
+
+/* Connect, if there is a daemon; *statusp is the exit status otherwise. */
+static bool running(struct cli *cli, int status_if_not, int *statusp)
+{
+	int r;
+
+	r = lair_connect(cli->lair);
+	*statusp = r == LAIR_E_NO_DAEMON ? say_not_running(cli, status_if_not) : cli_trouble(cli, r);
+	return r == 0;
+}
+
+int verb_status(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r, status;
+
+	if (!running(cli, EXIT_NOT_RUNNING, &status))
+		return status;
+	r = counters_get(cli, &call);
+	if (r)
+		return cli_trouble(cli, r);
+	return cli->json ? status_json(cli, lair_counters(call)) : status_print(cli, lair_counters(call));
+}
+
+/* ---- stop ---- */
+
+static bool gone_by_polling(pid_t pid, double timeout)
+{
+	static const struct timespec nap = {.tv_nsec = 10000000};
+
+	for (double waited = 0; waited < timeout; waited += 0.01) {
+		if (kill(pid, 0) < 0)
+			return true;
+		(void)nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
+/* Send SIGTERM and see it gone. By descriptor where the kernel has them: the number may be another's by then. */
+static int terminate(pid_t pid, double timeout)
+{
+	_cleanup_(fd_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd gone = {.fd = fd, .events = POLLIN};
+
+	if (kill(pid, SIGTERM) < 0)
+		return errno == ESRCH ? 0 : -errno;
+	if (fd < 0)
+		return gone_by_polling(pid, timeout) ? 0 : -ETIMEDOUT;
+	return poll(&gone, 1, (int)(timeout * 1e3)) > 0 ? 0 : -ETIMEDOUT;
+}
+
+int verb_stop(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	uint64_t sessions;
+	int r, status;
+	pid_t pid;
+
+	if (!running(cli, 0, &status))
+		return status;
+	r = counters_get(cli, &call);
+	if (r)
+		return cli_trouble(cli, r);
+	pid = (pid_t)lair_counters(call)->keeper_pid;
+	sessions = lair_counters(call)->sessions;
+	if (pid <= 1)
+		return cli_fail(cli, "internal", "the daemon does not know its own pid");
+	r = terminate(pid, cli->timeout > 0 ? cli->timeout : STOP_TIMEOUT);
+	if (r)
+		return cli_fail(cli, lair_code(r), "laird, pid %d, has not stopped: %s", (int)pid, strerror(-r));
+	if (cli->json)
+		return json_print(json_pack("{s:b, s:i}", "stopped", 1, "pid", (int)pid));
+	printf("laird, pid %d, stopped; %" PRIu64 " session%s ended with it\n", (int)pid, sessions,
+	       sessions == 1 ? "" : "s");
+	return 0;
+}

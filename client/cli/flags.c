@@ -1,0 +1,154 @@
+/* The flags: one table, from which come parsing and help. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <math.h>
+
+enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS };
+
+struct flag {
+	char letter;
+	const char *name, *argument;
+	enum flag_type type;
+	size_t offset;
+	unsigned with; /* 0: every verb takes it */
+	const char *help;
+};
+
+#define PLACE(member) offsetof(struct cli, member)
+
+static const struct flag flags[] = {
+	{'s', "session", "ID", FLAG_TEXT, PLACE(session), WITH_SESSION, "the session; made if it does not exist"},
+	{'f', "file", "FILE", FLAG_TEXT, PLACE(file), WITH_FILE, "take the code from FILE, - for stdin"},
+	{'p', "profile", "NAME", FLAG_TEXT, PLACE(profile), WITH_PROFILE, "the policy of a new session"},
+	{'t', "timeout", "TIME", FLAG_SECONDS, PLACE(timeout), 0,
+	 "of a cell, or for the answer to any other request; 90, 1.5s, 200ms, 5m"},
+	{'j', "json", NULL, FLAG_ON, PLACE(json), 0, "answer with one JSON document on stdout"},
+	{'l', "stream", NULL, FLAG_ON, PLACE(stream), WITH_STREAM,
+	 "with --json: one document a line, output first, as it comes"},
+	{'S', "socket", "PATH", FLAG_TEXT, PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
+	{'c', "config", "FILE", FLAG_TEXT, PLACE(config), 0,
+	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},
+	{'n', "no-start", NULL, FLAG_ON, PLACE(no_start), 0, "do not start a daemon if none answers"},
+	{'h', "help", NULL, FLAG_ON, PLACE(help), 0, "say what the verb does"},
+	{'V', "version", NULL, FLAG_ON, PLACE(version), 0, "say which version this is"},
+};
+
+#define N_FLAGS ARRAY_SIZE(flags)
+
+static bool flag_belongs(const struct flag *flag, const struct verb *verb)
+{
+	return flag->with == 0 || (verb && (verb->flags & flag->with));
+}
+
+static bool seconds_parse(double *secondsp, const char *text)
+{
+	static const struct {
+		const char *unit;
+		double factor;
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
+	char *end;
+	double value;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	value = strtod(text, &end);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].unit) != 0)
+			continue;
+		*secondsp = value * units[i].factor;
+		return isfinite(value) && *secondsp > 0;
+	}
+	return false;
+}
+
+static int flag_set(struct cli *cli, const struct flag *flag, const char *argument)
+{
+	void *place = (char *)cli + flag->offset;
+
+	switch (flag->type) {
+	case FLAG_ON:
+		*(bool *)place = true;
+		break;
+	case FLAG_TEXT:
+		*(const char **)place = argument;
+		break;
+	case FLAG_SECONDS:
+		if (!seconds_parse(place, argument))
+			return cli_usage(cli, "--%s: expected a time such as 90, 1.5s, 200ms, 5m or 1h; got \"%s\"",
+					 flag->name, argument);
+		break;
+	}
+	return 0;
+}
+
+/* Options for getopt_long: the flag's index travels in val. */
+static void options_build(struct option options[N_FLAGS + 1], char letters[2 * N_FLAGS + 3],
+			  const struct verb *verb)
+{
+	size_t n = 0;
+
+	*letters++ = verb ? ':' : '+';
+	if (!verb)
+		*letters++ = ':';
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		if (!flag_belongs(&flags[i], verb))
+			continue;
+		options[n++] = (struct option){
+			.name = flags[i].name,
+			.has_arg = flags[i].argument ? required_argument : no_argument,
+			.val = flags[i].letter,
+		};
+		*letters++ = flags[i].letter;
+		if (flags[i].argument)
+			*letters++ = ':';
+	}
+	options[n] = (struct option){.name = NULL};
+	*letters = '\0';
+}
+
+static const struct flag *flag_of(int letter)
+{
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (flags[i].letter == letter)
+			return &flags[i];
+	return NULL;
+}
+
+int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[])
+{
+	char letters[2 * N_FLAGS + 3];
+	struct option options[N_FLAGS + 1];
+	int letter, r;
+
+	options_build(options, letters, verb);
+	opterr = 0;
+	optind = 0; /* begin anew: 0 also forgets what a scan before has left */
+	while ((letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		if (letter == ':')
+			return cli_usage(cli, "%s needs an argument", argv[optind - 1]);
+		if (letter == '?' && optopt && !flag_of(optopt))
+			return cli_usage(cli, "there is no flag -%c here", optopt);
+		if (letter == '?')
+			return cli_usage(cli, "there is no flag %s here", argv[optind - 1]);
+		r = flag_set(cli, flag_of(letter), optarg);
+		if (r)
+			return r;
+	}
+	cli->args = argv + optind;
+	cli->n_args = argc - optind;
+	return 0;
+}
+
+void flags_print(const struct verb *verb, FILE *out)
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		const struct flag *flag = &flags[i];
+
+		if (flag_belongs(flag, verb))
+			fprintf(out, "  -%c, --%s%s%-*s %s\n", flag->letter, flag->name, flag->argument ? " " : "",
+				(int)(14 - strlen(flag->name) - (flag->argument != NULL)),
+				flag->argument ? flag->argument : "", flag->help);
+	}
+}

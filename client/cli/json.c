@@ -1,0 +1,222 @@
+/* What programs read. Structs of plain fields go by tables; a field that is zero and means nothing then is null. */
+#include "json.h"
+
+#include "proto/wire.h"
+
+#include <stdio.h>
+
+static const char replacement[] = "\xef\xbf\xbd";
+
+static bool text_valid(struct lair_text text)
+{
+	return utf8_valid((struct bytes){.data = text.data, .size = text.size});
+}
+
+/* How long the character at @at is, 0 if it is none. */
+static size_t character_size(const char *at, size_t left)
+{
+	for (size_t n = 1; n <= MIN(left, (size_t)4); n++)
+		if (utf8_valid((struct bytes){.data = at, .size = n}))
+			return n;
+	return 0;
+}
+
+static json_t *text_mended(struct lair_text text)
+{
+	_cleanup_(freep) char *mended = malloc(text.size * (sizeof(replacement) - 1));
+	size_t size = 0, step;
+
+	if (!mended)
+		return json_null();
+	for (size_t i = 0; i < text.size; i += MAX(step, (size_t)1)) {
+		step = character_size(text.data + i, text.size - i);
+		memcpy(mended + size, step ? text.data + i : replacement, step ? step : sizeof(replacement) - 1);
+		size += step ? step : sizeof(replacement) - 1;
+	}
+	return json_stringn_nocheck(mended, size);
+}
+
+json_t *json_text(struct lair_text text)
+{
+	if (!text.data)
+		return json_null();
+	return text_valid(text) ? json_stringn_nocheck(text.data, text.size) : text_mended(text);
+}
+
+static json_t *text_base64(struct lair_text text)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t groups = (text.size + 2) / 3;
+	_cleanup_(freep) char *out = malloc(4 * groups + 1);
+
+	if (!out)
+		return json_null();
+	for (size_t g = 0; g < groups; g++) {
+		size_t left = MIN(text.size - 3 * g, (size_t)3);
+		uint32_t bits = 0;
+
+		for (size_t i = 0; i < 3; i++)
+			bits = bits << 8 | (i < left ? (unsigned char)text.data[3 * g + i] : 0);
+		for (size_t i = 0; i < 4; i++)
+			out[4 * g + i] = i <= left ? digits[bits >> (18 - 6 * i) & 63] : '=';
+	}
+	return json_stringn_nocheck(out, 4 * groups);
+}
+
+void json_add_output(json_t *object, const char *key, struct lair_text output)
+{
+	char raw[32];
+
+	json_object_set_new(object, key, json_text(output));
+	snprintf(raw, sizeof(raw), "%s_base64", key);
+	if (!text_valid(output))
+		json_object_set_new(object, raw, text_base64(output));
+}
+
+static json_t *json_texts(struct lair_items items)
+{
+	json_t *array = json_array();
+	struct lair_text item;
+	size_t cursor = 0;
+
+	while (lair_next_text(items, &cursor, &item))
+		json_array_append_new(array, json_text(item));
+	return array;
+}
+
+/* ---- structs ---- */
+
+enum member_type { MEMBER_TEXT, MEMBER_COUNT, MEMBER_REAL, MEMBER_REAL_OR_NULL, MEMBER_FLAG, MEMBER_TEXTS };
+
+struct member {
+	const char *name;
+	enum member_type type;
+	size_t offset;
+};
+
+static json_t *member_json(const struct member *member, const void *object)
+{
+	const void *place = (const char *)object + member->offset;
+
+	switch (member->type) {
+	case MEMBER_TEXT:
+		return json_text(*(const struct lair_text *)place);
+	case MEMBER_COUNT:
+		return json_integer((json_int_t) * (const uint64_t *)place);
+	case MEMBER_REAL:
+		return json_real(*(const double *)place);
+	case MEMBER_REAL_OR_NULL:
+		return *(const double *)place > 0 ? json_real(*(const double *)place) : json_null();
+	case MEMBER_FLAG:
+		return json_boolean(*(const bool *)place);
+	case MEMBER_TEXTS:
+		return json_texts(*(const struct lair_items *)place);
+	}
+	return NULL;
+}
+
+static json_t *members_json(const struct member *members, size_t n, const void *object)
+{
+	json_t *document = json_object();
+
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(document, members[i].name, member_json(&members[i], object));
+	return document;
+}
+
+#define SESSION(type, name)                                                                                        \
+	{                                                                                                          \
+#name, MEMBER_##type, offsetof(struct lair_session, name)                                          \
+	}
+#define COUNTER(type, name)                                                                                        \
+	{                                                                                                          \
+#name, MEMBER_##type, offsetof(struct lair_counters, name)                                         \
+	}
+
+json_t *json_session(const struct lair_session *session)
+{
+	static const struct member members[] = {
+		SESSION(TEXT, session),
+		SESSION(TEXT, profile),
+		SESSION(TEXT, state),
+		SESSION(COUNT, uid),
+		SESSION(TEXT, workspace),
+		SESSION(REAL, created),
+		SESSION(REAL, idle),
+		SESSION(COUNT, cells),
+		SESSION(COUNT, queued),
+		SESSION(COUNT, pid),
+		SESSION(COUNT, memory),
+		SESSION(REAL_OR_NULL, idle_left),
+		SESSION(REAL_OR_NULL, hard_left),
+		SESSION(TEXT, level),
+		SESSION(TEXTS, guards),
+	};
+
+	return members_json(members, ARRAY_SIZE(members), session);
+}
+
+json_t *json_counters(const struct lair_counters *counters)
+{
+	static const struct member members[] = {
+		COUNTER(REAL, uptime),	  COUNTER(COUNT, pid),	  COUNTER(COUNT, keeper_pid),
+		COUNTER(COUNT, sessions), COUNTER(COUNT, spares), COUNTER(COUNT, opened),
+		COUNTER(COUNT, ended),	  COUNTER(COUNT, cells),  COUNTER(COUNT, requests),
+		COUNTER(COUNT, refused),  COUNTER(COUNT, memory), COUNTER(TEXTS, profiles),
+	};
+
+	return members_json(members, ARRAY_SIZE(members), counters);
+}
+
+static json_t *result_error(const struct lair_result *result)
+{
+	if (!result->error_name.data)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "name", json_text(result->error_name), "value",
+			 json_text(result->error_value), "traceback", json_text(result->error_traceback));
+}
+
+static json_t *result_blocked(const struct lair_result *result)
+{
+	json_t *array = json_array();
+	struct lair_blocked act;
+	size_t cursor = 0;
+
+	while (lair_next_blocked(result->blocked, &cursor, &act))
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o}", "event", json_text(act.event), "target",
+						       json_text(act.target), "reason", json_text(act.reason)));
+	return array;
+}
+
+static json_t *result_truncated(const struct lair_result *result)
+{
+	if (!result->out_dropped && !result->err_dropped)
+		return json_false();
+	return json_pack("{s:I, s:I}", "stdout", (json_int_t)result->out_dropped, "stderr",
+			 (json_int_t)result->err_dropped);
+}
+
+json_t *json_result(const struct lair_result *result)
+{
+	json_t *document = json_pack("{s:o, s:I, s:i, s:o, s:o}", "session", json_text(result->session), "cell",
+				     (json_int_t)result->cell, "returncode", result->returncode, "state",
+				     json_text(result->state), "cause", json_text(result->cause));
+
+	json_add_output(document, "stdout", result->out);
+	json_add_output(document, "stderr", result->err);
+	json_object_set_new(document, "text", json_text(result->text));
+	json_object_set_new(document, "error", result_error(result));
+	json_object_set_new(document, "truncated", result_truncated(result));
+	json_object_set_new(document, "blocked", result_blocked(result));
+	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
+	return document;
+}
+
+int json_print(json_t *document)
+{
+	int r = document ? json_dumpf(document, stdout, JSON_COMPACT) : -1;
+
+	putchar('\n');
+	json_decref(document);
+	return r < 0 || ferror(stdout) ? EXIT_TROUBLE : 0;
+}

@@ -1,0 +1,18 @@
+/* What programs read: liblair's structs as JSON. */
+#pragma once
+
+#include "cli.h"
+
+/* The text as JSON has to have it: what is not UTF-8 becomes U+FFFD, byte by byte. null if absent. New. */
+json_t *json_text(struct lair_text text);
+
+/* Every field the documentation names, null where there is nothing. New. */
+json_t *json_session(const struct lair_session *session);
+json_t *json_counters(const struct lair_counters *counters);
+json_t *json_result(const struct lair_result *result);
+
+/* Print one document on a line of its own, and release it. Returns 0 or EXIT_TROUBLE. */
+int json_print(json_t *document);
+
+/* Under @key, and if it was not UTF-8 also as it was, in base 64 under "@key_base64". */
+void json_add_output(json_t *object, const char *key, struct lair_text output);

@@ -1,0 +1,29 @@
+/* stdin, line by line, without blocking: what was read beyond a line waits for the next. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+enum {
+	_LINES_E_SUCCESS,
+	LINES_E_EMPTY, /* no whole line yet: poll, then fill */
+	LINES_E_EOF,
+};
+
+struct lines {
+	int fd;
+	char *data;
+	size_t allocated, start, end;
+	bool eof;
+};
+
+void lines_init(struct lines *lines, int fd);
+void lines_deinit(struct lines *lines);
+
+/* One read(). Returns 0, -ENOMEM or -errno. The end of a terminal's input is not for ever: it is forgotten once
+ * lines_next has told of it. */
+int lines_fill(struct lines *lines);
+/* The next line, without its newline, valid until the next fill; the last one may have had none. Returns 0,
+ * LINES_E_EMPTY or LINES_E_EOF. */
+int lines_next(struct lines *lines, struct lair_text *line);

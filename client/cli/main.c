@@ -1,0 +1,160 @@
+/* lair: the verbs, as a table. */
+#include "cli.h"
+
+static int verb_help(struct cli *cli);
+
+static const struct verb verbs[] = {
+	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
+	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM, 0, 1, NEED_NOTHING, verb_exec},
+	{"repl", "[-s ID]", "a Python prompt in a session", WITH_SESSION | WITH_PROFILE, 0, 0, NEED_STARTED,
+	 verb_repl},
+	{"open", "ID", "make a session, or see that it is there", WITH_PROFILE, 1, 1, NEED_STARTED, verb_open},
+	{"ls", "", "list your sessions", 0, 0, 0, NEED_RUNNING, verb_ls},
+	{"info", "ID", "show all about a session", 0, 1, 1, NEED_RUNNING, verb_info},
+	{"interrupt", "ID", "interrupt the cell a session runs", 0, 1, 1, NEED_RUNNING, verb_interrupt},
+	{"reset", "ID", "give a session a fresh interpreter; its files stay", 0, 1, 1, NEED_RUNNING, verb_reset},
+	{"close", "ID", "end a session", 0, 1, 1, NEED_RUNNING, verb_close},
+	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
+	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
+	{"status", "", "say whether the daemon runs, and how it fares", 0, 0, 0, NEED_NOTHING, verb_status},
+	{"version", "", "say which version this is", 0, 0, 0, NEED_NOTHING, verb_version},
+	{"help", "[VERB]", "say what a verb does", 0, 0, 1, NEED_NOTHING, verb_help},
+};
+
+static const struct verb *verb_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+static void help_all(FILE *out)
+{
+	fputs("lair runs Python in sessions that remember, each in a cage of its own.\n\nusage: lair VERB "
+	      "[FLAG]...\n\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+	fputs("\nFlags of every verb:\n", out);
+	flags_print(NULL, out);
+	fputs("\nlair VERB --help says more. lair exec exits with the returncode of the cell; 2 is a wrong command "
+	      "line, "
+	      "125 trouble with the daemon.\n",
+	      out);
+}
+
+static void help_verb(const struct verb *verb, FILE *out)
+{
+	fprintf(out, "lair %s: %s\n\nusage: lair %s%s%s [FLAG]...\n\n", verb->name, verb->summary, verb->name,
+		*verb->usage ? " " : "", verb->usage);
+	flags_print(verb, out);
+}
+
+/* How many insertions, deletions, changes and swaps of neighbours make one of the other: verbs are short. */
+static unsigned distance(const char *a, const char *b)
+{
+	enum { MAX_LENGTH = 15 };
+	unsigned d[MAX_LENGTH + 1][MAX_LENGTH + 1];
+	size_t n = strlen(a), m = strlen(b);
+
+	if (n > MAX_LENGTH || m > MAX_LENGTH)
+		return UINT32_MAX;
+	for (size_t i = 0; i <= n; i++) {
+		for (size_t j = 0; j <= m; j++) {
+			if (i == 0 || j == 0) {
+				d[i][j] = (unsigned)(i + j);
+				continue;
+			}
+			d[i][j] = MIN(MIN(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
+		}
+	}
+	return d[n][m];
+}
+
+static int verb_unknown(const struct cli *cli, const char *name)
+{
+	const struct verb *closest = NULL;
+	unsigned least = 3;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		unsigned d = distance(name, verbs[i].name);
+
+		if (d < least) {
+			least = d;
+			closest = &verbs[i];
+		}
+	}
+	if (closest)
+		return cli_usage(cli, "there is no verb \"%s\"; did you mean %s?", name, closest->name);
+	return cli_usage(cli, "there is no verb \"%s\"", name);
+}
+
+static int verb_help(struct cli *cli)
+{
+	const struct verb *verb;
+
+	if (cli->n_args == 0) {
+		help_all(stdout);
+		return 0;
+	}
+	verb = verb_find(cli->args[0]);
+	if (!verb)
+		return verb_unknown(cli, cli->args[0]);
+	help_verb(verb, stdout);
+	return 0;
+}
+
+static int args_check(const struct cli *cli)
+{
+	const struct verb *verb = cli->verb;
+
+	if (cli->n_args < verb->args_min)
+		return cli_usage(cli, "%s: expected %s", verb->name, verb->usage);
+	if (cli->n_args > verb->args_max)
+		return cli_usage(cli, "%s: \"%s\" is one argument too many", verb->name, cli->args[verb->args_max]);
+	return 0;
+}
+
+static int run(struct cli *cli, int argc, char *argv[])
+{
+	int r;
+
+	r = flags_parse(cli, NULL, argc, argv);
+	if (r)
+		return r;
+	if (cli->version)
+		return verb_version(cli);
+	if (cli->n_args == 0) {
+		help_all(stdout);
+		return 0;
+	}
+	cli->verb = verb_find(cli->args[0]);
+	if (!cli->verb)
+		return verb_unknown(cli, cli->args[0]);
+	r = flags_parse(cli, cli->verb, cli->n_args, cli->args);
+	if (!r && cli->help) {
+		help_verb(cli->verb, stdout);
+		return 0;
+	}
+	if (!r)
+		r = args_check(cli);
+	if (!r)
+		r = cli_connect(cli, cli->verb->need);
+	return r ? r : cli->verb->fn(cli);
+}
+
+int main(int argc, char *argv[])
+{
+	const char *config = getenv("LAIR_CONFIG");
+	struct cli cli = {.config = config && *config ? config : NULL};
+	int status = run(&cli, argc, argv);
+
+	lair_free(cli.lair);
+	/* Not having been able to say it is trouble, too. */
+	if (fflush(stdout) != 0 && status == 0)
+		status = EXIT_TROUBLE;
+	return status;
+}

@@ -1,0 +1,207 @@
+/* repl: a prompt in a session. What is typed becomes one cell as soon as it is complete. Leaving the prompt leaves
+ * the session running. Without a terminal it reads the same from a pipe, and prompts for nothing. */
+#include "cli.h"
+
+#include "block.h"
+#include "edit.h"
+#include "run.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <poll.h>
+
+#define SESSION_DEFAULT "main"
+
+struct repl {
+	struct run run;
+	const char *session;
+	struct edit *edit; /* NULL without a terminal */
+	char *text;	   /* what has been typed of the next cell */
+	size_t size, allocated;
+	bool left; /* the prompt is to be left, with this exit status */
+	int status;
+};
+
+static int text_add(struct repl *repl, const char *line, size_t size)
+{
+	size_t wanted = repl->size + size + 1;
+	char *grown;
+
+	if (wanted > repl->allocated) {
+		grown = realloc(repl->text, 2 * wanted);
+		if (!grown)
+			return -ENOMEM;
+		repl->text = grown;
+		repl->allocated = 2 * wanted;
+	}
+	memcpy(repl->text + repl->size, line, size);
+	repl->size += size;
+	if (size == 0 || line[size - 1] != '\n')
+		repl->text[repl->size++] = '\n';
+	return 0;
+}
+
+static bool text_blank(const struct repl *repl)
+{
+	for (size_t i = 0; i < repl->size; i++)
+		if (!strchr(" \t\r\n", repl->text[i]))
+			return false;
+	return true;
+}
+
+/* ---- reading ---- */
+
+static int line_from_terminal(struct repl *repl)
+{
+	const char *line;
+	int r;
+
+	r = edit_line(repl->edit, repl->size ? "... " : ">>> ", &line);
+	if (r == EDIT_E_INTERRUPTED)
+		repl->size = 0;
+	return r ? r : text_add(repl, line, strlen(line));
+}
+
+static int line_from_pipe(struct repl *repl)
+{
+	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = repl->run.signals, .events = POLLIN}};
+	struct lair_text line;
+	int r;
+
+	while ((r = lines_next(&repl->run.input, &line)) == LINES_E_EMPTY) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			return -errno;
+		if (fds[1].revents)
+			return EDIT_E_EOF;
+		r = fds[0].revents ? lines_fill(&repl->run.input) : 0;
+		if (r)
+			return r;
+	}
+	return r ? EDIT_E_EOF : text_add(repl, line.data, line.size);
+}
+
+/* Collect one cell. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
+static int cell_read(struct repl *repl)
+{
+	int r;
+
+	repl->size = 0;
+	do {
+		r = repl->edit ? line_from_terminal(repl) : line_from_pipe(repl);
+		if (repl->size > 0 && text_blank(repl))
+			repl->size = 0;
+	} while (r == EDIT_E_INTERRUPTED ||
+		 (!r && (repl->size == 0 ||
+			 !block_complete((struct lair_text){.data = repl->text, .size = repl->size}))));
+	return r;
+}
+
+/* ---- running ---- */
+
+static void result_show(struct repl *repl, const struct lair_result *result)
+{
+	(void)write_all(STDOUT_FILENO, result->text);
+	if (result->text.data)
+		(void)write_all(STDOUT_FILENO, lair_text("\n"));
+	run_notice(result);
+	/* exit() is how people leave a prompt. */
+	if (repl->edit && text_is(result->cause, "exit") && text_is(result->state, "kept"))
+		repl->left = true;
+}
+
+static void cell_run(struct repl *repl)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct cli *cli = repl->run.cli;
+	struct lair_exec exec = {
+		.session = repl->session,
+		.profile = cli->profile,
+		.code = {.data = repl->text, .size = repl->size},
+		.timeout = cli->timeout,
+	};
+	int status;
+
+	status = run_cell(&repl->run, &call, &exec);
+	if (!status)
+		result_show(repl, lair_result(call));
+	/* Without a daemon there is nothing left to prompt for. */
+	if (repl->run.stop || (status == EXIT_TROUBLE && lair_fd(cli->lair) >= 0 && lair_process(cli->lair))) {
+		repl->left = true;
+		repl->status = status;
+	}
+}
+
+static int loop(struct repl *repl)
+{
+	int r = 0;
+
+	while (!r && !repl->left) {
+		r = cell_read(repl);
+		if (r < 0)
+			return cli_fail(repl->run.cli, "error", "cannot read: %s", strerror(-r));
+		/* What a pipe ends with is a cell, what is typed before Ctrl-D is not. */
+		if (repl->size > 0 && (!r || !repl->edit))
+			cell_run(repl);
+	}
+	return repl->status;
+}
+
+/* ---- coming and going ---- */
+
+static int greet(struct repl *repl)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct cli *cli = repl->run.cli;
+	const struct lair_session *session;
+	char idle[HUMAN_SIZE];
+	int r;
+
+	r = cli_wait(cli, lair_open(cli->lair, &call, repl->session, cli->profile), call);
+	if (r)
+		return cli_trouble(cli, r);
+	session = lair_session(call);
+	if (!repl->edit)
+		return 0;
+	if (session->cells > 0)
+		printf("Session \"%s\", back after %s, %" PRIu64 " cell%s so far.", repl->session,
+		       human_seconds(idle, session->idle), session->cells, session->cells == 1 ? "" : "s");
+	else
+		printf("Session \"%s\", new, profile %.*s.", repl->session, (int)session->profile.size,
+		       session->profile.data);
+	puts(" Ctrl-C interrupts, Ctrl-D leaves it running.");
+	fflush(stdout);
+	return 0;
+}
+
+static void take_leave(const struct repl *repl)
+{
+	bool is_default = strcmp(repl->session, SESSION_DEFAULT) == 0;
+
+	printf("\nSession \"%s\" keeps running. Come back: lair repl%s%s   End it: lair close %s\n", repl->session,
+	       is_default ? "" : " -s ", is_default ? "" : repl->session, repl->session);
+}
+
+int verb_repl(struct cli *cli)
+{
+	struct repl repl = {.session = cli->session ? cli->session : SESSION_DEFAULT};
+	int r;
+
+	if (cli->json)
+		return cli_usage(cli, "repl: a prompt is for people; exec has --json");
+	r = run_init(&repl.run, cli);
+	repl.run.answers = true;
+	if (!r && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		r = edit_new(&repl.edit, repl.run.signals);
+	if (r)
+		r = cli_fail(cli, "error", "%s", strerror(-r));
+	else
+		r = greet(&repl);
+	if (!r)
+		r = loop(&repl);
+	if (!r && repl.edit)
+		take_leave(&repl);
+	repl.edit = edit_free(repl.edit);
+	run_deinit(&repl.run);
+	free(repl.text);
+	return r;
+}

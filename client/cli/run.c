@@ -1,0 +1,253 @@
+/* One blocking call, poll, over three descriptors: the handle's, the signals', and stdin while the cell asks for
+ * something. stdin is never read ahead of a question, and never blocks an answer. */
+#include "run.h"
+
+#include "json.h"
+#include "text.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <time.h>
+
+/* After a signal that ends us the cell has so long to end, too. */
+#define STOP_PATIENCE 1.0
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int run_init(struct run *run, struct cli *cli)
+{
+	static const int taken[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action;
+	sigset_t set;
+
+	*run = (struct run){.cli = cli, .signals = -1};
+	lines_init(&run->input, STDIN_FILENO);
+	sigemptyset(&set);
+	/* What nohup or a shell has made us ignore stays ignored; a blocked signal would not be. */
+	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
+		if (sigaction(taken[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, taken[i]);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return run->signals < 0 ? -errno : 0;
+}
+
+void run_deinit(struct run *run)
+{
+	run->signals = fd_close(run->signals);
+	lines_deinit(&run->input);
+}
+
+/* ---- signals ---- */
+
+static void interrupt(struct run *run)
+{
+	struct lair_call *call = NULL;
+
+	if (lair_cancel(run->cli->lair, &call, run->call) == 0)
+		lair_call_free(call); /* the cell's own answer tells */
+}
+
+static void stop(struct run *run, int signal)
+{
+	if (run->stop)
+		return;
+	run->stop = signal;
+	run->stop_since = now();
+	interrupt(run);
+}
+
+static void on_signal(struct run *run)
+{
+	struct signalfd_siginfo info;
+
+	while (read(run->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGINT)
+			stop(run, (int)info.ssi_signo);
+		else if (run->interrupts++ == 0)
+			interrupt(run);
+	}
+}
+
+/* ---- output ---- */
+
+static void event_print(struct run *run, const char *name, struct lair_text data)
+{
+	json_t *event = json_pack("{s:s}", "event", name);
+
+	json_add_output(event, "data", data);
+	if (json_print(event) || fflush(stdout) != 0)
+		stop(run, SIGPIPE);
+}
+
+static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)call;
+	if (run->stop == SIGPIPE)
+		return;
+	if (run->events)
+		event_print(run, stream == LAIR_STDOUT ? "stdout" : "stderr", data);
+	else if (write_all(stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data) == -EPIPE)
+		stop(run, SIGPIPE);
+}
+
+/* ---- input ---- */
+
+static void echo_set(bool on)
+{
+	struct termios mode;
+
+	if (tcgetattr(STDIN_FILENO, &mode) < 0)
+		return;
+	mode.c_lflag = on ? mode.c_lflag | ECHO : mode.c_lflag & ~(tcflag_t)ECHO;
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+}
+
+static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)call;
+	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
+	(void)write_all(isatty(STDOUT_FILENO) && !run->cli->json ? STDOUT_FILENO : STDERR_FILENO, prompt);
+	run->asking = true;
+	run->hidden = password;
+	if (password)
+		echo_set(false);
+}
+
+static void asked(struct run *run)
+{
+	if (!run->asking)
+		return;
+	run->asking = false;
+	if (run->hidden) {
+		echo_set(true);
+		(void)write_all(STDERR_FILENO, lair_text("\n"));
+	}
+	run->hidden = false;
+}
+
+static int answer(struct run *run)
+{
+	struct lair_text line = {.data = NULL};
+	struct lair_call *call = NULL;
+	int r;
+
+	r = lines_next(&run->input, &line);
+	if (r == LINES_E_EMPTY)
+		return 0;
+	asked(run);
+	r = lair_input(run->cli->lair, &call, run->call, line);
+	lair_call_free(call);
+	return r;
+}
+
+/* ---- the loop ---- */
+
+static int run_turn(struct run *run)
+{
+	struct pollfd fds[] = {
+		{.fd = lair_fd(run->cli->lair), .events = POLLIN},
+		{.fd = run->signals, .events = POLLIN},
+		{.fd = run->asking ? STDIN_FILENO : -1, .events = POLLIN},
+	};
+	int timeout = run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - now()) * 1e3)) : -1;
+	int r = 0;
+
+	if (poll(fds, ARRAY_SIZE(fds), timeout) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[1].revents)
+		on_signal(run);
+	if (fds[0].revents)
+		r = lair_process(run->cli->lair);
+	if (!r && run->asking && fds[2].revents) {
+		r = lines_fill(&run->input);
+		if (r) /* a stdin that cannot be read has ended */
+			run->input.eof = true;
+		r = 0;
+	}
+	if (!r && run->asking)
+		r = answer(run);
+	return r == LAIR_E_LOST ? 0 : r; /* the call says so itself */
+}
+
+static bool run_given_up(const struct run *run)
+{
+	return run->interrupts > 1 || (run->stop && now() - run->stop_since >= STOP_PATIENCE);
+}
+
+/* The exit status for a cell that nobody waits for any more. */
+static int run_abandoned(const struct run *run, const struct lair_exec *exec)
+{
+	if (!run->stop && exec->session)
+		cli_notice("not waiting any longer; the cell goes on in session \"%s\"", exec->session);
+	else if (!run->stop)
+		cli_notice("not waiting any longer; the cell goes on until its timeout");
+	return 128 + (run->stop ? run->stop : SIGINT);
+}
+
+int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
+
+	run->interrupts = 0;
+	run->asking = run->hidden = false;
+	exec->on_output = run->cli->json && !run->events ? NULL : on_output;
+	exec->on_ask = run->answers ? on_ask : NULL;
+	exec->userdata = run;
+	fflush(stdout);
+	r = lair_exec(run->cli->lair, &call, exec);
+	run->call = call;
+	while (!r && lair_outcome(call) == -EINPROGRESS && !run_given_up(run))
+		r = run_turn(run);
+	asked(run);
+	run->call = NULL;
+	if (r)
+		return cli_trouble(run->cli, r);
+	if (lair_outcome(call) == -EINPROGRESS || run->stop)
+		return run_abandoned(run, exec);
+	r = lair_wait(call, 0);
+	if (r)
+		return cli_trouble(run->cli, r);
+	*callp = steal_ptr(&call);
+	return 0;
+}
+
+void run_notice(const struct lair_result *result)
+{
+	char session[160] = "the session of this cell", cause[64] = "", *because = cause;
+	bool kept = text_is(result->state, "kept");
+
+	if (result->session.data)
+		snprintf(session, sizeof(session), "session \"%.*s\"", (int)result->session.size,
+			 result->session.data);
+	if (result->cause.data)
+		snprintf(cause, sizeof(cause), ": %.*s", (int)result->cause.size, result->cause.data);
+	/* A one-shot's session always ends; then only a violent end is news. */
+	if (text_is(result->cause, "timeout") && (kept || !result->session.data))
+		cli_notice("the cell was stopped%s", because);
+	else if (!result->session.data && (!result->cause.data || text_is(result->cause, "error") ||
+					   text_is(result->cause, "exit") || text_is(result->cause, "interrupt")))
+		return;
+	else if (!kept)
+		cli_notice("%s %s%s", session,
+			   text_is(result->state, "reset")	   ? "was reset"
+			   : text_is(result->state, "rolled_back") ? "was rolled back to before the cell"
+								   : "has ended",
+			   because);
+}

@@ -1,0 +1,33 @@
+/* One cell from the command line: its output as it comes, its questions answered from stdin, signals passed on. */
+#pragma once
+
+#include "cli.h"
+#include "lines.h"
+
+struct run {
+	struct cli *cli;
+	int signals;	    /* signalfd, owned */
+	struct lines input; /* stdin */
+	bool answers;	    /* stdin may answer what the cell asks */
+	bool events;	    /* output and result as JSON, line by line */
+
+	/* of the running cell */
+	struct lair_call *call;
+	unsigned interrupts;
+	int stop;	   /* the signal that ends us, 0 if none has come */
+	double stop_since; /* when it came */
+	bool asking, hidden;
+};
+
+/* Takes SIGINT, SIGTERM and SIGHUP: from here on they only arrive in a run, or on run->signals. Returns 0 or
+ * -errno. */
+int run_init(struct run *run, struct cli *cli);
+void run_deinit(struct run *run);
+
+/* Run @exec, whose callbacks are filled in here, and wait for what comes of it. The first SIGINT interrupts the
+ * cell, the second gives up waiting; SIGTERM, SIGHUP and a stdout that nobody reads do both. Returns 0 and *callp,
+ * answered, the caller's; or the exit status, having said why. */
+int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec);
+
+/* What became of the session, if it is not what it was: one line on stderr. */
+void run_notice(const struct lair_result *result);

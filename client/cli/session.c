@@ -1,0 +1,195 @@
+/* The verbs about sessions: one request each, shown to a person or to a program. */
+#include "cli.h"
+
+#include "json.h"
+#include "text.h"
+
+#include <inttypes.h>
+
+static int say_done(const struct cli *cli, const char *what)
+{
+	if (cli->json)
+		return json_print(json_pack("{s:s, s:b}", "session", cli->args[0], what, 1));
+	return 0;
+}
+
+static void item_print(const char *name, const char *format, ...) _printf_(2, 3);
+
+static void item_print(const char *name, const char *format, ...)
+{
+	char value[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(value, sizeof(value), format, args);
+	va_end(args);
+	printf("%-10s %s\n", name, text_tame(value));
+}
+
+static void guards_print(struct lair_items guards)
+{
+	char line[512] = "", guard[64];
+	struct lair_text item;
+	size_t cursor = 0, size = 0;
+
+	while (lair_next_text(guards, &cursor, &item) && size < sizeof(line))
+		size += (size_t)snprintf(line + size, sizeof(line) - size, "%s%s", size ? ", " : "",
+					 text_tamed(guard, sizeof(guard), item));
+	item_print("guards", "%s", line);
+}
+
+static void session_print(const struct lair_session *session)
+{
+	char text[HUMAN_SIZE], left[HUMAN_SIZE];
+
+	item_print("session", "%.*s", (int)session->session.size, session->session.data);
+	item_print("profile", "%.*s", (int)session->profile.size, session->profile.data);
+	item_print("state", "%.*s", (int)session->state.size, session->state.data);
+	item_print("cells", "%" PRIu64 ", %" PRIu64 " waiting", session->cells, session->queued);
+	item_print("created", "%s", human_date(text, session->created));
+	item_print("idle", "%s", human_seconds(text, session->idle));
+	if (session->idle_left > 0 || session->hard_left > 0)
+		item_print("ends in", "%s%s%s%s",
+			   session->idle_left > 0 ? human_seconds(text, session->idle_left) : "",
+			   session->idle_left > 0 ? " if it stays idle" : "",
+			   session->idle_left > 0 && session->hard_left > 0 ? ", or " : "",
+			   session->hard_left > 0 ? human_seconds(left, session->hard_left) : "");
+	item_print("memory", "%s", human_bytes(text, session->memory));
+	item_print("pid", "%" PRIu64, session->pid);
+	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);
+	item_print("cage", "%.*s", (int)session->level.size, session->level.data ? session->level.data : "");
+	guards_print(session->guards);
+}
+
+int verb_open(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	const struct lair_session *session;
+	json_t *document;
+	int r;
+
+	r = cli_wait(cli, lair_open(cli->lair, &call, cli->args[0], cli->profile), call);
+	if (r)
+		return cli_trouble(cli, r);
+	session = lair_session(call);
+	if (cli->json) {
+		document = json_session(session);
+		json_object_set_new(document, "opened", json_boolean(session->opened));
+		return json_print(document);
+	}
+	printf("session \"%s\" %s, profile %.*s\n", cli->args[0], session->opened ? "opened" : "was open already",
+	       (int)session->profile.size, session->profile.data);
+	return 0;
+}
+
+int verb_info(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
+
+	r = cli_wait(cli, lair_info(cli->lair, &call, cli->args[0]), call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (cli->json)
+		return json_print(json_session(lair_session(call)));
+	session_print(lair_session(call));
+	return 0;
+}
+
+int verb_interrupt(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
+
+	r = cli_wait(cli, lair_interrupt(cli->lair, &call, cli->args[0]), call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (cli->json)
+		return json_print(json_pack("{s:s, s:b}", "session", cli->args[0], "interrupted",
+					    (int)lair_interrupted(call)));
+	if (!lair_interrupted(call))
+		printf("session \"%s\" runs no cell\n", cli->args[0]);
+	return 0;
+}
+
+int verb_reset(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r = cli_wait(cli, lair_reset(cli->lair, &call, cli->args[0]), call);
+
+	return r ? cli_trouble(cli, r) : say_done(cli, "reset");
+}
+
+int verb_close(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r = cli_wait(cli, lair_shutdown(cli->lair, &call, cli->args[0]), call);
+
+	return r ? cli_trouble(cli, r) : say_done(cli, "closed");
+}
+
+/* ---- ls ---- */
+
+enum { COLUMNS = 6, CELL_SIZE = 132 };
+
+typedef char row[COLUMNS][CELL_SIZE];
+
+static void row_fill(row cells, const struct lair_session *session)
+{
+	char text[HUMAN_SIZE];
+
+	text_tamed(cells[0], CELL_SIZE, session->session);
+	text_tamed(cells[1], CELL_SIZE, session->profile);
+	text_tamed(cells[2], CELL_SIZE, session->state);
+	snprintf(cells[3], CELL_SIZE, "%s", human_seconds(text, session->idle));
+	snprintf(cells[4], CELL_SIZE, "%" PRIu64, session->cells);
+	snprintf(cells[5], CELL_SIZE, "%s", human_bytes(text, session->memory));
+}
+
+/* The columns are as wide as they have to be, which takes one look at all rows before the first is printed. */
+static void sessions_print(struct lair_items sessions)
+{
+	static const row heads = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "MEMORY"};
+	int widths[COLUMNS];
+
+	for (int i = 0; i < COLUMNS; i++)
+		widths[i] = (int)strlen(heads[i]);
+	for (int pass = 0; pass < 2; pass++) {
+		struct lair_session session;
+		size_t cursor = 0;
+		row cells;
+
+		memcpy(cells, heads, sizeof(cells));
+		do {
+			for (int i = 0; i < COLUMNS; i++) {
+				if (pass == 0)
+					widths[i] = MAX(widths[i], (int)strlen(cells[i]));
+				else if (i + 1 < COLUMNS)
+					printf("%-*s  ", widths[i], cells[i]);
+				else
+					puts(cells[i]);
+			}
+		} while (lair_next_session(sessions, &cursor, &session) && (row_fill(cells, &session), true));
+	}
+}
+
+int verb_ls(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_session session;
+	size_t cursor = 0;
+	json_t *array;
+	int r;
+
+	r = cli_wait(cli, lair_list(cli->lair, &call), call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (!cli->json) {
+		sessions_print(lair_sessions(call));
+		return 0;
+	}
+	array = json_array();
+	while (lair_next_session(lair_sessions(call), &cursor, &session))
+		json_array_append_new(array, json_session(&session));
+	return json_print(json_pack("{s:o}", "sessions", array));
+}

@@ -1,0 +1,115 @@
+/* Text for people, and bytes in and out. */
+#include "text.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <time.h>
+
+const char *human_seconds(char out[static HUMAN_SIZE], double seconds)
+{
+	uint64_t s = seconds > 0 && seconds < 1e15 ? (uint64_t)seconds : 0;
+
+	if (s < 60)
+		snprintf(out, HUMAN_SIZE, "%" PRIu64 "s", s);
+	else if (s < 3600)
+		snprintf(out, HUMAN_SIZE, "%" PRIu64 "m", s / 60);
+	else if (s < 86400)
+		snprintf(out, HUMAN_SIZE, "%" PRIu64 "h %" PRIu64 "m", s / 3600, s / 60 % 60);
+	else
+		snprintf(out, HUMAN_SIZE, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
+	return out;
+}
+
+const char *human_bytes(char out[static HUMAN_SIZE], uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, HUMAN_SIZE, "%" PRIu64 " B", bytes);
+		return out;
+	}
+	for (; value >= 1024 && unit + 1 < ARRAY_SIZE(units); unit++)
+		value /= 1024;
+	snprintf(out, HUMAN_SIZE, "%.1f %s", value, units[unit]);
+	return out;
+}
+
+const char *human_date(char out[static HUMAN_SIZE], double epoch)
+{
+	time_t seconds = (time_t)epoch;
+	struct tm tm;
+
+	if (!localtime_r(&seconds, &tm) || strftime(out, HUMAN_SIZE, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		snprintf(out, HUMAN_SIZE, "%.0f", epoch);
+	return out;
+}
+
+char *text_tame(char *text)
+{
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	return text;
+}
+
+const char *text_tamed(char *out, size_t size, struct lair_text text)
+{
+	snprintf(out, size, "%.*s", (int)MIN(text.size, size), text.data ? text.data : "");
+	return text_tame(out);
+}
+
+bool text_is(struct lair_text text, const char *string)
+{
+	return text.data && text.size == strlen(string) && memcmp(text.data, string, text.size) == 0;
+}
+
+int write_all(int fd, struct lair_text text)
+{
+	while (text.size > 0) {
+		ssize_t n = write(fd, text.data, text.size);
+
+		if (n >= 0) {
+			text.data += n;
+			text.size -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			/* Somebody else made it non-blocking. */
+			struct pollfd room = {.fd = fd, .events = POLLOUT};
+
+			(void)poll(&room, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+int read_all(int fd, char **datap, size_t *sizep)
+{
+	_cleanup_(freep) char *data = NULL;
+	size_t size = 0, allocated = 0;
+	ssize_t n;
+
+	for (;;) {
+		if (allocated - size < 2) {
+			char *grown = realloc(data, allocated ? 2 * allocated : 65536);
+
+			if (!grown)
+				return -ENOMEM;
+			allocated = allocated ? 2 * allocated : 65536;
+			data = grown;
+		}
+		n = read(fd, data + size, allocated - size - 1);
+		if (n == 0)
+			break;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0)
+			size += (size_t)n;
+	}
+	data[size] = '\0';
+	*datap = steal_ptr(&data);
+	*sizep = size;
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* Text for people. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <stdio.h>
+
+#define HUMAN_SIZE 32
+
+/* "0s", "42s", "5m", "2h 5m", "3d 4h". */
+const char *human_seconds(char out[static HUMAN_SIZE], double seconds);
+/* "512 B", "1.5 MiB". */
+const char *human_bytes(char out[static HUMAN_SIZE], uint64_t bytes);
+/* "2026-01-31 12:00:00", local time. */
+const char *human_date(char out[static HUMAN_SIZE], double epoch);
+
+/* Control characters become '?', so that a message cannot do things to a terminal. Returns @text. */
+char *text_tame(char *text);
+/* The same, into @out; what does not fit is cut. Returns @out. */
+const char *text_tamed(char *out, size_t size, struct lair_text text);
+
+/* Whether @text is @string. */
+bool text_is(struct lair_text text, const char *string);
+
+/* All of it, whatever write() says meanwhile. Returns 0 or -errno. */
+int write_all(int fd, struct lair_text text);
+/* Everything from a descriptor, the caller's to free; a NUL follows it. Returns 0 or -errno. */
+int read_all(int fd, char **datap, size_t *sizep);

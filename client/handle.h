@@ -1,0 +1,98 @@
+/* Inside liblair: the handle and its calls. */
+#pragma once
+
+#include "proto/message.h"
+#include "proto/paths.h"
+
+#include "lair.h"
+
+#include <zmq.h>
+
+struct lair {
+	char socket[PATH_SIZE];
+	char *config; /* NULL: the daemon's choice */
+	bool no_start;
+	double timeout;
+	bool started;
+	char error[1024];
+
+	/* while connected; else NULL and -1 */
+	void *context, *dealer, *monitor;
+	int epoll, wake;
+	bool lost;
+	uint64_t frame_max; /* 0: not known yet */
+
+	uint64_t last_id;
+	struct lair_call *first, *last; /* those on their way, oldest first */
+};
+
+struct lair_call {
+	struct lair *lair; /* NULL once the handle is gone */
+	struct lair_call *previous, *next;
+	uint64_t id;
+	int outcome; /* -EINPROGRESS, then what became of it */
+	char *error; /* NULL or the sentence */
+
+	const struct wire_schema *reply; /* what a good answer is */
+	zmq_msg_t frame;		 /* the answer, which the texts below point into */
+	union {
+		struct lair_daemon daemon;
+		struct lair_session session;
+		struct lair_result result;
+		struct lair_counters counters;
+		struct lair_items sessions;
+		bool interrupted;
+	} answer;
+
+	struct lair_exec exec; /* only the callbacks and their userdata */
+	void (*on_done)(struct lair_call *call, void *userdata);
+	void *userdata;
+};
+
+static inline struct bytes bytes_from(struct lair_text text)
+{
+	return (struct bytes){.data = text.data, .size = text.size};
+}
+
+static inline struct bytes bytes_from_items(struct lair_items items)
+{
+	return (struct bytes){.data = items.data, .size = items.size};
+}
+
+static inline struct lair_text text_from(struct bytes bytes)
+{
+	return (struct lair_text){.data = bytes.data, .size = bytes.size};
+}
+
+static inline struct lair_items items_from(struct bytes bytes)
+{
+	return (struct lair_items){.data = bytes.data, .size = bytes.size};
+}
+
+/* Seconds on a clock that only goes forward. */
+double clock_now(void);
+/* What is left of @timeout since @start, for poll: -1 for LAIR_FOREVER. Rounded up, so that it is 0 only when
+ * nothing is left. */
+int clock_left_ms(double start, double timeout);
+
+/* Keep a sentence and pass @error on. */
+int lair_fail(struct lair *lair, int error, const char *format, ...) _printf_(3, 4);
+
+/* The LAIR_E_* of a code of the protocol. */
+int lair_error_of(struct bytes code);
+
+/* A new call on the list of those on their way. Returns 0 or -ENOMEM. */
+int call_new(struct lair_call **callp, struct lair *lair, const struct wire_schema *reply);
+/* End @call and tell whoever waits. @call may be gone afterwards. */
+void call_end(struct lair_call *call, int outcome, struct bytes sentence);
+/* One message from the daemon; taken over. */
+void call_dispatch(struct lair *lair, zmq_msg_t *message);
+
+/* Send one request. Returns as the functions of lair.h do. */
+int handle_send(struct lair *lair, const struct wire_schema *schema, const void *request);
+
+/* start.c: whether something listens. Returns 0, LAIR_E_NO_DAEMON, LAIR_E_DENIED or -errno, with a sentence. */
+int socket_probe(struct lair *lair);
+/* start.c: make a daemon listen, or find that another client just did. Returns 0, LAIR_E_START, LAIR_E_DENIED,
+ * -ETIMEDOUT or -errno, with a sentence. */
+int daemon_start(struct lair *lair, double timeout);

@@ -1,0 +1,242 @@
+/* liblair: live, caged Python sessions from C.
+ *
+ *	struct lair *lair = NULL;
+ *	struct lair_call *call = NULL;
+ *	int r;
+ *
+ *	r = lair_new(&lair, NULL);
+ *	if (!r)
+ *		r = lair_connect(lair);
+ *	if (!r)
+ *		r = lair_exec(lair, &call, &(struct lair_exec){.session = "a", .code = lair_text("6 * 7")});
+ *	if (!r)
+ *		r = lair_wait(call, LAIR_FOREVER);
+ *	if (!r)
+ *		printf("%.*s\n", (int)lair_result(call)->text.size, lair_result(call)->text.data);
+ *	else
+ *		fprintf(stderr, "%s\n", lair_error(lair));
+ *	lair_call_free(call);
+ *	lair_free(lair);
+ *
+ * A request is a call: it is started, waited for, read and freed. Any number of calls may be on their way on one
+ * handle; each is answered exactly once. A program with an event loop does not wait: it watches lair_fd and runs
+ * lair_process.
+ *
+ * Returns: 0 success; negative -errno; positive LAIR_E_*. After a failure lair_error has a sentence for a person.
+ *
+ * Threads: a handle and its calls belong to one thread at a time; different handles have nothing in common. A
+ * connected handle does not survive fork: the child must neither use nor free it.
+ *
+ * Zero is the default of every field of every struct here, so initialise them and set what you need: later
+ * versions will add fields. */
+#ifndef LAIR_H
+#define LAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum lair_e {
+	/* The daemon refused: the codes of the protocol. */
+	LAIR_E_NO_SESSION = 1, /* there is no session of that id, or it is not yours */
+	LAIR_E_BUSY,	       /* not while a cell runs */
+	LAIR_E_LIMIT,	       /* a limit was reached; the sentence names it */
+	LAIR_E_BAD_REQUEST,    /* a value is wrong; the sentence names it */
+	LAIR_E_TOO_LARGE,      /* the code or the request is over its limit */
+	LAIR_E_DENIED,	       /* not allowed to you */
+	LAIR_E_GONE,	       /* the session ended or was reset before this could be done */
+	LAIR_E_UNSUPPORTED,    /* this daemon is of another version */
+	LAIR_E_INTERNAL,       /* the daemon's fault */
+	/* There is no daemon to refuse. */
+	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
+	LAIR_E_START,	  /* a daemon could not be started */
+	LAIR_E_LOST,	  /* the connection ended, as when the daemon dies; whether the request was carried out is
+			     unknown */
+	LAIR_E_PROTOCOL,  /* what answers does not speak the protocol */
+};
+
+/* The code as the protocol writes it, "no_session" for LAIR_E_NO_SESSION; "error" for what it does not know.
+ * Static. */
+const char *lair_code(int error);
+
+/* For timeouts, which are in seconds. 0 looks once and does not wait. */
+#define LAIR_FOREVER (-1.0)
+
+/* Text or bytes somebody else owns, not terminated. data == NULL: absent. */
+struct lair_text {
+	const char *data;
+	size_t size;
+};
+
+static inline struct lair_text lair_text(const char *string)
+{
+	struct lair_text text = {string, string ? strlen(string) : 0};
+
+	return text;
+}
+
+/* ---- the handle ---- */
+
+struct lair;
+struct lair_call;
+
+struct lair_options {
+	const char *socket; /* NULL: $LAIR_SOCKET, else the place every part of Lair agrees on */
+	const char *config; /* sessions.conf for a daemon that has to be started; NULL: the daemon's choice */
+	bool no_start;	    /* if no daemon answers, that is an error: start none */
+	double timeout;	    /* for connecting, starting included; 0: 30 seconds */
+};
+
+/* A handle that is not connected yet. The strings of @options are copied; NULL stands for all defaults.
+ * Returns 0, -ENOMEM or -ENAMETOOLONG. */
+int lair_new(struct lair **lairp, const struct lair_options *options);
+
+/* Disconnects. Calls still on their way end with LAIR_E_LOST, without their on_done. Afterwards calls can only be
+ * read and freed. NULL is fine. Returns NULL. */
+struct lair *lair_free(struct lair *lair);
+
+/* Connect, starting a daemon if none answers. May be called again after LAIR_E_LOST. Returns 0, LAIR_E_NO_DAEMON,
+ * LAIR_E_START, LAIR_E_DENIED (the socket's directory is not one to trust), LAIR_E_UNSUPPORTED, LAIR_E_LOST,
+ * LAIR_E_PROTOCOL, -ETIMEDOUT, -EINTR or -errno. */
+int lair_connect(struct lair *lair);
+
+/* The last failure on this handle, one sentence without a newline. Valid until the next function fails. */
+const char *lair_error(const struct lair *lair);
+
+/* The path of the socket. Valid as long as the handle. */
+const char *lair_socket(const struct lair *lair);
+
+/* Whether the last lair_connect had to start the daemon. */
+bool lair_started(const struct lair *lair);
+
+/* A descriptor that is readable when lair_process has something to do; -1 while not connected. Only to poll, and
+ * the handle's to close. A new one after every lair_connect. */
+int lair_fd(const struct lair *lair);
+
+/* Take in what has come, without blocking: runs the callbacks of the calls concerned. Returns 0, LAIR_E_LOST (every
+ * call has been ended) or -errno. */
+int lair_process(struct lair *lair);
+
+/* ---- requests ----
+ *
+ * Each sends a request and returns at once: 0 and *callp, the caller's to free; or LAIR_E_LOST (not connected),
+ * LAIR_E_TOO_LARGE, -EAGAIN (a thousand requests are on their way), -ENOMEM, -errno, and *callp is untouched.
+ * Strings are borrowed only for the duration of the function. */
+
+enum lair_stream { LAIR_STDOUT, LAIR_STDERR };
+
+/* Callbacks run inside lair_wait, lair_process or lair_connect, with what they are given valid until they return.
+ * They may start calls, but must not wait, process, connect or free the handle or a call. */
+struct lair_exec {
+	const char *session; /* NULL: one-shot, a session of its own that ends with it */
+	const char *profile; /* NULL: the session's, or "default" */
+	struct lair_text code;
+	double timeout; /* of the cell, in seconds; 0: the profile's */
+	/* If set, output comes here as the cell writes it, and not in the result. */
+	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
+	/* If set, the cell may read from stdin: answer with lair_input. If not, that is an EOFError in the cell. */
+	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
+	void *userdata;
+};
+
+int lair_hello(struct lair *lair, struct lair_call **callp);
+int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile);
+int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
+/* Answer what the cell of @exec asked for; absent @line means end of file. A newline is not part of it. */
+int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line);
+int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
+/* Interrupt the cell of @exec, or take it from the queue. */
+int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
+int lair_reset(struct lair *lair, struct lair_call **callp, const char *session);
+int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session);
+int lair_list(struct lair *lair, struct lair_call **callp);
+int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
+int lair_stats(struct lair *lair, struct lair_call **callp);
+
+/* ---- calls ---- */
+
+/* Wait for the answer, running the callbacks of all calls meanwhile. Returns what lair_outcome does, or -ETIMEDOUT
+ * or -EINTR (a signal handler ran) with the call still on its way: wait again, lair_cancel it, or free it. */
+int lair_wait(struct lair_call *call, double timeout);
+
+/* -EINPROGRESS while it is on its way; 0 when it was answered; else the LAIR_E_* it failed with. That a cell raised
+ * an exception is no failure of its call. */
+int lair_outcome(const struct lair_call *call);
+
+/* The sentence that goes with a failed outcome; "" otherwise. Valid as long as the call. */
+const char *lair_call_error(const struct lair_call *call);
+
+/* Run @on_done once, when the call has an outcome; unlike the other callbacks it may free this one call, if
+ * nobody waits for it. Set it right after starting the call. */
+void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata);
+
+/* Forget the call; an answer that still comes is dropped, and what was asked for is done nevertheless. NULL is
+ * fine. Returns NULL. */
+struct lair_call *lair_call_free(struct lair_call *call);
+
+/* ---- answers: valid as long as their call; NULL if it was not such a request or has no answer ---- */
+
+/* A list as it came. Start with a cursor of 0; false at the end. What is not well-formed ends the list. */
+struct lair_items {
+	const char *data;
+	size_t size;
+};
+
+struct lair_blocked {
+	struct lair_text event, target, reason;
+};
+
+/* Its numbers are as untrustworthy as the code that ran. */
+struct lair_result {
+	struct lair_text session; /* absent for a one-shot */
+	uint64_t cell;
+	int returncode;
+	struct lair_text state;	   /* kept, rolled_back, reset or ended: what became of the session */
+	struct lair_text cause;	   /* absent if the cell simply ended */
+	struct lair_text out, err; /* empty if they were streamed */
+	uint64_t out_dropped, err_dropped;
+	struct lair_text text; /* absent, or the last expression as a prompt prints it */
+	struct lair_text error_name, error_value, error_traceback; /* absent without an exception */
+	struct lair_items blocked;
+	double duration_ms;
+};
+
+struct lair_session {
+	struct lair_text session, profile, state, workspace, level;
+	uint64_t uid, cells, queued, pid, memory;
+	double created, idle, idle_left, hard_left;
+	struct lair_items guards; /* of text */
+	bool opened;		  /* by this very request */
+};
+
+struct lair_daemon {
+	uint64_t version, pid, frame_max;
+	struct lair_text server;
+};
+
+struct lair_counters {
+	double uptime;
+	uint64_t pid, keeper_pid, sessions, spares, opened, ended, cells, requests, refused, memory;
+	struct lair_items profiles; /* of text */
+};
+
+const struct lair_daemon *lair_daemon(const struct lair_call *call);	 /* hello */
+const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info */
+const struct lair_result *lair_result(const struct lair_call *call);	 /* exec */
+const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
+bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel */
+struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
+
+bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
+bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
+bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
