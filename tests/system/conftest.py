@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from daemon import BIN, Daemon, Settings, become_subreaper
 from lair import Client
 

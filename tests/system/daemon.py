@@ -21,7 +21,7 @@ BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin"))
 
 _PR_SET_CHILD_SUBREAPER = 36
 
-# Bare and quick: what most tests need. A [daemon] or [profile default] of a test's own replaces the settings it names.
+# Bare and quick, for most tests. A [daemon] or [profile default] of a test's own replaces the settings it names.
 DEFAULTS: dict[str, dict[str, str]] = {
     "daemon": {"log": "stderr"},
     "profile default": {"preload": "", "spares": "1", "grace": "500ms"},

@@ -12,11 +12,11 @@ class Configure(Message):
     TYPE = "configure"
     profile: Str
     python: Str | None = None
-    preload: Raw | None = None
-    env: Raw | None = None
-    read: Raw | None = None
-    write: Raw | None = None
-    hide: Raw | None = None
+    preload: Raw = None
+    env: Raw = None
+    read: Raw = None
+    write: Raw = None
+    hide: Raw = None
     network: Str | None = None
     subprocess: Flag = False
     memory: Uint = 0
@@ -41,7 +41,7 @@ class MakeWarden(Message):
 class TemplateReady(Message):
     TYPE = "ready"
     python: Str
-    missing: Raw | None = None
+    missing: Raw = None
 
 
 @dataclass(kw_only=True)
@@ -121,8 +121,8 @@ class Done(Message):
     returncode: Int
     cause: Str | None = None
     text: Str | None = None
-    error: Raw | None = None
-    blocked: Raw | None = None
+    error: Raw = None
+    blocked: Raw = None
 
 
 @dataclass(kw_only=True)

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import internal
 import pytest
+
+import internal
 from lair import codec, messages
 
 VECTORS = Path(__file__).parents[2] / "proto" / "vectors"

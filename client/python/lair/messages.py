@@ -113,8 +113,8 @@ class ExecReply(Reply):
     stdout: Bin
     stderr: Bin
     text: Str | None = None
-    error: Raw | None = None
-    blocked: Raw | None = None
+    error: Raw = None
+    blocked: Raw = None
     stdout_dropped: Uint = 0
     stderr_dropped: Uint = 0
     duration_ms: Real
@@ -145,7 +145,7 @@ class SessionInfo(Message):
     idle_left: Real | None = None
     hard_left: Real | None = None
     level: Str | None = None
-    guards: Raw | None = None
+    guards: Raw = None
     opened: Flag = False
 
 

@@ -1,0 +1,180 @@
+"""Each limit, and a refusal that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+
+from daemon import Daemon
+from lair import Client, LairError
+from lair import messages as m
+
+SETTINGS = {
+    "daemon": {"sessions": "6", "sessions_per_uid": "4", "frame_size": "16M"},
+    "profile default": {
+        "preload": "",
+        "spares": "0",
+        "queue": "3",
+        "code_size": "10K",
+        "output_size": "64K",
+        "text_size": "4K",
+        "cell_timeout_max": "30s",
+        "cell_timeout": "20s",
+    },
+    "profile small": {"preload": "", "spares": "0", "memory": "200M", "processes": "8", "file_size": "1M"},
+}
+
+
+def limit(name: str, value: str, code: str = "limit") -> AbstractContextManager[pytest.ExceptionInfo[LairError]]:
+    """The refusal says what limit it was and how much it is."""
+    return pytest.raises(LairError, match=f"^{code}: .*{name} = {value}")
+
+
+def test_sessions_of_one_user(client: Client) -> None:
+    for i in range(4):
+        client.open(f"s{i}")
+    with limit("sessions_per_uid", "4"):
+        client.open("one-more")
+    with limit("sessions_per_uid", "4"):
+        client.exec("1")
+    assert client.open("s0").opened is False
+    client.shutdown("s0")
+    client.open("one-more")
+    for info in client.list():
+        client.shutdown(info.session)
+
+
+def test_sessions_in_all(start_daemon: Callable[..., Daemon]) -> None:
+    client = start_daemon({"daemon": {"sessions": "2"}}).client()
+    client.open("a")
+    client.open("b")
+    with limit("sessions", "2"):
+        client.open("c")
+
+
+def test_queue(client: Client, session: str) -> None:
+    client.open(session)
+    cells = [client.start("import time; time.sleep(1)", session)]
+    client.info(session)
+    for _ in range(40):
+        if client.info(session).state == "busy":
+            break
+    cells += [client.start("1", session) for _ in range(3)]
+    with limit("queue", "3"):
+        client.exec("1", session)
+    assert [client.finish(cell, m.ExecReply).returncode for cell in cells] == [0] * 4
+
+
+def test_code(client: Client, session: str) -> None:
+    assert client.exec("#" * 10240, session).returncode == 0
+    with limit("code_size", "10240", "too_large"):
+        client.exec("#" * 10241, session)
+
+
+def test_code_too_large_makes_no_session(client: Client) -> None:
+    with limit("code_size", "10240", "too_large"):
+        client.exec("#" * 10241, "never-made")
+    assert client.list() == []
+
+
+def test_timeout(client: Client, session: str) -> None:
+    assert client.exec("1", session, timeout=30).text == "1"
+    with limit("cell_timeout_max", "30 s"):
+        client.exec("1", session, timeout=30.001)
+
+
+def test_output_keeps_head_and_tail(client: Client, session: str) -> None:
+    reply = client.exec("for i in range(100_000): print(i)", session)
+    whole = b"".join(b"%d\n" % i for i in range(100_000))
+    assert reply.stdout_dropped > 0
+    assert len(reply.stdout) <= 64 << 10 or len(reply.stdout) < (64 << 10) + 200
+    head, tail = reply.stdout[:1000], reply.stdout[-1000:]
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert str(reply.stdout_dropped).encode() in reply.stdout
+    kept = len(whole) - reply.stdout_dropped
+    assert (64 << 10) - 200 <= kept <= 64 << 10
+
+
+def test_output_is_counted_not_kept(daemon: Daemon, client: Client, session: str) -> None:
+    reply = client.exec("for _ in range(200): print('x' * (1 << 20))", session)
+    assert reply.stdout_dropped + (64 << 10) >= 200 * ((1 << 20) + 1) - 200
+    with open(f"/proc/{client.hello().pid}/status") as status:
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    assert peak < 100 << 10
+
+
+def test_stderr_has_a_limit_of_its_own(client: Client, session: str) -> None:
+    reply = client.exec("import sys; print('x' * 100_000, file=sys.stderr); print('out')", session)
+    assert reply.stderr_dropped > 0
+    assert (reply.stdout, reply.stdout_dropped) == (b"out\n", 0)
+
+
+def test_exactly_the_limit_is_whole(client: Client, session: str) -> None:
+    reply = client.exec(f"print('x' * {(64 << 10) - 1})", session)
+    assert (reply.stdout_dropped, len(reply.stdout)) == (0, 64 << 10)
+
+
+def test_text_is_cut_with_a_note(client: Client, session: str) -> None:
+    reply = client.exec("'x' * 100_000", session)
+    assert reply.text is not None
+    assert reply.text.startswith("'xxxx")
+    assert len(reply.text) < (4 << 10) + 200
+    assert client.exec("1", session).text == "1"
+
+
+def test_a_deep_or_wide_value_is_cut_too(client: Client, session: str) -> None:
+    reply = client.exec("list(range(1_000_000))", session)
+    assert reply.text is not None and len(reply.text) < (4 << 10) + 200
+
+
+def test_memory(client: Client) -> None:
+    reply = client.exec("x = b'x' * (400 << 20)", profile="small")
+    assert reply.returncode in (1, 137)
+    if reply.returncode == 1:
+        assert reply.error["name"] == "MemoryError"
+    else:
+        assert reply.cause == "oom"
+
+
+def test_processes(client: Client) -> None:
+    code = (
+        "import os, time\n"
+        "n = 0\n"
+        "try:\n"
+        "    while n < 50:\n"
+        "        if os.fork() == 0:\n"
+        "            time.sleep(60)\n"
+        "            os._exit(0)\n"
+        "        n += 1\n"
+        "except OSError as error:\n"
+        "    print(error.errno)\n"
+        "n"
+    )
+    reply = client.exec(code, profile="small")
+    assert reply.stdout == b"11\n"
+    assert int(reply.text or "99") < 8
+
+
+def test_file_size(client: Client) -> None:
+    reply = client.exec("open('f', 'wb').write(b'x' * (2 << 20))", profile="small")
+    assert reply.returncode == 1
+    assert reply.error["name"] == "OSError"
+
+
+def test_a_frame_over_the_limit(daemon: Daemon) -> None:
+    """ZeroMQ drops the connection of whoever sends one; nobody else notices."""
+    other = daemon.client()
+    big = Client(str(daemon.socket), timeout=1)
+    big.start("#" * (17 << 20), "big")
+    with pytest.raises(TimeoutError):
+        big.hello()
+    big.close()
+    assert other.hello().frame_max == 16 << 20
+
+
+def test_many_arguments_are_not_believed(daemon: Daemon, client: Client) -> None:
+    client._socket.send(bytes.fromhex("93 01 a4") + b"exec" + bytes.fromhex("df ff ff ff ff"))
+    assert client.hello().version == 1

@@ -1,0 +1,170 @@
+"""Output as it comes, and input as it is asked for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from lair import Client, LairError
+from lair import messages as m
+
+
+def streamed(client: Client, code: str, session: str | None = None) -> tuple[bytes, bytes, m.ExecReply]:
+    out, err = b"", b""
+    for message in client.stream(code, session):
+        if isinstance(message, m.StdoutEvent):
+            out += message.data
+        elif isinstance(message, m.StderrEvent):
+            err += message.data
+        elif isinstance(message, m.ExecReply):
+            return out, err, message
+    raise AssertionError("no final message")
+
+
+def test_streamed_output_is_not_in_the_reply(client: Client) -> None:
+    out, err, reply = streamed(client, "import sys; print('out'); print('err', file=sys.stderr); 5")
+    assert (out, err) == (b"out\n", b"err\n")
+    assert (reply.stdout, reply.stderr, reply.text) == (b"", b"", "5")
+
+
+def test_without_streaming_everything_is_in_the_reply(client: Client) -> None:
+    reply = client.exec("import sys; print('out'); print('err', file=sys.stderr); 5")
+    assert (reply.stdout, reply.stderr, reply.text) == (b"out\n", b"err\n", "5")
+
+
+def test_lines_come_while_the_cell_runs(client: Client, session: str) -> None:
+    client.exec("import time", session)
+    started = time.monotonic()
+    times = []
+    for message in client.stream("for i in range(3): print(i); time.sleep(0.3)", session):
+        if isinstance(message, m.StdoutEvent):
+            times.append(time.monotonic() - started)
+    assert len(times) == 3
+    assert times[0] < 0.25
+    assert times[2] - times[0] > 0.5
+
+
+def test_a_flushed_part_of_a_line_comes_at_once(client: Client, session: str) -> None:
+    client.exec("import time", session)
+    started = time.monotonic()
+    for message in client.stream("print('half', end='', flush=True); time.sleep(0.6); print(' whole')", session):
+        if isinstance(message, m.StdoutEvent):
+            assert message.data == b"half"
+            assert time.monotonic() - started < 0.5
+            break
+    else:
+        raise AssertionError("no event")
+
+
+def test_both_streams_keep_their_order(client: Client) -> None:
+    code = "import sys\nfor i in range(50):\n print(i)\n print(i, file=sys.stderr)"
+    out, err, _ = streamed(client, code)
+    assert out == err == b"".join(b"%d\n" % i for i in range(50))
+
+
+def test_every_byte_of_a_flood(client: Client, session: str) -> None:
+    out, _, reply = streamed(client, "for i in range(200_000): print(i)", session)
+    assert out == b"".join(b"%d\n" % i for i in range(200_000))
+    assert reply.returncode == 0
+
+
+def test_a_slow_reader_gets_all_of_it(client: Client, session: str) -> None:
+    """The output limit is about what is kept for the reply: a stream has none, but backpressure."""
+    size, seen = 30 << 20, 0
+    for message in client.stream(f"print('x' * {size}, end='')", session):
+        if isinstance(message, m.StdoutEvent):
+            seen += len(message.data)
+            if seen < 1 << 20:
+                time.sleep(0.05)
+    assert seen == size
+
+
+def test_input(client: Client, session: str) -> None:
+    cell = client.start("name = input('Who? ')\nprint('Hello', name)", session, input=True)
+    ask = client.receive(cell, m.ExecReply)
+    assert isinstance(ask, m.AskEvent)
+    assert (ask.prompt, ask.password) == ("Who? ", False)
+    client.input(cell, "Wörld")
+    reply = client.finish(cell, m.ExecReply)
+    assert reply.returncode == 0
+    assert "Hello Wörld\n".encode() in reply.stdout
+    assert client.exec("name", session).text == "'Wörld'"
+
+
+def test_output_comes_before_the_question(client: Client, session: str) -> None:
+    cell = client.start("print('first', end='')\ninput('second')", session, input=True)
+    cell2 = client.start("print('first', end='')\ninput('second')", session + "x", input=True, stream=True)
+    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
+    event = client.receive(cell2, m.ExecReply)
+    assert isinstance(event, m.StdoutEvent) and event.data.startswith(b"first")
+    assert isinstance(client.receive(cell2, m.ExecReply), m.AskEvent)
+    for id_ in (cell, cell2):
+        client.input(id_, "x")
+        client.finish(id_, m.ExecReply)
+    client.shutdown(session + "x")
+
+
+def test_several_inputs(client: Client, session: str) -> None:
+    cell = client.start("[input() for _ in range(3)]", session, input=True)
+    for line in ("a", "", "c d"):
+        assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
+        client.input(cell, line)
+    assert client.finish(cell, m.ExecReply).text == "['a', '', 'c d']"
+
+
+def test_end_of_input(client: Client, session: str) -> None:
+    cell = client.start("input('?')", session, input=True)
+    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
+    client.input(cell, None)
+    reply = client.finish(cell, m.ExecReply)
+    assert reply.returncode == 1
+    assert reply.error["name"] == "EOFError"
+
+
+def test_stdin_can_be_read_as_a_file(client: Client, session: str) -> None:
+    cell = client.start("import sys; sys.stdin.readline()", session, input=True)
+    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
+    client.input(cell, "line")
+    assert client.finish(cell, m.ExecReply).text == r"'line\n'"
+
+
+def test_passwords_are_asked_for_as_such(client: Client, session: str) -> None:
+    cell = client.start("import getpass; getpass.getpass('Secret: ')", session, input=True)
+    ask = client.receive(cell, m.ExecReply)
+    assert isinstance(ask, m.AskEvent)
+    assert (ask.prompt, ask.password) == ("Secret: ", True)
+    client.input(cell, "s3cret")
+    assert client.finish(cell, m.ExecReply).text == "'s3cret'"
+
+
+@pytest.mark.parametrize("code", ["input('?')", "input()", "import sys\nnext(sys.stdin)"])
+def test_without_somebody_to_answer(client: Client, code: str) -> None:
+    reply = client.exec(code)
+    assert reply.returncode == 1
+    assert reply.error["name"] in ("EOFError", "StopIteration")
+    assert reply.duration_ms < 1000
+
+
+def test_reading_all_of_stdin_without_input(client: Client) -> None:
+    reply = client.exec("import sys; sys.stdin.read()")
+    assert reply.text == "''" or (reply.error and reply.error["name"] == "EOFError")
+
+
+def test_interrupt_while_asking(client: Client, session: str) -> None:
+    cell = client.start("input('?')", session, input=True)
+    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
+    assert client.interrupt(session)
+    reply = client.finish(cell, m.ExecReply)
+    assert (reply.returncode, reply.state, reply.cause) == (130, "kept", "interrupt")
+    assert client.exec("1", session).text == "1"
+
+
+def test_an_answer_nobody_asked_for(client: Client, session: str) -> None:
+    client.exec("import time", session)
+    cell = client.start("time.sleep(0.4); input()", session, input=True)
+    with pytest.raises(LairError):
+        client.input(cell, "too early")
+    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
+    client.input(cell, "in time")
+    assert client.finish(cell, m.ExecReply).text == "'in time'"
