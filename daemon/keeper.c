@@ -34,7 +34,7 @@ struct keeper {
 	int ready;
 	pid_t router; /* 0: there is none any more */
 	int status;   /* its exit status, as from waitpid */
-	bool was_ready;
+	bool was_ready, asked_to_stop, broken;
 	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
 	struct removals removals;
 };
@@ -161,8 +161,10 @@ static void on_channel(struct keeper *keeper)
 
 	if (r == 0 || r == CHANNEL_E_EMPTY)
 		return;
-	if (r < 0)
+	if (r < 0) {
 		log_error(NULL, "the router does not make sense: %s", strerror(-r));
+		keeper->broken = true;
+	}
 	keeper->channel = fd_close(keeper->channel);
 	stop(keeper);
 }
@@ -208,6 +210,7 @@ static void on_signal(struct keeper *keeper)
 		break;
 	case SIGTERM:
 	case SIGINT:
+		keeper->asked_to_stop = true;
 		stop(keeper);
 		break;
 	case SIGHUP:
@@ -309,21 +312,24 @@ static void removals_end(struct keeper *keeper)
 	}
 }
 
+/* What the router ended with, as a shell would say it; told to stop before it could listen is no failure. */
 static int exit_status(const struct keeper *keeper)
 {
-	if (WIFEXITED(keeper->status))
-		return WEXITSTATUS(keeper->status);
-	return 128 + WTERMSIG(keeper->status);
+	int status = keeper->status;
+
+	if (WIFSIGNALED(status))
+		return keeper->asked_to_stop && WTERMSIG(status) == SIGTERM ? 0 : 128 + WTERMSIG(status);
+	return WEXITSTATUS(status) == 0 && keeper->broken ? EXIT_FAILURE : WEXITSTATUS(status);
 }
 
 static int end(struct keeper *keeper)
 {
 	int status = exit_status(keeper);
 
-	if (WIFSIGNALED(keeper->status))
+	if (WIFSIGNALED(keeper->status) && status != 0)
 		log_error(NULL, "the router was killed by signal %d (%s): all sessions end",
 			  WTERMSIG(keeper->status), strsignal(WTERMSIG(keeper->status)));
-	else if (keeper->was_ready && keeper->stop_deadline == 0)
+	else if (keeper->was_ready && !keeper->asked_to_stop)
 		log_error(NULL, "the router ended by itself with status %d: all sessions end", status);
 	/* Its last words: what is to be removed. */
 	while (keeper->channel >= 0 && channel_handle(keeper) == 0)

@@ -11,7 +11,8 @@
 #include <time.h>
 
 #define TEXT_SIZE 2048
-#define LINE_SIZE (4 * TEXT_SIZE + 256)
+#define SESSION_SIZE 128
+#define LINE_SIZE (4 * (TEXT_SIZE + SESSION_SIZE) + 64)
 
 struct line {
 	char data[LINE_SIZE];
@@ -68,8 +69,12 @@ void log_write(enum log_level level, const char *session, const char *format, ..
 	va_end(args);
 	line_put_time(&line);
 	line.size += (size_t)snprintf(line.data + line.size, 16, "%s ", level_names[level]);
-	if (session)
-		line.size += (size_t)snprintf(line.data + line.size, 160, "[%.128s] ", session);
+	if (session) {
+		line.data[line.size++] = '[';
+		line_put_text(&line, session, strnlen(session, SESSION_SIZE));
+		line.data[line.size++] = ']';
+		line.data[line.size++] = ' ';
+	}
 	line_put_text(&line, text, strlen(text));
 	if ((size_t)n >= sizeof(text))
 		line.size += (size_t)snprintf(line.data + line.size, 5, " ...");
