@@ -1,8 +1,8 @@
-/* The cage: everything the kernel is asked to refuse, in the one safe order. One file per mechanism beside this one;
- * cage.c is the ordered list of steps.
+/* The cage: everything the kernel is asked to refuse, in the one safe order. One file per mechanism beside this
+ * one; cage.c is the ordered list of steps.
  *
- * The template prepares once what is the same for every session of a profile (probes, the seccomp program, the list of
- * directories); each warden then enters. Interpreters are forks of the warden and inherit the whole of it. */
+ * The template prepares once what is the same for every session of a profile (probes, the seccomp program, the list
+ * of directories); each warden then enters. Interpreters are forks of the warden and inherit the whole of it. */
 #pragma once
 
 #include "proto/message.h"
@@ -26,15 +26,17 @@ struct cage_report {
 int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const python_dirs[],
 		 struct cage_report *report);
 
-/* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the warden;
- * in the template the warden's pid (and *pidfdp, -1 where there are none), or -errno. The raw clone leaves Python's and
- * libc's state as it was but for the thread id, which is put right. @uid: host uid and gid to run as, 0 = unchanged. */
-pid_t cage_clone(const struct cage *cage, uid_t uid, int *pidfdp);
+/* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the
+ * warden; in the template the warden's pid (and *pidfdp, -1 where there are none), or -errno. The raw clone leaves
+ * Python's and libc's state as it was but for the thread id, which is put right. @uid: host uid and gid to run as;
+ * as root it must not be 0, else it must be (-EPERM). */
+pid_t cage_clone(struct cage *cage, uid_t uid, int *pidfdp);
 
-/* In the warden, single-threaded, before any user code: the ordered steps. @keep: descriptors to leave open (NULL for
- * none, ended by -1); every other one above 2 is closed. Returns 0, or -errno with report->reason; then only _exit is safe.
- * Afterwards the working directory is the workspace. */
+/* In the warden, single-threaded, before any user code: the ordered steps. @keep: descriptors to leave open (NULL
+ * for none, ended by -1); every other one above 2 is closed. Returns 0, or -errno with report->reason; then only
+ * _exit is safe. Afterwards the working directory is the workspace. */
 int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct cage_report *report);
 
-/* In each interpreter after fork, before user code: what is per process (score for the OOM killer, process group). */
+/* In each interpreter after fork, before user code: what is per process (score for the OOM killer, process group).
+ */
 int cage_enter_interpreter(const struct cage *cage);

@@ -1,0 +1,251 @@
+/* The cage: one list of steps, in the only order that works. Each is fatal. */
+#include "steps.h"
+
+#include <limits.h>
+#include <linux/keyctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+static const char *const level_names[_LEVEL_N] = {
+	[LEVEL_AUDIT_ONLY] = "audit-only", [LEVEL_READONLY] = "readonly",	  [LEVEL_UID] = "uid",
+	[LEVEL_LANDLOCK] = "landlock",	   [LEVEL_STRONG_NOMEM] = "strong-nomem", [LEVEL_STRONG] = "strong",
+};
+
+const char *level_name(enum cage_level level)
+{
+	return level_names[level];
+}
+
+int cage_fail(struct cage_report *report, int error, const char *format, ...)
+{
+	va_list args;
+	int size;
+
+	va_start(args, format);
+	size = vsnprintf(report->reason, sizeof(report->reason), format, args);
+	va_end(args);
+	if (size > 0 && (size_t)size < sizeof(report->reason))
+		snprintf(report->reason + size, sizeof(report->reason) - (size_t)size, ": %s", strerror(error));
+	return -error;
+}
+
+void cage_guard(struct cage_report *report, const char *name)
+{
+	if (report->n_guards < CAGE_GUARDS_MAX)
+		report->guards[report->n_guards++] = name;
+}
+
+/* ---- reading the profile ---- */
+
+static int network_parse(struct cage *cage, struct bytes text)
+{
+	const char *at = text.data, *end = at ? at + text.size : at;
+
+	if (text.size == 0 || bytes_is(text, "off"))
+		return 0;
+	cage->network = NETWORK_HOST;
+	if (bytes_is(text, "host"))
+		return 0;
+	if (text.size <= 4 || memcmp(at, "tcp:", 4) != 0)
+		return -EINVAL;
+	cage->network = NETWORK_TCP;
+	for (at += 4; at < end; at++) {
+		unsigned port = 0;
+
+		for (; at < end && *at >= '0' && *at <= '9' && port <= UINT16_MAX; at++)
+			port = port * 10 + (unsigned)(*at - '0');
+		if (port == 0 || port > UINT16_MAX || (at < end && *at != ',') ||
+		    cage->n_ports == ARRAY_SIZE(cage->ports))
+			return -EINVAL;
+		cage->ports[cage->n_ports++] = (uint16_t)port;
+	}
+	return 0;
+}
+
+static int level_parse(enum cage_level *levelp, struct bytes text)
+{
+	*levelp = LEVEL_READONLY; /* nothing said: whatever is a cage */
+	if (text.size == 0)
+		return 0;
+	for (size_t i = 0; i < _LEVEL_N; i++) {
+		if (bytes_is(text, level_names[i])) {
+			*levelp = (enum cage_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int configure_read(struct cage *cage, const struct configure_message *configure, char *const python_dirs[],
+			  struct cage_report *report)
+{
+	char culprit[128];
+	int r;
+
+	cage->subprocess = configure->subprocess;
+	cage->memory = configure->memory;
+	cage->processes = configure->processes;
+	cage->open_files = configure->open_files;
+	cage->file_size = configure->file_size;
+	cage->scratch_size = configure->scratch_size;
+	r = network_parse(cage, configure->network);
+	if (r)
+		return cage_fail(report, -r, "network");
+	r = level_parse(&cage->wanted, configure->level);
+	if (r)
+		return cage_fail(report, -r, "level");
+	r = places_init(&cage->places, configure, python_dirs, culprit, sizeof(culprit));
+	return r ? cage_fail(report, -r, "%s", culprit) : 0;
+}
+
+/* ---- the template's part ---- */
+
+static struct cage *cage_free(struct cage *cage)
+{
+	places_deinit(&cage->places);
+	free(cage->filter.filter);
+	free(cage);
+	return NULL;
+}
+
+int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const python_dirs[],
+		 struct cage_report *report)
+{
+	struct cage *cage = calloc(1, sizeof(*cage));
+	int r;
+
+	if (!cage)
+		return cage_fail(report, ENOMEM, "the cage");
+	r = configure_read(cage, configure, python_dirs, report);
+	if (!r)
+		r = limits_prepare(cage);
+	if (!r)
+		r = probe(cage, report);
+	if (r) {
+		cage_free(cage);
+		return r;
+	}
+	*cagep = cage;
+	return 0;
+}
+
+pid_t cage_clone(struct cage *cage, uid_t uid, int *pidfdp)
+{
+	if (pidfdp)
+		*pidfdp = -1;
+	if (geteuid() == 0 ? uid == 0 : uid != 0 && uid != geteuid())
+		return -EPERM;
+	cage->uid = uid;
+	return namespaces_clone(cage, true, pidfdp);
+}
+
+/* ---- the warden's ---- */
+
+/* The session's own directory; what lies beside it is other sessions'. */
+static int workspace_add(struct cage *cage, struct cage_report *report)
+{
+	char siblings[PATH_MAX];
+	const struct place *outer;
+	char *slash;
+	int r;
+
+	snprintf(siblings, sizeof(siblings), "%s", cage->workspace);
+	slash = strrchr(siblings, '/');
+	if (cage->workspace[0] != '/' || slash == siblings)
+		return cage_fail(report, EINVAL, "the workspace %s", cage->workspace);
+	*slash = '\0';
+	outer = places_find(&cage->places, siblings, strlen(siblings));
+	if (outer && (outer->kind == PLACE_READ || outer->kind == PLACE_WRITE)) {
+		if (!(cage->namespaces & CLONE_NEWNS))
+			return cage_fail(report, EPERM, "the workspaces lie in %s, which sessions may read",
+					 outer->path);
+		r = places_add(&cage->places, siblings, PLACE_HIDE, NULL);
+		if (r)
+			return cage_fail(report, -r, "the workspace");
+	}
+	r = places_add(&cage->places, cage->workspace, PLACE_WRITE, NULL);
+	return r ? cage_fail(report, -r, "the workspace") : 0;
+}
+
+/* In a tree of its own a session sees itself as the only user, and only the hosts it may know. */
+static int files_add(struct cage *cage, struct cage_report *report)
+{
+	unsigned uid = cage->uid ? cage->uid : geteuid(), gid = cage->uid ? cage->uid : getegid();
+	char passwd[PATH_MAX + 256], group[128];
+	int r = 0;
+
+	if (!(cage->namespaces & CLONE_NEWNS))
+		return 0;
+	snprintf(passwd, sizeof(passwd),
+		 "session:x:%u:%u::%s:/bin/sh\nnobody:x:65534:65534:the host's users:/nonexistent:/bin/false\n",
+		 uid, gid, cage->workspace);
+	snprintf(group, sizeof(group), "session:x:%u:\nnogroup:x:65534:\n", gid);
+	r = places_add(&cage->places, "/etc/passwd", PLACE_TEXT, passwd);
+	if (!r)
+		r = places_add(&cage->places, "/etc/group", PLACE_TEXT, group);
+	if (!r)
+		r = places_add(&cage->places, "/etc/nsswitch.conf", PLACE_TEXT,
+			       "passwd: files\ngroup: files\nhosts: files dns\n");
+	if (!r && cage->network == NETWORK_OFF)
+		r = places_add(&cage->places, "/etc/hosts", PLACE_TEXT, "127.0.0.1 localhost\n::1 localhost\n");
+	return r ? cage_fail(report, -r, "the session's own files") : 0;
+}
+
+/* Other processes' keys are not this session's. */
+static int keyring_enter(struct cage *cage, struct cage_report *report)
+{
+	(void)cage;
+	(void)report;
+	(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); /* not every kernel has keys */
+	return 0;
+}
+
+static int workspace_enter(struct cage *cage, struct cage_report *report)
+{
+	umask(077);
+	return chdir(cage->workspace) < 0 ? cage_fail(report, errno, "%s", cage->workspace) : 0;
+}
+
+static int identity_enter(struct cage *cage, struct cage_report *report)
+{
+	return cage->namespaces & CLONE_NEWUSER ? 0 : privileges_become(cage, report);
+}
+
+static int (*const steps[])(struct cage *cage, struct cage_report *report) = {
+	workspace_add,	 files_add,	   namespaces_enter,
+	keyring_enter,	 mounts_enter,	   /* becomes the session's user on the way, if it is in a user namespace */
+	limits_enter,	 privileges_bound, /* while there are powers to give up */
+	identity_enter,			   /* after the mounts, if those took root's powers */
+	privileges_drop,		   /* no_new_privs too, which Landlock and seccomp ask for */
+	workspace_enter,		   /* with the rights of the session and no others */
+	landlock_enter,			   /* forbids all mounting */
+	seccomp_enter,			   /* forbids everything above */
+};
+
+int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct cage_report *report)
+{
+	int r = 0;
+
+	cage->workspace = workspace;
+	setsid();
+	r = descriptors_close(cage, keep, report);
+	for (size_t i = 0; !r && i < ARRAY_SIZE(steps); i++)
+		r = steps[i](cage, report);
+	report->level = level_names[cage->reached];
+	cage_guard(report, "audit");
+	return r;
+}
+
+int cage_enter_interpreter(const struct cage *cage)
+{
+	(void)cage;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	umask(077);
+	return setpgid(0, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,455 @@
+/* The file system a session sees: an empty root of our own into which only the places are mounted, under the paths
+ * they have on the host. All sources are opened while the host's tree is still the root, so that nothing mounted
+ * later can stand in for one; then the roots are exchanged, so that every path below means the session's own tree;
+ * the host's goes last. */
+#include "steps.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#define RECURSIVE 0x8000 /* AT_RECURSIVE */
+#define STAGE "/tmp"	 /* any directory every host has; it is covered for a moment, in this namespace alone */
+#define INODES_MAX 65536
+
+/* Where a place comes from: a directory is ".", a file its name in the directory that holds it. */
+struct source {
+	int fd;
+	const char *name;
+	bool directory;
+};
+
+/* ---- attributes ---- */
+
+/* mount_setattr for kernels before 5.12: remount each mount at or below @path, keeping the flags it has, since in a
+ * user namespace those are locked. */
+static unsigned long flags_of(const char *path)
+{
+	static const struct {
+		long has;
+		unsigned long keep;
+	} flags[] = {
+		{ST_RDONLY, MS_RDONLY},	    {ST_NOSUID, MS_NOSUID},   {ST_NODEV, MS_NODEV},
+		{ST_NOEXEC, MS_NOEXEC},	    {ST_NOATIME, MS_NOATIME}, {ST_NODIRATIME, MS_NODIRATIME},
+		{ST_RELATIME, MS_RELATIME},
+	};
+	unsigned long result = 0;
+	struct statvfs meta;
+
+	if (statvfs(path, &meta) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if ((long)meta.f_flag & flags[i].has)
+			result |= flags[i].keep;
+	if (!(result & (MS_NOATIME | MS_RELATIME)))
+		result |= MS_STRICTATIME;
+	return result;
+}
+
+static int remount(const char *path, unsigned long flags)
+{
+	flags |= flags_of(path) | MS_REMOUNT | MS_BIND;
+	return mount(NULL, path, NULL, flags, NULL) < 0 ? -errno : 0;
+}
+
+/* The octal escapes of mountinfo, in place. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++) {
+		unsigned code;
+
+		if (*path == '\\' && sscanf(path + 1, "%3o", &code) == 1) {
+			*to++ = (char)code;
+			path += 3;
+		} else {
+			*to++ = *path;
+		}
+	}
+	*to = '\0';
+}
+
+/* A mount that is covered by another, or out of reach to this user, is so to the session too. */
+static int remount_if_seen(const char *path, unsigned long flags)
+{
+	int r = remount(path, flags);
+
+	return r == -EINVAL || r == -EACCES || r == -ENOENT ? 0 : r;
+}
+
+static int remount_below(const char *path, unsigned long flags, int proc_self)
+{
+	char line[2 * PATH_MAX], point[PATH_MAX];
+	int fd = openat(proc_self, "mountinfo", O_RDONLY | O_CLOEXEC), r;
+	FILE *mountinfo = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (!mountinfo)
+		return -errno;
+	r = remount(path, flags);
+	while (!r && fgets(line, sizeof(line), mountinfo)) {
+		if (sscanf(line, "%*d %*d %*s %*s %4095s", point) != 1)
+			continue;
+		unescape(point);
+		if (strcmp(point, path) != 0 && path_within(point, path))
+			r = remount_if_seen(point, flags);
+	}
+	fclose(mountinfo);
+	return r;
+}
+
+static int protect(const char *path, unsigned long flags, int proc_self)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+
+	if (flags & MS_RDONLY)
+		attr.attr_set |= MOUNT_ATTR_RDONLY;
+	if (syscall(SYS_mount_setattr, AT_FDCWD, path, RECURSIVE, &attr, sizeof(attr)) == 0)
+		return 0;
+	if (errno != ENOSYS && errno != EPERM)
+		return -errno;
+	return remount_below(path, flags | MS_NOSUID | MS_NODEV, proc_self);
+}
+
+/* ---- sources ---- */
+
+static int source_open(struct source *source, const char *path)
+{
+	char parent[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	struct stat meta;
+
+	if (stat(path, &meta) < 0)
+		return -errno;
+	source->directory = S_ISDIR(meta.st_mode);
+	source->name = ".";
+	if (!source->directory) {
+		snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+		source->name = slash + 1;
+		path = parent;
+	}
+	source->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return source->fd < 0 ? -errno : 0;
+}
+
+static int source_mount(const struct source *source, const char *path)
+{
+	if (fchdir(source->fd) < 0 || mount(source->name, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -errno;
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+/* ---- making mount points ---- */
+
+static int parents_make(const char *path)
+{
+	char partial[PATH_MAX];
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(partial, sizeof(partial), "%.*s", (int)(slash - path), path);
+		/* What is there already may well be in a read-only place. */
+		if (mkdir(partial, 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+			return -errno;
+	}
+	return 0;
+}
+
+static int point_make(const char *path, bool directory)
+{
+	int fd, r = parents_make(path);
+
+	if (r || strcmp(path, "/") == 0 || access(path, F_OK) == 0)
+		return r;
+	if (directory)
+		return mkdir(path, 0755) < 0 ? -errno : 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return -errno;
+	fd_close(fd);
+	return 0;
+}
+
+static int tmpfs(const char *path, const char *options)
+{
+	return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
+}
+
+/* ---- one function a kind of place ---- */
+
+struct build {
+	struct cage *cage;
+	struct source *sources; /* parallel to the places */
+	struct source scratch;	/* made with /dev/shm */
+	struct source devices;	/* the host's /dev */
+	struct source null;	/* its /dev/null, to cover files with */
+	int proc_self;
+};
+
+static int build_read(struct build *build, size_t i)
+{
+	const struct place *place = &build->cage->places.items[i];
+	int r;
+
+	if (strcmp(place->path, "/") == 0)
+		return 0; /* it is the root already */
+	r = point_make(place->path, build->sources[i].directory);
+	if (!r)
+		r = source_mount(&build->sources[i], place->path);
+	return r ? r : protect(place->path, place->kind == PLACE_READ ? MS_RDONLY : 0, build->proc_self);
+}
+
+/* What is in it later is made first, and only then does it become read-only: see roots_close. */
+static int build_hide(struct build *build, size_t i)
+{
+	const struct place *place = &build->cage->places.items[i];
+
+	if (build->sources[i].fd < 0)
+		return 0; /* nothing there that could be seen */
+	if (!build->sources[i].directory)
+		return source_mount(&build->null, place->path);
+	return tmpfs(place->path, "mode=0755,size=64k,nr_inodes=256");
+}
+
+static int build_link(struct build *build, size_t i)
+{
+	const struct place *place = &build->cage->places.items[i];
+	int r = parents_make(place->path);
+
+	if (!r && symlink(place->text, place->path) < 0 && errno != EEXIST && errno != EROFS)
+		r = -errno;
+	return r;
+}
+
+static int build_text(struct build *build, size_t i)
+{
+	const struct place *place = &build->cage->places.items[i];
+	_cleanup_(fd_closep) int fd = -1;
+	size_t size = strlen(place->text);
+	int r = parents_make(place->path);
+
+	if (r)
+		return r;
+	fd = open(place->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0) /* the host's own, with all of / readable */
+		return errno == EEXIST || errno == EROFS ? 0 : -errno;
+	return write(fd, place->text, size) == (ssize_t)size ? 0 : -EIO;
+}
+
+/* Device files are mounted one by one: a user namespace cannot make any, and these must not be nodev. */
+static int build_devices(struct build *build, size_t i)
+{
+	static const char *const nodes[] = {"null", "zero", "full", "random", "urandom"};
+	static const struct {
+		const char *path, *target;
+	} links[] = {
+		{"/dev/fd", "/proc/self/fd"},
+		{"/dev/stdin", "/proc/self/fd/0"},
+		{"/dev/stdout", "/proc/self/fd/1"},
+		{"/dev/stderr", "/proc/self/fd/2"},
+	};
+	struct source source = build->devices;
+	char path[32];
+	int r = point_make("/dev", true);
+
+	(void)i;
+	if (!r)
+		r = tmpfs("/dev", "mode=0755,size=64k,nr_inodes=64");
+	for (size_t n = 0; !r && n < ARRAY_SIZE(nodes); n++) {
+		snprintf(path, sizeof(path), "/dev/%s", nodes[n]);
+		source.name = nodes[n];
+		r = point_make(path, false);
+		if (!r)
+			r = source_mount(&source, path);
+	}
+	for (size_t n = 0; !r && n < ARRAY_SIZE(links); n++)
+		r = symlink(links[n].target, links[n].path) < 0 ? -errno : 0;
+	return r ? r : point_make("/dev/shm", true);
+}
+
+/* /proc itself may be forbidden (a container's is partly covered): then there is none. */
+static int build_proc(struct build *build, size_t i)
+{
+	static const char *const masked[] = {"kcore",	      "keys",	     "key-users",   "kallsyms",
+					     "kmsg",	      "kpagecount",  "kpageflags",  "kpagecgroup",
+					     "sched_debug",   "timer_list",  "timer_stats", "sysrq-trigger",
+					     "latency_stats", "config.gz",   "modules",	    "iomem",
+					     "ioports",	      "vmallocinfo", "slabinfo"};
+	char path[64];
+	int r = point_make("/proc", true);
+
+	(void)i;
+	if (r || !build->cage->proc)
+		return r ? r : tmpfs("/proc", "mode=0555,size=0,nr_inodes=2");
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return -errno;
+	for (size_t n = 0; !r && n < ARRAY_SIZE(masked); n++) {
+		snprintf(path, sizeof(path), "/proc/%s", masked[n]);
+		if (access(path, F_OK) == 0)
+			r = source_mount(&build->null, path);
+	}
+	return r ? r : remount("/proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
+}
+
+/* One file system for both kinds of scratch, so that they share one size. It is covered by its own directory for
+ * /dev/shm; the other waits for its turn as a source. */
+static int build_shm(struct build *build, size_t i)
+{
+	uint64_t size = build->cage->scratch_size;
+	char options[96];
+	int r;
+
+	(void)i;
+	snprintf(options, sizeof(options), "mode=0755,nr_inodes=%llu,size=%llu",
+		 (unsigned long long)(size ? MIN(MAX(size >> 12, 1024), INODES_MAX) : INODES_MAX),
+		 (unsigned long long)size);
+	r = tmpfs("/dev/shm", options);
+	if (!r && (mkdir("/dev/shm/shm", 0700) < 0 || mkdir("/dev/shm/tmp", 0700) < 0 ||
+		   chmod("/dev/shm/shm", 01777) < 0 || chmod("/dev/shm/tmp", 01777) < 0))
+		r = -errno;
+	if (!r)
+		r = source_open(&build->scratch, "/dev/shm/tmp");
+	if (!r && mount("/dev/shm/shm", "/dev/shm", NULL, MS_BIND, NULL) < 0)
+		r = -errno;
+	return r;
+}
+
+static int build_scratch(struct build *build, size_t i)
+{
+	int r = point_make("/tmp", true);
+
+	(void)i;
+	return r ? r : source_mount(&build->scratch, "/tmp");
+}
+
+static int (*const build_place[_PLACE_KIND_N])(struct build *build, size_t i) = {
+	[PLACE_READ] = build_read, [PLACE_WRITE] = build_read,	    [PLACE_HIDE] = build_hide,
+	[PLACE_LINK] = build_link, [PLACE_TEXT] = build_text,	    [PLACE_DEVICES] = build_devices,
+	[PLACE_PROC] = build_proc, [PLACE_SCRATCH] = build_scratch, [PLACE_SHM] = build_shm,
+};
+
+/* ---- the whole ---- */
+
+static int sources_open(struct build *build, struct cage_report *report)
+{
+	const struct places *places = &build->cage->places;
+	int r;
+
+	build->sources = malloc(places->n * sizeof(*build->sources));
+	if (!build->sources)
+		return cage_fail(report, ENOMEM, "the mounts");
+	for (size_t i = 0; i < places->n; i++) {
+		const struct place *place = &places->items[i];
+
+		build->sources[i] = (struct source){.fd = -1};
+		if (place->kind != PLACE_READ && place->kind != PLACE_WRITE && place->kind != PLACE_HIDE)
+			continue;
+		r = source_open(&build->sources[i], place->path);
+		if (r && place->kind != PLACE_HIDE)
+			return cage_fail(report, -r, "%s", place->path);
+	}
+	r = source_open(&build->devices, "/dev");
+	if (!r)
+		r = source_open(&build->null, "/dev/null");
+	if (r)
+		return cage_fail(report, -r, "/dev/null");
+	build->proc_self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (build->proc_self < 0)
+		return cage_fail(report, errno, "/proc/self");
+	return 0;
+}
+
+/* The new root in the place of the old, which is stacked on top of it, out of the way of every path but ".". */
+static int roots_exchange(struct build *build, struct cage_report *report)
+{
+	const struct places *places = &build->cage->places;
+	bool everything = places->n > 0 && strcmp(places->items[0].path, "/") == 0;
+	int r = 0;
+
+	if (mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
+		return cage_fail(report, errno, "cannot make the mounts private");
+	if (!everything)
+		r = tmpfs(STAGE, "mode=0755,size=1m,nr_inodes=4096");
+	else if (mount("/", STAGE, NULL, MS_BIND | MS_REC, NULL) < 0)
+		r = -errno;
+	if (!r && everything)
+		r = protect(STAGE, places->items[0].kind == PLACE_READ ? MS_RDONLY : 0, build->proc_self);
+	if (r)
+		return cage_fail(report, -r, "cannot mount a new root");
+	if (chdir(STAGE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || chdir("/") < 0)
+		return cage_fail(report, errno, "cannot exchange the roots");
+	return 0;
+}
+
+/* The host's tree goes, and what held mount points becomes read-only. */
+static int roots_close(struct build *build, struct cage_report *report)
+{
+	const struct places *places = &build->cage->places;
+	int r;
+
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return cage_fail(report, errno, "cannot leave the host's root");
+	for (size_t i = 0; i < places->n; i++) {
+		const struct place *place = &places->items[i];
+
+		if (place->kind != PLACE_DEVICES &&
+		    (place->kind != PLACE_HIDE || build->sources[i].fd < 0 || !build->sources[i].directory))
+			continue;
+		r = remount(place->path, MS_RDONLY | MS_NOSUID);
+		if (r)
+			return cage_fail(report, -r, "cannot close %s", place->path);
+	}
+	r = remount("/", places->items[0].kind == PLACE_WRITE && !places->items[0].path[1] ? 0 : MS_RDONLY);
+	return r ? cage_fail(report, -r, "cannot close the root") : 0;
+}
+
+static void build_end(struct build *build)
+{
+	for (size_t i = 0; build->sources && i < build->cage->places.n; i++)
+		fd_close(build->sources[i].fd);
+	free(build->sources);
+	fd_close(build->scratch.fd);
+	fd_close(build->devices.fd);
+	fd_close(build->null.fd);
+	fd_close(build->proc_self);
+}
+
+static int build_all(struct build *build, struct cage_report *report)
+{
+	const struct places *places = &build->cage->places;
+	int r;
+
+	/* As root these are opened with root's powers over its own directories; what is made after is the
+	 * session's. */
+	r = sources_open(build, report);
+	if (!r && (build->cage->namespaces & CLONE_NEWUSER))
+		r = privileges_become(build->cage, report);
+	if (!r)
+		r = roots_exchange(build, report);
+	for (size_t i = 0; !r && i < places->n; i++) {
+		r = build_place[places->items[i].kind](build, i);
+		if (r)
+			return cage_fail(report, -r, "cannot mount %s", places->items[i].path);
+	}
+	return r ? r : roots_close(build, report);
+}
+
+int mounts_enter(struct cage *cage, struct cage_report *report)
+{
+	struct build build = {.cage = cage, .scratch.fd = -1, .devices.fd = -1, .null.fd = -1, .proc_self = -1};
+	int r;
+
+	if (!(cage->namespaces & CLONE_NEWNS))
+		return 0;
+	r = build_all(&build, report);
+	build_end(&build);
+	return r;
+}

@@ -1,0 +1,120 @@
+/* Namespaces: the warden is cloned straight into them, as pid 1 of its own world. The template gives it its
+ * identity map, because only somebody outside can: one uid and one gid, mapped to themselves. The warden waits for
+ * that, so nothing of it ever runs half mapped. */
+#include "steps.h"
+
+#include "../fork.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+const unsigned long namespaces_all =
+	CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+static int file_write(const char *path, const char *text)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+	size_t size = strlen(text);
+
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, size) == (ssize_t)size ? 0 : -errno;
+}
+
+static int map_write(pid_t pid, const char *map, unsigned id)
+{
+	char path[64], text[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, map);
+	snprintf(text, sizeof(text), "%u %u 1\n", id, id);
+	return file_write(path, text);
+}
+
+static int maps_write(pid_t pid, uid_t uid)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/setgroups", (int)pid);
+	r = file_write(path, "deny\n");
+	if (!r)
+		r = map_write(pid, "gid_map", uid ? uid : getegid());
+	if (!r)
+		r = map_write(pid, "uid_map", uid ? uid : geteuid());
+	return r;
+}
+
+static pid_t clone_one(unsigned long flags, bool sibling, int *pidfdp)
+{
+	long pid;
+
+	if (sibling)
+		return fork_sibling(flags, pidfdp);
+	/* A child of our own, for the probe, which only calls the kernel and exits. */
+	pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, 0);
+	return pid < 0 ? -errno : (pid_t)pid;
+}
+
+/* In the child: the template closes its end once the maps are written, having put one byte there if all went well.
+ */
+static void go_await(int pipe_fds[2])
+{
+	char go;
+
+	fd_close(pipe_fds[1]);
+	if (read(pipe_fds[0], &go, 1) != 1)
+		_exit(EXIT_FAILURE);
+	fd_close(pipe_fds[0]);
+}
+
+pid_t namespaces_clone(const struct cage *cage, bool sibling, int *pidfdp)
+{
+	int pipe_fds[2], r = 0;
+	pid_t pid;
+
+	if (!(cage->namespaces & CLONE_NEWUSER))
+		return clone_one(cage->namespaces, sibling, pidfdp);
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = clone_one(cage->namespaces, sibling, pidfdp);
+	if (pid == 0) {
+		go_await(pipe_fds);
+		return 0;
+	}
+	fd_close(pipe_fds[0]);
+	if (pid > 0)
+		r = maps_write(pid, cage->uid);
+	if (pid > 0 && !r && write(pipe_fds[1], "", 1) != 1)
+		r = -errno;
+	fd_close(pipe_fds[1]);
+	if (r && pidfdp)
+		*pidfdp = fd_close(*pidfdp);
+	return r ? r : pid;
+}
+
+/* What is left to do inside. */
+int namespaces_enter(struct cage *cage, struct cage_report *report)
+{
+	static const struct {
+		unsigned long flag;
+		const char *name;
+	} names[] = {
+		{CLONE_NEWUSER, "userns"},     {CLONE_NEWPID, "pidns"}, {CLONE_NEWNS, "mountns"},
+		{CLONE_NEWNET, "netns"},       {CLONE_NEWIPC, "ipcns"}, {CLONE_NEWUTS, "utsns"},
+		{CLONE_NEWCGROUP, "cgroupns"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (cage->namespaces & names[i].flag)
+			cage_guard(report, names[i].name);
+	if ((cage->namespaces & CLONE_NEWUTS) && (sethostname("lair", 4) < 0 || setdomainname("", 0) < 0))
+		return cage_fail(report, errno, "cannot set the host name");
+	/* The first victim of the host's memory shortage. Only here can it still be written; not everywhere is it
+	 * there. */
+	(void)file_write("/proc/self/oom_score_adj", "500");
+	return 0;
+}

@@ -1,0 +1,267 @@
+/* The list of places. Invariant: sorted so that a place comes before everything that lies in it, and no path is
+ * there twice. */
+#include "places.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* What Python, its packages and the programs of the system need, where a host has it. Nothing in here is secret:
+ * files of these names are readable to everybody on every distribution. Some of /etc a session with a tree of its
+ * own gets in a version of its own. */
+static const char *const system_places[] = {
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/etc/alternatives",
+	"/etc/debian_version",
+	"/etc/fonts",
+	"/etc/group",
+	"/etc/host.conf",
+	"/etc/hosts",
+	"/etc/ld.so.cache",
+	"/etc/ld.so.conf",
+	"/etc/ld.so.conf.d",
+	"/etc/localtime",
+	"/etc/magic",
+	"/etc/matplotlibrc",
+	"/etc/mime.types",
+	"/etc/nsswitch.conf",
+	"/etc/os-release",
+	"/etc/passwd",
+	"/etc/protocols",
+	"/etc/services",
+	"/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf",
+	"/etc/pki/ca-trust",
+	"/etc/pki/tls/certs",
+	"/etc/pki/tls/openssl.cnf",
+	"/etc/crypto-policies",
+	"/etc/timezone",
+	"/etc/xml",
+};
+
+/* Names are looked up there, so only where there is a network. */
+static const char *const network_places[] = {"/etc/gai.conf", "/etc/resolv.conf"};
+
+static const struct {
+	const char *path;
+	enum place_kind kind;
+} own_places[] = {
+	{"/dev", PLACE_DEVICES}, {"/dev/shm", PLACE_SHM}, {"/proc", PLACE_PROC},
+	{"/tmp", PLACE_SCRATCH}, {"/sys", PLACE_HIDE},	  {"/run", PLACE_HIDE},
+};
+
+bool path_within(const char *inner, const char *outer)
+{
+	size_t size = strlen(outer);
+
+	if (size == 1)
+		return true;
+	return strncmp(inner, outer, size) == 0 && (inner[size] == '/' || inner[size] == '\0');
+}
+
+/* As strcmp, but with '/' before every other character, so that a directory's contents follow it at once. */
+static int path_compare(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	if (*a == *b)
+		return 0;
+	if (!*a || !*b)
+		return *a ? 1 : -1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+/* Of two words about one path the later in this table is the stronger. */
+static int weight(enum place_kind kind)
+{
+	static const int weights[_PLACE_KIND_N] = {
+		[PLACE_READ] = 1,  [PLACE_LINK] = 2, [PLACE_TEXT] = 3, [PLACE_SCRATCH] = 4, [PLACE_SHM] = 4,
+		[PLACE_WRITE] = 5, [PLACE_HIDE] = 6, [PLACE_PROC] = 7, [PLACE_DEVICES] = 7,
+	};
+
+	return weights[kind];
+}
+
+int places_add(struct places *places, const char *path, enum place_kind kind, const char *text)
+{
+	struct place *items, place = {.kind = kind};
+	size_t at = 0;
+	int order = 1;
+
+	while (at < places->n && (order = path_compare(places->items[at].path, path)) < 0)
+		at++;
+	if (at < places->n && order == 0) {
+		if (weight(kind) <= weight(places->items[at].kind))
+			return 0;
+		place.path = places->items[at].path;
+		place.text = text ? strdup(text) : NULL;
+		if (text && !place.text)
+			return -ENOMEM;
+		free(places->items[at].text);
+		places->items[at] = place;
+		return 0;
+	}
+	items = realloc(places->items, (places->n + 1) * sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	places->items = items;
+	place.path = strdup(path);
+	place.text = text ? strdup(text) : NULL;
+	if (!place.path || (text && !place.text)) {
+		free(place.path);
+		free(place.text);
+		return -ENOMEM;
+	}
+	memmove(items + at + 1, items + at, (places->n - at) * sizeof(*items));
+	items[at] = place;
+	places->n++;
+	return 0;
+}
+
+const struct place *places_find(const struct places *places, const char *path, size_t size)
+{
+	for (size_t i = places->n; i-- > 0;) {
+		const char *outer = places->items[i].path;
+		size_t length = strlen(outer);
+
+		if (length == 1 ||
+		    (length <= size && memcmp(path, outer, length) == 0 && (length == size || path[length] == '/')))
+			return &places->items[i];
+	}
+	return NULL;
+}
+
+void places_deinit(struct places *places)
+{
+	for (size_t i = 0; i < places->n; i++) {
+		free(places->items[i].path);
+		free(places->items[i].text);
+	}
+	free(places->items);
+	*places = (struct places){0};
+}
+
+/* @path as the host has it: the place itself, and if @path is another name for it, the link that makes it so. */
+static int add_existing(struct places *places, const char *path, enum place_kind kind)
+{
+	char real[PATH_MAX], text[PATH_MAX];
+	struct stat meta;
+	ssize_t size;
+	int r;
+
+	if (!realpath(path, real))
+		return -errno;
+	if (strcmp(real, path) == 0)
+		return places_add(places, real, kind, NULL);
+	if (lstat(path, &meta) < 0)
+		return -errno;
+	if (S_ISLNK(meta.st_mode)) {
+		size = readlink(path, text, sizeof(text) - 1);
+		if (size < 0)
+			return -errno;
+		text[size] = '\0';
+		/* Where it points may lead through further links; the place itself is what counts. */
+		r = places_add(places, path, PLACE_LINK, text[0] == '/' ? real : text);
+		if (r)
+			return r;
+	}
+	return places_add(places, real, kind, NULL);
+}
+
+static int add_those_there(struct places *places, const char *const paths[], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = add_existing(places, paths[i], PLACE_READ);
+
+		if (r && r != -ENOENT && r != -ENOTDIR && r != -EACCES)
+			return r;
+	}
+	return 0;
+}
+
+static int add_listed(struct places *places, struct bytes list, enum place_kind kind, char *culprit, size_t size)
+{
+	char path[PATH_MAX];
+	struct bytes item;
+	size_t cursor = 0;
+	int r;
+
+	while (wire_next_string(list, &cursor, &item)) {
+		snprintf(culprit, size, "%.*s", (int)MIN(item.size, size - 1), item.data);
+		if (item.size >= sizeof(path))
+			return -ENAMETOOLONG;
+		snprintf(path, sizeof(path), "%.*s", (int)item.size, item.data);
+		if (path[0] != '/')
+			return -EINVAL;
+		r = add_existing(places, path, kind);
+		if (r && !(kind == PLACE_HIDE && r == -ENOENT))
+			return r;
+	}
+	return 0;
+}
+
+/* A place inside another that already says the same, and a cover over nothing, are left out. */
+static bool says_nothing_new(enum place_kind kind, const struct place *outer)
+{
+	bool shown = outer && (outer->kind == PLACE_READ || outer->kind == PLACE_WRITE);
+
+	if (kind == PLACE_HIDE)
+		return !shown;
+	if (kind == PLACE_LINK)
+		return shown;
+	return shown && (kind == PLACE_READ || kind == PLACE_WRITE) && kind == outer->kind;
+}
+
+static void places_thin(struct places *places)
+{
+	struct places kept = {.items = places->items};
+
+	for (size_t i = 0; i < places->n; i++) {
+		struct place place = places->items[i];
+		const struct place *outer = places_find(&kept, place.path, strlen(place.path));
+
+		if (says_nothing_new(place.kind, outer)) {
+			free(place.path);
+			free(place.text);
+		} else {
+			kept.items[kept.n++] = place;
+		}
+	}
+	*places = kept;
+}
+
+int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
+		char *culprit, size_t size)
+{
+	bool network = configure->network.data && !bytes_is(configure->network, "off") && configure->network.size;
+	int r;
+
+	*places = (struct places){0};
+	snprintf(culprit, size, "the system's directories");
+	r = add_those_there(places, system_places, ARRAY_SIZE(system_places));
+	if (!r && network)
+		r = add_those_there(places, network_places, ARRAY_SIZE(network_places));
+	for (size_t i = 0; !r && python_dirs && python_dirs[i]; i++)
+		r = add_those_there(places, (const char *const *)&python_dirs[i], 1);
+	if (!r)
+		r = add_listed(places, configure->read, PLACE_READ, culprit, size);
+	if (!r)
+		r = add_listed(places, configure->write, PLACE_WRITE, culprit, size);
+	for (size_t i = 0; !r && i < ARRAY_SIZE(own_places); i++)
+		r = places_add(places, own_places[i].path, own_places[i].kind, NULL);
+	if (!r)
+		r = add_listed(places, configure->hide, PLACE_HIDE, culprit, size);
+	if (r)
+		places_deinit(places);
+	else
+		places_thin(places);
+	return r;
+}

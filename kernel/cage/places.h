@@ -1,0 +1,45 @@
+/* What a session can see of the file system: one sorted list of places, from which the mount tree, the Landlock
+ * rules and the audit hook's explanations are all made, so that the three cannot disagree. */
+#pragma once
+
+#include "proto/message.h"
+
+enum place_kind {
+	PLACE_READ,    /* a directory or file, read-only */
+	PLACE_WRITE,   /* a directory, writable */
+	PLACE_HIDE,    /* a directory or file that lies in one of those and is covered */
+	PLACE_LINK,    /* a symbolic link of the host, as it is; text: where it points */
+	PLACE_TEXT,    /* a small file of our own; text: what it holds */
+	PLACE_DEVICES, /* /dev with the harmless devices */
+	PLACE_PROC,    /* a fresh /proc */
+	PLACE_SCRATCH, /* the session's own /tmp */
+	PLACE_SHM,     /* the session's own /dev/shm, of one size with the former */
+	_PLACE_KIND_N,
+};
+
+struct place {
+	char *path; /* absolute, without symbolic links in it unless it is one itself */
+	char *text;
+	enum place_kind kind;
+};
+
+struct places {
+	struct place *items; /* sorted: what lies in a place comes after it; no path twice */
+	size_t n;
+};
+
+/* The system's libraries, @python_dirs (NULL-terminated; those that are missing are left out), and what the profile
+ * lists. Returns 0; or -errno with the path that is to blame in @culprit. */
+int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
+		char *culprit, size_t culprit_size);
+void places_deinit(struct places *places);
+
+/* Add a place, or change the kind of the one with this path if @kind says more. @path and @text are copied. Returns
+ * 0 or -errno. */
+int places_add(struct places *places, const char *path, enum place_kind kind, const char *text);
+
+/* The innermost place that is or holds @path; NULL if there is none. Borrowed. */
+const struct place *places_find(const struct places *places, const char *path, size_t size);
+
+/* Whether @inner is @outer or lies in it. */
+bool path_within(const char *inner, const char *outer);

@@ -1,0 +1,189 @@
+/* What this host gives, found out by building the whole cage in a throw-away child: hosts allow a namespace and
+ * then forbid what it is for. The strongest way that works is taken; if that is less than the profile demands, the
+ * answer says why the stronger ones failed. */
+#include "steps.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define PROBE_UID 65534 /* nobody: only has to be no one's */
+
+/* What the child found. */
+struct finding {
+	int error;
+	bool own_processes;
+	char reason[256];
+};
+
+/* Whether the limit counts a cage's own processes: from 5.14 each user namespace has its own count, before that a
+ * user has one in all. */
+static bool counts_apart(void)
+{
+	const struct rlimit few = {3, 3};
+	pid_t pid;
+
+	if (setrlimit(RLIMIT_NPROC, &few) < 0)
+		return false;
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	return pid > 0 && waitpid(pid, NULL, 0) == pid;
+}
+
+static _Noreturn void probe_child(struct cage *cage, const char *workspace, int out)
+{
+	struct cage_report report = {0};
+	struct finding finding = {0};
+
+	finding.error = cage_enter(cage, workspace, (const int[]){out, -1}, &report);
+	if (!finding.error)
+		finding.own_processes = cage->uid_alone || counts_apart();
+	memcpy(finding.reason, report.reason, sizeof(finding.reason));
+	if (write(out, &finding, sizeof(finding)) != sizeof(finding))
+		_exit(EXIT_FAILURE);
+	_exit(EXIT_SUCCESS);
+}
+
+static int probe_run(struct cage *cage, const char *workspace, struct finding *finding)
+{
+	int out[2], status;
+	pid_t pid;
+
+	*finding = (struct finding){.error = -ECHILD, .reason = "the probe died"};
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return -errno;
+	pid = namespaces_clone(cage, false, NULL);
+	if (pid == 0)
+		probe_child(cage, workspace, out[1]);
+	fd_close(out[1]);
+	if (pid < 0) {
+		finding->error = pid;
+		snprintf(finding->reason, sizeof(finding->reason), "cannot make the namespaces: %s",
+			 strerror(-pid));
+	} else {
+		struct finding found;
+
+		if (read(out[0], &found, sizeof(found)) == sizeof(found))
+			*finding = found;
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	fd_close(out[0]);
+	return finding->error;
+}
+
+static bool seccomp_there(void)
+{
+	/* A NULL program is EFAULT where filters exist, EINVAL where they do not. */
+	return prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, NULL, 0, 0) < 0 && errno == EFAULT;
+}
+
+static enum cage_level level_of(const struct cage *cage)
+{
+	if (!cage->seccomp)
+		return LEVEL_AUDIT_ONLY;
+	if (cage->namespaces)
+		return LEVEL_STRONG_NOMEM;
+	if (cage->landlock_abi >= 3)
+		return LEVEL_LANDLOCK;
+	return cage->uid_alone ? LEVEL_UID : LEVEL_READONLY;
+}
+
+/* What a profile asks for and this way of building cannot give. */
+static const char *cannot_give(const struct cage *cage)
+{
+	if (cage->network == NETWORK_TCP && (cage->landlock_abi < 4 || !cage->seccomp))
+		return "network = tcp: takes Landlock 4 (Linux 6.7)";
+	if (cage->namespaces)
+		return NULL;
+	for (size_t i = 0; i < cage->places.n; i++)
+		if (cage->places.items[i].kind == PLACE_HIDE)
+			return "hiding what lies in a readable directory takes a mount namespace";
+	return NULL;
+}
+
+/* Returns 0 if a cage of this kind can be built, with what could be had in @cage; or -errno with the reason. */
+static int attempt(struct cage *cage, unsigned long namespaces, const char *workspace, struct cage_report *report)
+{
+	const char *lacking;
+	struct finding finding;
+	int r;
+
+	cage->namespaces = namespaces;
+	cage->proc = true;
+	cage->own_processes = cage->uid_alone;
+	cage->reached = level_of(cage);
+	lacking = cannot_give(cage);
+	if (lacking) {
+		snprintf(report->reason, sizeof(report->reason), "%s", lacking);
+		return -ENOTSUP;
+	}
+	r = cage->seccomp ? seccomp_prepare(cage, report) : 0;
+	if (r)
+		return r;
+	r = probe_run(cage, workspace, &finding);
+	if (r && namespaces) {
+		char reason[sizeof(finding.reason)];
+
+		memcpy(reason, finding.reason, sizeof(reason));
+		cage->proc = false;
+		r = probe_run(cage, workspace, &finding);
+		if (r)
+			memcpy(finding.reason, reason, sizeof(reason));
+	}
+	cage->own_processes = finding.own_processes;
+	memcpy(report->reason, finding.reason, sizeof(report->reason));
+	return r;
+}
+
+static int attempt_all(struct cage *cage, const char *workspace, struct cage_report *report)
+{
+	unsigned long all = namespaces_all & ~(cage->network == NETWORK_OFF ? 0UL : (unsigned long)CLONE_NEWNET);
+	const unsigned long ways[] = {all, geteuid() == 0 ? all & ~(unsigned long)CLONE_NEWUSER : all, 0};
+	char why[sizeof(report->reason)] = "";
+	int r = -ENOTSUP;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways) && r; i++) {
+		if (i > 0 && ways[i] == ways[i - 1])
+			continue;
+		r = attempt(cage, ways[i], workspace, report);
+		if (r && !why[0])
+			memcpy(why, report->reason, sizeof(why));
+	}
+	if (r)
+		return r;
+	if (cage->reached >= cage->wanted)
+		return 0;
+	if (cage->reached == LEVEL_STRONG_NOMEM)
+		snprintf(why, sizeof(why), "there is no memory cgroup for it");
+	snprintf(report->reason, sizeof(report->reason),
+		 "the profile demands level %s and this host gives %s: %.120s", level_name(cage->wanted),
+		 level_name(cage->reached), why[0] ? why : "no seccomp");
+	return -ENOTSUP;
+}
+
+int probe(struct cage *cage, struct cage_report *report)
+{
+	char workspace[] = "/tmp/lair-probe-XXXXXX";
+	int r;
+
+	cage->uid_alone = geteuid() == 0;
+	cage->uid = cage->uid_alone ? PROBE_UID : 0;
+	cage->landlock_abi = landlock_abi();
+	cage->seccomp = seccomp_there();
+	if (!mkdtemp(workspace))
+		return cage_fail(report, errno, "/tmp");
+	if (cage->uid && chown(workspace, cage->uid, cage->uid) < 0)
+		r = cage_fail(report, errno, "%s", workspace);
+	else
+		r = attempt_all(cage, workspace, report);
+	(void)rmdir(workspace);
+	cage->uid = 0;
+	return r;
+}

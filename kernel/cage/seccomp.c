@@ -1,0 +1,303 @@
+/* The system calls a session may make. Invariant: what is not listed does not exist (ENOSYS, so that libraries take
+ * the way they have for older kernels), what is dangerous and would be asked for by name is EPERM, and a call by
+ * another architecture's numbers kills. Compiled once, in the template; a warden only loads it.
+ *
+ * An argument is compared as the kernel takes it: where it looks at 32 bits, so must a rule that refuses. A rule
+ * that allows may compare all 64, since stray upper bits then only fall through to the refusal. */
+#include "steps.h"
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "syscalls.h"
+
+#define INT32 0xffffffffULL
+#define NAMESPACE_FLAGS                                                                                            \
+	(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP)
+
+#define EQ(arg, value) SCMP_CMP64(arg, SCMP_CMP_EQ, (scmp_datum_t)(value))
+#define BITS(arg, mask, value) SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, (scmp_datum_t)(mask), (scmp_datum_t)(value))
+#define INT(arg, value) BITS(arg, INT32, (uint32_t)(value))
+
+struct rule {
+	int call;
+	unsigned n;
+	struct scmp_arg_cmp args[2];
+};
+
+#define RULE1(name, a)                                                                                             \
+	{                                                                                                          \
+		SCMP_SYS(name), 1,                                                                                 \
+		{                                                                                                  \
+			a                                                                                          \
+		}                                                                                                  \
+	}
+#define RULE2(name, a, b)                                                                                          \
+	{                                                                                                          \
+		SCMP_SYS(name), 2,                                                                                 \
+		{                                                                                                  \
+			a, b                                                                                       \
+		}                                                                                                  \
+	}
+
+/* Allowed with these arguments only. */
+static const struct rule allowed_with[] = {
+	RULE1(clone, BITS(0, NAMESPACE_FLAGS | CLONE_PTRACE | CLONE_UNTRACED, 0)),
+	/* A datagram pair could be aimed at any socket that has a name. */
+	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
+	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_SEQPACKET)),
+	RULE1(ioctl, INT(1, TCGETS)),
+	RULE1(ioctl, INT(1, TIOCGWINSZ)),
+	RULE1(ioctl, INT(1, FIONREAD)),
+	RULE1(ioctl, INT(1, FIONBIO)),
+	RULE1(ioctl, INT(1, FIOCLEX)),
+	RULE1(ioctl, INT(1, FIONCLEX)),
+	RULE1(fcntl, INT(1, F_DUPFD)),
+	RULE1(fcntl, INT(1, F_DUPFD_CLOEXEC)),
+	RULE1(fcntl, INT(1, F_GETFD)),
+	RULE1(fcntl, INT(1, F_SETFD)),
+	RULE1(fcntl, INT(1, F_GETFL)),
+	RULE2(fcntl, INT(1, F_SETFL), BITS(2, O_ASYNC, 0)),
+	RULE1(fcntl, INT(1, F_GETLK)),
+	RULE1(fcntl, INT(1, F_SETLK)),
+	RULE1(fcntl, INT(1, F_SETLKW)),
+	RULE1(fcntl, INT(1, F_OFD_GETLK)),
+	RULE1(fcntl, INT(1, F_OFD_SETLK)),
+	RULE1(fcntl, INT(1, F_OFD_SETLKW)),
+	RULE1(fcntl, INT(1, F_GETPIPE_SZ)),
+	RULE1(fcntl, INT(1, F_ADD_SEALS)),
+	RULE1(fcntl, INT(1, F_GET_SEALS)),
+	RULE1(prctl, INT(0, PR_SET_NAME)),
+	RULE1(prctl, INT(0, PR_GET_NAME)),
+	RULE1(prctl, INT(0, PR_SET_PDEATHSIG)),
+	RULE1(prctl, INT(0, PR_GET_PDEATHSIG)),
+	RULE1(prctl, INT(0, PR_GET_DUMPABLE)),
+	RULE1(prctl, INT(0, PR_GET_NO_NEW_PRIVS)),
+	RULE1(prctl, INT(0, PR_GET_SECCOMP)),
+	RULE1(prctl, INT(0, PR_GET_TID_ADDRESS)),
+	RULE1(prctl, INT(0, PR_CAPBSET_READ)),
+	RULE1(prctl, INT(0, 0x53564d41 /* PR_SET_VMA */)),
+	/* One's own limits, which can only go down. */
+	RULE1(prlimit64, INT(0, 0)),
+	RULE1(sched_setaffinity, INT(0, 0)),
+	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
+	RULE1(mknod, BITS(1, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
+	RULE1(mknodat, BITS(2, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
+	RULE1(mkdir, BITS(1, S_ISUID | S_ISGID, 0)),
+	RULE1(mkdirat, BITS(2, S_ISUID | S_ISGID, 0)),
+};
+
+/* With a mount namespace, where only what is the session's is writable. A file that runs as somebody else is not
+ * made. */
+static const struct rule allowed_in_own_tree[] = {
+	RULE1(chmod, BITS(1, S_ISUID | S_ISGID, 0)),
+	RULE1(fchmod, BITS(1, S_ISUID | S_ISGID, 0)),
+	RULE1(fchmodat, BITS(2, S_ISUID | S_ISGID, 0)),
+};
+
+static const struct rule refused_in_own_tree[] = {
+	RULE1(chmod, BITS(1, S_ISUID, S_ISUID)),    RULE1(chmod, BITS(1, S_ISGID, S_ISGID)),
+	RULE1(fchmod, BITS(1, S_ISUID, S_ISUID)),   RULE1(fchmod, BITS(1, S_ISGID, S_ISGID)),
+	RULE1(fchmodat, BITS(2, S_ISUID, S_ISUID)), RULE1(fchmodat, BITS(2, S_ISGID, S_ISGID)),
+};
+
+/* Files open for writing with a new file's mode; without O_CREAT or O_TMPFILE the mode is anything. */
+static const struct rule allowed_open[] = {
+	RULE1(open, BITS(1, O_CREAT | __O_TMPFILE, 0)),	  RULE1(open, BITS(2, S_ISUID | S_ISGID, 0)),
+	RULE1(openat, BITS(2, O_CREAT | __O_TMPFILE, 0)), RULE1(openat, BITS(3, S_ISUID | S_ISGID, 0)),
+	RULE1(creat, BITS(1, S_ISUID | S_ISGID, 0)),
+};
+
+/* The level `readonly`: nothing is opened but to be read. */
+#define OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | __O_TMPFILE)
+static const struct rule allowed_open_to_read[] = {
+	RULE1(open, BITS(1, OPEN_WRITES, O_RDONLY)),
+	RULE1(openat, BITS(2, OPEN_WRITES, O_RDONLY)),
+};
+
+/* Named sockets of this machine are out of reach with every grant; so are datagrams with tcp:. */
+static const struct rule allowed_network_tcp[] = {
+	RULE2(socket, INT(0, AF_INET), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
+	RULE2(socket, INT(0, AF_INET6), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
+};
+
+static const struct rule allowed_network_host[] = {
+	RULE2(socket, INT(0, AF_INET), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_DGRAM)),
+	RULE2(socket, INT(0, AF_INET6), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_DGRAM)),
+	{SCMP_SYS(bind), 0, {}},
+	{SCMP_SYS(listen), 0, {}},
+	{SCMP_SYS(accept), 0, {}},
+	{SCMP_SYS(accept4), 0, {}},
+};
+
+/* ---- putting it together ---- */
+
+static int add_calls(scmp_filter_ctx ctx, uint32_t action, const int *calls, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < n; i++)
+		r = seccomp_rule_add(ctx, action, calls[i], 0);
+	return r;
+}
+
+static int add_rules(scmp_filter_ctx ctx, uint32_t action, const struct rule *rules, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < n; i++)
+		r = seccomp_rule_add_array(ctx, action, rules[i].call, rules[i].n, rules[i].args);
+	return r;
+}
+
+#define ALLOW(set) add_rules(ctx, SCMP_ACT_ALLOW, set, ARRAY_SIZE(set))
+#define CALLS(action, set) add_calls(ctx, action, set, ARRAY_SIZE(set))
+
+static int add_files(scmp_filter_ctx ctx, const struct cage *cage, bool readonly)
+{
+	bool own_tree = cage->namespaces & CLONE_NEWNS;
+	int r = readonly ? ALLOW(allowed_open_to_read) : ALLOW(allowed_open);
+
+	if (!r && !readonly)
+		r = CALLS(SCMP_ACT_ALLOW, calls_changing_files);
+	if (!r && own_tree)
+		r = ALLOW(allowed_in_own_tree);
+	if (!r && own_tree)
+		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_in_own_tree, ARRAY_SIZE(refused_in_own_tree));
+	if (!r && own_tree)
+		r = CALLS(SCMP_ACT_ALLOW, calls_in_own_tree);
+	/* Landlock does not see these, and they may reach a file that is only to be read. Pretending spares every
+	 * copy of a file an error. */
+	if (!r && !own_tree)
+		r = CALLS(SCMP_ACT_ERRNO(0), calls_to_pretend);
+	if (!r && !own_tree)
+		r = CALLS(SCMP_ACT_ERRNO(EOPNOTSUPP), calls_unsupported);
+	return r;
+}
+
+static int add_network(scmp_filter_ctx ctx, const struct cage *cage)
+{
+	int r;
+
+	if (cage->network == NETWORK_OFF)
+		return CALLS(SCMP_ACT_ERRNO(EPERM), calls_network);
+	r = ALLOW(allowed_network_tcp);
+	if (!r)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(connect), 0);
+	return r || cage->network == NETWORK_TCP ? r : ALLOW(allowed_network_host);
+}
+
+/* Without a pid namespace or Landlock's scope the processes of the user are within reach, and who is one's own
+ * cannot be told. */
+static int add_signals(scmp_filter_ctx ctx, const struct cage *cage)
+{
+	bool apart = (cage->namespaces & CLONE_NEWPID) || cage->landlock_abi >= 6 || cage->uid_alone;
+
+	return CALLS(apart ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), calls_signalling);
+}
+
+static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool readonly)
+{
+	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+	if (!r)
+		r = CALLS(SCMP_ACT_ALLOW, calls_allowed);
+	if (!r)
+		r = CALLS(SCMP_ACT_ERRNO(EPERM), calls_refused);
+	if (!r)
+		r = CALLS(SCMP_ACT_ERRNO(0), calls_idle);
+	if (!r)
+		r = ALLOW(allowed_with);
+	if (!r)
+		r = add_files(ctx, cage, readonly);
+	if (!r)
+		r = add_network(ctx, cage);
+	if (!r)
+		r = add_signals(ctx, cage);
+	if (!r)
+		r = CALLS(cage->subprocess ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), calls_starting_programs);
+	/* A tree, not a list; older libraries have only the list. */
+	if (!r)
+		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	return r;
+}
+
+/* What the library cannot say, ahead of what it says: refuse what an argument's lower half equals. */
+#define LOWER(arg) (offsetof(struct seccomp_data, args[arg]) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
+#define REFUSE_INT(name, arg, value)                                                                               \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 3),                                             \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(arg)),                                                    \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 1),                                      \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+#define REFUSE_BITS(name, arg, bits)                                                                               \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 3),                                             \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(arg)),                                                    \
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), 0, 1),                                      \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+
+static const struct sock_filter refusals[] = {
+	/* kill(-1): everything in the cage, frozen interpreters too. */
+	REFUSE_INT(kill, 0, -1),
+	/* A connection that no rule about connecting sees. */
+	REFUSE_BITS(sendto, 3, MSG_FASTOPEN),
+	REFUSE_BITS(sendmsg, 2, MSG_FASTOPEN),
+	REFUSE_BITS(sendmmsg, 3, MSG_FASTOPEN),
+};
+
+static int filter_export(struct sock_fprog *filter, scmp_filter_ctx ctx)
+{
+	_cleanup_(fd_closep) int fd = memfd_create("filter", MFD_CLOEXEC);
+	size_t head = sizeof(refusals) / sizeof(refusals[0]);
+	off_t size;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = seccomp_export_bpf(ctx, fd);
+	if (r)
+		return r;
+	size = lseek(fd, 0, SEEK_END);
+	filter->len = (unsigned short)(head + (size_t)size / sizeof(refusals[0]));
+	filter->filter = malloc(filter->len * sizeof(refusals[0]));
+	if (!filter->filter)
+		return -ENOMEM;
+	memcpy(filter->filter, refusals, sizeof(refusals));
+	return pread(fd, filter->filter + head, (size_t)size, 0) == size ? 0 : -EIO;
+}
+
+int seccomp_prepare(struct cage *cage, struct cage_report *report)
+{
+	bool readonly = !cage->namespaces && cage->landlock_abi < 3 && !cage->uid_alone;
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	int r = ctx ? filter_build(ctx, cage, readonly) : -ENOMEM;
+
+	free(cage->filter.filter);
+	cage->filter = (struct sock_fprog){0};
+	if (!r)
+		r = filter_export(&cage->filter, ctx);
+	if (ctx)
+		seccomp_release(ctx);
+	return r ? cage_fail(report, -r, "cannot compile the system call filter") : 0;
+}
+
+int seccomp_enter(struct cage *cage, struct cage_report *report)
+{
+	if (!cage->seccomp)
+		return 0;
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &cage->filter, 0, 0) < 0)
+		return cage_fail(report, errno, "cannot load the system call filter");
+	cage_guard(report, "seccomp");
+	return 0;
+}

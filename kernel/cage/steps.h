@@ -1,0 +1,74 @@
+/* Between the files of the cage: what a template prepared, and one function a mechanism. Every step returns 0, or
+ * -errno with the reason in the report; after a failed step only _exit is safe. */
+#pragma once
+
+#include "cage.h"
+#include "places.h"
+
+#include <linux/filter.h>
+
+enum cage_network { NETWORK_OFF, NETWORK_HOST, NETWORK_TCP };
+
+/* From the weakest. */
+enum cage_level {
+	LEVEL_AUDIT_ONLY,
+	LEVEL_READONLY,
+	LEVEL_UID,
+	LEVEL_LANDLOCK,
+	LEVEL_STRONG_NOMEM,
+	LEVEL_STRONG,
+	_LEVEL_N,
+};
+
+struct cage {
+	/* what the profile says */
+	struct places places;
+	enum cage_network network;
+	uint16_t ports[32];
+	size_t n_ports;
+	bool subprocess;
+	uint64_t memory, processes, open_files, file_size, scratch_size;
+	enum cage_level wanted;
+
+	/* what this host gives, found out by doing it */
+	unsigned long namespaces; /* CLONE_NEW…; 0: none */
+	int landlock_abi;	  /* 0: none */
+	bool proc;		  /* a fresh /proc can be mounted */
+	bool own_processes;	  /* RLIMIT_NPROC counts a session's processes and no others */
+	bool seccomp;
+	bool uid_alone; /* sessions run as a uid that nothing else has */
+	enum cage_level reached;
+	struct sock_fprog filter;
+	uint64_t data_baseline; /* bytes of data a template has already */
+
+	/* this warden */
+	uid_t uid; /* the host's; 0: the template's own */
+	const char *workspace;
+	char landlock_name[16];
+};
+
+int cage_fail(struct cage_report *report, int error, const char *format, ...) _printf_(3, 4);
+void cage_guard(struct cage_report *report, const char *name);
+
+/* namespaces.c */
+extern const unsigned long namespaces_all;
+/* @sibling: as a child of the caller's parent. cage->uid says as whom. */
+pid_t namespaces_clone(const struct cage *cage, bool sibling, int *pidfdp);
+
+/* one step each, in the order of cage.c's list */
+int descriptors_close(struct cage *cage, const int *keep, struct cage_report *report);
+int namespaces_enter(struct cage *cage, struct cage_report *report);
+int mounts_enter(struct cage *cage, struct cage_report *report);
+int limits_enter(struct cage *cage, struct cage_report *report);
+int privileges_bound(struct cage *cage, struct cage_report *report);
+int privileges_become(struct cage *cage, struct cage_report *report);
+int privileges_drop(struct cage *cage, struct cage_report *report);
+int landlock_enter(struct cage *cage, struct cage_report *report);
+int seccomp_enter(struct cage *cage, struct cage_report *report);
+
+/* in the template, once */
+int landlock_abi(void);
+int limits_prepare(struct cage *cage);
+int seccomp_prepare(struct cage *cage, struct cage_report *report);
+int probe(struct cage *cage, struct cage_report *report);
+const char *level_name(enum cage_level level);
