@@ -15,6 +15,8 @@
 
 #define TIMEOUT_DEFAULT 30.0
 #define HANDSHAKE_MS 10000
+/* Never, in effect. Telling ZeroMQ so with -1 would have it drop what came just before the end. */
+#define RECONNECT_MS (24 * 3600 * 1000)
 /* At most so many messages in one lair_process, so that a flood leaves the caller time for other things. */
 #define BATCH 64
 
@@ -186,7 +188,7 @@ static int dealer_open(struct lair *lair)
 		int option, value;
 	} options[] = {
 		{ZMQ_LINGER, 0},
-		{ZMQ_RECONNECT_IVL, -1},
+		{ZMQ_RECONNECT_IVL, RECONNECT_MS},
 		{ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
 	};
 	int r = 0;
@@ -197,6 +199,19 @@ static int dealer_open(struct lair *lair)
 	for (size_t i = 0; !r && i < ARRAY_SIZE(options); i++)
 		r = socket_option(lair->dealer, options[i].option, options[i].value);
 	return r;
+}
+
+/* Every event we asked for means the end; only that there was one matters. */
+static bool monitor_drain(struct lair *lair)
+{
+	bool ended = false;
+	zmq_msg_t message;
+
+	zmq_msg_init(&message);
+	while (zmq_msg_recv(&message, lair->monitor, ZMQ_DONTWAIT) >= 0)
+		ended = true;
+	zmq_msg_close(&message);
+	return ended;
 }
 
 static int transport_open(struct lair *lair)
@@ -214,6 +229,9 @@ static int transport_open(struct lair *lair)
 		r = monitor_open(lair);
 	if (!r)
 		r = watch_socket(lair, lair->dealer, SOURCE_DEALER);
+	/* Notice is given only of what comes after somebody looked. */
+	if (!r)
+		(void)monitor_drain(lair);
 	if (!r)
 		r = watch_socket(lair, lair->monitor, SOURCE_MONITOR);
 	if (!r)
@@ -333,19 +351,6 @@ static bool dealer_drain(struct lair *lair, unsigned batch)
 		call_dispatch(lair, &message);
 	}
 	return false;
-}
-
-/* Every event we asked for means the end; only that there was one matters. */
-static bool monitor_drain(struct lair *lair)
-{
-	bool ended = false;
-	zmq_msg_t message;
-
-	zmq_msg_init(&message);
-	while (zmq_msg_recv(&message, lair->monitor, ZMQ_DONTWAIT) >= 0)
-		ended = true;
-	zmq_msg_close(&message);
-	return ended;
 }
 
 static void wake_clear(struct lair *lair)
