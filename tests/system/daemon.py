@@ -29,6 +29,8 @@ DEFAULTS: dict[str, dict[str, str]] = {
 
 Settings = dict[str, dict[str, str]]
 
+_started: set[int] = set()
+
 
 def become_subreaper() -> None:
     """Whatever outlives its parent below this process becomes its child, where it can be seen."""
@@ -107,6 +109,7 @@ class Daemon:
             env=self.env,
         )
         log.close()
+        _started.add(self.process.pid)
         if wait:
             self.wait_ready()
 
@@ -165,12 +168,32 @@ class Daemon:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
 
+    def as_user(self, uid: int, act: str) -> str:
+        """What a client of another user prints, or the code it is refused with. `c` is the client."""
+        script = (
+            "import sys, lair\n"
+            f"c = lair.Client({str(self.socket)!r}, timeout=20)\n"
+            f"try:\n    {act}\nexcept lair.LairError as e: print(e.code)\nc.close()"
+        )
+        return subprocess.run(
+            ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "/usr/bin/python3", "-c", script],
+            env={"PYTHONPATH": str(ROOT / "client/python"), "PYTHONDONTWRITEBYTECODE": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout.strip()
+
+    def left_behind_processes(self) -> list[str]:
+        """What of Lair's has become our child without having been started by us."""
+        orphans = [pid for pid in children(os.getpid()) if pid not in _started and "lair" in command_of(pid)]
+        return [f"process {pid}: {command_of(pid)}" for pid in orphans]
+
     def left_behind(self) -> list[str]:
         """What there should not be any more once laird has ended."""
-        orphans = [pid for pid in children(os.getpid()) if "lair" in command_of(pid)]
         files = [path for path in (self.socket, Path(f"{self.socket}.lock")) if path.exists()]
         spaces = list(self.workspaces.iterdir()) if self.workspaces.exists() else []
-        return [f"process {pid}: {command_of(pid)}" for pid in orphans] + [str(path) for path in files + spaces]
+        return self.left_behind_processes() + [str(path) for path in files + spaces]
 
     def close(self) -> None:
         """End it, and remove every trace. Idempotent."""

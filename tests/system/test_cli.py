@@ -1,0 +1,574 @@
+"""The command line, as a person and as a program use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon import BIN, Daemon, wait_until
+
+TROUBLE = 125
+USAGE = 2
+
+
+@pytest.fixture(autouse=True)
+def no_sessions_left(daemon: Daemon) -> Iterator[None]:
+    yield
+    with_client = daemon.client()
+    for info in with_client.list():
+        with_client.shutdown(info.session)
+
+
+# ---- exec ----
+
+
+def test_exec(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "print('hello'); 6 * 7")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello\n42\n", "")
+
+
+def test_exec_in_a_session(daemon: Daemon) -> None:
+    assert daemon.lair("exec", "-s", "a", "x = 41").stdout == ""
+    assert daemon.lair("exec", "--session", "a", "x + 1").stdout == "42\n"
+
+
+def test_exec_from_stdin_and_file(daemon: Daemon, tmp_path: Path) -> None:
+    assert daemon.lair("exec", "-", input="x = 1\nx + 1\n").stdout == "2\n"
+    path = tmp_path / "code.py"
+    path.write_text("if True:\n    print('from a file')\n")
+    assert daemon.lair("exec", "-f", str(path)).stdout == "from a file\n"
+    assert daemon.lair("exec", "-f", "-", input="3").stdout == "3\n"
+
+
+def test_streams_pass_through(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "import os, sys; os.write(1, b'\\xff'); print('e', file=sys.stderr)")
+    assert (result.stdout, result.stderr) == ("\udcff", "e\n") or result.stdout.startswith("\udcff")
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("1", 0),
+        ("1/0", 1),
+        ("import sys; sys.exit(7)", 7),
+        ("import os; os._exit(9)", 9),
+        ("import os; os.kill(os.getpid(), 9)", 137),
+        ("import os; os.kill(os.getpid(), 11)", 139),
+        ("x = = 1", 1),
+    ],
+)
+def test_exec_exits_with_the_returncode(daemon: Daemon, code: str, status: int) -> None:
+    assert daemon.lair("exec", code).returncode == status
+
+
+def test_a_traceback_goes_to_stderr(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "1/0")
+    assert result.stdout == ""
+    assert result.stderr.startswith("Traceback (most recent call last):\n")
+    assert result.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_timeout(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--timeout", "300ms", "-s", "a", "while True: pass")
+    assert result.returncode == 124
+    assert "timeout" in result.stderr
+
+
+def test_a_reset_is_said(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "-s", "a", "import os; os.abort()")
+    assert result.returncode == 134
+    assert result.stderr.splitlines()[-1] == 'lair: session "a" was reset: signal 6'
+
+
+def test_output_comes_as_it_is_written(daemon: Daemon) -> None:
+    code = "import time\nfor i in range(3): print(i); time.sleep(0.4)"
+    process = subprocess.Popen(
+        [str(BIN / "lair"), "exec", code],
+        stdout=subprocess.PIPE,
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket)},
+    )
+    assert process.stdout is not None
+    started = time.monotonic()
+    assert process.stdout.readline() == b"0\n"
+    assert time.monotonic() - started < 0.9
+    assert process.stdout.read() == b"1\n2\n"
+    assert process.wait() == 0
+
+
+def test_a_closed_pipe_ends_it(daemon: Daemon) -> None:
+    command = f"{BIN}/lair exec -s a 'while True: print(1)' | head -1"
+    result = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        capture_output=True,
+        timeout=20,
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket)},
+    )
+    assert result.stdout == b"1\n"
+    wait_until(lambda: daemon.client().info("a").state == "idle", "the cell is interrupted")
+
+
+def interrupt_exec(daemon: Daemon, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    process = subprocess.Popen(
+        [str(BIN / "lair"), "exec", *arguments, "print('on', flush=True)\nwhile True: pass"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket)},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def test_ctrl_c_interrupts_the_cell(daemon: Daemon) -> None:
+    daemon.lair("exec", "-s", "a", "x = 5")
+    result = interrupt_exec(daemon, "-s", "a")
+    assert result.returncode == 130
+    assert b"KeyboardInterrupt" in result.stderr
+    assert daemon.lair("exec", "-s", "a", "x").stdout == "5\n"
+
+
+def test_ctrl_c_interrupts_a_one_shot(daemon: Daemon) -> None:
+    assert interrupt_exec(daemon).returncode == 130
+
+
+# ---- --json ----
+
+KEYS = {
+    "session",
+    "cell",
+    "returncode",
+    "state",
+    "cause",
+    "stdout",
+    "stderr",
+    "text",
+    "error",
+    "truncated",
+    "duration_ms",
+}
+
+
+def test_exec_json(daemon: Daemon) -> None:
+    document = daemon.lair_json("exec", "-s", "a", "print('out'); 5")
+    assert set(document) >= KEYS
+    expected = {"session": "a", "cell": 1, "returncode": 0, "state": "kept", "cause": None, "stdout": "out\n"}
+    assert {key: document[key] for key in expected} == expected
+    assert (document["stderr"], document["text"], document["error"], document["truncated"]) == (
+        "",
+        "5",
+        None,
+        False,
+    )
+    assert document["duration_ms"] >= 0
+
+
+def test_exec_json_with_an_exception(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--json", "1/0")
+    document = json.loads(result.stdout)
+    assert result.returncode == document["returncode"] == 1
+    assert set(document["error"]) == {"name", "value", "traceback"}
+    assert document["error"]["name"] == "ZeroDivisionError"
+    assert document["session"] is None
+    assert document["cause"] == "error"
+
+
+def test_exec_json_is_one_document_whatever_is_printed(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--json", "print('{}\\n[]'); import os; os.write(1, b'\\xff\\n')")
+    document = json.loads(result.stdout)
+    assert document["stdout"].startswith("{}\n[]\n\ufffd")
+    assert document["stdout_base64"]
+
+
+def test_exec_json_stream(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--json", "--stream", "print('a'); print('b'); 3")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert "".join(line["data"] for line in lines[:-1]) == "a\nb\n"
+    assert all(line["event"] == "stdout" for line in lines[:-1])
+    assert lines[-1]["text"] == "3"
+
+
+def test_errors_in_json(daemon: Daemon) -> None:
+    result = daemon.lair("info", "nobody", "--json")
+    assert result.returncode == TROUBLE
+    assert json.loads(result.stdout)["error"]["code"] == "no_session"
+
+
+# ---- the verbs about sessions ----
+
+
+def test_open_ls_info_close(daemon: Daemon) -> None:
+    assert daemon.lair("open", "a").returncode == 0
+    assert daemon.lair("exec", "-s", "a", "1").returncode == 0
+    listing = daemon.lair("ls").stdout
+    assert listing.splitlines()[0].split()[:3] == ["SESSION", "PROFILE", "STATE"]
+    assert listing.splitlines()[1].split()[:3] == ["a", "default", "idle"]
+    info = daemon.lair_json("info", "a")
+    assert set(info) >= {"session", "profile", "state", "workspace", "created", "idle", "cells"}
+    assert (info["session"], info["cells"]) == ("a", 1)
+    assert daemon.lair("close", "a").returncode == 0
+    assert daemon.lair("info", "a").returncode == TROUBLE
+
+
+def test_ls_json(daemon: Daemon) -> None:
+    for name in ("b", "a"):
+        daemon.lair("open", name)
+    document = daemon.lair_json("ls")
+    sessions = document["sessions"] if isinstance(document, dict) else document
+    assert [session["session"] for session in sessions] == ["b", "a"]
+
+
+def test_reset(daemon: Daemon) -> None:
+    daemon.lair("exec", "-s", "a", "x = 1")
+    assert daemon.lair("reset", "a").returncode == 0
+    assert daemon.lair("exec", "-s", "a", "x").returncode == 1
+
+
+def test_interrupt(daemon: Daemon) -> None:
+    client = daemon.client()
+    client.open("a")
+    client.start("while True: pass", "a")
+    wait_until(lambda: client.info("a").state == "busy", "it runs")
+    assert daemon.lair("interrupt", "a").returncode == 0
+    wait_until(lambda: client.info("a").state == "idle", "it ends")
+
+
+@pytest.mark.parametrize("verb", ["info", "reset", "close", "interrupt"])
+def test_a_session_that_is_not_there(daemon: Daemon, verb: str) -> None:
+    result = daemon.lair(verb, "nobody")
+    assert result.returncode == TROUBLE
+    assert result.stderr.startswith("lair: ")
+    assert "nobody" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["open", "info", "interrupt", "reset", "close"])
+def test_every_verb_about_a_session_speaks_json(daemon: Daemon, verb: str) -> None:
+    daemon.lair("open", "a")
+    result = daemon.lair(verb, "a", "--json")
+    assert result.returncode == 0, result.stderr
+    assert isinstance(json.loads(result.stdout), dict)
+
+
+def test_status(daemon: Daemon) -> None:
+    result = daemon.lair("status")
+    assert result.returncode == 0
+    assert str(daemon.socket) in result.stdout
+    document = daemon.lair_json("status")
+    assert (document["running"], document["keeper_pid"]) == (True, daemon.process.pid)
+
+
+# ---- usage ----
+
+
+def test_help(daemon: Daemon) -> None:
+    for arguments in ((), ("help",), ("--help",)):
+        result = daemon.lair(*arguments)
+        assert result.returncode == 0
+        for verb in "exec open ls info interrupt reset close repl start stop status".split():
+            assert f"  {verb} " in result.stdout
+    for verb in ("exec", "repl", "ls"):
+        assert f"usage: lair {verb}" in daemon.lair(verb, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dance"],
+        ["exec", "--nonesuch", "1"],
+        ["exec"],
+        ["exec", "1", "2"],
+        ["info"],
+        ["info", "a", "b"],
+        ["exec", "--timeout", "soon", "1"],
+        ["exec", "-s"],
+        ["exec", "-f", "/nonexistent/file"],
+        ["ls", "extra"],
+    ],
+)
+def test_a_wrong_command_line(daemon: Daemon, arguments: list[str]) -> None:
+    result = daemon.lair(*arguments)
+    assert result.returncode == USAGE
+    assert result.stdout == ""
+    assert result.stderr.startswith("lair: ")
+
+
+def test_a_close_verb_is_suggested(daemon: Daemon) -> None:
+    assert "exec" in daemon.lair("exce", "1").stderr
+
+
+# ---- starting the daemon ----
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An environment in which no daemon runs; one that gets started is stopped."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LAIR_SOCKET": f"/tmp/lair-cli-{os.getpid()}/socket"}
+    yield env
+    lair(env, "stop")
+
+
+def lair(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / "lair"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=env,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_no_set_up_at_all(private: dict[str, str]) -> None:
+    """With the settings that are shipped: `lair exec` starts laird, which stays."""
+    assert lair(private, "exec", "-s", "a", "x = 41").returncode == 0
+    assert lair(private, "exec", "-s", "a", "x + 1").stdout == "42\n"
+    assert lair(private, "status").returncode == 0
+    assert lair(private, "stop").returncode == 0
+    assert lair(private, "status").returncode == 1
+    assert not Path(private["LAIR_SOCKET"]).exists()
+
+
+def test_no_start(private: dict[str, str]) -> None:
+    result = lair(private, "exec", "--no-start", "1")
+    assert result.returncode == TROUBLE
+    assert private["LAIR_SOCKET"] in result.stderr
+    assert lair(private, "status").returncode == 1
+    assert json.loads(lair(private, "status", "--json").stdout)["running"] is False
+
+
+def test_start_and_stop(private: dict[str, str]) -> None:
+    assert lair(private, "start").returncode == 0
+    assert json.loads(lair(private, "start", "--json").stdout)["started"] is False
+    assert lair(private, "stop").returncode == 0
+    assert lair(private, "stop").returncode in (0, 1)
+
+
+def test_two_at_once_start_one(private: dict[str, str]) -> None:
+    processes = [
+        subprocess.Popen(
+            [str(BIN / "lair"), "exec", "-s", f"s{i}", "1 + 1"],
+            env=private,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(4)
+    ]
+    outputs = [process.communicate(timeout=60) for process in processes]
+    assert [out for out, _ in outputs] == ["2\n"] * 4, outputs
+    assert json.loads(lair(private, "status", "--json").stdout)["sessions"] == 4
+
+
+def test_a_daemon_that_cannot_start_says_why(private: dict[str, str], tmp_path: Path) -> None:
+    config = tmp_path / "bad.conf"
+    config.write_text("[daemon]\nnonsense = 1\n")
+    result = lair(private, "exec", "--config", str(config), "1")
+    assert result.returncode == TROUBLE
+    assert f"{config}:2" in result.stderr
+    private["LAIR_CONFIG"] = str(config)
+    assert f"{config}:2" in lair(private, "exec", "1").stderr
+
+
+def test_flags_and_environment_name_the_socket(daemon: Daemon, private: dict[str, str]) -> None:
+    assert lair(private, "--socket", str(daemon.socket), "exec", "1").stdout == "1\n"
+    assert lair({**private, "LAIR_SOCKET": str(daemon.socket)}, "exec", "--no-start", "1").stdout == "1\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_for_somebody_who_is_not_root(tmp_path: Path) -> None:
+    runtime = Path(f"/tmp/lair-xdg-{os.getpid()}")
+    runtime.mkdir(mode=0o700)
+    os.chown(runtime, 54321, 54321)
+    env = {"PATH": os.environ["PATH"], "HOME": str(runtime), "XDG_RUNTIME_DIR": str(runtime)}
+    command = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", str(BIN / "lair")]
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *arguments], capture_output=True, text=True, env=env, timeout=60)
+
+    try:
+        result = run("exec", "-s", "a", "x = 1")
+        assert result.returncode == 0, result.stderr
+        assert run("exec", "-s", "a", "import os; (x, os.path.exists('/etc/shadow'))").returncode == 0
+        assert (runtime / "lair" / "socket").exists()
+    finally:
+        assert run("stop").returncode == 0
+        subprocess.run(["rm", "-rf", str(runtime)], check=True)
+
+
+# ---- a terminal ----
+
+
+class Terminal:
+    """A program under a terminal of its own."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(command[0], command, {**env, "TERM": "xterm"})
+        self.seen = ""
+
+    def expect(self, text: str, timeout: float = 10.0) -> str:
+        """Read until the text has come; what came before it."""
+        deadline = time.monotonic() + timeout
+        while text not in self.seen:
+            ready, _, _ = select.select([self.fd], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"no {text!r} in {self.seen!r}"
+            try:
+                self.seen += os.read(self.fd, 65536).decode(errors="replace")
+            except OSError:
+                raise AssertionError(f"no {text!r} in {self.seen!r}") from None
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def type(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def wait(self, timeout: float = 10.0) -> int:
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([self.fd], [], [], 0.05)
+            if ready:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def close(self) -> None:
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        os.close(self.fd)
+
+
+@pytest.fixture
+def terminal(daemon: Daemon) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def open_terminal(*arguments: str) -> Terminal:
+        env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "XDG_STATE_HOME": str(daemon.directory / "state")}
+        opened.append(Terminal([str(BIN / "lair"), *arguments], env))
+        return opened[-1]
+
+    yield open_terminal
+    for it in opened:
+        it.close()
+
+
+def test_repl_remembers(terminal: Callable[..., Terminal]) -> None:
+    first = terminal("repl", "-s", "a")
+    first.expect(">>> ")
+    first.type("x = 6 * 7\r")
+    first.expect(">>> ")
+    first.type("x\r")
+    first.expect("42")
+    first.expect(">>> ")
+    first.type("\x04")
+    assert first.wait() == 0
+    assert '"a" keeps running' in first.seen
+    assert "lair repl -s a" in first.seen
+    second = terminal("repl", "-s", "a")
+    second.expect("back after")
+    second.expect(">>> ")
+    second.type("x + 1\r")
+    second.expect("43")
+
+
+def test_repl_takes_several_lines(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl")
+    it.expect(">>> ")
+    it.type("def f(x):\r")
+    it.expect("... ")
+    it.type("    return x * 2\r")
+    it.expect("... ")
+    it.type("\r")
+    it.expect(">>> ")
+    it.type("f(4,\r")
+    it.expect("... ")
+    it.type(")\r")
+    it.expect("TypeError")
+    it.expect(">>> ")
+    it.type("f(4)\r")
+    it.expect("\n8")
+
+
+def test_repl_ctrl_c(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl")
+    it.expect(">>> ")
+    it.type("y = 5\r")
+    it.expect(">>> ")
+    it.type("while True: pass\r")
+    it.expect("... ")
+    it.type("\r")
+    time.sleep(0.5)
+    it.type("\x03")
+    it.expect("KeyboardInterrupt")
+    it.expect(">>> ")
+    it.type("half a li\x03")
+    it.expect(">>> ")
+    it.type("y\r")
+    it.expect("\n5")
+
+
+def test_repl_input(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl")
+    it.expect(">>> ")
+    it.type("name = input('Who? ')\r")
+    it.expect("\nWho? ")
+    it.type("Ada\r")
+    it.expect(">>> ")
+    it.type("name\r")
+    it.expect("'Ada'")
+
+
+def test_repl_streams(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl")
+    it.expect(">>> ")
+    it.type("import time; print('first'); time.sleep(1.5); print('second')\r")
+    it.expect("\nfirst", 1.2)
+    it.expect("\nsecond")
+
+
+def test_repl_keeps_a_history(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    first = terminal("repl")
+    first.expect(">>> ")
+    first.type("'remember me'\r")
+    first.expect("\n'remember me'")
+    first.expect(">>> ")
+    first.type("\x04")
+    first.wait()
+    second = terminal("repl")
+    second.expect(">>> ")
+    second.type("\x1b[A\r")
+    second.expect("\n'remember me'")
+    history = daemon.directory / "state" / "lair" / "history"
+    assert history.stat().st_mode & 0o077 == 0
+
+
+def test_repl_survives_a_reset(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "a")
+    it.expect(">>> ")
+    it.type("import os; os.abort()\r")
+    it.expect("was reset: signal 6")
+    it.expect(">>> ")
+    it.type("1 + 1\r")
+    it.expect("\n2")
+
+
+def test_repl_from_a_pipe(daemon: Daemon) -> None:
+    result = daemon.lair("repl", "-s", "a", input="x = 5\nfor i in range(2):\n    print(i)\n\nx\n")
+    assert result.returncode == 0
+    assert result.stdout == "0\n1\n5\n"
+    assert daemon.lair("exec", "-s", "a", "x").stdout == "5\n"
