@@ -43,7 +43,7 @@ int instance_init(struct instance *instance, const char *socket)
 	*instance = (struct instance){.lock = -1};
 	if (strlen(socket) >= sizeof(instance->socket))
 		return -ENAMETOOLONG;
-	(void)strcpy(instance->socket, socket);
+	memcpy(instance->socket, socket, strlen(socket) + 1);
 	r = lock_path(path, instance);
 	if (r == 0)
 		r = path_directory(directory, socket);

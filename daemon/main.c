@@ -107,11 +107,11 @@ static int find_config(char path[static PATH_SIZE], const char *given)
 	const char *named = getenv("LAIR_CONFIG"), *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	int n = 0;
 
+	*path = '\0';
 	if (!given && named && *named)
 		given = named;
 	if (given)
 		return absolute_path(path, given);
-	*path = '\0';
 	if (geteuid() == 0)
 		n = snprintf(path, PATH_SIZE, "/etc/lair/sessions.conf");
 	else if (base && *base == '/')

@@ -116,7 +116,7 @@ int spawn_program(pid_t *pidp, const char *path, const char *const argv[], const
 		return -errno;
 	if (pid == 0)
 		child_run(path, argv, envp, channel, writer, parent);
-	writer = fd_close(writer);
+	fd_closep(&writer);
 	do
 		n = read(reader, &failure, sizeof(failure));
 	while (n < 0 && errno == EINTR);

@@ -58,7 +58,9 @@ static int count_fds(void)
 	DIR *dir = opendir("/proc/self/fd");
 	int n = -3; /* itself, . and .. */
 
-	while (dir && readdir(dir))
+	if (!dir)
+		return -1;
+	while (readdir(dir))
 		n++;
 	closedir(dir);
 	return n;
@@ -175,13 +177,12 @@ static int ask_removal(void)
 
 	mkdir(below("trees"), 0700);
 	for (int i = 0; i < 9; i++) {
-		char name[64];
+		char inner[PATH_SIZE + 80];
 
-		snprintf(name, sizeof(name), "trees/%d", i);
-		mkdir(below(name), 0700);
-		snprintf(message.path, sizeof(message.path), "%s", below(name));
-		strcat(name, "/inner");
-		mkdir(below(name), 0700);
+		snprintf(message.path, sizeof(message.path), "%s/%d", below("trees"), i);
+		mkdir(message.path, 0700);
+		snprintf(inner, sizeof(inner), "%s/inner", message.path);
+		mkdir(inner, 0700);
 		tell(&message, NULL, 0);
 	}
 	return EXIT_SUCCESS;
@@ -407,12 +408,12 @@ static void test_instance(void)
 
 static void prepare(void)
 {
-	char self[PATH_SIZE], buffer[65536];
+	char buffer[65536];
 	_cleanup_(fd_closep) int from = open("/proc/self/exe", O_RDONLY);
 	int to;
 	ssize_t n;
 
-	if (path_sibling(self, "keeper-XXXXXX") < 0 || !mkdtemp(strcpy(directory, self)))
+	if (path_sibling(directory, "keeper-XXXXXX") < 0 || !mkdtemp(directory))
 		abort();
 	to = open(below("laird"), O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
 	while ((n = read(from, buffer, sizeof(buffer))) > 0) {
