@@ -2,17 +2,19 @@
 #include "config.h"
 
 __asm__(".pushsection .rodata\n"
-	".global config_embedded_start, config_embedded_end\n"
-	"config_embedded_start:\n"
+	".global config_embedded_text, config_embedded_size\n"
+	"config_embedded_text:\n"
 	".incbin \"" SESSIONS_CONF "\"\n"
 	"config_embedded_end:\n"
-	".byte 0\n"
+	".balign 4\n"
+	"config_embedded_size:\n"
+	".long config_embedded_end - config_embedded_text\n"
 	".popsection\n");
 
-extern const char config_embedded_start[], config_embedded_end[];
+extern const char config_embedded_text[];
+extern const uint32_t config_embedded_size;
 
 struct bytes config_embedded(void)
 {
-	return (struct bytes){.data = config_embedded_start,
-			      .size = (size_t)(config_embedded_end - config_embedded_start)};
+	return (struct bytes){.data = config_embedded_text, .size = config_embedded_size};
 }
