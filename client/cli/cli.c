@@ -100,7 +100,7 @@ int cli_connect(struct cli *cli, enum need need)
 	return cli_trouble(cli, r);
 }
 
-int cli_wait(const struct cli *cli, int started, struct lair_call *call)
+int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp)
 {
-	return started ? started : lair_wait(call, cli->timeout > 0 ? cli->timeout : ANSWER_TIMEOUT);
+	return started ? started : lair_wait(*callp, cli->timeout > 0 ? cli->timeout : ANSWER_TIMEOUT);
 }

@@ -60,8 +60,9 @@ void cli_notice(const char *format, ...) _printf_(1, 2);
 /* A handle for this command line, connected unless @need is NEED_NOTHING. Returns 0 or an exit status, having said
  * why. */
 int cli_connect(struct cli *cli, enum need need);
-/* Wait for a call just started with the result @started. Returns 0 or an error as lair_wait. */
-int cli_wait(const struct cli *cli, int started, struct lair_call *call);
+/* Wait for a call just started with the result @started. By its address, which starting it has only just filled in.
+ * Returns 0 or an error as lair_wait. */
+int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp);
 static inline void call_freep(struct lair_call **callp)
 {
 	*callp = lair_call_free(*callp);

@@ -23,9 +23,7 @@ int verb_version(struct cli *cli)
 
 static int counters_get(struct cli *cli, struct lair_call **callp)
 {
-	int started = lair_stats(cli->lair, callp);
-
-	return cli_wait(cli, started, *callp);
+	return cli_wait(cli, lair_stats(cli->lair, callp), callp);
 }
 
 int verb_start(struct cli *cli)

@@ -214,7 +214,7 @@ json_t *json_result(const struct lair_result *result)
 
 int json_print(json_t *document)
 {
-	int r = document ? json_dumpf(document, stdout, JSON_COMPACT) : -1;
+	int r = document ? json_dumpf(document, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) : -1;
 
 	putchar('\n');
 	json_decref(document);

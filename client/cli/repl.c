@@ -156,7 +156,7 @@ static int greet(struct repl *repl)
 	char idle[HUMAN_SIZE];
 	int r;
 
-	r = cli_wait(cli, lair_open(cli->lair, &call, repl->session, cli->profile), call);
+	r = cli_wait(cli, lair_open(cli->lair, &call, repl->session, cli->profile), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	session = lair_session(call);

@@ -23,7 +23,8 @@ static void item_print(const char *name, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(value, sizeof(value), format, args);
 	va_end(args);
-	printf("%-10s %s\n", name, text_tame(value));
+	if (*value)
+		printf("%-10s %s\n", name, text_tame(value));
 }
 
 static void guards_print(struct lair_items guards)
@@ -55,7 +56,8 @@ static void session_print(const struct lair_session *session)
 			   session->idle_left > 0 && session->hard_left > 0 ? ", or " : "",
 			   session->hard_left > 0 ? human_seconds(left, session->hard_left) : "");
 	item_print("memory", "%s", human_bytes(text, session->memory));
-	item_print("pid", "%" PRIu64, session->pid);
+	if (session->pid)
+		item_print("pid", "%" PRIu64, session->pid);
 	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);
 	item_print("cage", "%.*s", (int)session->level.size, session->level.data ? session->level.data : "");
 	guards_print(session->guards);
@@ -68,7 +70,7 @@ int verb_open(struct cli *cli)
 	json_t *document;
 	int r;
 
-	r = cli_wait(cli, lair_open(cli->lair, &call, cli->args[0], cli->profile), call);
+	r = cli_wait(cli, lair_open(cli->lair, &call, cli->args[0], cli->profile), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	session = lair_session(call);
@@ -87,7 +89,7 @@ int verb_info(struct cli *cli)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r;
 
-	r = cli_wait(cli, lair_info(cli->lair, &call, cli->args[0]), call);
+	r = cli_wait(cli, lair_info(cli->lair, &call, cli->args[0]), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	if (cli->json)
@@ -101,7 +103,7 @@ int verb_interrupt(struct cli *cli)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r;
 
-	r = cli_wait(cli, lair_interrupt(cli->lair, &call, cli->args[0]), call);
+	r = cli_wait(cli, lair_interrupt(cli->lair, &call, cli->args[0]), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	if (cli->json)
@@ -115,7 +117,7 @@ int verb_interrupt(struct cli *cli)
 int verb_reset(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	int r = cli_wait(cli, lair_reset(cli->lair, &call, cli->args[0]), call);
+	int r = cli_wait(cli, lair_reset(cli->lair, &call, cli->args[0]), &call);
 
 	return r ? cli_trouble(cli, r) : say_done(cli, "reset");
 }
@@ -123,7 +125,7 @@ int verb_reset(struct cli *cli)
 int verb_close(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	int r = cli_wait(cli, lair_shutdown(cli->lair, &call, cli->args[0]), call);
+	int r = cli_wait(cli, lair_shutdown(cli->lair, &call, cli->args[0]), &call);
 
 	return r ? cli_trouble(cli, r) : say_done(cli, "closed");
 }
@@ -181,7 +183,7 @@ int verb_ls(struct cli *cli)
 	json_t *array;
 	int r;
 
-	r = cli_wait(cli, lair_list(cli->lair, &call), call);
+	r = cli_wait(cli, lair_list(cli->lair, &call), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	if (!cli->json) {
