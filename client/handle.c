@@ -101,6 +101,9 @@ static void transport_close(struct lair *lair)
 {
 	lair->epoll = fd_close(lair->epoll);
 	lair->wake = fd_close(lair->wake);
+	/* First, or an event that comes while it closes is leaked. */
+	if (lair->monitor)
+		(void)zmq_socket_monitor(lair->dealer, NULL, 0);
 	if (lair->monitor)
 		zmq_close(lair->monitor);
 	if (lair->dealer)
@@ -259,6 +262,23 @@ static int greet(struct lair *lair, double timeout)
 	return r;
 }
 
+static int transport_connect(struct lair *lair, double timeout)
+{
+	int r;
+
+	transport_close(lair);
+	lair->lost = false;
+	lair->frame_max = 0;
+	r = transport_open(lair);
+	if (r)
+		lair_fail(lair, r, "cannot connect to %s: %s", lair->socket, zmq_strerror(-r));
+	else
+		r = greet(lair, timeout);
+	if (r)
+		transport_close(lair);
+	return r;
+}
+
 int lair_connect(struct lair *lair)
 {
 	double start = clock_now();
@@ -266,22 +286,17 @@ int lair_connect(struct lair *lair)
 
 	if (lair->dealer && !lair->lost)
 		return 0;
-	transport_close(lair);
-	lair->started = lair->lost = false;
-	lair->frame_max = 0;
+	lair->started = false;
+	r = socket_trust(lair);
+	if (!r)
+		r = transport_connect(lair, lair->timeout);
+	if (r != LAIR_E_LOST && r != LAIR_E_NO_DAEMON)
+		return r;
+	/* Only who has found nobody looks closer: to a daemon that runs, a look is a connection too many. */
 	r = socket_probe(lair);
 	if (r == LAIR_E_NO_DAEMON && !lair->no_start)
 		r = daemon_start(lair, lair->timeout);
-	if (r)
-		return r;
-	r = transport_open(lair);
-	if (r)
-		lair_fail(lair, r, "cannot connect to %s: %s", lair->socket, zmq_strerror(-r));
-	else
-		r = greet(lair, fmax(0.0, start + lair->timeout - clock_now()));
-	if (r)
-		transport_close(lair);
-	return r;
+	return r ? r : transport_connect(lair, fmax(0.0, start + lair->timeout - clock_now()));
 }
 
 /* ---- traffic ---- */

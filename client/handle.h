@@ -91,7 +91,10 @@ void call_dispatch(struct lair *lair, zmq_msg_t *message);
 /* Send one request. Returns as the functions of lair.h do. */
 int handle_send(struct lair *lair, const struct wire_schema *schema, const void *request);
 
-/* start.c: whether something listens. Returns 0, LAIR_E_NO_DAEMON, LAIR_E_DENIED or -errno, with a sentence. */
+/* start.c: whether a socket at this path may be believed. Returns 0, LAIR_E_NO_DAEMON (there can be none),
+ * LAIR_E_DENIED or -errno, with a sentence. */
+int socket_trust(struct lair *lair);
+/* start.c: the same, and whether something listens there: LAIR_E_NO_DAEMON if not. */
 int socket_probe(struct lair *lair);
 /* start.c: make a daemon listen, or find that another client just did. Returns 0, LAIR_E_START, LAIR_E_DENIED,
  * -ETIMEDOUT or -errno, with a sentence. */

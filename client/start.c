@@ -22,11 +22,12 @@
 #define EXIT_ALREADY_RUNNING 3
 #define EXIT_CANNOT_EXEC 127
 #define READY_FD 3
+#define NOBODY "no laird answers on %s"
 
 /* ---- is somebody there? ---- */
 
 /* Only where nobody but we and root can put a socket may one be believed. */
-static int directory_check(struct lair *lair)
+int socket_trust(struct lair *lair)
 {
 	char directory[PATH_SIZE];
 	struct stat st;
@@ -37,7 +38,7 @@ static int directory_check(struct lair *lair)
 		return lair_fail(lair, r, "%s: %s", lair->socket, strerror(-r));
 	if (stat(directory, &st) < 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
-			return LAIR_E_NO_DAEMON;
+			return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->socket);
 		return lair_fail(lair, LAIR_E_DENIED, "%s: %s", directory, strerror(errno));
 	}
 	if ((st.st_uid != geteuid() && st.st_uid != 0 && geteuid() != 0) || (st.st_mode & (S_IWGRP | S_IWOTH)))
@@ -54,23 +55,20 @@ int socket_probe(struct lair *lair)
 	_cleanup_(fd_closep) int fd = -1;
 	int r;
 
-	r = directory_check(lair);
-	if (r == 0) {
-		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd < 0)
-			return lair_fail(lair, -errno, "cannot make a socket: %s", strerror(errno));
-		memcpy(address.sun_path, lair->socket, strlen(lair->socket) + 1);
-		/* A full backlog is somebody, too. */
-		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
-			return 0;
-		if (errno != ENOENT && errno != ECONNREFUSED)
-			return lair_fail(lair, errno == EACCES ? LAIR_E_DENIED : -errno, "cannot connect to %s: %s",
-					 lair->socket, strerror(errno));
-		r = LAIR_E_NO_DAEMON;
-	}
-	if (r == LAIR_E_NO_DAEMON)
-		lair_fail(lair, r, "no laird answers on %s", lair->socket);
-	return r;
+	r = socket_trust(lair);
+	if (r)
+		return r;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return lair_fail(lair, -errno, "cannot make a socket: %s", strerror(errno));
+	memcpy(address.sun_path, lair->socket, strlen(lair->socket) + 1);
+	/* A full backlog is somebody, too. */
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
+		return 0;
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->socket);
+	return lair_fail(lair, errno == EACCES ? LAIR_E_DENIED : -errno, "cannot connect to %s: %s", lair->socket,
+			 strerror(errno));
 }
 
 /* ---- the child's side: between fork and exec only what is safe there ---- */

@@ -1,0 +1,71 @@
+/* Where one input of the prompt ends. */
+#include "check.h"
+
+#include "block.h"
+
+static const char *const complete[] = {
+	"x = 1\n",
+	"x = 1",
+	"\n",
+	"",
+	"print('a:')\n",
+	"# for x in y:\n",
+	"x = (1 +\n 2)\n",
+	"x = [\n\n1]\n",
+	"'unterminated\n",
+	"s = \"\"\"a\nb\"\"\"\n",
+	"s = '''it's\n\n'''\n",
+	"s = 'a\\\nb'\n",
+	"x = 1 + \\\n2\n",
+	"if x:\n\tprint(1)\n\n",
+	"if x:\n\tprint(1)\n   \n",
+	"for i in x: print(i)\n",
+	"def f():\n    return '''\n\n'''\n\n",
+	"@d\ndef f():\n  pass\n\n",
+	"d = {'a': 1}\n",
+	"x[1:]\n",
+	"f(lambda:\n0)\n",
+	")\n",
+	"s = r'\\'\n'",
+	"s = '\\''\n",
+	"\"\"\"\"\"\"\n",
+};
+
+static const char *const unfinished[] = {
+	"x = (1 +\n",
+	"x = [\n\n",
+	"x = {'a': (\n",
+	"s = \"\"\"a\n",
+	"s = \"\"\"a\n\n",
+	"s = '''it's\n",
+	"s = \"\"\"a\\\"\"\"\n",
+	"x = 1 + \\\n",
+	"x = 1 + \\",
+	"if x:\n",
+	"if x:",
+	"if x: # why\n",
+	"if x:\n\tprint(1)\n",
+	"if x:\n\tprint(1)\nelse:\n",
+	"def f(\n\na):\n",
+	"def f(a: int) -> str:\n",
+	"@d\n",
+	"@d(\n1)\n",
+	"@d\ndef f():\n  pass\n",
+	"class A:\n  # empty\n",
+	"if x:\n  s = '''\n\n",
+};
+
+int main(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(complete); i++) {
+		CHECK(block_complete(lair_text(complete[i])));
+		if (!block_complete(lair_text(complete[i])))
+			fprintf(stderr, "complete, but not thought so:\n%s", complete[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(unfinished); i++) {
+		CHECK(!block_complete(lair_text(unfinished[i])));
+		if (block_complete(lair_text(unfinished[i])))
+			fprintf(stderr, "unfinished, but thought complete:\n%s", unfinished[i]);
+	}
+	return check_report();
+}

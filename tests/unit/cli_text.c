@@ -1,0 +1,117 @@
+/* What people and programs read: times and sizes, tamed text, lines of stdin, and bytes as JSON. */
+#include "check.h"
+
+#include "json.h"
+#include "lines.h"
+#include "text.h"
+
+#include <fcntl.h>
+
+static void check_human(void)
+{
+	static const struct {
+		double seconds;
+		const char *text;
+	} times[] = {{0, "0s"},	      {-1, "0s"},      {59.9, "59s"},	 {60, "1m"},
+		     {3600, "1h 0m"}, {7500, "2h 5m"}, {90000, "1d 1h"}, {1e300, "0s"}};
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} sizes[] = {{0, "0 B"},
+		     {1023, "1023 B"},
+		     {1024, "1.0 KiB"},
+		     {1536 * 1024, "1.5 MiB"},
+		     {UINT64_MAX, "16777216.0 TiB"}};
+	char text[HUMAN_SIZE], tamed[8];
+
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		CHECK(strcmp(human_seconds(text, times[i].seconds), times[i].text) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		CHECK(strcmp(human_bytes(text, sizes[i].bytes), sizes[i].text) == 0);
+	CHECK(strcmp(text_tamed(tamed, sizeof(tamed), lair_text("a\033[2Jbcdefg")), "a?[2Jbc") == 0);
+	CHECK(strcmp(text_tamed(tamed, sizeof(tamed), (struct lair_text){.data = NULL}), "") == 0);
+	CHECK(text_is(lair_text("a"), "a") && !text_is(lair_text("ab"), "a") && !text_is(lair_text(NULL), ""));
+}
+
+static bool line_is(struct lines *lines, const char *expected)
+{
+	struct lair_text line;
+
+	return lines_next(lines, &line) == 0 && text_is(line, expected);
+}
+
+static void check_lines(void)
+{
+	struct lair_text line;
+	struct lines lines;
+	int fds[2];
+
+	CHECK(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
+	lines_init(&lines, fds[0]);
+	CHECK(lines_next(&lines, &line) == LINES_E_EMPTY && lines_fill(&lines) == 0);
+	CHECK(write(fds[1], "one\n\ntw", 7) == 7 && lines_fill(&lines) == 0);
+	CHECK(line_is(&lines, "one") && line_is(&lines, "") && lines_next(&lines, &line) == LINES_E_EMPTY);
+	CHECK(write(fds[1], "o\nrest", 6) == 6 && lines_fill(&lines) == 0 && line_is(&lines, "two"));
+	close(fds[1]);
+	CHECK(lines_fill(&lines) == 0 && line_is(&lines, "rest") && lines_next(&lines, &line) == LINES_E_EOF);
+	CHECK(lines_next(&lines, &line) == LINES_E_EMPTY);
+	lines_deinit(&lines);
+	close(fds[0]);
+}
+
+static void check_long_line(void)
+{
+	enum { LENGTH = 30000 };
+	char *text = malloc(LENGTH + 1);
+	struct lair_text line;
+	struct lines lines;
+	int fds[2];
+
+	memset(text, 'x', LENGTH);
+	text[LENGTH] = '\n';
+	CHECK(pipe2(fds, O_CLOEXEC) == 0 && write(fds[1], text, LENGTH + 1) == LENGTH + 1);
+	lines_init(&lines, fds[0]);
+	while (lines_next(&lines, &line) == LINES_E_EMPTY && lines_fill(&lines) == 0)
+		;
+	CHECK(line.size == LENGTH && memcmp(line.data, text, LENGTH) == 0);
+	lines_deinit(&lines);
+	close(fds[0]);
+	close(fds[1]);
+	free(text);
+}
+
+static bool output_is(struct lair_text output, const char *text, const char *base64)
+{
+	json_t *object = json_object();
+	const char *raw;
+	bool yes;
+
+	json_add_output(object, "x", output);
+	raw = json_string_value(json_object_get(object, "x_base64"));
+	yes = strcmp(json_string_value(json_object_get(object, "x")), text) == 0 &&
+	      (base64 ? raw && strcmp(raw, base64) == 0 : !raw);
+	json_decref(object);
+	return yes;
+}
+
+static void check_json(void)
+{
+	json_t *absent = json_text((struct lair_text){.data = NULL});
+
+	CHECK(json_is_null(absent));
+	json_decref(absent);
+	CHECK(output_is(lair_text(""), "", NULL) && output_is(lair_text("a\xc3\xa4"), "a\xc3\xa4", NULL));
+	CHECK(output_is(lair_text("\xff"), "\xef\xbf\xbd", "/w=="));
+	CHECK(output_is(lair_text("a\xfe"), "a\xef\xbf\xbd", "Yf4="));
+	CHECK(output_is(lair_text("a\xfe\xc3\xa4"), "a\xef\xbf\xbd\xc3\xa4", "Yf7DpA=="));
+	CHECK(output_is(lair_text("\xf0\x9f\x98"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "8J+Y"));
+}
+
+int main(void)
+{
+	check_human();
+	check_lines();
+	check_long_line();
+	check_json();
+	return check_report();
+}
