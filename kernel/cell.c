@@ -50,26 +50,37 @@ static PyObject *evaluate(PyObject *code)
 	return value;
 }
 
-/* Most short cells are one expression, and compile as such in a tenth of the time. A backslash may be a warning,
- * which must not come twice; a NUL would end the source. New reference, NULL without an exception if it is
- * something else. */
-static PyObject *compile_expression(PyObject *source, PyObject *filename)
+static PyObject *compile_as(PyObject *source, PyObject *filename, int start)
 {
 	PyCompilerFlags flags = {.cf_flags = cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT,
 				 .cf_feature_version = PY_MINOR_VERSION};
+	const char *text = PyUnicode_AsUTF8(source);
+
+	return text ? Py_CompileStringObject(text, filename, start, &flags, -1) : NULL;
+}
+
+/* Whether @source is one line of one statement. A backslash may be a warning, which must not come twice; a NUL
+ * would end the source for the compiler. */
+static bool one_statement(PyObject *source)
+{
+	static const char others[] = "\n\r\f\\;";
 	Py_ssize_t size;
 	const char *text = PyUnicode_AsUTF8AndSize(source, &size);
-	PyObject *code;
 
 	if (!text)
-		return NULL;
-	if (memchr(text, '\\', (size_t)size) || memchr(text, '\n', (size_t)size) ||
-	    memchr(text, '\0', (size_t)size))
-		return NULL;
-	code = Py_CompileStringObject(text, filename, Py_eval_input, &flags, -1);
-	if (!code && PyErr_ExceptionMatches(PyExc_SyntaxError))
 		PyErr_Clear();
-	return code;
+	return text && strlen(text) == (size_t)size && !strpbrk(text, others) && text[0] != '*';
+}
+
+/* Such a cell is an expression, or has none to show: no need to take it apart. New reference. */
+static PyObject *compile_statement(PyObject *source, PyObject *filename)
+{
+	PyObject *code = compile_as(source, filename, Py_eval_input);
+
+	if (code || !PyErr_ExceptionMatches(PyExc_SyntaxError))
+		return code;
+	PyErr_Clear();
+	return compile_as(source, filename, Py_file_input);
 }
 
 /* New reference: the value of the last expression, None if there is none. */
@@ -91,12 +102,13 @@ static PyObject *run_statements(PyObject *source, PyObject *filename)
 
 static PyObject *run_source(PyObject *source, PyObject *filename)
 {
-	PyObject *code = compile_expression(source, filename), *value;
+	PyObject *code, *value;
 
-	if (PyErr_Occurred())
-		return NULL;
-	if (!code)
+	if (!one_statement(source))
 		return run_statements(source, filename);
+	code = compile_statement(source, filename);
+	if (!code)
+		return NULL;
 	value = evaluate(code);
 	Py_DECREF(code);
 	return value;

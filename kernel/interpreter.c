@@ -38,14 +38,18 @@ static struct {
 
 /* ---- the channel ---- */
 
-/* One frame of the router, waiting for it. Returns 0, -EINTR if @interruptible, FRAME_E_EOF, or -errno. */
+/* One frame of the router, waiting for it without the GIL: threads of the session run on. Returns 0, -EINTR if
+ * @interruptible, FRAME_E_EOF, or -errno. */
 static int receive(struct wire_frame *message, bool interruptible)
 {
+	PyThreadState *state;
 	struct bytes data;
 	int r;
 
 	while ((r = frame_reader_next(&self.reader, &data)) == FRAME_E_EMPTY) {
+		state = PyEval_SaveThread();
 		r = frame_reader_fill(&self.reader, self.channel, interruptible);
+		PyEval_RestoreThread(state);
 		if (r)
 			return r == FRAME_E_EMPTY ? -EAGAIN : r;
 	}
@@ -102,8 +106,9 @@ static PyObject *await_answer(void)
 	int r;
 
 	do {
-		Py_BEGIN_ALLOW_THREADS r = receive(&message, true);
-		Py_END_ALLOW_THREADS if (r == -EINTR && PyErr_CheckSignals() < 0) return NULL;
+		r = receive(&message, true);
+		if (r == -EINTR && PyErr_CheckSignals() < 0)
+			return NULL;
 	} while (r == -EINTR);
 	if (r == 0)
 		r = decode(&answer, &answer_message_schema, &message);
@@ -377,8 +382,9 @@ void interpreter_run(const int fds[INTERPRETER_FDS], struct output_shared *share
 	if (!request_waits())
 		rehearse("1 + 1");
 	do {
-		Py_BEGIN_ALLOW_THREADS r = receive(&message, false);
-		Py_END_ALLOW_THREADS if (!r) r = serve_run(&message);
+		r = receive(&message, false);
+		if (!r)
+			r = serve_run(&message);
 	} while (!r);
 	output_flush_all();
 	_exit(r == FRAME_E_EOF ? 0 : 1);

@@ -114,6 +114,8 @@ static int drain(struct stream *stream)
 		if (n < 0)
 			return (int)n;
 		buffer->start += (uint32_t)n;
+		if (buffer->start < buffer->end)
+			return -EINTR; /* a blocking write stops half-way only for a signal */
 	}
 	buffer->start = buffer->end = 0;
 	return 0;

@@ -33,18 +33,17 @@ static int put(enum output_stream which, const char *text, size_t size)
 	if (output_try(which, text, size))
 		return 0;
 	while (size > 0) {
-		ssize_t n;
+		PyThreadState *state = PyEval_SaveThread();
+		ssize_t n = output_put(which, text, size);
 
-		Py_BEGIN_ALLOW_THREADS n = output_put(which, text, size);
-		Py_END_ALLOW_THREADS if (n >= 0)
-		{
+		PyEval_RestoreThread(state);
+		if (n >= 0) {
 			text += n;
 			size -= (size_t)n;
 		}
-		else if (fail_or_resume((int)n) < 0)
-		{
+		/* What is written only in part was stopped by a signal too. */
+		if (size > 0 && fail_or_resume(n < 0 ? (int)n : -EINTR) < 0)
 			return -1;
-		}
 	}
 	return 0;
 }
@@ -130,8 +129,12 @@ static PyObject *stream_flush(PyObject *self, PyObject *unused)
 
 	(void)unused;
 	do {
-		Py_BEGIN_ALLOW_THREADS r = output_flush(which_of(self));
-		Py_END_ALLOW_THREADS if (r && fail_or_resume(r) < 0) return NULL;
+		PyThreadState *state = PyEval_SaveThread();
+
+		r = output_flush(which_of(self));
+		PyEval_RestoreThread(state);
+		if (r && fail_or_resume(r) < 0)
+			return NULL;
 	} while (r);
 	Py_RETURN_NONE;
 }

@@ -124,10 +124,20 @@ static void say_ready(struct warden *warden, const struct cage_report *report)
 
 /* ---- burying ---- */
 
+/* Another pid namespace's /proc, where no fresh one could be mounted, has other numbers for the same processes. */
+static FILE *children_open(void)
+{
+	char pid[16] = "";
+
+	if (readlink("/proc/self", pid, sizeof(pid) - 1) < 0 || atoi(pid) != getpid())
+		return NULL;
+	return fopen("/proc/thread-self/children", "re");
+}
+
 /* Kill the children that are no interpreters. Returns how many there were, -1 if they cannot be listed. */
 static int strangers_kill(struct warden *warden)
 {
-	FILE *children = fopen("/proc/thread-self/children", "re");
+	FILE *children = children_open();
 	int pid, n = 0;
 
 	if (!children)

@@ -29,7 +29,8 @@ def split(source: str, filename: str, flags: int) -> Tuple[Optional[CodeType], O
 
 def remember(source: str, filename: str) -> None:
     """Let tracebacks, warnings and inspect find the lines of a cell."""
-    _cache[filename] = (len(source), None, source.splitlines(True), filename)
+    lines = [line + "\n" for line in source.splitlines()]
+    _cache[filename] = (len(source), None, lines, filename)
 
 
 def forget(filename: str) -> None:

@@ -12,12 +12,16 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 import msgpack
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KERNEL = os.environ.get("LAIR_KERNEL", os.path.join(ROOT, "build/release/bin/lair-kernel"))
+ROOT = Path(__file__).parents[2]
+KERNEL = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")) / "lair-kernel"
+
+# As root a session needs a user of its own.
+UID = 61000 if os.geteuid() == 0 else 0
 
 Message = Dict[str, Any]
 
@@ -85,7 +89,7 @@ class Interpreter:
         os.set_blocking(self.err, False)
         self.cell = 0
         self._data = b""
-        self.taken = {self.out: b"", self.err: b""}
+        self.taken = {self.out: bytearray(), self.err: bytearray()}
         warden.control.send("spawn", (theirs.fileno(), out, err), serial=serial)
         theirs.close()
         os.close(out)
@@ -141,8 +145,8 @@ class Interpreter:
 
     def take(self) -> Tuple[bytes, bytes]:
         self.drain()
-        out, err = self.taken[self.out], self.taken[self.err]
-        self.taken = {self.out: b"", self.err: b""}
+        out, err = bytes(self.taken[self.out]), bytes(self.taken[self.err])
+        self.taken = {self.out: bytearray(), self.err: bytearray()}
         return out, err
 
     def run(self, code: str, timeout: float = 30, **how: bool) -> Result:
@@ -201,11 +205,11 @@ class Warden:
 
 
 class Template:
-    def __init__(self, preload: Tuple[str, ...] = (), uid: int = 0, **configure: Any) -> None:
+    def __init__(self, preload: Tuple[str, ...] = (), uid: int = UID, **configure: Any) -> None:
         self.channel = Channel()
         self.uid = uid
         self.process = subprocess.Popen(
-            [KERNEL, "test"],
+            [str(KERNEL), "test"],
             preexec_fn=lambda: os.dup2(self.channel.theirs.fileno(), 3),
             close_fds=False,
             env={},
