@@ -13,7 +13,9 @@ static int code_read(struct cli *cli, const char *path, char **codep, size_t *si
 	_cleanup_(fd_closep) int fd = standard ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	int r = standard || fd >= 0 ? read_all(standard ? STDIN_FILENO : fd, codep, sizep) : -errno;
 
-	return r ? cli_usage(cli, "%s: %s", standard ? "stdin" : path, strerror(-r)) : 0;
+	if (r)
+		(void)cli_fail(cli, "usage", "%s: %s", standard ? "stdin" : path, strerror(-r));
+	return r ? EXIT_USAGE : 0;
 }
 
 /* Where the code comes from: @path is NULL if it is the argument itself. */

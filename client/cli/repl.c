@@ -1,9 +1,11 @@
 /* repl: a prompt in a session. What is typed becomes one cell as soon as it is complete. Leaving the prompt leaves
- * the session running. Without a terminal it reads the same from a pipe, and prompts for nothing. */
+ * the session running. Without a terminal it reads the same from a pipe, and prompts for nothing; with --json every
+ * cell is answered by one document on a line of its own. */
 #include "cli.h"
 
 #include "block.h"
 #include "edit.h"
+#include "json.h"
 #include "run.h"
 #include "text.h"
 
@@ -100,6 +102,10 @@ static int cell_read(struct repl *repl)
 
 static void result_show(struct repl *repl, const struct lair_result *result)
 {
+	if (repl->run.cli->json) {
+		(void)json_print(json_result(result));
+		return;
+	}
 	(void)write_all(STDOUT_FILENO, result->text);
 	if (result->text.data)
 		(void)write_all(STDOUT_FILENO, lair_text("\n"));
@@ -186,11 +192,9 @@ int verb_repl(struct cli *cli)
 	struct repl repl = {.session = cli->session ? cli->session : SESSION_DEFAULT};
 	int r;
 
-	if (cli->json)
-		return cli_usage(cli, "repl: a prompt is for people; exec has --json");
 	r = run_init(&repl.run, cli);
 	repl.run.answers = true;
-	if (!r && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		r = edit_new(&repl.edit, repl.run.signals);
 	if (r)
 		r = cli_fail(cli, "error", "%s", strerror(-r));
