@@ -38,9 +38,9 @@ static struct {
 
 /* ---- the channel ---- */
 
-/* One frame of the router, waiting for it without the GIL: threads of the session run on. Returns 0, -EINTR if
- * @interruptible, FRAME_E_EOF, or -errno. */
-static int receive(struct wire_frame *message, bool interruptible)
+/* One frame of the router, waiting for it without the GIL: threads of the session run on. Returns 0, FRAME_E_EOF or
+ * -errno. */
+static int receive(struct wire_frame *message)
 {
 	PyThreadState *state;
 	struct bytes data;
@@ -48,7 +48,7 @@ static int receive(struct wire_frame *message, bool interruptible)
 
 	while ((r = frame_reader_next(&self.reader, &data)) == FRAME_E_EMPTY) {
 		state = PyEval_SaveThread();
-		r = frame_reader_fill(&self.reader, self.channel, interruptible);
+		r = frame_reader_fill(&self.reader, self.channel, false);
 		PyEval_RestoreThread(state);
 		if (r)
 			return r == FRAME_E_EMPTY ? -EAGAIN : r;
@@ -56,6 +56,29 @@ static int receive(struct wire_frame *message, bool interruptible)
 	if (r || wire_open(message, data))
 		return -EBADMSG;
 	return 0;
+}
+
+/* Wait until the router says something. A signal ends the wait whenever it comes, since none can between looking
+ * for one and waiting. Returns 0, or -1 with an exception. */
+static int wait_interruptibly(void)
+{
+	struct pollfd readable = {.fd = self.channel, .events = POLLIN};
+	sigset_t all, before;
+	int r, n = 0;
+
+	sigfillset(&all);
+	do {
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		r = PyErr_CheckSignals();
+		if (!r) {
+			PyThreadState *state = PyEval_SaveThread();
+
+			n = ppoll(&readable, 1, NULL, &before);
+			PyEval_RestoreThread(state);
+		}
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	} while (!r && n <= 0);
+	return r;
 }
 
 static int send_message(const struct wire_schema *schema, const void *message)
@@ -105,12 +128,10 @@ static PyObject *await_answer(void)
 	struct wire_frame message;
 	int r;
 
-	do {
-		r = receive(&message, true);
-		if (r == -EINTR && PyErr_CheckSignals() < 0)
-			return NULL;
-	} while (r == -EINTR);
-	if (r == 0)
+	if (wait_interruptibly() < 0)
+		return NULL;
+	r = receive(&message);
+	if (!r)
 		r = decode(&answer, &answer_message_schema, &message);
 	if (r) {
 		PyErr_SetString(PyExc_EOFError, "the session is ending");
@@ -333,7 +354,6 @@ static void signals_reset(void)
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	sigprocmask(SIG_SETMASK, &interrupt, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 static void reseed(void)
@@ -349,7 +369,6 @@ static int become(const int fds[INTERPRETER_FDS], struct output_shared *shared, 
 
 	self.pid = getpid();
 	self.thread = pthread_self();
-	setpgid(0, 0);
 	prctl(PR_SET_NAME, "lair-python");
 	frame_reader_init(&self.reader, FRAME_MAX);
 	frame_writer_init(&self.writer);
@@ -382,7 +401,7 @@ void interpreter_run(const int fds[INTERPRETER_FDS], struct output_shared *share
 	if (!request_waits())
 		rehearse("1 + 1");
 	do {
-		r = receive(&message, false);
+		r = receive(&message);
 		if (!r)
 			r = serve_run(&message);
 	} while (!r);

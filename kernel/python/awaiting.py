@@ -1,13 +1,61 @@
 """Top-level await: one event loop an interpreter, made when a cell first awaits."""
 
 import asyncio
+import os
+import signal
+from types import FrameType
 from typing import Any, Coroutine, Optional
 
 _new_event_loop = asyncio.new_event_loop
 _set_event_loop = asyncio.set_event_loop
+_current_task = asyncio.current_task
 _CancelledError = asyncio.CancelledError
+_signal = signal.signal
+_getsignal = signal.getsignal
+_SIGINT = signal.SIGINT
+_raise_interrupt = signal.default_int_handler
+
+_ASYNCIO = os.path.dirname(asyncio.__file__)
 
 _loop: Optional[asyncio.AbstractEventLoop] = None
+
+
+class _Interrupts:
+    """An exception out of nowhere in the loop's own code would lose what it was about to run. So an interrupt raises only
+    where the code of a task runs, and anywhere else cancels the cell."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> None:
+        self._loop, self._task = loop, task
+        self.cancelled = False
+
+    def __enter__(self) -> "_Interrupts":
+        self._ours = _getsignal(_SIGINT) is _raise_interrupt
+        if self._ours:
+            _signal(_SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        if self._ours and _getsignal(_SIGINT) == self._handle:
+            _signal(_SIGINT, _raise_interrupt)
+
+    def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+        in_asyncio = frame is not None and frame.f_code.co_filename.startswith(_ASYNCIO)
+        if self._task.done() or (_current_task(self._loop) is not None and not in_asyncio):
+            raise KeyboardInterrupt
+        self.cancelled = True
+        self._task.cancel()
+        self._loop.call_soon_threadsafe(int)  # wakes it
+
+
+def _finish(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> object:
+    with _Interrupts(loop, task) as interrupts:
+        try:
+            return loop.run_until_complete(task)
+        except _CancelledError as cancelled:
+            if not interrupts.cancelled:
+                raise
+            where = cancelled.__traceback__  # what the cell was waiting for
+    raise KeyboardInterrupt().with_traceback(where) from None
 
 
 def run(coroutine: Coroutine[Any, Any, object]) -> object:
@@ -17,15 +65,12 @@ def run(coroutine: Coroutine[Any, Any, object]) -> object:
     _set_event_loop(_loop)
     task = _loop.create_task(coroutine)
     try:
-        return _loop.run_until_complete(task)
+        return _finish(_loop, task)
     except KeyboardInterrupt:
-        if task.done():
-            raise
-    # Interrupted while everything waited: the traceback of a cancellation shows where the cell did.
-    task.cancel()
-    where = None
-    try:
-        _loop.run_until_complete(task)
-    except _CancelledError as cancelled:
-        where = cancelled.__traceback__
-    raise KeyboardInterrupt().with_traceback(where) from None
+        if not task.done():  # another task was interrupted
+            task.cancel()
+            try:
+                _finish(_loop, task)
+            except _CancelledError:
+                pass
+        raise

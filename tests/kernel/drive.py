@@ -20,7 +20,7 @@ import msgpack
 ROOT = Path(__file__).parents[2]
 KERNEL = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")) / "lair-kernel"
 
-# As root a session needs a user of its own.
+# Who sessions run as: root's never run as root.
 UID = 61000 if os.geteuid() == 0 else 0
 
 Message = Dict[str, Any]
@@ -169,8 +169,8 @@ class Interpreter:
 class Warden:
     def __init__(self, template: "Template", serial: int = 1) -> None:
         self.workspace = tempfile.mkdtemp(prefix="lair-test-")
-        if template.uid:
-            os.chown(self.workspace, template.uid, template.uid)
+        if template.owner:
+            os.chown(self.workspace, template.owner, template.owner)
         self.control = Channel()
         self.interpreters: List[Interpreter] = []
         self.exited: List[Message] = []
@@ -205,11 +205,21 @@ class Warden:
 
 
 class Template:
-    def __init__(self, preload: Tuple[str, ...] = (), uid: int = UID, **configure: Any) -> None:
+    """wrapper: the command that runs it; owner: whose the workspaces are, if not the sessions' user's."""
+
+    def __init__(
+        self,
+        preload: Tuple[str, ...] = (),
+        uid: int = UID,
+        owner: Optional[int] = None,
+        wrapper: Tuple[str, ...] = (),
+        **configure: Any,
+    ) -> None:
         self.channel = Channel()
         self.uid = uid
+        self.owner = uid if owner is None else owner
         self.process = subprocess.Popen(
-            [str(KERNEL), "test"],
+            [*wrapper, str(KERNEL), "test"],
             preexec_fn=lambda: os.dup2(self.channel.theirs.fileno(), 3),
             close_fds=False,
             env={},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import signal
 import time
 
@@ -188,3 +189,24 @@ def test_second_spawn_of_a_serial(warden: Warden) -> None:
     with pytest.raises(AssertionError, match="there is an interpreter of that serial"):
         warden.spawn(1)
     assert python.run("1").text == "1"
+
+
+def test_interrupts_of_a_loop(python: Interpreter) -> None:
+    """Wherever in asyncio it hits, the loop goes on working."""
+    chance = random.Random(5)
+    python.run("import asyncio\nasync def spin():\n    while True: await asyncio.sleep(0)")
+    for _ in range(100):
+        python.start("print('spinning')\nawait spin()", stream=True)
+        select.select([python.out], [], [], 5)
+        time.sleep(chance.random() * 0.003)
+        python.interrupt()
+        assert python.finish(5).cause == "interrupt"
+    python.start("spinning = asyncio.ensure_future(spin())\nawait asyncio.sleep(60)")
+    time.sleep(0.1)
+    python.interrupt()
+    assert python.finish(5).cause == "interrupt"
+    assert python.run("await asyncio.sleep(0.01, 'works')").text == "'works'"
+    python.start("async def busy():\n    while True: pass\nawait busy()")
+    time.sleep(0.1)
+    python.interrupt()
+    assert python.finish(5).cause == "interrupt"
