@@ -226,7 +226,7 @@ class Template:
             stdin=subprocess.DEVNULL,
         )
         self.channel.theirs.close()
-        configure.setdefault("text_max", 65536)
+        configure = {"text_max": 65536, "subprocess": True, **configure}
         self.channel.send("configure", profile="test", preload=list(preload), **configure)
         kind, self.ready, _ = self.channel.receive(120)
         assert kind == "ready", self.ready

@@ -1,0 +1,151 @@
+"""Templates: what a profile may ask for, and what is said when it cannot be had."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drive import Channel, KERNEL, Interpreter, Template, Warden
+
+
+def fails(**configure: Any) -> str:
+    channel = Channel()
+    process = subprocess.Popen(
+        [str(KERNEL), "test"],
+        preexec_fn=lambda: os.dup2(channel.theirs.fileno(), 3),
+        close_fds=False,
+        env={},
+        stdin=subprocess.DEVNULL,
+    )
+    channel.theirs.close()
+    channel.send("configure", profile="test", text_max=1000, **configure)
+    reason = channel.expect("failed")["reason"]
+    assert process.wait(10) == 1
+    channel.ours.close()
+    return str(reason)
+
+
+def test_not_started_by_laird() -> None:
+    done = subprocess.run([str(KERNEL)], capture_output=True)
+    assert done.returncode == 2 and b"is started by laird" in done.stderr
+
+
+def test_preload_that_fails(tmp_path: Path) -> None:
+    assert "cannot preload nowhere: ModuleNotFoundError" in fails(preload=["nowhere"])
+    assert "cannot preload this.that: ModuleNotFoundError" in fails(preload=["this.that"])
+
+
+def test_python_that_is_none() -> None:
+    assert "/nowhere/python: No such file" in fails(python="/nowhere/python")
+
+
+def test_environment_of_another_version(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to("/usr/bin/python3")
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.7.1\n")
+    assert "was made for Python 3.7.1, and this is 3." in fails(python=str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def science() -> Iterator[Template]:
+    it = Template(preload=("numpy", "pandas", "matplotlib.pyplot", "nowhere?", "json"))
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def scientist(science: Template) -> Iterator[Interpreter]:
+    warden = Warden(science)
+    yield warden.spawn()
+    warden.close()
+
+
+def test_missing_is_told(science: Template) -> None:
+    assert science.ready["missing"] == ["nowhere"]
+    assert science.ready["python"].startswith("3.")
+
+
+def test_preloaded(scientist: Interpreter) -> None:
+    assert scientist.run("import sys\nall(n in sys.modules for n in ('numpy', 'pandas', 'matplotlib.pyplot'))").text == "True"
+    assert scientist.run("[n for n in globals() if not n.startswith('__')]").text == "['sys']"
+    code = "import numpy as np, pandas as pd\npd.DataFrame({'a': np.arange(3)}).groupby('a').size().sum()"
+    assert scientist.run(code).text == "3"
+
+
+def test_plots(scientist: Interpreter) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.title('é'); plt.savefig('x.png')\nimport os\nos.path.getsize('x.png') > 1000"
+    result = scientist.run(code)
+    assert (result.text, result.err) == ("True", b"")
+    assert scientist.run("os.environ.get('MPLCONFIGDIR'), os.environ['MPLBACKEND']").text == "(None, 'Agg')"
+
+
+def test_numbers_differ(science: Template) -> None:
+    code = "import numpy as np; np.random.random(), np.random.default_rng().random()"
+    warden = Warden(science)
+    assert warden.spawn(1).run(code).text != warden.spawn(2).run(code).text
+    warden.close()
+
+
+def test_one_thread(scientist: Interpreter) -> None:
+    assert scientist.run("import threading; threading.active_count()").text == "1"
+
+
+def test_multiprocessing(scientist: Interpreter) -> None:
+    code = "import multiprocessing as m\ndef f(x): return x * x\nwith m.get_context('fork').Pool(2) as p: r = p.map(f, range(5))\nr"
+    assert scientist.run(code).text == "[0, 1, 4, 9, 16]"
+    code = "from concurrent.futures import ThreadPoolExecutor as T\nlist(T(4).map(f, range(4)))"
+    assert scientist.run(code).text == "[0, 1, 4, 9]"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("venv")
+    path.chmod(0o755)
+    for parent in path.parents[:2]:
+        parent.chmod(0o755)
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(path)], check=True)
+    packages = next(path.glob("lib/python3.*/site-packages"))
+    (packages / "only_here.py").write_text("VALUE = 7\n")
+    return path
+
+
+def test_virtual_environment(environment: Path) -> None:
+    template = Template(preload=("only_here",), python=str(environment))
+    warden = Warden(template)
+    python = warden.spawn()
+    assert python.run("import only_here, sys; only_here.VALUE, sys.prefix").text == repr((7, str(environment)))
+    assert python.run("sys.executable").text == repr(f"{environment}/bin/python")
+    result = python.run("import subprocess; subprocess.run(['python', '-c', 'import only_here, sys; print(sys.prefix)'])")
+    assert result.out.decode() == f"{environment}\n", result
+    warden.close()
+    template.close()
+
+
+def test_environment_variables() -> None:
+    template = Template(env=["GREETING=hello=world", "OMP_NUM_THREADS=2", "nonsense"])
+    warden = Warden(template)
+    python = warden.spawn()
+    python.run("import os")
+    assert python.run("os.environ['GREETING'], os.environ['OMP_NUM_THREADS']").text == "('hello=world', '2')"
+    assert python.run("sorted(os.environ)").text == repr(
+        sorted(
+            ["GREETING", "HOME", "LANG", "MKL_NUM_THREADS", "MPLBACKEND", "NUMEXPR_NUM_THREADS"]
+            + ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH", "PWD"]
+        )
+    )
+    warden.close()
+    template.close()
+
+
+def test_template_of_many(template: Template) -> None:
+    wardens = [Warden(template, serial) for serial in range(1, 20)]
+    pythons = [warden.spawn() for warden in wardens]
+    for number, python in enumerate(pythons):
+        python.start(f"x = {number}\nx")
+    assert [python.finish().text for python in pythons] == [str(number) for number in range(19)]
+    for warden in wardens:
+        warden.close()
