@@ -77,12 +77,6 @@ struct interpreter *interpreter_free(struct interpreter *interpreter)
 	return NULL;
 }
 
-static void channel_lost(struct interpreter *interpreter, const char *why)
-{
-	event_remove(interpreter->loop, &interpreter->channel_source);
-	session_on_lost(interpreter->session, why);
-}
-
 /* A frame's handler may end the interpreter's use of its channel; then nothing more is read from it. */
 static void frames_deliver(struct interpreter *interpreter)
 {
@@ -95,8 +89,10 @@ static void frames_deliver(struct interpreter *interpreter)
 			break;
 		session_on_frame(interpreter->session, frame);
 	}
-	if (r == FRAME_E_SIZE)
-		channel_lost(interpreter, "it sent a frame over the limit");
+	if (r == FRAME_E_SIZE) {
+		event_remove(interpreter->loop, &interpreter->channel_source);
+		session_on_lost(interpreter->session, "it sent a frame over the limit");
+	}
 }
 
 static void writer_flush(struct interpreter *interpreter)
@@ -117,10 +113,12 @@ static void on_channel(struct event_source *source, uint32_t events)
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
 	r = frame_reader_fill(&interpreter->reader, interpreter->channel, false);
-	if (r == 0)
+	if (r == 0) {
 		frames_deliver(interpreter);
-	else if (r != FRAME_E_EMPTY)
-		channel_lost(interpreter, "it closed its channel");
+	} else if (r != FRAME_E_EMPTY) {
+		event_remove(interpreter->loop, &interpreter->channel_source);
+		session_on_closed(interpreter->session);
+	}
 }
 
 void interpreter_drain_channel(struct interpreter *interpreter)

@@ -15,6 +15,8 @@
 
 /* How long a warden may take to kill an interpreter before it is itself killed. */
 #define KILL_US (5 * 1000000ULL)
+/* How long after the end of its channel an interpreter may be said to have died of itself. */
+#define DEATH_US (1 * 1000000ULL)
 #define STRAY_MAX 65536
 
 #define RETURNCODE_TIMEOUT 124
@@ -29,6 +31,7 @@ enum session_event {
 	EVENT_DONE,
 	EVENT_ASK,
 	EVENT_DEADLINE,
+	EVENT_CLOSED,
 	EVENT_LOST,
 	EVENT_EXITED,
 	EVENT_RESET,
@@ -41,9 +44,10 @@ static const char *const state_names[_SESSION_STATE_N] = {
 };
 
 static const char *const event_names[_SESSION_EVENT_N] = {
-	[EVENT_READY] = "ready", [EVENT_RUN] = "run",	    [EVENT_SIGNALLED] = "signalled",
-	[EVENT_DONE] = "done",	 [EVENT_ASK] = "ask",	    [EVENT_DEADLINE] = "deadline",
-	[EVENT_LOST] = "lost",	 [EVENT_EXITED] = "exited", [EVENT_RESET] = "reset",
+	[EVENT_READY] = "ready",   [EVENT_RUN] = "run",	  [EVENT_SIGNALLED] = "signalled",
+	[EVENT_DONE] = "done",	   [EVENT_ASK] = "ask",	  [EVENT_DEADLINE] = "deadline",
+	[EVENT_CLOSED] = "closed", [EVENT_LOST] = "lost", [EVENT_EXITED] = "exited",
+	[EVENT_RESET] = "reset",
 };
 
 /* What an event carries; only the members of that event are set. */
@@ -341,6 +345,16 @@ static void kill_after_grace(struct session *session, const struct particulars *
 	interpreter_kill(session, "timeout");
 }
 
+/* Most likely it has died, and its warden will say of what; until then nobody has killed it. */
+static void await_exit(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session->state = SESSION_KILLING;
+	session->kill_cause = NULL;
+	timer_clear(loop_of(session), &session->idle);
+	deadline_set(session, DEATH_US);
+}
+
 static void kill_lost(struct session *session, const struct particulars *particulars)
 {
 	log_warn(session->id, "its interpreter is killed: %s", particulars->why);
@@ -370,7 +384,13 @@ static void reset_before_start(struct session *session, const struct particulars
 
 static void give_up_killing(struct session *session, const struct particulars *particulars)
 {
+	struct particulars lost = {.why = "it closed its channel and lives"};
+
 	(void)particulars;
+	if (!session->kill_cause) {
+		kill_lost(session, &lost);
+		return;
+	}
 	log_error(session->id, "its interpreter could not be killed: the session is ended");
 	session_end(session, session->kill_cause);
 }
@@ -407,6 +427,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 			{
 				[EVENT_RUN] = run_next,
 				[EVENT_SIGNALLED] = run_if_waiting,
+				[EVENT_CLOSED] = await_exit,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_EXITED] = renew_after_exit,
 				[EVENT_RESET] = kill_for_reset,
@@ -418,6 +439,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = finish_done,
 				[EVENT_ASK] = pass_ask,
 				[EVENT_DEADLINE] = time_out,
+				[EVENT_CLOSED] = await_exit,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_EXITED] = renew_after_exit,
 				[EVENT_RESET] = kill_for_reset,
@@ -429,6 +451,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = finish_done,
 				[EVENT_ASK] = pass_ask,
 				[EVENT_DEADLINE] = kill_after_grace,
+				[EVENT_CLOSED] = await_exit,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_EXITED] = renew_after_exit,
 				[EVENT_RESET] = kill_for_reset,
@@ -440,6 +463,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = ignore,
 				[EVENT_ASK] = ignore,
 				[EVENT_DEADLINE] = give_up_killing,
+				[EVENT_CLOSED] = ignore,
 				[EVENT_LOST] = ignore,
 				[EVENT_EXITED] = renew_after_exit,
 				[EVENT_RESET] = reset_meanwhile,
@@ -452,6 +476,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = ignore,
 				[EVENT_ASK] = ignore,
 				[EVENT_DEADLINE] = ignore,
+				[EVENT_CLOSED] = ignore,
 				[EVENT_LOST] = ignore,
 				[EVENT_EXITED] = ignore,
 				[EVENT_RESET] = ignore,
@@ -700,6 +725,11 @@ void session_on_lost(struct session *session, const char *why)
 	struct particulars particulars = {.why = why};
 
 	session_event(session, EVENT_LOST, &particulars);
+}
+
+void session_on_closed(struct session *session)
+{
+	session_event(session, EVENT_CLOSED, &nothing);
 }
 
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)

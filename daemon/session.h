@@ -73,4 +73,6 @@ void session_on_warden_failed(struct session *session);
 void session_on_warden_gone(struct session *session);
 void session_on_frame(struct session *session, struct bytes frame);
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
+/* Its channel has ended, as it does when it dies. */
+void session_on_closed(struct session *session);
 void session_on_lost(struct session *session, const char *why);
