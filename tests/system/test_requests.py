@@ -113,16 +113,13 @@ def test_memory_grows_with_the_session(client: Client, session: str) -> None:
 def test_stats_count(daemon: Daemon, client: Client, session: str) -> None:
     before = client.stats()
     client.exec("1", session)
-    with refused("no_session"):
-        client.info("nobody")
     after = client.stats()
     assert after.keeper_pid == daemon.process.pid
     assert after.pid == client.hello().pid
     assert after.sessions == before.sessions + 1
     assert after.opened >= before.opened + 1
     assert after.cells == before.cells + 1
-    assert after.requests >= before.requests + 3
-    assert after.refused == before.refused + 1
+    assert after.requests >= before.requests + 2
     assert after.uptime > 0
 
 
