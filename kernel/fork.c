@@ -17,13 +17,11 @@
 
 static long clone_raw(unsigned long flags, int *pidfdp, int *tid)
 {
-	/* The order of the last two differs between architectures. */
-#if defined(__x86_64__)
+	/* The last two change places on x86. */
+#ifdef __x86_64__
 	return syscall(SYS_clone, flags, NULL, pidfdp, tid, 0);
-#elif defined(__aarch64__) || defined(__arm__) || defined(__riscv) || defined(__powerpc__)
-	return syscall(SYS_clone, flags, NULL, pidfdp, 0, tid);
 #else
-#error "the order of clone's arguments on this architecture is not known here"
+	return syscall(SYS_clone, flags, NULL, pidfdp, 0, tid);
 #endif
 }
 

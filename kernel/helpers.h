@@ -30,4 +30,4 @@ enum helper {
 int helpers_load(PyObject *ask);
 
 /* Borrowed, never NULL after helpers_load. */
-PyObject *helper(enum helper helper);
+PyObject *helper(enum helper which);

@@ -138,7 +138,7 @@ static PyObject *await_answer(void)
 		return NULL;
 	}
 	if (answer.eof)
-		Py_RETURN_NONE;
+		return Py_BuildValue("");
 	return PyUnicode_DecodeUTF8(answer.text.data ? answer.text.data : "", (Py_ssize_t)answer.text.size, NULL);
 }
 

@@ -260,6 +260,7 @@ static void flush_before(int fd)
 	unlock(stream);
 }
 
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's are not for us to name
 ssize_t write(int fd, const void *data, size_t size)
 {
 	flush_before(fd);
@@ -280,6 +281,7 @@ int fileno(FILE *file)
 			return streams[i].fd;
 	return fileno_unlocked(file);
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 /* ---- forks and new programs ---- */
 

@@ -29,10 +29,10 @@ void output_end(void);
 /* Append @text; flushes when it must. Returns the number of bytes taken, which is less than @size if a signal came,
  * or -errno
  * (-EINTR: nothing was taken). Never needs the GIL; may block unless output_try took it. */
-ssize_t output_put(enum output_stream stream, const char *text, size_t size);
+ssize_t output_put(enum output_stream which, const char *text, size_t size);
 /* The same where neither lock nor pipe has to be waited for, all or nothing: false means use output_put. */
-bool output_try(enum output_stream stream, const char *text, size_t size);
+bool output_try(enum output_stream which, const char *text, size_t size);
 /* Returns 0, -EINTR with the rest still buffered, or -errno. */
-int output_flush(enum output_stream stream);
+int output_flush(enum output_stream which);
 /* Both, through signals; what cannot be written stays. */
 void output_flush_all(void);

@@ -10,6 +10,7 @@
 #include "startup.h"
 #include "warden.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 
@@ -18,6 +19,7 @@ struct template
 	int channel;
 	struct cage *cage;
 	char buffer[CHANNEL_SIZE_MAX];
+	char workspace[PATH_MAX]; /* of the warden being made */
 };
 
 static int say(const struct template *template, const struct wire_schema *schema, const void *message, int fd)
@@ -81,17 +83,18 @@ static int get_ready(struct template *template, const struct configure_message *
 
 static int make_warden(struct template *template, const struct warden_message *message, int control)
 {
-	_cleanup_(freep) char *workspace = strndup(message->workspace.data, message->workspace.size);
 	_cleanup_(fd_closep) int pidfd = -1;
 	struct made_message made = {.serial = message->serial};
 	pid_t pid;
 
-	if (!workspace)
-		return say_failed(template, message->serial, "out of memory");
+	if (message->workspace.size >= sizeof(template->workspace))
+		return say_failed(template, message->serial, strerror(ENAMETOOLONG));
+	memcpy(template->workspace, message->workspace.data, message->workspace.size);
+	template->workspace[message->workspace.size] = '\0';
 	pid = cage_clone(template->cage, (uid_t)message->uid, &pidfd);
 	if (pid == 0) {
 		template->channel = fd_close(template->channel);
-		warden_run(template->cage, workspace, control);
+		warden_run(template->cage, template->workspace, control);
 	}
 	if (pid < 0)
 		return say_failed(template, message->serial, strerror(-pid));

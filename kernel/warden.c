@@ -39,8 +39,11 @@ struct interpreter {
 struct warden {
 	struct cage *cage;
 	int control, signals;
+	FILE *children; /* of the host's /proc, opened before the cage forbade it; NULL where there is a better way
+			 */
 	struct interpreter *interpreters;
 	char buffer[CHANNEL_SIZE_MAX];
+	int fds[CHANNEL_FDS_MAX]; /* came with the message; what its handler does not take is closed */
 };
 
 static int64_t now_ms(void)
@@ -134,21 +137,33 @@ static FILE *children_open(void)
 	return fopen("/proc/thread-self/children", "re");
 }
 
+/* In a pid namespace the numbers of the host's /proc mean nothing, and there is either a /proc of our own or none.
+ */
+static void children_settle(struct warden *warden)
+{
+	if (!warden->children || getpid() != 1)
+		return;
+	fclose(warden->children);
+	warden->children = NULL;
+}
+
 /* Kill the children that are no interpreters. Returns how many there were, -1 if they cannot be listed. */
 static int strangers_kill(struct warden *warden)
 {
-	FILE *children = children_open();
+	FILE *children = warden->children ? warden->children : children_open();
 	int pid, n = 0;
 
 	if (!children)
 		return -1;
+	rewind(children);
 	while (fscanf(children, "%d", &pid) == 1) {
 		if (pid <= 0 || interpreter_of(warden, pid))
 			continue;
 		(void)kill(pid, SIGKILL);
 		n++;
 	}
-	fclose(children);
+	if (!warden->children)
+		fclose(children);
 	return n;
 }
 
@@ -233,7 +248,7 @@ static void fork_interpreter(struct warden *warden, struct interpreter *interpre
 	say(warden, &spawned_message_schema, &(struct spawned_message){.serial = interpreter->serial});
 }
 
-static void handle_spawn(struct warden *warden, const void *decoded, int *fds)
+static void handle_spawn(struct warden *warden, const void *decoded)
 {
 	const struct spawn_message *spawn = decoded;
 	struct interpreter *interpreter;
@@ -252,16 +267,15 @@ static void handle_spawn(struct warden *warden, const void *decoded, int *fds)
 	}
 	interpreter->serial = spawn->serial;
 	for (size_t i = 0; i < INTERPRETER_FDS; i++)
-		interpreter->fds[i] = steal_fd(&fds[i]);
+		interpreter->fds[i] = steal_fd(&warden->fds[i]);
 	fork_interpreter(warden, interpreter);
 }
 
-static void handle_signal(struct warden *warden, const void *decoded, int *fds)
+static void handle_signal(struct warden *warden, const void *decoded)
 {
 	const struct signal_message *message = decoded;
 	struct interpreter *interpreter = interpreter_find(warden, message->serial);
 
-	(void)fds;
 	if (interpreter && message->signal > 0 && message->signal < NSIG)
 		interpreter_signal(interpreter, (int)message->signal);
 	say(warden, &signalled_message_schema, &(struct signalled_message){.serial = message->serial});
@@ -270,14 +284,14 @@ static void handle_signal(struct warden *warden, const void *decoded, int *fds)
 static const struct handler {
 	const struct wire_schema *schema;
 	size_t n_fds;
-	void (*handle)(struct warden *warden, const void *decoded, int *fds);
+	void (*handle)(struct warden *warden, const void *decoded);
 } handlers[] = {
 	{&spawn_message_schema, INTERPRETER_FDS, handle_spawn},
 	{&signal_message_schema, 0, handle_signal},
 };
 
-/* Whether the message could be understood. Descriptors that a handler does not take stay in @fds. */
-static bool dispatch(struct warden *warden, struct bytes data, int *fds, size_t n_fds)
+/* Whether the message could be understood. */
+static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 {
 	union {
 		struct spawn_message spawn;
@@ -295,7 +309,7 @@ static bool dispatch(struct warden *warden, struct bytes data, int *fds, size_t 
 			continue;
 		if (n_fds != handler->n_fds || wire_decode(&decoded, handler->schema, frame.body, &fault))
 			return false;
-		handler->handle(warden, &decoded, fds);
+		handler->handle(warden, &decoded);
 		return true;
 	}
 	return false;
@@ -304,20 +318,26 @@ static bool dispatch(struct warden *warden, struct bytes data, int *fds, size_t 
 /* Returns false when the pair is closed, or speaks nonsense. */
 static bool serve_control(struct warden *warden)
 {
-	int fds[CHANNEL_FDS_MAX];
 	struct bytes data;
 	size_t n_fds;
 	bool understood;
 
-	if (channel_recv(warden->control, warden->buffer, sizeof(warden->buffer), &data, fds, &n_fds))
+	if (channel_recv(warden->control, warden->buffer, sizeof(warden->buffer), &data, warden->fds, &n_fds))
 		return false;
-	understood = dispatch(warden, data, fds, n_fds);
+	understood = dispatch(warden, data, n_fds);
 	for (size_t i = 0; i < n_fds; i++)
-		fd_close(fds[i]);
+		fd_closep(&warden->fds[i]);
 	return understood;
 }
 
 /* ---- the life of one ---- */
+
+static bool children_left(void)
+{
+	siginfo_t child;
+
+	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
 
 static void warden_end(struct warden *warden)
 {
@@ -329,8 +349,8 @@ static void warden_end(struct warden *warden)
 	do {
 		reap(warden);
 		n = strangers_kill(warden);
-		poll(NULL, 0, n > 0 ? 1 : 0);
-	} while (n > 0 && now_ms() < deadline);
+		poll(NULL, 0, n > 0 || children_left() ? 1 : 0);
+	} while ((n > 0 || children_left()) && now_ms() < deadline);
 	_exit(0);
 }
 
@@ -386,12 +406,16 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	warden.cage = cage;
 	warden.control = control;
 	warden.signals = signals_open(&children);
+	warden.children = fopen("/proc/thread-self/children", "re");
 	if (warden.signals < 0)
 		_exit(1);
-	if (cage_enter(cage, workspace, (const int[]){control, warden.signals, -1}, &report) < 0) {
+	if (cage_enter(cage, workspace,
+		       (const int[]){control, warden.signals, warden.children ? fileno(warden.children) : -1, -1},
+		       &report) < 0) {
 		say_failed(&warden, 0, report.reason);
 		_exit(1);
 	}
+	children_settle(&warden);
 	sigprocmask(SIG_BLOCK, &children, NULL);
 	if (move_in() < 0) {
 		say_failed(&warden, 0, "the interpreter cannot be set up in the cage");
