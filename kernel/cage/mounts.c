@@ -429,6 +429,7 @@ static int build_all(struct build *build, struct cage_report *report)
 
 	/* As root these are opened with root's powers over its own directories; what is made after is the
 	 * session's. */
+	umask(022);
 	r = sources_open(build, report);
 	if (!r && (build->cage->namespaces & CLONE_NEWUSER))
 		r = privileges_become(build->cage, report);

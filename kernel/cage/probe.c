@@ -43,7 +43,7 @@ static _Noreturn void probe_child(struct cage *cage, const char *workspace, int 
 
 	finding.error = cage_enter(cage, workspace, (const int[]){out, -1}, &report);
 	if (!finding.error)
-		finding.own_processes = cage->uid_alone || counts_apart();
+		finding.own_processes = cage->uid_alone || ((cage->namespaces & CLONE_NEWUSER) && counts_apart());
 	memcpy(finding.reason, report.reason, sizeof(finding.reason));
 	if (write(out, &finding, sizeof(finding)) != sizeof(finding))
 		_exit(EXIT_FAILURE);
@@ -156,8 +156,10 @@ static int attempt_all(struct cage *cage, const char *workspace, struct cage_rep
 		if (r && !why[0])
 			memcpy(why, report->reason, sizeof(why));
 	}
-	if (r)
+	if (r) {
+		memcpy(report->reason, why, sizeof(why));
 		return r;
+	}
 	if (cage->reached >= cage->wanted)
 		return 0;
 	if (cage->reached == LEVEL_STRONG_NOMEM)

@@ -91,10 +91,6 @@ static const struct rule allowed_with[] = {
 	RULE1(prlimit64, INT(0, 0)),
 	RULE1(sched_setaffinity, INT(0, 0)),
 	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
-	RULE1(mknod, BITS(1, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
-	RULE1(mknodat, BITS(2, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
-	RULE1(mkdir, BITS(1, S_ISUID | S_ISGID, 0)),
-	RULE1(mkdirat, BITS(2, S_ISUID | S_ISGID, 0)),
 };
 
 /* With a mount namespace, where only what is the session's is writable. A file that runs as somebody else is not
@@ -111,15 +107,24 @@ static const struct rule refused_in_own_tree[] = {
 	RULE1(fchmodat, BITS(2, S_ISUID, S_ISUID)), RULE1(fchmodat, BITS(2, S_ISGID, S_ISGID)),
 };
 
-/* Files open for writing with a new file's mode; without O_CREAT or O_TMPFILE the mode is anything. */
-static const struct rule allowed_open[] = {
-	RULE1(open, BITS(1, O_CREAT | __O_TMPFILE, 0)),	  RULE1(open, BITS(2, S_ISUID | S_ISGID, 0)),
-	RULE1(openat, BITS(2, O_CREAT | __O_TMPFILE, 0)), RULE1(openat, BITS(3, S_ISUID | S_ISGID, 0)),
+/* libc's __O_TMPFILE has O_DIRECTORY in it, which is harmless. */
+#define TMPFILE (__O_TMPFILE & ~O_DIRECTORY)
+
+/* What is made runs as nobody else; without O_CREAT or O_TMPFILE the mode given to open is anything. */
+static const struct rule allowed_making[] = {
+	RULE1(mknod, BITS(1, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
+	RULE1(mknodat, BITS(2, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
+	RULE1(mkdir, BITS(1, S_ISUID | S_ISGID, 0)),
+	RULE1(mkdirat, BITS(2, S_ISUID | S_ISGID, 0)),
+	RULE1(open, BITS(1, O_CREAT | TMPFILE, 0)),
+	RULE1(open, BITS(2, S_ISUID | S_ISGID, 0)),
+	RULE1(openat, BITS(2, O_CREAT | TMPFILE, 0)),
+	RULE1(openat, BITS(3, S_ISUID | S_ISGID, 0)),
 	RULE1(creat, BITS(1, S_ISUID | S_ISGID, 0)),
 };
 
 /* The level `readonly`: nothing is opened but to be read. */
-#define OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | __O_TMPFILE)
+#define OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | TMPFILE)
 static const struct rule allowed_open_to_read[] = {
 	RULE1(open, BITS(1, OPEN_WRITES, O_RDONLY)),
 	RULE1(openat, BITS(2, OPEN_WRITES, O_RDONLY)),
@@ -166,7 +171,7 @@ static int add_rules(scmp_filter_ctx ctx, uint32_t action, const struct rule *ru
 static int add_files(scmp_filter_ctx ctx, const struct cage *cage, bool readonly)
 {
 	bool own_tree = cage->namespaces & CLONE_NEWNS;
-	int r = readonly ? ALLOW(allowed_open_to_read) : ALLOW(allowed_open);
+	int r = readonly ? ALLOW(allowed_open_to_read) : ALLOW(allowed_making);
 
 	if (!r && !readonly)
 		r = CALLS(SCMP_ACT_ALLOW, calls_changing_files);

@@ -200,6 +200,8 @@ class Warden:
             interpreter.close()
         ended, _, _ = select.select([self.pidfd], [], [], 10)
         os.close(self.pidfd)
+        # It is our child, being the template's sibling; unreaped it would count against its user's processes.
+        os.waitid(os.P_PID, self.pid, os.WEXITED | (0 if ended else os.WNOHANG))
         shutil.rmtree(self.workspace, ignore_errors=True)
         assert ended, "the warden outlives its control pair"
 

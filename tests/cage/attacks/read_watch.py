@@ -1,0 +1,11 @@
+# goal 2: watch what others do
+def attack():
+    import fcntl
+
+    return first(
+        lambda: call("inotify_init1", 0),
+        lambda: call("inotify_init"),
+        lambda: call("fanotify_init", 0, 0),
+        lambda: fcntl.fcntl(os.open(".", os.O_RDONLY), fcntl.F_NOTIFY, 2),
+        lambda: fcntl.fcntl(os.open("own", os.O_CREAT | os.O_RDONLY), fcntl.F_SETLEASE, 0),
+    )

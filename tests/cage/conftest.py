@@ -1,0 +1,30 @@
+"""One host a shape, with a fresh session for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cage import ROOT, SHAPES, Host, Shape
+from drive import Interpreter
+
+
+@pytest.fixture(scope="session", params=SHAPES, ids=lambda shape: shape.name)
+def shape(request: pytest.FixtureRequest) -> Shape:
+    if request.param.root and not ROOT:
+        pytest.skip(f"the shape {request.param.name} takes root to make")
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def host(shape: Shape) -> Iterator[Host]:
+    it = Host(shape)
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def python(host: Host) -> Iterator[Interpreter]:
+    warden, interpreter = host.session()
+    yield interpreter
+    warden.close()

@@ -1,0 +1,95 @@
+"""Every attack, in every shape, with the hook gone; and what a guard says is checked from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Set
+
+import pytest
+from cage import ROOT, Host
+from drive import Interpreter
+
+HERE = Path(__file__).resolve().parent
+PRELUDE = (HERE / "prelude.py").read_text()
+ATTACKS = sorted((HERE / "attacks").glob("*.py"))
+EXAMPLES = sorted(Path(os.environ["LAIR_REDTEAM"]).glob("*.py")) if "LAIR_REDTEAM" in os.environ else []
+
+# What a level without namespaces or Landlock does not promise: see docs/SECURITY.md.
+PROMISES = {"uid": {"1", "3", "5"}, "readonly": {"1", "3", "5"}}
+# With the user's own processes counted too, no limit can be set.
+COUNTED_APART = {"root", "user", "root-without-userns", "user-old-kernel", "root-old-kernel"}
+
+NOT_YET = {"g4_12_inodes": "files in the workspace are not counted by the cage"}
+
+
+def header(attack: Path, name: str) -> Set[str]:
+    found = re.search(rf"^# {name} *:? *([\w, ]+)", attack.read_text(), re.M)
+    return {word.strip() for word in found[1].split(",")} if found else set()
+
+
+def holds(host: Host, attack: Path) -> bool:
+    """Whether this host promises to withstand it."""
+    needs = header(attack, "holds")
+    if "tree" in needs and not host.shape.tree:
+        return False
+    if "count" in needs and host.shape.name not in COUNTED_APART and not host.shape.root:
+        return False
+    promised = PROMISES.get(host.shape.level)
+    return promised is None or bool(header(attack, "goal") & promised)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=[path.stem for path in ATTACKS])
+def test_attack(host: Host, python: Interpreter, attack: Path) -> None:
+    if not holds(host, attack):
+        pytest.skip(f"level {host.shape.level} does not promise this")
+    before = host.world.fingerprint()
+    names = "\n".join(f"{name} = {value!r}" for name, value in host.world.parameters.items())
+    ready = python.run(f"{names}\n{PRELUDE}\nremove_hook()\n'ready'")
+    assert ready.text == "'ready'", ready
+    result = python.run(attack.read_text() + "\n('blocked', no_error(attack))", timeout=60)
+    assert result.text == "('blocked', None)", result
+    assert host.world.fingerprint() == before
+    assert not host.world.visited()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+def test_example(host: Host, python: Interpreter, example: Path) -> None:
+    if not host.shape.tree:
+        pytest.skip("the examples expect a session with a file system of its own")
+    if example.stem in NOT_YET:
+        pytest.skip(NOT_YET[example.stem])
+    world = host.world
+    parameters = {key: str(value) for key, value in world.parameters.items()}
+    parameters.update(
+        DAEMON_PID=str(os.getpid()),
+        OTHER_PID=str(os.getppid()),
+        DAEMON_SOCK=str(world.root / "out" / "stream"),
+        DAEMON_DGRAM=str(world.root / "out" / "datagram"),
+        TCP="%s:%d" % world.tcp.getsockname(),
+        TMP_CANARY=str(world.tmp_secret),
+        RW=python.warden.workspace,
+        SECRET_X="5a5a",
+        SURVIVOR_CHECK="1",
+        RACE_S="1",
+        MAXPROC="64",
+        MEM_MB="1024",
+        INODES="70000",
+    )
+    for top in ("out", "ro"):
+        canary = world.root / top / f"c_{example.stem}"
+        canary.write_text("CANARY")
+        if ROOT:
+            os.chown(canary, host.shape.uid, host.shape.uid)
+    before = world.fingerprint()
+    code = example.read_text().replace("_RT = {}  # @RT@", f"_RT = {parameters!r}")
+    try:
+        result = python.run(code, timeout=90)
+        verdict = result.out.decode()
+    except (EOFError, ConnectionError):
+        verdict = "BLOCKED: it died"
+    assert "ESCAPED" not in verdict, verdict
+    assert "BLOCKED" in verdict, result
+    assert world.fingerprint() == before
+    assert not world.visited()

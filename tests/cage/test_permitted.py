@@ -1,0 +1,201 @@
+"""What must go on working inside, in every shape where files can be written at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cage import Host, Shape
+from drive import Interpreter
+
+EVERYWHERE = {
+    "numpy": "import numpy as np\nnp.linalg.svd(np.ones((50, 50)))[1].round(3)[0] == 50",
+    "pandas": """
+import pandas as pd
+pd.DataFrame({"a": [1, 2]}).to_csv("frame.csv", index=False)
+pd.read_csv("frame.csv").a.sum() == 3""",
+    "matplotlib": """
+import os
+import matplotlib.pyplot as plt
+plt.plot([1, 2], label="é")
+plt.legend()
+plt.savefig("figure.png")
+plt.savefig("figure.pdf")
+os.path.getsize("figure.png") > 1000""",
+    "scipy": "import scipy.optimize\nabs(scipy.optimize.minimize(lambda x: (x - 1) ** 2, 0).x[0] - 1) < 1e-3",
+    "sqlite": """
+import sqlite3
+with sqlite3.connect("data.db") as db:
+    db.execute("pragma journal_mode = wal")
+    db.execute("create table t (x)")
+    db.executemany("insert into t values (?)", [(i,) for i in range(100)])
+sqlite3.connect("data.db").execute("select sum(x) from t").fetchone()[0] == 4950""",
+    "fork": """
+import os
+r, w = os.pipe()
+if not (pid := os.fork()):
+    os.write(w, b"child")
+    os._exit(3)
+os.read(r, 9) == b"child" and os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3""",
+    "threads": """
+import threading
+seen = []
+many = [threading.Thread(target=seen.append, args=(i,)) for i in range(8)]
+[t.start() for t in many], [t.join() for t in many]
+len(seen) == 8""",
+    "thread pool": """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool: squares = list(pool.map(lambda x: x * x, range(5)))
+squares == [0, 1, 4, 9, 16]""",
+    "asyncio": """
+import asyncio
+async def one(i):
+    await asyncio.sleep(0.001)
+    return i
+(await asyncio.gather(*map(one, range(5)))) == [0, 1, 2, 3, 4]""",
+    "socketpair": "import socket\na, b = socket.socketpair()\na.send(b'x') == 1 and b.recv(1) == b'x'",
+    "temporary files": """
+import tempfile
+with tempfile.NamedTemporaryFile() as file, tempfile.TemporaryDirectory() as directory:
+    file.write(b"x")
+    open(directory + "/f", "w").close()
+True""",
+    "zipfile": """
+import zipfile
+open("in.txt", "w").write("x" * 100)
+with zipfile.ZipFile("z.zip", "w") as z: z.write("in.txt")
+zipfile.ZipFile("z.zip").read("in.txt") == b"x" * 100""",
+    "copies": """
+import os, shutil
+open("one", "w").write("1")
+shutil.copy("one", "two"), shutil.copy2("one", "three"), shutil.copytree(".", "tree")
+shutil.move("two", "tree/two"), os.chmod("one", 0o600), os.utime("one"), shutil.rmtree("tree")
+os.path.exists("three")""",
+    "links and pipes": """
+import os
+open("file", "w").close()
+os.symlink("file", "link"), os.link("file", "hard"), os.mkfifo("fifo"), os.mkdir("d"), os.rename("file", "d/file")
+os.stat("hard").st_nlink == 2""",
+    "mapped files": """
+import mmap
+with open("mapped", "wb+") as file:
+    file.truncate(4096)
+    m = mmap.mmap(file.fileno(), 4096)
+    m[0] = 7
+open("mapped", "rb").read(1) == b"\\x07" """,
+    "granted directories": """
+import os
+text = open(f"{RO}/file").read()
+os.listdir(RO)
+open(f"{RW}/made", "w").write(text)
+os.makedirs(f"{RW}/a/b")
+os.unlink(f"{RW}/made"), os.removedirs(f"{RW}/a/b")
+text == "READABLE" """,
+    "null devices": "open('/dev/null', 'w').write('x') and len(open('/dev/urandom', 'rb').read(4)) == 4",
+    "who one is": "import getpass, pathlib, os\ngetpass.getuser() and str(pathlib.Path.home()) == os.getcwd()",
+    "certificates": "import ssl\nssl.create_default_context() and True",
+    "time zones": "import datetime, zoneinfo\ndatetime.datetime.now(zoneinfo.ZoneInfo('Europe/Paris')).year > 2000",
+    "C libraries": "import ctypes, os\nctypes.CDLL(None).getpid() == os.getpid()",
+    "compression": "import gzip, lzma, bz2\ngzip.open('f.gz', 'wb').write(b'x') == 1 and lzma.compress(b'') and True",
+    "limits": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (99, 99)) is None",
+    "a priority": "import os\nos.nice(1) >= 1 and len(os.sched_getaffinity(0)) > 0",
+}
+
+# Semaphores have names in /dev/shm, which is the session's own only in a file system of its own; and a child can be
+# signalled only where no stranger can.
+IN_A_TREE = {
+    "pool": """
+import multiprocessing as mp
+def square(x): return x * x
+with mp.Pool(3) as pool: squares = pool.map(square, range(5))
+squares == [0, 1, 4, 9, 16]""",
+    "queue": """
+import multiprocessing as mp
+q = mp.Queue()
+p = mp.Process(target=lambda: q.put(7))
+p.start()
+q.get() == 7 and p.join() is None""",
+    "process pool": """
+import concurrent.futures as f
+def square(x): return x * x
+with f.ProcessPoolExecutor(2) as pool: squares = list(pool.map(square, range(3)))
+squares == [0, 1, 4]""",
+    "terminate": """
+import multiprocessing as mp, time
+p = mp.Process(target=time.sleep, args=(60,))
+p.start(), p.terminate(), p.join()
+p.exitcode == -15""",
+    "proc": "'lair' in open('/proc/self/comm').read() and len(open('/proc/cpuinfo').read()) > 9",
+    "scratch": "open('/tmp/x', 'w').write('x') and open('/dev/shm/x', 'w').write('x')",
+    "modes": """
+import os
+open("file", "w").close()
+os.chmod("file", 0o640), os.utime("file", (5, 5)), os.setxattr("file", "user.x", b"1")
+os.stat("file").st_mtime == 5 and os.getxattr("file", "user.x") == b"1" """,
+    "host name": "import socket\nsocket.gethostname() == 'lair'",
+}
+
+
+def check(host: Host, python: Interpreter, code: str) -> None:
+    names = "\n".join(f"{name} = {value!r}" for name, value in host.world.parameters.items())
+    result = python.run(f"{names}\n{code.strip()}", timeout=90)
+    assert (result.returncode, result.text) == (0, "True"), result
+    assert result.blocked == []
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_everywhere(host: Host, python: Interpreter, name: str) -> None:
+    if host.shape.level == "readonly":
+        pytest.skip("nothing can be written at the level readonly")
+    check(host, python, EVERYWHERE[name])
+
+
+@pytest.mark.parametrize("name", IN_A_TREE)
+def test_in_a_tree(host: Host, python: Interpreter, name: str) -> None:
+    if not host.shape.tree:
+        pytest.skip(f"level {host.shape.level} has no file system of its own")
+    check(host, python, IN_A_TREE[name])
+
+
+def test_guards(shape: Shape, host: Host) -> None:
+    warden, _ = host.session()
+    guards = warden.ready["guards"]
+    warden.close()
+    assert warden.ready["level"] == shape.level
+    assert {"seccomp", "nnp", "caps", "rlimits", "audit"} <= set(guards)
+    assert ("mountns" in guards and "pidns" in guards and "netns" in guards) == shape.tree
+    assert any(guard.startswith("landlock:") for guard in guards) == ("landlock_create_ruleset=ENOSYS" not in shape.deny)
+
+
+@pytest.fixture
+def granting(shape: Shape) -> Iterator[Host]:
+    if shape.level == "readonly":
+        pytest.skip("nothing can be written at the level readonly")
+    it = Host(shape, subprocess=True)
+    yield it
+    it.close()
+
+
+def test_programs_when_granted(granting: Host) -> None:
+    warden, python = granting.session()
+    result = python.run("""
+import os, subprocess, sys
+open("in", "w").write("a\\nb\\n")
+lines = subprocess.run("cat in | wc -l", shell=True, capture_output=True, text=True, check=True).stdout
+outside = subprocess.run(["cat", "/etc/shadow"], capture_output=True).returncode
+again = subprocess.run(["/usr/bin/python3", "-c", "import json; print(json.dumps(1))"], capture_output=True).stdout
+(lines.strip(), outside != 0, again, os.system("exit 3") >> 8)
+""")
+    assert result.text == "('2', True, b'1\\n', 3)", result
+    warden.close()
+
+
+def test_scratch_is_not_shared(host: Host, shape: Shape) -> None:
+    if not shape.tree:
+        pytest.skip("there is no scratch without a file system of one's own")
+    one, first = host.session()
+    other, second = host.session()
+    assert first.run("open('/tmp/mine', 'w').write('x')").returncode == 0
+    assert second.run("import os; os.listdir('/tmp'), os.listdir('/dev/shm')").text == "([], [])"
+    one.close()
+    other.close()
