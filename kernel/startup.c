@@ -80,8 +80,8 @@ static void environment_activate(const char *directory)
 	char path[4096];
 
 	setenv("VIRTUAL_ENV", directory, 1);
-	snprintf(path, sizeof(path), "%s/bin:%s", directory, getenv("PATH"));
-	setenv("PATH", path, 1);
+	if (snprintf(path, sizeof(path), "%s/bin:%s", directory, getenv("PATH")) < (int)sizeof(path))
+		setenv("PATH", path, 1);
 }
 
 /* The profile's interpreter: an environment's directory, a python, or else the one Lair was built with. */
@@ -99,7 +99,8 @@ static int executable_choose(char *path, size_t size, struct bytes wanted)
 		size_t used = strlen(path);
 
 		environment_activate(path);
-		snprintf(path + used, size - used, "/bin/python");
+		if (snprintf(path + used, size - used, "/bin/python") >= (int)(size - used))
+			return -ENAMETOOLONG;
 	}
 	return access(path, X_OK) < 0 ? -errno : 0;
 }

@@ -1,0 +1,231 @@
+/* Output without Python: one order for all who write, nothing twice after a fork, nothing lost with the process. */
+#include "output.h"
+
+#include "check.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+static int out = -1, err = -1; /* where what is written to 1 and 2 can be read; -1 outside a child */
+
+static void pipe_onto(int *readp, int fd)
+{
+	int ends[2];
+
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	CHECK(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
+	CHECK(dup2(ends[1], fd) == fd);
+	fd_close(ends[1]);
+	*readp = ends[0];
+}
+
+static const char *taken(int fd)
+{
+	static char buffer[1 << 20];
+	ssize_t n = read(fd, buffer, sizeof(buffer) - 1);
+
+	buffer[n > 0 ? n : 0] = '\0';
+	return buffer;
+}
+
+static bool is(int fd, const char *expected)
+{
+	const char *got = taken(fd);
+
+	if (strcmp(got, expected) == 0)
+		return true;
+	fprintf(stderr, "got '%s', expected '%s'\n", got, expected);
+	return false;
+}
+
+static void put(const char *text)
+{
+	CHECK(output_put(OUTPUT_OUT, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+static bool order_kept(void)
+{
+	put("a");
+	printf("b%d", 1);
+	fputs("c", stdout);
+	put("d");
+	if (write(STDOUT_FILENO, "e", 1) != 1)
+		return false;
+	put("f");
+	if (writev(STDOUT_FILENO, &(struct iovec){(void *)"g", 1}, 1) != 1)
+		return false;
+	putchar('h');
+	output_end();
+	return is(out, "ab1cdefgh");
+}
+
+static bool buffered_until_the_end(void)
+{
+	output_begin(false);
+	put("line\n");
+	if (!is(out, ""))
+		return false;
+	output_end();
+	return is(out, "line\n");
+}
+
+static bool eager_by_lines(void)
+{
+	output_begin(true);
+	put("part");
+	if (!is(out, ""))
+		return false;
+	put(" line\n");
+	if (!is(out, "part line\n"))
+		return false;
+	put("50%\r");
+	output_begin(false);
+	return is(out, "50%\r");
+}
+
+static bool fork_repeats_nothing(void)
+{
+	pid_t pid;
+
+	put("once ");
+	pid = fork();
+	if (pid == 0) {
+		put("child ");
+		output_end();
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	put("parent");
+	output_end();
+	return is(out, "once child parent");
+}
+
+static bool descriptors_mended(void)
+{
+	int file = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	put("kept");
+	close(STDOUT_FILENO);
+	dup2(file, STDERR_FILENO);
+	output_put(OUTPUT_ERR, "to the file", 11);
+	output_end();
+	output_put(OUTPUT_ERR, "err", 3);
+	output_end();
+	return is(out, "kept") && is(err, "err");
+}
+
+static bool waits_where_it_may_not_block(void)
+{
+	static char much[200000];
+	pid_t pid;
+
+	memset(much, 'x', sizeof(much));
+	fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
+	pid = fork();
+	if (pid == 0) {
+		for (size_t done = 0; done < sizeof(much);) {
+			ssize_t n = output_put(OUTPUT_OUT, much + done, sizeof(much) - done);
+
+			if (n < 0)
+				_exit(1);
+			done += (size_t)n;
+		}
+		output_end();
+		_exit(0);
+	}
+	for (size_t got = 0; got < sizeof(much);) {
+		struct pollfd readable = {.fd = out, .events = POLLIN};
+
+		if (poll(&readable, 1, 5000) != 1)
+			return false;
+		got += strlen(taken(out));
+	}
+	return waitpid(pid, NULL, 0) == pid;
+}
+
+static bool descriptor_told(void)
+{
+	return fileno(stdout) == STDOUT_FILENO && fileno(stderr) == STDERR_FILENO;
+}
+
+static int forked(bool (*test)(void), struct output_shared *shared)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		pipe_onto(&out, STDOUT_FILENO);
+		pipe_onto(&err, STDERR_FILENO);
+		if (output_adopt(shared, 100) < 0)
+			_exit(2);
+		_exit(test() ? 0 : 1);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* An interpreter dies with words in its buffer; its warden says them. */
+static void test_salvage(void)
+{
+	struct output_shared *shared = output_shared_new();
+	pid_t pid;
+	int from;
+
+	pipe_onto(&from, 50);
+	pid = fork();
+	if (pid == 0) {
+		dup2(50, STDOUT_FILENO);
+		if (output_adopt(shared, 100) == 0)
+			put("last words");
+		raise(SIGKILL);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	CHECK(is(from, ""));
+	output_salvage(shared, 50, 50);
+	CHECK(is(from, "last words"));
+
+	memset(shared, 0xff, 8); /* what a hostile one leaves: both ends far out */
+	output_salvage(shared, 50, 50);
+	CHECK(is(from, ""));
+	memset(shared, 0, 4);
+	output_salvage(shared, 50, 50); /* the end alone: what there is, and no more than the pipe takes */
+	CHECK(strlen(taken(from)) <= 65536);
+	fd_close(50);
+	fd_close(from);
+	CHECK(output_shared_free(shared) == NULL);
+	CHECK(output_shared_free(NULL) == NULL);
+}
+
+static const struct {
+	const char *name;
+	bool (*run)(void);
+} tests[] = {
+	{"order_kept", order_kept},
+	{"buffered_until_the_end", buffered_until_the_end},
+	{"eager_by_lines", eager_by_lines},
+	{"fork_repeats_nothing", fork_repeats_nothing},
+	{"descriptors_mended", descriptors_mended},
+	{"waits_where_it_may_not_block", waits_where_it_may_not_block},
+	{"descriptor_told", descriptor_told},
+};
+
+int main(void)
+{
+	struct output_shared *shared = output_shared_new();
+
+	CHECK(shared && output_install() == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
+		int status = forked(tests[i].run, shared);
+
+		if (status != 0)
+			fprintf(stderr, "%s: %d\n", tests[i].name, status);
+		CHECK(status == 0);
+	}
+	output_shared_free(shared);
+	test_salvage();
+	return check_report();
+}
