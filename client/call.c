@@ -39,12 +39,12 @@ int lair_error_of(struct bytes code)
 
 /* ---- life ---- */
 
-int call_new(struct lair_call **callp, struct lair *lair, const struct wire_schema *reply)
+struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply)
 {
 	struct lair_call *call = calloc(1, sizeof(*call));
 
 	if (!call)
-		return lair_fail(lair, -ENOMEM, "out of memory");
+		return NULL;
 	call->lair = lair;
 	call->id = ++lair->last_id;
 	call->outcome = -EINPROGRESS;
@@ -56,8 +56,7 @@ int call_new(struct lair_call **callp, struct lair *lair, const struct wire_sche
 	else
 		lair->first = call;
 	lair->last = call;
-	*callp = call;
-	return 0;
+	return call;
 }
 
 static void call_unlink(struct lair_call *call)
@@ -119,12 +118,11 @@ void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call
 static int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
 		      const struct wire_schema *reply)
 {
-	struct lair_call *call = NULL;
+	struct lair_call *call = call_new(lair, reply);
 	int r;
 
-	r = call_new(&call, lair, reply);
-	if (r)
-		return r;
+	if (!call)
+		return lair_fail(lair, -ENOMEM, "out of memory");
 	*(uint64_t *)request = call->id;
 	r = handle_send(lair, schema, request);
 	if (r)

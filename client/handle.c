@@ -72,29 +72,36 @@ static int socket_path(char path[static PATH_SIZE], const char *given)
 	return 0;
 }
 
-int lair_new(struct lair **lairp, const struct lair_options *options)
+static int options_take(struct lair *lair, const struct lair_options *options)
 {
-	_cleanup_(freep) struct lair *lair = calloc(1, sizeof(*lair));
-	static const struct lair_options defaults;
 	int r;
 
-	if (!options)
-		options = &defaults;
-	if (!lair)
-		return -ENOMEM;
-	lair->epoll = lair->wake = -1;
 	lair->no_start = options->no_start;
 	lair->timeout = options->timeout > 0 ? options->timeout : TIMEOUT_DEFAULT;
 	r = socket_path(lair->socket, options->socket);
-	if (r)
-		return r;
-	if (options->config) {
+	if (!r && options->config) {
 		lair->config = strdup(options->config);
 		if (!lair->config)
-			return -ENOMEM;
+			r = -ENOMEM;
 	}
-	*lairp = steal_ptr(&lair);
-	return 0;
+	return r;
+}
+
+int lair_new(struct lair **lairp, const struct lair_options *options)
+{
+	static const struct lair_options defaults;
+	struct lair *lair = calloc(1, sizeof(*lair));
+	int r;
+
+	if (!lair)
+		return -ENOMEM;
+	lair->epoll = lair->wake = -1;
+	r = options_take(lair, options ? options : &defaults);
+	if (r)
+		lair_free(lair);
+	else
+		*lairp = lair;
+	return r;
 }
 
 static void transport_close(struct lair *lair)

@@ -81,8 +81,8 @@ int lair_fail(struct lair *lair, int error, const char *format, ...) _printf_(3,
 /* The LAIR_E_* of a code of the protocol. */
 int lair_error_of(struct bytes code);
 
-/* A new call on the list of those on their way. Returns 0 or -ENOMEM. */
-int call_new(struct lair_call **callp, struct lair *lair, const struct wire_schema *reply);
+/* A new call on the list of those on their way. NULL without memory. */
+struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply);
 /* End @call and tell whoever waits. @call may be gone afterwards. */
 void call_end(struct lair_call *call, int outcome, struct bytes sentence);
 /* One message from the daemon; taken over. */

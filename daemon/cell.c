@@ -59,6 +59,9 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.text = verdict->text,
 		.error = verdict->error,
 		.blocked = verdict->blocked,
+		.unfaithful = verdict->unfaithful,
+		.restored = verdict->restored,
+		.forgotten = verdict->forgotten,
 		.duration_ms = cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0,
 	};
 

@@ -30,6 +30,9 @@ struct verdict {
 	const char *state;
 	const char *cause;		   /* NULL = it simply ended */
 	struct bytes text, error, blocked; /* from `done`, or absent */
+	struct bytes unfaithful;	   /* why no checkpoint follows */
+	uint64_t restored;		   /* rolled back to the state after this cell */
+	uint64_t forgotten;		   /* checkpoints dropped since the last reply */
 };
 
 /* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */

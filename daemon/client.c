@@ -44,7 +44,8 @@ static void outbox_free(struct outbox *outbox)
 {
 	struct waiting *waiting;
 
-	list_for_each(waiting, &outbox->frames, node) waiting_free(waiting);
+	list_for_each (waiting, &outbox->frames, node)
+		waiting_free(waiting);
 	list_remove(&outbox->node);
 	free(outbox);
 }
@@ -56,7 +57,8 @@ void clients_deinit(struct clients *clients)
 	if (!clients->socket)
 		return;
 	timer_clear(clients->loop, &clients->retry);
-	list_for_each(outbox, &clients->outboxes, node) outbox_free(outbox);
+	list_for_each (outbox, &clients->outboxes, node)
+		outbox_free(outbox);
 }
 
 bool address_same_client(const struct address *a, const struct address *b)
@@ -73,7 +75,9 @@ static struct outbox *outbox_find(const struct clients *clients, const struct ad
 {
 	struct outbox *outbox;
 
-	list_for_each(outbox, &clients->outboxes, node) if (address_same_client(&outbox->to, to)) return outbox;
+	list_for_each (outbox, &clients->outboxes, node)
+		if (address_same_client(&outbox->to, to))
+			return outbox;
 	return NULL;
 }
 
@@ -98,8 +102,7 @@ static bool outbox_flush(struct clients *clients, struct outbox *outbox, uint64_
 {
 	struct waiting *waiting;
 
-	list_for_each(waiting, &outbox->frames, node)
-	{
+	list_for_each (waiting, &outbox->frames, node) {
 		int r = frame_send(clients, &outbox->to, &waiting->frame);
 
 		if (r == CLIENT_E_WAITS) {
@@ -122,8 +125,7 @@ static void on_retry(struct timer *timer)
 	struct outbox *outbox;
 	bool drained = false;
 
-	list_for_each(outbox, &clients->outboxes, node)
-	{
+	list_for_each (outbox, &clients->outboxes, node) {
 		if (outbox_flush(clients, outbox, now)) {
 			outbox_free(outbox);
 			drained = true;

@@ -13,6 +13,7 @@ struct string_list {
 };
 
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
+enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
 
 struct profile {
 	char *name;
@@ -26,6 +27,10 @@ struct profile {
 
 	/* time */
 	uint64_t cell_timeout, cell_timeout_max, grace, idle_ttl, hard_ttl;
+
+	/* what it remembers */
+	enum checkpoint_policy checkpoint;
+	uint64_t checkpoints, checkpoint_memory;
 
 	/* what it may do */
 	struct string_list read, write, hide;

@@ -19,6 +19,8 @@ static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", 
 
 _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
 	       "VALUE_RANGE wants its two numbers side by side");
+static const char *const checkpoint_policies[] = {
+	[CHECKPOINT_OFF] = "off", [CHECKPOINT_CELL] = "cell", [CHECKPOINT_MANUAL] = "manual", NULL};
 
 /* clang-format off */
 #define KEY(name_, type_, member_, initial_, ...) \
@@ -65,6 +67,13 @@ static const struct key profile_rows[] = {
 	    .doc = "a session ends this long after its last cell"),
 	KEY("hard_ttl", DURATION, hard_ttl, "24h", .min = 10 * MILLISECOND, .max = 365 * DAY, .optional = true,
 	    .doc = "a session ends this long after it opened, even if busy"),
+
+	KEY("checkpoint", CHOICE, checkpoint, "cell", .words = checkpoint_policies,
+	    .doc = "after every cell, only when asked for (manual), or never (off)"),
+	KEY("checkpoints", INT, checkpoints, "8", .min = 1, .max = 1000,
+	    .doc = "how many a session keeps; the oldest goes first"),
+	KEY("checkpoint_memory", SIZE, checkpoint_memory, "1G", .min = 1 * M, .max = 1024 * T, .optional = true,
+	    .doc = "what a session's checkpoints may hold together"),
 
 	KEY("read", DIRECTORIES, read, NULL,
 	    .doc = "directories a session may read, besides Python's own"),

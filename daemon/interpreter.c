@@ -4,55 +4,87 @@
 
 #include "session.h"
 
+#include "proto/channel.h"
+#include "proto/outbuffer.h"
+
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #define CHUNK 65536
+_Static_assert(CHUNK >= OUTBUFFER_SIZE, "a salvaged buffer is one chunk");
 
 /* The router is one thread: what is read here is handed on before anything else is read. */
 static char chunk[CHUNK];
 
-static int make_descriptors(struct interpreter *interpreter, int theirs[3])
+static int make_channel(struct interpreter *interpreter, int *theirs)
 {
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	interpreter->channel = pair[0];
-	theirs[0] = pair[1];
-	for (int i = 0; i < 2; i++) {
-		if (pipe2(pair, O_CLOEXEC) < 0)
-			return -errno;
-		interpreter->pipes[i] = pair[0];
-		theirs[i + 1] = pair[1];
-		if (fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
-			return -errno;
-	}
-	return fcntl(interpreter->channel, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	*theirs = pair[1];
+	return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, uint64_t serial, int theirs[3])
+static int make_pipe(int *ours, int *theirs)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ours = pair[0];
+	*theirs = pair[1];
+	return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+/* Sealed, so that it cannot be made to hold more than it should. */
+static int make_buffer(int *ours, int *theirs)
+{
+	int fd = memfd_create("lair-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	*ours = fd;
+	if (ftruncate(fd, sizeof(struct outbuffers)) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*theirs = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return *theirs < 0 ? -errno : 0;
+}
+
+int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, enum interpreter_role role,
+		    uint64_t serial, int theirs[INTERPRETER_FDS])
 {
 	struct interpreter *interpreter = malloc(sizeof(*interpreter));
 	int r;
 
-	theirs[0] = theirs[1] = theirs[2] = -1;
+	for (int i = 0; i < INTERPRETER_FDS; i++)
+		theirs[i] = -1;
 	if (!interpreter)
 		return -ENOMEM;
 	*interpreter = (struct interpreter){
 		.serial = serial,
+		.role = role,
 		.loop = loop,
 		.channel = -1,
 		.pipes = {-1, -1},
+		.buffer = -1,
 		.channel_source = EVENT_SOURCE_NONE,
 		.pipe_sources = {EVENT_SOURCE_NONE, EVENT_SOURCE_NONE},
 	};
+	list_init(&interpreter->node);
 	frame_reader_init(&interpreter->reader, INTERPRETER_FRAME_MAX);
 	frame_writer_init(&interpreter->writer);
-	r = make_descriptors(interpreter, theirs);
+	r = make_channel(interpreter, &theirs[0]);
+	for (int i = 0; i < 2 && !r && role == ROLE_LIVE; i++)
+		r = make_pipe(&interpreter->pipes[i], &theirs[i + 1]);
+	if (!r && role == ROLE_LIVE)
+		r = make_buffer(&interpreter->buffer, &theirs[3]);
 	if (r) {
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < INTERPRETER_FDS; i++)
 			fd_closep(&theirs[i]);
 		interpreter_free(interpreter);
 		return r;
@@ -64,8 +96,10 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 struct interpreter *interpreter_free(struct interpreter *interpreter)
 {
 	if (interpreter) {
+		list_remove(&interpreter->node);
 		event_remove(interpreter->loop, &interpreter->channel_source);
 		fd_closep(&interpreter->channel);
+		fd_closep(&interpreter->buffer);
 		for (int i = 0; i < 2; i++) {
 			event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
 			fd_closep(&interpreter->pipes[i]);
@@ -75,6 +109,13 @@ struct interpreter *interpreter_free(struct interpreter *interpreter)
 		free(interpreter);
 	}
 	return NULL;
+}
+
+/* @why: NULL if it closed the channel, as it does when it dies. */
+static void channel_lost(struct interpreter *interpreter, const char *why)
+{
+	event_remove(interpreter->loop, &interpreter->channel_source);
+	session_on_lost(interpreter->session, interpreter, why);
 }
 
 /* A frame's handler may end the interpreter's use of its channel; then nothing more is read from it. */
@@ -87,12 +128,10 @@ static void frames_deliver(struct interpreter *interpreter)
 		r = frame_reader_next(&interpreter->reader, &frame);
 		if (r)
 			break;
-		session_on_frame(interpreter->session, frame);
+		session_on_frame(interpreter->session, interpreter, frame);
 	}
-	if (r == FRAME_E_SIZE) {
-		event_remove(interpreter->loop, &interpreter->channel_source);
-		session_on_lost(interpreter->session, "it sent a frame over the limit");
-	}
+	if (r == FRAME_E_SIZE)
+		channel_lost(interpreter, "it sent a frame over the limit");
 }
 
 static void writer_flush(struct interpreter *interpreter)
@@ -113,12 +152,10 @@ static void on_channel(struct event_source *source, uint32_t events)
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
 	r = frame_reader_fill(&interpreter->reader, interpreter->channel, false);
-	if (r == 0) {
+	if (r == 0)
 		frames_deliver(interpreter);
-	} else if (r != FRAME_E_EMPTY) {
-		event_remove(interpreter->loop, &interpreter->channel_source);
-		session_on_closed(interpreter->session);
-	}
+	else if (r != FRAME_E_EMPTY)
+		channel_lost(interpreter, NULL);
 }
 
 void interpreter_drain_channel(struct interpreter *interpreter)
@@ -170,6 +207,30 @@ void interpreter_drain(struct interpreter *interpreter)
 	}
 }
 
+static void salvage(struct interpreter *interpreter, enum interpreter_stream stream)
+{
+	off_t at = (off_t)offsetof(struct outbuffers, streams) + (off_t)stream * (off_t)sizeof(struct outbuffer);
+	uint32_t bounds[2];
+	ssize_t n;
+
+	if (pread(interpreter->buffer, bounds, sizeof(bounds), at) != sizeof(bounds))
+		return;
+	if (bounds[0] >= bounds[1] || bounds[1] > OUTBUFFER_SIZE)
+		return;
+	at += (off_t)offsetof(struct outbuffer, data) + bounds[0];
+	n = pread(interpreter->buffer, chunk, bounds[1] - bounds[0], at);
+	if (n > 0)
+		session_on_output(interpreter->session, stream, (struct bytes){.data = chunk, .size = (size_t)n});
+}
+
+void interpreter_salvage(struct interpreter *interpreter)
+{
+	if (interpreter->buffer < 0)
+		return;
+	salvage(interpreter, STREAM_STDOUT);
+	salvage(interpreter, STREAM_STDERR);
+}
+
 int interpreter_attach(struct interpreter *interpreter, struct session *session)
 {
 	static void (*const on_pipe[2])(struct event_source *, uint32_t) = {on_stdout, on_stderr};
@@ -177,7 +238,7 @@ int interpreter_attach(struct interpreter *interpreter, struct session *session)
 
 	interpreter->session = session;
 	r = event_add(interpreter->loop, &interpreter->channel_source, interpreter->channel, EPOLLIN, on_channel);
-	for (int i = 0; i < 2 && !r; i++)
+	for (int i = 0; i < 2 && !r && interpreter->role == ROLE_LIVE; i++)
 		r = event_add(interpreter->loop, &interpreter->pipe_sources[i], interpreter->pipes[i], EPOLLIN,
 			      on_pipe[i]);
 	return r;
@@ -196,6 +257,29 @@ int interpreter_send(struct interpreter *interpreter, const struct wire_schema *
 	if (!r)
 		writer_flush(interpreter);
 	return r;
+}
+
+int interpreter_send_fds(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
+			 const int *fds, size_t n_fds)
+{
+	struct frame_writer whole;
+	msgpack_sbuffer buffer;
+	int r;
+
+	if (interpreter->writer.start < interpreter->writer.end)
+		return -EAGAIN;
+	msgpack_sbuffer_init(&buffer);
+	frame_writer_init(&whole);
+	r = wire_encode(&buffer, schema, message);
+	if (!r)
+		r = frame_writer_put(&whole, wire_bytes(&buffer));
+	/* A stream keeps descriptors with the bytes they came with: the frame goes in one piece or not at all. */
+	if (!r)
+		r = channel_send(interpreter->channel, (struct bytes){.data = whole.data, .size = whole.end}, fds,
+				 n_fds);
+	frame_writer_deinit(&whole);
+	msgpack_sbuffer_destroy(&buffer);
+	return r == CHANNEL_E_EMPTY ? -EAGAIN : r > 0 ? -EPIPE : r;
 }
 
 void interpreter_pause(struct interpreter *interpreter, bool paused)

@@ -13,20 +13,32 @@ struct session;
 
 enum interpreter_stream { STREAM_STDOUT, STREAM_STDERR };
 
+/* A live one runs cells. A frozen one only waits on its channel to be forked again, and has no pipes. */
+enum interpreter_role { ROLE_LIVE, ROLE_FROZEN };
+
+/* What travels with `spawn`: channel, stdout, stderr, the memory file of proto/outbuffer.h. */
+#define INTERPRETER_FDS 4
+
 struct interpreter {
+	struct list node; /* in its warden */
 	uint64_t serial;
+	enum interpreter_role role;
+	bool adopted;		 /* its warden knows it */
 	struct session *session; /* who is told; NULL while it is a spare */
 	struct event_loop *loop;
 	int channel, pipes[2];
+	int buffer; /* struct outbuffers, hostile memory */
 	struct event_source channel_source, pipe_sources[2];
 	struct frame_reader reader;
 	struct frame_writer writer;
 	bool paused;
+	unsigned signals_unanswered;
 };
 
-/* Makes the descriptors. @theirs receives the interpreter's ends (channel, stdout, stderr), the caller's to send
- * and close. Returns 0 or -errno. */
-int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, uint64_t serial, int theirs[3]);
+/* Makes the descriptors. @theirs receives the interpreter's ends (channel and, for a live one, stdout and stderr),
+ * the caller's to send and close; unused ones are -1. Returns 0 or -errno. */
+int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, enum interpreter_role role,
+		    uint64_t serial, int theirs[INTERPRETER_FDS]);
 struct interpreter *interpreter_free(struct interpreter *interpreter);
 
 /* Give it to a session: from now on session_on_* are called. Returns 0 or -errno. */
@@ -36,9 +48,16 @@ int interpreter_attach(struct interpreter *interpreter, struct session *session)
  */
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message);
 
+/* The same with descriptors, which stay the caller's; -EAGAIN if the channel cannot take it whole at once. */
+int interpreter_send_fds(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
+			 const int *fds, size_t n_fds);
+
 /* Take from both pipes what they hold at this moment. What is written meanwhile waits: no writer can keep us here.
  */
 void interpreter_drain(struct interpreter *interpreter);
+
+/* After its death: what it had written and not yet put into its pipes. */
+void interpreter_salvage(struct interpreter *interpreter);
 
 /* Handle the frames that have arrived: after its death, nothing else will announce them. */
 void interpreter_drain_channel(struct interpreter *interpreter);

@@ -79,8 +79,9 @@ static void nursery_failed(struct nursery *nursery, struct bytes reason)
 	template_drop(nursery);
 	nursery->failures++;
 	nursery->not_before = event_now() + pause;
-	list_for_each(warden, &nursery->wardens, node) if (warden->state <= WARDEN_MAKING)
-		warden_failed(warden, bytes_of(nursery->reason));
+	list_for_each (warden, &nursery->wardens, node)
+		if (warden->state <= WARDEN_MAKING)
+			warden_failed(warden, bytes_of(nursery->reason));
 }
 
 static void on_impatience(struct timer *timer)
@@ -111,7 +112,8 @@ size_t nursery_spares(const struct nursery *nursery)
 	struct warden *warden;
 	size_t n = 0;
 
-	list_for_each(warden, &nursery->wardens, node) n += !warden->session && warden->state == WARDEN_READY;
+	list_for_each (warden, &nursery->wardens, node)
+		n += list_empty(&warden->sessions) && warden->state == WARDEN_READY;
 	return n;
 }
 
@@ -121,7 +123,8 @@ static bool spares_short(const struct nursery *nursery)
 	struct warden *warden;
 	size_t n = 0;
 
-	list_for_each(warden, &nursery->wardens, node) n += !warden->session && warden->state != WARDEN_DYING;
+	list_for_each (warden, &nursery->wardens, node)
+		n += list_empty(&warden->sessions) && warden->state != WARDEN_DYING;
 	return n < nursery->profile->spares;
 }
 
@@ -153,8 +156,7 @@ static void wanted_request(struct nursery *nursery)
 
 	if (nursery->state != NURSERY_UP)
 		return;
-	list_for_each(warden, &nursery->wardens, node)
-	{
+	list_for_each (warden, &nursery->wardens, node) {
 		int r = warden->state == WARDEN_WANTED ? warden_request(warden, nursery->channel) : 0;
 
 		if (r == CHANNEL_E_EMPTY) {
@@ -176,8 +178,10 @@ int nursery_claim(struct nursery *nursery, struct session *session, struct warde
 	struct warden *warden, *best = NULL;
 	int r;
 
-	list_for_each(warden, &nursery->wardens, node) if (!warden->session && warden->state != WARDEN_DYING &&
-							   (!best || warden->state > best->state)) best = warden;
+	list_for_each (warden, &nursery->wardens, node)
+		if (list_empty(&warden->sessions) && warden->state != WARDEN_DYING &&
+		    (!best || warden->state > best->state))
+			best = warden;
 	if (!best) {
 		if (nursery->state == NURSERY_DOWN && event_now() < nursery->not_before)
 			return -EAGAIN;
@@ -186,7 +190,7 @@ int nursery_claim(struct nursery *nursery, struct session *session, struct warde
 			return r;
 		list_append(&nursery->wardens, &best->node);
 	}
-	best->session = session;
+	warden_join(best, session);
 	*wardenp = best;
 	nursery_warm(nursery);
 	wanted_request(nursery);
@@ -207,7 +211,7 @@ void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
 {
 	if (nursery->retired && list_empty(&nursery->wardens))
 		router_bury_nursery(nursery->router, nursery);
-	else if (!warden->session && nursery->state == NURSERY_UP)
+	else if (list_empty(&warden->sessions) && nursery->state == NURSERY_UP)
 		/* A spare that cannot live is not made again and again at full speed. */
 		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures++, 6U));
 }
@@ -218,7 +222,9 @@ void nursery_retire(struct nursery *nursery)
 
 	nursery->retired = true;
 	timer_clear(&nursery->router->loop, &nursery->refill);
-	list_for_each(warden, &nursery->wardens, node) if (!warden->session) warden_kill(warden);
+	list_for_each (warden, &nursery->wardens, node)
+		if (list_empty(&warden->sessions))
+			warden_kill(warden);
 	if (list_empty(&nursery->wardens))
 		router_bury_nursery(nursery->router, nursery);
 }
@@ -300,8 +306,9 @@ static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
 {
 	struct warden *warden;
 
-	list_for_each(warden, &nursery->wardens,
-		      node) if (warden->serial == serial && warden->state == WARDEN_MAKING) return warden;
+	list_for_each (warden, &nursery->wardens, node)
+		if (warden->serial == serial && warden->state == WARDEN_MAKING)
+			return warden;
 	return NULL;
 }
 

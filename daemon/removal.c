@@ -34,8 +34,7 @@ static struct tree *tree_find(struct removals *removals, pid_t pid)
 {
 	struct tree *tree;
 
-	list_for_each(tree, &removals->trees, node)
-	{
+	list_for_each (tree, &removals->trees, node) {
 		if (tree->pid == pid)
 			return tree;
 	}
@@ -69,8 +68,7 @@ void removals_deinit(struct removals *removals)
 {
 	struct tree *tree;
 
-	list_for_each(tree, &removals->trees, node)
-	{
+	list_for_each (tree, &removals->trees, node) {
 		log_warn(NULL, "%s is left for the next start to remove", tree->path);
 		tree_free(tree);
 	}

@@ -18,6 +18,12 @@ union request {
 	struct reset_request reset;
 	struct shutdown_request shutdown;
 	struct info_request info;
+	struct checkpoint_request checkpoint;
+	struct checkpoints_request checkpoints;
+	struct restore_request restore;
+	struct undo_request undo;
+	struct branch_request branch;
+	struct drop_request drop;
 	struct list_request list;
 	struct stats_request stats;
 };
@@ -64,8 +70,7 @@ static bool session_room(struct router *router, const struct address *from)
 	uint64_t n = 0, own = 0;
 	struct session *session;
 
-	list_for_each(session, &router->sessions, node)
-	{
+	list_for_each (session, &router->sessions, node) {
 		n++;
 		own += session->owner == from->uid;
 	}
@@ -144,7 +149,7 @@ static double ttl_left(uint64_t since, uint64_t ttl)
 	return !ttl ? 0.0 : seconds(end > now ? end - now : 1);
 }
 
-static struct session_info session_record(const struct session *session)
+struct session_info session_record(const struct session *session)
 {
 	const struct warden *warden = session->warden;
 	bool working = session_busy(session) || session->n_queued > 0;
@@ -154,7 +159,7 @@ static struct session_info session_record(const struct session *session)
 		.profile = bytes_of(session->profile->name),
 		.state = bytes_of(session_state_name(session)),
 		.uid = session->owner,
-		.workspace = bytes_of(warden->workspace),
+		.workspace = bytes_of(session_workspace(session)),
 		.created = session->created,
 		.idle = working ? 0.0 : seconds(event_now() - session->last),
 		.cells = session->n_cells,
@@ -165,6 +170,8 @@ static struct session_info session_record(const struct session *session)
 		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
 		.level = bytes_of(warden->level),
 		.guards = wire_bytes(&warden->guards),
+		.checkpoints = session->history.n_automatic + session->history.n_named,
+		.checkpoint_memory = history_memory(&session->history),
 	};
 }
 
@@ -269,9 +276,9 @@ static struct session *session_running(struct router *router, const struct addre
 {
 	struct session *session;
 
-	list_for_each(session, &router->sessions,
-		      node) if (session->cell &&
-				address_same_request(&session->cell->reply, request)) return session;
+	list_for_each (session, &router->sessions, node)
+		if (session->cell && address_same_request(&session->cell->reply, request))
+			return session;
 	return NULL;
 }
 
@@ -298,7 +305,9 @@ static bool cancel_own(struct router *router, const struct address *from, uint64
 	struct session *session;
 
 	exec.id = exec_id;
-	list_for_each(session, &router->sessions, node) if (session_cancel(session, &exec)) return true;
+	list_for_each (session, &router->sessions, node)
+		if (session_cancel(session, &exec))
+			return true;
 	return false;
 }
 
@@ -351,6 +360,129 @@ static void handle_info(struct router *router, const struct address *from, const
 	client_send(&router->clients, from, &session_info_schema, &info);
 }
 
+/* ---- checkpoints ---- */
+
+/* Only between two cells: what would be saved or thrown away must not be in motion. */
+static struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id)
+{
+	struct session *session = session_named(router, from, id);
+
+	if (!session || (!session_busy(session) && session->n_queued == 0))
+		return session;
+	client_error(&router->clients, from, "busy",
+		     "a cell runs or waits in session \"%s\"; interrupt it or wait for it", session->id);
+	return NULL;
+}
+
+static struct operation *operation_make(struct router *router, const struct address *from, enum operation_kind kind,
+					struct bytes name)
+{
+	struct operation *operation = NULL;
+
+	if (name.data && !checkpoint_name_valid(name))
+		client_error(&router->clients, from, "bad_request",
+			     "the name of a checkpoint is 1 to %d printable characters without space",
+			     CHECKPOINT_NAME_MAX);
+	else if (operation_new(&operation, kind, from, name))
+		client_error(&router->clients, from, "internal", "out of memory");
+	return operation;
+}
+
+static void operate(struct router *router, const struct address *from, struct bytes id, enum operation_kind kind,
+		    struct bytes name, uint64_t n)
+{
+	struct session *session = session_between_cells(router, from, id);
+	struct operation *operation = session ? operation_make(router, from, kind, name) : NULL;
+
+	if (!operation)
+		return;
+	operation->n = n;
+	session_operate(session, operation);
+}
+
+static void handle_checkpoint(struct router *router, const struct address *from, const union request *request)
+{
+	const struct checkpoint_request *checkpoint = &request->checkpoint;
+
+	operate(router, from, checkpoint->session, OPERATION_CHECKPOINT, checkpoint->name, 0);
+}
+
+static void handle_restore(struct router *router, const struct address *from, const union request *request)
+{
+	operate(router, from, request->restore.session, OPERATION_RESTORE, request->restore.name, 0);
+}
+
+static void handle_undo(struct router *router, const struct address *from, const union request *request)
+{
+	const struct undo_request *undo = &request->undo;
+
+	operate(router, from, undo->session, OPERATION_UNDO, (struct bytes){.data = NULL}, undo->n ? undo->n : 1);
+}
+
+static void handle_drop(struct router *router, const struct address *from, const union request *request)
+{
+	operate(router, from, request->drop.session, OPERATION_DROP, request->drop.name, 0);
+}
+
+static void handle_branch(struct router *router, const struct address *from, const union request *request)
+{
+	const struct branch_request *branch = &request->branch;
+	struct session *session = session_between_cells(router, from, branch->session);
+	struct operation *operation;
+
+	if (!session)
+		return;
+	if (!session_id_valid(branch->branch)) {
+		session_named(router, from, branch->branch);
+		return;
+	}
+	if (router_find(router, branch->branch)) {
+		client_error(&router->clients, from, "denied", "the id \"%.*s\" is taken; choose another",
+			     (int)branch->branch.size, branch->branch.data);
+		return;
+	}
+	if (!session_room(router, from))
+		return;
+	operation = operation_make(router, from, OPERATION_BRANCH, branch->origin);
+	if (!operation)
+		return;
+	operation->files = branch->files;
+	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)branch->branch.size,
+		 branch->branch.data);
+	session_operate(session, operation);
+}
+
+static void handle_checkpoints(struct router *router, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(router, from, request->checkpoints.session);
+	struct checkpoints_reply reply = {.id = request->id};
+	struct checkpoint *checkpoint;
+	msgpack_sbuffer buffer;
+	int r = 0;
+
+	if (!session)
+		return;
+	msgpack_sbuffer_init(&buffer);
+	wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
+	list_for_each (checkpoint, &session->history.checkpoints, node) {
+		struct checkpoint_record record = {
+			.name = bytes_of(checkpoint->name[0] ? checkpoint->name : NULL),
+			.cell = checkpoint->cell,
+			.age = seconds(event_now() - checkpoint->born),
+			.memory = checkpoint->memory,
+		};
+
+		if (!r)
+			r = wire_encode_body(&buffer, &checkpoint_record_schema, &record);
+	}
+	reply.checkpoints = wire_bytes(&buffer);
+	if (r)
+		client_error(&router->clients, from, "internal", "out of memory");
+	else
+		client_send(&router->clients, from, &checkpoints_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
 static void handle_list(struct router *router, const struct address *from, const union request *request)
 {
 	struct list_reply reply = {.id = request->id};
@@ -359,12 +491,11 @@ static void handle_list(struct router *router, const struct address *from, const
 	size_t n = 0;
 	int r = 0;
 
-	list_for_each(session, &router->sessions, node) n +=
-		session->id[0] && session->state != SESSION_CLOSING && may_use(session, from->uid);
+	list_for_each (session, &router->sessions, node)
+		n += session->id[0] && session->state != SESSION_CLOSING && may_use(session, from->uid);
 	msgpack_sbuffer_init(&buffer);
 	wire_put_array(&buffer, n);
-	list_for_each(session, &router->sessions, node)
-	{
+	list_for_each (session, &router->sessions, node) {
 		struct session_info info;
 
 		if (!session->id[0] || session->state == SESSION_CLOSING || !may_use(session, from->uid))
@@ -404,8 +535,10 @@ static void handle_stats(struct router *router, const struct address *from, cons
 	for (size_t i = 0; i < router->config->n_profiles; i++)
 		wire_put_string(&names, bytes_of(router->config->profiles[i]->name));
 	reply.profiles = wire_bytes(&names);
-	list_for_each(session, &router->sessions, node) reply.sessions += session->state != SESSION_CLOSING;
-	list_for_each(nursery, &router->nurseries, node) reply.spares += nursery_spares(nursery);
+	list_for_each (session, &router->sessions, node)
+		reply.sessions += session->state != SESSION_CLOSING;
+	list_for_each (nursery, &router->nurseries, node)
+		reply.spares += nursery_spares(nursery);
 	client_send(&router->clients, from, &stats_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&names);
 }
@@ -416,11 +549,22 @@ static const struct {
 	const struct wire_schema *schema;
 	void (*fn)(struct router *router, const struct address *from, const union request *request);
 } handlers[] = {
-	{&exec_request_schema, handle_exec},	       {&input_request_schema, handle_input},
-	{&hello_request_schema, handle_hello},	       {&open_request_schema, handle_open},
-	{&interrupt_request_schema, handle_interrupt}, {&reset_request_schema, handle_reset},
-	{&shutdown_request_schema, handle_shutdown},   {&list_request_schema, handle_list},
-	{&info_request_schema, handle_info},	       {&stats_request_schema, handle_stats},
+	{&exec_request_schema, handle_exec},
+	{&input_request_schema, handle_input},
+	{&hello_request_schema, handle_hello},
+	{&open_request_schema, handle_open},
+	{&interrupt_request_schema, handle_interrupt},
+	{&reset_request_schema, handle_reset},
+	{&shutdown_request_schema, handle_shutdown},
+	{&list_request_schema, handle_list},
+	{&checkpoint_request_schema, handle_checkpoint},
+	{&checkpoints_request_schema, handle_checkpoints},
+	{&restore_request_schema, handle_restore},
+	{&undo_request_schema, handle_undo},
+	{&branch_request_schema, handle_branch},
+	{&drop_request_schema, handle_drop},
+	{&info_request_schema, handle_info},
+	{&stats_request_schema, handle_stats},
 };
 
 static void request_handle(struct router *router, const struct address *from, const struct wire_frame *frame)

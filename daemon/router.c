@@ -66,11 +66,35 @@ int router_open(struct session **sessionp, struct router *router, struct profile
 	return 0;
 }
 
+void router_branch(struct router *router, struct session *parent, struct checkpoint *from,
+		   struct operation *operation)
+{
+	struct session *session;
+
+	/* Somebody may have taken the id while the state was being saved. */
+	if (router_find(router, bytes_of(operation->branch)) ||
+	    session_new_branch(&session, parent, from, operation->branch, operation->files)) {
+		operation_refuse(parent, operation, "the branch could not be made");
+		return;
+	}
+	session->operation = operation;
+	list_append(&router->sessions, &session->node);
+	router->stats.opened++;
+	if (!tsearch(session->id, &router->table, compare_ids)) {
+		session_end(session, "internal");
+		return;
+	}
+	log_info(session->id, "branched from session %s after cell %llu", parent->id,
+		 (unsigned long long)from->cell);
+}
+
 struct nursery *router_nursery(struct router *router, struct profile *profile)
 {
 	struct nursery *nursery;
 
-	list_for_each(nursery, &router->nurseries, node) if (nursery->profile == profile) return nursery;
+	list_for_each (nursery, &router->nurseries, node)
+		if (nursery->profile == profile)
+			return nursery;
 	if (nursery_new(&nursery, router, profile))
 		return NULL;
 	list_append(&router->nurseries, &nursery->node);
@@ -85,8 +109,10 @@ static bool uid_in_use(struct router *router, uid_t uid)
 	struct warden *warden;
 
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		list_for_each(nursery, heads[i], node)
-			list_for_each(warden, &nursery->wardens, node) if (warden->uid == uid) return true;
+		list_for_each (nursery, heads[i], node)
+			list_for_each (warden, &nursery->wardens, node)
+				if (warden->uid == uid)
+					return true;
 	return false;
 }
 
@@ -144,7 +170,9 @@ static struct nursery *nursery_by_serial(struct list *head, uint32_t serial)
 {
 	struct nursery *nursery;
 
-	list_for_each(nursery, head, node) if (nursery->serial == serial) return nursery;
+	list_for_each (nursery, head, node)
+		if (nursery->serial == serial)
+			return nursery;
 	return NULL;
 }
 
@@ -206,9 +234,12 @@ static void funeral(struct router *router)
 	struct warden *warden;
 	struct nursery *nursery;
 
-	list_for_each(session, &router->dead_sessions, node) session_free(session);
-	list_for_each(warden, &router->dead_wardens, node) warden_free(warden);
-	list_for_each(nursery, &router->dead_nurseries, node) nursery_free(nursery);
+	list_for_each (session, &router->dead_sessions, node)
+		session_free(session);
+	list_for_each (warden, &router->dead_wardens, node)
+		warden_free(warden);
+	list_for_each (nursery, &router->dead_nurseries, node)
+		nursery_free(nursery);
 }
 
 void router_on_session_ended(struct router *router, struct session *session)
@@ -224,8 +255,7 @@ static void config_use(struct router *router, struct config *config)
 {
 	struct nursery *nursery;
 
-	list_for_each(nursery, &router->nurseries, node)
-	{
+	list_for_each (nursery, &router->nurseries, node) {
 		list_remove(&nursery->node);
 		list_append(&router->retired, &nursery->node);
 		nursery_retire(nursery);
@@ -274,9 +304,9 @@ static void on_stop_grace(struct timer *timer)
 	struct nursery *nursery;
 	struct session *session;
 
-	list_for_each(session, &router->sessions, node) session_end(session, "shutdown");
-	list_for_each(nursery, &router->nurseries, node)
-	{
+	list_for_each (session, &router->sessions, node)
+		session_end(session, "shutdown");
+	list_for_each (nursery, &router->nurseries, node) {
 		list_remove(&nursery->node);
 		list_append(&router->retired, &nursery->node);
 		nursery_retire(nursery);
@@ -293,7 +323,8 @@ static void stop_begin(struct router *router)
 		return;
 	router->stopping = true;
 	log_info(NULL, "stopping");
-	list_for_each(session, &router->sessions, node) busy |= session_interrupt(session);
+	list_for_each (session, &router->sessions, node)
+		busy |= session_interrupt(session);
 	(void)timer_set(&router->loop, &router->stop_timer, event_now() + (busy ? STOP_GRACE_US : 0),
 			on_stop_grace);
 }
@@ -319,7 +350,8 @@ static void on_drained(struct clients *clients)
 	struct router *router = container_of(clients, struct router, clients);
 	struct session *session;
 
-	list_for_each(session, &router->sessions, node) session_resume(session);
+	list_for_each (session, &router->sessions, node)
+		session_resume(session);
 }
 
 /* "localhost:UID:GID:PID", by SO_PEERCRED. Taken from the end; no answer means nobody we would serve. */
@@ -502,11 +534,13 @@ static void router_deinit(struct router *router)
 	struct nursery *nursery;
 	struct warden *warden;
 
-	list_for_each(session, &router->sessions, node) bury(&router->dead_sessions, &session->node);
-	list_for_each(nursery, &router->nurseries, node) bury(&router->retired, &nursery->node);
-	list_for_each(nursery, &router->retired, node)
-	{
-		list_for_each(warden, &nursery->wardens, node) bury(&router->dead_wardens, &warden->node);
+	list_for_each (session, &router->sessions, node)
+		bury(&router->dead_sessions, &session->node);
+	list_for_each (nursery, &router->nurseries, node)
+		bury(&router->retired, &nursery->node);
+	list_for_each (nursery, &router->retired, node) {
+		list_for_each (warden, &nursery->wardens, node)
+			bury(&router->dead_wardens, &warden->node);
 		bury(&router->dead_nurseries, &nursery->node);
 	}
 	funeral(router);

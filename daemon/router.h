@@ -44,6 +44,12 @@ struct session *router_find(struct router *router, struct bytes id);
 /* Open one; @id is checked, the limits are not. "" makes a one-shot. Returns as session_new. */
 int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
 		uid_t owner);
+/* Grow a new session from a checkpoint of @parent for @operation, which is answered here or when the branch stands.
+ */
+void router_branch(struct router *router, struct session *parent, struct checkpoint *from,
+		   struct operation *operation);
+/* What info and open tell of it. */
+struct session_info session_record(const struct session *session);
 /* NULL only when out of memory. */
 struct nursery *router_nursery(struct router *router, struct profile *profile);
 

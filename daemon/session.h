@@ -1,8 +1,11 @@
-/* A session: what a client names by id. It owns a queue of cells, three deadlines and a warden. All it does is one
- * table of states and events in session.c. */
+/* A session: what a client names by id. It owns a queue of cells, three deadlines, a history of checkpoints, and
+ * one live interpreter in a warden it may share with its branches. All it does is one table of states and events in
+ * session.c. */
 #pragma once
 
 #include "cell.h"
+#include "history.h"
+#include "operation.h"
 #include "warden.h"
 
 #define SESSION_ID_MAX 128
@@ -10,38 +13,66 @@
 enum session_state {
 	SESSION_STARTING, /* its warden is not ready */
 	SESSION_IDLE,
-	SESSION_BUSY,	 /* a cell runs */
-	SESSION_GRACE,	 /* its time is up; it has been interrupted and may still end by itself */
-	SESSION_KILLING, /* its interpreter is being killed, a fresh one follows */
-	SESSION_CLOSING, /* its warden is being killed, nothing follows */
+	SESSION_BUSY,	   /* a cell runs */
+	SESSION_GRACE,	   /* its time is up; it has been interrupted and may still end by itself */
+	SESSION_FREEZING,  /* between two cells: a checkpoint is being taken */
+	SESSION_KILLING,   /* its interpreter is being killed, another one follows */
+	SESSION_SWEEPING,  /* its interpreter is dead, what that left behind is being killed */
+	SESSION_RESTORING, /* a frozen interpreter is being forked */
+	SESSION_CLOSING,   /* nothing follows */
 	_SESSION_STATE_N,
 };
 
+enum sweep { SWEEP_NONE, SWEEP_WANTED, SWEEP_SENT };
+
 struct session {
 	struct list node;	     /* in the router, oldest first */
+	struct list kin;	     /* in its warden */
 	char id[SESSION_ID_MAX + 1]; /* "" for a one-shot */
 	uid_t owner;
 	struct router *router;
 	struct profile *profile;
 	enum session_state state;
 	struct warden *warden;
+	struct interpreter *live;
+	enum sweep sweep;
+
+	char *workspace; /* its own, if it is a branch with files; NULL: the warden's */
+
 	struct list queue; /* of cells that wait */
 	size_t n_queued;
-	struct cell *cell;     /* the one that runs */
-	uint64_t n_cells;      /* started so far */
+	struct cell *cell;	/* the one that runs, or whose reply waits for a restore */
+	uint64_t n_cells;	/* started so far */
+	struct output stray[2]; /* written between cells; the next one gets it */
+	bool exited;		/* the interpreter is dead; its last words are being read */
+	const char *kill_cause; /* why KILLING or CLOSING */
+	struct verdict verdict; /* of the cell whose reply waits */
+	char verdict_cause[32]; /* holds "signal NN" */
+	char lost_cause[32];	/* state was lost between two cells: the next reply says so */
+
+	struct history history;
+	uint64_t at;		      /* the live state is the one after this cell, if no cell has run since */
+	bool branch;		      /* it grew from another session's checkpoint */
+	bool exact;		      /* the running cell began in a saved state */
+	struct interpreter *source;   /* frozen: what RESTORING forks */
+	struct checkpoint *target;    /* what to restore; NULL: the pristine image */
+	struct interpreter *freezing; /* the copy being made */
+	struct list operations;	      /* on checkpoints, waiting for an idle moment */
+	struct operation *operation;  /* the one under way */
+	uint64_t n_forgotten;	      /* checkpoints since the last reply */
+
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
-	struct timer deadline, idle, hard;
-	const char *kill_cause;	     /* why KILLING or CLOSING */
-	bool exited;		     /* the interpreter is dead; its last words are being read */
-	char lost_cause[32];	     /* state was lost between two cells: the next reply says so */
+	struct timer deadline, idle, hard, measure;
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
-	struct output stray[2];	     /* written between cells; the next one gets it */
 };
 
 /* Make one and find it a warden. Returns 0 or -errno; -EAGAIN as from nursery_claim. */
 int session_new(struct session **sessionp, struct router *router, struct profile *profile, const char *id,
 		uid_t owner);
+/* One that grows from @from, a checkpoint of @parent, in the same warden. */
+int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from, const char *id,
+		       bool files);
 struct session *session_free(struct session *session);
 
 /* Put a cell in the queue; the session owns it now. The caller has checked the limit. */
@@ -53,6 +84,9 @@ bool session_cancel(struct session *session, const struct address *request);
 /* The request is answered when it is done. */
 void session_reset(struct session *session, const struct address *request);
 void session_close(struct session *session, const struct address *request);
+/* Do something with checkpoints at the next idle moment; the session owns @operation now, and answers it. The
+ * caller has checked that no cell runs or waits. */
+void session_operate(struct session *session, struct operation *operation);
 /* End it for a reason of our own. @cause: static text for the reply of a running cell. */
 void session_end(struct session *session, const char *cause);
 /* What a client answers to an `ask` of the running cell. */
@@ -62,17 +96,26 @@ void session_answer(struct session *session, const struct input_request *input);
 void session_resume(struct session *session);
 
 bool session_busy(const struct session *session);
+const char *session_workspace(const struct session *session);
 const char *session_state_name(const struct session *session);
 
-/* ---- from its warden and its interpreter ---- */
+/* ---- for operation.c: what the states do on behalf of an operation ---- */
+
+/* Take a checkpoint now (IDLE). FROZEN or a failure comes back to operation_on_frozen. */
+void session_freeze(struct session *session);
+/* Give up the live state for @target (IDLE). operation_on_restored is called when that stands. */
+void session_rewind(struct session *session, struct checkpoint *target);
+void session_forget(struct session *session, struct checkpoint *checkpoint);
+
+/* ---- from its warden and its interpreters ---- */
 
 void session_on_ready(struct session *session);
-void session_on_signalled(struct session *session);
-void session_on_exited(struct session *session, int status, bool oom);
+void session_on_signalled(struct session *session, struct interpreter *interpreter);
+void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom);
+void session_on_swept(struct session *session);
 void session_on_warden_failed(struct session *session);
 void session_on_warden_gone(struct session *session);
-void session_on_frame(struct session *session, struct bytes frame);
+void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes frame);
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
-/* Its channel has ended, as it does when it dies. */
-void session_on_closed(struct session *session);
-void session_on_lost(struct session *session, const char *why);
+/* It broke the protocol, or (@why NULL) closed its channel. */
+void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why);

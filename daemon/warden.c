@@ -38,6 +38,8 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 	};
 	msgpack_sbuffer_init(&warden->guards);
 	list_init(&warden->node);
+	list_init(&warden->sessions);
+	list_init(&warden->interpreters);
 	warden->uid = router_take_uid(router);
 	r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid);
 	if (!r)
@@ -53,9 +55,12 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 
 struct warden *warden_free(struct warden *warden)
 {
+	struct interpreter *interpreter;
+
 	if (!warden)
 		return NULL;
-	interpreter_free(warden->interpreter);
+	list_for_each (interpreter, &warden->interpreters, node)
+		interpreter_free(interpreter);
 	event_remove(&warden->router->loop, &warden->control_source);
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
@@ -73,16 +78,16 @@ struct warden *warden_free(struct warden *warden)
 /* Nothing of it runs any more. A kept workspace is one that a session has used; a spare's is nobody's. */
 static void warden_gone(struct warden *warden)
 {
-	struct session *session = warden->session;
+	struct session *session;
 
 	event_remove(&warden->router->loop, &warden->control_source);
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
 	list_remove(&warden->node);
-	if (!session || warden->keep == WORKSPACE_DELETE)
+	if (!warden->used || warden->keep == WORKSPACE_DELETE)
 		router_remove_tree(warden->router, warden->workspace);
 	nursery_on_warden_gone(warden->nursery, warden);
-	if (session)
+	list_for_each (session, &warden->sessions, kin)
 		session_on_warden_gone(session);
 	router_bury_warden(warden->router, warden);
 }
@@ -143,29 +148,160 @@ static int warden_send(struct warden *warden, const struct wire_schema *schema, 
 	return r > 0 ? -EPIPE : r;
 }
 
-int warden_spawn(struct warden *warden)
+static bool in_flight(const struct warden *warden)
 {
-	struct spawn_message message = {.serial = ++warden->last_interpreter};
-	int theirs[3], r;
+	struct interpreter *interpreter;
 
-	warden->interpreter = interpreter_free(warden->interpreter);
-	r = interpreter_new(&warden->interpreter, &warden->router->loop, message.serial, theirs);
-	if (r)
-		return r;
-	r = warden_send(warden, &spawn_message_schema, &message, theirs, 3);
-	for (int i = 0; i < 3; i++)
-		fd_close(theirs[i]);
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (!interpreter->adopted)
+			return true;
+	return false;
+}
+
+/* A sweep takes what the warden does not know, so it must not meet a fork that is still being introduced. */
+static void sweep_try(struct warden *warden)
+{
+	struct sweep_message message = {0};
+	struct session *session;
+	bool wanted = false;
+
+	list_for_each (session, &warden->sessions, kin)
+		wanted |= session->sweep == SWEEP_WANTED;
+	if (!wanted || warden->sweeping || in_flight(warden))
+		return;
+	if (warden_send(warden, &sweep_message_schema, &message, NULL, 0)) {
+		warden_failed(warden, BYTES("its warden does not listen"));
+		return;
+	}
+	warden->sweeping = true;
+	list_for_each (session, &warden->sessions, kin)
+		if (session->sweep == SWEEP_WANTED)
+			session->sweep = SWEEP_SENT;
+}
+
+void warden_sweep(struct warden *warden, struct session *session)
+{
+	session->sweep = SWEEP_WANTED;
+	sweep_try(warden);
+}
+
+static int interpreter_make(struct warden *warden, enum interpreter_role role, struct interpreter **interpreterp,
+			    int theirs[INTERPRETER_FDS])
+{
+	int r = interpreter_new(interpreterp, &warden->router->loop, role, ++warden->last_interpreter, theirs);
+
+	if (!r)
+		list_append(&warden->interpreters, &(*interpreterp)->node);
 	return r;
 }
 
-int warden_signal(struct warden *warden, int signal)
+static int interpreter_made(struct interpreter **interpreterp, int theirs[INTERPRETER_FDS], int r)
 {
-	struct signal_message message = {.serial = warden->last_interpreter, .signal = (uint64_t)signal};
+	for (int i = 0; i < INTERPRETER_FDS; i++)
+		fd_close(theirs[i]);
+	if (r)
+		*interpreterp = interpreter_free(*interpreterp);
+	return r;
+}
+
+int warden_spawn(struct warden *warden, struct interpreter **interpreterp)
+{
+	struct spawn_message message = {0};
+	int theirs[INTERPRETER_FDS], r;
+
+	r = interpreter_make(warden, ROLE_LIVE, interpreterp, theirs);
+	if (r)
+		return r;
+	(*interpreterp)->adopted = true;
+	message.serial = (*interpreterp)->serial;
+	return interpreter_made(interpreterp, theirs,
+				warden_send(warden, &spawn_message_schema, &message, theirs, INTERPRETER_FDS));
+}
+
+int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp)
+{
+	struct freeze_message message = {0};
+	int theirs[INTERPRETER_FDS], r;
+
+	r = interpreter_make(warden, ROLE_FROZEN, frozenp, theirs);
+	if (r)
+		return r;
+	message.serial = (*frozenp)->serial;
+	return interpreter_made(frozenp, theirs,
+				interpreter_send_fds(live, &freeze_message_schema, &message, theirs, 1));
+}
+
+int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
+		struct interpreter **interpreterp)
+{
+	struct spawn_message message = *how;
+	int theirs[INTERPRETER_FDS], r;
+
+	r = interpreter_make(warden, ROLE_LIVE, interpreterp, theirs);
+	if (r)
+		return r;
+	message.serial = (*interpreterp)->serial;
+	return interpreter_made(
+		interpreterp, theirs,
+		interpreter_send_fds(frozen, &spawn_message_schema, &message, theirs, INTERPRETER_FDS));
+}
+
+int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_t pid)
+{
+	struct adopt_message message = {.serial = interpreter->serial, .pid = pid};
+	int r = warden_send(warden, &adopt_message_schema, &message, NULL, 0);
+
+	interpreter->adopted = true;
+	sweep_try(warden);
+	return r;
+}
+
+int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal)
+{
+	struct signal_message message = {.serial = interpreter->serial, .signal = (uint64_t)signal};
 	int r = warden_send(warden, &signal_message_schema, &message, NULL, 0);
 
 	if (!r)
-		warden->signals_unanswered++;
+		interpreter->signals_unanswered++;
 	return r;
+}
+
+struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter)
+{
+	if (interpreter) {
+		if (interpreter->adopted && warden->state == WARDEN_READY)
+			(void)warden_signal(warden, interpreter, SIGKILL);
+		interpreter_free(interpreter);
+		sweep_try(warden);
+	}
+	return NULL;
+}
+
+struct interpreter *warden_first(struct warden *warden)
+{
+	struct list *first = list_first(&warden->interpreters);
+
+	return first ? container_of(first, struct interpreter, node) : NULL;
+}
+
+void warden_join(struct warden *warden, struct session *session)
+{
+	list_append(&warden->sessions, &session->kin);
+	warden->used = true;
+}
+
+void warden_leave(struct warden *warden, struct session *session)
+{
+	struct interpreter *interpreter;
+
+	if (warden->sessions.next == &session->kin && warden->sessions.previous == &session->kin) {
+		warden_kill(warden);
+		return;
+	}
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (interpreter->session == session)
+			warden_discard(warden, interpreter);
+	warden_sweep(warden, session);
 }
 
 void warden_kill(struct warden *warden)
@@ -188,12 +324,14 @@ void warden_kill(struct warden *warden)
 
 void warden_failed(struct warden *warden, struct bytes reason)
 {
+	struct session *session;
+
 	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)MIN(reason.size, sizeof(warden->reason) - 1),
 		 reason.data);
-	if (warden->session)
-		session_on_warden_failed(warden->session);
-	else
+	if (list_empty(&warden->sessions))
 		log_error(NULL, "a spare could not be made: %s", warden->reason);
+	list_for_each (session, &warden->sessions, kin)
+		session_on_warden_failed(session);
 	warden_kill(warden);
 }
 
@@ -201,7 +339,9 @@ void warden_failed(struct warden *warden, struct bytes reason)
 
 static int on_ready(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
+	struct interpreter *interpreter;
 	struct warden_ready ready;
+	struct session *session;
 	int r = wire_decode(&ready, &warden_ready_schema, body, fault);
 
 	if (r || warden->state != WARDEN_CAGING)
@@ -209,16 +349,16 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 	timer_clear(&warden->router->loop, &warden->patience);
 	warden->level = strndup(ready.level.data, ready.level.size);
 	msgpack_sbuffer_write(&warden->guards, ready.guards.data, ready.guards.size);
-	r = warden_spawn(warden);
+	r = warden_spawn(warden, &interpreter);
 	if (r) {
 		warden_failed(warden, bytes_of(strerror(-r)));
 		return 0;
 	}
 	warden->state = WARDEN_READY;
-	if (warden->session)
-		session_on_ready(warden->session);
-	else
+	if (list_empty(&warden->sessions))
 		nursery_on_spare(warden->nursery, warden);
+	list_for_each (session, &warden->sessions, kin)
+		session_on_ready(session);
 	return 0;
 }
 
@@ -240,29 +380,60 @@ static int on_spawned(struct warden *warden, struct bytes body, struct wire_faul
 	return wire_decode(&spawned, &spawned_message_schema, body, fault);
 }
 
+static struct interpreter *interpreter_find(struct warden *warden, uint64_t serial)
+{
+	struct interpreter *interpreter;
+
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (interpreter->serial == serial)
+			return interpreter;
+	return NULL;
+}
+
+/* One we have discarded meanwhile is nobody's any more: here and below. */
 static int on_signalled(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
 	struct signalled_message signalled;
+	struct interpreter *interpreter;
 
-	if (wire_decode(&signalled, &signalled_message_schema, body, fault) || warden->signals_unanswered == 0)
+	if (wire_decode(&signalled, &signalled_message_schema, body, fault))
 		return WIRE_E_FIELD;
-	if (--warden->signals_unanswered == 0 && warden->session)
-		session_on_signalled(warden->session);
+	interpreter = interpreter_find(warden, signalled.serial);
+	if (interpreter && interpreter->signals_unanswered > 0 && --interpreter->signals_unanswered == 0 &&
+	    interpreter->session)
+		session_on_signalled(interpreter->session, interpreter);
 	return 0;
 }
 
 static int on_exited(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
+	struct interpreter *interpreter;
 	struct exited_message exited;
 
 	if (wire_decode(&exited, &exited_message_schema, body, fault))
 		return WIRE_E_FIELD;
-	if (exited.serial != warden->last_interpreter)
-		return 0;
-	if (warden->session)
-		session_on_exited(warden->session, (int)exited.status, exited.oom);
-	else
+	interpreter = interpreter_find(warden, exited.serial);
+	if (interpreter && interpreter->session)
+		session_on_exited(interpreter->session, interpreter, (int)exited.status, exited.oom);
+	else if (interpreter)
 		warden_failed(warden, BYTES("its interpreter died before any use"));
+	return 0;
+}
+
+static int on_swept(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct session *session;
+
+	(void)body;
+	(void)fault;
+	warden->sweeping = false;
+	list_for_each (session, &warden->sessions, kin) {
+		if (session->sweep != SWEEP_SENT)
+			continue;
+		session->sweep = SWEEP_NONE;
+		session_on_swept(session);
+	}
+	sweep_try(warden);
 	return 0;
 }
 
@@ -271,7 +442,7 @@ static const struct {
 	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
 	{"ready", on_ready},	     {"failed", on_failed}, {"spawned", on_spawned},
-	{"signalled", on_signalled}, {"exited", on_exited},
+	{"signalled", on_signalled}, {"exited", on_exited}, {"swept", on_swept},
 };
 
 static int message_handle(struct warden *warden, struct bytes data)

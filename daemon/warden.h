@@ -22,7 +22,6 @@ struct warden {
 	struct list node; /* in its nursery */
 	struct router *router;
 	struct nursery *nursery;
-	struct session *session; /* NULL: a spare */
 	enum warden_state state;
 	uint64_t serial;
 	uid_t uid; /* 0: laird's own */
@@ -34,9 +33,11 @@ struct warden {
 	enum workspace_policy keep;
 	char *level;
 	msgpack_sbuffer guards; /* array of str */
-	struct interpreter *interpreter;
+	struct list sessions;	/* a session and its branches; empty: a spare */
+	bool used;		/* a session has had it */
+	struct list interpreters;
 	uint64_t last_interpreter;
-	unsigned signals_unanswered;
+	bool sweeping;	  /* a `sweep` is unanswered */
 	char reason[256]; /* why it could not be made */
 };
 
@@ -49,11 +50,33 @@ int warden_request(struct warden *warden, int template_channel);
 void warden_made(struct warden *warden, pid_t pid, int pidfd);
 void warden_failed(struct warden *warden, struct bytes reason);
 
-/* Fork a fresh interpreter for the session that has this warden. Returns 0 or -errno. */
-int warden_spawn(struct warden *warden);
+/* A session takes it, or joins the ones that have it. */
+void warden_join(struct warden *warden, struct session *session);
+/* A session is done with it. The last one takes the warden with it; otherwise the session's interpreters are killed
+ * and it is told session_on_swept when nothing of them is left. */
+void warden_leave(struct warden *warden, struct session *session);
 
-/* To the interpreter. 9 ends it with all it left behind. The answer is counted down in signals_unanswered. */
-int warden_signal(struct warden *warden, int signal);
+/* The interpreter a READY warden has waiting for its first session. */
+struct interpreter *warden_first(struct warden *warden);
+
+/* Three ways to get an interpreter: from the pristine image; a frozen copy of @live; a fork of @frozen. The last
+ * two are in flight until they are adopted. Return 0 or -errno. */
+int warden_spawn(struct warden *warden, struct interpreter **interpreterp);
+int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp);
+int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
+		struct interpreter **interpreterp);
+
+/* The fork says it has the number @pid: tell the warden, which checks. Returns 0 or -errno. */
+int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_t pid);
+
+/* To the interpreter. 9 ends it. The answer is counted down in its signals_unanswered. */
+int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal);
+
+/* Kill an interpreter nobody wants to hear of any more, and free our end of it. Returns NULL. */
+struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
+
+/* Have everything killed that belongs to no known interpreter, once none is in flight; session_on_swept is told. */
+void warden_sweep(struct warden *warden, struct session *session);
 
 /* Kill it and with it everything in its cage; session_on_warden_gone or the nursery is told when it is gone. */
 void warden_kill(struct warden *warden);

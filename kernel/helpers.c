@@ -11,18 +11,19 @@
 
 EMBED(source);
 EMBED(awaiting);
+EMBED(branching);
 EMBED(errors);
 EMBED(stdin);
 EMBED(setup);
 
-enum module { SOURCE, AWAITING, ERRORS, STDIN, SETUP, N_MODULES };
+enum module { SOURCE, AWAITING, BRANCHING, ERRORS, STDIN, SETUP, N_MODULES };
 
 static const struct {
 	const char *name, *text;
 } modules[N_MODULES] = {
 	[SOURCE] = {"<lair>/source.py", source_source}, [AWAITING] = {"<lair>/awaiting.py", awaiting_source},
 	[ERRORS] = {"<lair>/errors.py", errors_source}, [STDIN] = {"<lair>/stdin.py", stdin_source},
-	[SETUP] = {"<lair>/setup.py", setup_source},
+	[SETUP] = {"<lair>/setup.py", setup_source},	[BRANCHING] = {"<lair>/branching.py", branching_source},
 };
 
 static const struct {
@@ -34,10 +35,12 @@ static const struct {
 	[HELPER_FORGET] = {SOURCE, "forget"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},
 	[HELPER_AWAIT] = {AWAITING, "run"},
+	[HELPER_PENDING_TASKS] = {AWAITING, "pending"},
+	[HELPER_RESEED] = {BRANCHING, "reseed"},
+	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
 	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},
 	[HELPER_PRELOAD] = {SETUP, "preload"},
 	[HELPER_WARM] = {SETUP, "warm"},
-	[HELPER_RESEEDS] = {SETUP, "reseeds"},
 	[HELPER_BORROW_CACHE] = {SETUP, "borrow_cache"},
 	[HELPER_RETURN_CACHE] = {SETUP, "return_cache"},
 	[HELPER_PLACES] = {SETUP, "places"},

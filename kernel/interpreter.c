@@ -1,12 +1,15 @@
 /* The interpreter: reads `run`, runs the cell, answers `done`. SIGINT is blocked but for the time a cell runs, so
  * an interrupt ends a cell or nothing. Only the process the warden made speaks on the channel: a child that a cell
  * forked and that returns from it ends here. */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "interpreter.h"
 
 #include "audit.h"
 #include "cell.h"
+#include "fork.h"
+#include "frozen.h"
 #include "helpers.h"
 #include "output.h"
 #include "proto/frame.h"
@@ -27,13 +30,15 @@
 static struct {
 	pid_t pid;
 	int channel;
+	const struct cage *cage;
 	pthread_t thread; /* the main one, which alone reads the channel */
 	struct frame_reader reader;
 	struct frame_writer writer;
+	int fds[INTERPRETER_FDS]; /* passed along with a frame that wants them */
+	size_t n_fds;
 	msgpack_sbuffer frame, error;
 	bool running, input; /* a cell runs; somebody answers its questions */
 	PyObject *streams[2];
-	PyObject *reseeds; /* list of callables */
 } self = {.channel = -1};
 
 /* ---- the channel ---- */
@@ -48,7 +53,8 @@ static int receive(struct wire_frame *message)
 
 	while ((r = frame_reader_next(&self.reader, &data)) == FRAME_E_EMPTY) {
 		state = PyEval_SaveThread();
-		r = frame_reader_fill(&self.reader, self.channel, false);
+		r = frame_reader_fill_fds(&self.reader, self.channel, false, self.fds, &self.n_fds,
+					  ARRAY_SIZE(self.fds));
 		PyEval_RestoreThread(state);
 		if (r)
 			return r == FRAME_E_EMPTY ? -EAGAIN : r;
@@ -251,7 +257,8 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .returncode = result->returncode,
 				    .cause = bytes_of(result->cause),
 				    .text = bytes_in(result->text),
-				    .blocked = audit_blocked()};
+				    .blocked = audit_blocked(),
+				    .unfaithful = bytes_of(freeze_unfaithful())};
 	int r = 0;
 
 	if (error.name.data && error.value.data && error.traceback.data) {
@@ -277,8 +284,6 @@ static int serve_run(const struct wire_frame *message)
 	struct run_message run;
 	int r;
 
-	if (bytes_is(message->type, answer_message_schema.type))
-		return 0; /* to a question whose cell was interrupted meanwhile */
 	r = decode(&run, &run_message_schema, message);
 	if (r)
 		return r;
@@ -315,28 +320,10 @@ int interpreter_rehearse(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
 		rehearse(cells[i]);
-	self.reseeds = PyObject_CallNoArgs(helper(HELPER_RESEEDS));
-	return self.reseeds ? 0 : -1;
+	return 0;
 }
 
 /* ---- becoming one ---- */
-
-/* Everything but the channel and the three standard descriptors is the warden's. */
-static int descriptors_take(const int fds[INTERPRETER_FDS], int floor)
-{
-	if (dup2(fds[INTERPRETER_STDOUT], STDOUT_FILENO) < 0 || dup2(fds[INTERPRETER_STDERR], STDERR_FILENO) < 0)
-		return -errno;
-	self.channel = fcntl(fds[INTERPRETER_CHANNEL], F_DUPFD_CLOEXEC, floor);
-	if (self.channel < 0)
-		return -errno;
-	if (syscall(SYS_close_range, 3U, (unsigned)self.channel - 1, 0U) == 0 &&
-	    syscall(SYS_close_range, (unsigned)self.channel + 1, ~0U, 0U) == 0)
-		return 0;
-	for (int fd = 3; fd < 1024; fd++)
-		if (fd != self.channel)
-			(void)close(fd);
-	return 0;
-}
 
 static int descriptor_floor(void)
 {
@@ -358,24 +345,43 @@ static void signals_reset(void)
 
 static void reseed(void)
 {
-	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self.reseeds); i++)
-		Py_XDECREF(PyObject_CallNoArgs(PyList_GET_ITEM(self.reseeds, i)));
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RESEED)));
 	PyErr_Clear();
 }
 
-static int become(const int fds[INTERPRETER_FDS], struct output_shared *shared, const struct cage *cage)
+/* Whoever is forked to run cells: its own number and group, the router's descriptors out of a cell's way. */
+static int take_over(const int fds[INTERPRETER_FDS], int floor)
+{
+	self.pid = getpid();
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "lair-python");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	frame_reader_init(&self.reader, FRAME_MAX);
+	frame_writer_init(&self.writer);
+	if (dup2(fds[INTERPRETER_STDOUT], STDOUT_FILENO) < 0 || dup2(fds[INTERPRETER_STDERR], STDERR_FILENO) < 0)
+		return -errno;
+	self.channel = fcntl(fds[INTERPRETER_CHANNEL], F_DUPFD_CLOEXEC, floor);
+	return self.channel < 0 ? -errno : output_adopt(fds[INTERPRETER_BUFFERS], floor);
+}
+
+/* What lies below the floor is the warden's. */
+static void descriptors_close(int floor)
+{
+	if (syscall(SYS_close_range, 3U, (unsigned)floor - 1, 0U) == 0)
+		return;
+	for (int fd = 3; fd < floor; fd++)
+		(void)close(fd);
+}
+
+static int become(const int fds[INTERPRETER_FDS], const struct cage *cage)
 {
 	int floor = descriptor_floor(), r;
 
-	self.pid = getpid();
 	self.thread = pthread_self();
-	prctl(PR_SET_NAME, "lair-python");
-	frame_reader_init(&self.reader, FRAME_MAX);
-	frame_writer_init(&self.writer);
+	self.cage = cage;
 	signals_reset();
-	r = descriptors_take(fds, floor);
-	if (!r)
-		r = output_adopt(shared, floor);
+	r = take_over(fds, floor);
+	descriptors_close(floor);
 	if (!r)
 		r = cage_enter_interpreter(cage);
 	if (!r)
@@ -390,21 +396,175 @@ static bool request_waits(void)
 	return poll(&readable, 1, 0) > 0;
 }
 
-void interpreter_run(const int fds[INTERPRETER_FDS], struct output_shared *shared, const struct cage *cage)
+/* The first cell after a fork copies every page that it touches. Whoever idles has the time to do that before. */
+static void rehearse_idly(void)
+{
+	if (!request_waits())
+		rehearse("1 + 1");
+}
+
+/* ---- checkpoints ---- */
+
+static void descriptors_drop(void)
+{
+	while (self.n_fds > 0)
+		fd_close(self.fds[--self.n_fds]);
+}
+
+/* In the copy: nothing of the live one's stays open but what its cells opened. The channel is all there is. */
+static void let_go(int channel)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setpgid(0, 0);
+	self.pid = getpid();
+	frame_reader_deinit(&self.reader);
+	frame_writer_deinit(&self.writer);
+	fd_close(self.channel);
+	self.channel = channel;
+	output_release();
+	if (null >= 0 && (dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0))
+		_exit(1);
+	fd_close(null);
+	prctl(PR_SET_NAME, "lair-frozen");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* The state's own files: a copy of the working directory beside it, to work in from now on. */
+static int branch_files(struct bytes name)
+{
+	PyObject *done = PyObject_CallFunction(helper(HELPER_BRANCH_FILES), "s#", name.data, (Py_ssize_t)name.size);
+
+	Py_XDECREF(done);
+	PyErr_Clear();
+	return done ? 0 : -EIO;
+}
+
+/* In a fork of the copy: live again, with the router's new descriptors. */
+static int come_alive(const struct spawn_message *spawn)
+{
+	int r;
+
+	fd_close(self.channel);
+	frame_reader_deinit(&self.reader);
+	frame_writer_deinit(&self.writer);
+	r = take_over(self.fds, descriptor_floor());
+	descriptors_drop();
+	if (!r)
+		r = cage_enter_interpreter(self.cage);
+	if (!r && spawn->reseed)
+		reseed();
+	if (!r && spawn->directory.data)
+		r = branch_files(spawn->directory);
+	return r;
+}
+
+static int serve_spawn(const struct wire_frame *message, bool *alive)
+{
+	struct spawned_message spawned;
+	struct spawn_message spawn;
+	pid_t pid;
+	int r;
+
+	r = decode(&spawn, &spawn_message_schema, message);
+	if (r || self.n_fds != INTERPRETER_FDS)
+		return r ? r : -EBADMSG;
+	pid = fork_sibling(0, NULL);
+	if (pid == 0) {
+		*alive = true;
+		return come_alive(&spawn);
+	}
+	descriptors_drop();
+	if (pid < 0)
+		return pid;
+	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)pid};
+	return send_message(&spawned_message_schema, &spawned);
+}
+
+static int serve_measure(void)
+{
+	struct measured_message measured = {.memory = freeze_memory()};
+
+	return send_message(&measured_message_schema, &measured);
+}
+
+/* The frozen copy's life: it waits, and each `spawn` makes a live one of it. Returns only in those, or ends. */
+static int wait_frozen(void)
 {
 	struct wire_frame message;
-	int r = become(fds, shared, cage);
+	bool alive = false;
+	int r = 0;
+
+	while (!r && !alive) {
+		r = receive(&message);
+		if (!r && bytes_is(message.type, measure_message_schema.type))
+			r = serve_measure();
+		else if (!r)
+			r = serve_spawn(&message, &alive);
+	}
+	if (r)
+		_exit(r == FRAME_E_EOF ? 0 : 1);
+	return 0;
+}
+
+static int serve_freeze(const struct wire_frame *message)
+{
+	const char *why = freeze_unfaithful();
+	struct freeze_message freeze;
+	struct frozen_message frozen;
+	pid_t pid = 0;
+	int r;
+
+	r = decode(&freeze, &freeze_message_schema, message);
+	if (r || self.n_fds != 1)
+		return r ? r : -EBADMSG;
+	if (!why)
+		pid = fork_sibling(0, NULL);
+	if (!why && pid == 0) {
+		int channel = fcntl(self.fds[0], F_DUPFD_CLOEXEC, descriptor_floor());
+
+		descriptors_drop();
+		let_go(channel);
+		r = wait_frozen();
+		rehearse_idly();
+		return r;
+	}
+	descriptors_drop();
+	frozen = (struct frozen_message){.serial = freeze.serial, .pid = (uint64_t)MAX(pid, 0)};
+	if (pid <= 0)
+		frozen.reason = bytes_of(why ? why : strerror(-pid));
+	r = send_message(&frozen_message_schema, &frozen);
+	rehearse_idly();
+	return r;
+}
+
+static int serve(const struct wire_frame *message)
+{
+	if (bytes_is(message->type, run_message_schema.type))
+		return serve_run(message);
+	if (bytes_is(message->type, freeze_message_schema.type))
+		return serve_freeze(message);
+	/* To a question whose cell was interrupted meanwhile. */
+	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
+}
+
+void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage)
+{
+	struct wire_frame message;
+	int r = become(fds, cage);
 
 	if (r)
 		_exit(1);
-	/* The first cell after a fork copies every page that it touches. A spare has the time to do that before. */
-	if (!request_waits())
-		rehearse("1 + 1");
+	rehearse_idly();
 	do {
 		r = receive(&message);
 		if (!r)
-			r = serve_run(&message);
+			r = serve(&message);
 	} while (!r);
 	output_flush_all();
-	_exit(r == FRAME_E_EOF ? 0 : 1);
+	/* A cell that closes this channel with all others has killed the interpreter, and that is what it looks
+	 * like. */
+	if (r != FRAME_E_EOF)
+		(void)kill(getpid(), SIGKILL);
+	_exit(0);
 }

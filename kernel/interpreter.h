@@ -3,10 +3,15 @@
 
 #include "cage/cage.h"
 
-struct output_shared;
-
-/* What an interpreter gets of the router: its exec channel and its two pipes. */
-enum interpreter_fd { INTERPRETER_CHANNEL, INTERPRETER_STDOUT, INTERPRETER_STDERR, INTERPRETER_FDS };
+/* What an interpreter gets of the router: its exec channel, its two pipes, the memory file its output is buffered
+ * in. */
+enum interpreter_fd {
+	INTERPRETER_CHANNEL,
+	INTERPRETER_STDOUT,
+	INTERPRETER_STDERR,
+	INTERPRETER_BUFFERS,
+	INTERPRETER_FDS
+};
 
 /* In the template, once, with Python up: load the helpers, put sys.stdin, stdout and stderr in place, prepare
  * cells. Returns 0, or -1 with an exception. */
@@ -18,5 +23,4 @@ int interpreter_prepare(size_t text_max);
 int interpreter_rehearse(void);
 
 /* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. */
-_Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], struct output_shared *shared,
-			       const struct cage *cage);
+_Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage);

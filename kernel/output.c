@@ -5,10 +5,12 @@
  *
  * The lock is a semaphore because waiting for one can be interrupted by a signal, which waiting for a mutex cannot.
  * Its holder never waits for the GIL, so the GIL may be held while waiting for it. A forked child starts with empty
- * private buffers: the parent's were flushed before the fork, and are shared with the warden. */
+ * private buffers: the parent's were flushed before the fork, and are shared with the router. */
 #include <Python.h>
 
 #include "output.h"
+
+#include "proto/outbuffer.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,21 +22,12 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#define BUFFER_SIZE 65536
-
-struct buffer {
-	uint32_t start, end;
-	char data[BUFFER_SIZE];
-};
-
-struct output_shared {
-	struct buffer buffers[2];
-};
+#define BUFFER_SIZE OUTBUFFER_SIZE
 
 struct stream {
 	int fd;
 	FILE *file;
-	struct buffer *buffer;
+	struct outbuffer *buffer;
 	sem_t lock;
 	bool eager;
 	int copy; /* of the true descriptor, out of a cell's way */
@@ -48,7 +41,7 @@ static struct stream streams[] = {
 };
 
 /* Until an interpreter adopts shared ones, and in the children a cell forks. */
-static struct output_shared private_buffers;
+static struct outbuffers private_buffers, *shared_buffers;
 
 /* This thread holds a lock or is about to: a signal handler that writes meanwhile must not wait for it. */
 static __thread bool locking;
@@ -106,7 +99,7 @@ static ssize_t write_some(int fd, const char *data, size_t size)
 
 static int drain(struct stream *stream)
 {
-	struct buffer *buffer = stream->buffer;
+	struct outbuffer *buffer = stream->buffer;
 
 	while (buffer->start < buffer->end) {
 		ssize_t n = write_some(stream->fd, buffer->data + buffer->start, buffer->end - buffer->start);
@@ -302,10 +295,10 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
-	private_buffers.buffers[0].start = private_buffers.buffers[0].end = 0;
-	private_buffers.buffers[1].start = private_buffers.buffers[1].end = 0;
+	private_buffers.streams[0].start = private_buffers.streams[0].end = 0;
+	private_buffers.streams[1].start = private_buffers.streams[1].end = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
-		streams[i].buffer = &private_buffers.buffers[i];
+		streams[i].buffer = &private_buffers.streams[i];
 		unlock(&streams[i]);
 	}
 }
@@ -330,7 +323,7 @@ int output_install(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		sem_init(&streams[i].lock, 0, 1);
-		streams[i].buffer = &private_buffers.buffers[i];
+		streams[i].buffer = &private_buffers.streams[i];
 		streams[i].file = cookie_open(&streams[i]);
 		if (!streams[i].file)
 			return -ENOMEM;
@@ -344,47 +337,24 @@ int output_install(void)
 
 /* ---- the interpreter's own ---- */
 
-struct output_shared *output_shared_new(void)
+void output_release(void)
 {
-	void *memory =
-		mmap(NULL, sizeof(struct output_shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
-struct output_shared *output_shared_free(struct output_shared *shared)
-{
-	if (shared)
-		munmap(shared, sizeof(*shared));
-	return NULL;
-}
-
-/* The interpreter and all it started are dead: what poll calls writable, a page at a time, cannot block. */
-static void salvage(const struct buffer *buffer, int fd)
-{
-	uint32_t end = MIN(buffer->end, (uint32_t)BUFFER_SIZE);
-	struct pollfd writable = {.fd = fd, .events = POLLOUT};
-
-	for (uint32_t start = buffer->start; start < end;) {
-		ssize_t n;
-
-		if (poll(&writable, 1, 50) <= 0 || !(writable.revents & POLLOUT))
-			return;
-		n = write_raw(fd, buffer->data + start, MIN(end - start, (uint32_t)4096));
-		if (n <= 0)
-			return;
-		start += (uint32_t)n;
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		streams[i].buffer = &private_buffers.streams[i];
+		streams[i].copy = fd_close(streams[i].copy);
 	}
+	if (shared_buffers)
+		munmap(shared_buffers, sizeof(*shared_buffers));
+	shared_buffers = NULL;
 }
 
-void output_salvage(const struct output_shared *shared, int out, int err)
+int output_adopt(int buffers, int floor)
 {
-	salvage(&shared->buffers[OUTPUT_OUT], out);
-	salvage(&shared->buffers[OUTPUT_ERR], err);
-}
+	void *memory = mmap(NULL, sizeof(*shared_buffers), PROT_READ | PROT_WRITE, MAP_SHARED, buffers, 0);
 
-int output_adopt(struct output_shared *shared, int floor)
-{
+	if (memory == MAP_FAILED)
+		return -errno;
+	shared_buffers = memory;
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		struct stream *stream = &streams[i];
 		struct stat status;
@@ -394,7 +364,7 @@ int output_adopt(struct output_shared *shared, int floor)
 			return -errno;
 		stream->device = status.st_dev;
 		stream->inode = status.st_ino;
-		stream->buffer = &shared->buffers[i];
+		stream->buffer = &shared_buffers->streams[i];
 	}
 	return 0;
 }

@@ -9,17 +9,13 @@ enum output_stream { OUTPUT_OUT, OUTPUT_ERR };
 /* In the template, before Python starts: libc's stdout and stderr become ours, and forks and new programs flush. */
 int output_install(void);
 
-/* What an interpreter has written and not yet flushed lives in memory shared with its warden, so that it gets out
- * however the interpreter ends. Made by the warden, before the fork. NULL if there is no memory. */
-struct output_shared *output_shared_new(void);
-struct output_shared *output_shared_free(struct output_shared *shared);
-/* In the warden, once nothing writes any more: put what is left on the two pipes. Waits a moment for a slow reader,
- * then gives up. @shared is hostile memory. */
-void output_salvage(const struct output_shared *shared, int out, int err);
+/* In the interpreter: buffer in the memory file @buffers (proto/outbuffer.h), which stays the caller's, and take
+ * descriptors 1 and 2 as they are now for the true ones. Copies of them are kept from @floor up, to mend what a
+ * cell breaks. Returns 0 or -errno. */
+int output_adopt(int buffers, int floor);
 
-/* In the interpreter: buffer in @shared, which stays the caller's, and take descriptors 1 and 2 as they are now for
- * the true ones. Copies of them are kept from @floor up, to mend what a cell breaks. Returns 0 or -errno. */
-int output_adopt(struct output_shared *shared, int floor);
+/* In a frozen copy: let go of all that. */
+void output_release(void);
 
 /* Around a cell. With @eager every line goes out at once. The end flushes, and gives back descriptors 1 and 2 if
  * the cell closed them or put something else there. */

@@ -1,7 +1,8 @@
-/* The warden. Its invariant: when it says `exited`, nothing lives in the cage that is not descended from a living
- * interpreter. What an interpreter leaves behind becomes a child of the warden (pid 1 of the cage's own pid
- * namespace, or else a child subreaper), and a child of the warden that is no interpreter is killed, generation by
- * generation, until there is none. If that does not succeed soon, the warden ends, and the cage with it. */
+/* The warden. Whatever an interpreter leaves behind becomes a child of the warden (pid 1 of the cage's own pid
+ * namespace, or else a child subreaper). A child of the warden that is no interpreter it knows is killed by a
+ * `sweep`, generation by generation, until there is none; only then is the sweep answered. Interpreters it forked
+ * itself it knows; frozen copies and what is forked from them are its children too, and are made known by `adopt`.
+ * If a sweep does not succeed soon, the warden ends, and the cage with it. */
 #include <Python.h>
 
 #include "warden.h"
@@ -10,7 +11,6 @@
 #include "fork.h"
 #include "helpers.h"
 #include "interpreter.h"
-#include "output.h"
 #include "proto/channel.h"
 
 #include <fcntl.h>
@@ -23,17 +23,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* For the dead of one interpreter to be gone. */
-#define BURIAL_MS 2000
+/* For what is swept to be gone. */
+#define SWEEP_MS 2000
 
 struct interpreter {
 	struct interpreter *next;
 	uint64_t serial;
-	pid_t pid; /* 0 once it has been reaped */
-	int status;
-	int64_t burial_deadline;
-	int fds[INTERPRETER_FDS]; /* the pipes, for what it wrote and did not flush */
-	struct output_shared *shared;
+	pid_t pid;
 };
 
 struct warden {
@@ -42,6 +38,7 @@ struct warden {
 	FILE *children; /* of the host's /proc, opened before the cage forbade it; NULL where there is a better way
 			 */
 	struct interpreter *interpreters;
+	int64_t sweep_deadline; /* 0: none is under way */
 	char buffer[CHANNEL_SIZE_MAX];
 	int fds[CHANNEL_FDS_MAX]; /* came with the message; what its handler does not take is closed */
 };
@@ -52,14 +49,6 @@ static int64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void interpreter_free(struct interpreter *interpreter)
-{
-	for (size_t i = 0; i < INTERPRETER_FDS; i++)
-		fd_close(interpreter->fds[i]);
-	output_shared_free(interpreter->shared);
-	free(interpreter);
 }
 
 static struct interpreter *interpreter_find(struct warden *warden, uint64_t serial)
@@ -84,8 +73,6 @@ static struct interpreter *interpreter_of(struct warden *warden, pid_t pid)
  */
 static void interpreter_signal(const struct interpreter *interpreter, int signal)
 {
-	if (interpreter->pid == 0)
-		return;
 	if (kill(-interpreter->pid, signal) < 0)
 		(void)kill(interpreter->pid, signal);
 }
@@ -125,7 +112,7 @@ static void say_ready(struct warden *warden, const struct cage_report *report)
 	msgpack_sbuffer_destroy(&guards);
 }
 
-/* ---- burying ---- */
+/* ---- the dead, and what they leave ---- */
 
 /* Another pid namespace's /proc, where no fresh one could be mounted, has other numbers for the same processes. */
 static FILE *children_open(void)
@@ -167,6 +154,16 @@ static int strangers_kill(struct warden *warden)
 	return n;
 }
 
+static void interpreter_remove(struct warden *warden, struct interpreter *interpreter)
+{
+	struct interpreter **slot = &warden->interpreters;
+
+	while (*slot != interpreter)
+		slot = &(*slot)->next;
+	*slot = interpreter->next;
+	free(interpreter);
+}
+
 static void reap(struct warden *warden)
 {
 	struct interpreter *interpreter;
@@ -179,13 +176,13 @@ static void reap(struct warden *warden)
 			continue;
 		/* Its group may still live; nobody can have joined the number since. */
 		(void)kill(-pid, SIGKILL);
-		interpreter->pid = 0;
-		interpreter->status = status;
-		interpreter->burial_deadline = now_ms() + BURIAL_MS;
+		say(warden, &exited_message_schema,
+		    &(struct exited_message){.serial = interpreter->serial, .status = (uint64_t)status});
+		interpreter_remove(warden, interpreter);
 	}
 }
 
-/* Whether anything may still live that no living interpreter answers for. */
+/* Whether anything may still live that no interpreter answers for. */
 static bool strangers_live(struct warden *warden)
 {
 	int n = strangers_kill(warden);
@@ -193,82 +190,74 @@ static bool strangers_live(struct warden *warden)
 	if (n >= 0)
 		return n > 0;
 	/* Without /proc there is only this to know, and only when no interpreter lives. */
-	for (struct interpreter *other = warden->interpreters; other; other = other->next)
-		if (other->pid != 0)
-			return false;
-	return waitpid(-1, NULL, WNOHANG) >= 0;
+	return !warden->interpreters && waitpid(-1, NULL, WNOHANG) >= 0;
 }
 
-/* Say `exited` for the dead once what they left is dead too. Returns whether some still wait for that. */
-static bool bury(struct warden *warden)
+static void sweep(struct warden *warden)
 {
-	struct interpreter **slot = &warden->interpreters, *dead;
-	bool live = false, checked = false;
-
-	while ((dead = *slot)) {
-		if (dead->pid != 0) {
-			slot = &dead->next;
-			continue;
-		}
-		if (!checked)
-			live = strangers_live(warden);
-		checked = true;
-		if (live) {
-			if (now_ms() > dead->burial_deadline)
-				_exit(1);
-			return true;
-		}
-		output_salvage(dead->shared, dead->fds[INTERPRETER_STDOUT], dead->fds[INTERPRETER_STDERR]);
-		say(warden, &exited_message_schema,
-		    &(struct exited_message){.serial = dead->serial, .status = (uint64_t)dead->status});
-		*slot = dead->next;
-		interpreter_free(dead);
+	if (!warden->sweep_deadline)
+		return;
+	if (!strangers_live(warden)) {
+		warden->sweep_deadline = 0;
+		say(warden, &swept_message_schema, &(struct swept_message){0});
+	} else if (now_ms() > warden->sweep_deadline) {
+		_exit(1);
 	}
-	return false;
 }
 
 /* ---- what the router asks for ---- */
 
-static void fork_interpreter(struct warden *warden, struct interpreter *interpreter)
+/* From now on its death is told, and a sweep spares it. */
+static int interpreter_add(struct warden *warden, uint64_t serial, pid_t pid)
 {
-	pid_t pid = fork_python();
+	struct interpreter *interpreter = calloc(1, sizeof(*interpreter));
 
-	if (pid == 0)
-		interpreter_run(interpreter->fds, interpreter->shared, warden->cage);
-	if (pid < 0) {
-		say_failed(warden, interpreter->serial, strerror(-pid));
-		interpreter_free(interpreter);
-		return;
-	}
-	setpgid(pid, pid); /* as the child does: whoever comes first */
+	if (!interpreter)
+		return -ENOMEM;
+	interpreter->serial = serial;
 	interpreter->pid = pid;
 	interpreter->next = warden->interpreters;
 	warden->interpreters = interpreter;
-	interpreter->fds[INTERPRETER_CHANNEL] = fd_close(interpreter->fds[INTERPRETER_CHANNEL]);
-	say(warden, &spawned_message_schema, &(struct spawned_message){.serial = interpreter->serial});
+	setpgid(pid, pid); /* as it does itself: whoever comes first */
+	return 0;
 }
 
 static void handle_spawn(struct warden *warden, const void *decoded)
 {
 	const struct spawn_message *spawn = decoded;
-	struct interpreter *interpreter;
+	pid_t pid = interpreter_find(warden, spawn->serial) ? -EEXIST : fork_python();
+	int r;
 
-	if (interpreter_find(warden, spawn->serial)) {
-		say_failed(warden, spawn->serial, "there is an interpreter of that serial");
-		return;
-	}
-	interpreter = calloc(1, sizeof(*interpreter));
-	if (interpreter)
-		interpreter->shared = output_shared_new();
-	if (!interpreter || !interpreter->shared) {
-		free(interpreter);
-		say_failed(warden, spawn->serial, "out of memory");
-		return;
-	}
-	interpreter->serial = spawn->serial;
-	for (size_t i = 0; i < INTERPRETER_FDS; i++)
-		interpreter->fds[i] = steal_fd(&warden->fds[i]);
-	fork_interpreter(warden, interpreter);
+	if (pid == 0)
+		interpreter_run(warden->fds, warden->cage);
+	r = pid < 0 ? pid : interpreter_add(warden, spawn->serial, pid);
+	if (r)
+		say_failed(warden, spawn->serial, strerror(-r));
+	else
+		say(warden, &spawned_message_schema,
+		    &(struct spawned_message){.serial = spawn->serial, .pid = (uint64_t)pid});
+}
+
+/* The number comes from a hostile process: it must be a child of ours that is none yet. One that has died since was
+ * reaped as a stranger. */
+static void handle_adopt(struct warden *warden, const void *decoded)
+{
+	const struct adopt_message *adopt = decoded;
+	pid_t pid = (pid_t)adopt->pid;
+	siginfo_t child;
+
+	if (pid <= 0 || interpreter_of(warden, pid) || interpreter_find(warden, adopt->serial) ||
+	    waitid(P_PID, (id_t)pid, &child, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	    interpreter_add(warden, adopt->serial, pid))
+		say(warden, &exited_message_schema,
+		    &(struct exited_message){.serial = adopt->serial, .status = SIGKILL});
+}
+
+static void handle_sweep(struct warden *warden, const void *decoded)
+{
+	(void)decoded;
+	warden->sweep_deadline = now_ms() + SWEEP_MS;
+	sweep(warden);
 }
 
 static void handle_signal(struct warden *warden, const void *decoded)
@@ -288,6 +277,8 @@ static const struct handler {
 } handlers[] = {
 	{&spawn_message_schema, INTERPRETER_FDS, handle_spawn},
 	{&signal_message_schema, 0, handle_signal},
+	{&adopt_message_schema, 0, handle_adopt},
+	{&sweep_message_schema, 0, handle_sweep},
 };
 
 /* Whether the message could be understood. */
@@ -296,6 +287,8 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 	union {
 		struct spawn_message spawn;
 		struct signal_message signal;
+		struct adopt_message adopt;
+		struct sweep_message sweep;
 	} decoded;
 	struct wire_frame frame;
 	struct wire_fault fault;
@@ -341,7 +334,7 @@ static bool children_left(void)
 
 static void warden_end(struct warden *warden)
 {
-	int64_t deadline = now_ms() + BURIAL_MS;
+	int64_t deadline = now_ms() + SWEEP_MS;
 	int n;
 
 	for (struct interpreter *interpreter = warden->interpreters; interpreter; interpreter = interpreter->next)
@@ -361,15 +354,14 @@ static void serve(struct warden *warden)
 		{.fd = warden->signals, .events = POLLIN},
 	};
 	struct signalfd_siginfo information;
-	bool burying = false;
 
 	for (;;) {
-		if (poll(events, ARRAY_SIZE(events), burying ? 1 : -1) < 0 && errno != EINTR)
+		if (poll(events, ARRAY_SIZE(events), warden->sweep_deadline ? 1 : -1) < 0 && errno != EINTR)
 			return;
 		while (read(warden->signals, &information, sizeof(information)) > 0)
 			;
 		reap(warden);
-		burying = bury(warden);
+		sweep(warden);
 		if (events[0].revents && !serve_control(warden))
 			return;
 	}

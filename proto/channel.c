@@ -56,7 +56,7 @@ int channel_send(int fd, struct bytes data, const int *fds, size_t n_fds)
 	return errno == EPIPE || errno == ECONNRESET ? CHANNEL_E_EOF : -errno;
 }
 
-static void rights_take(struct msghdr *message, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
+void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t max)
 {
 	struct cmsghdr *header;
 
@@ -67,7 +67,7 @@ static void rights_take(struct msghdr *message, int fds[CHANNEL_FDS_MAX], size_t
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(header) + at, sizeof(int));
-			if (*n_fds < CHANNEL_FDS_MAX)
+			if (*n_fds < max)
 				fds[(*n_fds)++] = fd;
 			else
 				fd_close(fd);
@@ -100,7 +100,7 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 		return CHANNEL_E_EOF;
 	if (n < 0)
 		return -errno;
-	rights_take(&message, fds, n_fds);
+	channel_take_fds(&message, fds, n_fds, CHANNEL_FDS_MAX);
 	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		while (*n_fds > 0)
 			fd_closep(&fds[--*n_fds]);

@@ -19,6 +19,10 @@ int channel_pair(int *oursp, int *theirsp);
  * -errno. */
 int channel_send(int fd, struct bytes data, const int *fds, size_t n_fds);
 
+/* Add the descriptors of a received message to @fds, which holds *@n_fds of @max; more are closed. */
+struct msghdr;
+void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t max);
+
 /* Receive one datagram into @buffer. Up to CHANNEL_FDS_MAX descriptors arrive in @fds, close-on-exec and the
  * caller's to close; unused slots are -1. A truncated datagram or descriptor list is -EMSGSIZE, with nothing left
  * open. Restarts on EINTR. Returns 0 (then @data points into @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */

@@ -2,6 +2,8 @@
  * consumed; it grows to what a declared length needs, never past the maximum. */
 #include "proto/frame.h"
 
+#include "proto/channel.h"
+
 #include <sys/socket.h>
 
 #define PREFIX 4
@@ -65,6 +67,17 @@ static int reader_make_room(struct frame_reader *reader)
 	return buffer_grow(&reader->data, &reader->allocated, wanted);
 }
 
+static int filled(struct frame_reader *reader, ssize_t n)
+{
+	if (n > 0) {
+		reader->end += (size_t)n;
+		return 0;
+	}
+	if (n == 0 || errno == ECONNRESET)
+		return FRAME_E_EOF;
+	return errno == EAGAIN ? FRAME_E_EMPTY : -errno;
+}
+
 int frame_reader_fill(struct frame_reader *reader, int fd, bool interruptible)
 {
 	ssize_t n;
@@ -76,13 +89,33 @@ int frame_reader_fill(struct frame_reader *reader, int fd, bool interruptible)
 	do
 		n = read(fd, reader->data + reader->end, reader->allocated - reader->end);
 	while (n < 0 && errno == EINTR && !interruptible);
-	if (n > 0) {
-		reader->end += (size_t)n;
-		return 0;
-	}
-	if (n == 0 || errno == ECONNRESET)
-		return FRAME_E_EOF;
-	return errno == EAGAIN ? FRAME_E_EMPTY : -errno;
+	return filled(reader, n);
+}
+
+int frame_reader_fill_fds(struct frame_reader *reader, int fd, bool interruptible, int *fds, size_t *n_fds,
+			  size_t max)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
+		struct cmsghdr align;
+	} control;
+	struct iovec part;
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+	int r;
+
+	r = reader_make_room(reader);
+	if (r)
+		return r;
+	part = (struct iovec){.iov_base = reader->data + reader->end, .iov_len = reader->allocated - reader->end};
+	do {
+		message.msg_control = control.space;
+		message.msg_controllen = sizeof(control.space);
+		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR && !interruptible);
+	if (n > 0)
+		channel_take_fds(&message, fds, n_fds, max);
+	return filled(reader, n);
 }
 
 int frame_reader_next(struct frame_reader *reader, struct bytes *frame)

@@ -26,6 +26,11 @@ void frame_reader_deinit(struct frame_reader *reader);
  * kernel, since plain read() is used. Frames returned earlier are invalid after this call. */
 int frame_reader_fill(struct frame_reader *reader, int fd, bool interruptible);
 
+/* The same by recvmsg, adding descriptors that came along to @fds, which holds *@n_fds of @max; more are closed.
+ * They are close-on-exec and the caller's. */
+int frame_reader_fill_fds(struct frame_reader *reader, int fd, bool interruptible, int *fds, size_t *n_fds,
+			  size_t max);
+
 /* The next whole frame, valid until the next fill. Returns 0, FRAME_E_EMPTY or FRAME_E_SIZE. */
 int frame_reader_next(struct frame_reader *reader, struct bytes *frame);
 

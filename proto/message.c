@@ -9,6 +9,12 @@ WIRE_DEFINE(interrupt_request, "interrupt", INTERRUPT_FIELDS);
 WIRE_DEFINE(reset_request, "reset", SESSION_REQUEST_FIELDS);
 WIRE_DEFINE(shutdown_request, "shutdown", SESSION_REQUEST_FIELDS);
 WIRE_DEFINE(info_request, "info", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(checkpoint_request, "checkpoint", CHECKPOINT_FIELDS);
+WIRE_DEFINE(checkpoints_request, "checkpoints", SESSION_REQUEST_FIELDS);
+WIRE_DEFINE(restore_request, "restore", NAMED_CHECKPOINT_FIELDS);
+WIRE_DEFINE(drop_request, "drop", NAMED_CHECKPOINT_FIELDS);
+WIRE_DEFINE(undo_request, "undo", UNDO_FIELDS);
+WIRE_DEFINE(branch_request, "branch", BRANCH_FIELDS);
 WIRE_DEFINE(list_request, "list", PLAIN_REQUEST_FIELDS);
 WIRE_DEFINE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 
@@ -18,6 +24,9 @@ WIRE_DEFINE(exec_reply, "reply", EXEC_REPLY_FIELDS);
 WIRE_DEFINE(empty_reply, "reply", EMPTY_REPLY_FIELDS);
 WIRE_DEFINE(interrupt_reply, "reply", INTERRUPT_REPLY_FIELDS);
 WIRE_DEFINE(session_info, "reply", SESSION_INFO_FIELDS);
+WIRE_DEFINE(state_reply, "reply", STATE_REPLY_FIELDS);
+WIRE_DEFINE(checkpoint_record, "checkpoint", CHECKPOINT_RECORD_FIELDS);
+WIRE_DEFINE(checkpoints_reply, "reply", CHECKPOINTS_REPLY_FIELDS);
 WIRE_DEFINE(list_reply, "reply", LIST_REPLY_FIELDS);
 WIRE_DEFINE(stats_reply, "reply", STATS_REPLY_FIELDS);
 
@@ -31,15 +40,22 @@ WIRE_DEFINE(template_ready, "ready", TEMPLATE_READY_FIELDS);
 WIRE_DEFINE(failed_message, "failed", FAILED_FIELDS);
 WIRE_DEFINE(made_message, "made", MADE_FIELDS);
 
-WIRE_DEFINE(spawn_message, "spawn", SERIAL_FIELDS);
+WIRE_DEFINE(spawn_message, "spawn", SPAWN_FIELDS);
+WIRE_DEFINE(adopt_message, "adopt", ADOPT_FIELDS);
+WIRE_DEFINE(sweep_message, "sweep", NO_FIELDS);
+WIRE_DEFINE(swept_message, "swept", NO_FIELDS);
 WIRE_DEFINE(signal_message, "signal", SIGNAL_FIELDS);
 WIRE_DEFINE(warden_ready, "ready", WARDEN_READY_FIELDS);
-WIRE_DEFINE(spawned_message, "spawned", SERIAL_FIELDS);
+WIRE_DEFINE(spawned_message, "spawned", ADOPT_FIELDS);
 WIRE_DEFINE(signalled_message, "signalled", SERIAL_FIELDS);
 WIRE_DEFINE(exited_message, "exited", EXITED_FIELDS);
 
 WIRE_DEFINE(run_message, "run", RUN_FIELDS);
 WIRE_DEFINE(answer_message, "answer", ANSWER_FIELDS);
+WIRE_DEFINE(freeze_message, "freeze", SERIAL_FIELDS);
+WIRE_DEFINE(measure_message, "measure", NO_FIELDS);
+WIRE_DEFINE(frozen_message, "frozen", FROZEN_FIELDS);
+WIRE_DEFINE(measured_message, "measured", MEASURED_FIELDS);
 WIRE_DEFINE(done_message, "done", DONE_FIELDS);
 WIRE_DEFINE(ask_message, "ask", ASK_FIELDS);
 WIRE_DEFINE(cell_error, "cell_error", CELL_ERROR_FIELDS);

@@ -33,6 +33,24 @@
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, exec, OPTIONAL)
+#define CHECKPOINT_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, name, OPTIONAL)
+#define NAMED_CHECKPOINT_FIELDS(F, m)                                                                              \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, name, REQUIRED)
+#define UNDO_FIELDS(F, m)                                                                                          \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, UINT, n, OPTIONAL)
+#define BRANCH_FIELDS(F, m)                                                                                        \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, branch, REQUIRED)                                                                                \
+	F(m, STR, origin, OPTIONAL)                                                                                \
+	F(m, FLAG, files, OPTIONAL)
 #define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 
 WIRE_DECLARE(hello_request, HELLO_FIELDS);
@@ -43,6 +61,12 @@ WIRE_DECLARE(interrupt_request, INTERRUPT_FIELDS);
 WIRE_DECLARE(reset_request, SESSION_REQUEST_FIELDS);
 WIRE_DECLARE(shutdown_request, SESSION_REQUEST_FIELDS);
 WIRE_DECLARE(info_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(checkpoint_request, CHECKPOINT_FIELDS);
+WIRE_DECLARE(checkpoints_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(restore_request, NAMED_CHECKPOINT_FIELDS);
+WIRE_DECLARE(drop_request, NAMED_CHECKPOINT_FIELDS);
+WIRE_DECLARE(undo_request, UNDO_FIELDS);
+WIRE_DECLARE(branch_request, BRANCH_FIELDS);
 WIRE_DECLARE(list_request, PLAIN_REQUEST_FIELDS);
 WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 
@@ -72,6 +96,9 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, RAW, blocked, OPTIONAL)                                                                               \
 	F(m, UINT, stdout_dropped, OPTIONAL)                                                                       \
 	F(m, UINT, stderr_dropped, OPTIONAL)                                                                       \
+	F(m, UINT, restored, OPTIONAL)                                                                             \
+	F(m, STR, unfaithful, OPTIONAL)                                                                            \
+	F(m, UINT, forgotten, OPTIONAL)                                                                            \
 	F(m, REAL, duration_ms, REQUIRED)
 #define EMPTY_REPLY_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 #define INTERRUPT_REPLY_FIELDS(F, m)                                                                               \
@@ -96,7 +123,22 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, REAL, hard_left, OPTIONAL)                                                                            \
 	F(m, STR, level, OPTIONAL)                                                                                 \
 	F(m, RAW, guards, OPTIONAL)                                                                                \
+	F(m, UINT, checkpoints, OPTIONAL)                                                                          \
+	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
 	F(m, FLAG, opened, OPTIONAL)
+/* checkpoint, restore, undo: the state now in force is the one after this cell, 0 = before the first. */
+#define STATE_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, STR, name, OPTIONAL)
+#define CHECKPOINT_RECORD_FIELDS(F, m)                                                                             \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, REAL, age, REQUIRED)                                                                                  \
+	F(m, UINT, memory, REQUIRED)
+#define CHECKPOINTS_REPLY_FIELDS(F, m)                                                                             \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, sessions, REQUIRED)
@@ -121,6 +163,9 @@ WIRE_DECLARE(exec_reply, EXEC_REPLY_FIELDS);
 WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, reset, shutdown */
 WIRE_DECLARE(interrupt_reply, INTERRUPT_REPLY_FIELDS);
 WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
+WIRE_DECLARE(state_reply, STATE_REPLY_FIELDS);
+WIRE_DECLARE(checkpoint_record, CHECKPOINT_RECORD_FIELDS);
+WIRE_DECLARE(checkpoints_reply, CHECKPOINTS_REPLY_FIELDS);
 WIRE_DECLARE(list_reply, LIST_REPLY_FIELDS);
 WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
 
@@ -196,7 +241,18 @@ WIRE_DECLARE(made_message, MADE_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, signal, REQUIRED)
 
-WIRE_DECLARE(spawn_message, SERIAL_FIELDS);
+#define SPAWN_FIELDS(F, m)                                                                                         \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, FLAG, reseed, OPTIONAL)                                                                               \
+	F(m, STR, directory, OPTIONAL)
+#define ADOPT_FIELDS(F, m)                                                                                         \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, pid, REQUIRED)
+#define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
+
+WIRE_DECLARE(spawn_message, SPAWN_FIELDS);
+WIRE_DECLARE(adopt_message, ADOPT_FIELDS);
+WIRE_DECLARE(sweep_message, NO_FIELDS);
 WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
 
 /* ---- warden to router ---- */
@@ -213,7 +269,8 @@ WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
 	F(m, FLAG, oom, OPTIONAL)
 
 WIRE_DECLARE(warden_ready, WARDEN_READY_FIELDS);
-WIRE_DECLARE(spawned_message, SERIAL_FIELDS);
+WIRE_DECLARE(swept_message, NO_FIELDS);
+WIRE_DECLARE(spawned_message, ADOPT_FIELDS);	/* also from a frozen interpreter: pid as its warden sees it */
 WIRE_DECLARE(signalled_message, SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
 WIRE_DECLARE(exited_message, EXITED_FIELDS);
 
@@ -230,6 +287,8 @@ WIRE_DECLARE(exited_message, EXITED_FIELDS);
 
 WIRE_DECLARE(run_message, RUN_FIELDS);
 WIRE_DECLARE(answer_message, ANSWER_FIELDS);
+WIRE_DECLARE(freeze_message, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
+WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like spawn */
 
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
@@ -240,13 +299,24 @@ WIRE_DECLARE(answer_message, ANSWER_FIELDS);
 	F(m, STR, cause, OPTIONAL)                                                                                 \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, RAW, error, OPTIONAL)                                                                                 \
-	F(m, RAW, blocked, OPTIONAL)
+	F(m, RAW, blocked, OPTIONAL)                                                                               \
+	F(m, STR, unfaithful, OPTIONAL)
 #define ASK_FIELDS(F, m)                                                                                           \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 
 WIRE_DECLARE(done_message, DONE_FIELDS);
 WIRE_DECLARE(ask_message, ASK_FIELDS);
+
+/* pid as its warden sees it; 0 and a reason when there is no frozen copy. */
+#define FROZEN_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, pid, OPTIONAL)                                                                                  \
+	F(m, STR, reason, OPTIONAL)
+#define MEASURED_FIELDS(F, m) F(m, UINT, memory, REQUIRED)
+
+WIRE_DECLARE(frozen_message, FROZEN_FIELDS);
+WIRE_DECLARE(measured_message, MEASURED_FIELDS);
 
 /* The error a cell ended with, and one thing the cage refused: the elements inside error and blocked. */
 #define CELL_ERROR_FIELDS(F, m)                                                                                    \

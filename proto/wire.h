@@ -68,7 +68,8 @@ int wire_open(struct wire_frame *frame, struct bytes data);
  * Returns 0 or WIRE_E_FIELD with @fault filled in. */
 int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
 
-/* The number under the key "id" of a body that may be ill-formed otherwise: whom to tell. Returns whether there is one. */
+/* The number under the key "id" of a body that may be ill-formed otherwise: whom to tell. Returns whether there is
+ * one. */
 bool wire_find_id(uint64_t *idp, struct bytes body);
 
 /* Append a whole frame to @buffer. Returns 0 or -ENOMEM. */

@@ -115,7 +115,7 @@ static bool gone_by_polling(pid_t pid, double timeout)
 {
 	static const struct timespec nap = {.tv_nsec = 10000000};
 
-	for (double waited = 0; waited < timeout; waited += 0.01) {
+	for (int left = (int)(timeout * 100); left > 0; left--) {
 		if (kill(pid, 0) < 0)
 			return true;
 		(void)nanosleep(&nap, NULL);

@@ -132,24 +132,23 @@ static void history_keep(struct edit *edit)
 
 /* ---- life ---- */
 
-int edit_new(struct edit **editp, int signals)
+struct edit *edit_free(struct edit *edit)
 {
-	_cleanup_(freep) struct edit *edit = calloc(1, sizeof(*edit));
-
 	if (!edit)
-		return -ENOMEM;
-	edit->signals = signals;
-	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
-		(void)setlocale(LC_CTYPE, "C.UTF-8");
-	edit->el = el_init("lair", stdin, stdout, stderr);
-	edit->history = history_init();
-	if (!edit->el || !edit->history) {
-		if (edit->el)
-			el_end(edit->el);
-		if (edit->history)
-			history_end(edit->history);
-		return -ENOMEM;
-	}
+		return NULL;
+	if (edit->history_path)
+		history_keep(edit);
+	if (edit->el)
+		el_end(edit->el);
+	if (edit->history)
+		history_end(edit->history);
+	free(edit->history_path);
+	free(edit);
+	return NULL;
+}
+
+static void keys_set(struct edit *edit)
+{
 	el_set(edit->el, EL_CLIENTDATA, edit);
 	el_set(edit->el, EL_PROMPT, prompt_of);
 	el_set(edit->el, EL_EDITOR, "emacs");
@@ -159,26 +158,31 @@ int edit_new(struct edit **editp, int signals)
 	el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
 	el_set(edit->el, EL_HIST, history, edit->history);
 	el_source(edit->el, NULL); /* ~/.editrc: the user's own keys */
+}
+
+int edit_new(struct edit **editp, int signals)
+{
+	struct edit *edit = calloc(1, sizeof(*edit));
+
+	if (!edit)
+		return -ENOMEM;
+	edit->signals = signals;
+	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
+		(void)setlocale(LC_CTYPE, "C.UTF-8");
+	edit->el = el_init("lair", stdin, stdout, stderr);
+	edit->history = history_init();
+	if (!edit->el || !edit->history) {
+		edit_free(edit);
+		return -ENOMEM;
+	}
+	keys_set(edit);
 	(void)history(edit->history, &edit->event, H_SETSIZE, HISTORY_LENGTH);
 	(void)history(edit->history, &edit->event, H_SETUNIQUE, 1);
 	edit->history_path = history_path();
 	if (edit->history_path)
 		(void)history(edit->history, &edit->event, H_LOAD, edit->history_path);
-	*editp = steal_ptr(&edit);
+	*editp = edit;
 	return 0;
-}
-
-struct edit *edit_free(struct edit *edit)
-{
-	if (!edit)
-		return NULL;
-	if (edit->history_path)
-		history_keep(edit);
-	el_end(edit->el);
-	history_end(edit->history);
-	free(edit->history_path);
-	free(edit);
-	return NULL;
 }
 
 int edit_line(struct edit *edit, const char *prompt, const char **linep)

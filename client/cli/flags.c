@@ -9,8 +9,8 @@ enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS };
 
 struct flag {
 	char letter;
-	const char *name, *argument;
 	enum flag_type type;
+	const char *name, *argument;
 	size_t offset;
 	unsigned with; /* 0: every verb takes it */
 	const char *help;
@@ -19,20 +19,20 @@ struct flag {
 #define PLACE(member) offsetof(struct cli, member)
 
 static const struct flag flags[] = {
-	{'s', "session", "ID", FLAG_TEXT, PLACE(session), WITH_SESSION, "the session; made if it does not exist"},
-	{'f', "file", "FILE", FLAG_TEXT, PLACE(file), WITH_FILE, "take the code from FILE, - for stdin"},
-	{'p', "profile", "NAME", FLAG_TEXT, PLACE(profile), WITH_PROFILE, "the policy of a new session"},
-	{'t', "timeout", "TIME", FLAG_SECONDS, PLACE(timeout), 0,
+	{'s', FLAG_TEXT, "session", "ID", PLACE(session), WITH_SESSION, "the session; made if it does not exist"},
+	{'f', FLAG_TEXT, "file", "FILE", PLACE(file), WITH_FILE, "take the code from FILE, - for stdin"},
+	{'p', FLAG_TEXT, "profile", "NAME", PLACE(profile), WITH_PROFILE, "the policy of a new session"},
+	{'t', FLAG_SECONDS, "timeout", "TIME", PLACE(timeout), 0,
 	 "of a cell, or for the answer to any other request; 90, 1.5s, 200ms, 5m"},
-	{'j', "json", NULL, FLAG_ON, PLACE(json), 0, "answer with one JSON document on stdout"},
-	{'l', "stream", NULL, FLAG_ON, PLACE(stream), WITH_STREAM,
+	{'j', FLAG_ON, "json", NULL, PLACE(json), 0, "answer with one JSON document on stdout"},
+	{'l', FLAG_ON, "stream", NULL, PLACE(stream), WITH_STREAM,
 	 "with --json: one document a line, output first, as it comes"},
-	{'S', "socket", "PATH", FLAG_TEXT, PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
-	{'c', "config", "FILE", FLAG_TEXT, PLACE(config), 0,
+	{'S', FLAG_TEXT, "socket", "PATH", PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
+	{'c', FLAG_TEXT, "config", "FILE", PLACE(config), 0,
 	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},
-	{'n', "no-start", NULL, FLAG_ON, PLACE(no_start), 0, "do not start a daemon if none answers"},
-	{'h', "help", NULL, FLAG_ON, PLACE(help), 0, "say what the verb does"},
-	{'V', "version", NULL, FLAG_ON, PLACE(version), 0, "say which version this is"},
+	{'n', FLAG_ON, "no-start", NULL, PLACE(no_start), 0, "do not start a daemon if none answers"},
+	{'h', FLAG_ON, "help", NULL, PLACE(help), 0, "say what the verb does"},
+	{'V', FLAG_ON, "version", NULL, PLACE(version), 0, "say which version this is"},
 };
 
 #define N_FLAGS ARRAY_SIZE(flags)

@@ -23,8 +23,9 @@ static size_t character_size(const char *at, size_t left)
 
 static json_t *text_mended(struct lair_text text)
 {
-	_cleanup_(freep) char *mended = malloc(text.size * (sizeof(replacement) - 1));
+	char *mended = malloc(text.size * (sizeof(replacement) - 1));
 	size_t size = 0, step;
+	json_t *string;
 
 	if (!mended)
 		return json_null();
@@ -33,7 +34,9 @@ static json_t *text_mended(struct lair_text text)
 		memcpy(mended + size, step ? text.data + i : replacement, step ? step : sizeof(replacement) - 1);
 		size += step ? step : sizeof(replacement) - 1;
 	}
-	return json_stringn_nocheck(mended, size);
+	string = json_stringn_nocheck(mended, size);
+	free(mended);
+	return string;
 }
 
 json_t *json_text(struct lair_text text)
@@ -47,7 +50,8 @@ static json_t *text_base64(struct lair_text text)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	size_t groups = (text.size + 2) / 3;
-	_cleanup_(freep) char *out = malloc(4 * groups + 1);
+	char *out = malloc(4 * groups + 1);
+	json_t *string;
 
 	if (!out)
 		return json_null();
@@ -60,7 +64,9 @@ static json_t *text_base64(struct lair_text text)
 		for (size_t i = 0; i < 4; i++)
 			out[4 * g + i] = i <= left ? digits[bits >> (18 - 6 * i) & 63] : '=';
 	}
-	return json_stringn_nocheck(out, 4 * groups);
+	string = json_stringn_nocheck(out, 4 * groups);
+	free(out);
+	return string;
 }
 
 void json_add_output(json_t *object, const char *key, struct lair_text output)

@@ -10,6 +10,7 @@ _new_event_loop = asyncio.new_event_loop
 _set_event_loop = asyncio.set_event_loop
 _current_task = asyncio.current_task
 _CancelledError = asyncio.CancelledError
+_all_tasks = asyncio.all_tasks
 _signal = signal.signal
 _getsignal = signal.getsignal
 _SIGINT = signal.SIGINT
@@ -74,3 +75,8 @@ def run(coroutine: Coroutine[Any, Any, object]) -> object:
             except _CancelledError:
                 pass
         raise
+
+
+def pending() -> int:
+    """How many tasks wait in the loop for the next cell that awaits."""
+    return 0 if _loop is None or _loop.is_closed() else len(_all_tasks(_loop))

@@ -82,12 +82,6 @@ def warm() -> None:
                 run(sys.modules[name])
 
 
-def reseeds() -> List[object]:
-    """Functions that an interpreter calls after its fork, so that no two draw the same numbers."""
-    numpy_random = sys.modules.get("numpy.random")
-    return [numpy_random.seed] if numpy_random is not None else []
-
-
 def borrow_cache() -> str:
     """matplotlib and fontconfig want a cache directory while they are imported, though nothing outlives it."""
     path = tempfile.mkdtemp(prefix="lair-template-")

@@ -23,6 +23,9 @@ KERNEL = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")) / "lair-ke
 # Who sessions run as: root's never run as root.
 UID = 61000 if os.geteuid() == 0 else 0
 
+# struct outbuffers of proto/outbuffer.h
+OUTBUFFERS = 2 * (8 + 65536)
+
 Message = Dict[str, Any]
 
 
@@ -75,6 +78,7 @@ class Result:
     text: Optional[str] = None
     error: Optional[Dict[str, str]] = None
     blocked: List[Dict[str, str]] = field(default_factory=list)
+    unfaithful: Optional[str] = None
 
 
 class Interpreter:
@@ -90,7 +94,9 @@ class Interpreter:
         self.cell = 0
         self._data = b""
         self.taken = {self.out: bytearray(), self.err: bytearray()}
-        warden.control.send("spawn", (theirs.fileno(), out, err), serial=serial)
+        self.buffer = os.memfd_create("output")
+        os.ftruncate(self.buffer, OUTBUFFERS)
+        warden.control.send("spawn", (theirs.fileno(), out, err, self.buffer), serial=serial)
         theirs.close()
         os.close(out)
         os.close(err)
@@ -143,6 +149,13 @@ class Interpreter:
         out, err = self.take()
         return Result(out=out, err=err, **body)
 
+    def salvage(self) -> None:
+        """What a dead one had not put into its pipes."""
+        self.drain()
+        for fd, at in ((self.out, 0), (self.err, OUTBUFFERS // 2)):
+            start, end = struct.unpack("=II", os.pread(self.buffer, 8, at))
+            self.taken[fd] += os.pread(self.buffer, end - start, at + 8 + start)
+
     def take(self) -> Tuple[bytes, bytes]:
         self.drain()
         out, err = bytes(self.taken[self.out]), bytes(self.taken[self.err])
@@ -164,6 +177,7 @@ class Interpreter:
         self.channel.close()
         os.close(self.out)
         os.close(self.err)
+        os.close(self.buffer)
 
 
 class Warden:
@@ -190,9 +204,13 @@ class Warden:
 
     def spawn(self, serial: int = 1) -> Interpreter:
         interpreter = Interpreter(self, serial)
-        assert self.control.expect("spawned") == {"serial": serial}
+        assert self.control.expect("spawned")["serial"] == serial
         self.interpreters.append(interpreter)
         return interpreter
+
+    def sweep(self) -> None:
+        self.control.send("sweep")
+        self.control.expect("swept")
 
     def close(self) -> None:
         self.control.close()

@@ -136,6 +136,7 @@ def test_descriptors_are_mended(python: Interpreter) -> None:
 def test_nothing_is_lost_with_an_interpreter(python: Interpreter, end: str) -> None:
     python.start(f"import os, sys, ctypes\nprint('last words')\nprint('errors', file=sys.stderr)\n{end}")
     python.warden.control.expect("exited")
+    python.salvage()
     out, err = python.take()
     assert out == b"last words\n" and err.startswith(b"errors\n")
 

@@ -150,6 +150,7 @@ def test_nothing_is_left(python: Interpreter, kind: str, how: str) -> None:
         python.finish()
         python.start("import os; os._exit(0)")
     exited(python.warden, 1)
+    python.warden.sweep()
     assert descendants(python.warden.pid) == []
     assert alive(left) == []
     assert python.warden.spawn(2).run("1").text == "1"
@@ -186,7 +187,7 @@ def test_signal_to_nobody(warden: Warden) -> None:
 
 def test_second_spawn_of_a_serial(warden: Warden) -> None:
     python = warden.spawn(1)
-    with pytest.raises(AssertionError, match="there is an interpreter of that serial"):
+    with pytest.raises(AssertionError, match="File exists"):
         warden.spawn(1)
     assert python.run("1").text == "1"
 

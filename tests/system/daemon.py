@@ -24,7 +24,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 # Bare and quick, for most tests. A [daemon] or [profile default] of a test's own replaces the settings it names.
 DEFAULTS: dict[str, dict[str, str]] = {
     "daemon": {"log": "stderr"},
-    "profile default": {"preload": "", "spares": "1", "grace": "500ms"},
+    "profile default": {"preload": "", "spares": "1", "grace": "500ms", "checkpoint": "off"},
 }
 
 Settings = dict[str, dict[str, str]]

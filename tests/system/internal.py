@@ -62,6 +62,53 @@ class Made(Message):
 class Spawn(Message):
     TYPE = "spawn"
     serial: Uint
+    reseed: Flag = False
+    directory: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Adopt(Message):
+    TYPE = "adopt"
+    serial: Uint
+    pid: Uint
+
+
+@dataclass(kw_only=True)
+class Sweep(Message):
+    TYPE = "sweep"
+    serial: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Swept(Message):
+    TYPE = "swept"
+    serial: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Freeze(Message):
+    TYPE = "freeze"
+    serial: Uint
+
+
+@dataclass(kw_only=True)
+class Frozen(Message):
+    TYPE = "frozen"
+    serial: Uint
+    pid: Uint = 0
+    reason: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Measure(Message):
+    TYPE = "measure"
+    serial: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Measured(Message):
+    TYPE = "measured"
+    memory: Uint
 
 
 @dataclass(kw_only=True)
@@ -82,6 +129,7 @@ class WardenReady(Message):
 class Spawned(Message):
     TYPE = "spawned"
     serial: Uint
+    pid: Uint
 
 
 @dataclass(kw_only=True)
@@ -123,6 +171,7 @@ class Done(Message):
     text: Str | None = None
     error: Raw = None
     blocked: Raw = None
+    unfaithful: Str | None = None
 
 
 @dataclass(kw_only=True)

@@ -17,16 +17,24 @@ static struct {
 	const struct wire_schema *schema;
 	unsigned vectors;
 } messages[] = {
-	MESSAGE(hello_request),	    MESSAGE(open_request),	MESSAGE(exec_request),	    MESSAGE(input_request),
-	MESSAGE(interrupt_request), MESSAGE(reset_request),	MESSAGE(shutdown_request),  MESSAGE(info_request),
-	MESSAGE(list_request),	    MESSAGE(stats_request),	MESSAGE(error_reply),	    MESSAGE(hello_reply),
-	MESSAGE(exec_reply),	    MESSAGE(empty_reply),	MESSAGE(interrupt_reply),   MESSAGE(session_info),
-	MESSAGE(list_reply),	    MESSAGE(stats_reply),	MESSAGE(stdout_event),	    MESSAGE(stderr_event),
-	MESSAGE(ask_event),	    MESSAGE(configure_message), MESSAGE(warden_message),    MESSAGE(template_ready),
-	MESSAGE(failed_message),    MESSAGE(made_message),	MESSAGE(spawn_message),	    MESSAGE(signal_message),
-	MESSAGE(warden_ready),	    MESSAGE(spawned_message),	MESSAGE(signalled_message), MESSAGE(exited_message),
-	MESSAGE(run_message),	    MESSAGE(answer_message),	MESSAGE(done_message),	    MESSAGE(ask_message),
-	MESSAGE(cell_error),	    MESSAGE(blocked_act),
+	MESSAGE(hello_request),	     MESSAGE(open_request),	   MESSAGE(exec_request),
+	MESSAGE(input_request),	     MESSAGE(interrupt_request),   MESSAGE(reset_request),
+	MESSAGE(shutdown_request),   MESSAGE(info_request),	   MESSAGE(list_request),
+	MESSAGE(stats_request),	     MESSAGE(error_reply),	   MESSAGE(hello_reply),
+	MESSAGE(exec_reply),	     MESSAGE(empty_reply),	   MESSAGE(interrupt_reply),
+	MESSAGE(session_info),	     MESSAGE(list_reply),	   MESSAGE(stats_reply),
+	MESSAGE(stdout_event),	     MESSAGE(stderr_event),	   MESSAGE(ask_event),
+	MESSAGE(configure_message),  MESSAGE(warden_message),	   MESSAGE(template_ready),
+	MESSAGE(failed_message),     MESSAGE(made_message),	   MESSAGE(spawn_message),
+	MESSAGE(signal_message),     MESSAGE(warden_ready),	   MESSAGE(spawned_message),
+	MESSAGE(signalled_message),  MESSAGE(exited_message),	   MESSAGE(run_message),
+	MESSAGE(answer_message),     MESSAGE(done_message),	   MESSAGE(ask_message),
+	MESSAGE(checkpoint_request), MESSAGE(checkpoints_request), MESSAGE(restore_request),
+	MESSAGE(drop_request),	     MESSAGE(undo_request),	   MESSAGE(branch_request),
+	MESSAGE(state_reply),	     MESSAGE(checkpoint_record),   MESSAGE(checkpoints_reply),
+	MESSAGE(adopt_message),	     MESSAGE(sweep_message),	   MESSAGE(swept_message),
+	MESSAGE(freeze_message),     MESSAGE(frozen_message),	   MESSAGE(measure_message),
+	MESSAGE(measured_message),   MESSAGE(cell_error),	   MESSAGE(blocked_act),
 };
 
 /* What a vector's fields point into; all of it goes when the vector is done. */

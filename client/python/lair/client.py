@@ -182,6 +182,27 @@ class Client:
     def shutdown(self, session: str) -> None:
         self.call(m.Shutdown(id=self.new_id(), session=session), m.Reply)
 
+    def checkpoint(self, session: str, name: str | None = None) -> m.StateReply:
+        return self.call(m.Checkpoint(id=self.new_id(), session=session, name=name), m.StateReply)
+
+    def checkpoints(self, session: str) -> list[m.CheckpointRecord]:
+        reply = self.call(m.Checkpoints(id=self.new_id(), session=session), m.CheckpointsReply)
+        return [codec.read(m.CheckpointRecord, item) for item in reply.checkpoints]
+
+    def restore(self, session: str, name: str) -> m.StateReply:
+        return self.call(m.Restore(id=self.new_id(), session=session, name=name), m.StateReply)
+
+    def drop(self, session: str, name: str) -> None:
+        self.call(m.Drop(id=self.new_id(), session=session, name=name), m.Reply)
+
+    def undo(self, session: str, n: int = 1) -> m.StateReply:
+        return self.call(m.Undo(id=self.new_id(), session=session, n=n), m.StateReply)
+
+    def branch(self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False) -> m.SessionInfo:
+        """Grow a session of its own from a checkpoint of this one, or from what it is now."""
+        request = m.Branch(id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files)
+        return self.call(request, m.SessionInfo)
+
     def info(self, session: str) -> m.SessionInfo:
         return self.call(m.Info(id=self.new_id(), session=session), m.SessionInfo)
 

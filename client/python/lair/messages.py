@@ -70,6 +70,49 @@ class Info(Request):
 
 
 @dataclass(kw_only=True)
+class Checkpoint(Request):
+    TYPE = "checkpoint"
+    session: Str
+    name: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Checkpoints(Request):
+    TYPE = "checkpoints"
+    session: Str
+
+
+@dataclass(kw_only=True)
+class Restore(Request):
+    TYPE = "restore"
+    session: Str
+    name: Str
+
+
+@dataclass(kw_only=True)
+class Drop(Request):
+    TYPE = "drop"
+    session: Str
+    name: Str
+
+
+@dataclass(kw_only=True)
+class Undo(Request):
+    TYPE = "undo"
+    session: Str
+    n: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Branch(Request):
+    TYPE = "branch"
+    session: Str
+    branch: Str
+    origin: Str | None = None
+    files: Flag = False
+
+
+@dataclass(kw_only=True)
 class ListSessions(Request):
     TYPE = "list"
 
@@ -117,6 +160,9 @@ class ExecReply(Reply):
     blocked: Raw = None
     stdout_dropped: Uint = 0
     stderr_dropped: Uint = 0
+    restored: Uint = 0
+    unfaithful: Str | None = None
+    forgotten: Uint = 0
     duration_ms: Real
 
 
@@ -146,7 +192,31 @@ class SessionInfo(Message):
     hard_left: Real | None = None
     level: Str | None = None
     guards: Raw = None
+    checkpoints: Uint = 0
+    checkpoint_memory: Uint = 0
     opened: Flag = False
+
+
+@dataclass(kw_only=True)
+class StateReply(Reply):
+    """The state now in force is the one after this cell; 0 is before the first."""
+
+    cell: Uint
+    name: Str | None = None
+
+
+@dataclass(kw_only=True)
+class CheckpointRecord(Message):
+    TYPE = "checkpoint"
+    name: Str | None = None
+    cell: Uint
+    age: Real
+    memory: Uint
+
+
+@dataclass(kw_only=True)
+class CheckpointsReply(Reply):
+    checkpoints: Raw
 
 
 @dataclass(kw_only=True)

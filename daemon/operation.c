@@ -1,0 +1,233 @@
+/* Checkpoint, restore, undo, branch, drop. Those that need the live state saved first have it frozen and go on when
+ * that is done; those that give it up go on when what they wanted stands. */
+#include "operation.h"
+
+#include "log.h"
+#include "router.h"
+#include "session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int operation_new(struct operation **operationp, enum operation_kind kind, const struct address *request,
+		  struct bytes name)
+{
+	struct operation *operation = calloc(1, sizeof(*operation));
+
+	if (!operation)
+		return -ENOMEM;
+	list_init(&operation->node);
+	operation->kind = kind;
+	operation->request = *request;
+	snprintf(operation->name, sizeof(operation->name), "%.*s", (int)name.size, name.size ? name.data : "");
+	*operationp = operation;
+	return 0;
+}
+
+struct operation *operation_free(struct operation *operation)
+{
+	if (operation) {
+		list_remove(&operation->node);
+		free(operation);
+	}
+	return NULL;
+}
+
+static struct clients *clients_of(const struct session *session)
+{
+	return &session->router->clients;
+}
+
+void operation_refuse(struct session *session, struct operation *operation, const char *why)
+{
+	client_error(clients_of(session), &operation->request, "gone", "%s", why);
+	if (session->operation == operation)
+		session->operation = NULL;
+	operation_free(operation);
+}
+
+static void operation_done(struct session *session)
+{
+	session->operation = operation_free(session->operation);
+}
+
+static void reply_state(struct session *session)
+{
+	const struct checkpoint *base = session->history.base;
+	struct state_reply reply = {
+		.id = session->operation->request.id,
+		.cell = base ? base->cell : 0,
+		.name = bytes_of(base && base->name[0] ? base->name : NULL),
+	};
+
+	client_send(clients_of(session), &session->operation->request, &state_reply_schema, &reply);
+	operation_done(session);
+}
+
+static void reply_nothing(struct session *session)
+{
+	struct empty_reply reply = {.id = session->operation->request.id};
+
+	client_send(clients_of(session), &session->operation->request, &empty_reply_schema, &reply);
+	operation_done(session);
+}
+
+/* The named checkpoint, or NULL when the client has been told. */
+static struct checkpoint *checkpoint_named(struct session *session)
+{
+	struct operation *operation = session->operation;
+	struct checkpoint *found = history_find(&session->history, bytes_of(operation->name));
+
+	if (!found) {
+		client_error(clients_of(session), &operation->request, "bad_request",
+			     "session \"%s\" has no checkpoint \"%s\"; checkpoints lists them", session->id,
+			     operation->name);
+		operation_done(session);
+	}
+	return found;
+}
+
+/* ---- the kinds ---- */
+
+/* The live state is base's: it only needs its name. */
+static void name_base(struct session *session)
+{
+	struct checkpoint *base = session->history.base;
+
+	if (session->operation->name[0]) {
+		history_name(&session->history, base, bytes_of(session->operation->name));
+	}
+	reply_state(session);
+}
+
+static void begin_checkpoint(struct session *session)
+{
+	const struct operation *operation = session->operation;
+	const struct history *history = &session->history;
+	bool named = history->base && history->base->name[0] && operation->name[0];
+
+	if (operation->name[0] && history_find(&session->history, bytes_of(operation->name)) &&
+	    (!history->base || strcmp(history->base->name, operation->name) != 0)) {
+		client_error(clients_of(session), &operation->request, "bad_request",
+			     "session \"%s\" has a checkpoint \"%s\" already; drop it or choose another name",
+			     session->id, operation->name);
+		operation_done(session);
+	} else if (operation->name[0] && history->n_named >= session->profile->checkpoints) {
+		client_error(clients_of(session), &operation->request, "limit",
+			     "there are %zu named checkpoints already, as many as checkpoints = %" PRIu64
+			     " allows; drop one first",
+			     history->n_named, session->profile->checkpoints);
+		operation_done(session);
+	} else if (history->saved && history->base && !named) {
+		name_base(session);
+	} else {
+		session_freeze(session);
+	}
+}
+
+static void begin_restore(struct session *session)
+{
+	struct checkpoint *target = checkpoint_named(session);
+
+	if (target)
+		session_rewind(session, target);
+}
+
+static void begin_undo(struct session *session)
+{
+	struct checkpoint *target;
+
+	if (history_back(&session->history, session->operation->n, &target)) {
+		session_rewind(session, target);
+		return;
+	}
+	client_error(clients_of(session), &session->operation->request, "gone",
+		     "session \"%s\" does not remember the state %" PRIu64 " back; checkpoints lists what it has",
+		     session->id, session->operation->n);
+	operation_done(session);
+}
+
+static void branch_from(struct session *session, struct checkpoint *from)
+{
+	struct operation *operation = session->operation;
+
+	session->operation = NULL;
+	router_branch(session->router, session, from, operation);
+}
+
+static void begin_branch(struct session *session)
+{
+	struct checkpoint *from;
+
+	if (session->operation->name[0]) {
+		from = checkpoint_named(session);
+		if (from)
+			branch_from(session, from);
+	} else if (session->history.saved && session->history.base) {
+		branch_from(session, session->history.base);
+	} else {
+		session_freeze(session);
+	}
+}
+
+static void begin_drop(struct session *session)
+{
+	struct checkpoint *checkpoint = checkpoint_named(session);
+
+	if (!checkpoint)
+		return;
+	session_forget(session, checkpoint);
+	reply_nothing(session);
+}
+
+static void (*const begin[])(struct session *session) = {
+	[OPERATION_CHECKPOINT] = begin_checkpoint,
+	[OPERATION_RESTORE] = begin_restore,
+	[OPERATION_UNDO] = begin_undo,
+	[OPERATION_BRANCH] = begin_branch,
+	[OPERATION_DROP] = begin_drop,
+};
+
+void operation_begin(struct session *session, struct operation *operation)
+{
+	list_remove(&operation->node);
+	session->operation = operation;
+	begin[operation->kind](session);
+}
+
+void operation_on_frozen(struct session *session, const char *why)
+{
+	struct operation *operation = session->operation;
+
+	if (!operation)
+		return;
+	if (why) {
+		client_error(clients_of(session), &operation->request, "unsupported",
+			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);
+		operation_done(session);
+	} else if (operation->kind == OPERATION_BRANCH) {
+		branch_from(session, session->history.base);
+	} else {
+		name_base(session);
+	}
+}
+
+static void reply_branch(struct session *session)
+{
+	struct session_info info = session_record(session);
+
+	info.id = session->operation->request.id;
+	info.opened = true;
+	client_send(clients_of(session), &session->operation->request, &session_info_schema, &info);
+	operation_done(session);
+}
+
+void operation_on_restored(struct session *session)
+{
+	if (!session->operation)
+		return;
+	if (session->operation->kind == OPERATION_BRANCH)
+		reply_branch(session);
+	else
+		reply_state(session);
+}

@@ -1,0 +1,33 @@
+/* What clients may do with checkpoints. Each is a small script that runs while its session is idle, in one or two
+ * steps, and answers its request exactly once. */
+#pragma once
+
+#include "client.h"
+#include "history.h"
+
+struct session;
+
+enum operation_kind { OPERATION_CHECKPOINT, OPERATION_RESTORE, OPERATION_UNDO, OPERATION_BRANCH, OPERATION_DROP };
+
+struct operation {
+	struct list node;
+	enum operation_kind kind;
+	struct address request;
+	char name[CHECKPOINT_NAME_MAX + 1]; /* "" = none given */
+	char branch[129];		    /* the new session's id */
+	uint64_t n;			    /* how far to undo */
+	bool files;
+};
+
+/* Returns 0 or -ENOMEM. */
+int operation_new(struct operation **operationp, enum operation_kind kind, const struct address *request,
+		  struct bytes name);
+struct operation *operation_free(struct operation *operation);
+
+/* The session is idle: do it, or its first step. */
+void operation_begin(struct session *session, struct operation *operation);
+/* The state is saved (@why NULL), or could not be: go on with session->operation. */
+void operation_on_frozen(struct session *session, const char *why);
+void operation_on_restored(struct session *session);
+/* The session cannot do it any more. */
+void operation_refuse(struct session *session, struct operation *operation, const char *why);

@@ -1,0 +1,81 @@
+/* What the files of a session share: its events, its table, and the steps its states are made of. */
+#pragma once
+
+#include "session.h"
+
+/* How long a warden may take to kill an interpreter, and a fork to introduce itself. */
+#define PATIENCE_US (5 * 1000000ULL)
+
+#define RETURNCODE_TIMEOUT 124
+#define RETURNCODE_SIGNAL 128
+#define RETURNCODE_INTERRUPTED 130
+#define RETURNCODE_KILLED 137
+
+enum session_event {
+	EVENT_READY,
+	EVENT_RUN,
+	EVENT_SIGNALLED,
+	EVENT_DONE,
+	EVENT_ASK,
+	EVENT_DEADLINE,
+	EVENT_LOST,
+	EVENT_CLOSED,
+	EVENT_EXITED,
+	EVENT_SWEPT,
+	EVENT_FROZEN,
+	EVENT_SPAWNED,
+	EVENT_RESET,
+	_SESSION_EVENT_N,
+};
+
+/* What an event carries; only the members of that event are set. */
+struct particulars {
+	const struct done_message *done;
+	const struct ask_message *ask;
+	const struct frozen_message *frozen;
+	const struct spawned_message *spawned;
+	const char *why; /* LOST */
+	int status;	 /* EXITED */
+	bool oom;
+};
+
+extern const struct particulars session_nothing;
+
+/* A request that waits for its session. */
+struct waiter {
+	struct list node;
+	struct address request;
+};
+
+/* Do what the table says. An empty cell of it is a violation. */
+void session_event(struct session *session, enum session_event event, const struct particulars *particulars);
+
+/* ---- steps: session_table.c ---- */
+
+struct event_loop *session_loop(const struct session *session);
+const char *session_id_or_null(const struct session *session);
+/* The one deadline of the state it is in, @after microseconds from now; 0 = none. */
+void session_deadline(struct session *session, uint64_t after);
+void session_answer_waiters(struct session *session, struct list *waiters);
+/* Answer the running cell and forget it. */
+void session_finish_cell(struct session *session, const struct verdict *verdict);
+/* Whatever waits, cells and operations, will not be done. */
+void session_refuse_work(struct session *session, const char *why);
+/* Idle from now on, unless something waits. */
+void session_begin_idle(struct session *session);
+void session_proceed(struct session *session);
+/* Kill the interpreter; another one follows when it is gone. */
+void session_kill_interpreter(struct session *session, const char *cause);
+
+/* ---- entries of the table: session_restore.c ---- */
+
+void session_replace_after_exit(struct session *session, const struct particulars *particulars);
+void session_restore_after_sweep(struct session *session, const struct particulars *particulars);
+void session_restore_older(struct session *session, const struct particulars *particulars);
+void session_adopt_restored(struct session *session, const struct particulars *particulars);
+void session_finish_frozen(struct session *session, const struct particulars *particulars);
+
+/* Fork @frozen for this session, which is RESTORING until that stands. */
+void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
+/* Forget checkpoints until what is left is within the limits. */
+void session_trim_history(struct session *session);

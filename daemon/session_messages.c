@@ -1,0 +1,223 @@
+/* What reaches a session from its warden and its interpreters, turned into events. Every byte from an interpreter
+ * is hostile: a frame is scanned, decoded by its table, and legal only from an interpreter of the right role. */
+#include "session_events.h"
+
+#include "log.h"
+#include "router.h"
+
+#include <inttypes.h>
+
+/* ---- from its warden ---- */
+
+void session_on_ready(struct session *session)
+{
+	session_event(session, EVENT_READY, &session_nothing);
+}
+
+void session_on_signalled(struct session *session, struct interpreter *interpreter)
+{
+	if (interpreter == session->live)
+		session_event(session, EVENT_SIGNALLED, &session_nothing);
+}
+
+void session_on_swept(struct session *session)
+{
+	session_event(session, EVENT_SWEPT, &session_nothing);
+}
+
+/* Whoever was being grown from it has to know. */
+static void checkpoint_lost(struct session *session, struct interpreter *frozen, const char *why)
+{
+	struct particulars particulars = {.why = why};
+	struct checkpoint *checkpoint = history_of(&session->history, frozen);
+	struct session *kin;
+
+	list_for_each (kin, &session->warden->sessions, kin)
+		if (kin->state == SESSION_RESTORING && kin->source == frozen)
+			session_event(kin, EVENT_LOST, &particulars);
+	/* The event may have forgotten it already. */
+	if (checkpoint && history_of(&session->history, frozen) == checkpoint) {
+		log_warn(session->id, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);
+		session->n_forgotten++;
+		session_forget(session, checkpoint);
+	}
+}
+
+void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom)
+{
+	struct particulars particulars = {.status = status, .oom = oom};
+
+	if (session->state == SESSION_CLOSING)
+		return;
+	if (interpreter != session->live) {
+		checkpoint_lost(session, interpreter, "its process ended");
+		return;
+	}
+	session->exited = true;
+	interpreter_drain_channel(interpreter);
+	/* Its last words may have ended it for us. */
+	if (interpreter == session->live) {
+		interpreter_drain(interpreter);
+		interpreter_salvage(interpreter);
+		session_event(session, EVENT_EXITED, &particulars);
+	}
+	session->exited = false;
+}
+
+/* Its cage or its template failed: everybody who waits is told why. */
+void session_on_warden_failed(struct session *session)
+{
+	struct cell *cell;
+
+	if (session->state == SESSION_CLOSING)
+		return;
+	log_error(session->id, "%s", session->warden->reason);
+	list_for_each (cell, &session->queue, node) {
+		client_error(&session->router->clients, &cell->reply, "internal", "the session could not be %s: %s",
+			     session->state == SESSION_STARTING ? "started" : "kept", session->warden->reason);
+		cell_free(cell);
+	}
+	session->n_queued = 0;
+	session_end(session, "internal");
+}
+
+void session_on_warden_gone(struct session *session)
+{
+	/* Nobody asked for it: what was running is lost with its cage. */
+	session_end(session, "killed");
+	session_answer_waiters(session, &session->closers);
+	router_bury_session(session->router, session);
+}
+
+/* ---- from its interpreters ---- */
+
+void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why)
+{
+	struct particulars particulars = {.why = why};
+
+	if (session->state == SESSION_CLOSING)
+		return;
+	if (interpreter == session->live)
+		session_event(session, why ? EVENT_LOST : EVENT_CLOSED, &particulars);
+	else if (why)
+		checkpoint_lost(session, interpreter, why);
+}
+
+void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
+{
+	struct cell *cell = session->cell;
+	struct stdout_event event = {.data = data};
+
+	if (!cell) {
+		output_add(&session->stray[stream], data);
+	} else if (!cell->stream) {
+		output_add(stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_, data);
+	} else {
+		event.id = cell->reply.id;
+		switch (client_send(&session->router->clients, &cell->reply,
+				    stream == STREAM_STDOUT ? &stdout_event_schema : &stderr_event_schema,
+				    &event)) {
+		case CLIENT_E_WAITS:
+			interpreter_pause(session->live, true);
+			break;
+		case CLIENT_E_GONE:
+			/* Nobody watches any more; what the cell goes on to write is kept like any other's. */
+			cell->stream = false;
+			break;
+		}
+	}
+}
+
+static int on_done(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct done_message done;
+	struct particulars particulars = {.done = &done};
+
+	if (wire_decode(&done, &done_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_DONE, &particulars);
+	return 0;
+}
+
+static int on_ask(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct ask_message ask;
+	struct particulars particulars = {.ask = &ask};
+
+	if (wire_decode(&ask, &ask_message_schema, body, fault) || !session->cell || session->cell->asking)
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_ASK, &particulars);
+	return 0;
+}
+
+static int on_frozen(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct frozen_message frozen;
+	struct particulars particulars = {.frozen = &frozen};
+
+	if (wire_decode(&frozen, &frozen_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_FROZEN, &particulars);
+	return 0;
+}
+
+/* On a frozen one's channel. The fork it speaks of may be another session's, in the same family. */
+static int on_spawned(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct spawned_message spawned;
+	struct particulars particulars = {.spawned = &spawned};
+	struct session *kin;
+
+	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	list_for_each (kin, &session->warden->sessions, kin)
+		if (kin->state == SESSION_RESTORING && kin->live->serial == spawned.serial)
+			session_event(kin, EVENT_SPAWNED, &particulars);
+	return 0;
+}
+
+static const struct {
+	const char *type;
+	enum interpreter_role role;
+	int (*fn)(struct session *session, struct bytes body, struct wire_fault *fault);
+} handlers[] = {
+	{"done", ROLE_LIVE, on_done},
+	{"ask", ROLE_LIVE, on_ask},
+	{"frozen", ROLE_LIVE, on_frozen},
+	{"spawned", ROLE_FROZEN, on_spawned},
+};
+
+static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)
+{
+	struct checkpoint *checkpoint = history_of(&session->history, frozen);
+	struct measured_message measured;
+	struct wire_fault fault;
+
+	if (!checkpoint || wire_decode(&measured, &measured_message_schema, body, &fault))
+		return;
+	checkpoint->memory = measured.memory;
+	session_trim_history(session);
+}
+
+void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes data)
+{
+	struct wire_fault fault;
+	struct wire_frame frame;
+
+	if (wire_open(&frame, data)) {
+		session_on_lost(session, interpreter, "it sent a malformed frame");
+		return;
+	}
+	if (interpreter->role == ROLE_FROZEN && bytes_is(frame.type, "measured")) {
+		on_measured(session, interpreter, frame.body);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (handlers[i].role != interpreter->role || !bytes_is(frame.type, handlers[i].type))
+			continue;
+		if (handlers[i].fn(session, frame.body, &fault))
+			session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
+		return;
+	}
+	session_on_lost(session, interpreter, "it sent an unknown message");
+}

@@ -1,0 +1,298 @@
+/* An interpreter in place of one that is gone, and checkpoints to make it from. What was running when the old one
+ * went is answered only when the new one stands, so that the answer can say what the state is. */
+#include "session_events.h"
+
+#include "log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+/* From a checkpoint to the next look at what all of them hold. */
+#define MEASURE_US 300000
+/* How long the copy of a branch's files may take. */
+#define COPY_US (120 * 1000000ULL)
+
+static void freeze_abandon(struct session *session, const char *why)
+{
+	session->freezing = warden_discard(session->warden, session->freezing);
+	operation_on_frozen(session, why);
+}
+
+static void restore_begin(struct session *session);
+
+/* It stands: say so to everybody who waits for it, the cell that broke the last one first. */
+static void restored(struct session *session)
+{
+	struct checkpoint *target = session->target;
+
+	session->history.base = target;
+	session->history.saved = true;
+	session->at = target ? target->cell : 0;
+	session->target = NULL;
+	session->kill_cause = NULL;
+	if (session->cell) {
+		session->verdict.restored = session->at;
+		if (session->exact || target)
+			session->verdict.state = "rolled_back";
+		session_finish_cell(session, &session->verdict);
+	}
+	if (!list_empty(&session->resets) && target) {
+		/* Asked for while it was on its way. */
+		session_kill_interpreter(session, "reset");
+		return;
+	}
+	session->state = SESSION_IDLE;
+	session_answer_waiters(session, &session->resets);
+	operation_on_restored(session);
+	if (session->branch && !target) {
+		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. */
+		session->history.saved = false;
+		session->at = session->n_cells;
+		session_freeze(session);
+		return;
+	}
+	session_begin_idle(session);
+}
+
+static void restore_failed(struct session *session, int error)
+{
+	log_error(session->id, "cannot start another interpreter: %s", strerror(-error));
+	session_end(session, "internal");
+}
+
+static void restore_pristine(struct session *session)
+{
+	int r = warden_spawn(session->warden, &session->live);
+
+	if (!r)
+		r = interpreter_attach(session->live, session);
+	if (r)
+		restore_failed(session, r);
+	else
+		restored(session);
+}
+
+void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen)
+{
+	int r = warden_thaw(session->warden, frozen, how, &session->live);
+
+	if (!r)
+		r = interpreter_attach(session->live, session);
+	if (r) {
+		restore_failed(session, r);
+		return;
+	}
+	session->source = frozen;
+	session->state = SESSION_RESTORING;
+	session_deadline(session, how->directory.data ? COPY_US : PATIENCE_US);
+}
+
+static void restore_begin(struct session *session)
+{
+	const struct spawn_message plain = {0};
+
+	if (session->target)
+		session_thaw(session, &plain, session->target->interpreter);
+	else
+		restore_pristine(session);
+}
+
+/* The frozen interpreter does not answer: go further back. */
+void session_restore_older(struct session *session, const struct particulars *particulars)
+{
+	struct checkpoint *broken = session->target;
+
+	(void)particulars;
+	session->source = NULL;
+	session->live = warden_discard(session->warden, session->live);
+	if (!broken) {
+		/* A branch: its checkpoint is its parent's. */
+		session_end(session, "internal");
+		return;
+	}
+	log_warn(session->id, "the checkpoint after cell %" PRIu64 " is broken: going further back", broken->cell);
+	session->target = broken->parent;
+	session_forget(session, broken);
+	restore_begin(session);
+}
+
+/* Forget until what is left is within the limits. */
+void session_trim_history(struct session *session)
+{
+	struct checkpoint *checkpoint;
+
+	while ((checkpoint = history_excess(&session->history, session->profile->checkpoints,
+					    session->profile->checkpoint_memory))) {
+		session->n_forgotten++;
+		session_forget(session, checkpoint);
+	}
+}
+
+/* How a process ended that we did not, or did, kill. */
+static struct verdict verdict_of_exit(struct session *session, const struct particulars *exit)
+{
+	struct verdict verdict = {.state = "reset", .returncode = RETURNCODE_KILLED, .cause = session->kill_cause};
+
+	if (session->cell && session->cell->timed_out) {
+		verdict.returncode = RETURNCODE_TIMEOUT;
+		verdict.cause = "timeout";
+	} else if (exit->oom) {
+		verdict.cause = "oom";
+	} else if (WIFEXITED(exit->status)) {
+		verdict.returncode = WEXITSTATUS(exit->status);
+		verdict.cause = "exit";
+	} else if (!verdict.cause && WIFSIGNALED(exit->status)) {
+		verdict.returncode = RETURNCODE_SIGNAL + WTERMSIG(exit->status);
+		snprintf(session->verdict_cause, sizeof(session->verdict_cause), "signal %d",
+			 WTERMSIG(exit->status));
+		verdict.cause = session->verdict_cause;
+	}
+	return verdict;
+}
+
+/* The interpreter is dead. What it had still said was taken in before. What follows it is decided here: the
+ * pristine image after a reset, what an operation wants, else the last checkpoint. The cell's reply waits until
+ * that stands. */
+void session_replace_after_exit(struct session *session, const struct particulars *particulars)
+{
+	session->verdict = verdict_of_exit(session, particulars);
+	if (session->freezing)
+		freeze_abandon(session, "its interpreter ended");
+	if (!session->id[0]) {
+		if (session->cell)
+			session_finish_cell(session, &session->verdict);
+		session_end(session, "one-shot");
+		return;
+	}
+	if (!list_empty(&session->resets)) {
+		session->target = NULL;
+		session->exact = false;
+	} else if (!session->operation) {
+		session->target = session->history.base;
+		log_info(session->id, "its interpreter ended (%s); another one takes its place",
+			 session->verdict.cause);
+		if (!session->cell)
+			snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
+	}
+	if (session->cell)
+		session->cell->asking = false;
+	session->live = warden_discard(session->warden, session->live);
+	session->state = SESSION_SWEEPING;
+	session_deadline(session, PATIENCE_US);
+	warden_sweep(session->warden, session);
+}
+
+void session_restore_after_sweep(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (!list_empty(&session->resets))
+		session->target = NULL;
+	restore_begin(session);
+}
+
+void session_adopt_restored(struct session *session, const struct particulars *particulars)
+{
+	session->source = NULL;
+	if (warden_adopt(session->warden, session->live, particulars->spawned->pid))
+		session_end(session, "internal");
+	else
+		restored(session);
+}
+
+static void measure_later(struct session *session);
+
+/* What a checkpoint holds alone changes while the live state moves on, and asking costs it a millisecond: so now
+ * and then. */
+static void on_measure(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, measure);
+	struct measure_message measure = {0};
+	struct checkpoint *checkpoint;
+
+	list_for_each (checkpoint, &session->history.checkpoints, node) {
+		bool young = checkpoint->born + MEASURE_US > event_now();
+
+		if (interpreter_send(checkpoint->interpreter, &measure_message_schema, &measure))
+			return;
+		if (young)
+			measure_later(session);
+	}
+}
+
+static void measure_later(struct session *session)
+{
+	if (!session->measure.index)
+		(void)timer_set(session_loop(session), &session->measure, event_now() + MEASURE_US, on_measure);
+}
+
+static void frozen_done(struct session *session)
+{
+	if (list_empty(&session->resets))
+		session_begin_idle(session);
+	else
+		session_kill_interpreter(session, "reset");
+}
+
+void session_finish_frozen(struct session *session, const struct particulars *particulars)
+{
+	const struct frozen_message *frozen = particulars->frozen;
+	struct interpreter *copy = session->freezing;
+	struct checkpoint *parent = session->history.base;
+	char why[128];
+
+	if (frozen->serial != copy->serial) {
+		session_on_lost(session, session->live, "it froze something else");
+		return;
+	}
+	session_deadline(session, 0);
+	if (frozen->pid == 0) {
+		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
+			 frozen->reason.data);
+		freeze_abandon(session, why);
+		frozen_done(session);
+		return;
+	}
+	session->freezing = NULL;
+	if (warden_adopt(session->warden, copy, frozen->pid) || interpreter_attach(copy, session) ||
+	    !history_add(&session->history, copy, session->at)) {
+		session_end(session, "internal");
+		return;
+	}
+	if (session->branch && !parent)
+		session->history.base->severed = true;
+	measure_later(session);
+	session_trim_history(session);
+	operation_on_frozen(session, NULL);
+	frozen_done(session);
+}
+
+void session_freeze(struct session *session)
+{
+	int r = warden_freeze(session->warden, session->live, &session->freezing);
+
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
+		log_warn(session->id, "no checkpoint: %s", strerror(-r));
+		operation_on_frozen(session, strerror(-r));
+		session_begin_idle(session);
+	} else if (r) {
+		session_kill_interpreter(session, "violation");
+	} else {
+		session->state = SESSION_FREEZING;
+		session_deadline(session, PATIENCE_US);
+	}
+}
+
+void session_rewind(struct session *session, struct checkpoint *target)
+{
+	session->target = target;
+	session_kill_interpreter(session, "rewind");
+}
+
+void session_forget(struct session *session, struct checkpoint *checkpoint)
+{
+	if (session->target == checkpoint)
+		session->target = checkpoint->parent;
+	warden_discard(session->warden, checkpoint->interpreter);
+	history_remove(&session->history, checkpoint);
+}

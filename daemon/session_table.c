@@ -1,0 +1,490 @@
+/* The life of a session, as a table: for each state, what each event does. An empty cell is a violation, for which
+ * the session is ended. Whatever happens to a cell, its request is answered exactly once, and the answer says what
+ * became of the session's state. */
+#include "session_events.h"
+
+#include "log.h"
+#include "router.h"
+
+#include <inttypes.h>
+#include <signal.h>
+
+/* From the end of the channel to the news of the death. */
+#define EXIT_US 1000000
+
+const struct particulars session_nothing;
+
+static const char *const event_names[_SESSION_EVENT_N] = {
+	[EVENT_READY] = "ready", [EVENT_RUN] = "run",	    [EVENT_SIGNALLED] = "signalled",
+	[EVENT_DONE] = "done",	 [EVENT_ASK] = "ask",	    [EVENT_DEADLINE] = "deadline",
+	[EVENT_LOST] = "lost",	 [EVENT_CLOSED] = "closed", [EVENT_EXITED] = "exited",
+	[EVENT_SWEPT] = "swept", [EVENT_FROZEN] = "frozen", [EVENT_SPAWNED] = "spawned",
+	[EVENT_RESET] = "reset",
+};
+
+static void on_deadline(struct timer *timer);
+static void on_idle_ttl(struct timer *timer);
+
+/* ---- steps ---- */
+
+struct event_loop *session_loop(const struct session *session)
+{
+	return &session->router->loop;
+}
+
+const char *session_id_or_null(const struct session *session)
+{
+	return session->id[0] ? session->id : NULL;
+}
+
+void session_deadline(struct session *session, uint64_t after)
+{
+	if (after)
+		(void)timer_set(session_loop(session), &session->deadline, event_now() + after, on_deadline);
+	else
+		timer_clear(session_loop(session), &session->deadline);
+}
+
+void session_answer_waiters(struct session *session, struct list *waiters)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, waiters, node) {
+		struct empty_reply reply = {.id = waiter->request.id};
+
+		client_send(&session->router->clients, &waiter->request, &empty_reply_schema, &reply);
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+}
+
+/* Answer the running cell and forget it. */
+void session_finish_cell(struct session *session, const struct verdict *verdict)
+{
+	struct verdict told = *verdict;
+
+	if (!session->id[0])
+		told.state = "ended";
+	else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
+		told.state = session->at ? "rolled_back" : "reset";
+		told.restored = session->at;
+		if (!told.cause)
+			told.cause = session->lost_cause;
+	}
+	told.forgotten = session->n_forgotten;
+	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
+	session->cell = cell_free(session->cell);
+	session->lost_cause[0] = '\0';
+	session->n_forgotten = 0;
+	session->last = event_now();
+	session_deadline(session, 0);
+}
+
+/* Whatever waits, cells and operations, will not be done. */
+void session_refuse_work(struct session *session, const char *why)
+{
+	struct operation *operation;
+	struct cell *cell;
+
+	list_for_each (cell, &session->queue, node) {
+		client_error(&session->router->clients, &cell->reply, "gone", "%s before this cell could run", why);
+		cell_free(cell);
+	}
+	session->n_queued = 0;
+	list_for_each (operation, &session->operations, node)
+		operation_refuse(session, operation, why);
+	if (session->operation)
+		operation_refuse(session, session->operation, why);
+}
+
+/* What waits for an idle moment: first what was asked about checkpoints, then cells. */
+void session_proceed(struct session *session)
+{
+	while (session->state == SESSION_IDLE && !session->operation) {
+		struct list *first = list_first(&session->operations);
+
+		if (!first)
+			break;
+		operation_begin(session, container_of(first, struct operation, node));
+	}
+	if (session->state == SESSION_IDLE && !list_empty(&session->queue))
+		session_event(session, EVENT_RUN, &session_nothing);
+}
+
+void session_begin_idle(struct session *session)
+{
+	session->state = SESSION_IDLE;
+	session_deadline(session, 0);
+	if (session->profile->idle_ttl)
+		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
+				on_idle_ttl);
+	session_proceed(session);
+}
+
+/* Kill the interpreter; another one follows when it is gone. The first cause stands. */
+void session_kill_interpreter(struct session *session, const char *cause)
+{
+	session->state = SESSION_KILLING;
+	session->kill_cause = cause;
+	timer_clear(session_loop(session), &session->idle);
+	if (warden_signal(session->warden, session->live, SIGKILL))
+		session_end(session, "internal");
+	else
+		session_deadline(session, PATIENCE_US);
+}
+
+static void on_deadline(struct timer *timer)
+{
+	session_event(container_of(timer, struct session, deadline), EVENT_DEADLINE, &session_nothing);
+}
+
+static void on_idle_ttl(struct timer *timer)
+{
+	session_end(container_of(timer, struct session, idle), "idle_ttl");
+}
+
+/* ---- entries ---- */
+
+static void ignore(struct session *session, const struct particulars *particulars)
+{
+	(void)session;
+	(void)particulars;
+}
+
+static void start_idle(struct session *session, const struct particulars *particulars)
+{
+	int r;
+
+	(void)particulars;
+	session->live = warden_first(session->warden);
+	r = session->live ? interpreter_attach(session->live, session) : -ESRCH;
+	if (r) {
+		log_error(session->id, "cannot watch its interpreter: %s", strerror(-r));
+		session_end(session, "internal");
+		return;
+	}
+	session_begin_idle(session);
+}
+
+static void stray_hand_over(struct session *session)
+{
+	for (int i = 0; i < 2; i++) {
+		struct bytes joined;
+
+		if (session->stray[i].total > 0 && !output_join(&session->stray[i], &joined))
+			session_on_output(session, (enum interpreter_stream)i, joined);
+		if (session->stray[i].total > 0)
+			output_deinit(&session->stray[i]);
+	}
+}
+
+static void run_next(struct session *session, const struct particulars *particulars)
+{
+	struct run_message run;
+	struct cell *cell;
+
+	(void)particulars;
+	/* An interrupt on its way may only reach the cell it was meant for. */
+	if (session->live->signals_unanswered > 0 || session->exited)
+		return;
+	cell = container_of(list_first(&session->queue), struct cell, node);
+	list_remove(&cell->node);
+	session->n_queued--;
+	session->cell = cell;
+	session->state = SESSION_BUSY;
+	session->kill_cause = NULL;
+	session->exact = session->history.saved && session->profile->checkpoint != CHECKPOINT_OFF;
+	session->history.saved = false;
+	cell->number = ++session->n_cells;
+	session->router->stats.cells++;
+	cell->started = event_now();
+	timer_clear(session_loop(session), &session->idle);
+	session_deadline(session, cell->timeout);
+	stray_hand_over(session);
+	run = (struct run_message){
+		.cell = cell->number,
+		.code = {.data = cell->code, .size = cell->code_size},
+		.stream = cell->stream,
+		.input = cell->input,
+	};
+	if (interpreter_send(session->live, &run_message_schema, &run)) {
+		log_error(session->id, "out of memory for cell %" PRIu64, cell->number);
+		session_end(session, "internal");
+	}
+}
+
+static void run_if_waiting(struct session *session, const struct particulars *particulars)
+{
+	if (!list_empty(&session->queue))
+		run_next(session, particulars);
+}
+
+static void finish_done(struct session *session, const struct particulars *particulars)
+{
+	static const char *const causes[] = {"error", "exit", "interrupt"};
+	const struct done_message *done = particulars->done;
+	struct verdict verdict = {.state = "kept",
+				  .returncode = done->returncode,
+				  .text = done->text,
+				  .error = done->error,
+				  .blocked = done->blocked,
+				  .unfaithful = done->unfaithful};
+	bool checkpoint =
+		session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL && !done->unfaithful.data;
+
+	if (done->cell != session->cell->number) {
+		session_on_lost(session, session->live, "it answered for another cell");
+		return;
+	}
+	interpreter_drain(session->live);
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
+		if (bytes_is(done->cause, causes[i]))
+			verdict.cause = causes[i];
+	if (session->cell->timed_out) {
+		verdict.returncode = RETURNCODE_TIMEOUT;
+		verdict.cause = "timeout";
+	}
+	session->at = session->cell->number;
+	if (session->profile->checkpoint == CHECKPOINT_OFF)
+		verdict.unfaithful.data = NULL;
+	session_finish_cell(session, &verdict);
+	if (checkpoint)
+		session_freeze(session);
+	else if (session->id[0])
+		session_begin_idle(session);
+	else
+		session_end(session, "one-shot");
+}
+
+static void pass_ask(struct session *session, const struct particulars *particulars)
+{
+	struct ask_event event = {.id = session->cell->reply.id,
+				  .prompt = particulars->ask->prompt,
+				  .password = particulars->ask->password};
+	struct answer_message eof = {.eof = true};
+
+	interpreter_drain(session->live);
+	if (session->cell->input && client_send(&session->router->clients, &session->cell->reply, &ask_event_schema,
+						&event) != CLIENT_E_GONE) {
+		/* A person may think: the cell's time stands still meanwhile. */
+		session->cell->asking = true;
+		session_deadline(session, 0);
+	} else if (interpreter_send(session->live, &answer_message_schema, &eof)) {
+		session_end(session, "internal");
+	}
+}
+
+static void time_out(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session->cell->timed_out = true;
+	log_info(session->id, "cell %" PRIu64 " is over its time of %.3g s: interrupted", session->cell->number,
+		 (double)session->cell->timeout / 1e6);
+	session->state = SESSION_GRACE;
+	if (warden_signal(session->warden, session->live, SIGINT))
+		session_end(session, "internal");
+	else
+		session_deadline(session, MAX(session->profile->grace, (uint64_t)1));
+}
+
+static void kill_after_grace(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	log_info(session->id, "cell %" PRIu64 " did not end when interrupted: killed", session->cell->number);
+	session_kill_interpreter(session, "timeout");
+}
+
+static void kill_lost(struct session *session, const struct particulars *particulars)
+{
+	log_warn(session->id, "its interpreter is killed: %s", particulars->why);
+	session_kill_interpreter(session, "violation");
+}
+
+/* A closed channel is the first that is seen of a death. Only if none follows has a cell closed it. */
+static void expect_exit(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session->state = SESSION_KILLING;
+	session->kill_cause = NULL;
+	timer_clear(session_loop(session), &session->idle);
+	session_deadline(session, EXIT_US);
+}
+
+static void kill_for_reset(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+	session_kill_interpreter(session, "reset");
+}
+
+/* The checkpoint is finished first: it is the state before the reset, which can be restored. */
+static void reset_after_freeze(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+}
+
+/* Already being killed: whatever the cause was, what follows is fresh. */
+static void reset_meanwhile(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+}
+
+static void reset_before_start(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+	session_answer_waiters(session, &session->resets);
+}
+
+static void kill_or_give_up(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (!session->kill_cause) {
+		log_warn(session->id, "its interpreter lives without a channel: killed");
+		session_kill_interpreter(session, "violation");
+		return;
+	}
+	log_error(session->id, "its interpreter could not be killed: the session is ended");
+	session_end(session, session->kill_cause);
+}
+
+static void end_unswept(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	log_error(session->id, "what its interpreter left behind could not be killed: the session is ended");
+	session_end(session, "internal");
+}
+
+static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	log_warn(session->id, "its interpreter does not answer between two cells: killed");
+	session_kill_interpreter(session, "violation");
+}
+
+/* A branch or its parent has left the warden to the others of its family. */
+static void finish_closing(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_answer_waiters(session, &session->closers);
+	router_bury_session(session->router, session);
+}
+
+static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *, const struct particulars *) =
+	{
+		[SESSION_STARTING] =
+			{
+				[EVENT_READY] = start_idle,
+				[EVENT_RUN] = ignore,
+				[EVENT_RESET] = reset_before_start,
+			},
+		[SESSION_IDLE] =
+			{
+				[EVENT_RUN] = run_next,
+				[EVENT_SIGNALLED] = run_if_waiting,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+			},
+		[SESSION_BUSY] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = finish_done,
+				[EVENT_ASK] = pass_ask,
+				[EVENT_DEADLINE] = time_out,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+			},
+		[SESSION_GRACE] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = finish_done,
+				[EVENT_ASK] = pass_ask,
+				[EVENT_DEADLINE] = kill_after_grace,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+			},
+		[SESSION_FREEZING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_FROZEN] = session_finish_frozen,
+				[EVENT_DEADLINE] = kill_slow_freeze,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = reset_after_freeze,
+			},
+		[SESSION_KILLING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = ignore,
+				[EVENT_ASK] = ignore,
+				[EVENT_FROZEN] = ignore,
+				[EVENT_DEADLINE] = kill_or_give_up,
+				[EVENT_LOST] = ignore,
+				[EVENT_CLOSED] = ignore,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = reset_meanwhile,
+			},
+		[SESSION_SWEEPING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_SWEPT] = session_restore_after_sweep,
+				[EVENT_DEADLINE] = end_unswept,
+				[EVENT_RESET] = reset_meanwhile,
+			},
+		[SESSION_RESTORING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_SPAWNED] = session_adopt_restored,
+				[EVENT_DEADLINE] = session_restore_older,
+				[EVENT_LOST] = session_restore_older,
+				[EVENT_CLOSED] = session_restore_older,
+				[EVENT_RESET] = reset_meanwhile,
+			},
+		[SESSION_CLOSING] =
+			{
+				[EVENT_READY] = ignore,
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = ignore,
+				[EVENT_ASK] = ignore,
+				[EVENT_DEADLINE] = ignore,
+				[EVENT_LOST] = ignore,
+				[EVENT_CLOSED] = ignore,
+				[EVENT_EXITED] = ignore,
+				[EVENT_SWEPT] = finish_closing,
+				[EVENT_FROZEN] = ignore,
+				[EVENT_SPAWNED] = ignore,
+				[EVENT_RESET] = ignore,
+			},
+};
+
+void session_event(struct session *session, enum session_event event, const struct particulars *particulars)
+{
+	if (table[session->state][event]) {
+		table[session->state][event](session, particulars);
+		return;
+	}
+	log_warn(session->id, "violation: %s while %s", event_names[event], session_state_name(session));
+	if (session->state == SESSION_IDLE) {
+		struct particulars lost = {.why = "it spoke while no cell ran"};
+
+		session_event(session, EVENT_LOST, &lost);
+	} else {
+		session_end(session, "violation");
+	}
+}

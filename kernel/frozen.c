@@ -1,0 +1,102 @@
+/* What a fork cannot copy: other threads, tasks that wait in an event loop, a GPU's context. Asked after every
+ * cell, so cheap: a few system calls. */
+#include <Python.h>
+
+#include "frozen.h"
+
+#include "helpers.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* cuDeviceGetCount says this until somebody initialises CUDA. */
+#define CUDA_ERROR_NOT_INITIALIZED 3
+
+static unsigned thread_count(void)
+{
+	struct stat status;
+
+	/* "." and ".." are links too. */
+	return stat("/proc/self/task", &status) == 0 && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 1;
+}
+
+/* Where libcuda lies, as of the last time that anything was loaded. */
+static struct {
+	unsigned long long loads;
+	char path[PATH_MAX];
+} cuda;
+
+/* The first library of the walk tells whether there is anything new to see. */
+static int look_for_cuda(struct dl_phdr_info *library, size_t size, void *data)
+{
+	const char *name = strrchr(library->dlpi_name, '/');
+	bool *first = data;
+
+	(void)size;
+	if (*first && cuda.loads == library->dlpi_adds)
+		return 1;
+	*first = false;
+	cuda.loads = library->dlpi_adds;
+	if (name && strncmp(name, "/libcuda.so", strlen("/libcuda.so")) == 0)
+		snprintf(cuda.path, sizeof(cuda.path), "%s", library->dlpi_name);
+	return 0;
+}
+
+static bool cuda_in_use(void)
+{
+	int (*count)(int *), devices;
+	bool first = true;
+	void *library;
+
+	dl_iterate_phdr(look_for_cuda, &first);
+	if (!cuda.path[0])
+		return false;
+	library = dlopen(cuda.path, RTLD_LAZY | RTLD_NOLOAD);
+	if (!library)
+		return false;
+	*(void **)&count = dlsym(library, "cuDeviceGetCount");
+	dlclose(library);
+	return count && count(&devices) != CUDA_ERROR_NOT_INITIALIZED;
+}
+
+const char *freeze_unfaithful(void)
+{
+	static char why[128];
+	unsigned threads = thread_count();
+	PyObject *tasks;
+	long pending;
+
+	if (threads > 1) {
+		snprintf(why, sizeof(why),
+			 "%u threads besides the main one are running, which a copy would not have", threads - 1);
+		return why;
+	}
+	tasks = PyObject_CallNoArgs(helper(HELPER_PENDING_TASKS));
+	pending = tasks ? PyLong_AsLong(tasks) : 0;
+	Py_XDECREF(tasks);
+	PyErr_Clear();
+	if (pending > 0) {
+		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, whose event loop a copy would share",
+			 pending);
+		return why;
+	}
+	return cuda_in_use() ? "CUDA is initialised, which does not survive a copy" : NULL;
+}
+
+uint64_t freeze_memory(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "re");
+	unsigned long long kilobytes, sum = 0;
+	char line[128];
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Private_Dirty: %llu kB", &kilobytes) == 1)
+			sum += kilobytes;
+	fclose(file);
+	return sum * 1024;
+}

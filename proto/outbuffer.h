@@ -1,0 +1,18 @@
+/* What an interpreter has written and not yet put into its pipes: a memory file that the router makes and keeps a
+ * descriptor of, so that it gets out however the interpreter ends. The interpreter maps it; the router only reads
+ * it, by pread, when the interpreter is dead: it is hostile memory. */
+#pragma once
+
+#include "proto/base.h"
+
+#define OUTBUFFER_SIZE 65536
+
+struct outbuffer {
+	uint32_t start, end; /* of what is pending in data */
+	char data[OUTBUFFER_SIZE];
+};
+
+/* stdout's, then stderr's. */
+struct outbuffers {
+	struct outbuffer streams[2];
+};

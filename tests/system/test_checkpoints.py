@@ -1,0 +1,296 @@
+"""Whatever a cell does to its interpreter, the next one finds the state from before it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from daemon import Daemon, wait_until
+from lair import Client, LairError
+from lair.messages import ExecReply
+
+SETTINGS = {
+    "profile default": {"grace": "100ms", "level": "", "checkpoint": "cell"},
+    "profile four": {"spares": "0", "checkpoints": "4", "level": "", "checkpoint": "cell"},
+    "profile manual": {"spares": "0", "checkpoint": "manual", "level": "", "grace": "100ms"},
+    "profile off": {"spares": "0", "checkpoint": "off", "level": "", "grace": "100ms"},
+}
+
+# How a cell may end its interpreter: what it runs, the cause that is told, the returncode.
+DEATHS = {
+    "python loop": ("while True:\n    pass", "timeout", 124),
+    "swallowed interrupt": (
+        "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException: pass",
+        "timeout",
+        124,
+    ),
+    "blocked interrupt": (
+        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\ntime.sleep(60)",
+        "timeout",
+        124,
+    ),
+    "ignored interrupt": ("import signal, time\nsignal.signal(2, signal.SIG_IGN)\ntime.sleep(60)", "timeout", 124),
+    "deaf C": ("import collections, itertools\ncollections.deque(itertools.repeat(1), maxlen=0)", "timeout", 124),
+    "blocking call": (
+        "import ctypes, signal\nsignal.signal(2, lambda *_: None)\nlibc = ctypes.CDLL(None)\n"
+        "while True: libc.pause()",
+        "timeout",
+        124,
+    ),
+    "segfault": ("import ctypes\nctypes.string_at(0)", "signal 11", 139),
+    "abort": ("import os\nos.abort()", "signal 6", 134),
+    "exit": ("import os\nos._exit(3)", "exit", 3),
+    "kill": ("import os\nos.kill(os.getpid(), 9)", "signal 9", 137),
+    "descriptors": ("import os\nos.closerange(0, 65536)", "signal 9", 137),
+    "stack": ("import sys\nsys.setrecursionlimit(10**9)\ndef f(_): list(map(f, [0]))\nf(0)", "signal 11", 139),
+}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_rolled_back(client: Client, session: str, death: str) -> None:
+    code, cause, returncode = DEATHS[death]
+    client.exec("x = {'kept': [1, 2]}\ndef f(): return 'still here'", session)
+    reply = client.exec("x['kept'].append(3)\nprint('said before')\n" + code, session, timeout=0.3)
+    if death == "python loop":
+        # It ends when it is interrupted, so nothing has to be undone.
+        assert (reply.state, reply.cause, reply.returncode) == ("kept", "timeout", 124)
+        return
+    assert (reply.state, reply.cause, reply.returncode) == ("rolled_back", cause, returncode)
+    assert reply.stdout == b"said before\n"
+    assert reply.restored == 1
+    assert client.exec("x, f()", session).text == "({'kept': [1, 2]}, 'still here')"
+
+
+def test_the_first_cell_of_all(client: Client, session: str) -> None:
+    reply = client.exec("import os; os._exit(1)", session)
+    assert (reply.state, reply.restored) == ("rolled_back", 0)
+    assert client.exec("'x' in globals()", session).text == "False"
+
+
+def test_dies_between_cells(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    code = "import os, time\nx = 2\nif os.fork() == 0:\n    time.sleep(0.05)\n    os.kill(os.getppid(), 9)"
+    client.exec(code, session)
+    threading.Event().wait(0.2)
+    reply = client.exec("x", session)
+    assert (reply.text, reply.state, reply.cause) == ("2", "rolled_back", "signal 9")
+
+
+def test_off_means_off(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="off")
+    assert client.checkpoints(session) == []
+    reply = client.exec("import os; os._exit(1)", session)
+    assert (reply.state, reply.cause) == ("reset", "exit")
+    assert "NameError" in client.exec("x", session).stderr.decode()
+
+
+def test_manual(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="manual")
+    assert client.checkpoint(session, "one").cell == 1
+    client.exec("x = 2", session)
+    reply = client.exec("import os; os._exit(1)", session)
+    assert (reply.state, reply.restored) == ("rolled_back", 1)
+    assert client.exec("x", session).text == "1"
+
+
+def test_undo(client: Client, session: str) -> None:
+    for i in range(1, 6):
+        client.exec(f"x = {i}", session)
+    assert client.undo(session).cell == 4
+    assert client.exec("x", session).text == "4"
+    assert client.undo(session, 2).cell == 3
+    assert client.exec("x", session).text == "3"
+    assert client.undo(session, 4).cell == 0
+    assert client.exec("'x' in globals()", session).text == "False"
+
+
+def test_undo_too_far(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    with pytest.raises(LairError, match="gone: .* does not remember the state 2 back") as refusal:
+        client.undo(session, 2)
+    assert refusal.value.code == "gone"
+    assert client.exec("x", session).text == "1"
+
+
+def test_only_so_many(client: Client, session: str) -> None:
+    for i in range(1, 8):
+        client.exec(f"x = {i}", session, profile="four" if i == 1 else None)
+    reply = client.exec("x", session)
+    wait_until(lambda: [c.cell for c in client.checkpoints(session)] == [5, 6, 7, 8], "the last four are kept")
+    assert reply.forgotten == 1
+    with pytest.raises(LairError, match="does not remember"):
+        client.undo(session, 4)
+    assert client.undo(session, 3).cell == 5
+
+
+def test_named(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="four")
+    assert client.checkpoint(session, "good").name == "good"
+    for i in range(10):
+        client.exec(f"x = {i}", session)
+    assert client.restore(session, "good").cell == 1
+    assert client.exec("x", session).text == "1"
+    client.exec("x = 'elsewhere'", session)
+    assert client.restore(session, "good").cell == 1, "a restored checkpoint can be restored again"
+    assert client.exec("x", session).text == "1"
+    client.drop(session, "good")
+    with pytest.raises(LairError, match='has no checkpoint "good"'):
+        client.restore(session, "good")
+    assert client.exec("x", session).text == "1"
+
+
+def test_redo_by_number(client: Client, session: str) -> None:
+    for i in range(1, 4):
+        client.exec(f"x = {i}", session)
+    client.undo(session, 2)
+    assert client.restore(session, "3").cell == 3
+    assert client.exec("x", session).text == "3"
+
+
+def test_names(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.checkpoint(session, "a")
+    client.exec("x = 2", session)
+    with pytest.raises(LairError, match='has a checkpoint "a" already'):
+        client.checkpoint(session, "a")
+    for name in ("", "with space", "x" * 65, "ä"):
+        with pytest.raises(LairError, match="bad_request"):
+            client.checkpoint(session, name)
+
+
+def test_busy(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    cell = client.start("import time; time.sleep(30)", session)
+    with pytest.raises(LairError, match="busy"):
+        client.undo(session)
+    client.cancel(cell)
+
+
+def test_reset_keeps_checkpoints(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.reset(session)
+    assert client.exec("'x' in globals()", session).text == "False"
+    assert client.restore(session, "1").cell == 1
+    assert client.exec("x", session).text == "1"
+
+
+def test_branches(client: Client, session: str) -> None:
+    """Eight ways on from one state, side by side; the best is kept."""
+    client.exec("base = 100\nimport random", session)
+    names = [f"{session}.{i}" for i in range(8)]
+    for name in names:
+        assert client.branch(session, name).opened
+    cells = [client.start(f"score = base + {i}\nimport time; time.sleep(0.2)\nscore", n) for i, n in enumerate(names)]
+    assert [client.finish(cell, ExecReply).text for cell in cells] == [str(100 + i) for i in range(8)]
+    draws = {client.exec("random.random()", name).text for name in names}
+    assert len(draws) == 8, "siblings draw different numbers"
+    for name in names[:-1]:
+        client.shutdown(name)
+    client.shutdown(session)
+    assert client.exec("score", names[-1]).text == "107", "it outlives its parent"
+    reply = client.exec("import os; os._exit(1)", names[-1])
+    assert (reply.state, client.exec("score", names[-1]).text) == ("rolled_back", "107")
+    client.shutdown(names[-1])
+
+
+def test_undo_draws_the_same(client: Client, session: str) -> None:
+    client.exec("import random", session)
+    first = client.exec("random.random()", session).text
+    client.undo(session)
+    assert client.exec("random.random()", session).text == first
+
+
+def test_branch_falls_back_to_itself(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.branch(session, session + ".b")
+    reply = client.exec("x = 2\nimport os; os._exit(1)", session + ".b")
+    assert reply.state == "rolled_back"
+    assert client.exec("x", session + ".b").text == "1"
+    with pytest.raises(LairError, match="does not remember"):
+        client.undo(session + ".b", 5)
+    client.shutdown(session + ".b")
+
+
+def test_branch_from_and_files(client: Client, session: str) -> None:
+    client.exec("open('data', 'w').write('old')\nx = 1", session)
+    client.checkpoint(session, "start")
+    client.exec("x = 2", session)
+    info = client.branch(session, session + ".b", checkpoint="start", files=True)
+    assert info.workspace != client.info(session).workspace
+    assert client.exec("x, open('data').read()", session + ".b").text == "(1, 'old')"
+    client.exec("open('data', 'w').write('new')", session + ".b")
+    assert client.exec("open('data').read()", session).text == "'old'"
+    client.shutdown(session + ".b")
+
+
+def test_branch_id_taken(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    with pytest.raises(LairError, match="denied: .* is taken"):
+        client.branch(session, session)
+
+
+def test_unfaithful_threads(client: Client, session: str) -> None:
+    client.exec("x = 1\nimport threading, time", session)
+    reply = client.exec("stop = threading.Event()\nthreading.Thread(target=stop.wait, daemon=True).start()", session)
+    assert reply.unfaithful == "1 threads besides the main one are running, which a copy would not have"
+    with pytest.raises(LairError, match="unsupported: .* threads"):
+        client.checkpoint(session, "now")
+    reply = client.exec("import os; os._exit(1)", session)
+    assert (reply.state, reply.restored) == ("rolled_back", 1)
+    assert client.exec("x, 'stop' in globals()", session).text == "(1, False)"
+
+
+def test_unfaithful_tasks(client: Client, session: str) -> None:
+    reply = client.exec("import asyncio\nawait asyncio.sleep(0)\ntask = asyncio.ensure_future(asyncio.sleep(60))", session)
+    assert reply.unfaithful and "asyncio tasks" in reply.unfaithful
+
+
+def test_children_of_an_undone_cell_are_gone(client: Client, session: str) -> None:
+    client.exec("import os, time", session)
+    client.exec("pid = os.fork()\nif pid == 0:\n    os.setsid()\n    time.sleep(60)", session)
+    assert client.exec("os.kill(pid, 0)", session).returncode == 0
+    client.checkpoint(session, "with-child")
+    child = int(client.exec("pid", session).text or 0)
+    client.undo(session, 3)
+    reply = client.exec(f"os.kill({child}, 0)", session)
+    assert reply.error and reply.error["name"] == "ProcessLookupError"
+
+
+def test_a_frozen_one_killed_by_force(client: Client, session: str) -> None:
+    """Deliberate self-harm: it hurts that session alone, and is told."""
+    client.exec("x = 1", session)
+    client.exec("x = 2", session)
+    client.exec("import os\nfor pid in range(2, 200):\n    try:\n        if pid != os.getpid(): os.kill(pid, 9)\n    except OSError: pass", session)
+    reply = client.exec("x", session)
+    assert reply.text == "2"
+
+
+def test_info_counts_them(client: Client, session: str) -> None:
+    client.exec("x = bytearray(8 << 20)", session)
+    client.exec("x[:] = b'1' * len(x)", session)
+    client.exec("x[:] = b'2' * len(x)", session)
+    client.exec("pass", session)
+    wait_until(lambda: client.info(session).checkpoints == 4, "all four are kept")
+    wait_until(lambda: client.info(session).checkpoint_memory >= 8 << 20, "they are measured")
+
+
+def test_memory_cap(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon(
+        {"profile default": {"checkpoint": "cell", "checkpoint_memory": "40M", "checkpoints": "100", "level": ""}}
+    )
+    with Client(str(it.socket)) as client:
+        for i in range(12):
+            client.exec(f"x = bytearray([{i}]) * (8 << 20)", "a")
+        wait_until(lambda: len(client.checkpoints("a")) < 10, "the oldest are forgotten")
+        assert client.info("a").checkpoint_memory <= 40 << 20
+        assert client.undo("a").cell == 11
+        assert client.exec("x[0]", "a").text == "10"
+
+
+@pytest.fixture(autouse=True)
+def sessions_end(client: Client) -> Iterator[None]:
+    yield
+    for info in client.list():
+        client.shutdown(info.session)
