@@ -375,14 +375,14 @@ static int signals_open(sigset_t *children)
 }
 
 /* The directory is the workspace now, by whatever path it is seen in here. */
-static int move_in(void)
+static int move_in(const struct cage *cage)
 {
 	char workspace[PATH_MAX];
 	PyObject *done;
 
 	if (!getcwd(workspace, sizeof(workspace)) || audit_arm(workspace) < 0)
 		return -1;
-	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "s", workspace);
+	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ss", workspace, cage_scratch(cage));
 	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
@@ -409,7 +409,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	}
 	children_settle(&warden);
 	sigprocmask(SIG_BLOCK, &children, NULL);
-	if (move_in() < 0) {
+	if (move_in(cage) < 0) {
 		say_failed(&warden, 0, "the interpreter cannot be set up in the cage");
 		_exit(1);
 	}

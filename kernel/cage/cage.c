@@ -241,6 +241,11 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 	return r;
 }
 
+const char *cage_scratch(const struct cage *cage)
+{
+	return cage->namespaces & CLONE_NEWNS ? "/tmp" : "";
+}
+
 int cage_enter_interpreter(const struct cage *cage)
 {
 	(void)cage;

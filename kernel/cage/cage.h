@@ -37,6 +37,9 @@ pid_t cage_clone(struct cage *cage, uid_t uid, int *pidfdp);
  * _exit is safe. Afterwards the working directory is the workspace. */
 int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct cage_report *report);
 
+/* In the warden, after cage_enter: the session's own directory for temporary files, "" if the host gives none. */
+const char *cage_scratch(const struct cage *cage);
+
 /* In each interpreter after fork, before user code: what is per process (score for the OOM killer, process group).
  */
 int cage_enter_interpreter(const struct cage *cage);

@@ -120,9 +120,14 @@ def settle() -> None:
     gc.freeze()
 
 
-def move_in(workspace: str) -> None:
+def move_in(workspace: str, scratch: str) -> None:
     """In the warden: a session is at home in its workspace, and imports what it puts there."""
     os.environ["HOME"] = os.environ["PWD"] = workspace
+    os.environ["USER"] = os.environ["LOGNAME"] = "session"
+    if scratch:
+        os.environ.setdefault("XDG_CACHE_HOME", scratch + "/.cache")
+        os.environ.setdefault("MPLCONFIGDIR", scratch + "/.matplotlib")
+    os.environ.setdefault("TMPDIR", scratch or workspace)
     sys.path.insert(0, "")
 
 
