@@ -281,8 +281,9 @@ def test_memory_cap(start_daemon: Callable[..., Daemon]) -> None:
         {"profile default": {"checkpoint": "cell", "checkpoint_memory": "40M", "checkpoints": "100", "level": ""}}
     )
     with Client(str(it.socket)) as client:
-        for i in range(12):
-            client.exec(f"x = bytearray([{i}]) * (8 << 20)", "a")
+        client.exec("x = bytearray(8 << 20)", "a")
+        for i in range(1, 12):
+            client.exec(f"x[:] = bytes([{i}]) * len(x)", "a")
         wait_until(lambda: len(client.checkpoints("a")) < 10, "the oldest are forgotten")
         assert client.info("a").checkpoint_memory <= 40 << 20
         assert client.undo("a").cell == 11
