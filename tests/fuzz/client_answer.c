@@ -1,0 +1,90 @@
+/* Whatever a daemon sends: one call of every kind is on its way, and every answer that is taken is read to the end.
+ */
+#include "handle.h"
+
+static volatile size_t sink;
+
+static void read_text(struct lair_text text)
+{
+	for (size_t i = 0; i < text.size; i++)
+		sink += (unsigned char)text.data[i];
+}
+
+static void read_session(const struct lair_session *session)
+{
+	struct lair_text guard;
+	size_t cursor = 0;
+
+	read_text(session->session);
+	read_text(session->workspace);
+	while (lair_next_text(session->guards, &cursor, &guard))
+		read_text(guard);
+}
+
+static void read_result(const struct lair_result *result)
+{
+	struct lair_blocked act;
+	size_t cursor = 0;
+
+	read_text(result->out);
+	read_text(result->text);
+	read_text(result->error_traceback);
+	while (lair_next_blocked(result->blocked, &cursor, &act))
+		read_text(act.target);
+}
+
+static void read_answer(const struct lair_call *call)
+{
+	struct lair_session session;
+	size_t cursor = 0;
+
+	sink += strlen(lair_call_error(call));
+	if (lair_session(call))
+		read_session(lair_session(call));
+	if (lair_result(call))
+		read_result(lair_result(call));
+	if (lair_daemon(call))
+		read_text(lair_daemon(call)->server);
+	while (lair_next_session(lair_sessions(call), &cursor, &session))
+		read_session(&session);
+}
+
+static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
+{
+	(void)call;
+	(void)stream;
+	(void)userdata;
+	read_text(data);
+}
+
+static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
+{
+	(void)call;
+	(void)password;
+	(void)userdata;
+	read_text(prompt);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct wire_schema *const replies[] = {
+		&hello_reply_schema,	 &session_info_schema, &exec_reply_schema,  &empty_reply_schema,
+		&interrupt_reply_schema, &list_reply_schema,   &stats_reply_schema,
+	};
+	struct lair_call *calls[ARRAY_SIZE(replies)];
+	struct lair lair = {.epoll = -1, .wake = -1};
+	zmq_msg_t message;
+
+	for (size_t i = 0; i < ARRAY_SIZE(replies); i++) {
+		calls[i] = call_new(&lair, replies[i]);
+		calls[i]->exec = (struct lair_exec){.on_output = on_output, .on_ask = on_ask};
+	}
+	zmq_msg_init_size(&message, size);
+	memcpy(zmq_msg_data(&message), data, size);
+	call_dispatch(&lair, &message);
+	for (size_t i = 0; i < ARRAY_SIZE(replies); i++) {
+		read_answer(calls[i]);
+		lair_call_free(calls[i]);
+	}
+	return 0;
+}
