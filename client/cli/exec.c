@@ -34,7 +34,7 @@ static int result_show(struct run *run, const struct lair_result *result)
 	if (run->cli->json)
 		return json_print(json_result(result));
 	if (result->text.data &&
-	    (write_all(STDOUT_FILENO, result->text) || write_all(STDOUT_FILENO, lair_text("\n"))))
+	    (output_write(STDOUT_FILENO, result->text) || output_write(STDOUT_FILENO, lair_text("\n"))))
 		return EXIT_TROUBLE;
 	run_notice(result);
 	return 0;

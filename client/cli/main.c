@@ -1,6 +1,8 @@
 /* lair: the verbs, as a table. */
 #include "cli.h"
 
+#include <fcntl.h>
+
 static int verb_help(struct cli *cli);
 
 static const struct verb verbs[] = {
@@ -146,12 +148,22 @@ static int run(struct cli *cli, int argc, char *argv[])
 	return r ? r : cli->verb->fn(cli);
 }
 
+/* A descriptor opened in the place of a closed one of these would be taken for it. */
+static void standard_fds_fill(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", O_RDWR);
+}
+
 int main(int argc, char *argv[])
 {
 	const char *config = getenv("LAIR_CONFIG");
 	struct cli cli = {.config = config && *config ? config : NULL};
-	int status = run(&cli, argc, argv);
+	int status;
 
+	standard_fds_fill();
+	status = run(&cli, argc, argv);
 	lair_free(cli.lair);
 	/* Not having been able to say it is trouble, too. */
 	if (fflush(stdout) != 0 && status == 0)

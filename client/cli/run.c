@@ -100,7 +100,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 		return;
 	if (run->events)
 		event_print(run, stream == LAIR_STDOUT ? "stdout" : "stderr", data);
-	else if (write_all(stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data) == -EPIPE)
+	else if (output_write(stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data))
 		stop(run, SIGPIPE);
 }
 

@@ -85,6 +85,15 @@ int write_all(int fd, struct lair_text text)
 	return 0;
 }
 
+int output_write(int fd, struct lair_text text)
+{
+	int r = write_all(fd, text);
+
+	if (r && r != -EPIPE)
+		fprintf(stderr, "lair: cannot write: %s\n", strerror(-r));
+	return r;
+}
+
 int read_all(int fd, char **datap, size_t *sizep)
 {
 	_cleanup_(freep) char *data = NULL;
