@@ -49,6 +49,7 @@ struct session {
 	struct verdict verdict; /* of the cell whose reply waits */
 	char verdict_cause[32]; /* holds "signal NN" */
 	char lost_cause[32];	/* state was lost between two cells: the next reply says so */
+	uint64_t lost_to;	/* the state after which cell took its place */
 
 	struct history history;
 	uint64_t at;		      /* the live state is the one after this cell, if no cell has run since */

@@ -28,7 +28,7 @@ static void restored(struct session *session)
 
 	session->history.base = target;
 	session->history.saved = true;
-	session->at = target ? target->cell : 0;
+	session->at = session->lost_to = target ? target->cell : 0;
 	session->target = NULL;
 	session->kill_cause = NULL;
 	if (session->cell) {

@@ -66,8 +66,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	if (!session->id[0])
 		told.state = "ended";
 	else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
-		told.state = session->at ? "rolled_back" : "reset";
-		told.restored = session->at;
+		told.state = session->lost_to ? "rolled_back" : "reset";
+		told.restored = session->lost_to;
 		if (!told.cause)
 			told.cause = session->lost_cause;
 	}
