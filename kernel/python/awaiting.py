@@ -22,8 +22,8 @@ _loop: Optional[asyncio.AbstractEventLoop] = None
 
 
 class _Interrupts:
-    """An exception out of nowhere in the loop's own code would lose what it was about to run. So an interrupt raises only
-    where the code of a task runs, and anywhere else cancels the cell."""
+    """An exception out of nowhere in the loop's own code would lose what it was about to run. So an interrupt
+    raises only where the code of a task runs, and anywhere else cancels the cell."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> None:
         self._loop, self._task = loop, task

@@ -19,7 +19,11 @@ def reseed() -> None:
 
 def _ignore(directory: str, names: List[str]) -> List[str]:
     kinds = (os.path.isfile, os.path.isdir, os.path.islink)
-    return [name for name in names if name == _BRANCHES or not any(kind(os.path.join(directory, name)) for kind in kinds)]
+    return [
+        name
+        for name in names
+        if name == _BRANCHES or not any(kind(os.path.join(directory, name)) for kind in kinds)
+    ]
 
 
 def files(name: str) -> None:

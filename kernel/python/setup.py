@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tempfile
 import warnings
-from typing import List, Tuple
+from typing import List
 
 
 def check_environment() -> None:
@@ -63,8 +63,8 @@ def _warm_matplotlib(matplotlib: object) -> None:
         axes.legend()
         figure.savefig(file, format="png")
         pyplot.close("all")
-    # A cached font keeps its file open, but no descriptor of the template's outlives it: at the next fork the font would
-    # close whatever has its number by then.
+    # A cached font keeps its file open, but no descriptor of the template's outlives it: at the next fork the font
+    # would close whatever has its number by then.
     fonts = getattr(importlib.import_module("matplotlib.font_manager"), "_get_font", None)
     if hasattr(fonts, "cache_clear"):
         fonts.cache_clear()

@@ -20,6 +20,9 @@ import msgpack
 ROOT = Path(__file__).parents[2]
 KERNEL = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")) / "lair-kernel"
 
+# A sanitizer's options are all that a template is given of the environment.
+SANITIZERS = {name: value for name, value in os.environ.items() if name in ("ASAN_OPTIONS", "UBSAN_OPTIONS")}
+
 # Who sessions run as: root's never run as root.
 UID = 61000 if os.geteuid() == 0 else 0
 
@@ -242,7 +245,7 @@ class Template:
             [*wrapper, str(KERNEL), "test"],
             preexec_fn=lambda: os.dup2(self.channel.theirs.fileno(), 3),
             close_fds=False,
-            env={},
+            env=SANITIZERS,
             stdin=subprocess.DEVNULL,
         )
         self.channel.theirs.close()

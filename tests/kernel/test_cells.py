@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+
 from drive import Interpreter
 
 
@@ -103,7 +104,12 @@ def test_syntax_error_points(python: Interpreter) -> None:
         ("raise ExceptionGroup('many', [ValueError(1), TypeError(2)])", "ExceptionGroup", "TypeError: 2"),
         ("e = ValueError(); e.__cause__ = e; raise e", "ValueError", "ValueError"),
         ("raise type('T', (BaseException,), {})", "T", "T"),
-        ("class M(type):\n    @property\n    def __name__(c): 1/0\nclass E(Exception, metaclass=M): pass\nraise E", "E", "E"),
+        (
+            "class M(type):\n    @property\n    def __name__(c): 1/0\n"
+            "class E(Exception, metaclass=M): pass\nraise E",
+            "E",
+            "E",
+        ),
         ("raise ValueError('x' * 10**7)", "ValueError", "characters left out"),
         ("raise ValueError('\\udc80')", "ValueError", "\\udc80"),
         ("raise GeneratorExit", "GeneratorExit", "GeneratorExit"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from drive import Interpreter
 
 ORDER = {
@@ -43,12 +44,15 @@ def test_order(python: Interpreter, stream: bool) -> None:
 
 
 def test_stderr_is_apart(python: Interpreter) -> None:
-    result = python.run("import sys, os\nprint('o')\nprint('e', file=sys.stderr)\nos.write(2, b'w\\n')\nos.write(1, b'x\\n')")
+    result = python.run(
+        "import sys, os\nprint('o')\nprint('e', file=sys.stderr)\nos.write(2, b'w\\n')\nos.write(1, b'x\\n')"
+    )
     assert (result.out, result.err) == (b"o\nx\n", b"e\nw\n")
 
 
 def test_bytes_survive(python: Interpreter) -> None:
-    code = "import sys, os\nsys.stdout.buffer.write(bytes(range(256)))\nprint(os.fsdecode(b'\\xff\\xfe'))\nprint('é∞😀')"
+    python.run("import sys, os")
+    code = "sys.stdout.buffer.write(bytes(range(256)))\nprint(os.fsdecode(b'\\xff\\xfe'))\nprint('é∞😀')"
     result = python.run(code)
     assert result.out == bytes(range(256)) + b"\xff\xfe\n" + "é∞😀\n".encode()
     assert python.run("print('\\ud800', file=sys.stderr)").err == b"\\ud800\n"
@@ -70,9 +74,12 @@ def test_much(python: Interpreter) -> None:
 def test_threads_keep_lines_whole(python: Interpreter) -> None:
     python.run("import threading, sys")
     python.run("def f(c):\n    for _ in range(2000): sys.stdout.write(c * 60 + '\\n')")
-    result = python.run("ts = [threading.Thread(target=f, args=(c,)) for c in 'abcd']\nfor t in ts: t.start()\nfor t in ts: t.join()")
+    result = python.run(
+        "ts = [threading.Thread(target=f, args=(c,)) for c in 'abcd']\n"
+        "for t in ts: t.start()\nfor t in ts: t.join()"
+    )
     lines = result.out.decode().splitlines()
-    assert len(lines) == 8000 and {line for line in lines} == {c * 60 for c in "abcd"}
+    assert len(lines) == 8000 and set(lines) == {c * 60 for c in "abcd"}
 
 
 def test_streaming_is_prompt(python: Interpreter) -> None:
@@ -85,10 +92,15 @@ def test_streaming_is_prompt(python: Interpreter) -> None:
 def test_a_forked_child_does_not_repeat(python: Interpreter) -> None:
     result = python.run("import os\nprint('once')\nif os.fork() == 0:\n    import sys; sys.exit(0)\nos.wait()[1]")
     assert (result.out, result.text) == (b"once\n", "0")
-    result = python.run("print('again')\npid = os.fork()\nif pid == 0: raise ValueError('child')\nos.waitpid(pid, 0)[1]")
+    result = python.run(
+        "print('again')\npid = os.fork()\nif pid == 0: raise ValueError('child')\nos.waitpid(pid, 0)[1]"
+    )
     assert result.out == b"again\n" and result.text == "256"
     assert result.err.count(b"ValueError: child") == 1
-    assert python.run("pid = os.fork()\nif pid: os.waitpid(pid, 0)\nelse: print('from the child')").out == b"from the child\n"
+    assert (
+        python.run("pid = os.fork()\nif pid: os.waitpid(pid, 0)\nelse: print('from the child')").out
+        == b"from the child\n"
+    )
 
 
 def test_looks_like_a_text_stream(python: Interpreter) -> None:

@@ -9,6 +9,7 @@ import signal
 import time
 
 import pytest
+
 from drive import Interpreter, Warden
 
 
@@ -54,8 +55,8 @@ def test_interrupts_hit_a_cell_or_nothing(python: Interpreter) -> None:
     chance = random.Random(4)
     interrupted = 0
     for number in range(300):
-        python.start(f"x = {number}\nfor _ in range(300): pass\nx")
-        time.sleep(chance.random() * 0.0003)
+        python.start(f"x = {number}\nfor _ in range(30000): pass\nx")
+        time.sleep(chance.random() * 0.002)
         python.interrupt()
         result = python.finish()
         interrupted += result.cause == "interrupt"
@@ -72,7 +73,10 @@ def test_a_cell_may_catch_it(python: Interpreter) -> None:
 
 
 def test_handlers_of_a_cell(python: Interpreter) -> None:
-    python.run("import signal\nfor n in (signal.SIGINT, signal.SIGALRM): signal.signal(n, lambda *a: print('handled', a[0]))")
+    python.run(
+        "import signal\n"
+        "for n in (signal.SIGINT, signal.SIGALRM): signal.signal(n, lambda *a: print('handled', a[0]))"
+    )
     python.start("import time\nfor _ in range(3): time.sleep(0.1)")
     time.sleep(0.15)
     python.interrupt()
@@ -127,7 +131,9 @@ def descendants(pid: int) -> list[int]:
 LEFT = {
     "child": "import os\nif os.fork() == 0: time.sleep(600)",
     "program": "import subprocess; subprocess.Popen(['sleep', '600'])",
-    "daemon": "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(600)\n    os._exit(0)",
+    "daemon": (
+        "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(600)\n    os._exit(0)"
+    ),
     "group": "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)",
     "deaf": "import subprocess; subprocess.Popen(['sh', '-c', 'trap \"\" INT TERM HUP; sleep 600; sleep 600'])",
     "deep": "import os\nfor _ in range(30):\n    if os.fork(): time.sleep(600)\n    os.setsid()",

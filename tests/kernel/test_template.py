@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drive import Channel, KERNEL, Interpreter, Template, Warden
+
+from drive import KERNEL, SANITIZERS, Channel, Interpreter, Template, Warden
 
 
 def fails(**configure: Any) -> str:
@@ -18,7 +20,7 @@ def fails(**configure: Any) -> str:
         [str(KERNEL), "test"],
         preexec_fn=lambda: os.dup2(channel.theirs.fileno(), 3),
         close_fds=False,
-        env={},
+        env=SANITIZERS,
         stdin=subprocess.DEVNULL,
     )
     channel.theirs.close()
@@ -70,17 +72,24 @@ def test_missing_is_told(science: Template) -> None:
 
 
 def test_preloaded(scientist: Interpreter) -> None:
-    assert scientist.run("import sys\nall(n in sys.modules for n in ('numpy', 'pandas', 'matplotlib.pyplot'))").text == "True"
+    assert (
+        scientist.run("import sys\nall(n in sys.modules for n in ('numpy', 'pandas', 'matplotlib.pyplot'))").text
+        == "True"
+    )
     assert scientist.run("[n for n in globals() if not n.startswith('__')]").text == "['sys']"
     code = "import numpy as np, pandas as pd\npd.DataFrame({'a': np.arange(3)}).groupby('a').size().sum()"
     assert scientist.run(code).text == "3"
 
 
 def test_plots(scientist: Interpreter) -> None:
-    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.title('é'); plt.savefig('x.png')\nimport os\nos.path.getsize('x.png') > 1000"
-    result = scientist.run(code)
+    scientist.run("import os, matplotlib.pyplot as plt")
+    result = scientist.run(
+        "plt.plot([1, 2]); plt.title('é'); plt.savefig('x.png')\nos.path.getsize('x.png') > 1000"
+    )
     assert (result.text, result.err) == ("True", b"")
-    assert scientist.run("os.environ.get('MPLCONFIGDIR'), os.environ['MPLBACKEND']").text == "(None, 'Agg')"
+    assert scientist.run(
+        "os.environ['MPLCONFIGDIR'].startswith('/tmp/lair-template'), os.environ['MPLBACKEND']"
+    ).text == ("(False, 'Agg')")
 
 
 def test_numbers_differ(science: Template) -> None:
@@ -95,7 +104,8 @@ def test_one_thread(scientist: Interpreter) -> None:
 
 
 def test_multiprocessing(scientist: Interpreter) -> None:
-    code = "import multiprocessing as m\ndef f(x): return x * x\nwith m.get_context('fork').Pool(2) as p: r = p.map(f, range(5))\nr"
+    scientist.run("import multiprocessing as m\ndef f(x): return x * x")
+    code = "with m.get_context('fork').Pool(2) as p: r = p.map(f, range(5))\nr"
     assert scientist.run(code).text == "[0, 1, 4, 9, 16]"
     code = "from concurrent.futures import ThreadPoolExecutor as T\nlist(T(4).map(f, range(4)))"
     assert scientist.run(code).text == "[0, 1, 4, 9]"
@@ -110,6 +120,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(path)], check=True)
     packages = next(path.glob("lib/python3.*/site-packages"))
     (packages / "only_here.py").write_text("VALUE = 7\n")
+    (packages / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()\n"
+    )
     return path
 
 
@@ -119,10 +132,22 @@ def test_virtual_environment(environment: Path) -> None:
     python = warden.spawn()
     assert python.run("import only_here, sys; only_here.VALUE, sys.prefix").text == repr((7, str(environment)))
     assert python.run("sys.executable").text == repr(f"{environment}/bin/python")
-    result = python.run("import subprocess; subprocess.run(['python', '-c', 'import only_here, sys; print(sys.prefix)'])")
+    result = python.run(
+        "import subprocess; subprocess.run(['python', '-c', 'import only_here, sys; print(sys.prefix)'])"
+    )
     assert result.out.decode() == f"{environment}\n", result
     warden.close()
     template.close()
+
+
+def test_preload_that_starts_threads(environment: Path) -> None:
+    assert "has started threads" in fails(preload=["threaded"], python=str(environment))
+
+
+OURS = {
+    *("HOME", "PWD", "TMPDIR", "USER", "LOGNAME", "PATH", "LANG", "XDG_CACHE_HOME", "MPLCONFIGDIR", "MPLBACKEND"),
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+}
 
 
 def test_environment_variables() -> None:
@@ -131,12 +156,8 @@ def test_environment_variables() -> None:
     python = warden.spawn()
     python.run("import os")
     assert python.run("os.environ['GREETING'], os.environ['OMP_NUM_THREADS']").text == "('hello=world', '2')"
-    assert python.run("sorted(os.environ)").text == repr(
-        sorted(
-            ["GREETING", "HOME", "LANG", "MKL_NUM_THREADS", "MPLBACKEND", "NUMEXPR_NUM_THREADS"]
-            + ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH", "PWD"]
-        )
-    )
+    names = set(ast.literal_eval(python.run("sorted(os.environ)").text or "None"))
+    assert names - set(SANITIZERS) == OURS | {"GREETING"}
     warden.close()
     template.close()
 
