@@ -38,12 +38,19 @@ PyObject *utf8_of(PyObject *text)
 	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
 }
 
+/* A cell's `from __future__ import` holds for those that follow, as it does at a prompt. */
+static void future_remember(PyObject *code)
+{
+	if (code != Py_None)
+		cells.future |= ((PyCodeObject *)code)->co_flags & PyCF_MASK & ~PyCF_MASK_OBSOLETE;
+}
+
 static PyObject *evaluate(PyObject *code)
 {
 	int flags = ((PyCodeObject *)code)->co_flags;
 	PyObject *value;
 
-	cells.future |= flags & PyCF_MASK & ~PyCF_MASK_OBSOLETE;
+	future_remember(code);
 	value = PyEval_EvalCode(code, cells.globals, cells.globals);
 	if (value && (flags & CO_COROUTINE))
 		Py_SETREF(value, PyObject_CallOneArg(helper(HELPER_AWAIT), value));
@@ -83,6 +90,21 @@ static PyObject *compile_statement(PyObject *source, PyObject *filename)
 	return compile_as(source, filename, Py_file_input);
 }
 
+static bool awaits(PyObject *code)
+{
+	return code != Py_None && (((PyCodeObject *)code)->co_flags & CO_COROUTINE);
+}
+
+static PyObject *await_together(PyObject *codes)
+{
+	PyObject *value = PyObject_CallFunctionObjArgs(helper(HELPER_TOGETHER), codes, cells.globals, NULL);
+
+	future_remember(PyTuple_GET_ITEM(codes, 0));
+	if (value)
+		Py_SETREF(value, PyObject_CallOneArg(helper(HELPER_AWAIT), value));
+	return value;
+}
+
 /* New reference: the value of the last expression, None if there is none. */
 static PyObject *run_statements(PyObject *source, PyObject *filename)
 {
@@ -93,9 +115,13 @@ static PyObject *run_statements(PyObject *source, PyObject *filename)
 	if (!codes)
 		return NULL;
 	Py_INCREF(value);
-	for (Py_ssize_t i = 0; value && i < 2; i++)
-		if (PyTuple_GET_ITEM(codes, i) != Py_None)
-			Py_SETREF(value, evaluate(PyTuple_GET_ITEM(codes, i)));
+	if (awaits(PyTuple_GET_ITEM(codes, 0)) || awaits(PyTuple_GET_ITEM(codes, 1))) {
+		Py_SETREF(value, await_together(codes));
+	} else {
+		for (Py_ssize_t i = 0; value && i < 2; i++)
+			if (PyTuple_GET_ITEM(codes, i) != Py_None)
+				Py_SETREF(value, evaluate(PyTuple_GET_ITEM(codes, i)));
+	}
 	Py_DECREF(codes);
 	return value;
 }

@@ -35,6 +35,7 @@ static const struct {
 	[HELPER_FORGET] = {SOURCE, "forget"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},
 	[HELPER_AWAIT] = {AWAITING, "run"},
+	[HELPER_TOGETHER] = {AWAITING, "together"},
 	[HELPER_PENDING_TASKS] = {AWAITING, "pending"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},
 	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},

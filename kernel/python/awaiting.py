@@ -1,10 +1,11 @@
 """Top-level await: one event loop an interpreter, made when a cell first awaits."""
 
 import asyncio
+import inspect
 import os
 import signal
-from types import FrameType
-from typing import Any, Coroutine, Optional
+from types import CodeType, FrameType
+from typing import Any, Coroutine, Dict, Optional, Tuple
 
 _new_event_loop = asyncio.new_event_loop
 _set_event_loop = asyncio.set_event_loop
@@ -15,6 +16,8 @@ _signal = signal.signal
 _getsignal = signal.getsignal
 _SIGINT = signal.SIGINT
 _raise_interrupt = signal.default_int_handler
+_eval = eval
+_COROUTINE = inspect.CO_COROUTINE
 
 _ASYNCIO = os.path.dirname(asyncio.__file__)
 
@@ -75,6 +78,17 @@ def run(coroutine: Coroutine[Any, Any, object]) -> object:
             except _CancelledError:
                 pass
         raise
+
+
+async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: Dict[str, Any]) -> object:
+    """Both parts of a cell in one run of the loop: the first may make the tasks that the last awaits."""
+    value = None
+    for code in parts:
+        if code is not None:
+            value = _eval(code, names)
+            if code.co_flags & _COROUTINE:
+                value = await value
+    return value
 
 
 def pending() -> int:

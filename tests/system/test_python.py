@@ -435,3 +435,11 @@ def test_signals_can_be_used(client: Client, session: str) -> None:
     except TimeoutError as e: print(e)
     """
     assert run(client, session, code) == "alarm\n"
+
+
+def test_a_cell_that_awaits_runs_in_the_loop_from_its_first_line(client: Client, session: str) -> None:
+    code = "import asyncio\nasync def f(): return 5\ntask = asyncio.create_task(f())\nawait task"
+    assert client.exec(code, session).text == "5"
+    reply = client.exec("x = 1\nawait f()\nx / 0", session)
+    assert 'File "<cell 2>", line 3' in reply.stderr.decode()
+    assert reply.stderr.count(b"File ") == 1
