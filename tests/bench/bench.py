@@ -1,0 +1,315 @@
+"""Lair and its rivals, in turn, in one run: a machine's clock drifts, so only ratios within a run count.
+
+usage: bench.py [NAME...]      with names, only the measures whose name contains one of them
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Optional
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
+
+from daemon import ROOT, Daemon, Settings
+from lair import Client
+from rivals import Jupyter, Queues, jupyter_open, timed
+
+ROUNDS = 3
+DATA = "numpy pandas matplotlib.pyplot"
+IMPORTS = "import numpy, pandas, matplotlib.pyplot; 1+1"
+PRINTS = "for i in range(100_000): print('x' * 99)"
+STRING = "print('x' * 10_000_000)"
+FLUSHES = "for i in range(100_000): print(i, flush=True)"
+
+SETTINGS: Settings = {
+    "daemon": {"log": "stderr"},
+    "profile default": {"preload": "", "spares": "4"},
+    "profile cold": {"preload": "", "spares": "0"},
+    "profile data": {"preload": DATA, "spares": "4"},
+    "profile cold-data": {"preload": DATA, "spares": "0"},
+    "profile many": {"preload": DATA, "spares": "0"},
+}
+
+
+@dataclass
+class Measure:
+    """One thing, by Lair and by a rival; samples are in seconds (memory: bytes). Targets are of Lair."""
+
+    name: str
+    ours: Callable[[], list[float]]
+    rival: str = ""
+    theirs: Optional[Callable[[], list[float]]] = None
+    p50: float = 0  # at most; 0: no target
+    p99: float = 0
+    rounds: int = ROUNDS
+    unit: str = "time"
+    our_samples: list[float] = field(default_factory=list)
+    their_samples: list[float] = field(default_factory=list)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.daemon = Daemon(SETTINGS)
+        self.client = Client(str(self.daemon.socket), timeout=120)
+        self.driver = ROOT / "build/release/tests/lair_bench"
+        self.jupyter = Jupyter()
+        self.queues = Queues()
+        for profile in ("default", "data", "cold", "cold-data"):  # templates and spares are made once
+            self.client.exec("1", profile=profile)
+        time.sleep(1)
+
+    def close(self) -> None:
+        self.jupyter.close()
+        self.queues.close()
+        self.client.close()
+        self.daemon.close()
+
+    def lair(self, measure: str, profile: str, count: int, gap: float = 0, code: str = "1+1") -> list[float]:
+        """Samples of the C client."""
+        command = [self.driver, self.daemon.socket, measure, profile, count, int(gap * 1e6), code]
+        output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, text=True).stdout
+        return [float(line) / 1e6 for line in output.split()]
+
+    def whole(self, code: str, size: int) -> list[float]:
+        """The time of a cell whose output has to arrive to the last byte."""
+        self.client.open("whole")
+        began = time.perf_counter()
+        reply = self.client.exec(code, "whole")
+        took = time.perf_counter() - began
+        assert len(reply.stdout) == size, f"{len(reply.stdout)} of {size} bytes"
+        self.client.shutdown("whole")
+        return [took]
+
+    def jupyter_output(self, code: str, size: int) -> list[float]:
+        received = 0
+
+        def run() -> None:
+            nonlocal received
+            received = self.jupyter.run(code)
+
+        took = timed(run)
+        if received != size:
+            print(f"  (ipykernel lost {size - received} of {size} bytes)")
+        return [took]
+
+    def memory_of_sessions(self, count: int = 50) -> list[float]:
+        self.client.exec("1", profile="many")
+        time.sleep(0.5)
+        before = available()
+        for i in range(count):
+            self.client.exec("1+1", f"many{i}", profile="many")
+        time.sleep(1)
+        each = (before - available()) / count
+        for i in range(count):
+            self.client.shutdown(f"many{i}")
+        return [each]
+
+    def memory_of_kernels(self, count: int = 4) -> list[float]:
+        before = available()
+        kernels = [Jupyter() for _ in range(count)]
+        for kernel in kernels:
+            kernel.run(IMPORTS)
+        time.sleep(1)
+        each = (before - available()) / count
+        for kernel in kernels:
+            kernel.close()
+        return [each]
+
+    def measures(self) -> list[Measure]:
+        jupyter, queues = self.jupyter, self.queues
+        flushed = sum(len(str(i)) + 1 for i in range(100_000))
+        return [
+            Measure(
+                "open to first result, spare",
+                lambda: self.lair("open", "default", 40, 0.03),
+                "ipykernel",
+                lambda: [jupyter_open("1+1")],
+                p50=0.5e-3,
+            ),
+            Measure(
+                "open to first result, no spare",
+                lambda: self.lair("open", "cold", 40, 0.01),
+                "ipykernel",
+                lambda: [jupyter_open("1+1")],
+                p99=3e-3,
+            ),
+            Measure(
+                "open, numpy pandas matplotlib, spare",
+                lambda: self.lair("open", "data", 40, 0.05),
+                "ipykernel",
+                lambda: [jupyter_open(IMPORTS)],
+                p50=0.5e-3,
+            ),
+            Measure(
+                "open, numpy pandas matplotlib, no spare",
+                lambda: self.lair("open", "cold-data", 40, 0.01),
+                "ipykernel",
+                lambda: [jupyter_open(IMPORTS)],
+                p99=6e-3,
+            ),
+            Measure(
+                "round trip, back to back",
+                lambda: self.lair("exec", "default", 3000),
+                "ipykernel",
+                lambda: [timed(lambda: jupyter.run("1+1")) for _ in range(100)],
+                p50=50e-6,
+                p99=150e-6,
+            ),
+            Measure(
+                "round trip, back to back",
+                lambda: self.lair("exec", "default", 3000),
+                "two queues",
+                lambda: [timed(lambda: queues.run("1+1")) for _ in range(3000)],
+                p50=50e-6,
+                p99=150e-6,
+            ),
+            Measure(
+                "round trip, after 5 ms",
+                lambda: self.lair("exec", "data", 200, 0.005),
+                "ipykernel",
+                lambda: [after(0.005, lambda: jupyter.run("1+1")) for _ in range(50)],
+                p50=120e-6,
+            ),
+            Measure(
+                "one-shot, numpy pandas matplotlib",
+                lambda: self.lair("oneshot", "data", 40, 0.05),
+                "python3 -c",
+                lambda: [timed(lambda: plain_python(IMPORTS)) for _ in range(2)],
+                p50=1.5e-3,
+            ),
+            Measure(
+                "reset, to the next result",
+                lambda: self.lair("reset", "data", 40, 0.01),
+                "ipykernel",
+                lambda: [timed(jupyter.restart)],
+                p50=2e-3,
+            ),
+            Measure(
+                "interrupt of a loop",
+                lambda: self.lair("interrupt", "default", 40),
+                "ipykernel",
+                lambda: [jupyter.interrupt() for _ in range(5)],
+                p50=1e-3,
+            ),
+            Measure(
+                "10 MB in 100,000 prints",
+                lambda: self.whole(PRINTS, 10_000_000),
+                "ipykernel",
+                lambda: self.jupyter_output(PRINTS, 10_000_000),
+                p50=33e-3,
+            ),
+            Measure(
+                "10 MB in one print",
+                lambda: self.whole(STRING, 10_000_001),
+                "two queues",
+                lambda: [timed(lambda: queues.run(STRING))],
+                p50=15e-3,
+            ),
+            Measure(
+                "100,000 prints, each flushed",
+                lambda: self.whole(FLUSHES, flushed),
+                "ipykernel",
+                lambda: self.jupyter_output(FLUSHES, flushed),
+                p50=0.5,
+                rounds=1,
+            ),
+            Measure(
+                "memory of an idle session, all loaded",
+                self.memory_of_sessions,
+                "ipykernel",
+                self.memory_of_kernels,
+                p50=2.5 * (1 << 20),
+                rounds=1,
+                unit="memory",
+            ),
+        ]
+
+
+def after(pause: float, act: Callable[[], object]) -> float:
+    time.sleep(pause)
+    return timed(act)
+
+
+def plain_python(code: str) -> None:
+    subprocess.run(["/usr/bin/python3", "-c", code], check=True)
+
+
+def available() -> int:
+    with open("/proc/meminfo") as meminfo:
+        return next(int(line.split()[1]) << 10 for line in meminfo if line.startswith("MemAvailable"))
+
+
+def percentile(samples: list[float], percent: int) -> float:
+    return sorted(samples)[min(len(samples) - 1, len(samples) * percent // 100)]
+
+
+def human(value: float, unit: str) -> str:
+    if unit == "memory":
+        return f"{value / (1 << 20):.1f} MB"
+    for scale, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= scale:
+            return f"{value / scale:.{2 if value / scale < 10 else 0}f} {name}"
+    return f"{value * 1e9:.0f} ns"
+
+
+def verdict(measure: Measure, p50: float, p99: float) -> str:
+    """The targets, and whether they are met."""
+    parts = []
+    for name, target, value in (("p50", measure.p50, p50), ("p99", measure.p99, p99)):
+        if target:
+            parts.append(f"{name} <= {human(target, measure.unit)} {'ok' if value <= target else 'MISSED'}")
+    return ", ".join(parts)
+
+
+def report(measures: list[Measure]) -> None:
+    heads = ("measure", "Lair p50", "p99", "rival", "p50", "p99", "ratio", "target")
+    rows = []
+    for measure in measures:
+        p50, p99 = statistics.median(measure.our_samples), percentile(measure.our_samples, 99)
+        row = [measure.name, human(p50, measure.unit), human(p99, measure.unit), "", "", "", ""]
+        if measure.their_samples:
+            their50 = statistics.median(measure.their_samples)
+            row[3:] = [
+                measure.rival,
+                human(their50, measure.unit),
+                human(percentile(measure.their_samples, 99), measure.unit),
+                f"{their50 / p50:.1f}x" if p50 > 0 else "",
+            ]
+        rows.append([*row, verdict(measure, p50, p99)])
+    widths = [max(len(row[i]) for row in [list(heads), *rows]) for i in range(len(heads))]
+    for row in [list(heads), *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def main() -> int:
+    names = sys.argv[1:]
+    bench = Bench()
+    try:
+        chosen = [m for m in bench.measures() if not names or any(name in m.name for name in names)]
+        if not chosen:
+            print("no such measure; there are:", *[m.name for m in bench.measures()], sep="\n  ")
+            return 2
+        for number in range(ROUNDS):
+            for measure in chosen:
+                if number >= measure.rounds:
+                    continue
+                print(f"round {number + 1}: {measure.name}", flush=True)
+                measure.our_samples += measure.ours()
+                if measure.theirs:
+                    measure.their_samples += measure.theirs()
+        print()
+        print(os.uname().release, f"{os.cpu_count()} cpus", sep=", ")
+        report(chosen)
+        return 0
+    finally:
+        bench.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
