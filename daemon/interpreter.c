@@ -231,6 +231,12 @@ void interpreter_salvage(struct interpreter *interpreter)
 	salvage(interpreter, STREAM_STDERR);
 }
 
+void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)
+{
+	/* If it cannot be told, an interrupt that comes before its cell has begun is lost, as one may be anyway. */
+	(void)!pwrite(interpreter->buffer, &cell, sizeof(cell), offsetof(struct outbuffers, interrupted));
+}
+
 int interpreter_attach(struct interpreter *interpreter, struct session *session)
 {
 	static void (*const on_pipe[2])(struct event_source *, uint32_t) = {on_stdout, on_stderr};

@@ -62,5 +62,8 @@ void interpreter_salvage(struct interpreter *interpreter);
 /* Handle the frames that have arrived: after its death, nothing else will announce them. */
 void interpreter_drain_channel(struct interpreter *interpreter);
 
+/* Before the warden is asked to interrupt @cell. */
+void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);
+
 /* Stop and resume reading output, so that its writer blocks instead of us buffering. */
 void interpreter_pause(struct interpreter *interpreter, bool paused);

@@ -193,6 +193,7 @@ bool session_interrupt(struct session *session)
 {
 	if (!session_busy(session))
 		return false;
+	interpreter_mark_interrupted(session->live, session->cell->number);
 	if (warden_signal(session->warden, session->live, SIGINT))
 		session_end(session, "internal");
 	return true;

@@ -281,6 +281,7 @@ static void time_out(struct session *session, const struct particulars *particul
 	log_info(session->id, "cell %" PRIu64 " is over its time of %.3g s: interrupted", session->cell->number,
 		 (double)session->cell->timeout / 1e6);
 	session->state = SESSION_GRACE;
+	interpreter_mark_interrupted(session->live, session->cell->number);
 	if (warden_signal(session->warden, session->live, SIGINT))
 		session_end(session, "internal");
 	else

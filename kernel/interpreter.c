@@ -203,12 +203,15 @@ static void mend_sys(void)
 
 /* ---- cells ---- */
 
-/* An interrupt that came too late for the last cell is not meant for the next. */
-static void interrupts_discard(void)
+/* An interrupt that came too late for the last cell is not meant for the next; one that came before this cell has
+ * begun may be. */
+static void interrupts_discard(uint64_t cell)
 {
 	static const struct timespec now = {0};
 	sigset_t interrupt;
 
+	if (cell != 0 && output_interrupted() == cell)
+		return;
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	while (sigtimedwait(&interrupt, NULL, &now) == SIGINT)
@@ -232,7 +235,7 @@ static void cell_around(struct cell_result *result, const struct run_message *ru
 	self.input = run->input;
 	output_begin(run->stream);
 	audit_begin_cell();
-	interrupts_discard();
+	interrupts_discard(run->cell);
 	interrupts_block(false);
 	cell_run(result, run->cell, run->code);
 	interrupts_block(true);

@@ -369,6 +369,11 @@ int output_adopt(int buffers, int floor)
 	return 0;
 }
 
+uint64_t output_interrupted(void)
+{
+	return shared_buffers ? __atomic_load_n(&shared_buffers->interrupted, __ATOMIC_ACQUIRE) : 0;
+}
+
 void output_begin(bool eager)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)

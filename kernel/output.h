@@ -14,6 +14,8 @@ int output_install(void);
  * cell breaks. Returns 0 or -errno. */
 int output_adopt(int buffers, int floor);
 
+/* The cell that was last to be interrupted, as the router says there; 0 for none. */
+uint64_t output_interrupted(void);
 /* In a frozen copy: let go of all that. */
 void output_release(void);
 

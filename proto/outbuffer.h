@@ -1,6 +1,6 @@
 /* What an interpreter has written and not yet put into its pipes: a memory file that the router makes and keeps a
- * descriptor of, so that it gets out however the interpreter ends. The interpreter maps it; the router only reads
- * it, by pread, when the interpreter is dead: it is hostile memory. */
+ * descriptor of, so that it gets out however the interpreter ends. The interpreter maps it; the router reads it, by
+ * pread, when the interpreter is dead: it is hostile memory. The other way it carries one number. */
 #pragma once
 
 #include "proto/base.h"
@@ -15,4 +15,7 @@ struct outbuffer {
 /* stdout's, then stderr's. */
 struct outbuffers {
 	struct outbuffer streams[2];
+	/* The cell that was last to be interrupted, written before the signal is asked for: a SIGINT that arrives
+	 * before its cell has begun is told by it from one that came too late for the cell before. */
+	uint64_t interrupted;
 };

@@ -27,7 +27,8 @@ SANITIZERS = {name: value for name, value in os.environ.items() if name in ("ASA
 UID = 61000 if os.geteuid() == 0 else 0
 
 # struct outbuffers of proto/outbuffer.h
-OUTBUFFERS = 2 * (8 + 65536)
+OUTBUFFER = 8 + 65536
+OUTBUFFERS = 2 * OUTBUFFER + 8
 
 Message = Dict[str, Any]
 
@@ -155,7 +156,7 @@ class Interpreter:
     def salvage(self) -> None:
         """What a dead one had not put into its pipes."""
         self.drain()
-        for fd, at in ((self.out, 0), (self.err, OUTBUFFERS // 2)):
+        for fd, at in ((self.out, 0), (self.err, OUTBUFFER)):
             start, end = struct.unpack("=II", os.pread(self.buffer, 8, at))
             self.taken[fd] += os.pread(self.buffer, end - start, at + 8 + start)
 
@@ -174,6 +175,7 @@ class Interpreter:
         self.warden.control.expect("signalled")
 
     def interrupt(self) -> None:
+        os.pwrite(self.buffer, struct.pack("=Q", self.cell), 2 * OUTBUFFER)
         self.signal(signal.SIGINT)
 
     def close(self) -> None:

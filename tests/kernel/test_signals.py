@@ -51,6 +51,13 @@ def test_interrupts_between_cells_are_nobodys(python: Interpreter) -> None:
         assert python.run("1").text == "1"
 
 
+def test_an_interrupt_before_its_cell_has_begun(python: Interpreter) -> None:
+    for _ in range(50):
+        python.start("while True: pass")
+        python.interrupt()
+        assert python.finish(5).cause == "interrupt"
+
+
 def test_interrupts_hit_a_cell_or_nothing(python: Interpreter) -> None:
     chance = random.Random(4)
     interrupted = 0
