@@ -174,7 +174,6 @@ static int start(const struct arguments *arguments, const struct config *config,
 {
 	struct keeper_options options = {.config = config_path, .ready_fd = -1};
 	char socket[PATH_SIZE];
-	_cleanup_(freep) char *log = NULL;
 
 	if (arguments->ready_fd && parse_ready_fd(&options.ready_fd, arguments->ready_fd) < 0)
 		return fail(arguments->ready_fd, "expected the number of an open descriptor");
