@@ -72,10 +72,11 @@ static int get_ready(struct template *template, const struct configure_message *
 
 	if (python_start(configure, &python) < 0)
 		return say_failed(template, 0, python.reason) ? -EIO : -EPERM;
-	if (audit_configure(configure, python.places) < 0)
-		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
+	/* The cage first: it knows what is wrong with a profile, and says it. */
 	if (cage_prepare(&template->cage, configure, python.places, &cage) < 0)
 		return say_failed(template, 0, cage.reason) ? -EIO : -EPERM;
+	if (audit_configure(configure, python.places) < 0)
+		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
 	python_settle();
 	ready = (struct template_ready){.python = bytes_of(python.version), .missing = wire_bytes(&python.missing)};
 	return say(template, &template_ready_schema, &ready, -1);

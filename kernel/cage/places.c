@@ -220,15 +220,14 @@ static bool says_nothing_new(enum place_kind kind, const struct place *outer)
 	return shown && (kind == PLACE_READ || kind == PLACE_WRITE) && kind == outer->kind;
 }
 
-static void places_thin(struct places *places)
+static void places_drop(struct places *places, bool (*gone)(const struct place *place, const struct places *before))
 {
 	struct places kept = {.items = places->items};
 
 	for (size_t i = 0; i < places->n; i++) {
 		struct place place = places->items[i];
-		const struct place *outer = places_find(&kept, place.path, strlen(place.path));
 
-		if (says_nothing_new(place.kind, outer)) {
+		if (gone(&place, &kept)) {
 			free(place.path);
 			free(place.text);
 		} else {
@@ -236,6 +235,19 @@ static void places_thin(struct places *places)
 		}
 	}
 	*places = kept;
+}
+
+static bool is_hidden(const struct place *place, const struct places *before)
+{
+	for (size_t i = 0; i < before->n; i++)
+		if (before->items[i].kind == PLACE_HIDE && path_within(place->path, before->items[i].path))
+			return true;
+	return false;
+}
+
+static bool is_idle(const struct place *place, const struct places *before)
+{
+	return says_nothing_new(place->kind, places_find(before, place->path, strlen(place->path)));
 }
 
 int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
@@ -249,19 +261,22 @@ int places_init(struct places *places, const struct configure_message *configure
 	r = add_those_there(places, system_places, ARRAY_SIZE(system_places));
 	if (!r && network)
 		r = add_those_there(places, network_places, ARRAY_SIZE(network_places));
-	for (size_t i = 0; !r && python_dirs && python_dirs[i]; i++)
-		r = add_those_there(places, (const char *const *)&python_dirs[i], 1);
 	if (!r)
 		r = add_listed(places, configure->read, PLACE_READ, culprit, size);
 	if (!r)
 		r = add_listed(places, configure->write, PLACE_WRITE, culprit, size);
-	for (size_t i = 0; !r && i < ARRAY_SIZE(own_places); i++)
-		r = places_add(places, own_places[i].path, own_places[i].kind, NULL);
 	if (!r)
 		r = add_listed(places, configure->hide, PLACE_HIDE, culprit, size);
+	/* What the profile hides is hidden, with all in it; but there is no session without its Python. */
+	if (!r)
+		places_drop(places, is_hidden);
+	for (size_t i = 0; !r && python_dirs && python_dirs[i]; i++)
+		r = add_those_there(places, (const char *const *)&python_dirs[i], 1);
+	for (size_t i = 0; !r && i < ARRAY_SIZE(own_places); i++)
+		r = places_add(places, own_places[i].path, own_places[i].kind, NULL);
 	if (r)
 		places_deinit(places);
 	else
-		places_thin(places);
+		places_drop(places, is_idle);
 	return r;
 }

@@ -157,7 +157,10 @@ static int attempt_all(struct cage *cage, const char *workspace, struct cage_rep
 			memcpy(why, report->reason, sizeof(why));
 	}
 	if (r) {
-		memcpy(report->reason, why, sizeof(why));
+		char last[sizeof(why)];
+
+		memcpy(last, report->reason, sizeof(last));
+		snprintf(report->reason, sizeof(report->reason), "%.120s; without them: %.110s", why, last);
 		return r;
 	}
 	if (cage->reached >= cage->wanted)

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -32,7 +33,7 @@
 struct rule {
 	int call;
 	unsigned n;
-	struct scmp_arg_cmp args[2];
+	struct scmp_arg_cmp args[3];
 };
 
 #define RULE1(name, a)                                                                                             \
@@ -47,6 +48,14 @@ struct rule {
 		SCMP_SYS(name), 2,                                                                                 \
 		{                                                                                                  \
 			a, b                                                                                       \
+		}                                                                                                  \
+	}
+
+#define RULE3(name, a, b, c)                                                                                       \
+	{                                                                                                          \
+		SCMP_SYS(name), 3,                                                                                 \
+		{                                                                                                  \
+			a, b, c                                                                                    \
 		}                                                                                                  \
 	}
 
@@ -130,19 +139,23 @@ static const struct rule allowed_open_to_read[] = {
 	RULE1(openat, BITS(2, OPEN_WRITES, O_RDONLY)),
 };
 
-/* Named sockets of this machine are out of reach with every grant; so are datagrams with tcp:. */
+/* Named sockets of this machine are out of reach with every grant; so are datagrams with tcp:. The protocol is the
+ * family's own: Landlock does not see the multipath one. */
+#define SOCKET(family, type, protocol)                                                                             \
+	RULE3(socket, INT(0, family), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), type), INT(2, protocol))
+
 static const struct rule allowed_network_tcp[] = {
-	RULE2(socket, INT(0, AF_INET), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
-	RULE2(socket, INT(0, AF_INET6), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
+	SOCKET(AF_INET, SOCK_STREAM, 0),
+	SOCKET(AF_INET, SOCK_STREAM, IPPROTO_TCP),
+	SOCKET(AF_INET6, SOCK_STREAM, 0),
+	SOCKET(AF_INET6, SOCK_STREAM, IPPROTO_TCP),
 };
 
 static const struct rule allowed_network_host[] = {
-	RULE2(socket, INT(0, AF_INET), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_DGRAM)),
-	RULE2(socket, INT(0, AF_INET6), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_DGRAM)),
-	{SCMP_SYS(bind), 0, {}},
-	{SCMP_SYS(listen), 0, {}},
-	{SCMP_SYS(accept), 0, {}},
-	{SCMP_SYS(accept4), 0, {}},
+	SOCKET(AF_INET, SOCK_DGRAM, 0),	 SOCKET(AF_INET, SOCK_DGRAM, IPPROTO_UDP),
+	SOCKET(AF_INET6, SOCK_DGRAM, 0), SOCKET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP),
+	{SCMP_SYS(bind), 0, {}},	 {SCMP_SYS(listen), 0, {}},
+	{SCMP_SYS(accept), 0, {}},	 {SCMP_SYS(accept4), 0, {}},
 };
 
 /* ---- putting it together ---- */

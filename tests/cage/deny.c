@@ -1,6 +1,6 @@
-/* deny CALL[:MASK]=ERRNO... -- PROGRAM [ARGUMENT...]: run a program on a kernel that lacks something. Each CALL fails with that
- * error, or with MASK only when one of its bits is in the first argument. How the fallbacks for old hosts are tested on
- * a new one. */
+/* deny CALL[:MASK]=ERRNO... -- PROGRAM [ARGUMENT...]: run a program on a kernel that lacks something. Each CALL
+ * fails with that error, or with MASK only when one of its bits is in the first argument. How the fallbacks for old
+ * hosts are tested on a new one. */
 #include <errno.h>
 #include <seccomp.h>
 #include <stdio.h>

@@ -1,17 +1,19 @@
 # goal 2: what was left open, and what the environment tells
 def attack():
-    found = []
-    for name in os.environ:
-        if name.startswith(("LAIR", "LD_", "SSH", "XDG", "NOTIFY", "LISTEN")) or "TOKEN" in name or "SECRET" in name:
-            found.append(name)
+    import stat
+
+    found = [
+        name
+        for name in os.environ
+        if name.startswith(("LAIR", "LD_", "SSH", "XDG_RUNTIME", "NOTIFY", "LISTEN")) or "TOKEN" in name or "SECRET" in name
+    ]
     for fd in range(3, 4096):
         try:
             meta = os.fstat(fd)
         except OSError:
             continue
-        import stat
-
-        if stat.S_ISSOCK(meta.st_mode) and fd >= 100 or stat.S_ISFIFO(meta.st_mode) and fd >= 100:
-            continue  # this interpreter's own channel and pipes
-        found.append(fd)
+        null = stat.S_ISCHR(meta.st_mode) and meta.st_rdev == os.stat("/dev/null").st_rdev
+        own = fd >= 100 and (stat.S_ISSOCK(meta.st_mode) or stat.S_ISFIFO(meta.st_mode))
+        if not null and not own:  # its channel and its pipes are high up
+            found.append(fd)
     return found or None

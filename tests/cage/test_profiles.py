@@ -1,0 +1,176 @@
+"""What a profile says is what a session gets, or the template refuses and says why."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+from cage import ROOT, SHAPES, Host, Shape
+
+PRELUDE = (Path(__file__).resolve().parent / "prelude.py").read_text()
+NAMED = {shape.name: shape for shape in SHAPES}
+
+
+def shape_of(name: str) -> Shape:
+    shape = NAMED[name]
+    if shape.root and not ROOT:
+        pytest.skip(f"the shape {name} takes root to make")
+    return shape
+
+
+class Open:
+    """A host and one session on it, for a with statement."""
+
+    def __init__(self, name: str, **configure: Any) -> None:
+        self.host = Host(shape_of(name), **configure)
+        self.warden, self.python = self.host.session()
+
+    def __enter__(self) -> Open:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.warden.close()
+        self.host.close()
+
+    def value(self, code: str) -> Any:
+        names = "\n".join(f"{name} = {value!r}" for name, value in self.host.world.parameters.items())
+        assert self.python.run(f"{names}\n{PRELUDE}\nremove_hook()").returncode == 0
+        result = self.python.run(code, timeout=60)
+        assert result.returncode == 0 and result.text, result
+        return eval(result.text)
+
+
+ERRNO = """
+def number(go):
+    try: go()
+    except OSError as error: return error.errno
+    return 0
+"""
+
+
+@pytest.mark.parametrize("name", ["root", "user", "user-old-kernel", "root-without-userns"])
+def test_read_everything_but_what_is_hidden(name: str, tmp_path: Path) -> None:
+    with Open(name, read=["/"], hide=["/etc/ssl", "/etc/hostname" if Path("/etc/hostname").exists() else "/etc/issue"]) as it:
+        seen = it.value(
+            "{'out': open(OUT + '/secret').read(), 'ssl': os.listdir('/etc/ssl'), 'hidden': open('/etc/hostname').read(),"
+            " 'run': os.listdir('/run'), 'sys': os.listdir('/sys'), 'mine': os.listdir('.'),"
+            " 'siblings': os.listdir(os.path.dirname(os.getcwd())) == [os.path.basename(os.getcwd())]}"
+        )
+        assert seen == {"out": "OUTSIDE", "ssl": [], "hidden": "", "run": [], "sys": [], "mine": [], "siblings": True}
+        denied = it.value(
+            ERRNO + "[number(lambda: open(OUT + '/secret', 'w')), number(lambda: open('/usr/x', 'w')),"
+            " number(lambda: os.mkdir('/x')), number(lambda: open('own', 'w')), number(lambda: os.mkdir('/etc/ssl/x'))]"
+        )
+        assert [bool(error) for error in denied] == [True, True, True, False, True]
+        assert not it.host.world.visited()
+
+
+def test_hidden_within_granted() -> None:
+    with Open("root" if ROOT else "user") as outer:
+        secret = str(outer.host.world.root / "out")
+        with Open("root" if ROOT else "user", read=[str(outer.host.world.root)], write=[], hide=[secret]) as it:
+            assert it.value(f"os.listdir({secret!r}), sorted(os.listdir({str(outer.host.world.root)!r}))") == (
+                [],
+                ["other", "out", "ro", "rw"],
+            )
+
+
+@pytest.mark.parametrize("name", ["root", "user", "user-without-namespaces"])
+def test_tcp_ports(name: str) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    with listener, Open(name, network=f"tcp:443,{port}") as it:
+        found = it.value(
+            ERRNO
+            + f"""
+def tcp(port): socket.create_connection(("127.0.0.1", port), 2).close()
+def bound():
+    with socket.socket() as s: s.bind(("127.0.0.1", 0))
+def listening():
+    with socket.socket() as s: s.listen()
+(number(lambda: tcp({port})), number(lambda: tcp(TCP[1])) != 0, number(bound) != 0, number(listening) != 0,
+ libc.socket(2, 2, 0), libc.socket(1, 1, 0), libc.socket(16, 3, 0), libc.socket(2, 1, 262))"""
+        )
+        assert found == (0, True, True, True, -1, -1, -1, -1)
+        assert "netns" not in it.warden.ready["guards"]
+        assert not it.host.world.visited()
+
+
+@pytest.mark.parametrize("name", ["root", "user", "user-without-namespaces"])
+def test_network_as_the_host(name: str) -> None:
+    with Open(name, network="host") as it:
+        found = it.value(
+            ERRNO
+            + """
+def server():
+    with socket.create_server(("127.0.0.1", 0)) as s: socket.create_connection(s.getsockname()).close()
+(number(lambda: socket.create_connection(tuple(TCP), 2).close()), number(server), libc.socket(2, 2, 0) > 0,
+ libc.socket(1, 1, 0), libc.socket(1, 2, 0), libc.socket(17, 3, 0))"""
+        )
+        assert found == (0, 0, True, -1, -1, -1)
+        assert len(it.host.world.visited()) == 1
+
+
+REFUSED: Dict[str, tuple[str, Dict[str, Any], str]] = {
+    "a missing directory": ("user", {"read": ["/nowhere"]}, "/nowhere: No such file"),
+    "a relative directory": ("user", {"write": ["here"]}, "here: Invalid"),
+    "an unknown network": ("user", {"network": "tcp:0"}, "network: Invalid"),
+    "an unknown level": ("user", {"level": "perfect"}, "level: Invalid"),
+    "no memory cgroup": ("user", {"level": "strong"}, "no memory cgroup"),
+    "no namespaces": ("user-without-namespaces", {"level": "strong-nomem"}, "cannot make the namespaces"),
+    "only a uid": ("root-with-nothing", {"level": "landlock"}, "this host gives uid"),
+    "nothing": ("user-with-nothing", {"level": "landlock"}, "this host gives readonly"),
+    "nothing to hide with": ("user-without-namespaces", {"read": ["/"], "hide": ["/etc"]}, "takes a mount namespace"),
+    "ports without Landlock": ("user-old-kernel", {"network": "tcp:443"}, "takes Landlock 4"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    name, configure, reason = REFUSED[case]
+    with pytest.raises(AssertionError) as refusal:
+        Host(shape_of(name), **configure)
+    assert reason in str(refusal.value)
+
+
+def test_root_is_never_inside() -> None:
+    if not ROOT:
+        pytest.skip("takes root to try")
+    host = Host(NAMED["root"])
+    host.template.uid = 0
+    with pytest.raises(AssertionError, match="Operation not permitted"):
+        host.session()
+    host.close()
+
+
+def test_what_is_left_behind_dies() -> None:
+    """Whatever hides from its interpreter, in every way there is, ends with the session: seen from outside."""
+    for name in ("root", "user", "user-without-namespaces", "root-with-nothing"):
+        if NAMED[name].root and not ROOT:
+            continue
+        with Open(name) as it:
+            it.value("""
+import signal, time
+for depth in range(4):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        for s in range(1, 32):
+            if s not in (9, 19): signal.signal(s, signal.SIG_IGN)
+        while True:
+            with open(RW + "/alive", "a") as file: file.write(".")
+            time.sleep(0.01)
+time.sleep(0.3)
+1""")
+            alive = it.host.world.root / "rw" / "alive"
+            assert alive.stat().st_size > 0
+            it.warden.control.close()
+            import select
+            import time
+
+            assert select.select([it.warden.pidfd], [], [], 5)[0]
+            size = alive.stat().st_size
+            time.sleep(0.2)
+            assert alive.stat().st_size == size, name
