@@ -1,10 +1,12 @@
-/* Memory of a process tree, from /proc/PID/statm, which anybody may read. */
+/* Memory of a process tree, from /proc/PID/statm, which anybody may read. Forks share nearly all their pages, so
+ * adding up what each has resident would count the template many times over; what each has more than it is a
+ * session's own. */
 #include "memory.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 
-#define PROCESSES_MAX 16
+#define PROCESSES_MAX 64
 
 static ssize_t file_read(char *buffer, size_t size, const char *path)
 {
@@ -16,7 +18,7 @@ static ssize_t file_read(char *buffer, size_t size, const char *path)
 	return n;
 }
 
-static uint64_t memory_of(pid_t pid)
+uint64_t memory_of_process(pid_t pid)
 {
 	unsigned long total, resident, shared;
 	char path[64], text[256];
@@ -29,25 +31,25 @@ static uint64_t memory_of(pid_t pid)
 	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t memory_walk(pid_t pid, unsigned *budget)
+static uint64_t memory_walk(pid_t pid, uint64_t baseline, unsigned *budget)
 {
 	char path[64], text[1024], *at = text, *end;
-	uint64_t sum = memory_of(pid);
+	uint64_t own = memory_of_process(pid), sum = own > baseline ? own - baseline : 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	if (file_read(text, sizeof(text), path) <= 0)
 		return sum;
 	for (long child = strtol(at, &end, 10); end != at && *budget > 0; child = strtol(at, &end, 10)) {
 		--*budget;
-		sum += memory_walk((pid_t)child, budget);
+		sum += memory_walk((pid_t)child, baseline, budget);
 		at = end;
 	}
 	return sum;
 }
 
-uint64_t memory_of_tree(pid_t pid)
+uint64_t memory_of_tree(pid_t pid, uint64_t baseline)
 {
 	unsigned budget = PROCESSES_MAX;
 
-	return pid > 0 ? memory_walk(pid, &budget) : 0;
+	return pid > 0 ? memory_walk(pid, baseline, &budget) : 0;
 }

@@ -5,6 +5,9 @@
 
 #include <sys/types.h>
 
-/* Resident bytes that are not shared with a file, as far as the host tells; 0 when it does not. Looks at a bounded
- * number of processes, so it takes a bounded time. */
-uint64_t memory_of_tree(pid_t pid);
+/* Resident bytes not shared with a file, less @baseline for each process: what each has beyond the image that all
+ * of them grew from. Looks at a bounded number of processes. 0 where the host does not tell. */
+uint64_t memory_of_tree(pid_t pid, uint64_t baseline);
+
+/* Of one process alone. */
+uint64_t memory_of_process(pid_t pid);

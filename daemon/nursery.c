@@ -3,6 +3,7 @@
 #include "nursery.h"
 
 #include "log.h"
+#include "memory.h"
 #include "router.h"
 #include "session.h"
 
@@ -292,6 +293,7 @@ static void on_template_ready(struct nursery *nursery, struct bytes body)
 	}
 	timer_clear(&nursery->router->loop, &nursery->patience);
 	nursery->state = NURSERY_UP;
+	nursery->baseline = memory_of_process(nursery->pid);
 	nursery->failures = 0;
 	log_info(NULL, "profile %s is ready: Python %.*s, pid %d", nursery->profile->name, (int)ready.python.size,
 		 ready.python.data, nursery->pid);
@@ -340,10 +342,14 @@ static void on_template_made(struct nursery *nursery, struct bytes body, int *pi
 		return;
 	}
 	warden = warden_find(nursery, made.serial);
-	if (warden)
-		warden_made(warden, (pid_t)made.pid, steal_fd(pidfdp));
-	else if (*pidfdp >= 0)
-		(void)syscall(SYS_pidfd_send_signal, *pidfdp, SIGKILL, NULL, 0);
+	if (!warden) {
+		/* Given up meanwhile: it finds its control pair closed, too. */
+		if (*pidfdp >= 0)
+			(void)syscall(SYS_pidfd_send_signal, *pidfdp, SIGKILL, NULL, 0);
+		return;
+	}
+	warden->baseline = nursery->baseline;
+	warden_made(warden, (pid_t)made.pid, steal_fd(pidfdp));
 }
 
 static void on_template(struct event_source *source, uint32_t events)

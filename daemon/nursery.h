@@ -20,6 +20,7 @@ struct nursery {
 	uint32_t serial;
 	int channel, theirs, pidfd;
 	pid_t pid;
+	uint64_t baseline; /* memory of the ready template */
 	struct event_source channel_source;
 	struct timer refill;
 	struct timer patience;

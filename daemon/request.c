@@ -165,7 +165,7 @@ struct session_info session_record(const struct session *session)
 		.cells = session->n_cells,
 		.queued = session->n_queued,
 		.pid = (uint64_t)warden->pid,
-		.memory = memory_of_tree(warden->pid),
+		.memory = memory_of_tree(warden->pid, warden->baseline),
 		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
 		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
 		.level = bytes_of(warden->level),
@@ -524,7 +524,7 @@ static void handle_stats(struct router *router, const struct address *from, cons
 		.cells = router->stats.cells,
 		.requests = router->stats.requests,
 		.refused = router->stats.refused,
-		.memory = memory_of_tree(getpid()),
+		.memory = memory_of_process(getpid()),
 	};
 	struct session *session;
 	struct nursery *nursery;

@@ -29,6 +29,7 @@ struct warden {
 	int control, theirs, pidfd; /* theirs: the warden's end, until it is sent */
 	struct event_source control_source, pidfd_source;
 	struct timer patience; /* for each step of its making */
+	uint64_t baseline;     /* memory of the image it is a clone of */
 	char *workspace;       /* absolute path */
 	enum workspace_policy keep;
 	char *level;
