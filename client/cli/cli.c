@@ -23,7 +23,7 @@ static void say(const struct cli *cli, const char *code, const char *sentence)
 	json_decref(document);
 }
 
-static void say_args(const struct cli *cli, const char *code, const char *format, va_list args)
+static void _printf_(3, 0) say_args(const struct cli *cli, const char *code, const char *format, va_list args)
 {
 	char sentence[1024];
 

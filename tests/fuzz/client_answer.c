@@ -65,6 +65,8 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	read_text(prompt);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct wire_schema *const replies[] = {
