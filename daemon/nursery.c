@@ -241,6 +241,14 @@ static int put_list(msgpack_sbuffer *buffer, const struct string_list *list, str
 	return buffer->data ? 0 : -ENOMEM;
 }
 
+/* Frozen copies are processes too, but not the session's own. */
+static uint64_t processes_allowed(const struct profile *profile)
+{
+	uint64_t frozen = profile->checkpoint == CHECKPOINT_OFF ? 0 : 2 * profile->checkpoints;
+
+	return profile->processes ? profile->processes + frozen : 0;
+}
+
 static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
@@ -252,7 +260,7 @@ static int configure_send(struct nursery *nursery)
 		.network = bytes_of(profile->network),
 		.subprocess = profile->subprocess,
 		.memory = profile->memory,
-		.processes = profile->processes,
+		.processes = processes_allowed(profile),
 		.open_files = profile->open_files,
 		.file_size = profile->file_size,
 		.workspace_size = profile->workspace_size,

@@ -295,3 +295,13 @@ def sessions_end(client: Client) -> Iterator[None]:
     yield
     for info in client.list():
         client.shutdown(info.session)
+
+
+def test_they_do_not_count_as_the_session_s_processes(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon({"profile default": {"checkpoint": "cell", "checkpoints": "10", "processes": "8", "level": ""}})
+    with Client(str(it.socket)) as client:
+        for i in range(12):
+            client.exec(f"x = {i}", "a")
+        code = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        time.sleep(5)\n        os._exit(0)"
+        assert client.exec(code, "a").returncode == 0
+        assert client.undo("a", 3).cell == 10
