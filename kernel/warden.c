@@ -69,11 +69,12 @@ static struct interpreter *interpreter_of(struct warden *warden, pid_t pid)
 	return interpreter;
 }
 
-/* The group first: that is what a terminal's Ctrl-C reaches, and system() waits with SIGINT ignored for its child.
- */
+/* To the group: that is what a terminal's Ctrl-C reaches, and system() waits with SIGINT ignored for its child. But
+ * a copy that has just been forked is in its original's group until it first runs, so what kills goes to one alone;
+ * what that leaves is for a sweep. */
 static void interpreter_signal(const struct interpreter *interpreter, int signal)
 {
-	if (kill(-interpreter->pid, signal) < 0)
+	if (signal == SIGKILL || kill(-interpreter->pid, signal) < 0)
 		(void)kill(interpreter->pid, signal);
 }
 
@@ -174,8 +175,6 @@ static void reap(struct warden *warden)
 		interpreter = interpreter_of(warden, pid);
 		if (!interpreter)
 			continue;
-		/* Its group may still live; nobody can have joined the number since. */
-		(void)kill(-pid, SIGKILL);
 		say(warden, &exited_message_schema,
 		    &(struct exited_message){.serial = interpreter->serial, .status = (uint64_t)status});
 		interpreter_remove(warden, interpreter);
@@ -382,7 +381,8 @@ static int move_in(const struct cage *cage)
 
 	if (!getcwd(workspace, sizeof(workspace)) || audit_arm(workspace) < 0)
 		return -1;
-	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ss", workspace, cage_scratch(cage));
+	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssi", workspace, cage_scratch(cage),
+				     cage_starts_programs(cage));
 	Py_XDECREF(done);
 	return done ? 0 : -1;
 }

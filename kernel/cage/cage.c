@@ -246,6 +246,11 @@ const char *cage_scratch(const struct cage *cage)
 	return cage->namespaces & CLONE_NEWNS ? "/tmp" : "";
 }
 
+bool cage_starts_programs(const struct cage *cage)
+{
+	return cage->subprocess;
+}
+
 int cage_enter_interpreter(const struct cage *cage)
 {
 	(void)cage;

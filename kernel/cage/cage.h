@@ -40,6 +40,9 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 /* In the warden, after cage_enter: the session's own directory for temporary files, "" if the host gives none. */
 const char *cage_scratch(const struct cage *cage);
 
+/* Whether the session may start programs. */
+bool cage_starts_programs(const struct cage *cage);
+
 /* In each interpreter after fork, before user code: what is per process (score for the OOM killer, process group).
  */
 int cage_enter_interpreter(const struct cage *cage);

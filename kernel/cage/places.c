@@ -21,20 +21,16 @@ static const char *const system_places[] = {
 	"/etc/debian_version",
 	"/etc/fonts",
 	"/etc/group",
-	"/etc/host.conf",
 	"/etc/hosts",
 	"/etc/ld.so.cache",
 	"/etc/ld.so.conf",
 	"/etc/ld.so.conf.d",
 	"/etc/localtime",
-	"/etc/magic",
 	"/etc/matplotlibrc",
 	"/etc/mime.types",
 	"/etc/nsswitch.conf",
 	"/etc/os-release",
 	"/etc/passwd",
-	"/etc/protocols",
-	"/etc/services",
 	"/etc/ssl/certs",
 	"/etc/ssl/openssl.cnf",
 	"/etc/pki/ca-trust",
@@ -42,11 +38,11 @@ static const char *const system_places[] = {
 	"/etc/pki/tls/openssl.cnf",
 	"/etc/crypto-policies",
 	"/etc/timezone",
-	"/etc/xml",
 };
 
 /* Names are looked up there, so only where there is a network. */
-static const char *const network_places[] = {"/etc/gai.conf", "/etc/resolv.conf"};
+static const char *const network_places[] = {"/etc/gai.conf", "/etc/host.conf", "/etc/protocols",
+					     "/etc/resolv.conf", "/etc/services"};
 
 static const struct {
 	const char *path;

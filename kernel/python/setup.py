@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tempfile
 import warnings
+from multiprocessing import resource_tracker
 from typing import List
 
 
@@ -120,7 +121,11 @@ def settle() -> None:
     gc.freeze()
 
 
-def move_in(workspace: str, scratch: str) -> None:
+def _track_nothing(name: str, kind: str) -> None:
+    """multiprocessing starts a program that removes forgotten shared memory; a session's goes with the session."""
+
+
+def move_in(workspace: str, scratch: str, programs: bool) -> None:
     """In the warden: a session is at home in its workspace, and imports what it puts there."""
     os.environ["HOME"] = os.environ["PWD"] = workspace
     os.environ["USER"] = os.environ["LOGNAME"] = "session"
@@ -128,6 +133,8 @@ def move_in(workspace: str, scratch: str) -> None:
         os.environ.setdefault("XDG_CACHE_HOME", scratch + "/.cache")
         os.environ.setdefault("MPLCONFIGDIR", scratch + "/.matplotlib")
     os.environ.setdefault("TMPDIR", scratch or workspace)
+    if not programs:
+        resource_tracker.register = resource_tracker.unregister = _track_nothing
     sys.path.insert(0, "")
 
 

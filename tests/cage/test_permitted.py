@@ -125,6 +125,14 @@ import multiprocessing as mp, time
 p = mp.Process(target=time.sleep, args=(60,))
 p.start(), p.terminate(), p.join()
 p.exitcode == -15""",
+    "shared memory": """
+from multiprocessing import Process, shared_memory
+block = shared_memory.SharedMemory(create=True, size=100)
+p = Process(target=lambda: block.buf.__setitem__(0, 7))
+p.start(), p.join()
+value = block.buf[0]
+block.close(), block.unlink()
+value == 7""",
     "proc": "'lair' in open('/proc/self/comm').read() and len(open('/proc/cpuinfo').read()) > 9",
     "scratch": "open('/tmp/x', 'w').write('x') and open('/dev/shm/x', 'w').write('x') == 1",
     "modes": """
