@@ -21,6 +21,8 @@ static void session_from(struct lair_session *session, const struct session_info
 		.hard_left = info->hard_left,
 		.guards = items_from(info->guards),
 		.opened = info->opened,
+		.checkpoints = info->checkpoints,
+		.checkpoint_memory = info->checkpoint_memory,
 	};
 }
 
@@ -48,6 +50,9 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.error_traceback = text_from(error.traceback),
 		.blocked = items_from(reply->blocked),
 		.duration_ms = reply->duration_ms,
+		.restored = reply->restored,
+		.unfaithful = text_from(reply->unfaithful),
+		.forgotten = reply->forgotten,
 	};
 }
 
@@ -83,6 +88,18 @@ static void take_list(struct lair_call *call, const void *message)
 	call->answer.sessions = items_from(((const struct list_reply *)message)->sessions);
 }
 
+static void take_state(struct lair_call *call, const void *message)
+{
+	const struct state_reply *reply = message;
+
+	call->answer.state = (struct lair_state){.cell = reply->cell, .name = text_from(reply->name)};
+}
+
+static void take_checkpoints(struct lair_call *call, const void *message)
+{
+	call->answer.checkpoints = items_from(((const struct checkpoints_reply *)message)->checkpoints);
+}
+
 static void take_counters(struct lair_call *call, const void *message)
 {
 	const struct stats_reply *reply = message;
@@ -110,6 +127,7 @@ static const struct {
 	{&hello_reply_schema, take_hello}, {&session_info_schema, take_session},
 	{&exec_reply_schema, take_result}, {&interrupt_reply_schema, take_interrupted},
 	{&list_reply_schema, take_list},   {&stats_reply_schema, take_counters},
+	{&state_reply_schema, take_state}, {&checkpoints_reply_schema, take_checkpoints},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -121,6 +139,8 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct interrupt_reply interrupt;
 		struct list_reply list;
 		struct stats_reply stats;
+		struct state_reply state;
+		struct checkpoints_reply checkpoints;
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -281,6 +301,17 @@ struct lair_items lair_sessions(const struct lair_call *call)
 	return answered(call, &list_reply_schema) ? call->answer.sessions : (struct lair_items){.data = NULL};
 }
 
+const struct lair_state *lair_state(const struct lair_call *call)
+{
+	return answered(call, &state_reply_schema) ? &call->answer.state : NULL;
+}
+
+struct lair_items lair_checkpoint_list(const struct lair_call *call)
+{
+	return answered(call, &checkpoints_reply_schema) ? call->answer.checkpoints
+							 : (struct lair_items){.data = NULL};
+}
+
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item)
 {
 	struct bytes text;
@@ -315,5 +346,19 @@ bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_sess
 	    wire_decode(&info, &session_info_schema, body, &fault))
 		return false;
 	session_from(item, &info);
+	return true;
+}
+
+bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item)
+{
+	struct checkpoint_record record;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&record, &checkpoint_record_schema, body, &fault))
+		return false;
+	*item = (struct lair_checkpoint){
+		.name = text_from(record.name), .cell = record.cell, .memory = record.memory, .age = record.age};
 	return true;
 }

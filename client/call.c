@@ -220,3 +220,50 @@ int lair_stats(struct lair *lair, struct lair_call **callp)
 
 	return call_start(callp, lair, &stats_request_schema, &request, &stats_reply_schema);
 }
+
+int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+{
+	struct checkpoint_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+
+	return call_start(callp, lair, &checkpoint_request_schema, &request, &state_reply_schema);
+}
+
+int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct checkpoints_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &checkpoints_request_schema, &request, &checkpoints_reply_schema);
+}
+
+int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+{
+	struct restore_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+
+	return call_start(callp, lair, &restore_request_schema, &request, &state_reply_schema);
+}
+
+int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+{
+	struct drop_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+
+	return call_start(callp, lair, &drop_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n)
+{
+	struct undo_request request = {.session = bytes_of(session), .n = n};
+
+	return call_start(callp, lair, &undo_request_schema, &request, &state_reply_schema);
+}
+
+int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch)
+{
+	struct branch_request request = {
+		.session = bytes_of(branch->session),
+		.branch = bytes_of(branch->branch),
+		.origin = bytes_of(branch->from),
+		.files = branch->files,
+	};
+
+	return call_start(callp, lair, &branch_request_schema, &request, &session_info_schema);
+}

@@ -41,6 +41,8 @@ struct lair_call {
 		struct lair_result result;
 		struct lair_counters counters;
 		struct lair_items sessions;
+		struct lair_items checkpoints;
+		struct lair_state state;
 		bool interrupted;
 	} answer;
 

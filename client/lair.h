@@ -158,6 +158,25 @@ int lair_list(struct lair *lair, struct lair_call **callp);
 int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_stats(struct lair *lair, struct lair_call **callp);
 
+/* Checkpoints: states of a session between two cells, which can be gone back to. All but lair_checkpoints want the
+ * session to run nothing: LAIR_E_BUSY. LAIR_E_GONE: the state asked for is not remembered any more. */
+struct lair_branch {
+	const char *session; /* what to grow from */
+	const char *branch;  /* the id of the new session */
+	const char *from;    /* a checkpoint of @session; NULL: its state of now */
+	bool files;	     /* give it copies of the files in the workspace, not the same files */
+};
+
+/* Keep the state of now. @name, if not NULL, keeps it until it is dropped. */
+int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
+int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session);
+/* @name: as it was given, or the number of a cell for the state after it. */
+int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
+int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
+/* Go @n states back; 0 is the same as 1. */
+int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
+int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch);
+
 /* ---- calls ---- */
 
 /* Wait for the answer, running the callbacks of all calls meanwhile. Returns what lair_outcome does, or -ETIMEDOUT
@@ -204,14 +223,30 @@ struct lair_result {
 	struct lair_text error_name, error_value, error_traceback; /* absent without an exception */
 	struct lair_items blocked;
 	double duration_ms;
+	uint64_t restored;	     /* if rolled_back: the cell whose state it went back to, 0: before the first */
+	struct lair_text unfaithful; /* absent, or why no checkpoint is taken of the state after this cell */
+	uint64_t forgotten;	     /* how many checkpoints have had to go since the last answer */
 };
 
 struct lair_session {
 	struct lair_text session, profile, state, workspace, level;
 	uint64_t uid, cells, queued, pid, memory;
 	double created, idle, idle_left, hard_left;
-	struct lair_items guards; /* of text */
-	bool opened;		  /* by this very request */
+	struct lair_items guards;		 /* of text */
+	bool opened;				 /* by this very request */
+	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
+};
+
+/* What the state of a session is now. */
+struct lair_state {
+	uint64_t cell;	       /* the one after this cell; 0: before the first */
+	struct lair_text name; /* absent: it has none */
+};
+
+struct lair_checkpoint {
+	struct lair_text name; /* absent: taken by itself */
+	uint64_t cell, memory; /* the state after this cell; the bytes that it alone holds */
+	double age;	       /* seconds */
 };
 
 struct lair_daemon {
@@ -226,15 +261,18 @@ struct lair_counters {
 };
 
 const struct lair_daemon *lair_daemon(const struct lair_call *call);	 /* hello */
-const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info */
+const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info, branch */
 const struct lair_result *lair_result(const struct lair_call *call);	 /* exec */
 const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
 bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel */
 struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
+const struct lair_state *lair_state(const struct lair_call *call);	 /* checkpoint, restore, undo */
+struct lair_items lair_checkpoint_list(const struct lair_call *call);	 /* checkpoints, oldest first */
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
 bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
+bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item);
 
 #ifdef __cplusplus
 }

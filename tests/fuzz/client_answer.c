@@ -29,8 +29,18 @@ static void read_result(const struct lair_result *result)
 	read_text(result->out);
 	read_text(result->text);
 	read_text(result->error_traceback);
+	read_text(result->unfaithful);
 	while (lair_next_blocked(result->blocked, &cursor, &act))
 		read_text(act.target);
+}
+
+static void read_checkpoints(struct lair_items items)
+{
+	struct lair_checkpoint checkpoint;
+	size_t cursor = 0;
+
+	while (lair_next_checkpoint(items, &cursor, &checkpoint))
+		read_text(checkpoint.name);
 }
 
 static void read_answer(const struct lair_call *call)
@@ -45,6 +55,9 @@ static void read_answer(const struct lair_call *call)
 		read_result(lair_result(call));
 	if (lair_daemon(call))
 		read_text(lair_daemon(call)->server);
+	if (lair_state(call))
+		read_text(lair_state(call)->name);
+	read_checkpoints(lair_checkpoint_list(call));
 	while (lair_next_session(lair_sessions(call), &cursor, &session))
 		read_session(&session);
 }
@@ -70,8 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct wire_schema *const replies[] = {
-		&hello_reply_schema,	 &session_info_schema, &exec_reply_schema,  &empty_reply_schema,
-		&interrupt_reply_schema, &list_reply_schema,   &stats_reply_schema,
+		&hello_reply_schema, &session_info_schema,    &exec_reply_schema,
+		&empty_reply_schema, &interrupt_reply_schema, &list_reply_schema,
+		&stats_reply_schema, &state_reply_schema,     &checkpoints_reply_schema,
 	};
 	struct lair_call *calls[ARRAY_SIZE(replies)];
 	struct lair lair = {.epoll = -1, .wake = -1};

@@ -165,6 +165,38 @@ static void peer_list(struct peer *peer, uint64_t id)
 	msgpack_sbuffer_destroy(&buffer);
 }
 
+static void peer_checkpoints(struct peer *peer, uint64_t id)
+{
+	struct checkpoints_reply reply = {.id = id};
+	struct checkpoint_record record = {.cell = 3, .age = 1.5, .memory = 4096};
+	msgpack_sbuffer buffer;
+
+	msgpack_sbuffer_init(&buffer);
+	wire_put_array(&buffer, 2);
+	wire_encode_body(&buffer, &checkpoint_record_schema, &record);
+	record.name = BYTES("good");
+	wire_encode_body(&buffer, &checkpoint_record_schema, &record);
+	reply.checkpoints = wire_bytes(&buffer);
+	peer_say(peer, &checkpoints_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+/* What was asked is in the answer. */
+static void peer_branch(struct peer *peer, const struct branch_request *branch)
+{
+	struct session_info info = {
+		.id = branch->id,
+		.session = branch->branch,
+		.profile = branch->session,
+		.state = branch->origin.data ? branch->origin : BYTES("now"),
+		.workspace = branch->files ? BYTES("copy") : BYTES("same"),
+		.checkpoints = 2,
+		.checkpoint_memory = 8192,
+	};
+
+	peer_say(peer, &session_info_schema, &info);
+}
+
 static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 {
 	union {
@@ -174,6 +206,10 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 		struct input_request input;
 		struct interrupt_request interrupt;
 		struct list_request list;
+		struct checkpoints_request checkpoints;
+		struct restore_request restore;
+		struct undo_request undo;
+		struct branch_request branch;
 	} request;
 	struct wire_fault fault;
 
@@ -199,6 +235,26 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 	} else if (bytes_is(frame->type, "list")) {
 		CHECK(!wire_decode(&request, &list_request_schema, frame->body, &fault));
 		peer_list(peer, request.id);
+	} else if (bytes_is(frame->type, "checkpoints")) {
+		CHECK(!wire_decode(&request, &checkpoints_request_schema, frame->body, &fault));
+		peer_checkpoints(peer, request.id);
+	} else if (bytes_is(frame->type, "restore")) {
+		struct state_reply reply = {.cell = 3};
+
+		CHECK(!wire_decode(&request, &restore_request_schema, frame->body, &fault));
+		reply.id = request.id;
+		reply.name = request.restore.name;
+		peer_say(peer, &state_reply_schema, &reply);
+	} else if (bytes_is(frame->type, "undo")) {
+		struct state_reply reply = {.id = 0};
+
+		CHECK(!wire_decode(&request, &undo_request_schema, frame->body, &fault));
+		reply.id = request.id;
+		reply.cell = request.undo.n;
+		peer_say(peer, &state_reply_schema, &reply);
+	} else if (bytes_is(frame->type, "branch")) {
+		CHECK(!wire_decode(&request, &branch_request_schema, frame->body, &fault));
+		peer_branch(peer, &request.branch);
 	}
 }
 
@@ -461,6 +517,52 @@ static void check_list(struct lair *lair)
 	lair_call_free(call);
 }
 
+static void check_checkpoints(struct lair *lair)
+{
+	struct lair_call *call = NULL;
+	struct lair_checkpoint checkpoint;
+	size_t cursor = 0;
+
+	CHECK(lair_checkpoints(lair, &call, "a") == 0 && lair_checkpoint_list(call).data == NULL);
+	CHECK(lair_wait(call, 5) == 0 && lair_state(call) == NULL);
+	CHECK(lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint));
+	CHECK(!checkpoint.name.data && checkpoint.cell == 3 && checkpoint.memory == 4096 && checkpoint.age > 1);
+	CHECK(lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint));
+	CHECK(same(checkpoint.name, "good"));
+	CHECK(!lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint));
+	lair_call_free(call);
+}
+
+static void check_states(struct lair *lair)
+{
+	struct lair_call *restore = NULL, *undo = NULL;
+
+	CHECK(lair_restore(lair, &restore, "a", "good") == 0 && lair_undo(lair, &undo, "a", 7) == 0);
+	CHECK(lair_state(restore) == NULL);
+	CHECK(lair_wait(restore, 5) == 0 && lair_wait(undo, 5) == 0);
+	CHECK(lair_state(restore)->cell == 3 && same(lair_state(restore)->name, "good"));
+	CHECK(lair_state(undo)->cell == 7 && !lair_state(undo)->name.data);
+	CHECK(lair_checkpoint_list(undo).data == NULL && lair_session(undo) == NULL);
+	lair_call_free(restore);
+	lair_call_free(undo);
+}
+
+static void check_branch(struct lair *lair)
+{
+	struct lair_branch whole = {.session = "a", .branch = "b", .from = "good", .files = true};
+	struct lair_branch least = {.session = "a", .branch = "c"};
+	struct lair_call *call = NULL;
+
+	CHECK(lair_branch(lair, &call, &whole) == 0 && lair_wait(call, 5) == 0);
+	CHECK(same(lair_session(call)->session, "b") && same(lair_session(call)->profile, "a"));
+	CHECK(same(lair_session(call)->state, "good") && same(lair_session(call)->workspace, "copy"));
+	CHECK(lair_session(call)->checkpoints == 2 && lair_session(call)->checkpoint_memory == 8192);
+	call = lair_call_free(call);
+	CHECK(lair_branch(lair, &call, &least) == 0 && lair_wait(call, 5) == 0);
+	CHECK(same(lair_session(call)->state, "now") && same(lair_session(call)->workspace, "same"));
+	lair_call_free(call);
+}
+
 static void check_loss(struct lair *lair, pthread_t peer)
 {
 	struct lair_call *call = start(lair, "wait"), *last, *other = start(lair, "wait");
@@ -558,6 +660,9 @@ int main(void)
 	check_polled(lair);
 	check_deadlines(lair);
 	check_list(lair);
+	check_checkpoints(lair);
+	check_states(lair);
+	check_branch(lair);
 	check_loss(lair, peer);
 	lair_free(lair);
 	check_freed_first();
