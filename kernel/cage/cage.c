@@ -251,9 +251,25 @@ bool cage_starts_programs(const struct cage *cage)
 	return cage->subprocess;
 }
 
+/* Once in a line of forks: layers of Landlock are few. */
+static int signals_enclose(const struct cage *cage)
+{
+	static bool enclosed;
+
+	if (enclosed || (cage->namespaces & CLONE_NEWPID))
+		return 0;
+	enclosed = true;
+	if (cage->landlock_abi >= 6)
+		return landlock_enter_interpreter();
+	return cage->seccomp ? seccomp_enter_interpreter() : 0;
+}
+
 int cage_enter_interpreter(const struct cage *cage)
 {
-	(void)cage;
+	int r = signals_enclose(cage);
+
+	if (r)
+		return r;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return -errno;
 	umask(077);

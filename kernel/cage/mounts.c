@@ -278,11 +278,11 @@ static int build_devices(struct build *build, size_t i)
 /* /proc itself may be forbidden (a container's is partly covered): then there is none. */
 static int build_proc(struct build *build, size_t i)
 {
-	static const char *const masked[] = {"kcore",	      "keys",	     "key-users",   "kallsyms",
-					     "kmsg",	      "kpagecount",  "kpageflags",  "kpagecgroup",
-					     "sched_debug",   "timer_list",  "timer_stats", "sysrq-trigger",
-					     "latency_stats", "config.gz",   "modules",	    "iomem",
-					     "ioports",	      "vmallocinfo", "slabinfo"};
+	static const char *const masked[] = {
+		"cmdline",     "locks",	     "partitions",  "diskstats",     "kcore",	      "keys",
+		"key-users",   "kallsyms",   "kmsg",	    "kpagecount",    "kpageflags",    "kpagecgroup",
+		"sched_debug", "timer_list", "timer_stats", "sysrq-trigger", "latency_stats", "config.gz",
+		"modules",     "iomem",	     "ioports",	    "vmallocinfo",   "slabinfo"};
 	char path[64];
 	int r = point_make("/proc", true);
 

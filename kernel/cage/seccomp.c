@@ -93,6 +93,7 @@ static const struct rule allowed_with[] = {
 	RULE1(prctl, INT(0, PR_GET_DUMPABLE)),
 	RULE1(prctl, INT(0, PR_GET_NO_NEW_PRIVS)),
 	RULE1(prctl, INT(0, PR_GET_SECCOMP)),
+	RULE1(prctl, INT(0, PR_SET_SECCOMP)), /* a further filter can only refuse more */
 	RULE1(prctl, INT(0, PR_GET_TID_ADDRESS)),
 	RULE1(prctl, INT(0, PR_CAPBSET_READ)),
 	RULE1(prctl, INT(0, 0x53564d41 /* PR_SET_VMA */)),
@@ -215,15 +216,6 @@ static int add_network(scmp_filter_ctx ctx, const struct cage *cage)
 	return r || cage->network == NETWORK_TCP ? r : ALLOW(allowed_network_host);
 }
 
-/* Without a pid namespace or Landlock's scope the processes of the user are within reach, and who is one's own
- * cannot be told. */
-static int add_signals(scmp_filter_ctx ctx, const struct cage *cage)
-{
-	bool apart = (cage->namespaces & CLONE_NEWPID) || cage->landlock_abi >= 6 || cage->uid_alone;
-
-	return CALLS(apart ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), calls_signalling);
-}
-
 static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool readonly)
 {
 	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
@@ -240,8 +232,6 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		r = add_files(ctx, cage, readonly);
 	if (!r)
 		r = add_network(ctx, cage);
-	if (!r)
-		r = add_signals(ctx, cage);
 	if (!r)
 		r = CALLS(cage->subprocess ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), calls_starting_programs);
 	/* A tree, not a list; older libraries have only the list. */
@@ -318,4 +308,19 @@ int seccomp_enter(struct cage *cage, struct cage_report *report)
 		return cage_fail(report, errno, "cannot load the system call filter");
 	cage_guard(report, "seccomp");
 	return 0;
+}
+
+int seccomp_enter_interpreter(void)
+{
+	static const struct sock_filter no_signals[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	};
+	const struct sock_fprog filter = {ARRAY_SIZE(no_signals), (struct sock_filter *)no_signals};
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) < 0 ? -errno : 0;
 }

@@ -66,6 +66,11 @@ int privileges_drop(struct cage *cage, struct cage_report *report);
 int landlock_enter(struct cage *cage, struct cage_report *report);
 int seccomp_enter(struct cage *cage, struct cage_report *report);
 
+/* Where there is no pid namespace: an interpreter that could kill its warden could leave processes behind that
+ * nobody ends. Landlock 6 keeps its signals among its own; before that it sends none. Return 0 or -errno. */
+int landlock_enter_interpreter(void);
+int seccomp_enter_interpreter(void);
+
 /* in the template, once */
 int landlock_abi(void);
 int limits_prepare(struct cage *cage);

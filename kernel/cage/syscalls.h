@@ -29,7 +29,8 @@ static const int calls_allowed[] = {
 	/* who one is; there is one user, and it has no powers */
 	C(getuid), C(geteuid), C(getgid), C(getegid), C(getresuid), C(getresgid), C(getgroups), C(capget), C(uname),
 	C(sysinfo),
-	/* signals; sending them is calls_signalling */
+	/* signals; see seccomp_enter_interpreter for where sending them is refused */
+	C(kill), C(tkill), C(tgkill),
 	C(rt_sigaction), C(rt_sigprocmask), C(rt_sigpending), C(rt_sigreturn), C(rt_sigsuspend), C(rt_sigtimedwait),
 	C(sigaltstack), C(sigreturn), C(pause), C(restart_syscall),
 	/* time */
@@ -40,6 +41,8 @@ static const int calls_allowed[] = {
 	C(sendto), C(sendmsg), C(sendmmsg), C(recvfrom), C(recvmsg), C(recvmmsg), C(shutdown), C(getsockname),
 	C(getpeername), C(getsockopt), C(setsockopt),
 	C(getrandom),
+	/* more Landlock, on top of what there is */
+	C(landlock_create_ruleset), C(landlock_add_rule), C(landlock_restrict_self),
 };
 
 /* A change of a file, where Landlock or the mounts say which; open is apart. */
@@ -68,8 +71,6 @@ static const int calls_unsupported[] = {
 static const int calls_idle[] = {C(sync), C(syncfs)};
 
 static const int calls_starting_programs[] = {C(execve), C(execveat)};
-
-static const int calls_signalling[] = {C(kill), C(tkill), C(tgkill)};
 
 static const int calls_network[] = {
 	C(socket), C(connect), C(bind), C(listen), C(accept), C(accept4),
