@@ -73,13 +73,14 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 
 	/* Somebody may have taken the id while the state was being saved. */
 	if (router_find(router, bytes_of(operation->branch)) ||
-	    session_new_branch(&session, parent, from, operation->branch, operation->files)) {
+	    session_new_branch(&session, parent, from, operation)) {
 		operation_refuse(parent, operation, "the branch could not be made");
 		return;
 	}
-	session->operation = operation;
 	list_append(&router->sessions, &session->node);
 	router->stats.opened++;
+	if (session->state == SESSION_CLOSING)
+		return;
 	if (!tsearch(session->id, &router->table, compare_ids)) {
 		session_end(session, "internal");
 		return;

@@ -78,22 +78,23 @@ static int branch_directory(struct session *session, char name[32])
 	return asprintf(&session->workspace, "%s/.branches/%s", session->warden->workspace, name) < 0 ? -ENOMEM : 0;
 }
 
-int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from, const char *id,
-		       bool files)
+int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
+		       struct operation *operation)
 {
-	struct session *session = session_alloc(parent->router, parent->profile, id, parent->owner);
+	struct session *session = session_alloc(parent->router, parent->profile, operation->branch, parent->owner);
 	struct spawn_message how = {.reseed = true};
 	char directory[32];
 
 	if (!session)
 		return -ENOMEM;
 	session->warden = parent->warden;
-	if (files && branch_directory(session, directory)) {
+	if (operation->files && branch_directory(session, directory)) {
 		session_free(session);
 		return -ENOMEM;
 	}
-	how.directory = bytes_of(files ? directory : NULL);
+	how.directory = bytes_of(operation->files ? directory : NULL);
 	session->branch = true;
+	session->operation = operation;
 	/* It shares its parent's cage, so it shares the end of that cage's life. */
 	session->opened = parent->opened;
 	session->n_cells = session->at = from->cell;

@@ -71,9 +71,10 @@ struct session {
 /* Make one and find it a warden. Returns 0 or -errno; -EAGAIN as from nursery_claim. */
 int session_new(struct session **sessionp, struct router *router, struct profile *profile, const char *id,
 		uid_t owner);
-/* One that grows from @from, a checkpoint of @parent, in the same warden. */
-int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from, const char *id,
-		       bool files);
+/* One that grows from @from, a checkpoint of @parent, in the same warden, for @operation, which it owns from now on
+ * and answers when it stands or fails. Returns 0 or -ENOMEM. */
+int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
+		       struct operation *operation);
 struct session *session_free(struct session *session);
 
 /* Put a cell in the queue; the session owns it now. The caller has checked the limit. */
