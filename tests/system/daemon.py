@@ -17,7 +17,7 @@ from typing import Any
 from lair import Client
 
 ROOT = Path(__file__).parents[2]
-BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin"))
+BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")).absolute()
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -100,6 +100,7 @@ class Daemon:
         self.configure(settings or {})
         if uid is not None:
             os.chown(self.directory, uid, uid)
+        self._others = set(children(os.getpid()))
         log = self.log_path.open("ab")
         self.process = subprocess.Popen(
             self._as_user([str(binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]),
@@ -185,8 +186,9 @@ class Daemon:
         ).stdout.strip()
 
     def left_behind_processes(self) -> list[str]:
-        """What of Lair's has become our child without having been started by us."""
-        orphans = [pid for pid in children(os.getpid()) if pid not in _started and "lair" in command_of(pid)]
+        """What of Lair's has become our child since, without having been started by us."""
+        others = self._others | _started
+        orphans = [pid for pid in children(os.getpid()) if pid not in others and "lair" in command_of(pid)]
         return [f"process {pid}: {command_of(pid)}" for pid in orphans]
 
     def left_behind(self) -> list[str]:

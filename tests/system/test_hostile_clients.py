@@ -171,6 +171,7 @@ def test_log_lines_cannot_be_forged(daemon: Daemon, client: Client) -> None:
     assert "forged" not in daemon.log()
 
 
+@pytest.mark.memory
 def test_memory_of_the_daemon_does_not_grow(client: Client) -> None:
     def rss() -> int:
         with open(f"/proc/{client.hello().pid}/status") as status:
