@@ -1,6 +1,7 @@
 /* What every verb needs: a handle, a deadline, and one way to say what went wrong, to a person or to a program. */
 #include "cli.h"
 
+#include "run.h"
 #include "text.h"
 
 #include <stdarg.h>
@@ -38,7 +39,9 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 	va_start(args, format);
 	say_args(cli, "usage", format, args);
 	va_end(args);
-	if (!cli->json)
+	if (!cli->json && cli->run)
+		fputs("Try: %help\n", stderr);
+	else if (!cli->json)
 		fprintf(stderr, "Try: lair %s%s--help\n", cli->verb ? cli->verb->name : "", cli->verb ? " " : "");
 	return EXIT_USAGE;
 }
@@ -69,12 +72,26 @@ int cli_trouble(const struct cli *cli, int error)
 {
 	if (error == 0)
 		return 0;
+	if (error == -EINTR)
+		return cli_fail(cli, "interrupted",
+				"not waiting any longer; what was asked for is done nevertheless");
 	/* What a daemon said that could not start stands as it is, all its lines. */
 	if (error == LAIR_E_START && !cli->json) {
 		fprintf(stderr, "%s\n", lair_error(cli->lair));
 		return EXIT_TROUBLE;
 	}
 	return cli_fail(cli, lair_code(error), "%s", lair_error(cli->lair));
+}
+
+int cli_args_check(const struct cli *cli)
+{
+	const struct verb *verb = cli->verb;
+
+	if (cli->n_args < verb->args_min)
+		return cli_usage(cli, "%s: expected %s", verb->name, verb->usage);
+	if (cli->n_args > verb->args_max)
+		return cli_usage(cli, "%s: \"%s\" is one argument too many", verb->name, cli->args[verb->args_max]);
+	return 0;
 }
 
 int cli_connect(struct cli *cli, enum need need)
@@ -102,5 +119,9 @@ int cli_connect(struct cli *cli, enum need need)
 
 int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp)
 {
-	return started ? started : lair_wait(*callp, cli->timeout > 0 ? cli->timeout : ANSWER_TIMEOUT);
+	if (started)
+		return started;
+	if (cli->run)
+		return run_wait(cli->run, *callp);
+	return lair_wait(*callp, cli->timeout > 0 ? cli->timeout : ANSWER_TIMEOUT);
 }

@@ -11,8 +11,8 @@
 /* Exit statuses of our own; exec's others are the cell's. */
 enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
-/* Which flags a verb takes besides those that all take. */
-enum { WITH_SESSION = 1, WITH_PROFILE = 2, WITH_FILE = 4, WITH_STREAM = 8 };
+/* Which flags a verb takes besides those that all take; a command of a prompt takes none of those. */
+enum { WITH_SESSION = 1, WITH_PROFILE = 2, WITH_FILE = 4, WITH_STREAM = 8, WITH_BRANCH = 16, AT_PROMPT = 32 };
 
 /* What a verb needs of the daemon. */
 enum need {
@@ -22,6 +22,7 @@ enum need {
 };
 
 struct cli;
+struct run;
 
 struct verb {
 	const char *name, *usage, *summary;
@@ -34,12 +35,13 @@ struct verb {
 /* The command line, and what came of it. All text is argv's or the environment's. */
 struct cli {
 	const struct verb *verb;
-	const char *socket, *config, *session, *profile, *file;
+	const char *socket, *config, *session, *profile, *file, *from;
 	double timeout; /* seconds; 0: not given */
-	bool json, stream, no_start, help, version;
+	bool json, stream, files, no_start, help, version;
 	char **args;
 	int n_args;
 	struct lair *lair;
+	struct run *run; /* at a prompt: whose signals end waiting; else NULL */
 };
 
 /* flags.c: read the flags at argv[1] onwards into @cli: up to the first word that is none if @verb is NULL, else
@@ -60,8 +62,10 @@ void cli_notice(const char *format, ...) _printf_(1, 2);
 /* A handle for this command line, connected unless @need is NEED_NOTHING. Returns 0 or an exit status, having said
  * why. */
 int cli_connect(struct cli *cli, enum need need);
+/* Whether cli->verb has as many arguments as it wants. Returns 0 or EXIT_USAGE, having said why. */
+int cli_args_check(const struct cli *cli);
 /* Wait for a call just started with the result @started. By its address, which starting it has only just filled in.
- * Returns 0 or an error as lair_wait. */
+ * Returns 0 or an error as lair_wait; at a prompt there is no deadline but Ctrl-C. */
 int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp);
 static inline void call_freep(struct lair_call **callp)
 {
@@ -77,6 +81,12 @@ int verb_interrupt(struct cli *cli);
 int verb_reset(struct cli *cli);
 int verb_close(struct cli *cli);
 int verb_repl(struct cli *cli);
+int verb_checkpoint(struct cli *cli);
+int verb_checkpoints(struct cli *cli);
+int verb_restore(struct cli *cli);
+int verb_undo(struct cli *cli);
+int verb_branch(struct cli *cli);
+int verb_drop(struct cli *cli);
 int verb_start(struct cli *cli);
 int verb_stop(struct cli *cli);
 int verb_status(struct cli *cli);

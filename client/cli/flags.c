@@ -27,6 +27,9 @@ static const struct flag flags[] = {
 	{'j', FLAG_ON, "json", NULL, PLACE(json), 0, "answer with one JSON document on stdout"},
 	{'l', FLAG_ON, "stream", NULL, PLACE(stream), WITH_STREAM,
 	 "with --json: one document a line, output first, as it comes"},
+	{'b', FLAG_TEXT, "from", "NAME", PLACE(from), WITH_BRANCH,
+	 "from this checkpoint, not from the state of now"},
+	{'F', FLAG_ON, "files", NULL, PLACE(files), WITH_BRANCH, "on copies of the files, not on the same ones"},
 	{'S', FLAG_TEXT, "socket", "PATH", PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
 	{'c', FLAG_TEXT, "config", "FILE", PLACE(config), 0,
 	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},
@@ -39,7 +42,9 @@ static const struct flag flags[] = {
 
 static bool flag_belongs(const struct flag *flag, const struct verb *verb)
 {
-	return flag->with == 0 || (verb && (verb->flags & flag->with));
+	if (flag->with == 0)
+		return !verb || !(verb->flags & AT_PROMPT);
+	return verb && (verb->flags & flag->with);
 }
 
 static bool seconds_parse(double *secondsp, const char *text)

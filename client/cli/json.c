@@ -3,6 +3,8 @@
 
 #include "proto/wire.h"
 
+#include "text.h"
+
 #include <stdio.h>
 
 static const char replacement[] = "\xef\xbf\xbd";
@@ -130,14 +132,13 @@ static json_t *members_json(const struct member *members, size_t n, const void *
 	return document;
 }
 
-#define SESSION(type, name)                                                                                        \
+#define MEMBER(of, kind, member)                                                                                   \
 	{                                                                                                          \
-#name, MEMBER_##type, offsetof(struct lair_session, name)                                          \
+		.name = #member, .type = MEMBER_##kind, .offset = offsetof(struct of, member)                      \
 	}
-#define COUNTER(type, name)                                                                                        \
-	{                                                                                                          \
-#name, MEMBER_##type, offsetof(struct lair_counters, name)                                         \
-	}
+#define SESSION(kind, member) MEMBER(lair_session, kind, member)
+#define COUNTER(kind, member) MEMBER(lair_counters, kind, member)
+#define CHECKPOINT(kind, member) MEMBER(lair_checkpoint, kind, member)
 
 json_t *json_session(const struct lair_session *session)
 {
@@ -157,9 +158,29 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(REAL_OR_NULL, hard_left),
 		SESSION(TEXT, level),
 		SESSION(TEXTS, guards),
+		SESSION(COUNT, checkpoints),
+		SESSION(COUNT, checkpoint_memory),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), session);
+}
+
+json_t *json_checkpoint(const struct lair_checkpoint *checkpoint)
+{
+	static const struct member members[] = {
+		CHECKPOINT(TEXT, name),
+		CHECKPOINT(COUNT, cell),
+		CHECKPOINT(REAL, age),
+		CHECKPOINT(COUNT, memory),
+	};
+
+	return members_json(members, ARRAY_SIZE(members), checkpoint);
+}
+
+json_t *json_state(const char *session, const struct lair_state *state)
+{
+	return json_pack("{s:s, s:I, s:o}", "session", session, "cell", (json_int_t)state->cell, "name",
+			 json_text(state->name));
 }
 
 json_t *json_counters(const struct lair_counters *counters)
@@ -214,6 +235,11 @@ json_t *json_result(const struct lair_result *result)
 	json_object_set_new(document, "error", result_error(result));
 	json_object_set_new(document, "truncated", result_truncated(result));
 	json_object_set_new(document, "blocked", result_blocked(result));
+	json_object_set_new(document, "restored",
+			    text_is(result->state, "rolled_back") ? json_integer((json_int_t)result->restored)
+								  : json_null());
+	json_object_set_new(document, "unfaithful", json_text(result->unfaithful));
+	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
 	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
 	return document;
 }

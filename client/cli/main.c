@@ -16,6 +16,15 @@ static const struct verb verbs[] = {
 	{"interrupt", "ID", "interrupt the cell a session runs", 0, 1, 1, NEED_RUNNING, verb_interrupt},
 	{"reset", "ID", "give a session a fresh interpreter; its files stay", 0, 1, 1, NEED_RUNNING, verb_reset},
 	{"close", "ID", "end a session", 0, 1, 1, NEED_RUNNING, verb_close},
+	{"undo", "ID [N]", "go back to the state before a session's last cell, or N states", 0, 1, 2, NEED_RUNNING,
+	 verb_undo},
+	{"checkpoint", "ID [NAME]", "keep the state a session is in", 0, 1, 2, NEED_RUNNING, verb_checkpoint},
+	{"checkpoints", "ID", "list the states a session can go back to", 0, 1, 1, NEED_RUNNING, verb_checkpoints},
+	{"restore", "ID NAME", "go back to a kept state, by name or by the number of its cell", 0, 2, 2,
+	 NEED_RUNNING, verb_restore},
+	{"drop", "ID NAME", "forget a kept state", 0, 2, 2, NEED_RUNNING, verb_drop},
+	{"branch", "ID NEW [--from NAME] [--files]", "make a session that goes on from the state of another",
+	 WITH_BRANCH, 2, 2, NEED_RUNNING, verb_branch},
 	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
 	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
 	{"status", "", "say whether the daemon runs, and how it fares", 0, 0, 0, NEED_NOTHING, verb_status},
@@ -37,7 +46,7 @@ static void help_all(FILE *out)
 	      "[FLAG]...\n\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+		fprintf(out, "  %-11s %s\n", verbs[i].name, verbs[i].summary);
 	fputs("\nFlags of every verb:\n", out);
 	flags_print(NULL, out);
 	fputs("\nlair VERB --help says more. lair exec exits with the returncode of the cell; 2 is a wrong command "
@@ -109,17 +118,6 @@ static int verb_help(struct cli *cli)
 	return 0;
 }
 
-static int args_check(const struct cli *cli)
-{
-	const struct verb *verb = cli->verb;
-
-	if (cli->n_args < verb->args_min)
-		return cli_usage(cli, "%s: expected %s", verb->name, verb->usage);
-	if (cli->n_args > verb->args_max)
-		return cli_usage(cli, "%s: \"%s\" is one argument too many", verb->name, cli->args[verb->args_max]);
-	return 0;
-}
-
 static int run(struct cli *cli, int argc, char *argv[])
 {
 	int r;
@@ -142,7 +140,7 @@ static int run(struct cli *cli, int argc, char *argv[])
 		return 0;
 	}
 	if (!r)
-		r = args_check(cli);
+		r = cli_args_check(cli);
 	if (!r)
 		r = cli_connect(cli, cli->verb->need);
 	return r ? r : cli->verb->fn(cli);

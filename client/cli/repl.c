@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include "block.h"
+#include "command.h"
 #include "edit.h"
 #include "json.h"
 #include "run.h"
@@ -16,11 +17,12 @@
 
 struct repl {
 	struct run run;
-	const char *session;
+	char *session;	   /* owned: a branch takes its place */
 	struct edit *edit; /* NULL without a terminal */
 	char *text;	   /* what has been typed of the next cell */
 	size_t size, allocated;
-	bool left; /* the prompt is to be left, with this exit status */
+	bool unfaithful; /* the last state was not saved, and that has been said */
+	bool left;	 /* the prompt is to be left, with this exit status */
 	int status;
 };
 
@@ -82,7 +84,15 @@ static int line_from_pipe(struct repl *repl)
 	return r ? EDIT_E_EOF : text_add(repl, line.data, line.size);
 }
 
-/* Collect one cell. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
+/* What has been read so far can be run. */
+static bool input_complete(const struct repl *repl)
+{
+	struct lair_text text = {.data = repl->text, .size = repl->size};
+
+	return repl->size > 0 && (command_is(text) || block_complete(text));
+}
+
+/* Collect one cell, or a command. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
 static int cell_read(struct repl *repl)
 {
 	int r;
@@ -92,13 +102,22 @@ static int cell_read(struct repl *repl)
 		r = repl->edit ? line_from_terminal(repl) : line_from_pipe(repl);
 		if (repl->size > 0 && text_blank(repl))
 			repl->size = 0;
-	} while (r == EDIT_E_INTERRUPTED ||
-		 (!r && (repl->size == 0 ||
-			 !block_complete((struct lair_text){.data = repl->text, .size = repl->size}))));
+	} while (r == EDIT_E_INTERRUPTED || (!r && !input_complete(repl)));
 	return r;
 }
 
 /* ---- running ---- */
+
+/* As long as it stays so, once is enough. */
+static void unfaithful_notice(struct repl *repl, const struct lair_result *result)
+{
+	char why[512];
+
+	if (result->unfaithful.data && !repl->unfaithful)
+		cli_notice("the state after cell %" PRIu64 " cannot be kept: %s", result->cell,
+			   text_tamed(why, sizeof(why), result->unfaithful));
+	repl->unfaithful = result->unfaithful.data != NULL;
+}
 
 static void result_show(struct repl *repl, const struct lair_result *result)
 {
@@ -110,9 +129,21 @@ static void result_show(struct repl *repl, const struct lair_result *result)
 	if (result->text.data)
 		(void)write_all(STDOUT_FILENO, lair_text("\n"));
 	run_notice(result);
+	unfaithful_notice(repl, result);
 	/* exit() is how people leave a prompt. */
 	if (repl->edit && text_is(result->cause, "exit") && text_is(result->state, "kept"))
 		repl->left = true;
+}
+
+/* Without a daemon there is nothing left to prompt for. */
+static void leave_if_over(struct repl *repl, int status)
+{
+	struct lair *lair = repl->run.cli->lair;
+
+	if (!repl->run.stop && (status != EXIT_TROUBLE || lair_fd(lair) < 0 || !lair_process(lair)))
+		return;
+	repl->left = true;
+	repl->status = repl->run.stop ? 128 + repl->run.stop : status;
 }
 
 static void cell_run(struct repl *repl)
@@ -130,11 +161,17 @@ static void cell_run(struct repl *repl)
 	status = run_cell(&repl->run, &call, &exec);
 	if (!status)
 		result_show(repl, lair_result(call));
-	/* Without a daemon there is nothing left to prompt for. */
-	if (repl->run.stop || (status == EXIT_TROUBLE && lair_fd(cli->lair) >= 0 && lair_process(cli->lair))) {
-		repl->left = true;
-		repl->status = status;
-	}
+	leave_if_over(repl, status);
+}
+
+static void input_run(struct repl *repl)
+{
+	struct lair_text text = {.data = repl->text, .size = repl->size};
+
+	if (command_is(text))
+		leave_if_over(repl, command_run(repl->run.cli, &repl->session, text));
+	else
+		cell_run(repl);
 }
 
 static int loop(struct repl *repl)
@@ -147,7 +184,7 @@ static int loop(struct repl *repl)
 			return cli_fail(repl->run.cli, "error", "cannot read: %s", strerror(-r));
 		/* What a pipe ends with is a cell, what is typed before Ctrl-D is not. */
 		if (repl->size > 0 && (!r || !repl->edit))
-			cell_run(repl);
+			input_run(repl);
 	}
 	return repl->status;
 }
@@ -174,7 +211,7 @@ static int greet(struct repl *repl)
 	else
 		printf("Session \"%s\", new, profile %.*s.", repl->session, (int)session->profile.size,
 		       session->profile.data);
-	puts(" Ctrl-C interrupts, Ctrl-D leaves it running.");
+	puts(" Ctrl-C interrupts, Ctrl-D leaves it running, %help says more.");
 	fflush(stdout);
 	return 0;
 }
@@ -189,11 +226,14 @@ static void take_leave(const struct repl *repl)
 
 int verb_repl(struct cli *cli)
 {
-	struct repl repl = {.session = cli->session ? cli->session : SESSION_DEFAULT};
+	struct repl repl = {.session = strdup(cli->session ? cli->session : SESSION_DEFAULT)};
 	int r;
 
 	r = run_init(&repl.run, cli);
+	if (!repl.session)
+		r = -ENOMEM;
 	repl.run.answers = true;
+	cli->run = &repl.run;
 	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		r = edit_new(&repl.edit, repl.run.signals);
 	if (r)
@@ -205,7 +245,9 @@ int verb_repl(struct cli *cli)
 	if (!r && repl.edit)
 		take_leave(&repl);
 	repl.edit = edit_free(repl.edit);
+	cli->run = NULL;
 	run_deinit(&repl.run);
+	free(repl.session);
 	free(repl.text);
 	return r;
 }

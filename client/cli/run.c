@@ -55,7 +55,7 @@ static void interrupt(struct run *run)
 {
 	struct lair_call *call = NULL;
 
-	if (lair_cancel(run->cli->lair, &call, run->call) == 0)
+	if (run->call && lair_cancel(run->cli->lair, &call, run->call) == 0)
 		lair_call_free(call); /* the cell's own answer tells */
 }
 
@@ -228,9 +228,21 @@ int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 	return 0;
 }
 
+int run_wait(struct run *run, struct lair_call *call)
+{
+	int r = 0;
+
+	run->interrupts = 0;
+	while (!r && lair_outcome(call) == -EINPROGRESS && !run->interrupts && !run->stop)
+		r = run_turn(run);
+	if (!r && lair_outcome(call) == -EINPROGRESS)
+		r = -EINTR;
+	return r ? r : lair_wait(call, 0);
+}
+
 void run_notice(const struct lair_result *result)
 {
-	char session[160] = "the session of this cell", cause[64] = "", *because = cause;
+	char session[160] = "the session of this cell", cause[64] = "", *because = cause, state[HUMAN_SIZE];
 	bool kept = text_is(result->state, "kept");
 
 	if (result->session.data)
@@ -244,10 +256,9 @@ void run_notice(const struct lair_result *result)
 	else if (!result->session.data && (!result->cause.data || text_is(result->cause, "error") ||
 					   text_is(result->cause, "exit") || text_is(result->cause, "interrupt")))
 		return;
+	else if (text_is(result->state, "rolled_back"))
+		cli_notice("%s was rolled back to %s%s", session, human_state(state, result->restored), because);
 	else if (!kept)
-		cli_notice("%s %s%s", session,
-			   text_is(result->state, "reset")	   ? "was reset"
-			   : text_is(result->state, "rolled_back") ? "was rolled back to before the cell"
-								   : "has ended",
+		cli_notice("%s %s%s", session, text_is(result->state, "reset") ? "was reset" : "has ended",
 			   because);
 }

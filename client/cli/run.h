@@ -29,5 +29,8 @@ void run_deinit(struct run *run);
  * answered, the caller's; or the exit status, having said why. */
 int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec);
 
+/* Wait for any other call. SIGINT, and what ends us, gives up waiting: -EINTR. Else returns as lair_wait. */
+int run_wait(struct run *run, struct lair_call *call);
+
 /* What became of the session, if it is not what it was: one line on stderr. */
 void run_notice(const struct lair_result *result);

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "json.h"
+#include "table.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static void item_print(const char *name, const char *format, ...)
 	vsnprintf(value, sizeof(value), format, args);
 	va_end(args);
 	if (*value)
-		printf("%-10s %s\n", name, text_tame(value));
+		printf("%-11s %s\n", name, text_tame(value));
 }
 
 static void guards_print(struct lair_items guards)
@@ -39,9 +40,22 @@ static void guards_print(struct lair_items guards)
 	item_print("guards", "%s", line);
 }
 
+/* "3, 1.5 MiB": how many, and what they alone hold. */
+static const char *checkpoints_text(char *out, size_t size, const struct lair_session *session)
+{
+	char memory[HUMAN_SIZE];
+
+	if (session->checkpoints)
+		snprintf(out, size, "%" PRIu64 ", %s", session->checkpoints,
+			 human_bytes(memory, session->checkpoint_memory));
+	else
+		snprintf(out, size, "0");
+	return out;
+}
+
 static void session_print(const struct lair_session *session)
 {
-	char text[HUMAN_SIZE], left[HUMAN_SIZE];
+	char text[HUMAN_SIZE], left[HUMAN_SIZE], checkpoints[HUMAN_SIZE * 2];
 
 	item_print("session", "%.*s", (int)session->session.size, session->session.data);
 	item_print("profile", "%.*s", (int)session->profile.size, session->profile.data);
@@ -56,6 +70,7 @@ static void session_print(const struct lair_session *session)
 			   session->idle_left > 0 && session->hard_left > 0 ? ", or " : "",
 			   session->hard_left > 0 ? human_seconds(left, session->hard_left) : "");
 	item_print("memory", "%s", human_bytes(text, session->memory));
+	item_print("checkpoints", "%s", checkpoints_text(checkpoints, sizeof(checkpoints), session));
 	if (session->pid)
 		item_print("pid", "%" PRIu64, session->pid);
 	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);
@@ -132,51 +147,26 @@ int verb_close(struct cli *cli)
 
 /* ---- ls ---- */
 
-enum { COLUMNS = 6, CELL_SIZE = 132 };
-
-typedef char row[COLUMNS][CELL_SIZE];
-
-static void row_fill(row cells, const struct lair_session *session)
+static bool session_row(struct lair_items items, size_t *cursor, table_row row)
 {
+	struct lair_session session;
 	char text[HUMAN_SIZE];
 
-	text_tamed(cells[0], CELL_SIZE, session->session);
-	text_tamed(cells[1], CELL_SIZE, session->profile);
-	text_tamed(cells[2], CELL_SIZE, session->state);
-	snprintf(cells[3], CELL_SIZE, "%s", human_seconds(text, session->idle));
-	snprintf(cells[4], CELL_SIZE, "%" PRIu64, session->cells);
-	snprintf(cells[5], CELL_SIZE, "%s", human_bytes(text, session->memory));
-}
-
-/* The columns are as wide as they have to be, which takes one look at all rows before the first is printed. */
-static void sessions_print(struct lair_items sessions)
-{
-	static const row heads = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "MEMORY"};
-	int widths[COLUMNS];
-
-	for (int i = 0; i < COLUMNS; i++)
-		widths[i] = (int)strlen(heads[i]);
-	for (int pass = 0; pass < 2; pass++) {
-		struct lair_session session;
-		size_t cursor = 0;
-		row cells;
-
-		memcpy(cells, heads, sizeof(cells));
-		do {
-			for (int i = 0; i < COLUMNS; i++) {
-				if (pass == 0)
-					widths[i] = MAX(widths[i], (int)strlen(cells[i]));
-				else if (i + 1 < COLUMNS)
-					printf("%-*s  ", widths[i], cells[i]);
-				else
-					puts(cells[i]);
-			}
-		} while (lair_next_session(sessions, &cursor, &session) && (row_fill(cells, &session), true));
-	}
+	if (!lair_next_session(items, cursor, &session))
+		return false;
+	text_tamed(row[0], TABLE_CELL, session.session);
+	text_tamed(row[1], TABLE_CELL, session.profile);
+	text_tamed(row[2], TABLE_CELL, session.state);
+	snprintf(row[3], TABLE_CELL, "%s", human_seconds(text, session.idle));
+	snprintf(row[4], TABLE_CELL, "%" PRIu64, session.cells);
+	checkpoints_text(row[5], TABLE_CELL, &session);
+	snprintf(row[6], TABLE_CELL, "%s", human_bytes(text, session.memory));
+	return true;
 }
 
 int verb_ls(struct cli *cli)
 {
+	static const table_row heads = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "CHECKPOINTS", "MEMORY"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct lair_session session;
 	size_t cursor = 0;
@@ -187,7 +177,7 @@ int verb_ls(struct cli *cli)
 	if (r)
 		return cli_trouble(cli, r);
 	if (!cli->json) {
-		sessions_print(lair_sessions(call));
+		table_print(heads, lair_sessions(call), session_row);
 		return 0;
 	}
 	array = json_array();

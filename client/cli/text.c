@@ -46,6 +46,15 @@ const char *human_date(char out[static HUMAN_SIZE], double epoch)
 	return out;
 }
 
+const char *human_state(char out[static HUMAN_SIZE], uint64_t cell)
+{
+	if (cell > 0)
+		snprintf(out, HUMAN_SIZE, "the state after cell %" PRIu64, cell);
+	else
+		snprintf(out, HUMAN_SIZE, "the state before the first cell");
+	return out;
+}
+
 char *text_tame(char *text)
 {
 	for (char *at = text; *at; at++)

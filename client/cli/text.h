@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define HUMAN_SIZE 32
+#define HUMAN_SIZE 64
 
 /* "0s", "42s", "5m", "2h 5m", "3d 4h". */
 const char *human_seconds(char out[static HUMAN_SIZE], double seconds);
@@ -15,6 +15,9 @@ const char *human_seconds(char out[static HUMAN_SIZE], double seconds);
 const char *human_bytes(char out[static HUMAN_SIZE], uint64_t bytes);
 /* "2026-01-31 12:00:00", local time. */
 const char *human_date(char out[static HUMAN_SIZE], double epoch);
+
+/* "the state after cell 3", "the state before the first cell". */
+const char *human_state(char out[static HUMAN_SIZE], uint64_t cell);
 
 /* Control characters become '?', so that a message cannot do things to a terminal. Returns @text. */
 char *text_tame(char *text);

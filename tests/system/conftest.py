@@ -11,6 +11,7 @@ import pytest
 
 from daemon import BIN, Daemon, Settings, become_subreaper
 from lair import Client
+from terminal import Terminal
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,6 +65,21 @@ def session(request: pytest.FixtureRequest, client: Client) -> Iterator[str]:
     yield name
     if any(info.session == name for info in client.list()):
         client.shutdown(name)
+
+
+@pytest.fixture
+def terminal(daemon: Daemon) -> Iterator[Callable[..., Terminal]]:
+    """Run the command line under a terminal."""
+    opened: list[Terminal] = []
+
+    def open_terminal(*arguments: str) -> Terminal:
+        env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "XDG_STATE_HOME": str(daemon.directory / "state")}
+        opened.append(Terminal([str(BIN / "lair"), *arguments], env))
+        return opened[-1]
+
+    yield open_terminal
+    for it in opened:
+        it.close()
 
 
 @pytest.fixture

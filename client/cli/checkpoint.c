@@ -1,0 +1,139 @@
+/* The verbs about states: keep one, go back to one, grow another session from one. Each is one request, shown to a
+ * person or to a program. A prompt has the same ones as its commands. */
+#include "cli.h"
+
+#include "json.h"
+#include "table.h"
+#include "text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+
+/* The daemon gives a copy of a branch's files two minutes. */
+#define COPY_TIMEOUT 150.0
+
+/* What is true of the session now, @what, and of which state. */
+static int state_show(const struct cli *cli, const struct lair_call *call, const char *what)
+{
+	const struct lair_state *state = lair_state(call);
+	char which[HUMAN_SIZE], name[128];
+
+	if (cli->json)
+		return json_print(json_state(cli->args[0], state));
+	printf("session \"%s\" %s %s", cli->args[0], what, human_state(which, state->cell));
+	if (state->name.data)
+		printf(" (\"%s\")", text_tamed(name, sizeof(name), state->name));
+	putchar('\n');
+	return 0;
+}
+
+int verb_checkpoint(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	const char *name = cli->n_args > 1 ? cli->args[1] : NULL;
+	int r;
+
+	r = cli_wait(cli, lair_checkpoint(cli->lair, &call, cli->args[0], name), &call);
+	return r ? cli_trouble(cli, r) : state_show(cli, call, "keeps");
+}
+
+int verb_restore(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r = cli_wait(cli, lair_restore(cli->lair, &call, cli->args[0], cli->args[1]), &call);
+
+	return r ? cli_trouble(cli, r) : state_show(cli, call, "is back in");
+}
+
+static bool count_parse(uint64_t *np, const char *text)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*np = strtoull(text, &end, 10);
+	return !errno && !*end && *np > 0;
+}
+
+int verb_undo(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	uint64_t n = 1;
+	int r;
+
+	if (cli->n_args > 1 && !count_parse(&n, cli->args[1]))
+		return cli_usage(cli, "undo: expected how many states to go back, 1 or more; got \"%s\"",
+				 cli->args[1]);
+	r = cli_wait(cli, lair_undo(cli->lair, &call, cli->args[0], n), &call);
+	return r ? cli_trouble(cli, r) : state_show(cli, call, "is back in");
+}
+
+int verb_drop(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r = cli_wait(cli, lair_drop(cli->lair, &call, cli->args[0], cli->args[1]), &call);
+
+	if (r)
+		return cli_trouble(cli, r);
+	if (cli->json)
+		return json_print(json_pack("{s:s, s:s}", "session", cli->args[0], "dropped", cli->args[1]));
+	return 0;
+}
+
+int verb_branch(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_branch branch = {
+		.session = cli->args[0], .branch = cli->args[1], .from = cli->from, .files = cli->files};
+	int r;
+
+	if (cli->files && !(cli->timeout > 0))
+		cli->timeout = COPY_TIMEOUT;
+	r = cli_wait(cli, lair_branch(cli->lair, &call, &branch), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (cli->json)
+		return json_print(json_session(lair_session(call)));
+	printf("session \"%s\" opened, a branch of \"%s\" on %s files\n", branch.branch, branch.session,
+	       branch.files ? "copies of its" : "the same");
+	return 0;
+}
+
+/* ---- checkpoints ---- */
+
+static bool checkpoint_row(struct lair_items items, size_t *cursor, table_row row)
+{
+	struct lair_checkpoint checkpoint;
+	char text[HUMAN_SIZE];
+
+	if (!lair_next_checkpoint(items, cursor, &checkpoint))
+		return false;
+	snprintf(row[0], TABLE_CELL, "%" PRIu64, checkpoint.cell);
+	text_tamed(row[1], TABLE_CELL, checkpoint.name.data ? checkpoint.name : lair_text("-"));
+	snprintf(row[2], TABLE_CELL, "%s", human_seconds(text, checkpoint.age));
+	snprintf(row[3], TABLE_CELL, "%s", human_bytes(text, checkpoint.memory));
+	return true;
+}
+
+int verb_checkpoints(struct cli *cli)
+{
+	static const table_row heads = {"CELL", "NAME", "AGE", "MEMORY"};
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_checkpoint checkpoint;
+	size_t cursor = 0;
+	json_t *array;
+	int r;
+
+	r = cli_wait(cli, lair_checkpoints(cli->lair, &call, cli->args[0]), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (!cli->json) {
+		table_print(heads, lair_checkpoint_list(call), checkpoint_row);
+		return 0;
+	}
+	array = json_array();
+	while (lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint))
+		json_array_append_new(array, json_checkpoint(&checkpoint));
+	return json_print(json_pack("{s:s, s:o}", "session", cli->args[0], "checkpoints", array));
+}

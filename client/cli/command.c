@@ -1,0 +1,123 @@
+/* The commands of a prompt: verbs, as a table, on the session of the prompt. */
+#include "command.h"
+
+#include "json.h"
+
+enum { WORDS_MAX = 16 };
+
+static int help(struct cli *cli);
+
+/* Their numbers of arguments are without the session, which is put in front. */
+static const struct verb commands[] = {
+	{"undo", "[N]", "go back to the state before the last cell, or N states", AT_PROMPT, 0, 1, NEED_NOTHING,
+	 verb_undo},
+	{"checkpoint", "[NAME]", "keep the state of now; with a name until it is dropped", AT_PROMPT, 0, 1,
+	 NEED_NOTHING, verb_checkpoint},
+	{"checkpoints", "", "list the states that are kept", AT_PROMPT, 0, 0, NEED_NOTHING, verb_checkpoints},
+	{"restore", "NAME", "go back to a kept state, by name or by the number of its cell", AT_PROMPT, 1, 1,
+	 NEED_NOTHING, verb_restore},
+	{"drop", "NAME", "forget a kept state", AT_PROMPT, 1, 1, NEED_NOTHING, verb_drop},
+	{"branch", "NEW", "grow a session from this one and go on in it; takes --from NAME and --files",
+	 AT_PROMPT | WITH_BRANCH, 1, 1, NEED_NOTHING, verb_branch},
+	{"help", "", "say this", AT_PROMPT, 0, 0, NEED_NOTHING, help},
+};
+
+static int help_json(void)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "name", commands[i].name, "usage",
+						       commands[i].usage, "summary", commands[i].summary));
+	return json_print(json_pack("{s:o}", "commands", array));
+}
+
+static int help(struct cli *cli)
+{
+	if (cli->json)
+		return help_json();
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("%%%s%s%-*s %s\n", commands[i].name, *commands[i].usage ? " " : "",
+		       (int)(17 - strlen(commands[i].name) - (*commands[i].usage != '\0')), commands[i].usage,
+		       commands[i].summary);
+	puts("Anything else is Python; an empty line ends what a colon began. Ctrl-C interrupts, Ctrl-D leaves the "
+	     "session running.");
+	return 0;
+}
+
+bool command_is(struct lair_text text)
+{
+	size_t i = 0;
+
+	while (i < text.size && (text.data[i] == ' ' || text.data[i] == '\t'))
+		i++;
+	return i < text.size && text.data[i] == '%';
+}
+
+/* Cut @line at its spaces. Returns how many words there are, at most WORDS_MAX, one more than anything takes. */
+static int words_split(char *words[WORDS_MAX + 1], char *line)
+{
+	char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
+	int n = 0;
+
+	for (; word && n < WORDS_MAX; word = strtok_r(NULL, " \t\r\n", &rest))
+		words[n++] = word;
+	words[n] = NULL;
+	return n;
+}
+
+static const struct verb *command_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int session_follow(const struct cli *cli, char **sessionp)
+{
+	char *branch = strdup(cli->args[1]);
+
+	if (!branch)
+		return cli_fail(cli, "error", "out of memory");
+	if (!cli->json)
+		printf("From here on in session \"%s\"; \"%s\" keeps running.\n", branch, *sessionp);
+	free(*sessionp);
+	*sessionp = branch;
+	return 0;
+}
+
+static int words_run(const struct cli *prompt, char **sessionp, char *words[], int n)
+{
+	struct cli cli = *prompt;
+	int r;
+
+	cli.timeout = 0; /* that of the prompt is its cells' */
+	cli.verb = n ? command_find(words[0]) : NULL;
+	if (!cli.verb)
+		return cli_usage(&cli, "there is no command %%%s", n ? words[0] : "");
+	r = flags_parse(&cli, cli.verb, n, words);
+	if (!r)
+		r = cli_args_check(&cli);
+	if (r)
+		return r;
+	/* The place before the arguments is that of the command or of a flag: both have been read. */
+	*--cli.args = *sessionp;
+	cli.n_args++;
+	r = cli.verb->fn(&cli);
+	return r || cli.verb->fn != verb_branch ? r : session_follow(&cli, sessionp);
+}
+
+int command_run(const struct cli *cli, char **sessionp, struct lair_text text)
+{
+	_cleanup_(freep) char *line = strndup(text.data, text.size);
+	char *words[WORDS_MAX + 1];
+	int r;
+
+	if (!line)
+		return cli_fail(cli, "error", "out of memory");
+	*strchr(line, '%') = ' ';
+	r = words_run(cli, sessionp, words, words_split(words, line));
+	fflush(stdout);
+	return r;
+}

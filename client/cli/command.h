@@ -1,0 +1,11 @@
+/* What a prompt can be told besides Python: lines that begin with %, which no Python does. */
+#pragma once
+
+#include "cli.h"
+
+/* Whether @text, the first line of an input, is a command. */
+bool command_is(struct lair_text text);
+
+/* Do what @text asks for in session *@sessionp; a branch takes its place, and the old id is freed. Returns an exit
+ * status, having said everything. */
+int command_run(const struct cli *cli, char **sessionp, struct lair_text text);

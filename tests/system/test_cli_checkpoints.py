@@ -1,0 +1,475 @@
+"""Checkpoints from the command line and at the prompt."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from daemon import Daemon, wait_until
+from lair import Client
+from terminal import Terminal
+
+SETTINGS = {
+    "daemon": {"sessions_per_uid": "20"},
+    "profile default": {"grace": "100ms", "checkpoint": "cell", "checkpoints": "4", "level": ""},
+    "profile off": {"spares": "0", "checkpoint": "off", "level": ""},
+}
+
+TROUBLE = 125
+USAGE = 2
+DEAF = "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass"
+THREAD = "from threading import *; e = Event(); t = Thread(target=e.wait, daemon=True); t.start()"
+
+
+@pytest.fixture(autouse=True)
+def no_sessions_left(client: Client) -> Iterator[None]:
+    yield
+    for info in client.list():
+        client.shutdown(info.session)
+
+
+def cells(daemon: Daemon, *codes: str) -> None:
+    """Run some in session a."""
+    with Client(str(daemon.socket)) as client:
+        for code in codes:
+            client.exec(code, "a")
+
+
+def value(daemon: Daemon, code: str, session: str = "a") -> str:
+    return daemon.lair("exec", "-s", session, code).stdout.rstrip("\n")
+
+
+# ---- what is said after a roll-back ----
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "status"),
+    [
+        ("import os; os.abort()", "signal 6", 134),
+        ("import os; os._exit(9)", "exit", 9),
+        ("import ctypes; ctypes.string_at(0)", "signal 11", 139),
+        (DEAF, "timeout", 124),
+    ],
+)
+def test_a_roll_back_is_said(daemon: Daemon, code: str, cause: str, status: int) -> None:
+    cells(daemon, "x = 1", "x = 2")
+    result = daemon.lair("exec", "-s", "a", "-t", "300ms", code)
+    assert result.returncode == status
+    assert result.stderr.splitlines()[-1] == f'lair: session "a" was rolled back to the state after cell 2: {cause}'
+    assert value(daemon, "x") == "2"
+
+
+def test_a_roll_back_to_the_beginning(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "-s", "a", "import os; os._exit(9)")
+    assert result.stderr == 'lair: session "a" was rolled back to the state before the first cell: exit\n'
+
+
+def test_a_roll_back_in_json(daemon: Daemon) -> None:
+    cells(daemon, "x = 1")
+    document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
+    assert (document["state"], document["cause"], document["restored"]) == ("rolled_back", "exit", 1)
+    document = daemon.lair_json("exec", "-s", "a", "x")
+    assert (document["state"], document["restored"], document["unfaithful"]) == ("kept", None, None)
+
+
+def test_rolled_back_to_before_the_first_cell_is_no_null(daemon: Daemon) -> None:
+    document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
+    assert (document["state"], document["restored"]) == ("rolled_back", 0)
+
+
+def test_without_checkpoints_it_is_a_reset(daemon: Daemon) -> None:
+    daemon.lair("open", "a", "--profile", "off")
+    document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
+    assert (document["state"], document["restored"]) == ("reset", None)
+
+
+def test_a_one_shot_is_not_rolled_back(daemon: Daemon) -> None:
+    document = daemon.lair_json("exec", "import os; os._exit(9)")
+    assert (document["state"], document["restored"], document["unfaithful"]) == ("ended", None, None)
+
+
+def test_unfaithful_in_json(daemon: Daemon) -> None:
+    document = daemon.lair_json("exec", "-s", "a", THREAD)
+    assert "threads" in document["unfaithful"]
+    result = daemon.lair("checkpoint", "a")
+    assert result.returncode == TROUBLE
+    assert "cannot be saved now: 1 threads" in result.stderr
+
+
+def test_forgotten_in_json(daemon: Daemon, client: Client) -> None:
+    cells(daemon, *["pass"] * 4)
+    assert daemon.lair_json("exec", "-s", "a", "pass")["forgotten"] == 0
+    wait_until(lambda: len(client.checkpoints("a")) == 4, "the oldest is forgotten")
+    assert daemon.lair_json("exec", "-s", "a", "pass")["forgotten"] == 1
+
+
+# ---- the verbs ----
+
+
+def test_undo(daemon: Daemon) -> None:
+    cells(daemon, "x = 1", "x = 2", "x = 3", "x = 4")
+    result = daemon.lair("undo", "a")
+    assert (result.returncode, result.stdout) == (0, 'session "a" is back in the state after cell 3\n')
+    assert daemon.lair("undo", "a", "2").stdout == 'session "a" is back in the state after cell 1\n'
+    assert value(daemon, "x") == "1"
+    assert daemon.lair_json("undo", "a", "2") == {"session": "a", "cell": 0, "name": None}
+    assert value(daemon, "'x' in globals()") == "False"
+
+
+def test_undo_too_far(daemon: Daemon) -> None:
+    cells(daemon, "x = 1")
+    result = daemon.lair("undo", "a", "9")
+    assert result.returncode == TROUBLE
+    assert "does not remember the state 9 back" in result.stderr
+    assert json.loads(daemon.lair("undo", "a", "9", "--json").stdout)["error"]["code"] == "gone"
+
+
+def test_undo_while_a_cell_runs(daemon: Daemon, client: Client) -> None:
+    cells(daemon, "x = 1")
+    client.start("import time; time.sleep(30)", "a")
+    wait_until(lambda: client.info("a").state == "busy", "it runs")
+    assert json.loads(daemon.lair("undo", "a", "--json").stdout)["error"]["code"] == "busy"
+
+
+def test_checkpoint_and_restore(daemon: Daemon) -> None:
+    cells(daemon, "x = 'good'")
+    assert daemon.lair("checkpoint", "a", "best").stdout == 'session "a" keeps the state after cell 1 ("best")\n'
+    cells(daemon, *["x = 'bad'"] * 6)
+    result = daemon.lair("restore", "a", "best")
+    assert (result.returncode, result.stdout) == (0, 'session "a" is back in the state after cell 1 ("best")\n')
+    assert value(daemon, "x") == "'good'"
+    assert daemon.lair_json("restore", "a", "best") == {"session": "a", "cell": 1, "name": "best"}
+    assert daemon.lair("restore", "a", "7").stdout == 'session "a" is back in the state after cell 7\n'
+    assert value(daemon, "x") == "'bad'"
+
+
+def test_a_checkpoint_without_a_name(daemon: Daemon) -> None:
+    cells(daemon, "x = 1")
+    assert daemon.lair("checkpoint", "a").stdout == 'session "a" keeps the state after cell 1\n'
+    assert daemon.lair_json("checkpoint", "a", "b") == {"session": "a", "cell": 1, "name": "b"}
+
+
+def test_drop(daemon: Daemon) -> None:
+    cells(daemon, "x = 1")
+    daemon.lair("checkpoint", "a", "one")
+    cells(daemon, "x = 2")
+    assert (daemon.lair("drop", "a", "one").returncode, value(daemon, "x")) == (0, "2")
+    result = daemon.lair("drop", "a", "one", "--json")
+    assert result.returncode == TROUBLE
+    assert 'no checkpoint "one"' in json.loads(result.stdout)["error"]["message"]
+    assert daemon.lair_json("drop", "a", "2") == {"session": "a", "dropped": "2"}
+
+
+def test_checkpoints(daemon: Daemon, client: Client) -> None:
+    cells(daemon, "x = bytearray(8 << 20)", "x[:] = b'1' * len(x)", "y = 1")
+    daemon.lair("checkpoint", "a", "named")
+    cells(daemon, "x[:] = b'2' * len(x)", "z = 2")
+    wait_until(lambda: client.info("a").checkpoint_memory > 8 << 20, "they are measured")
+    lines = [line.split() for line in daemon.lair("checkpoints", "a").stdout.splitlines()]
+    assert lines[0] == ["CELL", "NAME", "AGE", "MEMORY"]
+    assert [line[:2] for line in lines[1:]] == [["1", "-"], ["2", "-"], ["3", "named"], ["4", "-"], ["5", "-"]]
+    document = daemon.lair_json("checkpoints", "a")
+    assert document["session"] == "a"
+    assert [(c["cell"], c["name"]) for c in document["checkpoints"]] == [
+        (1, None),
+        (2, None),
+        (3, "named"),
+        (4, None),
+        (5, None),
+    ]
+    assert all(0 <= c["age"] < 60 for c in document["checkpoints"])
+    assert max(c["memory"] for c in document["checkpoints"]) > 8 << 20
+
+
+def test_no_checkpoints(daemon: Daemon) -> None:
+    daemon.lair("open", "a")
+    assert daemon.lair("checkpoints", "a").stdout.split() == ["CELL", "NAME", "AGE", "MEMORY"]
+    assert daemon.lair_json("checkpoints", "a") == {"session": "a", "checkpoints": []}
+
+
+def test_info_and_ls_count_them(daemon: Daemon, client: Client) -> None:
+    cells(daemon, "x = bytearray(8 << 20)", "x[:] = b'1' * len(x)", "x[:] = b'2' * len(x)")
+    wait_until(lambda: client.info("a").checkpoint_memory > 8 << 20, "they are measured")
+    assert re.search(r"^checkpoints 3, \d+\.\d MiB$", daemon.lair("info", "a").stdout, re.MULTILINE)
+    document = daemon.lair_json("info", "a")
+    assert (document["checkpoints"], document["checkpoint_memory"] > 8 << 20) == (3, True)
+    heads, line = daemon.lair("ls").stdout.splitlines()
+    assert heads.split() == ["SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "CHECKPOINTS", "MEMORY"]
+    assert line[heads.index("CHECKPOINTS") :].startswith("3, ")
+    assert daemon.lair_json("ls")["sessions"][0]["checkpoints"] == 3
+
+
+def test_branch(daemon: Daemon) -> None:
+    cells(daemon, "x = 1; open('f', 'w').write('old')")
+    daemon.lair("checkpoint", "a", "start")
+    cells(daemon, "x = 2")
+    assert daemon.lair("branch", "a", "b").stdout == 'session "b" opened, a branch of "a" on the same files\n'
+    result = daemon.lair("branch", "a", "c", "--from", "start", "--files")
+    assert result.stdout == 'session "c" opened, a branch of "a" on copies of its files\n'
+    assert (value(daemon, "x", "b"), value(daemon, "x", "c")) == ("2", "1")
+    cells(daemon, "x = 3; open('f', 'w').write('new')")
+    assert value(daemon, "x, open('f').read()", "b") == "(2, 'new')"
+    assert value(daemon, "x, open('f').read()", "c") == "(1, 'old')"
+    document = daemon.lair_json("branch", "-b", "start", "-F", "a", "d")
+    assert (document["session"], document["cells"]) == ("d", 1)
+    assert document["workspace"] != daemon.lair_json("info", "a")["workspace"]
+
+
+def test_branch_to_a_taken_id(daemon: Daemon) -> None:
+    cells(daemon, "x = 1")
+    result = daemon.lair("branch", "a", "a")
+    assert result.returncode == TROUBLE
+    assert 'the id "a" is taken' in result.stderr
+
+
+VERBS = {
+    "undo": [],
+    "checkpoint": [],
+    "checkpoints": [],
+    "restore": ["one"],
+    "drop": ["one"],
+    "branch": ["b"],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_session_that_is_not_there(daemon: Daemon, verb: str) -> None:
+    result = daemon.lair(verb, "nobody", *VERBS[verb])
+    assert (result.returncode, result.stdout) == (TROUBLE, "")
+    assert result.stderr.startswith('lair: there is no session "nobody"')
+    assert json.loads(daemon.lair(verb, "nobody", *VERBS[verb], "--json").stdout)["error"]["code"] == "no_session"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_they_are_explained(daemon: Daemon, verb: str) -> None:
+    assert f"\n  {verb} " in daemon.lair("help").stdout
+    result = daemon.lair(verb, "--help")
+    assert (result.returncode, f"usage: lair {verb} ID" in result.stdout) == (0, True)
+    assert ("--from NAME" in result.stdout) == (verb == "branch")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["undo"],
+        ["undo", "a", "0"],
+        ["undo", "a", "two"],
+        ["undo", "a", "1x"],
+        ["undo", "a", "99999999999999999999"],
+        ["undo", "a", "-1"],
+        ["undo", "a", "1", "1"],
+        ["undo", "a", "--files"],
+        ["checkpoint", "a", "b", "c"],
+        ["checkpoints"],
+        ["restore", "a"],
+        ["drop", "a"],
+        ["branch", "a"],
+        ["branch", "a", "b", "--from"],
+    ],
+)
+def test_a_wrong_command_line(daemon: Daemon, arguments: list[str]) -> None:
+    result = daemon.lair(*arguments)
+    assert (result.returncode, result.stdout) == (USAGE, "")
+    assert result.stderr.startswith("lair: ")
+
+
+@pytest.mark.parametrize("name", ["with space", "x" * 65, "é", "\x1b[2J"])
+def test_a_bad_name(daemon: Daemon, name: str) -> None:
+    cells(daemon, "x = 1")
+    result = daemon.lair("checkpoint", "a", name)
+    assert result.returncode == TROUBLE
+    assert "name of a checkpoint" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+# ---- the prompt ----
+
+
+def piped(daemon: Daemon, *lines: str, json: bool = False) -> tuple[list[str], list[str]]:
+    """What a prompt that reads from a pipe says on stdout and on stderr."""
+    result = daemon.lair("repl", "-s", "a", *["--json"][: int(json)], input="\n".join(lines) + "\n")
+    assert result.returncode == 0
+    return result.stdout.splitlines(), result.stderr.splitlines()
+
+
+def test_commands(daemon: Daemon) -> None:
+    out, err = piped(
+        daemon, "x = 1", "%checkpoint one", "x = 2", "%undo", "x", "x = 5", "%restore one", "x", "%drop one"
+    )
+    assert err == []
+    assert out == [
+        'session "a" keeps the state after cell 1 ("one")',
+        'session "a" is back in the state after cell 1 ("one")',
+        "1",
+        'session "a" is back in the state after cell 1 ("one")',
+        "1",
+    ]
+
+
+def test_undo_several(daemon: Daemon) -> None:
+    out, err = piped(daemon, "x = 1", "x = 2", "x = 3", "  %undo 2", "x")
+    assert (out, err) == (['session "a" is back in the state after cell 1', "1"], [])
+
+
+def test_branch_at_the_prompt(daemon: Daemon) -> None:
+    out, err = piped(daemon, "x = 1", "x = 2", "%branch b --from 1", "x", "x = 'b'", "%branch c", "x")
+    assert err == []
+    assert out == [
+        'session "b" opened, a branch of "a" on the same files',
+        'From here on in session "b"; "a" keeps running.',
+        "1",
+        'session "c" opened, a branch of "b" on the same files',
+        'From here on in session "c"; "b" keeps running.',
+        "'b'",
+    ]
+    assert (value(daemon, "x"), value(daemon, "x", "b")) == ("2", "'b'")
+
+
+def test_a_branch_that_fails_leaves_the_prompt_where_it_was(daemon: Daemon) -> None:
+    out, err = piped(daemon, "x = 1", "%branch a", "x")
+    assert (out, err) == (["1"], ['lair: the id "a" is taken; choose another'])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%dance", "there is no command %dance"),
+        ("%%bash", "there is no command %%bash"),
+        ("%", "there is no command %"),
+        ("%undo x", 'undo: expected how many states to go back, 1 or more; got "x"'),
+        ("%undo 1 2", 'undo: "2" is one argument too many'),
+        ("%restore", "restore: expected NAME"),
+        ("%undo --socket /x", "there is no flag --socket here"),
+        ("%undo --json", "there is no flag --json here"),
+        ("%branch b --from", "--from needs an argument"),
+        ("%checkpoint " + "x " * 1000, 'checkpoint: "x" is one argument too many'),
+    ],
+)
+def test_a_wrong_command(daemon: Daemon, line: str, said: str) -> None:
+    out, err = piped(daemon, line, "1 + 1")
+    assert out == ["2"]
+    assert err == [f"lair: {said}", "Try: %help"]
+
+
+def test_a_percent_sign_in_python_stays_python(daemon: Daemon) -> None:
+    out, err = piped(daemon, "(7", "% 4)", "'''", "%undo'''", "'%s' % 3")
+    assert (out, err) == (["3", r"'\n%undo'", "'3'"], [])
+
+
+def test_help(daemon: Daemon) -> None:
+    out, err = piped(daemon, "%help")
+    assert [line.split()[0] for line in out[:-1]] == [f"%{name}" for name in (*VERBS, "help")]
+    assert (max(map(len, out)) < 120, err) == (True, [])
+
+
+def test_commands_in_json(daemon: Daemon) -> None:
+    out, err = piped(
+        daemon,
+        "x = 1",
+        "%checkpoint one",
+        "%checkpoints",
+        "%undo 9",
+        "%dance",
+        "%help",
+        "%branch b",
+        "x",
+        json=True,
+    )
+    documents = [json.loads(line) for line in out]
+    assert (err, len(documents)) == ([], 8)
+    assert documents[1] == {"session": "a", "cell": 1, "name": "one"}
+    assert [c["name"] for c in documents[2]["checkpoints"]] == ["one"]
+    assert [d["error"]["code"] for d in documents[3:5]] == ["gone", "usage"]
+    assert documents[5]["commands"][0]["name"] == "undo"
+    assert documents[6]["session"] == "b"
+    assert (documents[7]["session"], documents[7]["text"]) == ("b", "1")
+
+
+def test_a_prompt_says_what_happened(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "a")
+    assert "%help says more" in it.prompt()
+    it.type("x = 1\r")
+    it.prompt()
+    it.type("import os; os.abort()\r")
+    it.expect('lair: session "a" was rolled back to the state after cell 1: signal 6')
+    it.prompt()
+    it.type("x\r")
+    it.expect("\n1")
+
+
+def test_a_terminal_undoes_and_branches(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "a")
+    it.prompt()
+    for line in ("x = 1\r", "x = 2\r"):
+        it.type(line)
+        it.prompt()
+    it.type("%undo\r")
+    it.expect('session "a" is back in the state after cell 1')
+    it.prompt()
+    it.type("%branch other\r")
+    it.expect('From here on in session "other"')
+    it.prompt()
+    it.type("x + 10\r")
+    it.expect("\n11")
+    it.prompt()
+    it.type("%nothing\r")
+    it.expect("there is no command %nothing")
+    it.prompt()
+    it.type("\x04")
+    assert it.wait() == 0
+    assert '"other" keeps running' in it.seen
+    assert "lair repl -s other" in it.seen
+
+
+def test_it_says_once_that_a_state_cannot_be_kept(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "a")
+    it.prompt()
+    it.type(THREAD + "\r")
+    it.expect("lair: the state after cell 1 cannot be kept: 1 threads")
+    it.prompt()
+    for line in ("1 + 1\r", "e.set(); t.join()\r", "import time; time.sleep(0.1)\r"):
+        it.type(line)
+        assert "cannot be kept" not in it.prompt()
+    it.type(THREAD + "\r")
+    it.expect("lair: the state after cell 5 cannot be kept: 1 threads")
+
+
+def test_ctrl_c_ends_waiting_for_a_command(
+    start_daemon: Callable[..., Daemon], terminal: Callable[..., Terminal]
+) -> None:
+    """A daemon that does not answer holds nobody."""
+    stopped = start_daemon({"profile default": {"checkpoint": "cell", "level": ""}})
+    pid = stopped.client().hello().pid
+    it = terminal("repl", "-s", "a", "--socket", str(stopped.socket))
+    it.prompt()
+    it.type("x = 1\r")
+    it.prompt()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        it.type("%undo\r")
+        it.expect("%undo")
+        it.type("\x03")
+        it.expect("not waiting any longer; what was asked for is done nevertheless")
+        it.prompt()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    it.type("'x' in globals()\r")
+    it.expect("\nFalse")
+
+
+def test_a_daemon_that_ends_ends_the_prompt(
+    start_daemon: Callable[..., Daemon], terminal: Callable[..., Terminal]
+) -> None:
+    ended = start_daemon({"profile default": {"checkpoint": "cell", "level": ""}})
+    it = terminal("repl", "-s", "a", "--socket", str(ended.socket))
+    it.prompt()
+    it.type("x = 1\r")
+    it.prompt()
+    assert ended.terminate() == 0
+    it.type("%undo\r")
+    assert it.wait() == TROUBLE
