@@ -35,8 +35,9 @@ struct interpreter {
 struct warden {
 	struct cage *cage;
 	int control, signals;
-	FILE *children; /* of the host's /proc, opened before the cage forbade it; NULL where there is a better way
-			 */
+	bool ending;  /* nobody listens any more */
+	int children; /* of the host's /proc, opened before the cage forbade it; -1 where there is a better way
+		       */
 	struct interpreter *interpreters;
 	int64_t sweep_deadline; /* 0: none is under way */
 	char buffer[CHANNEL_SIZE_MAX];
@@ -80,17 +81,22 @@ static void interpreter_signal(const struct interpreter *interpreter, int signal
 
 /* ---- talking ---- */
 
-/* The router always reads; if it is gone, so are we. */
+static _Noreturn void warden_end(struct warden *warden);
+
+/* The router always reads; if it is gone, so are we, but not before what lives in here. */
 static void say(struct warden *warden, const struct wire_schema *schema, const void *message)
 {
 	msgpack_sbuffer frame = {0};
-	int r = wire_encode(&frame, schema, message);
+	int r;
 
+	if (warden->ending)
+		return;
+	r = wire_encode(&frame, schema, message);
 	if (!r)
 		r = channel_send(warden->control, wire_bytes(&frame), NULL, 0);
 	msgpack_sbuffer_destroy(&frame);
 	if (r)
-		_exit(1);
+		warden_end(warden);
 }
 
 static void say_failed(struct warden *warden, uint64_t serial, const char *reason)
@@ -116,42 +122,42 @@ static void say_ready(struct warden *warden, const struct cage_report *report)
 /* ---- the dead, and what they leave ---- */
 
 /* Another pid namespace's /proc, where no fresh one could be mounted, has other numbers for the same processes. */
-static FILE *children_open(void)
+static int children_open(void)
 {
 	char pid[16] = "";
 
 	if (readlink("/proc/self", pid, sizeof(pid) - 1) < 0 || atoi(pid) != getpid())
-		return NULL;
-	return fopen("/proc/thread-self/children", "re");
+		return -1;
+	return open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 }
 
 /* In a pid namespace the numbers of the host's /proc mean nothing, and there is either a /proc of our own or none.
  */
 static void children_settle(struct warden *warden)
 {
-	if (!warden->children || getpid() != 1)
-		return;
-	fclose(warden->children);
-	warden->children = NULL;
+	if (getpid() == 1)
+		warden->children = fd_close(warden->children);
 }
 
-/* Kill the children that are no interpreters. Returns how many there were, -1 if they cannot be listed. */
+/* Kill the children that are no interpreters. Returns how many there were, -1 if they cannot be listed. More than
+ * fit are for the next time; a number that is cut off is not one. */
 static int strangers_kill(struct warden *warden)
 {
-	FILE *children = warden->children ? warden->children : children_open();
-	int pid, n = 0;
+	_cleanup_(fd_closep) int fresh = warden->children < 0 ? children_open() : -1;
+	char text[8192], *at = text, *end;
+	ssize_t size;
+	int n = 0;
 
-	if (!children)
+	size = pread(fresh < 0 ? warden->children : fresh, text, sizeof(text) - 1, 0);
+	if (size < 0)
 		return -1;
-	rewind(children);
-	while (fscanf(children, "%d", &pid) == 1) {
-		if (pid <= 0 || interpreter_of(warden, pid))
+	text[size] = '\0';
+	for (long pid; (pid = strtol(at, &end, 10)) > 0 && *end == ' '; at = end) {
+		if (interpreter_of(warden, (pid_t)pid))
 			continue;
-		(void)kill(pid, SIGKILL);
+		(void)kill((pid_t)pid, SIGKILL);
 		n++;
 	}
-	if (!warden->children)
-		fclose(children);
 	return n;
 }
 
@@ -331,11 +337,12 @@ static bool children_left(void)
 	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-static void warden_end(struct warden *warden)
+static _Noreturn void warden_end(struct warden *warden)
 {
 	int64_t deadline = now_ms() + SWEEP_MS;
 	int n;
 
+	warden->ending = true;
 	for (struct interpreter *interpreter = warden->interpreters; interpreter; interpreter = interpreter->next)
 		interpreter_signal(interpreter, SIGKILL);
 	do {
@@ -398,12 +405,10 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	warden.cage = cage;
 	warden.control = control;
 	warden.signals = signals_open(&children);
-	warden.children = fopen("/proc/thread-self/children", "re");
+	warden.children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 	if (warden.signals < 0)
 		_exit(1);
-	if (cage_enter(cage, workspace,
-		       (const int[]){control, warden.signals, warden.children ? fileno(warden.children) : -1, -1},
-		       &report) < 0) {
+	if (cage_enter(cage, workspace, (const int[]){control, warden.signals, warden.children, -1}, &report) < 0) {
 		say_failed(&warden, 0, report.reason);
 		_exit(1);
 	}

@@ -46,7 +46,7 @@ static int network_parse(struct cage *cage, struct bytes text)
 {
 	const char *at = text.data, *end = at ? at + text.size : at;
 
-	if (text.size == 0 || bytes_is(text, "off"))
+	if (!at || text.size == 0 || bytes_is(text, "off"))
 		return 0;
 	cage->network = NETWORK_HOST;
 	if (bytes_is(text, "host"))

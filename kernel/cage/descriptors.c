@@ -46,7 +46,7 @@ int descriptors_close(struct cage *cage, const int *keep, struct cage_report *re
 
 	if (null < 0 || !directory || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		r = -errno;
-	while (!r && (entry = readdir(directory))) {
+	while (!r && directory && (entry = readdir(directory))) {
 		fd = atoi(entry->d_name);
 		if (fd <= STDERR_FILENO || fd == null || fd == dirfd(directory) || is_kept(fd, keep) ||
 		    is_harmless(cage, dirfd(directory), entry->d_name, fd))

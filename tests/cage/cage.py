@@ -6,15 +6,12 @@ import os
 import shutil
 import socket
 import stat
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "kernel"))
-
-from drive import KERNEL, Interpreter, Template, Warden  # noqa: E402
+from drive import KERNEL, Interpreter, Template, Warden
 
 DENY = KERNEL.parent.parent / "tests" / "deny"
 ROOT = os.geteuid() == 0

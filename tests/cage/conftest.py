@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from cage import ROOT, SHAPES, Host, Shape
 from drive import Interpreter
 

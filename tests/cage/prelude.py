@@ -1,5 +1,6 @@
-# What every attack has at hand. It runs inside the session, ahead of the attack, after a line that sets the names of what
-# there is to attack. It first takes the audit hook away, as any attacker would: what is tested is the kernel's refusal.
+# What every attack has at hand. It runs inside the session, ahead of the attack, after a line that sets the names of
+# what there is to attack. It first takes the audit hook away, as any attacker would: what is tested is the kernel's
+# refusal.
 import ctypes
 import errno
 import os
@@ -13,7 +14,14 @@ import time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_long
 
-NEWER = {"openat2": 437, "mount_setattr": 442, "fchmodat2": 452, "setxattrat": 463, "file_setattr": 469, "memfd_secret": 447}
+NEWER = {
+    "openat2": 437,
+    "mount_setattr": 442,
+    "memfd_secret": 447,
+    "fchmodat2": 452,
+    "setxattrat": 463,
+    "file_setattr": 469,
+}
 
 
 def remove_hook():

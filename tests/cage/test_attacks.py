@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Set
 
 import pytest
+
 from cage import ROOT, Host
 from drive import Interpreter
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from cage import ROOT, SHAPES, Host
 from drive import Interpreter
 
@@ -136,7 +137,9 @@ def test_an_uncaught_refusal(session: Interpreter) -> None:
 
 
 def test_a_flood_is_cut(session: Interpreter) -> None:
-    result = session.run("for i in range(1000):\n    try: open(f'/etc/{i}' + 'x' * 4000, 'w')\n    except OSError: pass")
+    result = session.run(
+        "for i in range(1000):\n    try: open(f'/etc/{i}' + 'x' * 4000, 'w')\n    except OSError: pass"
+    )
     assert len(result.blocked) == 64
     assert all(len(act["target"]) < 512 for act in result.blocked)
     assert session.run("1").blocked == []

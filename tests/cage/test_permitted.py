@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from cage import Host, Shape
 from drive import Interpreter
 
@@ -173,7 +174,9 @@ def test_guards(shape: Shape, host: Host) -> None:
     assert warden.ready["level"] == shape.level
     assert {"seccomp", "nnp", "caps", "rlimits", "audit"} <= set(guards)
     assert ("mountns" in guards and "pidns" in guards and "netns" in guards) == shape.tree
-    assert any(guard.startswith("landlock:") for guard in guards) == ("landlock_create_ruleset=ENOSYS" not in shape.deny)
+    assert any(guard.startswith("landlock:") for guard in guards) == (
+        "landlock_create_ruleset=ENOSYS" not in shape.deny
+    )
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
+
 from cage import ROOT, SHAPES, Host, Shape
 
 PRELUDE = (Path(__file__).resolve().parent / "prelude.py").read_text()
@@ -52,13 +53,23 @@ def number(go):
 
 @pytest.mark.parametrize("name", ["root", "user", "user-old-kernel", "root-without-userns"])
 def test_read_everything_but_what_is_hidden(name: str, tmp_path: Path) -> None:
-    with Open(name, read=["/"], hide=["/etc/ssl", "/etc/hostname" if Path("/etc/hostname").exists() else "/etc/issue"]) as it:
+    with Open(
+        name, read=["/"], hide=["/etc/ssl", "/etc/hostname" if Path("/etc/hostname").exists() else "/etc/issue"]
+    ) as it:
         seen = it.value(
             "{'out': open(OUT + '/secret').read(), 'ssl': os.listdir('/etc/ssl'), 'hidden': open('/etc/hostname').read(),"
             " 'run': os.listdir('/run'), 'sys': os.listdir('/sys'), 'mine': os.listdir('.'),"
             " 'siblings': os.listdir(os.path.dirname(os.getcwd())) == [os.path.basename(os.getcwd())]}"
         )
-        assert seen == {"out": "OUTSIDE", "ssl": [], "hidden": "", "run": [], "sys": [], "mine": [], "siblings": True}
+        assert seen == {
+            "out": "OUTSIDE",
+            "ssl": [],
+            "hidden": "",
+            "run": [],
+            "sys": [],
+            "mine": [],
+            "siblings": True,
+        }
         denied = it.value(
             ERRNO + "[number(lambda: open(OUT + '/secret', 'w')), number(lambda: open('/usr/x', 'w')),"
             " number(lambda: os.mkdir('/x')), number(lambda: open('own', 'w')), number(lambda: os.mkdir('/etc/ssl/x'))]"
@@ -122,7 +133,11 @@ REFUSED: Dict[str, tuple[str, Dict[str, Any], str]] = {
     "no namespaces": ("user-without-namespaces", {"level": "strong-nomem"}, "cannot make the namespaces"),
     "only a uid": ("root-with-nothing", {"level": "landlock"}, "this host gives uid"),
     "nothing": ("user-with-nothing", {"level": "landlock"}, "this host gives readonly"),
-    "nothing to hide with": ("user-without-namespaces", {"read": ["/"], "hide": ["/etc"]}, "takes a mount namespace"),
+    "nothing to hide with": (
+        "user-without-namespaces",
+        {"read": ["/"], "hide": ["/etc"]},
+        "takes a mount namespace",
+    ),
     "ports without Landlock": ("user-old-kernel", {"network": "tcp:443"}, "takes Landlock 4"),
 }
 

@@ -5,7 +5,9 @@ def attack():
     found = [
         name
         for name in os.environ
-        if name.startswith(("LAIR", "LD_", "SSH", "XDG_RUNTIME", "NOTIFY", "LISTEN")) or "TOKEN" in name or "SECRET" in name
+        if name.startswith(("LAIR", "LD_", "SSH", "XDG_RUNTIME", "NOTIFY", "LISTEN"))
+        or "TOKEN" in name
+        or "SECRET" in name
     ]
     for fd in range(3, 4096):
         try:

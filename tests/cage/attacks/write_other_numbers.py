@@ -13,4 +13,6 @@ def attack():
     # eax = 5 (open), ebx = path, ecx = O_RDWR; int 0x80; ret
     code.write(b"\x53\xb8\x05\0\0\0\xbb\0\0\x01\0\xb9\x02\0\0\0\xba\0\0\0\0\xcd\x80\x5b\xc3")
     run = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
-    return child(lambda: run() if run() >= 0 else None) or no_error(lambda: number(0x40000000 + 2, b"/etc/hosts", 2))
+    return child(lambda: run() if run() >= 0 else None) or no_error(
+        lambda: number(0x40000000 + 2, b"/etc/hosts", 2)
+    )
