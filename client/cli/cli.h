@@ -90,4 +90,5 @@ int verb_drop(struct cli *cli);
 int verb_start(struct cli *cli);
 int verb_stop(struct cli *cli);
 int verb_status(struct cli *cli);
+int verb_doctor(struct cli *cli);
 int verb_version(struct cli *cli);

@@ -28,6 +28,8 @@ static const struct verb verbs[] = {
 	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
 	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
 	{"status", "", "say whether the daemon runs, and how it fares", 0, 0, 0, NEED_NOTHING, verb_status},
+	{"doctor", "", "say what cage this host gives, and what would give a stronger one", 0, 0, 0, NEED_NOTHING,
+	 verb_doctor},
 	{"version", "", "say which version this is", 0, 0, 0, NEED_NOTHING, verb_version},
 	{"help", "[VERB]", "say what a verb does", 0, 0, 1, NEED_NOTHING, verb_help},
 };
