@@ -167,7 +167,7 @@ struct lair_branch {
 	bool files;	     /* give it copies of the files in the workspace, not the same files */
 };
 
-/* Keep the state of now. @name, if not NULL, keeps it until it is dropped. */
+/* Keep the state of now. One with a @name (NULL: none) is forgotten only to make room in memory. */
 int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session);
 /* @name: as it was given, or the number of a cell for the state after it. */

@@ -11,7 +11,7 @@ static int help(struct cli *cli);
 static const struct verb commands[] = {
 	{"undo", "[N]", "go back to the state before the last cell, or N states", AT_PROMPT, 0, 1, NEED_NOTHING,
 	 verb_undo},
-	{"checkpoint", "[NAME]", "keep the state of now; with a name until it is dropped", AT_PROMPT, 0, 1,
+	{"checkpoint", "[NAME]", "keep the state of now, under a name if there is one", AT_PROMPT, 0, 1,
 	 NEED_NOTHING, verb_checkpoint},
 	{"checkpoints", "", "list the states that are kept", AT_PROMPT, 0, 0, NEED_NOTHING, verb_checkpoints},
 	{"restore", "NAME", "go back to a kept state, by name or by the number of its cell", AT_PROMPT, 1, 1,

@@ -28,6 +28,8 @@ static void check_human(void)
 		CHECK(strcmp(human_seconds(text, times[i].seconds), times[i].text) == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
 		CHECK(strcmp(human_bytes(text, sizes[i].bytes), sizes[i].text) == 0);
+	CHECK(strcmp(human_state(text, 0), "the state before the first cell") == 0);
+	CHECK(strcmp(human_state(text, UINT64_MAX), "the state after cell 18446744073709551615") == 0);
 	CHECK(strcmp(text_tamed(tamed, sizeof(tamed), lair_text("a\033[2Jbcdefg")), "a?[2Jbc") == 0);
 	CHECK(strcmp(text_tamed(tamed, sizeof(tamed), (struct lair_text){.data = NULL}), "") == 0);
 	CHECK(text_is(lair_text("a"), "a") && !text_is(lair_text("ab"), "a") && !text_is(lair_text(NULL), ""));
