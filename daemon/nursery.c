@@ -210,11 +210,13 @@ void nursery_on_spare(struct nursery *nursery, struct warden *warden)
 
 void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
 {
-	if (nursery->retired && list_empty(&nursery->wardens))
+	if (nursery->retired && list_empty(&nursery->wardens)) {
 		router_bury_nursery(nursery->router, nursery);
-	else if (list_empty(&warden->sessions) && nursery->state == NURSERY_UP)
+	} else if (list_empty(&warden->sessions) && nursery->state == NURSERY_UP) {
 		/* A spare that cannot live is not made again and again at full speed. */
-		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures++, 6U));
+		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures, 6U));
+		nursery->failures++;
+	}
 }
 
 void nursery_retire(struct nursery *nursery)

@@ -199,23 +199,23 @@ static void on_measured(struct session *session, struct interpreter *frozen, str
 	session_trim_history(session);
 }
 
-void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes data)
+void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes frame)
 {
 	struct wire_fault fault;
-	struct wire_frame frame;
+	struct wire_frame message;
 
-	if (wire_open(&frame, data)) {
+	if (wire_open(&message, frame)) {
 		session_on_lost(session, interpreter, "it sent a malformed frame");
 		return;
 	}
-	if (interpreter->role == ROLE_FROZEN && bytes_is(frame.type, "measured")) {
-		on_measured(session, interpreter, frame.body);
+	if (interpreter->role == ROLE_FROZEN && bytes_is(message.type, "measured")) {
+		on_measured(session, interpreter, message.body);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (handlers[i].role != interpreter->role || !bytes_is(frame.type, handlers[i].type))
+		if (handlers[i].role != interpreter->role || !bytes_is(message.type, handlers[i].type))
 			continue;
-		if (handlers[i].fn(session, frame.body, &fault))
+		if (handlers[i].fn(session, message.body, &fault))
 			session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
 		return;
 	}

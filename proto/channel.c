@@ -75,6 +75,7 @@ void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t ma
 	}
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the kernel writes to @buffer */
 int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
 {
 	union {

@@ -68,6 +68,7 @@ static bool number_read(struct cursor *cursor, unsigned width, uint64_t *number)
 static void head_signed(struct head *head, unsigned width)
 {
 	unsigned unused = 64 - 8 * width;
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no KIND_INT has a width of 0 */
 	int64_t value = (int64_t)(head->number << unused) >> unused;
 
 	head->number = (uint64_t)value;
@@ -114,6 +115,7 @@ static bool head_read(struct cursor *cursor, struct head *head)
 
 	if (cursor->at == cursor->end)
 		return false;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a cursor of nothing is at its end */
 	byte = *cursor->at++;
 	if (byte <= 0x7f)
 		*head = (struct head){.kind = KIND_UINT, .number = byte};

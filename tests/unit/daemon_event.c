@@ -70,7 +70,7 @@ static void test_removed_meanwhile(void)
 {
 	struct event_source a = EVENT_SOURCE_NONE, b = EVENT_SOURCE_NONE;
 	struct event_loop loop;
-	int pa[2], pb[2];
+	int pa[2] = {-1, -1}, pb[2] = {-1, -1};
 
 	CHECK(event_loop_init(&loop) == 0 && pipe(pa) == 0 && pipe(pb) == 0);
 	CHECK(event_add(&loop, &a, pa[0], EPOLLIN, on_readable) == 0);
