@@ -240,25 +240,44 @@ int run_wait(struct run *run, struct lair_call *call)
 	return r ? r : lair_wait(call, 0);
 }
 
+/* It came to its end by itself: what the session lost it lost before, and the cell ran on what came back. */
+static bool cell_completed(const struct lair_result *result)
+{
+	return result->text.data || result->error_name.data ||
+	       (result->returncode == 0 && !text_is(result->cause, "exit"));
+}
+
+static void session_notice(const struct lair_result *result, const char *cause)
+{
+	char session[160], state[HUMAN_SIZE];
+	const char *when = cell_completed(result) ? " before this cell" : "";
+
+	/* The cause of an exception is the cell's own. */
+	if (result->error_name.data)
+		cause = "";
+	text_tamed(session, sizeof(session), result->session);
+	if (text_is(result->state, "rolled_back"))
+		cli_notice("session \"%s\" was rolled back to %s%s%s", session,
+			   human_state(state, result->restored), when, cause);
+	else if (text_is(result->state, "reset"))
+		cli_notice("session \"%s\" was reset%s%s", session, when, cause);
+	else if (!text_is(result->state, "kept"))
+		cli_notice("session \"%s\" has ended%s", session, cause);
+}
+
 void run_notice(const struct lair_result *result)
 {
-	char session[160] = "the session of this cell", cause[64] = "", *because = cause, state[HUMAN_SIZE];
-	bool kept = text_is(result->state, "kept");
+	bool stopped = text_is(result->cause, "timeout");
+	char cause[64] = "";
 
-	if (result->session.data)
-		snprintf(session, sizeof(session), "session \"%.*s\"", (int)result->session.size,
-			 result->session.data);
 	if (result->cause.data)
 		snprintf(cause, sizeof(cause), ": %.*s", (int)result->cause.size, result->cause.data);
+	if (stopped && (!result->session.data || text_is(result->state, "kept")))
+		cli_notice("the cell was stopped%s", cause);
+	else if (result->session.data)
+		session_notice(result, cause);
 	/* A one-shot's session always ends; then only a violent end is news. */
-	if (text_is(result->cause, "timeout") && (kept || !result->session.data))
-		cli_notice("the cell was stopped%s", because);
-	else if (!result->session.data && (!result->cause.data || text_is(result->cause, "error") ||
-					   text_is(result->cause, "exit") || text_is(result->cause, "interrupt")))
-		return;
-	else if (text_is(result->state, "rolled_back"))
-		cli_notice("%s was rolled back to %s%s", session, human_state(state, result->restored), because);
-	else if (!kept)
-		cli_notice("%s %s%s", session, text_is(result->state, "reset") ? "was reset" : "has ended",
-			   because);
+	else if (result->cause.data && !text_is(result->cause, "error") && !text_is(result->cause, "exit") &&
+		 !text_is(result->cause, "interrupt"))
+		cli_notice("the session of this cell has ended%s", cause);
 }

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -69,6 +70,32 @@ def test_a_roll_back_to_the_beginning(daemon: Daemon) -> None:
     assert result.stderr == 'lair: session "a" was rolled back to the state before the first cell: exit\n'
 
 
+# It dies when its cell has been answered, and the next one has not come.
+DIES_LATER = """
+import os, time
+x = 2
+if os.fork() == 0:
+    time.sleep(0.05)
+    os.kill(os.getppid(), 9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("x", 'lair: session "a" was rolled back to the state after cell 2 before this cell: signal 9'),
+        ("1/0", 'lair: session "a" was rolled back to the state after cell 2 before this cell'),
+    ],
+)
+def test_a_roll_back_between_two_cells_is_said(daemon: Daemon, code: str, said: str) -> None:
+    cells(daemon, "x = 1")
+    cells(daemon, DIES_LATER)
+    time.sleep(0.3)
+    result = daemon.lair("exec", "-s", "a", code)
+    assert result.stderr.splitlines()[-1] == said
+    assert value(daemon, "x") == "2"
+
+
 def test_a_roll_back_in_json(daemon: Daemon) -> None:
     cells(daemon, "x = 1")
     document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
@@ -91,6 +118,13 @@ def test_without_checkpoints_it_is_a_reset(daemon: Daemon) -> None:
 def test_a_one_shot_is_not_rolled_back(daemon: Daemon) -> None:
     document = daemon.lair_json("exec", "import os; os._exit(9)")
     assert (document["state"], document["restored"], document["unfaithful"]) == ("ended", None, None)
+
+
+def test_the_end_of_a_one_shot_is_said(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "import os; os.abort()")
+    assert result.stderr.splitlines()[-1] == "lair: the session of this cell has ended: signal 6"
+    assert daemon.lair("exec", "-t", "300ms", DEAF).stderr == "lair: the cell was stopped: timeout\n"
+    assert daemon.lair("exec", "import sys; sys.exit(3)").stderr == ""
 
 
 def test_unfaithful_in_json(daemon: Daemon) -> None:
