@@ -22,7 +22,11 @@ HOSTS = {
 
 
 def doctor(*prefix: str, uid: int | None = None) -> dict[str, Any]:
-    user = [] if uid is None or os.geteuid() != 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    user = (
+        []
+        if uid is None or os.geteuid() != 0
+        else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    )
     done = subprocess.run([*user, *prefix, str(BIN / "lair"), "doctor", "--json"], capture_output=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
