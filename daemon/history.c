@@ -11,6 +11,13 @@ void history_init(struct history *history)
 	list_init(&history->checkpoints);
 }
 
+void history_rebase(struct history *history, struct checkpoint *base)
+{
+	history->base = base;
+	history->saved = true;
+	history->severed = false;
+}
+
 bool checkpoint_name_valid(struct bytes name)
 {
 	if (name.size == 0 || name.size > CHECKPOINT_NAME_MAX)
@@ -42,11 +49,11 @@ struct checkpoint *history_add(struct history *history, struct interpreter *inte
 	checkpoint->cell = cell;
 	checkpoint->born = event_now();
 	checkpoint->parent = history->base;
+	checkpoint->severed = history->severed;
 	checkpoint->interpreter = interpreter;
 	++*counter_of(history, checkpoint);
 	list_append(&history->checkpoints, &checkpoint->node);
-	history->base = checkpoint;
-	history->saved = true;
+	history_rebase(history, checkpoint);
 	return checkpoint;
 }
 
@@ -63,6 +70,7 @@ void history_remove(struct history *history, struct checkpoint *checkpoint)
 		other->severed = true;
 	}
 	if (history->base == checkpoint) {
+		history->severed |= checkpoint->severed || !history->saved;
 		history->base = checkpoint->parent;
 		history->saved = false;
 	}
@@ -109,7 +117,12 @@ bool history_back(const struct history *history, uint64_t n, struct checkpoint *
 {
 	struct checkpoint *checkpoint = history->base;
 
-	for (n -= !history->saved && n > 0; n > 0; n--) {
+	if (!history->saved && n > 0) {
+		if (history->severed)
+			return false;
+		n--;
+	}
+	for (; n > 0; n--) {
 		if (!checkpoint || checkpoint->severed)
 			return false;
 		checkpoint = checkpoint->parent;

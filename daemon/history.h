@@ -25,9 +25,13 @@ struct history {
 	size_t n_automatic, n_named;
 	struct checkpoint *base; /* what the live interpreter grew from; NULL: the pristine image */
 	bool saved;		 /* no cell has run since: the live state is that of base */
+	bool severed;		 /* a state between base and the live one has been forgotten */
 };
 
 void history_init(struct history *history);
+
+/* The live state is that of @base, or of the pristine image if NULL. */
+void history_rebase(struct history *history, struct checkpoint *base);
 
 /* The state of now, after @cell, as a child of base; without a name; becomes the base, saved. Returns NULL when out
  * of memory. */

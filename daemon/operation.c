@@ -104,10 +104,13 @@ static void begin_checkpoint(struct session *session)
 {
 	const struct operation *operation = session->operation;
 	const struct history *history = &session->history;
-	bool named = history->base && history->base->name[0] && operation->name[0];
+	const struct checkpoint *base = history->saved ? history->base : NULL;
+	const struct checkpoint *found =
+		operation->name[0] ? history_find(&session->history, bytes_of(operation->name)) : NULL;
 
-	if (operation->name[0] && history_find(&session->history, bytes_of(operation->name)) &&
-	    (!history->base || strcmp(history->base->name, operation->name) != 0)) {
+	if (base && (found == base || !operation->name[0])) {
+		reply_state(session);
+	} else if (found) {
 		client_error(clients_of(session), &operation->request, "bad_request",
 			     "session \"%s\" has a checkpoint \"%s\" already; drop it or choose another name",
 			     session->id, operation->name);
@@ -118,7 +121,7 @@ static void begin_checkpoint(struct session *session)
 			     " allows; drop one first",
 			     history->n_named, session->profile->checkpoints);
 		operation_done(session);
-	} else if (history->saved && history->base && !named) {
+	} else if (base && !base->name[0]) {
 		name_base(session);
 	} else {
 		session_freeze(session);

@@ -93,7 +93,7 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 		return -ENOMEM;
 	}
 	how.directory = bytes_of(operation->files ? directory : NULL);
-	session->branch = true;
+	session->growing = true;
 	session->operation = operation;
 	/* It shares its parent's cage, so it shares the end of that cage's life. */
 	session->opened = parent->opened;

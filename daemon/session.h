@@ -53,7 +53,7 @@ struct session {
 
 	struct history history;
 	uint64_t at;		      /* the live state is the one after this cell, if no cell has run since */
-	bool branch;		      /* it grew from another session's checkpoint */
+	bool growing;		      /* out of another session's checkpoint */
 	bool exact;		      /* the running cell began in a saved state */
 	struct interpreter *source;   /* frozen: what RESTORING forks */
 	struct checkpoint *target;    /* what to restore; NULL: the pristine image */

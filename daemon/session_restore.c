@@ -25,11 +25,12 @@ static void restore_begin(struct session *session);
 static void restored(struct session *session)
 {
 	struct checkpoint *target = session->target;
+	bool grown = session->growing;
 
-	session->history.base = target;
-	session->history.saved = true;
+	history_rebase(&session->history, target);
 	session->at = session->lost_to = target ? target->cell : 0;
 	session->target = NULL;
+	session->growing = false;
 	session->kill_cause = NULL;
 	if (session->cell) {
 		session->verdict.restored = session->at;
@@ -37,7 +38,7 @@ static void restored(struct session *session)
 			session->verdict.state = "rolled_back";
 		session_finish_cell(session, &session->verdict);
 	}
-	if (!list_empty(&session->resets) && target) {
+	if (!list_empty(&session->resets) && (target || grown)) {
 		/* Asked for while it was on its way. */
 		session_kill_interpreter(session, "reset");
 		return;
@@ -45,9 +46,10 @@ static void restored(struct session *session)
 	session->state = SESSION_IDLE;
 	session_answer_waiters(session, &session->resets);
 	operation_on_restored(session);
-	if (session->branch && !target) {
+	if (grown) {
 		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. */
 		session->history.saved = false;
+		session->history.severed = true;
 		session->at = session->n_cells;
 		session_freeze(session);
 		return;
@@ -238,7 +240,6 @@ void session_finish_frozen(struct session *session, const struct particulars *pa
 {
 	const struct frozen_message *frozen = particulars->frozen;
 	struct interpreter *copy = session->freezing;
-	struct checkpoint *parent = session->history.base;
 	char why[128];
 
 	if (frozen->serial != copy->serial) {
@@ -259,11 +260,10 @@ void session_finish_frozen(struct session *session, const struct particulars *pa
 		session_end(session, "internal");
 		return;
 	}
-	if (session->branch && !parent)
-		session->history.base->severed = true;
 	measure_later(session);
-	session_trim_history(session);
+	/* With its name, it does not count among those without. */
 	operation_on_frozen(session, NULL);
+	session_trim_history(session);
 	frozen_done(session);
 }
 

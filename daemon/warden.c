@@ -290,11 +290,22 @@ void warden_join(struct warden *warden, struct session *session)
 	warden->used = true;
 }
 
+/* Others that are leaving too, at the end of the family's life or the daemon's, will not need it. */
+static bool wanted_by_others(const struct warden *warden)
+{
+	struct session *session;
+
+	list_for_each (session, &warden->sessions, kin)
+		if (session->state != SESSION_CLOSING)
+			return true;
+	return false;
+}
+
 void warden_leave(struct warden *warden, struct session *session)
 {
 	struct interpreter *interpreter;
 
-	if (warden->sessions.next == &session->kin && warden->sessions.previous == &session->kin) {
+	if (!wanted_by_others(warden)) {
 		warden_kill(warden);
 		return;
 	}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,6 +17,7 @@ SETTINGS = {
     "profile default": {"grace": "100ms", "level": "", "checkpoint": "cell"},
     "profile four": {"spares": "0", "checkpoints": "4", "level": "", "checkpoint": "cell"},
     "profile manual": {"spares": "0", "checkpoint": "manual", "level": "", "grace": "100ms"},
+    "profile few": {"spares": "0", "checkpoint": "manual", "checkpoints": "2", "level": ""},
     "profile off": {"spares": "0", "checkpoint": "off", "level": "", "grace": "100ms"},
 }
 
@@ -160,6 +163,37 @@ def test_names(client: Client, session: str) -> None:
             client.checkpoint(session, name)
 
 
+def test_the_same_name_again(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="manual")
+    assert client.checkpoint(session, "a").cell == client.checkpoint(session, "a").cell == 1
+    assert len(client.checkpoints(session)) == 1, "the state has it already"
+    client.exec("x = 2", session)
+    with pytest.raises(LairError, match='has a checkpoint "a" already'):
+        client.checkpoint(session, "a")
+
+
+def test_a_named_one_takes_nobody_s_place(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="few")
+    client.checkpoint(session)
+    client.exec("x = 2", session)
+    client.checkpoint(session)
+    client.exec("x = 3", session)
+    client.checkpoint(session, "third")
+    assert [(c.name, c.cell) for c in client.checkpoints(session)] == [(None, 1), (None, 2), ("third", 3)]
+
+
+def test_undo_does_not_pass_over_a_dropped_one(client: Client, session: str) -> None:
+    for i in (1, 2):
+        client.exec(f"x = {i}", session, profile="manual" if i == 1 else None)
+        client.checkpoint(session)
+    client.exec("x = 3", session)
+    client.drop(session, "2")
+    with pytest.raises(LairError, match="does not remember the state 1 back"):
+        client.undo(session)
+    client.restore(session, "1")
+    assert client.exec("x", session).text == "1"
+
+
 def test_busy(client: Client, session: str) -> None:
     client.exec("x = 1", session)
     cell = client.start("import time; time.sleep(30)", session)
@@ -211,6 +245,40 @@ def test_branch_falls_back_to_itself(client: Client, session: str) -> None:
     with pytest.raises(LairError, match="does not remember"):
         client.undo(session + ".b", 5)
     client.shutdown(session + ".b")
+
+
+def test_reset_of_a_branch(client: Client, session: str) -> None:
+    branch = session + ".b"
+    client.exec("x = 1", session)
+    client.branch(session, branch)
+    client.reset(branch)
+    assert [c.cell for c in client.checkpoints(branch)] == [1], "what it began with, and nothing of the reset"
+    reply = client.exec("import os; os._exit(1)", branch)
+    assert (reply.state, reply.restored) == ("rolled_back", 0)
+    assert client.restore(branch, "1").cell == 1
+    assert client.exec("x", branch).text == "1"
+
+
+def test_a_family_ends_together(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon({"profile default": {"checkpoint": "cell", "level": ""}})
+    with Client(str(it.socket)) as client:
+        client.exec("x = 1", "a")
+        for i in range(3):
+            client.branch("a", f"b{i}")
+    began = time.monotonic()
+    assert it.terminate() == 0
+    assert time.monotonic() - began < 3
+    assert it.left_behind() == []
+
+
+def test_a_family_s_time_is_up(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon({"profile default": {"checkpoint": "cell", "level": "", "hard_ttl": "1s", "idle_ttl": "off"}})
+    with Client(str(it.socket)) as client:
+        client.exec("x = 1", "a")
+        assert (client.branch("a", "b").hard_left or 2) <= 1
+        warden = client.info("b").pid
+        wait_until(lambda: not client.list(), "both have ended")
+        wait_until(lambda: not os.path.exists(f"/proc/{warden}"), "and the cage with them")
 
 
 def test_branch_from_and_files(client: Client, session: str) -> None:
