@@ -33,7 +33,7 @@ struct profile {
 	uint64_t checkpoints, checkpoint_memory;
 
 	/* what it may do */
-	struct string_list read, write, hide;
+	struct string_list read, write, hide, import;
 	char *network; /* "off", "host" or "tcp:PORT,..." */
 	bool subprocess;
 	char *level; /* NULL: the best there is */

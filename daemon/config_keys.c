@@ -81,6 +81,8 @@ static const struct key profile_rows[] = {
 	    .doc = "directories a session may change, besides its workspace"),
 	KEY("hide", PATHS, hide, NULL,
 	    .doc = "what stays out of reach although it lies in those"),
+	KEY("import", DIRECTORIES, import, NULL,
+	    .doc = "directories clients may have files copied in from, by laird"),
 	KEY("network", NETWORK, network, "off",
 	    .doc = "off, host, or tcp:PORT,... to connect to"),
 	KEY("subprocess", FLAG, subprocess, "off",

@@ -1,32 +1,12 @@
 /* What clients may ask, as a table. Each handler answers exactly once, now or, where a session has to do something
  * first, by leaving the address with it. */
+#include "request.h"
 #include "keeper.h"
 #include "log.h"
 #include "memory.h"
-#include "router.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-union request {
-	uint64_t id; /* every request begins with it */
-	struct hello_request hello;
-	struct open_request open;
-	struct exec_request exec;
-	struct input_request input;
-	struct interrupt_request interrupt;
-	struct reset_request reset;
-	struct shutdown_request shutdown;
-	struct info_request info;
-	struct checkpoint_request checkpoint;
-	struct checkpoints_request checkpoints;
-	struct restore_request restore;
-	struct undo_request undo;
-	struct branch_request branch;
-	struct drop_request drop;
-	struct list_request list;
-	struct stats_request stats;
-};
 
 #define seconds(us) ((double)(us) / 1e6)
 
@@ -45,8 +25,7 @@ static bool may_use(const struct session *session, uid_t uid)
 	return uid == 0 || uid == session->owner;
 }
 
-/* The session a request names, or NULL when the client has been told that it has none. */
-static struct session *session_named(struct router *router, const struct address *from, struct bytes id)
+struct session *session_named(struct router *router, const struct address *from, struct bytes id)
 {
 	struct session *session;
 
@@ -563,6 +542,10 @@ static const struct {
 	{&undo_request_schema, handle_undo},
 	{&branch_request_schema, handle_branch},
 	{&drop_request_schema, handle_drop},
+	{&get_request_schema, handle_get},
+	{&put_request_schema, handle_put},
+	{&files_request_schema, handle_files},
+	{&copy_in_request_schema, handle_copy_in},
 	{&info_request_schema, handle_info},
 	{&stats_request_schema, handle_stats},
 };

@@ -28,7 +28,7 @@ struct router {
 	struct list nurseries, retired;
 	struct list dead_sessions, dead_wardens, dead_nurseries; /* freed between two rounds */
 
-	uint64_t last_serial;
+	uint64_t last_serial, last_transfer;
 	uid_t last_uid;
 	uint32_t last_template;
 	struct router_stats stats;

@@ -4,6 +4,7 @@
 #include "log.h"
 #include "nursery.h"
 #include "router.h"
+#include "transfer.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ static struct session *session_alloc(struct router *router, struct profile *prof
 	list_init(&session->operations);
 	list_init(&session->resets);
 	list_init(&session->closers);
+	list_init(&session->transfers);
 	history_init(&session->history);
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->owner = owner;
@@ -134,6 +136,7 @@ struct session *session_free(struct session *session)
 	operation_free(session->operation);
 	waiters_free(&session->resets);
 	waiters_free(&session->closers);
+	transfers_free(&session->transfers);
 	for (int i = 0; i < 2; i++)
 		output_deinit(&session->stray[i]);
 	profile_unref(session->profile);

@@ -43,6 +43,7 @@ struct session {
 	size_t n_queued;
 	struct cell *cell;	/* the one that runs, or whose reply waits for a restore */
 	uint64_t n_cells;	/* started so far */
+	struct list transfers;	/* files on their way in, see transfer.h */
 	struct output stray[2]; /* written between cells; the next one gets it */
 	bool exited;		/* the interpreter is dead; its last words are being read */
 	const char *kill_cause; /* why KILLING or CLOSING */

@@ -32,6 +32,7 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 		.control = -1,
 		.theirs = -1,
 		.pidfd = -1,
+		.directory = -1,
 		.control_source = EVENT_SOURCE_NONE,
 		.pidfd_source = EVENT_SOURCE_NONE,
 		.keep = profile->workspace,
@@ -42,6 +43,8 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 	list_init(&warden->interpreters);
 	warden->uid = router_take_uid(router);
 	r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid);
+	if (!r)
+		r = workspace_handle(&warden->directory, warden->workspace);
 	if (!r)
 		r = channel_pair(&warden->control, &warden->theirs);
 	if (r) {
@@ -69,6 +72,7 @@ struct warden *warden_free(struct warden *warden)
 	fd_closep(&warden->pidfd);
 	list_remove(&warden->node);
 	msgpack_sbuffer_destroy(&warden->guards);
+	fd_closep(&warden->directory);
 	free(warden->workspace);
 	free(warden->level);
 	free(warden);

@@ -31,6 +31,7 @@ struct warden {
 	struct timer patience; /* for each step of its making */
 	uint64_t baseline;     /* memory of the image it is a clone of */
 	char *workspace;       /* absolute path */
+	int directory;	       /* the same, O_PATH, from before anybody could write to it */
 	enum workspace_policy keep;
 	char *level;
 	msgpack_sbuffer guards; /* array of str */

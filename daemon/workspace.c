@@ -141,6 +141,12 @@ int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t
 	return 0;
 }
 
+int workspace_handle(int *fdp, const char *path)
+{
+	*fdp = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *fdp < 0 ? -errno : 0;
+}
+
 /* Open a directory to empty it, though its owner may have taken the permission away. */
 static int open_to_empty(int parent, const char *name)
 {

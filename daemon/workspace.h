@@ -21,6 +21,9 @@ void workspaces_close(struct workspaces *workspaces);
 /* A fresh directory for @uid (0 = ourselves). @pathp is the caller's to free. Returns 0 or -errno. */
 int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid);
 
+/* The directory at @path, as an O_PATH descriptor, the caller's. Returns 0 or -errno. */
+int workspace_handle(int *fdp, const char *path);
+
 /* Remove a tree without ever following a link or leaving it, however deep. Returns 0 or -errno of the first
  * failure. May take long: never called by the router itself. */
 int workspace_remove_tree(const char *path);

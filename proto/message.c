@@ -15,6 +15,10 @@ WIRE_DEFINE(restore_request, "restore", NAMED_CHECKPOINT_FIELDS);
 WIRE_DEFINE(drop_request, "drop", NAMED_CHECKPOINT_FIELDS);
 WIRE_DEFINE(undo_request, "undo", UNDO_FIELDS);
 WIRE_DEFINE(branch_request, "branch", BRANCH_FIELDS);
+WIRE_DEFINE(files_request, "files", FILES_FIELDS);
+WIRE_DEFINE(get_request, "get", GET_FIELDS);
+WIRE_DEFINE(put_request, "put", PUT_FIELDS);
+WIRE_DEFINE(copy_in_request, "copy_in", COPY_IN_FIELDS);
 WIRE_DEFINE(list_request, "list", PLAIN_REQUEST_FIELDS);
 WIRE_DEFINE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 
@@ -27,6 +31,10 @@ WIRE_DEFINE(session_info, "reply", SESSION_INFO_FIELDS);
 WIRE_DEFINE(state_reply, "reply", STATE_REPLY_FIELDS);
 WIRE_DEFINE(checkpoint_record, "checkpoint", CHECKPOINT_RECORD_FIELDS);
 WIRE_DEFINE(checkpoints_reply, "reply", CHECKPOINTS_REPLY_FIELDS);
+WIRE_DEFINE(transfer_reply, "reply", TRANSFER_REPLY_FIELDS);
+WIRE_DEFINE(get_reply, "reply", GET_REPLY_FIELDS);
+WIRE_DEFINE(file_record, "file", FILE_RECORD_FIELDS);
+WIRE_DEFINE(files_reply, "reply", FILES_REPLY_FIELDS);
 WIRE_DEFINE(list_reply, "reply", LIST_REPLY_FIELDS);
 WIRE_DEFINE(stats_reply, "reply", STATS_REPLY_FIELDS);
 

@@ -51,6 +51,36 @@
 	F(m, STR, branch, REQUIRED)                                                                                \
 	F(m, STR, origin, OPTIONAL)                                                                                \
 	F(m, FLAG, files, OPTIONAL)
+/* Files of a session. Paths are bytes, beneath its workspace. */
+#define FILES_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, BIN, path, OPTIONAL)                                                                                  \
+	F(m, FLAG, host, OPTIONAL)                                                                                 \
+	F(m, UINT, after, OPTIONAL)
+#define GET_FIELDS(F, m)                                                                                           \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, BIN, path, REQUIRED)                                                                                  \
+	F(m, UINT, offset, OPTIONAL)                                                                               \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, UINT, file, OPTIONAL)
+#define PUT_FIELDS(F, m)                                                                                           \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, BIN, path, OPTIONAL)                                                                                  \
+	F(m, UINT, transfer, OPTIONAL)                                                                             \
+	F(m, UINT, offset, OPTIONAL)                                                                               \
+	F(m, BIN, data, OPTIONAL)                                                                                  \
+	F(m, UINT, mode, OPTIONAL)                                                                                 \
+	F(m, FLAG, more, OPTIONAL)                                                                                 \
+	F(m, FLAG, directory, OPTIONAL)
+#define COPY_IN_FIELDS(F, m)                                                                                       \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, BIN, source, OPTIONAL)                                                                                \
+	F(m, BIN, path, OPTIONAL)                                                                                  \
+	F(m, UINT, transfer, OPTIONAL)
 #define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 
 WIRE_DECLARE(hello_request, HELLO_FIELDS);
@@ -67,6 +97,10 @@ WIRE_DECLARE(restore_request, NAMED_CHECKPOINT_FIELDS);
 WIRE_DECLARE(drop_request, NAMED_CHECKPOINT_FIELDS);
 WIRE_DECLARE(undo_request, UNDO_FIELDS);
 WIRE_DECLARE(branch_request, BRANCH_FIELDS);
+WIRE_DECLARE(files_request, FILES_FIELDS);
+WIRE_DECLARE(get_request, GET_FIELDS);
+WIRE_DECLARE(put_request, PUT_FIELDS);
+WIRE_DECLARE(copy_in_request, COPY_IN_FIELDS);
 WIRE_DECLARE(list_request, PLAIN_REQUEST_FIELDS);
 WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 
@@ -156,6 +190,30 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, refused, REQUIRED)                                                                              \
 	F(m, UINT, memory, REQUIRED)                                                                               \
 	F(m, RAW, profiles, REQUIRED)
+/* A transfer goes on under its number; 0: the file is in its place. offset: the bytes so far. */
+#define TRANSFER_REPLY_FIELDS(F, m)                                                                                \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, UINT, transfer, REQUIRED)                                                                             \
+	F(m, UINT, offset, REQUIRED)                                                                               \
+	F(m, UINT, size, OPTIONAL)
+#define GET_REPLY_FIELDS(F, m)                                                                                     \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, BIN, data, REQUIRED)                                                                                  \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, UINT, file, REQUIRED)                                                                                 \
+	F(m, UINT, mode, REQUIRED)
+/* kind: file, directory, link or other. modified: seconds since the epoch. */
+#define FILE_RECORD_FIELDS(F, m)                                                                                   \
+	F(m, BIN, name, REQUIRED)                                                                                  \
+	F(m, STR, kind, REQUIRED)                                                                                  \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, UINT, stored, REQUIRED)                                                                               \
+	F(m, UINT, mode, REQUIRED)                                                                                 \
+	F(m, REAL, modified, REQUIRED)
+#define FILES_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, files, REQUIRED)                                                                                 \
+	F(m, UINT, next, OPTIONAL)
 
 WIRE_DECLARE(error_reply, ERROR_FIELDS);
 WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
@@ -166,6 +224,10 @@ WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
 WIRE_DECLARE(state_reply, STATE_REPLY_FIELDS);
 WIRE_DECLARE(checkpoint_record, CHECKPOINT_RECORD_FIELDS);
 WIRE_DECLARE(checkpoints_reply, CHECKPOINTS_REPLY_FIELDS);
+WIRE_DECLARE(transfer_reply, TRANSFER_REPLY_FIELDS);
+WIRE_DECLARE(get_reply, GET_REPLY_FIELDS);
+WIRE_DECLARE(file_record, FILE_RECORD_FIELDS);
+WIRE_DECLARE(files_reply, FILES_REPLY_FIELDS);
 WIRE_DECLARE(list_reply, LIST_REPLY_FIELDS);
 WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
 

@@ -34,7 +34,10 @@ static struct {
 	MESSAGE(state_reply),	     MESSAGE(checkpoint_record),   MESSAGE(checkpoints_reply),
 	MESSAGE(adopt_message),	     MESSAGE(sweep_message),	   MESSAGE(swept_message),
 	MESSAGE(freeze_message),     MESSAGE(frozen_message),	   MESSAGE(measure_message),
-	MESSAGE(measured_message),   MESSAGE(cell_error),	   MESSAGE(blocked_act),
+	MESSAGE(measured_message),   MESSAGE(files_request),	   MESSAGE(get_request),
+	MESSAGE(put_request),	     MESSAGE(copy_in_request),	   MESSAGE(transfer_reply),
+	MESSAGE(get_reply),	     MESSAGE(file_record),	   MESSAGE(files_reply),
+	MESSAGE(cell_error),	     MESSAGE(blocked_act),
 };
 
 /* What a vector's fields point into; all of it goes when the vector is done. */

@@ -16,6 +16,9 @@ import zmq
 from . import codec
 from . import messages as m
 
+# The largest piece of a file in one request.
+CHUNK = 1 << 20
+
 R = TypeVar("R", bound=codec.Message)
 Event = m.StdoutEvent | m.StderrEvent | m.AskEvent
 
@@ -198,10 +201,69 @@ class Client:
     def undo(self, session: str, n: int = 1) -> m.StateReply:
         return self.call(m.Undo(id=self.new_id(), session=session, n=n), m.StateReply)
 
-    def branch(self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False) -> m.SessionInfo:
+    def branch(
+        self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False
+    ) -> m.SessionInfo:
         """Grow a session of its own from a checkpoint of this one, or from what it is now."""
         request = m.Branch(id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files)
         return self.call(request, m.SessionInfo)
+
+    # ---- files: paths are beneath the session's workspace; bytes where they are no text ----
+
+    def put(self, session: str, path: str | bytes, data: bytes, *, mode: int = 0o644) -> None:
+        """Make a file of this content, and the directories above it; it appears when it is complete."""
+        transfer = offset = 0
+        while True:
+            piece, more = data[offset : offset + CHUNK], offset + CHUNK < len(data)
+            request = m.Put(id=self.new_id(), session=session, offset=offset, data=piece, more=more)
+            if transfer:
+                request.transfer = transfer
+            else:
+                request.path, request.mode = os.fsencode(path), mode
+            reply = self.call(request, m.TransferReply)
+            if not more:
+                return
+            transfer, offset = reply.transfer, reply.offset
+
+    def make_directory(self, session: str, path: str | bytes) -> None:
+        self.call(m.Put(id=self.new_id(), session=session, path=os.fsencode(path), directory=True), m.TransferReply)
+
+    def get(self, session: str, path: str | bytes) -> bytes:
+        """What is in a file. It may change meanwhile, but it is one file and not longer than it was at first."""
+        pieces: list[bytes] = []
+        file = size = offset = 0
+        while not pieces or offset < size:
+            request = m.Get(id=self.new_id(), session=session, path=os.fsencode(path), offset=offset, file=file)
+            reply = self.call(request, m.GetReply)
+            if not pieces:
+                file, size = reply.file, reply.size
+            pieces.append(reply.data[: size - offset])
+            offset += len(pieces[-1])
+            if not reply.data:
+                break
+        return b"".join(pieces)
+
+    def files(self, session: str, path: str | bytes = b"", *, host: bool = False) -> Iterator[m.FileRecord]:
+        """What is in a directory, of the host if its profile lets it be imported."""
+        after = 0
+        while True:
+            request = m.Files(id=self.new_id(), session=session, path=os.fsencode(path), host=host, after=after)
+            reply = self.call(request, m.FilesReply)
+            yield from (codec.read(m.FileRecord, item) for item in reply.files)
+            after = reply.next
+            if not after:
+                return
+
+    def copy_in(self, session: str, source: str | bytes, path: str | bytes | None = None) -> int:
+        """Have the daemon copy a file of the host that the profile lets be imported. Returns its size."""
+        transfer = 0
+        while True:
+            request = m.CopyIn(id=self.new_id(), session=session, source=os.fsencode(source), transfer=transfer)
+            request.path = None if path is None else os.fsencode(path)
+            reply = self.call(request, m.TransferReply)
+            transfer = reply.transfer
+            if not transfer:
+                return reply.offset
 
     def info(self, session: str) -> m.SessionInfo:
         return self.call(m.Info(id=self.new_id(), session=session), m.SessionInfo)

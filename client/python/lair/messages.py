@@ -113,6 +113,47 @@ class Branch(Request):
 
 
 @dataclass(kw_only=True)
+class Files(Request):
+    TYPE = "files"
+    session: Str
+    path: Bin | None = None
+    host: Flag = False
+    after: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Get(Request):
+    TYPE = "get"
+    session: Str
+    path: Bin
+    offset: Uint = 0
+    size: Uint = 0
+    file: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Put(Request):
+    TYPE = "put"
+    session: Str
+    path: Bin | None = None
+    transfer: Uint = 0
+    offset: Uint = 0
+    data: Bin | None = None
+    mode: Uint = 0
+    more: Flag = False
+    directory: Flag = False
+
+
+@dataclass(kw_only=True)
+class CopyIn(Request):
+    TYPE = "copy_in"
+    session: Str
+    source: Bin | None = None
+    path: Bin | None = None
+    transfer: Uint = 0
+
+
+@dataclass(kw_only=True)
 class ListSessions(Request):
     TYPE = "list"
 
@@ -217,6 +258,42 @@ class CheckpointRecord(Message):
 @dataclass(kw_only=True)
 class CheckpointsReply(Reply):
     checkpoints: Raw
+
+
+@dataclass(kw_only=True)
+class TransferReply(Reply):
+    """A transfer goes on under its number; 0: the file is in its place."""
+
+    transfer: Uint
+    offset: Uint
+    size: Uint = 0
+
+
+@dataclass(kw_only=True)
+class GetReply(Reply):
+    data: Bin
+    size: Uint
+    file: Uint
+    mode: Uint
+
+
+@dataclass(kw_only=True)
+class FileRecord(Message):
+    """What a name in a directory is: `kind` is file, directory, link or other."""
+
+    TYPE = "file"
+    name: Bin
+    kind: Str
+    size: Uint
+    stored: Uint
+    mode: Uint
+    modified: Real
+
+
+@dataclass(kw_only=True)
+class FilesReply(Reply):
+    files: Raw
+    next: Uint = 0
 
 
 @dataclass(kw_only=True)

@@ -1,0 +1,445 @@
+/* Files in and out. The router is one thread, so each request here is at most one piece of a file or one part of a
+ * directory; whoever wants more asks again. Sessions run meanwhile, so every request resolves its path anew and
+ * trusts nothing an earlier one has seen. */
+#include "request.h"
+
+#include "files.h"
+#include "transfer.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A file or directory, resolved as far as the directory nothing may leave. */
+struct place {
+	int root;
+	char path[PATH_MAX];
+};
+
+#define PLACE_NONE ((struct place){.root = -1})
+
+static void place_deinit(struct place *place)
+{
+	fd_closep(&place->root);
+}
+
+/* ---- refusals ---- */
+
+static const struct {
+	int error;
+	const char *code, *sentence;
+} refusals[] = {
+	{FILE_E_PATH, "bad_request", "expected a path beneath the directory, without \"..\", at most 64 deep"},
+	{FILE_E_KIND, "denied", "this is a directory"},
+	{FILE_E_LINKED, "denied", "a file with more than one name (hard links) is not copied"},
+	{FILE_E_SPARSE, "too_large", "nearly all of this file is holes; such files are not copied"},
+	{FILE_E_TAKEN, "gone", "the session took the file away while it was written"},
+	{-ENOENT, "no_file", "there is no such file"},
+	{-ENOTDIR, "no_file", "something on the way is no directory"},
+	{-ELOOP, "denied", "something on the way is a symbolic link, which is not followed"},
+	{-EXDEV, "denied", "this lies on another file system"},
+	{-EACCES, "denied", "the permissions of the file or of a directory above do not allow it"},
+	{-EPERM, "denied", "the permissions of the file or of a directory above do not allow it"},
+	{-ENAMETOOLONG, "bad_request", "the name is too long"},
+	{-ENOSPC, "limit", "no space is left"},
+	{-EDQUOT, "limit", "the quota is used up"},
+	{-EFBIG, "too_large", "the file is larger than files may be here"},
+};
+
+/* A path for a sentence, which is text. */
+static const char *path_tamed(char out[static 128], struct bytes path)
+{
+	size_t size = MIN(path.size, (size_t)127);
+	bool valid = size == path.size && utf8_valid(path);
+
+	for (size_t i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)path.data[i];
+
+		out[i] = c < ' ' || c == 127 || (c > 127 && !valid) ? '?' : (char)c;
+	}
+	out[size] = '\0';
+	return size > 0 ? out : ".";
+}
+
+static void refuse(struct router *router, const struct address *from, int r, struct bytes path)
+{
+	char name[128];
+
+	path_tamed(name, path);
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		if (refusals[i].error != r)
+			continue;
+		client_error(&router->clients, from, refusals[i].code, "%s: %s", name, refusals[i].sentence);
+		return;
+	}
+	client_error(&router->clients, from, "internal", "%s: %s", name, strerror(r < 0 ? -r : EIO));
+}
+
+/* The same for what file_open says, which also tells what it found. */
+static void refuse_open(struct router *router, const struct address *from, int r, struct bytes path,
+			const struct stat *status, uint64_t size_max)
+{
+	char name[128];
+
+	path_tamed(name, path);
+	if (r == FILE_E_KIND)
+		client_error(&router->clients, from, "denied", "%s: this is %s, and only files are copied", name,
+			     file_kind(status->st_mode));
+	else if (r == FILE_E_SIZE)
+		client_error(&router->clients, from, "too_large",
+			     "%s: the file has %" PRIu64 " bytes; file_size = %" PRIu64 " is the limit", name,
+			     (uint64_t)status->st_size, size_max);
+	else
+		refuse(router, from, r, path);
+}
+
+/* ---- places ---- */
+
+/* In the workspace of @session. */
+static int place_inside(struct place *place, const struct session *session, struct bytes path)
+{
+	const struct warden *warden = session->warden;
+	int r = file_path(place->path, path, session_workspace(session));
+
+	if (r)
+		return r;
+	return file_directory(&place->root, warden->directory,
+			      session->workspace ? session->workspace + strlen(warden->workspace) + 1 : ".");
+}
+
+static bool path_within(const char *path, const char *directory)
+{
+	size_t size = strlen(directory);
+
+	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* Other sessions' files are nobody's to import, wherever they lie. */
+static bool place_is_private(const struct router *router, const struct place *place)
+{
+	char link[32], directory[PATH_MAX], workspaces[PATH_MAX], path[2 * PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place->root);
+	n = readlink(link, directory, sizeof(directory) - 1);
+	if (n < 0 || !realpath(router->workspaces.path, workspaces))
+		return true;
+	directory[n] = '\0';
+	snprintf(path, sizeof(path), "%s%s%s", n > 1 ? directory : "", strcmp(place->path, ".") ? "/" : "",
+		 strcmp(place->path, ".") ? place->path : "");
+	return path_within(path, workspaces);
+}
+
+/* On the host, beneath a directory the profile has files imported from. */
+static int place_outside(struct place *place, const struct session *session, struct bytes path)
+{
+	const struct string_list *import = &session->profile->import;
+	int r = -EACCES;
+
+	for (size_t i = 0; r && i < import->n; i++) {
+		if (path.size == 0 || *path.data != '/' || file_path(place->path, path, import->items[i]))
+			continue;
+		fd_closep(&place->root);
+		place->root = open(import->items[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		r = place->root < 0 ? -errno : 0;
+	}
+	return !r && place_is_private(session->router, place) ? -EACCES : r;
+}
+
+static void refuse_outside(struct router *router, const struct address *from, int r, struct bytes path,
+			   const struct session *session)
+{
+	char name[128];
+
+	if (r == -EACCES)
+		client_error(&router->clients, from, "denied",
+			     "%s: the profile \"%s\" has no file imported from there; see import in sessions.conf",
+			     path_tamed(name, path), session->profile->name);
+	else
+		refuse(router, from, r, path);
+}
+
+/* ---- out ---- */
+
+/* What a client does not read waits in our memory. */
+static bool reads(struct router *router, const struct address *from)
+{
+	if (!client_waits(&router->clients, from))
+		return true;
+	client_error(&router->clients, from, "limit", "answers to you wait to be read; ask again after that");
+	return false;
+}
+
+void handle_files(struct router *router, const struct address *from, const union request *request)
+{
+	const struct files_request *files = &request->files;
+	struct session *session = session_named(router, from, files->session);
+	_cleanup_(place_deinit) struct place place = PLACE_NONE;
+	struct files_reply reply = {.id = request->id};
+	msgpack_sbuffer records;
+	int r;
+
+	if (!session || !reads(router, from))
+		return;
+	r = files->host ? place_outside(&place, session, files->path) : place_inside(&place, session, files->path);
+	if (r && files->host) {
+		refuse_outside(router, from, r, files->path, session);
+		return;
+	}
+	msgpack_sbuffer_init(&records);
+	if (!r)
+		r = file_list(&records, &reply.next, place.root, place.path, files->after);
+	reply.files = wire_bytes(&records);
+	if (r == FILE_E_KIND)
+		refuse(router, from, -ENOTDIR, files->path);
+	else if (r)
+		refuse(router, from, r, files->path);
+	else
+		client_send(&router->clients, from, &files_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&records);
+}
+
+static void get_answer(struct router *router, const struct address *from, const struct get_request *get, int fd,
+		       const struct stat *status)
+{
+	size_t size = MIN(get->size ? get->size : FILE_CHUNK, (uint64_t)FILE_CHUNK);
+	struct get_reply reply = {
+		.id = get->id,
+		.size = (uint64_t)status->st_size,
+		.file = status->st_ino,
+		.mode = status->st_mode & 0777,
+	};
+	_cleanup_(freep) char *data = malloc(size);
+	ssize_t n = data ? file_read(fd, data, size, get->offset) : -ENOMEM;
+
+	if (n < 0) {
+		refuse(router, from, (int)n, get->path);
+		return;
+	}
+	reply.data = (struct bytes){.data = data, .size = (size_t)n};
+	client_send(&router->clients, from, &get_reply_schema, &reply);
+}
+
+void handle_get(struct router *router, const struct address *from, const union request *request)
+{
+	const struct get_request *get = &request->get;
+	struct session *session = session_named(router, from, get->session);
+	_cleanup_(place_deinit) struct place place = PLACE_NONE;
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat status;
+	int r;
+
+	if (!session || !reads(router, from))
+		return;
+	r = place_inside(&place, session, get->path);
+	if (r) {
+		refuse(router, from, r, get->path);
+		return;
+	}
+	r = file_open(&fd, &status, place.root, place.path, session->profile->file_size);
+	if (r)
+		refuse_open(router, from, r, get->path, &status, session->profile->file_size);
+	else if (get->file && get->file != status.st_ino)
+		client_error(&router->clients, from, "gone",
+			     "another file has taken the place of the one you began to read; begin again");
+	else
+		get_answer(router, from, get, fd, &status);
+}
+
+/* ---- in ---- */
+
+static void transfer_answer(struct router *router, const struct address *from, const struct transfer *transfer,
+			    bool done)
+{
+	struct transfer_reply reply = {
+		.id = from->id,
+		.transfer = done ? 0 : transfer->number,
+		.offset = transfer->file.size,
+		.size = transfer->total,
+	};
+
+	client_send(&router->clients, from, &transfer_reply_schema, &reply);
+}
+
+/* A transfer whose file @path can be written to; NULL when the client has been told why not. */
+static struct transfer *transfer_begin(struct router *router, const struct address *from, struct session *session,
+				       struct bytes path)
+{
+	_cleanup_(place_deinit) struct place place = PLACE_NONE;
+	struct transfer *transfer;
+	int r;
+
+	if (transfers_full(session)) {
+		client_error(&router->clients, from, "limit",
+			     "%d files are on their way into session \"%s\" already; wait for one", TRANSFERS_MAX,
+			     session->id);
+		return NULL;
+	}
+	r = place_inside(&place, session, path);
+	transfer = r ? NULL : transfer_new(session, from->uid);
+	if (!r)
+		r = transfer ? new_file_begin(&transfer->file, place.root, place.path, session->warden->uid)
+			     : -ENOMEM;
+	if (!r)
+		return transfer;
+	refuse(router, from, r, path);
+	return transfer_free(transfer);
+}
+
+static struct transfer *transfer_named(struct router *router, const struct address *from, struct session *session,
+				       uint64_t number)
+{
+	struct transfer *transfer = transfer_find(session, number, from->uid);
+
+	if (!transfer)
+		client_error(&router->clients, from, "gone", "there is no transfer %" PRIu64 "; begin again",
+			     number);
+	return transfer;
+}
+
+/* One more piece; the last one puts the file in its place. Whatever fails ends the transfer. */
+static void transfer_go_on(struct router *router, const struct address *from, struct transfer *transfer,
+			   struct bytes data, bool last)
+{
+	uint64_t max = transfer->session->profile->file_size;
+	int r;
+
+	if (max && transfer->file.size + data.size > max) {
+		client_error(&router->clients, from, "too_large",
+			     "the file has more bytes than file_size = %" PRIu64 " allows", max);
+		transfer_free(transfer);
+		return;
+	}
+	r = new_file_append(&transfer->file, data);
+	if (!r && last)
+		r = new_file_commit(&transfer->file, transfer->mode);
+	if (r)
+		refuse(router, from, r, bytes_of(transfer->file.name));
+	else
+		transfer_answer(router, from, transfer, last);
+	if (r || last)
+		transfer_free(transfer);
+}
+
+static void put_directory(struct router *router, const struct address *from, struct session *session,
+			  struct bytes path)
+{
+	_cleanup_(place_deinit) struct place place = PLACE_NONE;
+	struct transfer_reply reply = {.id = from->id};
+	int r = place_inside(&place, session, path);
+
+	if (!r)
+		r = file_make_directory(place.root, place.path, session->warden->uid);
+	if (r)
+		refuse(router, from, r, path);
+	else
+		client_send(&router->clients, from, &transfer_reply_schema, &reply);
+}
+
+void handle_put(struct router *router, const struct address *from, const union request *request)
+{
+	const struct put_request *put = &request->put;
+	struct session *session = session_named(router, from, put->session);
+	struct transfer *transfer;
+
+	if (!session)
+		return;
+	if (put->data.size > FILE_CHUNK) {
+		client_error(&router->clients, from, "too_large", "a piece has %zu bytes; %zu are the limit",
+			     put->data.size, FILE_CHUNK);
+		return;
+	}
+	if (put->directory) {
+		put_directory(router, from, session, put->path);
+		return;
+	}
+	transfer = put->transfer ? transfer_named(router, from, session, put->transfer)
+				 : transfer_begin(router, from, session, put->path);
+	if (!transfer)
+		return;
+	if (transfer->source >= 0 || put->offset != transfer->file.size) {
+		client_error(&router->clients, from, "bad_request", "offset: transfer %" PRIu64 " is at %" PRIu64,
+			     transfer->number, transfer->file.size);
+		if (!put->transfer)
+			transfer_free(transfer);
+		return;
+	}
+	if (!put->transfer)
+		transfer->mode = put->mode ? (mode_t)put->mode & 0777 : 0644;
+	transfer_go_on(router, from, transfer, put->data, !put->more);
+}
+
+/* The file on the host, open. Returns false when the client has been told why not. */
+static bool copy_in_open(int *fdp, struct stat *status, struct router *router, const struct address *from,
+			 const struct session *session, struct bytes path)
+{
+	_cleanup_(place_deinit) struct place place = PLACE_NONE;
+	int r = place_outside(&place, session, path);
+
+	if (r) {
+		refuse_outside(router, from, r, path, session);
+		return false;
+	}
+	r = file_open(fdp, status, place.root, place.path, session->profile->file_size);
+	if (r)
+		refuse_open(router, from, r, path, status, session->profile->file_size);
+	return !r;
+}
+
+static struct transfer *copy_in_begin(struct router *router, const struct address *from, struct session *session,
+				      const struct copy_in_request *copy)
+{
+	_cleanup_(fd_closep) int source = -1;
+	struct bytes path = copy->path;
+	struct transfer *transfer;
+	struct stat status;
+
+	if (!copy_in_open(&source, &status, router, from, session, copy->source))
+		return NULL;
+	if (path.size == 0) {
+		const char *slash = memrchr(copy->source.data, '/', copy->source.size);
+
+		path.data = slash + 1;
+		path.size = (size_t)(copy->source.data + copy->source.size - path.data);
+	}
+	transfer = transfer_begin(router, from, session, path);
+	if (!transfer)
+		return NULL;
+	transfer->source = steal_fd(&source);
+	transfer->total = (uint64_t)status.st_size;
+	transfer->mode = (status.st_mode & 0777) | 0600;
+	return transfer;
+}
+
+void handle_copy_in(struct router *router, const struct address *from, const union request *request)
+{
+	const struct copy_in_request *copy = &request->copy_in;
+	struct session *session = session_named(router, from, copy->session);
+	_cleanup_(freep) char *data = NULL;
+	struct transfer *transfer;
+	size_t size;
+	ssize_t n;
+
+	if (!session)
+		return;
+	transfer = copy->transfer ? transfer_named(router, from, session, copy->transfer)
+				  : copy_in_begin(router, from, session, copy);
+	if (!transfer)
+		return;
+	if (transfer->source < 0) {
+		client_error(&router->clients, from, "bad_request", "transfer %" PRIu64 " is a put",
+			     transfer->number);
+		return;
+	}
+	/* What it grows by from now on is not ours to copy. */
+	size = (size_t)MIN(transfer->total - transfer->file.size, (uint64_t)FILE_CHUNK);
+	data = malloc(size + 1);
+	n = data ? file_read(transfer->source, data, size, transfer->file.size) : -ENOMEM;
+	if (n < 0) {
+		refuse(router, from, (int)n, copy->source);
+		transfer_free(transfer);
+		return;
+	}
+	transfer_go_on(router, from, transfer, (struct bytes){.data = data, .size = (size_t)n},
+		       (size_t)n < size || transfer->file.size + (uint64_t)n == transfer->total);
+}
