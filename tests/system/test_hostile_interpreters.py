@@ -1,0 +1,136 @@
+"""What user code can put on its interpreter's channel: it harms its own session, and no other and not the router."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+import internal
+from daemon import Daemon
+from lair import Client, LairError, codec
+from lair.messages import AskEvent, ExecReply
+
+SETTINGS = {"profile default": {"checkpoint": "cell", "grace": "200ms"}}
+
+# Finds the channel: the one socket this process holds.
+PRELUDE = """
+import os, stat, time
+(channel,) = [fd for fd in range(3, 1024) if os.path.exists(f'/proc/self/fd/{fd}') and stat.S_ISSOCK(os.fstat(fd).st_mode)]
+def say(data):
+    while data:
+        data = data[os.write(channel, data):]
+"""
+
+
+def prepare(client: Client, session: str) -> None:
+    reply = client.exec(PRELUDE, session)
+    assert reply.returncode == 0, reply.stderr.decode()
+
+
+def framed(message: codec.Message) -> bytes:
+    data = codec.encode(message)
+    return struct.pack("<I", len(data)) + data
+
+
+def raw(data: bytes) -> bytes:
+    return struct.pack("<I", len(data)) + data
+
+
+FRAMES = {
+    "huge length": b"\xff\xff\xff\xff",
+    "over the maximum": struct.pack("<I", (16 << 20) + 1) + b"x" * 1000,
+    "half a frame": struct.pack("<I", 1000) + b"x" * 10,
+    "empty": raw(b""),
+    "garbage": raw(bytes(range(256))),
+    "deep": raw(b"\x91" * 100_000),
+    "lengths that lie": raw(b"\x93\x01\xa4done\xdf\xff\xff\xff\xff"),
+    "another version": raw(b"\x93\x02\xa4done\x80"),
+    "unknown message": raw(b"\x93\x01\xa4what\x80"),
+    "message of the router": framed(internal.Run(cell=1, code="1")),
+    "done of another cell": framed(internal.Done(cell=77, returncode=0)),
+    "done twice": framed(internal.Done(cell=2, returncode=0)) * 2,
+    "done without a cell": raw(b"\x93\x01\xa4done\x80"),
+    "frozen, unasked": framed(internal.Frozen(serial=1, pid=1)),
+    "spawned, unasked": framed(internal.Spawned(serial=1, pid=1)),
+    "asks without end": framed(internal.Ask(prompt="?")) * 2000,
+    "ten thousand of them": framed(internal.Done(cell=2, returncode=0)) * 10_000,
+    "text that is none": raw(b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa4text\xa2\xff\xfe"),
+    "an error that is no map": raw(b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa5error\x01"),
+}
+
+
+# What a router cannot tell from an honest interpreter, or only in time.
+PLAUSIBLE = {"half a frame", "done twice", "asks without end", "ten thousand of them", "an error that is no map"}
+
+
+@pytest.fixture
+def bystander(daemon: Daemon) -> Iterator[Client]:
+    """A session that must not notice."""
+    with Client(str(daemon.socket), timeout=10) as client:
+        client.exec("here = 'untouched'", "bystander")
+        yield client
+        assert client.exec("here", "bystander").text == "'untouched'"
+
+
+def settle(client: Client, session: str) -> None:
+    """The session lives on, or it is gone and its id is free: either way it answers the next cell, and rightly."""
+    for _ in range(3):
+        try:
+            reply = client.exec("6 * 7", session)
+        except LairError as refusal:
+            assert refusal.code in ("gone", "internal")
+        else:
+            if reply.text == "42":
+                return
+            assert reply.state in ("rolled_back", "reset", "ended")
+    pytest.fail("the session does not come back")
+
+
+@pytest.mark.parametrize("what", FRAMES)
+def test_frames(client: Client, bystander: Client, session: str, what: str) -> None:
+    prepare(client, session)
+    reply = client.exec(f"say({FRAMES[what]!r})\ntime.sleep(0.2)", session, timeout=2)
+    assert reply.id and reply.session == session, "one answer, to the request that was made"
+    assert reply.cause == "violation" or what in PLAUSIBLE
+    settle(client, session)
+
+
+@pytest.mark.parametrize("what", FRAMES)
+def test_frames_between_cells(client: Client, bystander: Client, session: str, what: str) -> None:
+    prepare(client, session)
+    code = f"if os.fork() == 0:\n    time.sleep(0.05)\n    say({FRAMES[what]!r})\n    os._exit(0)"
+    client.exec(code, session)
+    client.exec("pass", "bystander")
+    settle(client, session)
+
+
+def test_it_never_reads(client: Client, bystander: Client, session: str) -> None:
+    """Code for it piles up here; the limit on what waits holds, and nobody else is kept waiting."""
+    client.exec("import time", session)
+    cells = [client.start("time.sleep(0.3)", session, timeout=1)]
+    cells += [client.start("#" * 900_000, session) for _ in range(20)]
+    assert bystander.exec("1", "bystander").duration_ms < 1000
+    for cell in cells:
+        assert client.finish(cell, ExecReply).returncode == 0
+
+
+def test_it_never_reads_an_answer(client: Client, bystander: Client, session: str) -> None:
+    prepare(client, session)
+    ask = framed(internal.Ask(prompt="?"))
+    cell = client.start(f"say({ask!r})\ntime.sleep(5)", session, input=True, timeout=1)
+    assert isinstance(client.receive(cell, ExecReply), AskEvent)
+    client.input(cell, "x" * 1_000_000)
+    reply = client.finish(cell, ExecReply)
+    assert reply.returncode == 124
+    settle(client, session)
+
+
+def test_a_forged_result_is_its_own(client: Client, bystander: Client, session: str) -> None:
+    """It may lie about itself, in the session's own name, and in no other's."""
+    prepare(client, session)
+    lie = framed(internal.Done(cell=2, returncode=0, text="'all is well'"))
+    reply = client.exec(f"say({lie!r})\ntime.sleep(60)", session, timeout=5)
+    assert (reply.session, reply.cell, reply.text) == (session, 2, "'all is well'")
+    settle(client, session)
