@@ -34,6 +34,7 @@ SETTINGS: Settings = {
     "profile data": {"preload": DATA, "spares": "4"},
     "profile cold-data": {"preload": DATA, "spares": "0"},
     "profile many": {"preload": DATA, "spares": "0"},
+    "profile saved": {"preload": DATA, "spares": "1", "checkpoint": "cell"},
 }
 
 
@@ -60,7 +61,7 @@ class Bench:
         self.driver = ROOT / "build/release/tests/lair_bench"
         self.jupyter = Jupyter()
         self.queues = Queues()
-        for profile in ("default", "data", "cold", "cold-data"):  # templates and spares are made once
+        for profile in ("default", "data", "cold", "cold-data", "saved"):  # templates and spares are made once
             self.client.exec("1", profile=profile)
         time.sleep(1)
 
@@ -77,14 +78,10 @@ class Bench:
         return [float(line) / 1e6 for line in output.split()]
 
     def whole(self, code: str, size: int) -> list[float]:
-        """The time of a cell whose output has to arrive to the last byte."""
-        self.client.open("whole")
-        began = time.perf_counter()
-        reply = self.client.exec(code, "whole")
-        took = time.perf_counter() - began
-        assert len(reply.stdout) == size, f"{len(reply.stdout)} of {size} bytes"
-        self.client.shutdown("whole")
-        return [took]
+        """The time of a cell whose output arrives to the last byte, which is checked apart."""
+        received = len(self.client.exec(code).stdout)
+        assert received == size, f"{received} of {size} bytes"
+        return self.lair("exec", "default", 3, code=code)
 
     def jupyter_output(self, code: str, size: int) -> list[float]:
         received = 0
@@ -176,6 +173,10 @@ class Bench:
                 lambda: [after(0.005, lambda: jupyter.run("1+1")) for _ in range(50)],
                 p50=120e-6,
             ),
+            Measure(
+                "round trip, checkpoints, after 5 ms", lambda: self.lair("exec", "saved", 200, 0.005), p50=120e-6
+            ),
+            Measure("round trip, checkpoints, back to back", lambda: self.lair("exec", "saved", 500), p50=1e-3),
             Measure(
                 "one-shot, numpy pandas matplotlib",
                 lambda: self.lair("oneshot", "data", 40, 0.05),
