@@ -1,6 +1,6 @@
 /* The life of a session, as a table: for each state, what each event does. An empty cell is a violation, for which
- * the session is ended. Whatever happens to a cell, its request is answered exactly once, and the answer says what
- * became of the session's state. */
+ * the interpreter is killed where there is one, else the session is ended. Whatever happens to a cell, its request
+ * is answered exactly once, and the answer says what became of the session's state. */
 #include "session_events.h"
 
 #include "log.h"
@@ -481,8 +481,8 @@ void session_event(struct session *session, enum session_event event, const stru
 		return;
 	}
 	log_warn(session->id, "violation: %s while %s", event_names[event], session_state_name(session));
-	if (session->state == SESSION_IDLE) {
-		struct particulars lost = {.why = "it spoke while no cell ran"};
+	if (table[session->state][EVENT_LOST]) {
+		struct particulars lost = {.why = "it spoke out of turn"};
 
 		session_event(session, EVENT_LOST, &lost);
 	} else {

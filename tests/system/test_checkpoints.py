@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
+import internal
 from daemon import Daemon, wait_until
-from lair import Client, LairError
+from lair import Client, LairError, codec
+from lair.codec import Message
 from lair.messages import ExecReply
 
 SETTINGS = {
@@ -64,6 +67,24 @@ def test_rolled_back(client: Client, session: str, death: str) -> None:
     assert reply.stdout == b"said before\n"
     assert reply.restored == 1
     assert client.exec("x, f()", session).text == "({'kept': [1, 2]}, 'still here')"
+
+
+@pytest.mark.parametrize("forged", [internal.Frozen(serial=1, pid=1), internal.Done(cell=1, returncode=0)])
+def test_forgery(client: Client, session: str, forged: Message) -> None:
+    """It speaks on the channel for its interpreter, out of turn."""
+    data = codec.encode(forged)
+    client.exec("x = 1", session)
+    reply = client.exec(
+        "import os, stat, time\n"
+        "x = 2\n"
+        "for fd in range(3, 1024):\n"
+        "    if os.path.exists(f'/proc/self/fd/{fd}') and stat.S_ISSOCK(os.fstat(fd).st_mode):\n"
+        f"        os.write(fd, {struct.pack('<I', len(data)) + data!r})\n"
+        "time.sleep(30)",
+        session,
+    )
+    assert (reply.state, reply.cause, reply.restored) == ("rolled_back", "violation", 1)
+    assert client.exec("x", session).text == "1"
 
 
 def test_the_first_cell_of_all(client: Client, session: str) -> None:
@@ -216,7 +237,9 @@ def test_branches(client: Client, session: str) -> None:
     names = [f"{session}.{i}" for i in range(8)]
     for name in names:
         assert client.branch(session, name).opened
-    cells = [client.start(f"score = base + {i}\nimport time; time.sleep(0.2)\nscore", n) for i, n in enumerate(names)]
+    cells = [
+        client.start(f"score = base + {i}\nimport time; time.sleep(0.2)\nscore", n) for i, n in enumerate(names)
+    ]
     assert [client.finish(cell, ExecReply).text for cell in cells] == [str(100 + i) for i in range(8)]
     draws = {client.exec("random.random()", name).text for name in names}
     assert len(draws) == 8, "siblings draw different numbers"
@@ -301,7 +324,9 @@ def test_branch_id_taken(client: Client, session: str) -> None:
 
 def test_unfaithful_threads(client: Client, session: str) -> None:
     client.exec("x = 1\nimport threading, time", session)
-    reply = client.exec("stop = threading.Event()\nthreading.Thread(target=stop.wait, daemon=True).start()", session)
+    reply = client.exec(
+        "stop = threading.Event()\nthreading.Thread(target=stop.wait, daemon=True).start()", session
+    )
     assert reply.unfaithful == "1 threads besides the main one are running, which a copy would not have"
     with pytest.raises(LairError, match="unsupported: .* threads"):
         client.checkpoint(session, "now")
@@ -311,7 +336,9 @@ def test_unfaithful_threads(client: Client, session: str) -> None:
 
 
 def test_unfaithful_tasks(client: Client, session: str) -> None:
-    reply = client.exec("import asyncio\nawait asyncio.sleep(0)\ntask = asyncio.ensure_future(asyncio.sleep(60))", session)
+    reply = client.exec(
+        "import asyncio\nawait asyncio.sleep(0)\ntask = asyncio.ensure_future(asyncio.sleep(60))", session
+    )
     assert reply.unfaithful and "asyncio tasks" in reply.unfaithful
 
 
@@ -330,7 +357,10 @@ def test_a_frozen_one_killed_by_force(client: Client, session: str) -> None:
     """Deliberate self-harm: it hurts that session alone, and is told."""
     client.exec("x = 1", session)
     client.exec("x = 2", session)
-    client.exec("import os\nfor pid in range(2, 200):\n    try:\n        if pid != os.getpid(): os.kill(pid, 9)\n    except OSError: pass", session)
+    client.exec(
+        "import os\nfor pid in range(2, 200):\n    try:\n        if pid != os.getpid(): os.kill(pid, 9)\n    except OSError: pass",
+        session,
+    )
     reply = client.exec("x", session)
     assert reply.text == "2"
 
@@ -366,7 +396,9 @@ def sessions_end(client: Client) -> Iterator[None]:
 
 
 def test_they_do_not_count_as_the_session_s_processes(start_daemon: Callable[..., Daemon]) -> None:
-    it = start_daemon({"profile default": {"checkpoint": "cell", "checkpoints": "10", "processes": "8", "level": ""}})
+    it = start_daemon(
+        {"profile default": {"checkpoint": "cell", "checkpoints": "10", "processes": "8", "level": ""}}
+    )
     with Client(str(it.socket)) as client:
         for i in range(12):
             client.exec(f"x = {i}", "a")
