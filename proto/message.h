@@ -296,13 +296,13 @@ WIRE_DECLARE(made_message, MADE_FIELDS);
 
 /* ---- router to warden (SOCK_SEQPACKET) ---- */
 
-/* Fork the pristine image. Three descriptors travel along: the interpreter's exec channel, its stdout, its stderr.
- */
 #define SERIAL_FIELDS(F, m) F(m, UINT, serial, REQUIRED)
 #define SIGNAL_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, signal, REQUIRED)
 
+/* To a warden: fork the pristine image; to a frozen interpreter: fork yourself. Four descriptors travel along: the
+ * interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. */
 #define SPAWN_FIELDS(F, m)                                                                                         \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, FLAG, reseed, OPTIONAL)                                                                               \
@@ -323,8 +323,8 @@ WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
 #define WARDEN_READY_FIELDS(F, m)                                                                                  \
 	F(m, STR, level, REQUIRED)                                                                                 \
 	F(m, RAW, guards, REQUIRED)
-/* An interpreter has died and everything it left behind has been killed. status: as from waitpid. oom: the memory
- * limit took it. */
+/* An interpreter has died; what it left running is for a sweep. status: as from waitpid. oom: the memory limit took
+ * it. */
 #define EXITED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, status, REQUIRED)                                                                               \
