@@ -374,6 +374,14 @@ def test_info_counts_them(client: Client, session: str) -> None:
     wait_until(lambda: client.info(session).checkpoint_memory >= 8 << 20, "they are measured")
 
 
+def test_memory_is_counted_once(client: Client, session: str) -> None:
+    client.exec("x = bytearray(b'1') * (32 << 20)", session)
+    for i in range(6):
+        client.exec(f"y = {i}", session)
+    wait_until(lambda: client.info(session).checkpoints == 7, "there are seven")
+    assert 32 << 20 <= client.info(session).memory < 64 << 20
+
+
 def test_memory_cap(start_daemon: Callable[..., Daemon]) -> None:
     it = start_daemon(
         {"profile default": {"checkpoint": "cell", "checkpoint_memory": "40M", "checkpoints": "100", "level": ""}}
