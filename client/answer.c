@@ -100,6 +100,33 @@ static void take_checkpoints(struct lair_call *call, const void *message)
 	call->answer.checkpoints = items_from(((const struct checkpoints_reply *)message)->checkpoints);
 }
 
+static void take_piece(struct lair_call *call, const void *message)
+{
+	const struct get_reply *reply = message;
+
+	call->answer.piece = (struct lair_piece){
+		.data = text_from(reply->data),
+		.size = reply->size,
+		.file = reply->file,
+		.mode = (unsigned)reply->mode & 0777,
+	};
+}
+
+static void take_transfer(struct lair_call *call, const void *message)
+{
+	const struct transfer_reply *reply = message;
+
+	call->answer.transfer =
+		(struct lair_transfer){.transfer = reply->transfer, .offset = reply->offset, .size = reply->size};
+}
+
+static void take_listing(struct lair_call *call, const void *message)
+{
+	const struct files_reply *reply = message;
+
+	call->answer.listing = (struct lair_listing){.files = items_from(reply->files), .next = reply->next};
+}
+
 static void take_counters(struct lair_call *call, const void *message)
 {
 	const struct stats_reply *reply = message;
@@ -124,10 +151,12 @@ static const struct {
 	const struct wire_schema *reply;
 	void (*take)(struct lair_call *call, const void *message);
 } takers[] = {
-	{&hello_reply_schema, take_hello}, {&session_info_schema, take_session},
-	{&exec_reply_schema, take_result}, {&interrupt_reply_schema, take_interrupted},
-	{&list_reply_schema, take_list},   {&stats_reply_schema, take_counters},
-	{&state_reply_schema, take_state}, {&checkpoints_reply_schema, take_checkpoints},
+	{&hello_reply_schema, take_hello},   {&session_info_schema, take_session},
+	{&exec_reply_schema, take_result},   {&interrupt_reply_schema, take_interrupted},
+	{&list_reply_schema, take_list},     {&stats_reply_schema, take_counters},
+	{&state_reply_schema, take_state},   {&checkpoints_reply_schema, take_checkpoints},
+	{&get_reply_schema, take_piece},     {&transfer_reply_schema, take_transfer},
+	{&files_reply_schema, take_listing},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -141,6 +170,9 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct stats_reply stats;
 		struct state_reply state;
 		struct checkpoints_reply checkpoints;
+		struct get_reply get;
+		struct transfer_reply transfer;
+		struct files_reply files;
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -312,6 +344,21 @@ struct lair_items lair_checkpoint_list(const struct lair_call *call)
 							 : (struct lair_items){.data = NULL};
 }
 
+const struct lair_piece *lair_piece(const struct lair_call *call)
+{
+	return answered(call, &get_reply_schema) ? &call->answer.piece : NULL;
+}
+
+const struct lair_transfer *lair_transfer(const struct lair_call *call)
+{
+	return answered(call, &transfer_reply_schema) ? &call->answer.transfer : NULL;
+}
+
+const struct lair_listing *lair_listing(const struct lair_call *call)
+{
+	return answered(call, &files_reply_schema) ? &call->answer.listing : NULL;
+}
+
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item)
 {
 	struct bytes text;
@@ -346,6 +393,26 @@ bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_sess
 	    wire_decode(&info, &session_info_schema, body, &fault))
 		return false;
 	session_from(item, &info);
+	return true;
+}
+
+bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item)
+{
+	struct file_record record;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&record, &file_record_schema, body, &fault))
+		return false;
+	*item = (struct lair_file){
+		.name = text_from(record.name),
+		.kind = text_from(record.kind),
+		.size = record.size,
+		.stored = record.stored,
+		.mode = (unsigned)record.mode & 0777,
+		.modified = record.modified,
+	};
 	return true;
 }
 

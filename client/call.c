@@ -14,6 +14,7 @@ static const struct {
 	{LAIR_E_GONE, "gone"},
 	{LAIR_E_UNSUPPORTED, "unsupported"},
 	{LAIR_E_INTERNAL, "internal"},
+	{LAIR_E_NO_FILE, "no_file"},
 	{LAIR_E_NO_DAEMON, "no_daemon"},
 	{LAIR_E_START, "start"},
 	{LAIR_E_LOST, "lost"},
@@ -266,4 +267,57 @@ int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_b
 	};
 
 	return call_start(callp, lair, &branch_request_schema, &request, &session_info_schema);
+}
+
+int lair_files(struct lair *lair, struct lair_call **callp, const struct lair_files_of *files)
+{
+	struct files_request request = {
+		.session = bytes_of(files->session),
+		.path = bytes_from(files->path),
+		.host = files->host,
+		.after = files->after,
+	};
+
+	return call_start(callp, lair, &files_request_schema, &request, &files_reply_schema);
+}
+
+int lair_get(struct lair *lair, struct lair_call **callp, const struct lair_get *get)
+{
+	struct get_request request = {
+		.session = bytes_of(get->session),
+		.path = bytes_from(get->path),
+		.offset = get->offset,
+		.size = get->size,
+		.file = get->file,
+	};
+
+	return call_start(callp, lair, &get_request_schema, &request, &get_reply_schema);
+}
+
+int lair_put(struct lair *lair, struct lair_call **callp, const struct lair_put *put)
+{
+	struct put_request request = {
+		.session = bytes_of(put->session),
+		.path = bytes_from(put->path),
+		.transfer = put->transfer,
+		.offset = put->offset,
+		.data = bytes_from(put->data),
+		.mode = put->mode,
+		.more = put->more,
+		.directory = put->directory,
+	};
+
+	return call_start(callp, lair, &put_request_schema, &request, &transfer_reply_schema);
+}
+
+int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_copy_in *copy)
+{
+	struct copy_in_request request = {
+		.session = bytes_of(copy->session),
+		.source = bytes_from(copy->source),
+		.path = bytes_from(copy->path),
+		.transfer = copy->transfer,
+	};
+
+	return call_start(callp, lair, &copy_in_request_schema, &request, &transfer_reply_schema);
 }

@@ -43,6 +43,9 @@ struct lair_call {
 		struct lair_items sessions;
 		struct lair_items checkpoints;
 		struct lair_state state;
+		struct lair_piece piece;
+		struct lair_transfer transfer;
+		struct lair_listing listing;
 		bool interrupted;
 	} answer;
 

@@ -52,6 +52,7 @@ enum lair_e {
 	LAIR_E_GONE,	       /* the session ended or was reset before this could be done */
 	LAIR_E_UNSUPPORTED,    /* this daemon is of another version */
 	LAIR_E_INTERNAL,       /* the daemon's fault */
+	LAIR_E_NO_FILE,	       /* there is no file of that path */
 	/* There is no daemon to refuse. */
 	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
 	LAIR_E_START,	  /* a daemon could not be started */
@@ -177,6 +178,47 @@ int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, 
 int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
 int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch);
 
+/* Files of a session. Paths are bytes, beneath its workspace. Each request moves a piece of one file, or lists a
+ * part of one directory; the next takes up what the answer to the one before says. Cells may run meanwhile. */
+#define LAIR_PIECE ((size_t)1 << 20) /* the largest piece */
+
+struct lair_files_of {
+	const char *session;
+	struct lair_text path; /* absent: the workspace itself */
+	bool host;	       /* @path is one of the host, which the profile lets be imported */
+	uint64_t after;	       /* lair_listing.next of the part before; 0: the first */
+};
+
+struct lair_get {
+	const char *session;
+	struct lair_text path;
+	uint64_t offset, size; /* size 0: a whole piece */
+	uint64_t file;	       /* lair_piece.file of the first: LAIR_E_GONE if it is another file now */
+};
+
+struct lair_put {
+	const char *session;
+	struct lair_text path;	   /* of the first piece */
+	uint64_t transfer, offset; /* of the others: from the answer before */
+	struct lair_text data;
+	unsigned mode;	/* of the first piece: permissions; 0: 0644 */
+	bool more;	/* this is not the last piece */
+	bool directory; /* make a directory, and no file */
+};
+
+struct lair_copy_in {
+	const char *session;
+	struct lair_text source; /* a file of the host, which the profile lets be imported */
+	struct lair_text path;	 /* absent: the last name of @source */
+	uint64_t transfer;	 /* from the answer before; 0: begin */
+};
+
+int lair_files(struct lair *lair, struct lair_call **callp, const struct lair_files_of *files);
+int lair_get(struct lair *lair, struct lair_call **callp, const struct lair_get *get);
+/* The file appears, complete, with its last piece. */
+int lair_put(struct lair *lair, struct lair_call **callp, const struct lair_put *put);
+int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_copy_in *copy);
+
 /* ---- calls ---- */
 
 /* Wait for the answer, running the callbacks of all calls meanwhile. Returns what lair_outcome does, or -ETIMEDOUT
@@ -249,6 +291,29 @@ struct lair_checkpoint {
 	double age;	       /* seconds */
 };
 
+struct lair_piece {
+	struct lair_text data; /* less than asked for: the end */
+	uint64_t size, file;   /* of the whole file; which one it is */
+	unsigned mode;
+};
+
+struct lair_transfer {
+	uint64_t transfer;     /* 0: the file is in its place */
+	uint64_t offset, size; /* how far it is; of copy_in, of how much */
+};
+
+struct lair_listing {
+	struct lair_items files;
+	uint64_t next; /* 0: that is all */
+};
+
+struct lair_file {
+	struct lair_text name, kind; /* kind: file, directory, link or other */
+	uint64_t size, stored;	     /* stored: on the disk */
+	unsigned mode;
+	double modified; /* seconds since the epoch */
+};
+
 struct lair_daemon {
 	uint64_t version, pid, frame_max;
 	struct lair_text server;
@@ -269,9 +334,14 @@ struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
 const struct lair_state *lair_state(const struct lair_call *call);	 /* checkpoint, restore, undo */
 struct lair_items lair_checkpoint_list(const struct lair_call *call);	 /* checkpoints, oldest first */
 
+const struct lair_piece *lair_piece(const struct lair_call *call);	 /* get */
+const struct lair_transfer *lair_transfer(const struct lair_call *call); /* put, copy_in */
+const struct lair_listing *lair_listing(const struct lair_call *call);	 /* files */
+
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
 bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
+bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);
 bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item);
 
 #ifdef __cplusplus

@@ -43,6 +43,19 @@ static void read_checkpoints(struct lair_items items)
 		read_text(checkpoint.name);
 }
 
+static void read_files(const struct lair_call *call)
+{
+	struct lair_file file;
+	size_t cursor = 0;
+
+	if (lair_piece(call))
+		read_text(lair_piece(call)->data);
+	if (lair_transfer(call))
+		sink += lair_transfer(call)->offset;
+	while (lair_listing(call) && lair_next_file(lair_listing(call)->files, &cursor, &file))
+		read_text(file.name);
+}
+
 static void read_answer(const struct lair_call *call)
 {
 	struct lair_session session;
@@ -58,6 +71,7 @@ static void read_answer(const struct lair_call *call)
 	if (lair_state(call))
 		read_text(lair_state(call)->name);
 	read_checkpoints(lair_checkpoint_list(call));
+	read_files(call);
 	while (lair_next_session(lair_sessions(call), &cursor, &session))
 		read_session(&session);
 }
@@ -83,9 +97,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct wire_schema *const replies[] = {
-		&hello_reply_schema, &session_info_schema,    &exec_reply_schema,
-		&empty_reply_schema, &interrupt_reply_schema, &list_reply_schema,
-		&stats_reply_schema, &state_reply_schema,     &checkpoints_reply_schema,
+		&hello_reply_schema,	   &session_info_schema, &exec_reply_schema,	 &empty_reply_schema,
+		&interrupt_reply_schema,   &list_reply_schema,	 &stats_reply_schema,	 &state_reply_schema,
+		&checkpoints_reply_schema, &get_reply_schema,	 &transfer_reply_schema, &files_reply_schema,
 	};
 	struct lair_call *calls[ARRAY_SIZE(replies)];
 	struct lair lair = {.epoll = -1, .wake = -1};

@@ -1,0 +1,161 @@
+"""lair put, get, files and copy-in: files and trees, what is left out, what a person and a program are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon import Daemon
+from lair import Client
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    imports = tmp_path_factory.mktemp("import")
+    it = Daemon({"profile default": {"import": str(imports)}})
+    it.env["IMPORTS"] = str(imports)
+    yield it
+    try:
+        assert it.terminate() == 0, it.log()
+        assert it.left_behind() == []
+    finally:
+        it.close()
+
+
+@pytest.fixture
+def opened(client: Client, session: str) -> str:
+    client.open(session)
+    return session
+
+
+def tree(path: Path) -> dict[str, bytes | None]:
+    return {
+        str(item.relative_to(path)): None if item.is_dir() else item.read_bytes()
+        for item in sorted(path.rglob("*"))
+    }
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    top = tmp_path / "source"
+    (top / "a/b").mkdir(parents=True)
+    (top / "empty").mkdir()
+    (top / "one").write_bytes(b"1")
+    (top / "none").write_bytes(b"")
+    (top / "a/large").write_bytes(os.urandom((2 << 20) + 5))
+    (top / "a/b/script").write_bytes(b"#!/bin/sh\n")
+    (top / "a/b/script").chmod(0o755)
+    return top
+
+
+def test_a_file_there_and_back(daemon: Daemon, opened: str, source: Path, tmp_path: Path) -> None:
+    done = daemon.lair("put", opened, str(source / "a/large"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    back = tmp_path / "back"
+    assert daemon.lair("get", opened, "large", str(back)).returncode == 0
+    assert back.read_bytes() == (source / "a/large").read_bytes()
+    assert daemon.lair("get", opened, "large", str(tmp_path)).returncode == 0
+    assert (tmp_path / "large").read_bytes() == back.read_bytes()
+    daemon.lair("put", opened, str(source / "one"), "dir/")
+    assert daemon.lair("get", opened, "dir/one", "-").stdout == "1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "large", "source"]
+
+
+def test_a_tree_there_and_back(daemon: Daemon, opened: str, source: Path, tmp_path: Path) -> None:
+    size = sum(len(data) for data in tree(source).values() if data)
+    expected = {"session": opened, "files": 4, "bytes": size, "skipped": 0}
+    assert daemon.lair_json("put", opened, str(source), "there") == expected
+    assert daemon.lair_json("get", opened, "there", str(tmp_path / "back")) == expected
+    assert tree(tmp_path / "back") == tree(source)
+    assert (tmp_path / "back/a/b/script").stat().st_mode & 0o111
+    assert not (tmp_path / "back/one").stat().st_mode & 0o111
+
+
+def test_what_is_no_file_is_left_out(
+    daemon: Daemon, client: Client, opened: str, source: Path, tmp_path: Path
+) -> None:
+    (source / "link").symlink_to("/etc/hostname")
+    os.mkfifo(source / "fifo")
+    done = daemon.lair("put", opened, str(source), "there")
+    assert done.returncode == 0 and "link is left out" in done.stderr and "fifo is left out" in done.stderr
+    client.exec("import os; os.symlink('/etc/hostname', 'there/link'); os.mkfifo('there/fifo')", opened)
+    done = daemon.lair("get", opened, "there", str(tmp_path / "back"))
+    assert done.returncode == 0 and "link is left out" in done.stderr and "fifo is left out" in done.stderr
+    (source / "link").unlink()
+    (source / "fifo").unlink()
+    assert tree(tmp_path / "back") == tree(source)
+
+
+def test_files(daemon: Daemon, client: Client, opened: str) -> None:
+    client.put(opened, b"\x1b[31m\xff", b"123")
+    client.make_directory(opened, "d")
+    client.put(opened, "d/x", b"", mode=0o600)
+    listed = daemon.lair("files", opened).stdout
+    assert "\x1b" not in listed and "directory" in listed and "3 B" in listed
+    [file] = [file for file in daemon.lair_json("files", opened)["files"] if file["kind"] == "file"]
+    assert file["name_base64"] == "G1szMW3/" and file["size"] == 3
+    [file] = daemon.lair_json("files", opened, "d")["files"]
+    assert (file["name"], file["kind"], file["size"], file["mode"]) == ("x", "file", 0, 0o600)
+
+
+def test_copy_in(daemon: Daemon, client: Client, opened: str, source: Path) -> None:
+    imports = Path(daemon.env["IMPORTS"])
+    source.rename(imports / "tree")
+    assert daemon.lair_json("copy-in", opened, str(imports / "tree"))["files"] == 4
+    assert client.get(opened, "tree/a/large") == (imports / "tree/a/large").read_bytes()
+    assert daemon.lair("copy-in", opened, str(imports / "tree/one"), "two").returncode == 0
+    assert client.get(opened, "two") == b"1"
+    done = daemon.lair("copy-in", opened, "/etc/hostname")
+    assert done.returncode == 125 and "import" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (("get", "{}", "nothing"), 125, "no_file"),
+        (("get", "{}", "../x"), 125, "bad_request"),
+        (("get", "nobody", "x"), 125, "no_session"),
+        (("put", "{}", "/nonexistent/file"), 125, "local"),
+        (("put", "{}", "/dev/null"), 125, "local"),
+        (("put", "{}"), 2, "usage"),
+        (("files", "{}", "nothing"), 125, "no_file"),
+        (("get", "{}", "f", "/nonexistent/directory/x"), 125, "local"),
+    ],
+)
+def test_what_goes_wrong(
+    daemon: Daemon, client: Client, opened: str, arguments: tuple[str, ...], status: int, code: str
+) -> None:
+    client.put(opened, "f", b"1")
+    done = daemon.lair(*(word.format(opened) for word in arguments), "--json")
+    assert done.returncode == status
+    assert json.loads(done.stdout)["error"]["code"] == code
+
+
+def test_nothing_is_left_of_a_get_that_failed(daemon: Daemon, opened: str, tmp_path: Path) -> None:
+    assert daemon.lair("get", opened, "nothing", str(tmp_path / "x")).returncode == 125
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_for_terminals(daemon: Daemon, opened: str, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(200 << 20))
+    ours, theirs = pty.openpty()
+    command = [str(daemon.binaries / "lair"), "put", opened, str(tmp_path / "large")]
+    environment = {**daemon.env, "LAIR_SOCKET": str(daemon.socket)}
+    process = subprocess.Popen(command, stderr=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(ours, 4096):
+            said += part
+    except OSError:
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"large: " in said and b" of 200" in said
+    assert said.rstrip().endswith(b"1 file, 200.0 MiB") or said.rstrip().endswith(b"1 file, 200 MiB")
