@@ -129,7 +129,7 @@ static int resolve_by_step(int *fdp, int root, const char *path)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char name[NAME_MAX + 1];
-	struct stat status;
+	struct stat status = {0};
 	dev_t device;
 	int r = duplicate(&fd, root);
 
@@ -338,7 +338,7 @@ static int give(int fd, uid_t uid)
 static int enter(int *fdp, const char *name, dev_t device, uid_t uid)
 {
 	bool made = mkdirat(*fdp, name, 0755) == 0;
-	struct stat status;
+	struct stat status = {0};
 	int r;
 
 	if (!made && errno != EEXIST)
