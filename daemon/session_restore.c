@@ -44,6 +44,9 @@ static void restored(struct session *session)
 		return;
 	}
 	session->state = SESSION_IDLE;
+	/* Whoever asked for this state need not be told that another one was lost. */
+	if (session->operation || !list_empty(&session->resets))
+		session->lost_cause[0] = '\0';
 	session_answer_waiters(session, &session->resets);
 	operation_on_restored(session);
 	if (grown) {

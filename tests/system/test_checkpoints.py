@@ -413,3 +413,13 @@ def test_they_do_not_count_as_the_session_s_processes(start_daemon: Callable[...
         code = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        time.sleep(5)\n        os._exit(0)"
         assert client.exec(code, "a").returncode == 0
         assert client.undo("a", 3).cell == 10
+
+
+def test_what_was_lost_before_an_undo_is_not_told_after_it(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    code = "import os, time\nx = 2\nif os.fork() == 0:\n    time.sleep(0.05)\n    os.kill(os.getppid(), 9)"
+    client.exec(code, session)
+    threading.Event().wait(0.2)
+    client.undo(session)
+    reply = client.exec("x", session)
+    assert (reply.text, reply.state, reply.cause) == ("1", "kept", None)
