@@ -51,6 +51,7 @@ struct config {
 	char *socket;	  /* NULL: path_default_socket */
 	char *workspaces; /* NULL: chosen by the router, see workspace.h */
 	char *log;	  /* "stderr" or a file */
+	char *audit_log;  /* NULL: none */
 	uint64_t sessions, sessions_per_uid, frame_size;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session */
 

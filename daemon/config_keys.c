@@ -34,6 +34,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "the directory that holds the workspaces; empty: a standard place"),
 	KEY("log", LOG, log, "stderr",
 	    .doc = "stderr, or a file to append to"),
+	KEY("audit_log", PATH, audit_log, NULL, .optional = true,
+	    .doc = "who ran what and what was refused, as JSON lines, in this file; empty: nowhere"),
 	KEY("sessions", INT, sessions, "1000", .min = 1, .max = 1000000,
 	    .doc = "how many sessions at once, in all"),
 	KEY("sessions_per_uid", INT, sessions_per_uid, "1000", .min = 1, .max = 1000000,

@@ -2,6 +2,7 @@
  * are freed only between its rounds, so a handler may end anything. */
 #include "router.h"
 
+#include "audit_log.h"
 #include "keeper.h"
 #include "log.h"
 
@@ -62,6 +63,7 @@ int router_open(struct session **sessionp, struct router *router, struct profile
 	}
 	log_info(session->id, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
 		 owner, profile->name, session->warden->workspace);
+	audit_log_opened(session);
 	*sessionp = session;
 	return 0;
 }
@@ -87,6 +89,7 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 	}
 	log_info(session->id, "branched from session %s after cell %llu", parent->id,
 		 (unsigned long long)from->cell);
+	audit_log_opened(session);
 }
 
 struct nursery *router_nursery(struct router *router, struct profile *profile)
@@ -251,6 +254,15 @@ void router_on_session_ended(struct router *router, struct session *session)
 
 /* ---- settings ---- */
 
+static int audit_log_use(struct router *router, const struct config *config)
+{
+	int r = audit_log_open(&router->audit_log, config->audit_log);
+
+	if (r)
+		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
+	return r;
+}
+
 /* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
 static void config_use(struct router *router, struct config *config)
 {
@@ -277,6 +289,10 @@ static void config_reload(struct router *router)
 
 	if (config_load(&config, router->config_path, &error)) {
 		log_error(NULL, "%s; nothing has changed", error.text);
+		return;
+	}
+	if (audit_log_use(router, config)) {
+		config_free(config);
 		return;
 	}
 	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
@@ -493,6 +509,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 
 	*router = (struct router){.config_path = config_path,
 				  .workspaces.fd = -1,
+				  .audit_log = -1,
 				  .keeper_source = EVENT_SOURCE_NONE,
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -520,7 +537,9 @@ static int router_init(struct router *router, const char *config_path, const cha
 			  router->workspaces.path ? router->workspaces.path : "any directory", strerror(-r));
 		return r;
 	}
-	r = socket_open(router);
+	r = audit_log_use(router, router->config);
+	if (!r)
+		r = socket_open(router);
 	if (r)
 		return r;
 	config = router->config;
@@ -551,6 +570,7 @@ static void router_deinit(struct router *router)
 	if (router->context)
 		zmq_ctx_term(router->context);
 	workspaces_close(&router->workspaces);
+	fd_closep(&router->audit_log);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
 	fd_close(router->signal_source.fd);

@@ -21,6 +21,7 @@ struct router {
 	char *socket_path;
 	struct config *config;
 	struct workspaces workspaces;
+	int audit_log; /* -1: none */
 	struct event_source keeper_source, signal_source;
 
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */

@@ -1,6 +1,7 @@
 /* Sessions: how they begin and end, and what may be asked of them. What happens in between is session_table.c's. */
 #include "session_events.h"
 
+#include "audit_log.h"
 #include "log.h"
 #include "nursery.h"
 #include "router.h"
@@ -234,6 +235,7 @@ void session_end(struct session *session, const char *cause)
 	session->state = SESSION_CLOSING;
 	session->kill_cause = cause;
 	log_info(session->id, "ended: %s", cause);
+	audit_log_ended(session, cause);
 	if (session->cell && session->cell->timed_out)
 		verdict.returncode = RETURNCODE_TIMEOUT;
 	if (session->cell)

@@ -3,6 +3,7 @@
  * is answered exactly once, and the answer says what became of the session's state. */
 #include "session_events.h"
 
+#include "audit_log.h"
 #include "log.h"
 #include "router.h"
 
@@ -72,6 +73,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 			told.cause = session->lost_cause;
 	}
 	told.forgotten = session->n_forgotten;
+	audit_log_blocked(session, session->cell, told.blocked);
 	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
 	session->cell = cell_free(session->cell);
 	session->lost_cause[0] = '\0';
@@ -198,6 +200,7 @@ static void run_next(struct session *session, const struct particulars *particul
 	cell->number = ++session->n_cells;
 	session->router->stats.cells++;
 	cell->started = event_now();
+	audit_log_exec(session, cell);
 	timer_clear(session_loop(session), &session->idle);
 	session_deadline(session, cell->timeout);
 	stray_hand_over(session);
