@@ -93,17 +93,22 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 	return 0;
 }
 
+void interpreter_close(struct interpreter *interpreter)
+{
+	list_remove(&interpreter->node);
+	event_remove(interpreter->loop, &interpreter->channel_source);
+	fd_closep(&interpreter->channel);
+	fd_closep(&interpreter->buffer);
+	for (int i = 0; i < 2; i++) {
+		event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
+		fd_closep(&interpreter->pipes[i]);
+	}
+}
+
 struct interpreter *interpreter_free(struct interpreter *interpreter)
 {
 	if (interpreter) {
-		list_remove(&interpreter->node);
-		event_remove(interpreter->loop, &interpreter->channel_source);
-		fd_closep(&interpreter->channel);
-		fd_closep(&interpreter->buffer);
-		for (int i = 0; i < 2; i++) {
-			event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
-			fd_closep(&interpreter->pipes[i]);
-		}
+		interpreter_close(interpreter);
 		frame_reader_deinit(&interpreter->reader);
 		frame_writer_deinit(&interpreter->writer);
 		free(interpreter);

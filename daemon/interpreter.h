@@ -41,6 +41,10 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 		    uint64_t serial, int theirs[INTERPRETER_FDS]);
 struct interpreter *interpreter_free(struct interpreter *interpreter);
 
+/* Let go of it at once, where its memory has to last a little longer: a handler of its own frames may be running.
+ */
+void interpreter_close(struct interpreter *interpreter);
+
 /* Give it to a session: from now on session_on_* are called. Returns 0 or -errno. */
 int interpreter_attach(struct interpreter *interpreter, struct session *session);
 

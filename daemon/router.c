@@ -222,6 +222,11 @@ void router_bury_session(struct router *router, struct session *session)
 	bury(&router->dead_sessions, &session->node);
 }
 
+void router_bury_interpreter(struct router *router, struct interpreter *interpreter)
+{
+	bury(&router->dead_interpreters, &interpreter->node);
+}
+
 void router_bury_warden(struct router *router, struct warden *warden)
 {
 	bury(&router->dead_wardens, &warden->node);
@@ -237,7 +242,10 @@ static void funeral(struct router *router)
 	struct session *session;
 	struct warden *warden;
 	struct nursery *nursery;
+	struct interpreter *interpreter;
 
+	list_for_each (interpreter, &router->dead_interpreters, node)
+		interpreter_free(interpreter);
 	list_for_each (session, &router->dead_sessions, node)
 		session_free(session);
 	list_for_each (warden, &router->dead_wardens, node)
@@ -501,8 +509,9 @@ static void descriptors_raise(void)
 
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
-	struct list *lists[] = {&router->sessions,	&router->nurseries,    &router->retired,
-				&router->dead_sessions, &router->dead_wardens, &router->dead_nurseries};
+	struct list *lists[] = {&router->sessions,	   &router->nurseries,	  &router->retired,
+				&router->dead_sessions,	   &router->dead_wardens, &router->dead_nurseries,
+				&router->dead_interpreters};
 	struct config_error error;
 	struct config *config;
 	int r;

@@ -27,7 +27,7 @@ struct router {
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
 	void *table;	      /* tsearch(3) of session->id */
 	struct list nurseries, retired;
-	struct list dead_sessions, dead_wardens, dead_nurseries; /* freed between two rounds */
+	struct list dead_sessions, dead_wardens, dead_nurseries, dead_interpreters; /* freed between two rounds */
 
 	uint64_t last_serial, last_transfer;
 	uid_t last_uid;
@@ -64,5 +64,6 @@ int router_start_template(struct router *router, struct nursery *nursery);
 void router_remove_tree(struct router *router, const char *path);
 void router_on_session_ended(struct router *router, struct session *session);
 void router_bury_session(struct router *router, struct session *session);
+void router_bury_interpreter(struct router *router, struct interpreter *interpreter);
 void router_bury_warden(struct router *router, struct warden *warden);
 void router_bury_nursery(struct router *router, struct nursery *nursery);

@@ -275,7 +275,8 @@ struct interpreter *warden_discard(struct warden *warden, struct interpreter *in
 	if (interpreter) {
 		if (interpreter->adopted && warden->state == WARDEN_READY)
 			(void)warden_signal(warden, interpreter, SIGKILL);
-		interpreter_free(interpreter);
+		interpreter_close(interpreter);
+		router_bury_interpreter(warden->router, interpreter);
 		sweep_try(warden);
 	}
 	return NULL;

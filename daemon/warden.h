@@ -74,7 +74,7 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 /* To the interpreter. 9 ends it. The answer is counted down in its signals_unanswered. */
 int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal);
 
-/* Kill an interpreter nobody wants to hear of any more, and free our end of it. Returns NULL. */
+/* Kill an interpreter nobody wants to hear of any more, and let go of our end of it. Returns NULL. */
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
 
 /* Have everything killed that belongs to no known interpreter, once none is in flight; session_on_swept is told. */
