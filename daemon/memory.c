@@ -1,6 +1,7 @@
 /* Memory of a process tree, from /proc/PID/statm, which anybody may read. Forks share nearly all their pages, so
  * adding up what each has resident would count the template many times over; what each has more than it is a
- * session's own. */
+ * session's own. A frozen interpreter would count the session itself once more, so it is left out here; what it
+ * holds alone is known from elsewhere. */
 #include "memory.h"
 
 #include <fcntl.h>
@@ -31,6 +32,15 @@ uint64_t memory_of_process(pid_t pid)
 	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* As the kernel names it; a cell that takes the name hides memory in its own session's number, no more. */
+static bool is_frozen(pid_t pid)
+{
+	char path[64], name[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	return file_read(name, sizeof(name), path) > 0 && strcmp(name, "lair-frozen\n") == 0;
+}
+
 static uint64_t memory_walk(pid_t pid, uint64_t baseline, unsigned *budget)
 {
 	char path[64], text[1024], *at = text, *end;
@@ -40,9 +50,10 @@ static uint64_t memory_walk(pid_t pid, uint64_t baseline, unsigned *budget)
 	if (file_read(text, sizeof(text), path) <= 0)
 		return sum;
 	for (long child = strtol(at, &end, 10); end != at && *budget > 0; child = strtol(at, &end, 10)) {
-		--*budget;
-		sum += memory_walk((pid_t)child, baseline, budget);
 		at = end;
+		--*budget;
+		if (!is_frozen((pid_t)child))
+			sum += memory_walk((pid_t)child, baseline, budget);
 	}
 	return sum;
 }

@@ -128,6 +128,17 @@ static double ttl_left(uint64_t since, uint64_t ttl)
 	return !ttl ? 0.0 : seconds(end > now ? end - now : 1);
 }
 
+/* Of a family, whose members cannot be told apart by their memory. */
+static uint64_t memory_of_warden(const struct warden *warden)
+{
+	uint64_t sum = memory_of_tree(warden->pid, warden->baseline);
+	struct session *session;
+
+	list_for_each (session, &warden->sessions, kin)
+		sum += history_memory(&session->history);
+	return sum;
+}
+
 struct session_info session_record(const struct session *session)
 {
 	const struct warden *warden = session->warden;
@@ -144,7 +155,7 @@ struct session_info session_record(const struct session *session)
 		.cells = session->n_cells,
 		.queued = session->n_queued,
 		.pid = (uint64_t)warden->pid,
-		.memory = memory_of_tree(warden->pid, warden->baseline),
+		.memory = memory_of_warden(warden),
 		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
 		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
 		.level = bytes_of(warden->level),
