@@ -51,9 +51,10 @@ static uint64_t memory_walk(pid_t pid, uint64_t baseline, unsigned *budget)
 		return sum;
 	for (long child = strtol(at, &end, 10); end != at && *budget > 0; child = strtol(at, &end, 10)) {
 		at = end;
-		--*budget;
-		if (!is_frozen((pid_t)child))
+		if (!is_frozen((pid_t)child)) {
+			--*budget;
 			sum += memory_walk((pid_t)child, baseline, budget);
+		}
 	}
 	return sum;
 }

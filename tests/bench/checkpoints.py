@@ -1,0 +1,127 @@
+"""What checkpoints cost: by the size of a session, to the cells that follow them, and in memory.
+
+usage: checkpoints.py
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
+
+from daemon import BIN, Daemon, Settings, wait_until
+from lair import Client
+
+MB = 1 << 20
+SIZES = (5, 60, 100, 500, 1000)
+ROUNDS = 9
+COMMON = {"spares": "1", "memory": "4G", "checkpoint_memory": "off"}
+
+SETTINGS: Settings = {
+    "daemon": {"log": "stderr"},
+    "profile default": {**COMMON, "checkpoint": "manual"},
+    "profile off": {**COMMON, "preload": "pandas", "checkpoint": "off"},
+    "profile cell": {**COMMON, "preload": "pandas", "checkpoint": "cell"},
+    "profile eight": {**COMMON, "checkpoint": "cell", "checkpoints": "8"},
+}
+
+
+def timed(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def median_of(act: Callable[[], float], rounds: int = ROUNDS) -> str:
+    return f"{statistics.median(act() for _ in range(rounds)) * 1e3:8.2f}"
+
+
+def resident(pid: int) -> int:
+    """What a warden and all below it hold, each page once."""
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        below = sum(resident(int(child)) for child in children.read().split())
+    with open(f"/proc/{pid}/smaps_rollup") as rollup:
+        return below + next(int(line.split()[1]) << 10 for line in rollup if line.startswith("Pss:"))
+
+
+def by_size(client: Client, size: int) -> None:
+    """Each after a cell that wrote to a single page, and a moment's rest."""
+    name = f"size{size}"
+    client.exec(f"x = bytearray(b'1') * {size * MB}", name)
+
+    def change() -> None:
+        client.exec("x[0] ^= 1", name)
+        time.sleep(0.02)
+
+    def checkpoint() -> float:
+        change()
+        took = timed(lambda: client.checkpoint(name))
+        time.sleep(0.02)
+        return took
+
+    def undo() -> float:
+        change()
+        return timed(lambda: client.undo(name))
+
+    def branch() -> float:
+        took = timed(lambda: client.branch(name, f"{name}.b"))
+        client.shutdown(f"{name}.b")
+        return took
+
+    print(f"{size:5} MB  {median_of(checkpoint)}  {median_of(undo)}  {median_of(branch)}", flush=True)
+    client.shutdown(name)
+
+
+def round_trips(socket: Path, profile: str, count: int, gap_us: int) -> float:
+    """By the C client, in µs."""
+    command = [BIN.parent / "tests/lair_bench", socket, "exec", profile, count, gap_us, "1+1"]
+    output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, text=True).stdout
+    return statistics.median(map(float, output.split()))
+
+
+def memory_of_eight(client: Client) -> None:
+    """100 MB, of which each cell changes another one."""
+    client.exec(f"x = bytearray(b'1') * {100 * MB}", "eight", profile="eight")
+    wait_until(lambda: client.info("eight").checkpoints == 1, "there is one")
+    time.sleep(1)
+    pid = client.info("eight").pid
+    before = resident(pid)
+    for i in range(16):
+        client.exec(f"x[{i * MB} : {i * MB + MB}] = b'2' * {MB}", "eight")
+    wait_until(lambda: client.info("eight").checkpoints == 8, "there are eight")
+    time.sleep(1)
+    info = client.info("eight")
+    print(f"8 checkpoints of 100 MB, 1 MB changed by each cell: {(resident(pid) - before) / MB:.1f} MB more than")
+    print(f"with one; {info.checkpoint_memory / MB:.1f} MB in pages that one of them alone holds")
+
+
+def main() -> int:
+    print(os.uname().release, f"{os.cpu_count()} cpus", sep=", ")
+    daemon = Daemon(SETTINGS)
+    try:
+        with Client(str(daemon.socket), timeout=120) as client:
+            print("\nround trips in ms\n           checkpoint      undo    branch")
+            for size in SIZES:
+                by_size(client, size)
+            for profile in ("off", "cell"):
+                client.exec("1", profile=profile)
+            time.sleep(1)
+            print("\nround trip of 1+1 with pandas loaded, in µs\ncheckpoint =         off      cell")
+            for title, count, gap_us in (("after 5 ms", 300, 5000), ("back to back", 500, 0)):
+                runs = [[round_trips(daemon.socket, p, count, gap_us) for p in ("off", "cell")] for _ in range(3)]
+                print(f"{title:14}  {min(r[0] for r in runs):8.0f}  {min(r[1] for r in runs):8.0f}", flush=True)
+            print()
+            memory_of_eight(client)
+        return 0
+    finally:
+        daemon.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
