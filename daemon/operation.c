@@ -198,23 +198,6 @@ void operation_begin(struct session *session, struct operation *operation)
 	begin[operation->kind](session);
 }
 
-void operation_on_frozen(struct session *session, const char *why)
-{
-	struct operation *operation = session->operation;
-
-	if (!operation)
-		return;
-	if (why) {
-		client_error(clients_of(session), &operation->request, "unsupported",
-			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);
-		operation_done(session);
-	} else if (operation->kind == OPERATION_BRANCH) {
-		branch_from(session, session->history.base);
-	} else {
-		name_base(session);
-	}
-}
-
 static void reply_branch(struct session *session)
 {
 	struct session_info info = session_record(session);
@@ -225,12 +208,34 @@ static void reply_branch(struct session *session)
 	operation_done(session);
 }
 
+bool operation_is_birth(const struct session *session)
+{
+	const struct operation *operation = session->operation;
+
+	return operation && operation->kind == OPERATION_BRANCH && !strcmp(operation->branch, session->id);
+}
+
+void operation_on_frozen(struct session *session, const char *why)
+{
+	struct operation *operation = session->operation;
+
+	if (!operation)
+		return;
+	if (operation_is_birth(session)) {
+		reply_branch(session);
+	} else if (why) {
+		client_error(clients_of(session), &operation->request, "unsupported",
+			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);
+		operation_done(session);
+	} else if (operation->kind == OPERATION_BRANCH) {
+		branch_from(session, session->history.base);
+	} else {
+		name_base(session);
+	}
+}
+
 void operation_on_restored(struct session *session)
 {
-	if (!session->operation)
-		return;
-	if (session->operation->kind == OPERATION_BRANCH)
-		reply_branch(session);
-	else
+	if (session->operation)
 		reply_state(session);
 }

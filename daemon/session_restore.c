@@ -48,15 +48,18 @@ static void restored(struct session *session)
 	if (session->operation || !list_empty(&session->resets))
 		session->lost_cause[0] = '\0';
 	session_answer_waiters(session, &session->resets);
-	operation_on_restored(session);
 	if (grown) {
-		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. */
+		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. That is also
+		 * when it has its own files, and the request for it is answered. */
 		session->history.saved = false;
 		session->history.severed = true;
 		session->at = session->n_cells;
 		session_freeze(session);
+		if (session->state == SESSION_FREEZING && session->workspace)
+			session_deadline(session, COPY_US);
 		return;
 	}
+	operation_on_restored(session);
 	session_begin_idle(session);
 }
 
@@ -90,7 +93,7 @@ void session_thaw(struct session *session, const struct spawn_message *how, stru
 	}
 	session->source = frozen;
 	session->state = SESSION_RESTORING;
-	session_deadline(session, how->directory.data ? COPY_US : PATIENCE_US);
+	session_deadline(session, PATIENCE_US);
 }
 
 static void restore_begin(struct session *session)
@@ -162,6 +165,11 @@ static struct verdict verdict_of_exit(struct session *session, const struct part
 void session_replace_after_exit(struct session *session, const struct particulars *particulars)
 {
 	session->verdict = verdict_of_exit(session, particulars);
+	if (operation_is_birth(session)) {
+		log_error(session->id, "it died before it had a state of its own");
+		session_end(session, "internal");
+		return;
+	}
 	if (session->freezing)
 		freeze_abandon(session, "its interpreter ended");
 	if (!session->id[0]) {
