@@ -364,6 +364,17 @@ static struct session *session_between_cells(struct router *router, const struct
 	return NULL;
 }
 
+/* The profile may say that there are none: then none is made on request either. */
+static struct session *session_that_keeps(struct router *router, const struct address *from, struct bytes id)
+{
+	struct session *session = session_between_cells(router, from, id);
+
+	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
+		return session;
+	client_error(&router->clients, from, "unsupported", "session \"%s\" keeps no checkpoints", session->id);
+	return NULL;
+}
+
 static struct operation *operation_make(struct router *router, const struct address *from, enum operation_kind kind,
 					struct bytes name)
 {
@@ -381,7 +392,7 @@ static struct operation *operation_make(struct router *router, const struct addr
 static void operate(struct router *router, const struct address *from, struct bytes id, enum operation_kind kind,
 		    struct bytes name, uint64_t n)
 {
-	struct session *session = session_between_cells(router, from, id);
+	struct session *session = session_that_keeps(router, from, id);
 	struct operation *operation = session ? operation_make(router, from, kind, name) : NULL;
 
 	if (!operation)
@@ -417,7 +428,7 @@ static void handle_drop(struct router *router, const struct address *from, const
 static void handle_branch(struct router *router, const struct address *from, const union request *request)
 {
 	const struct branch_request *branch = &request->branch;
-	struct session *session = session_between_cells(router, from, branch->session);
+	struct session *session = session_that_keeps(router, from, branch->session);
 	struct operation *operation;
 
 	if (!session)

@@ -105,6 +105,13 @@ def test_dies_between_cells(client: Client, session: str) -> None:
 def test_off_means_off(client: Client, session: str) -> None:
     client.exec("x = 1", session, profile="off")
     assert client.checkpoints(session) == []
+    for refused in (
+        lambda: client.checkpoint(session, "now"),
+        lambda: client.undo(session),
+        lambda: client.branch(session, session + ".b"),
+    ):
+        with pytest.raises(LairError, match="unsupported: .* keeps no checkpoints"):
+            refused()
     reply = client.exec("import os; os._exit(1)", session)
     assert (reply.state, reply.cause) == ("reset", "exit")
     assert "NameError" in client.exec("x", session).stderr.decode()
