@@ -11,8 +11,7 @@ struct cell {
 	uint64_t timeout;     /* microseconds, 0 = none */
 	uint64_t started;
 	bool stream, input;
-	bool asking;	  /* an `ask` is unanswered */
-	bool interrupted; /* by an `interrupt` request */
+	bool asking; /* an `ask` is unanswered */
 	bool timed_out;
 	char *code;
 	size_t code_size;
