@@ -64,9 +64,14 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 {
 	struct verdict told = *verdict;
 
-	if (!session->id[0])
+	if (session->router->stopping) {
+		/* No session goes on, though its last cell may have; and the interrupt was ours. */
 		told.state = "ended";
-	else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
+		if (told.cause && !strcmp(told.cause, "interrupt"))
+			told.cause = "shutdown";
+	} else if (!session->id[0]) {
+		told.state = "ended";
+	} else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
 		told.state = session->lost_to ? "rolled_back" : "reset";
 		told.restored = session->lost_to;
 		if (!told.cause)
