@@ -1,5 +1,5 @@
 /* Templates and spares. A template that fails is tried again when it is wanted, after a pause that grows; whoever
- * waited for it is told its reason. */
+ * waited for it is told its reason. One that is killed is started again at once, and nobody is told. */
 #include "nursery.h"
 
 #include "log.h"
@@ -19,6 +19,7 @@
 #define RETRY_US 20000
 #define WARM_US (120 * 1000000ULL)
 #define BACKOFF_US 500000
+#define DEATHS_MAX 5
 #define BACKOFF_MAX_US (30 * 1000000ULL)
 
 static void wanted_request(struct nursery *nursery);
@@ -83,6 +84,25 @@ static void nursery_failed(struct nursery *nursery, struct bytes reason)
 	list_for_each (warden, &nursery->wardens, node)
 		if (warden->state <= WARDEN_MAKING)
 			warden_failed(warden, bytes_of(nursery->reason));
+}
+
+/* Without a word. It holds no state, so another is as good, unless it dies each time before it has made anything.
+ */
+static void template_died(struct nursery *nursery)
+{
+	struct warden *warden;
+
+	if (nursery->retired || nursery->deaths >= DEATHS_MAX) {
+		nursery_failed(nursery, BYTES("it died"));
+		return;
+	}
+	nursery->deaths++;
+	log_warn(NULL, "template of profile %s died: starting another", nursery->profile->name);
+	template_drop(nursery);
+	list_for_each (warden, &nursery->wardens, node)
+		if (warden->state == WARDEN_MAKING)
+			warden_want_again(warden);
+	nursery_warm(nursery);
 }
 
 static void on_impatience(struct timer *timer)
@@ -166,7 +186,7 @@ static void wanted_request(struct nursery *nursery)
 			return;
 		}
 		if (r == CHANNEL_E_EOF) {
-			nursery_failed(nursery, BYTES("it died"));
+			template_died(nursery);
 			return;
 		}
 		if (r)
@@ -359,6 +379,7 @@ static void on_template_made(struct nursery *nursery, struct bytes body, int *pi
 		return;
 	}
 	warden->baseline = nursery->baseline;
+	nursery->deaths = 0;
 	warden_made(warden, (pid_t)made.pid, steal_fd(pidfdp));
 }
 
@@ -376,7 +397,7 @@ static void on_template(struct event_source *source, uint32_t events)
 	if (r == CHANNEL_E_EMPTY)
 		return;
 	if (r == CHANNEL_E_EOF)
-		nursery_failed(nursery, BYTES("it died"));
+		template_died(nursery);
 	else if (r || wire_open(&frame, data))
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 	else if (bytes_is(frame.type, "ready"))
@@ -401,6 +422,8 @@ void nursery_on_started(struct nursery *nursery, pid_t pid, int pidfd, int error
 			      on_template);
 	if (!r)
 		r = configure_send(nursery);
-	if (r)
+	if (r == -EPIPE)
+		template_died(nursery);
+	else if (r)
 		nursery_failed(nursery, bytes_of(strerror(-r)));
 }

@@ -26,6 +26,7 @@ struct nursery {
 	struct timer patience;
 	uint64_t not_before; /* when a template that failed may be tried again */
 	unsigned failures;
+	unsigned deaths;     /* of templates, one after the other, that had made no warden */
 	struct list wardens; /* all of this nursery, whatever their state */
 	char reason[256];    /* why the last template failed */
 };

@@ -138,6 +138,20 @@ int warden_request(struct warden *warden, int template_channel)
 	return 0;
 }
 
+void warden_want_again(struct warden *warden)
+{
+	int r;
+
+	/* If it was made and nobody said so, it finds its control pair closed and goes. */
+	timer_clear(&warden->router->loop, &warden->patience);
+	fd_closep(&warden->control);
+	warden->serial = ++warden->router->last_serial;
+	warden->state = WARDEN_WANTED;
+	r = channel_pair(&warden->control, &warden->theirs);
+	if (r)
+		warden_failed(warden, bytes_of(strerror(-r)));
+}
+
 static int warden_send(struct warden *warden, const struct wire_schema *schema, const void *message, const int *fds,
 		       size_t n_fds)
 {

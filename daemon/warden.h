@@ -51,6 +51,8 @@ struct warden *warden_free(struct warden *warden);
 int warden_request(struct warden *warden, int template_channel);
 void warden_made(struct warden *warden, pid_t pid, int pidfd);
 void warden_failed(struct warden *warden, struct bytes reason);
+/* The template died with the order (MAKING): back to WANTED, for the next one. */
+void warden_want_again(struct warden *warden);
 
 /* A session takes it, or joins the ones that have it. */
 void warden_join(struct warden *warden, struct session *session);
