@@ -17,6 +17,8 @@ int cell_new(struct cell **cellp, const struct exec_request *request, const stru
 	cell->code_size = request->code.size;
 	list_init(&cell->node);
 	cell->reply = *reply;
+	reply->promise->is_cell = true;
+	reply->promise->running = cell;
 	cell->timeout = timeout;
 	cell->stream = request->stream;
 	cell->input = request->input;
@@ -26,12 +28,34 @@ int cell_new(struct cell **cellp, const struct exec_request *request, const stru
 	return 0;
 }
 
+void cell_number(struct cell *cell, uint64_t number)
+{
+	cell->number = cell->reply.promise->cell = number;
+	cell->reply.promise->since = cell->started = event_now();
+}
+
+bool cell_ask(struct cell *cell, const struct ask_message *ask)
+{
+	struct promise *promise = cell->reply.promise;
+
+	if (!cell->input)
+		return false;
+	free(cell->prompt);
+	cell->prompt = strndup(ask->prompt.data, ask->prompt.size);
+	cell->password = ask->password;
+	promise_ask(promise, ask->prompt, ask->password);
+	/* One that can be attached to waits for somebody who does, as long as its time lasts. */
+	cell->asking = cell->prompt && (promise->keep || promise_listened_to(promise));
+	return cell->asking;
+}
+
 struct cell *cell_free(struct cell *cell)
 {
 	if (cell) {
 		list_remove(&cell->node);
 		output_deinit(&cell->stdout_);
 		output_deinit(&cell->stderr_);
+		free(cell->prompt);
 		free(cell->code);
 		free(cell);
 	}
@@ -65,6 +89,8 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.duration_ms = cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0,
 	};
 
+	cell->reply.promise->heads[0] = cell->stdout_.head_size;
+	cell->reply.promise->heads[1] = cell->stderr_.head_size;
 	reply.stdout = joined_or_nothing(&cell->stdout_);
 	reply.stderr = joined_or_nothing(&cell->stderr_);
 	return client_send(clients, &cell->reply, &exec_reply_schema, &reply);

@@ -4,6 +4,7 @@
 #include "client.h"
 
 #include "log.h"
+#include "promise.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -195,27 +196,47 @@ static int frame_make(zmq_msg_t *frame, msgpack_sbuffer *buffer)
 													: 0;
 }
 
-int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
-		const void *message)
+/* Takes what @buffer holds. */
+static int buffer_send(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
 {
-	msgpack_sbuffer buffer;
 	zmq_msg_t frame;
-	int r;
+	int r = frame_make(&frame, buffer);
 
-	msgpack_sbuffer_init(&buffer);
-	r = wire_encode(&buffer, schema, message);
-	if (!r)
-		r = frame_make(&frame, &buffer);
-	msgpack_sbuffer_destroy(&buffer);
-	if (r) {
-		log_error(NULL, "cannot build a %s for request %" PRIu64 ": %s", schema->type, to->id,
-			  strerror(-r));
+	if (r)
 		return r;
-	}
 	r = client_waits(clients, to) ? CLIENT_E_WAITS : frame_send(clients, to, &frame);
 	if (r == CLIENT_E_WAITS)
 		r = frame_queue(clients, to, &frame);
 	zmq_msg_close(&frame);
+	return r;
+}
+
+int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		const void *message)
+{
+	msgpack_sbuffer buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	r = wire_encode(&buffer, schema, message);
+	if (!r && to->promise)
+		promise_answer(to->promise, schema, &buffer);
+	else if (!r)
+		r = buffer_send(clients, to, &buffer);
+	msgpack_sbuffer_destroy(&buffer);
+	if (r < 0)
+		log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
+	return r;
+}
+
+int client_post(struct clients *clients, const struct address *to, struct bytes data)
+{
+	msgpack_sbuffer buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	r = msgpack_sbuffer_write(&buffer, data.data, data.size) ? -ENOMEM : buffer_send(clients, to, &buffer);
+	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
 

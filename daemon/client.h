@@ -10,6 +10,7 @@
 
 #define IDENTITY_MAX 255
 
+struct promise;
 struct router;
 
 /* Where an answer goes. Small, copied into every cell and every waiting request. */
@@ -17,7 +18,8 @@ struct address {
 	uint8_t identity_size;
 	char identity[IDENTITY_MAX];
 	uid_t uid;
-	uint64_t id; /* of the request */
+	uint64_t id;		 /* of the request */
+	struct promise *promise; /* NULL, or who passes the answer on instead: see promise.h */
 };
 
 enum {
@@ -38,9 +40,12 @@ void clients_init(struct clients *clients, struct event_loop *loop, void *socket
 		  void (*on_drained)(struct clients *clients));
 void clients_deinit(struct clients *clients);
 
-/* Encode and send. Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE or -errno. */
+/* Encode and send; to a promise, only the one final message. Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE or -errno. */
 int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		const void *message);
+
+/* Send what is encoded already. Returns the same. */
+int client_post(struct clients *clients, const struct address *to, struct bytes frame);
 
 /* Whether something still waits for this client. */
 bool client_waits(const struct clients *clients, const struct address *to);
@@ -49,5 +54,6 @@ bool client_waits(const struct clients *clients, const struct address *to);
 int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
 	_printf_(4, 5);
 
+/* Neither looks behind a promise. */
 bool address_same_client(const struct address *a, const struct address *b);
 bool address_same_request(const struct address *a, const struct address *b);

@@ -28,6 +28,9 @@ struct profile {
 	/* time */
 	uint64_t cell_timeout, cell_timeout_max, grace, idle_ttl, hard_ttl;
 
+	/* answers that can be asked for again */
+	uint64_t result_ttl, results, results_size;
+
 	/* what it remembers */
 	enum checkpoint_policy checkpoint;
 	uint64_t checkpoints, checkpoint_memory;
@@ -52,7 +55,7 @@ struct config {
 	char *workspaces; /* NULL: chosen by the router, see workspace.h */
 	char *log;	  /* "stderr" or a file */
 	char *audit_log;  /* NULL: none */
-	uint64_t sessions, sessions_per_uid, frame_size;
+	uint64_t sessions, sessions_per_uid, frame_size, results_per_uid;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session */
 
 	struct profile **profiles; /* NULL-terminated, each with a reference */

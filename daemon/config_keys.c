@@ -43,6 +43,8 @@ static const struct key daemon_rows[] = {
 	/* Over the largest code_size by more than all else in a request can take. */
 	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
 	    .doc = "the largest request from a client"),
+	KEY("results_per_uid", SIZE, results_per_uid, "256M", .min = 1 * M, .max = 1024 * T,
+	    .doc = "what the answers kept for one user may hold together"),
 	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293,
 	    .doc = "host users for sessions, one each, when laird is root"),
 };
@@ -69,6 +71,13 @@ static const struct key profile_rows[] = {
 	    .doc = "a session ends this long after its last cell"),
 	KEY("hard_ttl", DURATION, hard_ttl, "24h", .min = 10 * MILLISECOND, .max = 365 * DAY, .optional = true,
 	    .doc = "a session ends this long after it opened, even if busy"),
+
+	KEY("result_ttl", DURATION, result_ttl, "10m", .min = 1 * SECOND, .max = 365 * DAY,
+	    .doc = "how long an answer can be asked for again"),
+	KEY("results", INT, results, "64", .min = 1, .max = 100000,
+	    .doc = "how many answers are kept for a session; the oldest goes first"),
+	KEY("results_size", SIZE, results_size, "64M", .min = 1 * M, .max = 1 * T,
+	    .doc = "what these may hold together; the newest is kept whatever its size"),
 
 	KEY("checkpoint", CHOICE, checkpoint, "cell", .words = checkpoint_policies,
 	    .doc = "after every cell, only when asked for (manual), or never (off)"),

@@ -89,16 +89,45 @@ uint64_t output_dropped(const struct output *output)
 	return output->total - output->head_size - output->tail_size;
 }
 
+/* Between head and tail. Returns its length. */
+static size_t note_write(char note[static 80], uint64_t dropped)
+{
+	if (dropped == 0)
+		return 0;
+	return (size_t)snprintf(note, 80, "\n[... %" PRIu64 " bytes left out ...]\n", dropped);
+}
+
+size_t output_pieces(const struct output *output, struct piece pieces[PIECES_MAX])
+{
+	size_t older = output->tail_size - output->tail_at;
+	uint64_t tail = output->total - output->tail_size;
+
+	pieces[0] = (struct piece){.data = {.data = output->head, .size = output->head_size}};
+	pieces[1] = (struct piece){.at = tail, .data = {.data = output->tail, .size = older}};
+	pieces[2] = (struct piece){.at = tail + older, .data = {.data = output->tail, .size = output->tail_at}};
+	if (older > 0)
+		pieces[1].data.data += output->tail_at;
+	return output->tail_size > 0 ? 3 : 1;
+}
+
+size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t head_size, uint64_t dropped)
+{
+	size_t head = dropped > 0 ? MIN(head_size, joined.size) : joined.size, tail;
+	char note[80];
+
+	pieces[0] = (struct piece){.data = {.data = joined.data, .size = head}};
+	tail = MIN(head + note_write(note, dropped), joined.size);
+	pieces[1] = (struct piece){.at = head + dropped,
+				   .data = {.data = joined.data + tail, .size = joined.size - tail}};
+	return 2;
+}
+
 int output_join(struct output *output, struct bytes *joined)
 {
-	uint64_t dropped = output_dropped(output);
-	char note[80];
-	size_t note_size = 0, size, older = output->tail_size - output->tail_at;
-	char *grown;
+	size_t size, note_size, older = output->tail_size - output->tail_at;
+	char note[80], *grown;
 
-	if (dropped > 0)
-		note_size =
-			(size_t)snprintf(note, sizeof(note), "\n[... %" PRIu64 " bytes left out ...]\n", dropped);
+	note_size = note_write(note, output_dropped(output));
 	size = output->head_size + note_size + output->tail_size;
 	*joined = (struct bytes){.data = output->head ? output->head : "", .size = size};
 	if (size == output->head_size)

@@ -19,6 +19,17 @@ void output_add(struct output *output, struct bytes data);
 
 uint64_t output_dropped(const struct output *output);
 
+/* What is kept, in order, and how much had been written before it. Returns how many pieces there are. */
+struct piece {
+	uint64_t at;
+	struct bytes data;
+};
+#define PIECES_MAX 3
+size_t output_pieces(const struct output *output, struct piece pieces[PIECES_MAX]);
+
 /* Head, a line that says what is missing, tail: one span that lives as long as the output. Nothing may be added
  * afterwards. Returns 0 or -ENOMEM. */
 int output_join(struct output *output, struct bytes *joined);
+
+/* The pieces of what output_join made, when the head had @head_size bytes and @dropped were missing. */
+size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t head_size, uint64_t dropped);

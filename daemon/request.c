@@ -10,7 +10,7 @@
 
 #define seconds(us) ((double)(us) / 1e6)
 
-static bool session_id_valid(struct bytes id)
+bool session_id_valid(struct bytes id)
 {
 	if (id.size == 0 || id.size > SESSION_ID_MAX)
 		return false;
@@ -20,7 +20,7 @@ static bool session_id_valid(struct bytes id)
 	return true;
 }
 
-static bool may_use(const struct session *session, uid_t uid)
+bool may_use(const struct session *session, uid_t uid)
 {
 	return uid == 0 || uid == session->owner;
 }
@@ -238,6 +238,8 @@ static void exec_in(struct router *router, const struct address *from, const str
 		client_error(&router->clients, from, "internal", "out of memory");
 	} else {
 		session_exec(session, cell);
+		if (exec->detach)
+			exec_detach(router, from, exec);
 		return;
 	}
 	if (made)
@@ -267,7 +269,7 @@ static struct session *session_running(struct router *router, const struct addre
 	struct session *session;
 
 	list_for_each (session, &router->sessions, node)
-		if (session->cell && address_same_request(&session->cell->reply, request))
+		if (session->cell && promise_asked_by(session->cell->reply.promise, request))
 			return session;
 	return NULL;
 }
@@ -552,6 +554,8 @@ static const struct {
 } handlers[] = {
 	{&exec_request_schema, handle_exec},
 	{&input_request_schema, handle_input},
+	{&attach_request_schema, handle_attach},
+	{&results_request_schema, handle_results},
 	{&hello_request_schema, handle_hello},
 	{&open_request_schema, handle_open},
 	{&interrupt_request_schema, handle_interrupt},
@@ -588,7 +592,7 @@ static void request_handle(struct router *router, const struct address *from, co
 													: "",
 				fault.expected);
 		else
-			handlers[i].fn(router, from, &request);
+			request_take(router, from, handlers[i].schema, &request, handlers[i].fn);
 		return;
 	}
 	client_error(&router->clients, from, "unsupported", "this laird knows no request \"%.*s\"",

@@ -8,6 +8,8 @@ union request {
 	struct hello_request hello;
 	struct open_request open;
 	struct exec_request exec;
+	struct attach_request attach;
+	struct results_request results;
 	struct input_request input;
 	struct interrupt_request interrupt;
 	struct reset_request reset;
@@ -27,8 +29,21 @@ union request {
 	struct stats_request stats;
 };
 
+bool session_id_valid(struct bytes id);
+bool may_use(const struct session *session, uid_t uid);
 /* The session a request names, or NULL when the client has been told that it has none. */
 struct session *session_named(struct router *router, const struct address *from, struct bytes id);
+
+/* request_results.c: requests that are done once and answered as often as they are asked. */
+
+/* Take up a request: hand it to its handler, unless it is answered or under way already. */
+void request_take(struct router *router, const struct address *from, const struct wire_schema *schema,
+		  const union request *request,
+		  void (*handler)(struct router *router, const struct address *from, const union request *request));
+void handle_attach(struct router *router, const struct address *from, const union request *request);
+void handle_results(struct router *router, const struct address *from, const union request *request);
+/* The cell has been put into its queue. */
+void exec_detach(struct router *router, const struct address *from, const struct exec_request *exec);
 
 /* request_files.c */
 void handle_files(struct router *router, const struct address *from, const union request *request);

@@ -244,6 +244,7 @@ static void funeral(struct router *router)
 	struct nursery *nursery;
 	struct interpreter *interpreter;
 
+	promises_sweep(&router->promises);
 	list_for_each (interpreter, &router->dead_interpreters, node)
 		interpreter_free(interpreter);
 	list_for_each (session, &router->dead_sessions, node)
@@ -283,6 +284,7 @@ static void config_use(struct router *router, struct config *config)
 	}
 	config_free(router->config);
 	router->config = config;
+	router->promises.size_per_user = config->results_per_uid;
 	for (size_t i = 0; i < config->n_profiles; i++) {
 		nursery = router_nursery(router, config->profiles[i]);
 		if (nursery)
@@ -469,6 +471,8 @@ static int socket_open(struct router *router)
 		log_error(NULL, "cannot listen on %s: %s", router->socket_path, zmq_strerror(-r));
 	else
 		clients_init(&router->clients, &router->loop, router->socket, on_drained);
+	if (!r)
+		promises_init(&router->promises, &router->loop, &router->clients);
 	return r;
 }
 
@@ -573,6 +577,7 @@ static void router_deinit(struct router *router)
 		bury(&router->dead_nurseries, &nursery->node);
 	}
 	funeral(router);
+	promises_deinit(&router->promises);
 	clients_deinit(&router->clients);
 	if (router->socket)
 		zmq_close(router->socket);

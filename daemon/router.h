@@ -16,6 +16,7 @@ struct router_stats {
 struct router {
 	struct event_loop loop;
 	struct clients clients;
+	struct promises promises;
 	void *context, *socket;
 	const char *config_path;
 	char *socket_path;

@@ -181,10 +181,10 @@ bool session_cancel(struct session *session, const struct address *request)
 		.returncode = RETURNCODE_INTERRUPTED, .state = "kept", .cause = "interrupt"};
 	struct cell *cell;
 
-	if (session->cell && address_same_request(&session->cell->reply, request))
+	if (session->cell && promise_asked_by(session->cell->reply.promise, request))
 		return session_interrupt(session);
 	list_for_each (cell, &session->queue, node) {
-		if (!address_same_request(&cell->reply, request))
+		if (!promise_asked_by(cell->reply.promise, request))
 			continue;
 		cell_reply(cell, &session->router->clients, session_id_or_null(session), &cancelled);
 		cell_free(cell);
@@ -252,6 +252,13 @@ void session_end(struct session *session, const char *cause)
 	warden_leave(session->warden, session);
 }
 
+void session_heed_ask(struct session *session)
+{
+	if (session->state == SESSION_BUSY && session->cell->asking &&
+	    promise_listened_to(session->cell->reply.promise))
+		session_deadline(session, 0);
+}
+
 void session_answer(struct session *session, const struct input_request *input)
 {
 	struct answer_message answer = {.text = input->text, .eof = input->eof};
@@ -265,7 +272,7 @@ void session_answer(struct session *session, const struct input_request *input)
 
 void session_resume(struct session *session)
 {
-	if (session->cell && session->live && !client_waits(&session->router->clients, &session->cell->reply))
+	if (session->cell && session->live && !promise_waits(session->cell->reply.promise))
 		interpreter_pause(session->live, false);
 }
 

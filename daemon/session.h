@@ -92,6 +92,8 @@ void session_close(struct session *session, const struct address *request);
 void session_operate(struct session *session, struct operation *operation);
 /* End it for a reason of our own. @cause: static text for the reply of a running cell. */
 void session_end(struct session *session, const char *cause);
+/* The running cell has asked, or somebody has come who may answer: a person may think, its time stands still. */
+void session_heed_ask(struct session *session);
 /* What a client answers to an `ask` of the running cell. */
 void session_answer(struct session *session, const struct input_request *input);
 

@@ -106,26 +106,19 @@ void session_on_lost(struct session *session, struct interpreter *interpreter, c
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
 {
 	struct cell *cell = session->cell;
-	struct stdout_event event = {.data = data};
+	struct output *output;
+	uint64_t at;
 
 	if (!cell) {
 		output_add(&session->stray[stream], data);
-	} else if (!cell->stream) {
-		output_add(stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_, data);
-	} else {
-		event.id = cell->reply.id;
-		switch (client_send(&session->router->clients, &cell->reply,
-				    stream == STREAM_STDOUT ? &stdout_event_schema : &stderr_event_schema,
-				    &event)) {
-		case CLIENT_E_WAITS:
-			interpreter_pause(session->live, true);
-			break;
-		case CLIENT_E_GONE:
-			/* Nobody watches any more; what the cell goes on to write is kept like any other's. */
-			cell->stream = false;
-			break;
-		}
+		return;
 	}
+	output = stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_;
+	at = output->total;
+	output_add(output, data);
+	if (promise_stream(cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR, at,
+			   data) == CLIENT_E_WAITS)
+		interpreter_pause(session->live, true);
 }
 
 static int on_done(struct session *session, struct bytes body, struct wire_fault *fault)

@@ -202,9 +202,8 @@ static void run_next(struct session *session, const struct particulars *particul
 	session->kill_cause = NULL;
 	session->exact = session->history.saved && session->profile->checkpoint != CHECKPOINT_OFF;
 	session->history.saved = false;
-	cell->number = ++session->n_cells;
+	cell_number(cell, ++session->n_cells);
 	session->router->stats.cells++;
-	cell->started = event_now();
 	audit_log_exec(session, cell);
 	timer_clear(session_loop(session), &session->idle);
 	session_deadline(session, cell->timeout);
@@ -266,17 +265,11 @@ static void finish_done(struct session *session, const struct particulars *parti
 
 static void pass_ask(struct session *session, const struct particulars *particulars)
 {
-	struct ask_event event = {.id = session->cell->reply.id,
-				  .prompt = particulars->ask->prompt,
-				  .password = particulars->ask->password};
 	struct answer_message eof = {.eof = true};
 
 	interpreter_drain(session->live);
-	if (session->cell->input && client_send(&session->router->clients, &session->cell->reply, &ask_event_schema,
-						&event) != CLIENT_E_GONE) {
-		/* A person may think: the cell's time stands still meanwhile. */
-		session->cell->asking = true;
-		session_deadline(session, 0);
+	if (cell_ask(session->cell, particulars->ask)) {
+		session_heed_ask(session);
 	} else if (interpreter_send(session->live, &answer_message_schema, &eof)) {
 		session_end(session, "internal");
 	}

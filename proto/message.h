@@ -3,7 +3,8 @@
 
 #include "proto/wire.h"
 
-/* ---- client to router: requests. Every one carries an id chosen by the client. ---- */
+/* ---- client to router: requests. Every one carries an id chosen by the client. One with a key is done once. ----
+ */
 
 #define HELLO_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -11,7 +12,8 @@
 #define OPEN_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, STR, profile, OPTIONAL)
+	F(m, STR, profile, OPTIONAL)                                                                               \
+	F(m, STR, key, OPTIONAL)
 #define EXEC_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -19,38 +21,66 @@
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, REAL, timeout, OPTIONAL)                                                                              \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
-	F(m, FLAG, input, OPTIONAL)
+	F(m, FLAG, input, OPTIONAL)                                                                                \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, FLAG, detach, OPTIONAL)                                                                               \
+	F(m, UINT, stdout, OPTIONAL)                                                                               \
+	F(m, UINT, stderr, OPTIONAL)
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
 	F(m, STR, text, OPTIONAL)                                                                                  \
-	F(m, FLAG, eof, OPTIONAL)
+	F(m, FLAG, eof, OPTIONAL)                                                                                  \
+	F(m, STR, key, OPTIONAL)
 #define SESSION_REQUEST_FIELDS(F, m)                                                                               \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)
+#define SESSION_CHANGE_FIELDS(F, m)                                                                                \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, key, OPTIONAL)
+/* Without a session: the caller's one-shots. */
+#define RESULTS_FIELDS(F, m)                                                                                       \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)
+/* One of the two: the number of the cell, or the key of its exec. */
+#define ATTACH_FIELDS(F, m)                                                                                        \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, FLAG, stream, OPTIONAL)                                                                               \
+	F(m, FLAG, input, OPTIONAL)                                                                                \
+	F(m, UINT, stdout, OPTIONAL)                                                                               \
+	F(m, UINT, stderr, OPTIONAL)
 /* One of the two: the session, or the id of one's own unanswered exec. */
 #define INTERRUPT_FIELDS(F, m)                                                                                     \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
-	F(m, UINT, exec, OPTIONAL)
+	F(m, UINT, exec, OPTIONAL)                                                                                 \
+	F(m, STR, key, OPTIONAL)
 #define CHECKPOINT_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, STR, name, OPTIONAL)
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, STR, key, OPTIONAL)
 #define NAMED_CHECKPOINT_FIELDS(F, m)                                                                              \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, STR, name, REQUIRED)
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, key, OPTIONAL)
 #define UNDO_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, UINT, n, OPTIONAL)
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, STR, key, OPTIONAL)
 #define BRANCH_FIELDS(F, m)                                                                                        \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, branch, REQUIRED)                                                                                \
 	F(m, STR, origin, OPTIONAL)                                                                                \
-	F(m, FLAG, files, OPTIONAL)
+	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, STR, key, OPTIONAL)
 /* Files of a session. Paths are bytes, beneath its workspace. */
 #define FILES_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -86,10 +116,12 @@
 WIRE_DECLARE(hello_request, HELLO_FIELDS);
 WIRE_DECLARE(open_request, OPEN_FIELDS);
 WIRE_DECLARE(exec_request, EXEC_FIELDS);
+WIRE_DECLARE(attach_request, ATTACH_FIELDS);
+WIRE_DECLARE(results_request, RESULTS_FIELDS);
 WIRE_DECLARE(input_request, INPUT_FIELDS);
 WIRE_DECLARE(interrupt_request, INTERRUPT_FIELDS);
-WIRE_DECLARE(reset_request, SESSION_REQUEST_FIELDS);
-WIRE_DECLARE(shutdown_request, SESSION_REQUEST_FIELDS);
+WIRE_DECLARE(reset_request, SESSION_CHANGE_FIELDS);
+WIRE_DECLARE(shutdown_request, SESSION_CHANGE_FIELDS);
 WIRE_DECLARE(info_request, SESSION_REQUEST_FIELDS);
 WIRE_DECLARE(checkpoint_request, CHECKPOINT_FIELDS);
 WIRE_DECLARE(checkpoints_request, SESSION_REQUEST_FIELDS);
@@ -134,6 +166,24 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
 	F(m, UINT, forgotten, OPTIONAL)                                                                            \
 	F(m, REAL, duration_ms, REQUIRED)
+/* exec with detach. cell: absent while it waits. */
+#define DETACHED_REPLY_FIELDS(F, m)                                                                                \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, key, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, UINT, cell, OPTIONAL)
+/* state: queued, running or finished. age: seconds since it was taken, or finished. bytes: what its answer takes.
+ */
+#define RESULT_RECORD_FIELDS(F, m)                                                                                 \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, STR, state, REQUIRED)                                                                                 \
+	F(m, INT, returncode, OPTIONAL)                                                                            \
+	F(m, REAL, age, REQUIRED)                                                                                  \
+	F(m, UINT, bytes, OPTIONAL)
+#define RESULTS_REPLY_FIELDS(F, m)                                                                                 \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, results, REQUIRED)
 #define EMPTY_REPLY_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 #define INTERRUPT_REPLY_FIELDS(F, m)                                                                               \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -218,6 +268,9 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 WIRE_DECLARE(error_reply, ERROR_FIELDS);
 WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
 WIRE_DECLARE(exec_reply, EXEC_REPLY_FIELDS);
+WIRE_DECLARE(detached_reply, DETACHED_REPLY_FIELDS);
+WIRE_DECLARE(result_record, RESULT_RECORD_FIELDS);
+WIRE_DECLARE(results_reply, RESULTS_REPLY_FIELDS);
 WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, reset, shutdown */
 WIRE_DECLARE(interrupt_reply, INTERRUPT_REPLY_FIELDS);
 WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
@@ -231,9 +284,11 @@ WIRE_DECLARE(files_reply, FILES_REPLY_FIELDS);
 WIRE_DECLARE(list_reply, LIST_REPLY_FIELDS);
 WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
 
+/* at: how much the cell had written to this stream before. */
 #define OUTPUT_FIELDS(F, m)                                                                                        \
 	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, BIN, data, REQUIRED)
+	F(m, BIN, data, REQUIRED)                                                                                  \
+	F(m, UINT, at, OPTIONAL)
 #define ASK_EVENT_FIELDS(F, m)                                                                                     \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, prompt, REQUIRED)                                                                                \

@@ -330,24 +330,32 @@ int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, 
 	return fields_missing(schema, seen, fault);
 }
 
-bool wire_find_id(uint64_t *idp, struct bytes body)
+/* The encoded value under the key "id"; absent if there is none. */
+static struct bytes id_span(struct bytes body)
 {
 	struct cursor cursor = cursor_of(body);
 	struct head head, key;
 
 	if (!head_read(&cursor, &head) || head.kind != KIND_MAP)
-		return false;
+		return (struct bytes){.data = NULL};
 	for (uint64_t n = head.number; n > 0; n--) {
-		struct bytes name = {.data = NULL}, value;
+		struct bytes name, value;
 
 		if (!head_read(&cursor, &key) || key.kind != KIND_STR)
-			return false;
+			break;
 		name = take(&cursor, key.number);
 		value = span_read(&cursor);
 		if (bytes_is(name, "id"))
-			return value_read(idp, WIRE_UINT, value);
+			return value;
 	}
-	return false;
+	return (struct bytes){.data = NULL};
+}
+
+bool wire_find_id(uint64_t *idp, struct bytes body)
+{
+	struct bytes span = id_span(body);
+
+	return span.data && value_read(idp, WIRE_UINT, span);
 }
 
 static void put_str(msgpack_packer *packer, struct bytes string)
@@ -484,6 +492,28 @@ int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const
 	msgpack_pack_uint64(&packer, WIRE_VERSION);
 	put_str(&packer, bytes_of(schema->type));
 	return wire_encode_body(buffer, schema, in);
+}
+
+int wire_readdress(msgpack_sbuffer *buffer, struct bytes data, uint64_t id)
+{
+	struct bytes span = {.data = NULL};
+	struct wire_frame frame;
+	msgpack_packer packer;
+	size_t before;
+	int r;
+
+	if (!wire_open(&frame, data))
+		span = id_span(frame.body);
+	if (!span.data)
+		return -EINVAL;
+	r = buffer_reserve(buffer, data.size + 9);
+	if (r)
+		return r;
+	before = (size_t)(span.data - data.data);
+	msgpack_sbuffer_write(buffer, data.data, before);
+	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
+	msgpack_pack_uint64(&packer, id);
+	return msgpack_sbuffer_write(buffer, span.data + span.size, data.size - before - span.size);
 }
 
 bool wire_next(struct bytes raw, size_t *cursorp, struct bytes *item)

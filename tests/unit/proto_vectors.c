@@ -37,7 +37,9 @@ static struct {
 	MESSAGE(measured_message),   MESSAGE(files_request),	   MESSAGE(get_request),
 	MESSAGE(put_request),	     MESSAGE(copy_in_request),	   MESSAGE(transfer_reply),
 	MESSAGE(get_reply),	     MESSAGE(file_record),	   MESSAGE(files_reply),
-	MESSAGE(cell_error),	     MESSAGE(blocked_act),
+	MESSAGE(cell_error),	     MESSAGE(blocked_act),	   MESSAGE(attach_request),
+	MESSAGE(results_request),    MESSAGE(detached_reply),	   MESSAGE(result_record),
+	MESSAGE(results_reply),
 };
 
 /* What a vector's fields point into; all of it goes when the vector is done. */

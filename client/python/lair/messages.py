@@ -23,6 +23,7 @@ class Open(Request):
     TYPE = "open"
     session: Str
     profile: Str | None = None
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -34,6 +35,30 @@ class Exec(Request):
     timeout: Real | None = None
     stream: Flag = False
     input: Flag = False
+    key: Str | None = None
+    detach: Flag = False
+    stdout: Uint = 0
+    stderr: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Attach(Request):
+    """Ask for the answer to an exec again, by the number of its cell or by its key."""
+
+    TYPE = "attach"
+    session: Str | None = None
+    cell: Uint = 0
+    key: Str | None = None
+    stream: Flag = False
+    input: Flag = False
+    stdout: Uint = 0
+    stderr: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Results(Request):
+    TYPE = "results"
+    session: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -42,6 +67,7 @@ class Input(Request):
     exec: Uint
     text: Str | None = None
     eof: Flag = False
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -49,18 +75,21 @@ class Interrupt(Request):
     TYPE = "interrupt"
     session: Str | None = None
     exec: Uint | None = None
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
 class Reset(Request):
     TYPE = "reset"
     session: Str
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
 class Shutdown(Request):
     TYPE = "shutdown"
     session: Str
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -74,6 +103,7 @@ class Checkpoint(Request):
     TYPE = "checkpoint"
     session: Str
     name: Str | None = None
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -87,6 +117,7 @@ class Restore(Request):
     TYPE = "restore"
     session: Str
     name: Str
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -94,6 +125,7 @@ class Drop(Request):
     TYPE = "drop"
     session: Str
     name: Str
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -101,6 +133,7 @@ class Undo(Request):
     TYPE = "undo"
     session: Str
     n: Uint = 0
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -110,6 +143,7 @@ class Branch(Request):
     branch: Str
     origin: Str | None = None
     files: Flag = False
+    key: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -205,6 +239,31 @@ class ExecReply(Reply):
     unfaithful: Str | None = None
     forgotten: Uint = 0
     duration_ms: Real
+
+
+@dataclass(kw_only=True)
+class DetachedReply(Reply):
+    key: Str
+    session: Str | None = None
+    cell: Uint = 0
+
+
+@dataclass(kw_only=True)
+class ResultRecord(Message):
+    """A cell whose result is kept or awaited: `state` is queued, running or finished."""
+
+    TYPE = "result"
+    key: Str | None = None
+    cell: Uint = 0
+    state: Str
+    returncode: Int = 0
+    age: Real
+    bytes: Uint = 0
+
+
+@dataclass(kw_only=True)
+class ResultsReply(Reply):
+    results: Raw
 
 
 @dataclass(kw_only=True)
@@ -322,6 +381,7 @@ class StdoutEvent(Message):
     TYPE = "stdout"
     id: Uint
     data: Bin
+    at: Uint = 0
 
 
 @dataclass(kw_only=True)
@@ -329,6 +389,7 @@ class StderrEvent(Message):
     TYPE = "stderr"
     id: Uint
     data: Bin
+    at: Uint = 0
 
 
 @dataclass(kw_only=True)

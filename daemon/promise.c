@@ -1,0 +1,558 @@
+/* Promises: who asked for what, and what was answered. One shelf holds those of one session and user; what is
+ * answered is bounded by the shelf, in number and bytes, and by the user, in bytes. Nothing here is freed before
+ * the round ends, since the handler that caused an answer may still hold the promise. */
+#include "promise.h"
+
+#include "cell.h"
+#include "log.h"
+
+#include <search.h>
+#include <stdio.h>
+
+/* Those who ask again for one answer. Of more, the first is told to go: it is likely gone already. */
+#define ASKERS_MAX 16
+/* Of one event that repeats output. */
+#define CHUNK 65536
+
+struct user {
+	struct list node;
+	uid_t uid;
+	struct list answered; /* oldest first */
+	uint64_t size;
+};
+
+struct shelf {
+	uid_t owner;
+	char session[129]; /* "": none */
+	struct promises *promises;
+	struct user *user;
+	struct keeping keeping;
+	struct list list; /* of promises, oldest first */
+	uint64_t n_answered, size;
+};
+
+static struct list nothing = {.next = &nothing, .previous = &nothing};
+
+/* ---- shelves ---- */
+
+static int compare_shelves(const void *a, const void *b)
+{
+	const struct shelf *left = a, *right = b;
+
+	if (left->owner != right->owner)
+		return left->owner < right->owner ? -1 : 1;
+	return strcmp(left->session, right->session);
+}
+
+static struct shelf *shelf_find(struct promises *promises, uid_t owner, struct bytes session)
+{
+	struct shelf key = {.owner = owner}, **found;
+
+	if (session.size >= sizeof(key.session))
+		return NULL;
+	if (session.size > 0)
+		memcpy(key.session, session.data, session.size);
+	found = tfind(&key, &promises->table, compare_shelves);
+	return found ? *found : NULL;
+}
+
+static struct user *user_get(struct promises *promises, uid_t uid)
+{
+	struct user *user;
+
+	list_for_each (user, &promises->users, node)
+		if (user->uid == uid)
+			return user;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	list_init(&user->answered);
+	list_append(&promises->users, &user->node);
+	return user;
+}
+
+static struct shelf *shelf_get(struct promises *promises, uid_t owner, struct bytes session)
+{
+	struct shelf *shelf = shelf_find(promises, owner, session);
+	struct user *user = shelf ? shelf->user : user_get(promises, owner);
+
+	if (shelf || !user || session.size >= sizeof(shelf->session))
+		return shelf;
+	shelf = calloc(1, sizeof(*shelf));
+	if (!shelf)
+		return NULL;
+	shelf->owner = owner;
+	shelf->promises = promises;
+	shelf->user = user;
+	list_init(&shelf->list);
+	if (session.size > 0)
+		memcpy(shelf->session, session.data, session.size);
+	if (!tsearch(shelf, &promises->table, compare_shelves)) {
+		free(shelf);
+		return NULL;
+	}
+	return shelf;
+}
+
+static void shelf_free_if_empty(struct shelf *shelf)
+{
+	if (!list_empty(&shelf->list))
+		return;
+	tdelete(shelf, &shelf->promises->table, compare_shelves);
+	free(shelf);
+}
+
+struct list *promises_of(struct promises *promises, uid_t owner, struct bytes session)
+{
+	struct shelf *shelf = shelf_find(promises, owner, session);
+
+	return shelf ? &shelf->list : &nothing;
+}
+
+/* ---- all of them ---- */
+
+void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients)
+{
+	*promises = (struct promises){.loop = loop, .clients = clients};
+	list_init(&promises->users);
+	list_init(&promises->dead);
+}
+
+static void asker_free(struct promise *promise, struct asker *asker)
+{
+	list_remove(&asker->node);
+	free(asker);
+	promise->n_askers--;
+}
+
+static void promise_free(struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node)
+		asker_free(promise, asker);
+	list_remove(&promise->node);
+	free(promise->answer);
+	free(promise);
+}
+
+void promises_sweep(struct promises *promises)
+{
+	struct promise *promise;
+
+	list_for_each (promise, &promises->dead, node)
+		promise_free(promise);
+}
+
+static void shelf_free(void *p)
+{
+	struct shelf *shelf = p;
+	struct promise *promise;
+
+	list_for_each (promise, &shelf->list, node) {
+		timer_clear(shelf->promises->loop, &promise->expiry);
+		promise_free(promise);
+	}
+	free(shelf);
+}
+
+void promises_deinit(struct promises *promises)
+{
+	struct user *user;
+
+	if (!promises->loop)
+		return;
+	promises_sweep(promises);
+	tdestroy(promises->table, shelf_free);
+	list_for_each (user, &promises->users, node)
+		free(user);
+}
+
+struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key)
+{
+	struct promise *promise;
+
+	list_for_each (promise, promises_of(promises, owner, session), node)
+		if (promise->key[0] && bytes_is(key, promise->key))
+			return promise;
+	return NULL;
+}
+
+struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell)
+{
+	struct promise *promise, *found = NULL;
+
+	list_for_each (promise, promises_of(promises, owner, session), node)
+		if (promise->is_cell && promise->cell == cell)
+			found = promise;
+	return found;
+}
+
+/* ---- making one ---- */
+
+bool key_valid(struct bytes key)
+{
+	if (key.size == 0 || key.size > KEY_MAX)
+		return false;
+	for (size_t i = 0; i < key.size; i++)
+		if (key.data[i] <= ' ' || key.data[i] > '~')
+			return false;
+	return true;
+}
+
+/* FNV-1a: it has to tell a mistake from a repetition, not to withstand anybody. */
+static uint64_t hash_add(uint64_t hash, struct bytes data)
+{
+	for (size_t i = 0; i < data.size; i++)
+		hash = (hash ^ (uint8_t)data.data[i]) * 0x100000001b3ULL;
+	return hash;
+}
+
+uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request)
+{
+	/* What may differ from one time to the next. */
+	static const char *const manners[] = {"id", "key", "stream", "input", "detach", "stdout", "stderr"};
+	uint64_t hash = hash_add(0xcbf29ce484222325ULL, bytes_of(schema->type));
+
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct wire_field *field = &schema->fields[i];
+		const void *slot = (const char *)request + field->offset;
+		bool counts = true;
+
+		for (size_t k = 0; k < ARRAY_SIZE(manners); k++)
+			counts &= strcmp(field->name, manners[k]) != 0;
+		if (!counts)
+			continue;
+		hash = hash_add(hash, bytes_of(field->name));
+		if (field->type == WIRE_STR || field->type == WIRE_BIN || field->type == WIRE_RAW)
+			hash = hash_add(hash, *(const struct bytes *)slot);
+		else
+			hash = hash_add(hash, (struct bytes){.data = slot,
+							     .size = field->type == WIRE_FLAG ? sizeof(bool) : 8});
+	}
+	return hash;
+}
+
+int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
+		struct bytes key, uint64_t request, const struct keeping *keeping)
+{
+	struct promise *promise = calloc(1, sizeof(*promise));
+	struct shelf *shelf = promise ? shelf_get(promises, owner, session) : NULL;
+
+	if (!shelf) {
+		free(promise);
+		return -ENOMEM;
+	}
+	shelf->keeping = *keeping;
+	promise->shelf = shelf;
+	promise->request = request;
+	promise->keep = key.size > 0;
+	promise->since = event_now();
+	list_init(&promise->kin);
+	list_init(&promise->askers);
+	if (key.size > 0)
+		memcpy(promise->key, key.data, key.size);
+	list_append(&shelf->list, &promise->node);
+	*promisep = promise;
+	return 0;
+}
+
+void promise_name(struct promise *promise)
+{
+	struct promises *promises = promise->shelf->promises;
+
+	promises->last_made = MAX(promises->last_made + 1, event_now());
+	snprintf(promise->key, sizeof(promise->key), "cell-%llx", (unsigned long long)promises->last_made);
+}
+
+/* ---- forgetting ---- */
+
+static uint64_t size_of(const struct promise *promise)
+{
+	return sizeof(*promise) + promise->answer_size;
+}
+
+static void promise_forget(struct promise *promise)
+{
+	struct shelf *shelf = promise->shelf;
+
+	if (!list_empty(&promise->kin)) {
+		shelf->n_answered--;
+		shelf->size -= size_of(promise);
+		shelf->user->size -= size_of(promise);
+		list_remove(&promise->kin);
+	}
+	timer_clear(shelf->promises->loop, &promise->expiry);
+	list_remove(&promise->node);
+	list_append(&shelf->promises->dead, &promise->node);
+	promise->shelf = NULL;
+	shelf_free_if_empty(shelf);
+}
+
+static void on_expiry(struct timer *timer)
+{
+	promise_forget(container_of(timer, struct promise, expiry));
+}
+
+static struct promise *oldest_answered(struct shelf *shelf, const struct promise *except)
+{
+	struct promise *promise;
+
+	list_for_each (promise, &shelf->list, node)
+		if (promise->answer && promise != except)
+			return promise;
+	return NULL;
+}
+
+/* The newest stays, however large it is. */
+static void promise_keep(struct promise *promise)
+{
+	struct shelf *shelf = promise->shelf;
+	struct user *user = shelf->user;
+
+	list_append(&user->answered, &promise->kin);
+	shelf->n_answered++;
+	shelf->size += size_of(promise);
+	user->size += size_of(promise);
+	while (shelf->n_answered > 1 &&
+	       (shelf->n_answered > shelf->keeping.number || shelf->size > shelf->keeping.size))
+		promise_forget(oldest_answered(shelf, promise));
+	while (user->size > shelf->promises->size_per_user && list_first(&user->answered) != &promise->kin)
+		promise_forget(container_of(list_first(&user->answered), struct promise, kin));
+	(void)timer_set(shelf->promises->loop, &promise->expiry, promise->since + shelf->keeping.ttl, on_expiry);
+}
+
+/* ---- the answer ---- */
+
+static struct bytes answer_of(const struct promise *promise)
+{
+	return (struct bytes){.data = promise->answer, .size = promise->answer_size};
+}
+
+bool promise_result(const struct promise *promise, struct exec_reply *reply)
+{
+	struct wire_fault fault;
+	struct wire_frame frame;
+
+	return promise->is_cell && !wire_open(&frame, answer_of(promise)) &&
+	       bytes_is(frame.type, exec_reply_schema.type) &&
+	       !wire_decode(reply, &exec_reply_schema, frame.body, &fault);
+}
+
+/* Who watched has had the output already. */
+static int answer_send(const struct promise *promise, const struct asker *asker)
+{
+	struct clients *clients = promise->shelf->promises->clients;
+	struct exec_reply reply;
+	msgpack_sbuffer buffer;
+	int r;
+
+	if (asker->stream && promise_result(promise, &reply)) {
+		reply.id = asker->to.id;
+		reply.stdout = reply.stderr = BYTES("");
+		reply.stdout_dropped = reply.stderr_dropped = 0;
+		return client_send(clients, &asker->to, &exec_reply_schema, &reply);
+	}
+	msgpack_sbuffer_init(&buffer);
+	r = wire_readdress(&buffer, answer_of(promise), asker->to.id);
+	if (!r)
+		r = client_post(clients, &asker->to, wire_bytes(&buffer));
+	msgpack_sbuffer_destroy(&buffer);
+	return r;
+}
+
+static void answer_all(struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		int r = answer_send(promise, asker);
+
+		if (r < 0)
+			log_error(NULL, "cannot answer a request: %s", strerror(-r));
+		asker_free(promise, asker);
+	}
+}
+
+void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer)
+{
+	bool refused = schema == &error_reply_schema && !promise->taken;
+
+	promise->answer_size = buffer->size;
+	promise->answer = msgpack_sbuffer_release(buffer);
+	promise->since = event_now();
+	promise->running = NULL;
+	answer_all(promise);
+	if (refused || !promise->keep)
+		promise_forget(promise);
+	else
+		promise_keep(promise);
+}
+
+void promise_taken(struct promise *promise)
+{
+	promise->taken = true;
+}
+
+/* ---- who asks ---- */
+
+bool promise_asked_by(const struct promise *promise, const struct address *request)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (address_same_request(&asker->to, request))
+			return true;
+	return false;
+}
+
+void promise_leave(struct promise *promise, const struct address *to)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node)
+		if (address_same_request(&asker->to, to))
+			asker_free(promise, asker);
+}
+
+static int output_send(struct promise *promise, struct asker *asker, enum promise_stream stream, uint64_t at,
+		       struct bytes data)
+{
+	struct stdout_event event = {.id = asker->to.id, .data = data, .at = at};
+
+	return client_send(promise->shelf->promises->clients, &asker->to,
+			   stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
+}
+
+/* What of @piece lies at or after @from. */
+static void piece_send(struct promise *promise, struct asker *asker, enum promise_stream stream, uint64_t from,
+		       struct piece piece)
+{
+	size_t at = from > piece.at ? (size_t)MIN(from - piece.at, piece.data.size) : 0;
+
+	for (size_t n; at < piece.data.size; at += n) {
+		n = MIN(piece.data.size - at, (size_t)CHUNK);
+		output_send(promise, asker, stream, piece.at + at,
+			    (struct bytes){.data = piece.data.data + at, .size = n});
+	}
+}
+
+/* What the cell has written so far, as far as it is kept. */
+static void output_repeat(struct promise *promise, struct asker *asker, const uint64_t from[2])
+{
+	struct piece pieces[PIECES_MAX];
+	struct exec_reply reply;
+	size_t n;
+
+	if (promise->answer && !promise_result(promise, &reply))
+		return;
+	for (int stream = 0; stream < 2; stream++) {
+		if (promise->answer)
+			n = output_split(pieces, stream ? reply.stderr : reply.stdout, promise->heads[stream],
+					 stream ? reply.stderr_dropped : reply.stdout_dropped);
+		else
+			n = promise->running ? output_pieces(stream ? &promise->running->stderr_
+								    : &promise->running->stdout_,
+							     pieces)
+					     : 0;
+		for (size_t i = 0; i < n; i++)
+			piece_send(promise, asker, (enum promise_stream)stream, from[stream], pieces[i]);
+	}
+}
+
+static void ask_send(struct promise *promise, const struct asker *asker)
+{
+	const struct cell *cell = promise->running;
+	struct ask_event event = {.id = asker->to.id, .prompt = bytes_of(cell->prompt), .password = cell->password};
+
+	client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
+}
+
+static void make_room(struct promise *promise)
+{
+	struct asker *first = container_of(list_first(&promise->askers), struct asker, node);
+
+	client_error(promise->shelf->promises->clients, &first->to, "gone",
+		     "%d others have asked for the same answer since", ASKERS_MAX);
+	asker_free(promise, first);
+}
+
+int promise_join(struct promise *promise, const struct address *to, const struct watch *watch)
+{
+	struct asker *asker = calloc(1, sizeof(*asker));
+
+	if (!asker)
+		return -ENOMEM;
+	promise_leave(promise, to);
+	if (promise->n_askers == ASKERS_MAX)
+		make_room(promise);
+	asker->to = *to;
+	asker->to.promise = NULL;
+	asker->stream = watch->stream;
+	asker->input = watch->input;
+	list_append(&promise->askers, &asker->node);
+	promise->n_askers++;
+	if (watch->stream)
+		output_repeat(promise, asker, watch->from);
+	if (promise->answer)
+		answer_all(promise);
+	else if (watch->input && promise->running && promise->running->asking)
+		ask_send(promise, asker);
+	return 0;
+}
+
+/* ---- while it runs ---- */
+
+int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data)
+{
+	struct asker *asker;
+	bool waits = false;
+
+	list_for_each (asker, &promise->askers, node) {
+		if (!asker->stream)
+			continue;
+		switch (output_send(promise, asker, stream, at, data)) {
+		case CLIENT_E_WAITS:
+			waits = true;
+			break;
+		case CLIENT_E_GONE:
+			asker_free(promise, asker);
+			break;
+		}
+	}
+	return waits ? CLIENT_E_WAITS : 0;
+}
+
+void promise_ask(struct promise *promise, struct bytes prompt, bool password)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		struct ask_event event = {.id = asker->to.id, .prompt = prompt, .password = password};
+
+		if (asker->input && client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
+						&event) == CLIENT_E_GONE)
+			asker_free(promise, asker);
+	}
+}
+
+bool promise_listened_to(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->input)
+			return true;
+	return false;
+}
+
+bool promise_waits(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->stream && client_waits(promise->shelf->promises->clients, &asker->to))
+			return true;
+	return false;
+}

@@ -1,0 +1,111 @@
+/* A promise is a request from the moment it is taken up until its answer is forgotten. Whoever sends the request
+ * again, by its key, or attaches to its cell, becomes another asker: each gets the one answer, and what it asks for
+ * is done once. Answers are kept for a while and within bounds, the oldest going first; they belong to no session,
+ * whose end they survive.
+ *
+ * Requests without a key, but for cells, need none: they are answered by their address alone. */
+#pragma once
+
+#include "client.h"
+#include "output.h"
+
+#define KEY_MAX 64
+
+struct cell;
+struct promises;
+struct shelf;
+
+enum promise_stream { PROMISE_STDOUT, PROMISE_STDERR };
+
+/* How somebody asks. @from: how much of each stream it has already. */
+struct watch {
+	bool stream, input;
+	uint64_t from[2];
+};
+
+struct asker {
+	struct list node; /* in its promise */
+	struct address to;
+	bool stream, input;
+};
+
+struct promise {
+	struct list node; /* in its shelf, oldest first */
+	struct list kin;  /* of those that are answered, of one user, oldest first */
+	struct shelf *shelf;
+	char key[KEY_MAX + 1]; /* "": it cannot be asked for by key */
+	uint64_t request;      /* fingerprint: the same key for something else is a mistake */
+	bool keep;	       /* its answer is */
+	bool taken;	       /* its session has it; before, a refusal is as if nothing had been asked */
+	bool is_cell;
+	uint64_t cell;	      /* its number; 0: it waits */
+	struct cell *running; /* the cell until it is answered */
+	uint64_t since;	      /* event_now() when it was asked, later answered */
+	struct list askers;
+	size_t n_askers;
+	char *answer; /* the encoded final message to the first asker; NULL: there is none yet */
+	size_t answer_size;
+	size_t heads[2]; /* where in the output of an answered cell the gap is, if it has one */
+	struct timer expiry;
+};
+
+/* How long answers are kept, how many, and how many bytes of them. */
+struct keeping {
+	uint64_t ttl, number, size;
+};
+
+/* All promises, on shelves: one for each session of a user, and one for what names no session. */
+struct promises {
+	struct event_loop *loop;
+	struct clients *clients;
+	uint64_t size_per_user;
+	uint64_t last_made; /* of keys */
+	void *table;	    /* tsearch(3) of shelves */
+	struct list users;
+	struct list dead; /* freed between two rounds */
+};
+
+void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients);
+void promises_deinit(struct promises *promises);
+/* Free what is forgotten. */
+void promises_sweep(struct promises *promises);
+
+/* NULL if there is none. @session: empty for what names none. */
+struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
+/* The newest, since a session of the same id may have been before. */
+struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell);
+/* Those of one shelf, oldest first; an empty list if there is no such shelf. */
+struct list *promises_of(struct promises *promises, uid_t owner, struct bytes session);
+
+bool key_valid(struct bytes key);
+/* A number for what is asked, whoever asks it and how. */
+uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request);
+
+/* @key: empty: it cannot be asked for by key, and its answer is kept only if somebody sets keep. Returns 0 or
+ * -ENOMEM. */
+int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
+		struct bytes key, uint64_t request, const struct keeping *keeping);
+/* A key nobody has chosen. */
+void promise_name(struct promise *promise);
+/* From now on @to waits for the answer too, or has it. Returns 0, CLIENT_E_WAITS or -ENOMEM. */
+int promise_join(struct promise *promise, const struct address *to, const struct watch *watch);
+/* It waits no longer. */
+void promise_leave(struct promise *promise, const struct address *to);
+bool promise_asked_by(const struct promise *promise, const struct address *request);
+/* The handler has returned. */
+void promise_taken(struct promise *promise);
+
+/* The final message, which @buffer holds: tell everybody. The promise takes the memory. */
+void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer);
+
+/* The result of an answered cell; false if it was refused. It points into the answer. */
+bool promise_result(const struct promise *promise, struct exec_reply *reply);
+
+/* What the cell writes, to those who watch. Returns 0, or CLIENT_E_WAITS if one of them reads too slowly. */
+int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data);
+/* The cell asks: pass it on to those who may answer. */
+void promise_ask(struct promise *promise, struct bytes prompt, bool password);
+/* Whether there is somebody who may. */
+bool promise_listened_to(const struct promise *promise);
+/* Whether one of those who watch reads too slowly. */
+bool promise_waits(const struct promise *promise);

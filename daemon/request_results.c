@@ -1,0 +1,239 @@
+/* Requests that are done once. One that carries a key is looked for among the promises before its handler sees it,
+ * so every handler has this without knowing of it; an exec is a promise with a key or without, since its cell may
+ * be attached to. */
+#include "request.h"
+
+#include <inttypes.h>
+
+#define seconds(us) ((double)(us) / 1e6)
+
+/* The member called @name, or absent if the request has none. */
+static struct bytes text_of(const struct wire_schema *schema, const union request *request, const char *name)
+{
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (schema->fields[i].type == WIRE_STR && !strcmp(schema->fields[i].name, name))
+			return *(const struct bytes *)((const char *)request + schema->fields[i].offset);
+	return (struct bytes){.data = NULL};
+}
+
+/* On whose shelf: root, too, finds what belongs to a session with its owner's. */
+static uid_t owner_of(struct router *router, const struct address *from, struct bytes id)
+{
+	struct session *session = router_find(router, id);
+
+	return session && may_use(session, from->uid) ? session->owner : from->uid;
+}
+
+static struct keeping keeping_of(struct router *router, struct bytes id, struct bytes profile_name)
+{
+	struct session *session = router_find(router, id);
+	const struct profile *profile = session ? session->profile : config_profile(router->config, profile_name);
+
+	if (!profile)
+		profile = config_profile(router->config, BYTES(""));
+	return (struct keeping){
+		.ttl = profile->result_ttl, .number = profile->results, .size = profile->results_size};
+}
+
+static void reply_detached(struct router *router, const struct address *from, const struct promise *promise,
+			   struct bytes session)
+{
+	struct detached_reply reply = {
+		.id = from->id, .key = bytes_of(promise->key), .session = session, .cell = promise->cell};
+
+	client_send(&router->clients, from, &detached_reply_schema, &reply);
+}
+
+void exec_detach(struct router *router, const struct address *from, const struct exec_request *exec)
+{
+	struct promise *promise = from->promise;
+	struct address direct = *from;
+
+	/* It may have been answered at once. */
+	if (promise->answer)
+		return;
+	direct.promise = NULL;
+	promise_leave(promise, from);
+	reply_detached(router, &direct, promise, exec->session);
+}
+
+static void join(struct router *router, const struct address *from, struct promise *promise,
+		 const struct watch *watch)
+{
+	struct session *session;
+
+	if (promise_join(promise, from, watch)) {
+		client_error(&router->clients, from, "internal", "out of memory");
+		return;
+	}
+	list_for_each (session, &router->sessions, node)
+		if (session->cell && session->cell == promise->running)
+			session_heed_ask(session);
+}
+
+/* It has been asked before. */
+static void join_again(struct router *router, const struct address *from, struct promise *promise,
+		       const struct wire_schema *schema, const union request *request)
+{
+	struct watch watch = {.stream = false};
+
+	if (promise->request != promise_fingerprint(schema, request)) {
+		client_error(&router->clients, from, "bad_request",
+			     "the key \"%s\" was that of another request; choose a new one for each", promise->key);
+		return;
+	}
+	if (promise->is_cell && request->exec.detach) {
+		reply_detached(router, from, promise, request->exec.session);
+		return;
+	}
+	if (promise->is_cell)
+		watch = (struct watch){.stream = request->exec.stream,
+				       .input = request->exec.input,
+				       .from = {request->exec.stdout, request->exec.stderr}};
+	join(router, from, promise, &watch);
+}
+
+/* A new promise, with its first asker. Returns NULL when the client has been told. */
+static struct promise *promise_begin(struct router *router, const struct address *from,
+				     const struct wire_schema *schema, const union request *request,
+				     struct bytes key)
+{
+	struct bytes session = text_of(schema, request, "session");
+	struct keeping keeping = keeping_of(router, session, text_of(schema, request, "profile"));
+	bool is_exec = schema == &exec_request_schema;
+	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
+			      .input = is_exec && request->exec.input && !request->exec.detach};
+	struct promise *promise;
+	int r;
+
+	r = promise_new(&promise, &router->promises, owner_of(router, from, session), session, key,
+			key.size > 0 ? promise_fingerprint(schema, request) : 0, &keeping);
+	if (!r)
+		r = promise_join(promise, from, &watch);
+	if (r) {
+		client_error(&router->clients, from, "internal", "out of memory");
+		return NULL;
+	}
+	if (is_exec && request->exec.detach && key.size == 0)
+		promise_name(promise);
+	promise->keep |= is_exec && request->exec.detach;
+	return promise;
+}
+
+void request_take(struct router *router, const struct address *from, const struct wire_schema *schema,
+		  const union request *request,
+		  void (*handler)(struct router *router, const struct address *from, const union request *request))
+{
+	struct bytes key = text_of(schema, request, "key"), session = text_of(schema, request, "session");
+	struct address to = *from;
+	struct promise *promise;
+
+	if (schema == &attach_request_schema || (!key.data && schema != &exec_request_schema)) {
+		handler(router, from, request);
+		return;
+	}
+	if (key.data && !key_valid(key)) {
+		client_error(&router->clients, from, "bad_request",
+			     "a key is 1 to %d printable characters without space", KEY_MAX);
+		return;
+	}
+	promise = key.data ? promises_find_key(&router->promises, owner_of(router, from, session), session, key)
+			   : NULL;
+	if (promise) {
+		join_again(router, from, promise, schema, request);
+		return;
+	}
+	to.promise = promise_begin(router, from, schema, request, key);
+	if (!to.promise)
+		return;
+	handler(router, &to, request);
+	promise_taken(to.promise);
+}
+
+/* ---- attach, results ---- */
+
+/* A session that has ended may have left results. False when the client has been told that there is no such id. */
+static bool shelf_named(struct router *router, const struct address *from, struct bytes session)
+{
+	return !session.data || session_id_valid(session) || session_named(router, from, session);
+}
+
+void handle_attach(struct router *router, const struct address *from, const union request *request)
+{
+	const struct attach_request *attach = &request->attach;
+	const struct watch watch = {
+		.stream = attach->stream, .input = attach->input, .from = {attach->stdout, attach->stderr}};
+	uid_t owner = owner_of(router, from, attach->session);
+	struct promise *promise;
+
+	if (!shelf_named(router, from, attach->session))
+		return;
+	if (!attach->key.data == !attach->cell) {
+		client_error(&router->clients, from, "bad_request", "attach: either cell or key");
+		return;
+	}
+	if (attach->key.data)
+		promise = promises_find_key(&router->promises, owner, attach->session, attach->key);
+	else
+		promise = promises_find_cell(&router->promises, owner, attach->session, attach->cell);
+	if (promise && promise->is_cell)
+		join(router, from, promise, &watch);
+	else if (attach->key.data)
+		client_error(&router->clients, from, "gone", "there is no cell with the key \"%.*s\" any more",
+			     (int)MIN(attach->key.size, (size_t)KEY_MAX), attach->key.data);
+	else
+		client_error(&router->clients, from, "gone",
+			     "the result of cell %" PRIu64 " is not kept, or there has been no such cell",
+			     attach->cell);
+}
+
+static struct result_record record_of(const struct promise *promise)
+{
+	struct result_record record = {
+		.key = bytes_of(promise->key[0] ? promise->key : NULL),
+		.cell = promise->cell,
+		.state = bytes_of(promise->answer ? "finished"
+				  : promise->cell ? "running"
+						  : "queued"),
+		.age = seconds(event_now() - promise->since),
+		.bytes = promise->answer_size,
+	};
+	struct exec_reply reply;
+
+	if (promise->answer && promise_result(promise, &reply))
+		record.returncode = reply.returncode;
+	return record;
+}
+
+void handle_results(struct router *router, const struct address *from, const union request *request)
+{
+	struct bytes session = request->results.session;
+	struct results_reply reply = {.id = request->id};
+	struct list *list = promises_of(&router->promises, owner_of(router, from, session), session);
+	struct promise *promise;
+	msgpack_sbuffer buffer;
+	size_t n = 0;
+	int r = 0;
+
+	if (!shelf_named(router, from, session))
+		return;
+	list_for_each (promise, list, node)
+		n += promise->is_cell;
+	msgpack_sbuffer_init(&buffer);
+	wire_put_array(&buffer, n);
+	list_for_each (promise, list, node) {
+		struct result_record record;
+
+		if (!promise->is_cell)
+			continue;
+		record = record_of(promise);
+		if (!r)
+			r = wire_encode_body(&buffer, &result_record_schema, &record);
+	}
+	reply.results = wire_bytes(&buffer);
+	if (r)
+		client_error(&router->clients, from, "internal", "out of memory");
+	else
+		client_send(&router->clients, from, &results_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
