@@ -261,12 +261,36 @@ static void transfer_answer(struct router *router, const struct address *from, c
 	client_send(&router->clients, from, &transfer_reply_schema, &reply);
 }
 
+/* Whether @size bytes and @files files more may be in the workspace; if not, the client has been told. */
+static bool has_room(struct router *router, const struct address *from, const struct session *session,
+		     uint64_t size, uint64_t files)
+{
+	if (quota_has_room(session->warden, size, files))
+		return true;
+	client_error(&router->clients, from, "limit",
+		     "the files of session \"%s\" would take more than workspace_size = %" PRIu64
+		     " bytes allows, or be more than one for each 16 KiB of it",
+		     session->id, session->profile->workspace_size);
+	return false;
+}
+
+/* How many may be made for a file or directory of that path. */
+static uint64_t files_on_the_way(const char *path)
+{
+	uint64_t n = 1;
+
+	for (; *path; path++)
+		n += *path == '/';
+	return n;
+}
+
 /* A transfer whose file @path can be written to; NULL when the client has been told why not. */
 static struct transfer *transfer_begin(struct router *router, const struct address *from, struct session *session,
 				       struct bytes path)
 {
 	_cleanup_(place_deinit) struct place place = PLACE_NONE;
 	struct transfer *transfer;
+	uint64_t files;
 	int r;
 
 	if (transfers_full(session)) {
@@ -276,12 +300,17 @@ static struct transfer *transfer_begin(struct router *router, const struct addre
 		return NULL;
 	}
 	r = place_inside(&place, session, path);
+	files = r ? 0 : files_on_the_way(place.path);
+	if (!r && !has_room(router, from, session, 0, files))
+		return NULL;
 	transfer = r ? NULL : transfer_new(session, from->uid);
 	if (!r)
 		r = transfer ? new_file_begin(&transfer->file, place.root, place.path, session->warden->uid)
 			     : -ENOMEM;
-	if (!r)
+	if (!r) {
+		quota_put(session->warden, 0, files);
 		return transfer;
+	}
 	refuse(router, from, r, path);
 	return transfer_free(transfer);
 }
@@ -301,7 +330,8 @@ static struct transfer *transfer_named(struct router *router, const struct addre
 static void transfer_go_on(struct router *router, const struct address *from, struct transfer *transfer,
 			   struct bytes data, bool last)
 {
-	uint64_t max = transfer->session->profile->file_size;
+	struct session *session = transfer->session;
+	uint64_t max = session->profile->file_size;
 	int r;
 
 	if (max && transfer->file.size + data.size > max) {
@@ -310,7 +340,12 @@ static void transfer_go_on(struct router *router, const struct address *from, st
 		transfer_free(transfer);
 		return;
 	}
+	if (!has_room(router, from, session, data.size, 0)) {
+		transfer_free(transfer);
+		return;
+	}
 	r = new_file_append(&transfer->file, data);
+	quota_put(session->warden, data.size, 0);
 	if (!r && last)
 		r = new_file_commit(&transfer->file, transfer->mode);
 	if (r)
@@ -327,9 +362,13 @@ static void put_directory(struct router *router, const struct address *from, str
 	_cleanup_(place_deinit) struct place place = PLACE_NONE;
 	struct transfer_reply reply = {.id = from->id};
 	int r = place_inside(&place, session, path);
+	uint64_t files = r ? 0 : files_on_the_way(place.path);
 
+	if (!r && !has_room(router, from, session, 0, files))
+		return;
 	if (!r)
 		r = file_make_directory(place.root, place.path, session->warden->uid);
+	quota_put(session->warden, 0, files);
 	if (r)
 		refuse(router, from, r, path);
 	else
@@ -394,7 +433,8 @@ static struct transfer *copy_in_begin(struct router *router, const struct addres
 	struct transfer *transfer;
 	struct stat status;
 
-	if (!copy_in_open(&source, &status, router, from, session, copy->source))
+	if (!copy_in_open(&source, &status, router, from, session, copy->source) ||
+	    !has_room(router, from, session, (uint64_t)status.st_size, 0))
 		return NULL;
 	if (path.size == 0) {
 		const char *slash = memrchr(copy->source.data, '/', copy->source.size);

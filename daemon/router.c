@@ -587,6 +587,7 @@ static void router_deinit(struct router *router)
 	fd_closep(&router->audit_log);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
+	timer_clear(&router->loop, &router->disk.timer);
 	fd_close(router->signal_source.fd);
 	event_loop_deinit(&router->loop);
 	free(router->socket_path);

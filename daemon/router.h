@@ -5,6 +5,7 @@
 #include "client.h"
 #include "config.h"
 #include "nursery.h"
+#include "quota.h"
 #include "session.h"
 #include "workspace.h"
 
@@ -36,6 +37,7 @@ struct router {
 	struct router_stats stats;
 	bool stopping, stopped;
 	struct timer stop_timer;
+	struct disk_watch disk;
 };
 
 /* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */

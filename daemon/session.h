@@ -118,6 +118,8 @@ void session_on_ready(struct session *session);
 void session_on_signalled(struct session *session, struct interpreter *interpreter);
 void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom);
 void session_on_swept(struct session *session);
+/* Its files have outgrown their limit. */
+void session_on_full(struct session *session);
 void session_on_warden_failed(struct session *session);
 void session_on_warden_gone(struct session *session);
 void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes frame);

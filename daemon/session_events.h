@@ -25,6 +25,7 @@ enum session_event {
 	EVENT_FROZEN,
 	EVENT_SPAWNED,
 	EVENT_RESET,
+	EVENT_FULL,
 	_SESSION_EVENT_N,
 };
 

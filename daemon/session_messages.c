@@ -25,6 +25,11 @@ void session_on_swept(struct session *session)
 	session_event(session, EVENT_SWEPT, &session_nothing);
 }
 
+void session_on_full(struct session *session)
+{
+	session_event(session, EVENT_FULL, &session_nothing);
+}
+
 /* Whoever was being grown from it has to know. */
 static void checkpoint_lost(struct session *session, struct interpreter *frozen, const char *why)
 {

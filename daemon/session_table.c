@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 
 /* From the end of the channel to the news of the death. */
 #define EXIT_US 1000000
@@ -20,7 +21,7 @@ static const char *const event_names[_SESSION_EVENT_N] = {
 	[EVENT_DONE] = "done",	 [EVENT_ASK] = "ask",	    [EVENT_DEADLINE] = "deadline",
 	[EVENT_LOST] = "lost",	 [EVENT_CLOSED] = "closed", [EVENT_EXITED] = "exited",
 	[EVENT_SWEPT] = "swept", [EVENT_FROZEN] = "frozen", [EVENT_SPAWNED] = "spawned",
-	[EVENT_RESET] = "reset",
+	[EVENT_RESET] = "reset", [EVENT_FULL] = "full",
 };
 
 static void on_deadline(struct timer *timer);
@@ -205,6 +206,7 @@ static void run_next(struct session *session, const struct particulars *particul
 	cell_number(cell, ++session->n_cells);
 	session->router->stats.cells++;
 	audit_log_exec(session, cell);
+	quota_on_run(session->warden);
 	timer_clear(session_loop(session), &session->idle);
 	session_deadline(session, cell->timeout);
 	stray_hand_over(session);
@@ -312,6 +314,24 @@ static void expect_exit(struct session *session, const struct particulars *parti
 	session_deadline(session, EXIT_US);
 }
 
+/* The files stay: what is in them may be wanted, and the next cell can delete some. */
+static void kill_full(struct session *session, const struct particulars *particulars)
+{
+	uint64_t limit = session->profile->workspace_size;
+	char note[160];
+	int size = snprintf(note, sizeof(note),
+			    "the files of this session take more than workspace_size = %" PRIu64
+			    " bytes allows: killed; delete some before anything else\n",
+			    limit);
+
+	(void)particulars;
+	log_info(session->id, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
+		 limit);
+	interpreter_drain(session->live);
+	session_on_output(session, STREAM_STDERR, (struct bytes){note, (size_t)size});
+	session_kill_interpreter(session, "workspace");
+}
+
 static void kill_for_reset(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
@@ -381,6 +401,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_READY] = start_idle,
 				[EVENT_RUN] = ignore,
 				[EVENT_RESET] = reset_before_start,
+				[EVENT_FULL] = ignore,
 			},
 		[SESSION_IDLE] =
 			{
@@ -390,6 +411,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
 				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
 			},
 		[SESSION_BUSY] =
 			{
@@ -402,6 +424,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
 				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
 			},
 		[SESSION_GRACE] =
 			{
@@ -414,6 +437,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
 				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
 			},
 		[SESSION_FREEZING] =
 			{
@@ -425,6 +449,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
 				[EVENT_RESET] = reset_after_freeze,
+				[EVENT_FULL] = kill_full,
 			},
 		[SESSION_KILLING] =
 			{
@@ -438,6 +463,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_CLOSED] = ignore,
 				[EVENT_EXITED] = session_replace_after_exit,
 				[EVENT_RESET] = reset_meanwhile,
+				[EVENT_FULL] = ignore,
 			},
 		[SESSION_SWEEPING] =
 			{
@@ -446,6 +472,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SWEPT] = session_restore_after_sweep,
 				[EVENT_DEADLINE] = end_unswept,
 				[EVENT_RESET] = reset_meanwhile,
+				[EVENT_FULL] = ignore,
 			},
 		[SESSION_RESTORING] =
 			{
@@ -456,6 +483,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_LOST] = session_restore_older,
 				[EVENT_CLOSED] = session_restore_older,
 				[EVENT_RESET] = reset_meanwhile,
+				[EVENT_FULL] = ignore,
 			},
 		[SESSION_CLOSING] =
 			{
@@ -472,6 +500,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_FROZEN] = ignore,
 				[EVENT_SPAWNED] = ignore,
 				[EVENT_RESET] = ignore,
+				[EVENT_FULL] = ignore,
 			},
 };
 

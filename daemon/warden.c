@@ -37,6 +37,7 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 		.pidfd_source = EVENT_SOURCE_NONE,
 		.keep = profile->workspace,
 	};
+	quota_init(&warden->quota, profile);
 	msgpack_sbuffer_init(&warden->guards);
 	list_init(&warden->node);
 	list_init(&warden->sessions);
@@ -67,6 +68,7 @@ struct warden *warden_free(struct warden *warden)
 	event_remove(&warden->router->loop, &warden->control_source);
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
+	quota_deinit(warden);
 	fd_closep(&warden->control);
 	fd_closep(&warden->theirs);
 	fd_closep(&warden->pidfd);
@@ -201,6 +203,14 @@ void warden_sweep(struct warden *warden, struct session *session)
 {
 	session->sweep = SWEEP_WANTED;
 	sweep_try(warden);
+}
+
+void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
+{
+	struct survey_message message = {.size = size, .files = files};
+
+	if (warden_send(warden, &survey_message_schema, &message, NULL, 0))
+		warden_failed(warden, BYTES("its warden does not listen"));
 }
 
 static int interpreter_make(struct warden *warden, enum interpreter_role role, struct interpreter **interpreterp,
@@ -467,12 +477,23 @@ static int on_swept(struct warden *warden, struct bytes body, struct wire_fault 
 	return 0;
 }
 
+static int on_surveyed(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct surveyed_message surveyed;
+
+	if (wire_decode(&surveyed, &surveyed_message_schema, body, fault) || !warden->quota.asked)
+		return WIRE_E_FIELD;
+	if (warden->state == WARDEN_READY)
+		quota_on_surveyed(warden, &surveyed);
+	return 0;
+}
+
 static const struct {
 	const char *type;
 	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"ready", on_ready},	     {"failed", on_failed}, {"spawned", on_spawned},
-	{"signalled", on_signalled}, {"exited", on_exited}, {"swept", on_swept},
+	{"ready", on_ready},   {"failed", on_failed}, {"spawned", on_spawned},	 {"signalled", on_signalled},
+	{"exited", on_exited}, {"swept", on_swept},   {"surveyed", on_surveyed},
 };
 
 static int message_handle(struct warden *warden, struct bytes data)

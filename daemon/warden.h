@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "interpreter.h"
+#include "quota.h"
 
 #include <sys/types.h>
 
@@ -33,6 +34,7 @@ struct warden {
 	char *workspace;       /* absolute path */
 	int directory;	       /* the same, O_PATH, from before anybody could write to it */
 	enum workspace_policy keep;
+	struct quota quota;
 	char *level;
 	msgpack_sbuffer guards; /* array of str */
 	struct list sessions;	/* a session and its branches; empty: a spare */
@@ -81,6 +83,9 @@ struct interpreter *warden_discard(struct warden *warden, struct interpreter *in
 
 /* Have everything killed that belongs to no known interpreter, once none is in flight; session_on_swept is told. */
 void warden_sweep(struct warden *warden, struct session *session);
+
+/* Have the workspace added up, to no more than that; quota_on_surveyed is told. */
+void warden_survey(struct warden *warden, uint64_t size, uint64_t files);
 
 /* Kill it and with it everything in its cage; session_on_warden_gone or the nursery is told when it is gone. */
 void warden_kill(struct warden *warden);

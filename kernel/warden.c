@@ -12,6 +12,7 @@
 #include "helpers.h"
 #include "interpreter.h"
 #include "proto/channel.h"
+#include "survey.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +26,8 @@
 
 /* For what is swept to be gone. */
 #define SWEEP_MS 2000
+/* Files looked at between two looks at the control pair: some milliseconds. */
+#define SURVEY_ENTRIES 2000
 
 struct interpreter {
 	struct interpreter *next;
@@ -40,6 +43,9 @@ struct warden {
 		       */
 	struct interpreter *interpreters;
 	int64_t sweep_deadline; /* 0: none is under way */
+	const char *workspace;
+	struct survey survey;
+	bool surveying;
 	char buffer[CHANNEL_SIZE_MAX];
 	int fds[CHANNEL_FDS_MAX]; /* came with the message; what its handler does not take is closed */
 };
@@ -265,6 +271,25 @@ static void handle_sweep(struct warden *warden, const void *decoded)
 	sweep(warden);
 }
 
+static void handle_survey(struct warden *warden, const void *decoded)
+{
+	const struct survey_message *message = decoded;
+
+	survey_begin(&warden->survey, warden->workspace, message->size, message->files);
+	warden->surveying = true;
+}
+
+static void survey(struct warden *warden)
+{
+	const struct survey *found = &warden->survey;
+
+	if (!warden->surveying || !survey_step(&warden->survey, SURVEY_ENTRIES))
+		return;
+	warden->surveying = false;
+	say(warden, &surveyed_message_schema,
+	    &(struct surveyed_message){.size = found->size, .files = found->files, .blind = found->blind});
+}
+
 static void handle_signal(struct warden *warden, const void *decoded)
 {
 	const struct signal_message *message = decoded;
@@ -284,6 +309,7 @@ static const struct handler {
 	{&signal_message_schema, 0, handle_signal},
 	{&adopt_message_schema, 0, handle_adopt},
 	{&sweep_message_schema, 0, handle_sweep},
+	{&survey_message_schema, 0, handle_survey},
 };
 
 /* Whether the message could be understood. */
@@ -294,6 +320,7 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 		struct signal_message signal;
 		struct adopt_message adopt;
 		struct sweep_message sweep;
+		struct survey_message survey;
 	} decoded;
 	struct wire_frame frame;
 	struct wire_fault fault;
@@ -362,12 +389,15 @@ static void serve(struct warden *warden)
 	struct signalfd_siginfo information;
 
 	for (;;) {
-		if (poll(events, ARRAY_SIZE(events), warden->sweep_deadline ? 1 : -1) < 0 && errno != EINTR)
+		int wait_ms = warden->surveying ? 0 : warden->sweep_deadline ? 1 : -1;
+
+		if (poll(events, ARRAY_SIZE(events), wait_ms) < 0 && errno != EINTR)
 			return;
 		while (read(warden->signals, &information, sizeof(information)) > 0)
 			;
 		reap(warden);
 		sweep(warden);
+		survey(warden);
 		if (events[0].revents && !serve_control(warden))
 			return;
 	}
@@ -404,6 +434,8 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	warden.cage = cage;
 	warden.control = control;
+	warden.workspace = workspace;
+	warden.survey = SURVEY_NONE;
 	warden.signals = signals_open(&children);
 	warden.children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 	if (warden.signals < 0)

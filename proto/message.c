@@ -62,6 +62,8 @@ WIRE_DEFINE(warden_ready, "ready", WARDEN_READY_FIELDS);
 WIRE_DEFINE(spawned_message, "spawned", ADOPT_FIELDS);
 WIRE_DEFINE(signalled_message, "signalled", SERIAL_FIELDS);
 WIRE_DEFINE(exited_message, "exited", EXITED_FIELDS);
+WIRE_DEFINE(survey_message, "survey", SURVEY_FIELDS);
+WIRE_DEFINE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 
 WIRE_DEFINE(run_message, "run", RUN_FIELDS);
 WIRE_DEFINE(answer_message, "answer", ANSWER_FIELDS);

@@ -366,11 +366,16 @@ WIRE_DECLARE(made_message, MADE_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
 #define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
+/* Add up what the workspace takes; no further than to more than this. */
+#define SURVEY_FIELDS(F, m)                                                                                        \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, UINT, files, REQUIRED)
 
 WIRE_DECLARE(spawn_message, SPAWN_FIELDS);
 WIRE_DECLARE(adopt_message, ADOPT_FIELDS);
 WIRE_DECLARE(sweep_message, NO_FIELDS);
 WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
+WIRE_DECLARE(survey_message, SURVEY_FIELDS);
 
 /* ---- warden to router ---- */
 
@@ -384,12 +389,17 @@ WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, status, REQUIRED)                                                                               \
 	F(m, FLAG, oom, OPTIONAL)
+/* blind: there is more, which could not be looked into. */
+#define SURVEYED_FIELDS(F, m)                                                                                      \
+	SURVEY_FIELDS(F, m)                                                                                        \
+	F(m, FLAG, blind, OPTIONAL)
 
 WIRE_DECLARE(warden_ready, WARDEN_READY_FIELDS);
 WIRE_DECLARE(swept_message, NO_FIELDS);
 WIRE_DECLARE(spawned_message, ADOPT_FIELDS);	/* also from a frozen interpreter: pid as its warden sees it */
 WIRE_DECLARE(signalled_message, SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
 WIRE_DECLARE(exited_message, EXITED_FIELDS);
+WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 
 /* ---- router to interpreter (stream pair, length-prefixed) ---- */
 

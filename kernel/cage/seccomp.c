@@ -227,6 +227,8 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 	if (!r)
 		r = CALLS(SCMP_ACT_ERRNO(0), calls_idle);
 	if (!r)
+		r = CALLS(SCMP_ACT_ERRNO(EOPNOTSUPP), calls_reserving);
+	if (!r)
 		r = ALLOW(allowed_with);
 	if (!r)
 		r = add_files(ctx, cage, readonly);

@@ -147,6 +147,21 @@ class Exited(Message):
 
 
 @dataclass(kw_only=True)
+class Survey(Message):
+    TYPE = "survey"
+    size: Uint
+    files: Uint
+
+
+@dataclass(kw_only=True)
+class Surveyed(Message):
+    TYPE = "surveyed"
+    size: Uint
+    files: Uint
+    blind: Flag = False
+
+
+@dataclass(kw_only=True)
 class Run(Message):
     TYPE = "run"
     cell: Uint

@@ -78,6 +78,8 @@ CLASSES: dict[str, type[codec.Message]] = {
     "spawned_message": internal.Spawned,
     "signalled_message": internal.Signalled,
     "exited_message": internal.Exited,
+    "survey_message": internal.Survey,
+    "surveyed_message": internal.Surveyed,
     "run_message": internal.Run,
     "answer_message": internal.Answer,
     "done_message": internal.Done,

@@ -39,7 +39,7 @@ static struct {
 	MESSAGE(get_reply),	     MESSAGE(file_record),	   MESSAGE(files_reply),
 	MESSAGE(cell_error),	     MESSAGE(blocked_act),	   MESSAGE(attach_request),
 	MESSAGE(results_request),    MESSAGE(detached_reply),	   MESSAGE(result_record),
-	MESSAGE(results_reply),
+	MESSAGE(results_reply),	     MESSAGE(survey_message),	   MESSAGE(surveyed_message),
 };
 
 /* What a vector's fields point into; all of it goes when the vector is done. */

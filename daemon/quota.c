@@ -1,0 +1,243 @@
+/* Quotas of workspaces. Invariant: while a cell runs that could write, a survey is under way or a timer is set. How
+ * far a session gets over its limit is what it can write between two surveys; see docs/SECURITY.md, which promises
+ * the figures below. */
+#include "quota.h"
+
+#include "log.h"
+#include "router.h"
+#include "session.h"
+#include "warden.h"
+
+#include <inttypes.h>
+#include <sys/statvfs.h>
+
+#define FILE_SHARE (16ULL << 10)
+#define FILES_MIN 1024
+/* The next survey comes before somebody this fast can have filled the room that is left. */
+#define BYTES_PER_US 4096
+#define US_PER_FILE 3
+#define INTERVAL_MIN_US 20000
+#define INTERVAL_MAX_US 250000
+/* A survey that takes long is not always under way. */
+#define REST 4
+/* Of the whole file system, before anybody is asked who it was. */
+#define DISK_SIZE_STEP (8ULL << 20)
+#define DISK_FILES_STEP 1000
+#define DISK_REST_US 1000000
+
+void quota_init(struct quota *quota, const struct profile *profile)
+{
+	*quota = (struct quota){.size_max = profile->workspace_size};
+	if (quota->size_max)
+		quota->files_max = MAX(quota->size_max / FILE_SHARE, (uint64_t)FILES_MIN);
+	quota->size_allowed = quota->size_max;
+	quota->files_allowed = quota->files_max;
+}
+
+void quota_deinit(struct warden *warden)
+{
+	timer_clear(&warden->router->loop, &warden->quota.timer);
+}
+
+/* ---- asking ---- */
+
+static void ask(struct warden *warden)
+{
+	struct quota *quota = &warden->quota;
+
+	if (warden->state != WARDEN_READY || quota->asked)
+		return;
+	quota->asked = true;
+	quota->asked_at = event_now();
+	quota->put_size = quota->put_files = 0;
+	warden_survey(warden, 2 * quota->size_max, 2 * quota->files_max);
+}
+
+static void on_time(struct timer *timer)
+{
+	ask(container_of(timer, struct warden, quota.timer));
+}
+
+static uint64_t room(uint64_t allowed, uint64_t used)
+{
+	return allowed > used ? allowed - used : 0;
+}
+
+static void ask_later(struct warden *warden)
+{
+	struct quota *quota = &warden->quota;
+	uint64_t interval = MIN(room(quota->size_allowed, quota->size) / BYTES_PER_US,
+				room(quota->files_allowed, quota->files) * US_PER_FILE);
+
+	if (!quota->size_max || quota->asked || quota->timer.index)
+		return;
+	interval = MIN(MAX(interval, (uint64_t)INTERVAL_MIN_US), (uint64_t)INTERVAL_MAX_US);
+	(void)timer_set(&warden->router->loop, &quota->timer, event_now() + MAX(interval, REST * quota->took),
+			on_time);
+}
+
+/* ---- acting ---- */
+
+static bool any_session(const struct warden *warden, bool (*is)(const struct session *session))
+{
+	struct session *session;
+
+	list_for_each (session, &warden->sessions, kin)
+		if (is(session))
+			return true;
+	return false;
+}
+
+/* Its interpreter is being replaced: what the old one has running is not dead yet. */
+static bool is_recovering(const struct session *session)
+{
+	return session->state == SESSION_KILLING || session->state == SESSION_SWEEPING ||
+	       session->state == SESSION_RESTORING;
+}
+
+static void allow_what_there_is(struct quota *quota)
+{
+	quota->size_allowed = MAX(quota->size, quota->size_max);
+	quota->files_allowed = MAX(quota->files, quota->files_max);
+}
+
+static void end_all(struct warden *warden)
+{
+	struct session *session;
+
+	list_for_each (session, &warden->sessions, kin)
+		session_end(session, "workspace");
+}
+
+static void kill_all(struct warden *warden)
+{
+	struct session *session;
+
+	warden->quota.step = QUOTA_KILLED;
+	warden->quota.settling = true;
+	list_for_each (session, &warden->sessions, kin)
+		session_on_full(session);
+}
+
+static void judge(struct warden *warden, bool blind)
+{
+	struct quota *quota = &warden->quota;
+	bool within = !blind && quota->size <= quota->size_max && quota->files <= quota->files_max;
+	bool grown = blind || quota->size > quota->size_allowed || quota->files > quota->files_allowed;
+
+	if (quota->size > 2 * quota->size_max || quota->files > 2 * quota->files_max) {
+		end_all(warden);
+	} else if (any_session(warden, is_recovering)) {
+		return;
+	} else if (within || quota->settling) {
+		quota->step = within ? QUOTA_KEPT : quota->step;
+		quota->settling = false;
+		allow_what_there_is(quota);
+	} else if (grown && quota->step == QUOTA_KILLED) {
+		end_all(warden);
+	} else if (grown && (blind || quota->step == QUOTA_NOTED || any_session(warden, session_busy))) {
+		kill_all(warden);
+	} else if (grown) {
+		quota->step = QUOTA_NOTED;
+		allow_what_there_is(quota);
+	}
+}
+
+void quota_on_surveyed(struct warden *warden, const struct surveyed_message *surveyed)
+{
+	struct quota *quota = &warden->quota;
+
+	quota->asked = false;
+	quota->took = event_now() - quota->asked_at;
+	quota->size = surveyed->size + quota->put_size;
+	quota->files = surveyed->files + quota->put_files;
+	judge(warden, surveyed->blind);
+	if (quota->settling || any_session(warden, session_busy))
+		ask_later(warden);
+}
+
+/* ---- between cells ---- */
+
+static bool disk_fuller(struct disk_watch *disk, const struct statvfs *now)
+{
+	uint64_t size = (uint64_t)now->f_bfree * now->f_frsize, files = now->f_ffree;
+	bool fuller = size + DISK_SIZE_STEP < disk->size_free || files + DISK_FILES_STEP < disk->files_free;
+
+	disk->size_free = MAX(disk->size_free, size);
+	disk->files_free = MAX(disk->files_free, files);
+	return fuller;
+}
+
+/* Whether everybody could be asked: not whoever has been asked a moment ago. */
+static bool ask_all(struct router *router)
+{
+	struct session *session;
+	bool all = true;
+
+	list_for_each (session, &router->sessions, node) {
+		struct warden *warden = session->warden;
+
+		if (!warden || !warden->quota.size_max || warden->quota.timer.index)
+			continue;
+		if (warden->quota.asked_at + DISK_REST_US < event_now())
+			ask(warden);
+		else
+			all = false;
+	}
+	return all;
+}
+
+static void disk_watch(struct router *router);
+
+static void on_disk_time(struct timer *timer)
+{
+	struct router *router = container_of(timer, struct router, disk.timer);
+	struct disk_watch *disk = &router->disk;
+	struct statvfs now;
+
+	if (list_empty(&router->sessions)) {
+		*disk = (struct disk_watch){0};
+		return;
+	}
+	if (statvfs(router->workspaces.path, &now) == 0 && disk_fuller(disk, &now) && ask_all(router)) {
+		disk->size_free = (uint64_t)now.f_bfree * now.f_frsize;
+		disk->files_free = now.f_ffree;
+	}
+	disk_watch(router);
+}
+
+static void disk_watch(struct router *router)
+{
+	if (!router->disk.timer.index)
+		(void)timer_set(&router->loop, &router->disk.timer, event_now() + INTERVAL_MAX_US, on_disk_time);
+}
+
+void quota_on_run(struct warden *warden)
+{
+	if (!warden->quota.size_max)
+		return;
+	ask_later(warden);
+	disk_watch(warden->router);
+}
+
+/* ---- what the router writes ---- */
+
+bool quota_has_room(const struct warden *warden, uint64_t size, uint64_t files)
+{
+	const struct quota *quota = &warden->quota;
+
+	return !quota->size_max ||
+	       (size <= room(quota->size_max, quota->size) && files <= room(quota->files_max, quota->files));
+}
+
+void quota_put(struct warden *warden, uint64_t size, uint64_t files)
+{
+	struct quota *quota = &warden->quota;
+
+	quota->size += size;
+	quota->files += files;
+	quota->put_size += size;
+	quota->put_files += files;
+	/* What it takes the place of is seen soon. */
+	ask_later(warden);
+}

@@ -1,0 +1,254 @@
+/* The survey of a tree. A directory is read as a whole before those in it are opened, so one descriptor is enough
+ * and no position is ever looked for again. What waits to be read is a stack; each directory keeps the one above
+ * it, for its path. Invariant: a directory that its owner may not look into is opened up for as long as it or one
+ * beneath it is being read, no longer. */
+#include "survey.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define LOOK (S_IRUSR | S_IXUSR)
+#define BUFFER_SIZE 8192
+#define TRIES 4
+
+struct survey_directory {
+	struct survey_directory *next;	/* that waits */
+	struct survey_directory *above; /* NULL: it is the root */
+	unsigned uses;			/* one for itself, one for each that it is above of */
+	bool opened_up;
+	mode_t mode; /* before that */
+	char name[];
+};
+
+/* As the kernel has it, for getdents64. */
+struct entry {
+	uint64_t inode;
+	int64_t next;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+/* ---- directories ---- */
+
+static struct survey_directory *directory_new(struct survey_directory *above, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	struct survey_directory *directory = malloc(sizeof(*directory) + size);
+
+	if (!directory)
+		return NULL;
+	*directory = (struct survey_directory){.above = above, .uses = 1};
+	memcpy(directory->name, name, size);
+	if (above)
+		above->uses++;
+	return directory;
+}
+
+/* Written from the end of @buffer. NULL if it does not fit. */
+static const char *directory_path(const struct survey_directory *directory, char buffer[static PATH_MAX])
+{
+	char *at = buffer + PATH_MAX - 1;
+
+	*at = '\0';
+	for (; directory; directory = directory->above) {
+		size_t size = strlen(directory->name);
+
+		if ((size_t)(at - buffer) < size + 1)
+			return NULL;
+		if (*at)
+			*--at = '/';
+		at -= size;
+		memcpy(at, directory->name, size);
+	}
+	return at;
+}
+
+/* Unless somebody has thought of another mode meanwhile. */
+static void directory_close(const struct survey_directory *directory)
+{
+	char buffer[PATH_MAX];
+	const char *path = directory_path(directory, buffer);
+	struct stat status;
+
+	if (path && lstat(path, &status) == 0 && (status.st_mode & 07777) == (directory->mode | LOOK) &&
+	    fchmodat(AT_FDCWD, path, directory->mode, 0) < 0)
+		return;
+}
+
+static void directory_release(struct survey_directory *directory)
+{
+	while (directory && --directory->uses == 0) {
+		struct survey_directory *above = directory->above;
+
+		if (directory->opened_up)
+			directory_close(directory);
+		free(directory);
+		directory = above;
+	}
+}
+
+static bool directory_open_up(struct survey_directory *directory)
+{
+	char buffer[PATH_MAX];
+	const char *path = directory_path(directory, buffer);
+	struct stat status;
+
+	if (!path || directory->opened_up || lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) ||
+	    (status.st_mode & LOOK) == LOOK)
+		return false;
+	directory->mode = status.st_mode & 07777;
+	directory->opened_up = fchmodat(AT_FDCWD, path, directory->mode | LOOK, 0) == 0;
+	return directory->opened_up;
+}
+
+/* Those above it may have been closed since they were read. Whether it is worth another try. */
+static bool directories_open_up(struct survey_directory *directory)
+{
+	bool any = false;
+
+	for (; directory; directory = directory->above)
+		any |= directory_open_up(directory);
+	return any;
+}
+
+/* Returns the descriptor or -errno. What a session swaps in while we look is its own: it can mislead the sum for
+ * that once, as it can by moving what has not been looked at to where we have been. */
+static int directory_open(struct survey_directory *directory)
+{
+	char buffer[PATH_MAX];
+	const char *path = directory_path(directory, buffer);
+	int fd = -1;
+
+	if (!path)
+		return -ENAMETOOLONG;
+	for (int i = 0; fd < 0 && i < TRIES; i++) {
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && (errno != EACCES || !directories_open_up(directory)))
+			return -errno;
+	}
+	return fd < 0 ? -EACCES : fd;
+}
+
+/* ---- the walk ---- */
+
+static bool has_gone(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+static void survey_push(struct survey *survey, const char *name)
+{
+	struct survey_directory *directory = directory_new(survey->reading, name);
+
+	if (!directory) {
+		survey->blind = true;
+		return;
+	}
+	directory->next = survey->waiting;
+	survey->waiting = directory;
+}
+
+/* A file of several names is shared out among them. */
+static void entry_count(struct survey *survey, const char *name)
+{
+	struct stat status;
+
+	int r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
+
+	if (r < 0 && errno == EACCES && directory_open_up(survey->reading))
+		r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
+	if (r < 0) {
+		survey->blind |= !has_gone(errno);
+		return;
+	}
+	survey->files++;
+	if (S_ISDIR(status.st_mode)) {
+		survey->size += (uint64_t)status.st_blocks * 512;
+		survey_push(survey, name);
+	} else if (status.st_nlink > 0) {
+		survey->size += (uint64_t)status.st_blocks * 512 / status.st_nlink;
+	}
+}
+
+/* Returns how many entries there were; 0 at the end of the directory. */
+static unsigned entries_read(struct survey *survey)
+{
+	_Alignas(struct entry) char buffer[BUFFER_SIZE];
+	long size = syscall(SYS_getdents64, survey->fd, buffer, sizeof(buffer));
+	unsigned n = 0;
+
+	if (size < 0)
+		survey->blind |= !has_gone(errno);
+	for (long at = 0; at < size; n++) {
+		const struct entry *entry = (const struct entry *)(buffer + at);
+
+		at += entry->size;
+		if (strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0)
+			entry_count(survey, entry->name);
+	}
+	return n;
+}
+
+static void reading_end(struct survey *survey)
+{
+	survey->fd = fd_close(survey->fd);
+	directory_release(survey->reading);
+	survey->reading = NULL;
+}
+
+static void reading_begin(struct survey *survey)
+{
+	survey->reading = survey->waiting;
+	survey->waiting = survey->reading->next;
+	survey->fd = directory_open(survey->reading);
+	if (survey->fd < 0) {
+		survey->blind |= !has_gone(-survey->fd);
+		reading_end(survey);
+	}
+}
+
+static void survey_end(struct survey *survey)
+{
+	struct survey_directory *directory;
+
+	reading_end(survey);
+	while ((directory = survey->waiting)) {
+		survey->waiting = directory->next;
+		directory_release(directory);
+	}
+}
+
+void survey_begin(struct survey *survey, const char *root, uint64_t size_max, uint64_t files_max)
+{
+	survey_end(survey);
+	*survey = (struct survey){.fd = -1, .size_max = size_max, .files_max = files_max};
+	survey_push(survey, root);
+}
+
+bool survey_step(struct survey *survey, unsigned entries)
+{
+	unsigned done = 0;
+
+	while (done < entries) {
+		unsigned n;
+
+		if (survey->size > survey->size_max || survey->files > survey->files_max ||
+		    (survey->fd < 0 && !survey->waiting)) {
+			survey_end(survey);
+			return true;
+		}
+		if (survey->fd < 0) {
+			reading_begin(survey);
+			done++;
+			continue;
+		}
+		n = entries_read(survey);
+		done += n;
+		if (n == 0)
+			reading_end(survey);
+	}
+	return false;
+}
