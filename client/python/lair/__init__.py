@@ -1,7 +1,44 @@
-"""Live, caged Python sessions: the client of laird."""
+"""Live, caged Python sessions: the client of laird.
 
-from .client import Client, Event, LairError, default_socket
-from .messages import ExecReply, SessionInfo
+    import lair
 
-__all__ = ["Client", "Event", "ExecReply", "LairError", "SessionInfo", "default_socket"]
+    lair.run("1 + 1").text                   # one cell, in a session of its own
+
+    with lair.Session("analysis") as s:      # a session that stays
+        s.run("x = 41")
+        s.run("x + 1").text
+
+lair.aio has the same for asyncio, lair.tools for models that call functions.
+"""
+
+from .client import Client
+from .connection import Connection
+from .errors import CellFailed, DeadlineError, LairError
+from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
+from .result import Output, Result
+from .session import Session, run, sessions
+from .start import default_socket
+from .steps import File
+
+__all__ = [
+    "Blocked",
+    "CellError",
+    "CellFailed",
+    "CheckpointRecord",
+    "Client",
+    "Connection",
+    "DeadlineError",
+    "Event",
+    "ExecReply",
+    "File",
+    "LairError",
+    "Output",
+    "Result",
+    "Session",
+    "SessionInfo",
+    "StateReply",
+    "default_socket",
+    "run",
+    "sessions",
+]
 __version__ = "0.1.0"

@@ -1,6 +1,7 @@
-"""A blocking client of laird: requests, and the events and the one final message that answer each of them.
+"""The plain client: requests, and the events and the one final message that answer each of them, step by step.
 
-A Client belongs to one thread at a time. It starts no daemon: `lair start` does.
+It is the protocol and nothing else, for tests and for those who want just that. A Client belongs to one thread at a
+time, starts no daemon, does not connect again, and takes every message that nobody waits for as an error.
 """
 
 from __future__ import annotations
@@ -15,34 +16,14 @@ import zmq
 
 from . import codec
 from . import messages as m
+from .errors import LairError
+from .messages import EVENTS, Event
+from .start import default_socket
 
 # The largest piece of a file in one request.
 CHUNK = 1 << 20
 
 R = TypeVar("R", bound=codec.Message)
-Event = m.StdoutEvent | m.StderrEvent | m.AskEvent
-
-_EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in (m.StdoutEvent, m.StderrEvent, m.AskEvent)}
-
-
-class LairError(Exception):
-    """The daemon refused a request: `code` is for programs, `message` for people."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.message = message
-
-
-def default_socket() -> str:
-    """Where the daemon of this user listens when nobody says otherwise."""
-    if named := os.environ.get("LAIR_SOCKET"):
-        return named
-    if os.geteuid() == 0:
-        return "/run/lair/socket"
-    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
-        return f"{runtime}/lair/socket"
-    return f"/tmp/lair-{os.geteuid()}/socket"
 
 
 class Client:
@@ -85,8 +66,8 @@ class Client:
     def receive(self, request_id: int, reply: type[R], timeout: float | None = None) -> Event | R:
         """The next event of a request, or its final message. Raises LairError, or TimeoutError."""
         kind, content = self._next(request_id, self.timeout if timeout is None else timeout)
-        if kind in _EVENTS:
-            return cast(Event, codec.read(_EVENTS[kind], content))
+        if kind in EVENTS:
+            return cast(Event, codec.read(EVENTS[kind], content))
         del self._inbox[request_id]
         if kind == "error":
             error = codec.read(m.ErrorReply, content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from .codec import Bin, Flag, Int, Message, Raw, Real, Str, Uint
 
@@ -398,6 +399,11 @@ class AskEvent(Message):
     id: Uint
     prompt: Str
     password: Flag = False
+
+
+# What may come before the final message of an exec, by its type.
+Event = StdoutEvent | StderrEvent | AskEvent
+EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}
 
 
 @dataclass(kw_only=True)

@@ -1,0 +1,247 @@
+"""Sessions for asyncio: the names of lair.session, to be awaited.
+
+A call that is cancelled forgets its answer, and `run` or `stream` interrupt their cell. A connection can be shared by
+several event loops, and by threads that block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import messages as m
+from . import steps
+from .connection import Call, Connection, shared
+from .errors import DeadlineError, LairError
+from .result import Collector, Output, Result
+from .steps import File, Path
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+T = TypeVar("T")
+Event = Output
+Events = AsyncGenerator["Event | Result", None]
+# Each may be a coroutine function or an ordinary one.
+Input = Callable[[str, bool], "Awaitable[str | None] | str | None"]
+OnOutput = Callable[[str, str], object]
+
+
+class _Inbox:
+    """A sink that wakes the event loop it was made in."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._items: asyncio.Queue[Any] = asyncio.Queue()
+
+    def put(self, item: Any, /) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._items.put_nowait, item)
+        except RuntimeError:  # the loop was closed: nobody is left to tell
+            pass
+
+    async def next(self, until: float) -> Any:
+        try:
+            item = await asyncio.wait_for(self._items.get(), max(0.0, until - time.monotonic()))
+        except asyncio.TimeoutError:
+            raise DeadlineError("no answer came in time") from None
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+
+async def perform(connection: Connection, what: steps.Steps[T]) -> T:
+    """Do what the steps say, waiting for each answer."""
+    outcome: Any = None
+    while True:
+        try:
+            step = what.throw(outcome) if isinstance(outcome, LairError) else what.send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        outcome = await _ask(connection, *step)
+
+
+async def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> Any:
+    inbox = _Inbox()
+    call: Call[Any] = connection.submit(request, reply, inbox)
+    try:
+        return await inbox.next(time.monotonic() + steps.PATIENCE)
+    except BaseException as error:
+        connection.forget(call)
+        if isinstance(error, LairError):
+            return error
+        raise
+
+
+async def _settled(value: Awaitable[T] | T) -> T:
+    return await value if isawaitable(value) else value
+
+
+async def follow(connection: Connection, request: m.Exec, patience: float, input: Input | None) -> Events:
+    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it."""
+    inbox = _Inbox()
+    collector = Collector()
+    until = time.monotonic() + patience
+    call = connection.submit(request, m.ExecReply, inbox)
+    try:
+        while not isinstance(item := await inbox.next(until), m.ExecReply):
+            if isinstance(item, m.AskEvent):
+                connection.answer(call, await _settled(input(item.prompt, item.password)) if input else None)
+            else:
+                yield collector.output(item)
+                connection.taken(call, len(item.data))
+        for output in collector.rest():
+            yield output
+        yield collector.result(item)
+    except BaseException:
+        connection.cancel(call)
+        raise
+
+
+async def finish(events: Events, on_output: OnOutput | None) -> Result:
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Result):
+                return event
+            if on_output is not None:
+                await _settled(on_output(event.text, event.stream))
+    raise AssertionError("a cell without a result")
+
+
+async def run(
+    code: str,
+    *,
+    profile: str | None = None,
+    on_output: OnOutput | None = None,
+    input: Input | None = None,
+    connection: Connection | None = None,
+    **options: Unpack[steps.CellOptions],
+) -> Result:
+    """Run one cell in a session of its own, which ends with it. See Session.run."""
+    request = steps.cell(code, None, profile, options, stream=on_output is not None, input=input is not None)
+    return await finish(follow(connection or shared(), request, steps.deadline(options), input), on_output)
+
+
+async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
+    """One's own sessions, oldest first; for root, everybody's."""
+    return await perform(connection or shared(), steps.sessions())
+
+
+class Session:
+    """lair.Session, with methods to be awaited; what they do is written there."""
+
+    def __init__(
+        self,
+        id: str | None = None,
+        *,
+        profile: str | None = None,
+        keep: bool | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        self.id = steps.new_id() if id is None else id
+        self.profile = profile
+        self.connection = connection or shared()
+        if not (id is not None if keep is None else keep):
+            steps.adopt(self, self.connection, self.id)
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
+
+    async def __aenter__(self) -> Session:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def _do(self, what: steps.Steps[T]) -> T:
+        return await perform(self.connection, what)
+
+    # ---- life ----
+
+    async def open(self) -> m.SessionInfo:
+        return await self._do(steps.open(self.id, self.profile))
+
+    async def info(self) -> m.SessionInfo:
+        return await self._do(steps.info(self.id))
+
+    async def close(self) -> None:
+        if self.connection.disown(self.id):
+            await self._do(steps.shutdown(self.id, missing_ok=True))
+
+    async def shutdown(self) -> None:
+        await self._do(steps.shutdown(self.id))
+
+    # ---- cells ----
+
+    async def run(
+        self,
+        code: str,
+        *,
+        on_output: OnOutput | None = None,
+        input: Input | None = None,
+        **options: Unpack[steps.CellOptions],
+    ) -> Result:
+        """As lair.Session.run; `on_output` and `input` may be coroutine functions. Cancelled, it interrupts the cell."""
+        stream = on_output is not None
+        return await finish(self._follow(code, stream, input, options), on_output)
+
+    def stream(self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]) -> Events:
+        """As lair.Session.stream. To leave the loop early, close what this returns: contextlib.aclosing."""
+        return self._follow(code, True, input, options)
+
+    def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
+        request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
+        return follow(self.connection, request, steps.deadline(options), input)
+
+    async def interrupt(self) -> bool:
+        return await self._do(steps.interrupt(self.id))
+
+    async def reset(self) -> None:
+        await self._do(steps.reset(self.id))
+
+    # ---- going back ----
+
+    async def checkpoint(self, name: str | None = None) -> m.StateReply:
+        return await self._do(steps.checkpoint(self.id, name))
+
+    async def checkpoints(self) -> list[m.CheckpointRecord]:
+        return await self._do(steps.checkpoints(self.id))
+
+    async def restore(self, name: str | int) -> m.StateReply:
+        return await self._do(steps.restore(self.id, name))
+
+    async def drop(self, name: str | int) -> None:
+        await self._do(steps.drop(self.id, name))
+
+    async def undo(self, n: int = 1) -> m.StateReply:
+        return await self._do(steps.undo(self.id, n))
+
+    async def branch(
+        self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False
+    ) -> Session:
+        new = Session(id, profile=self.profile, connection=self.connection)
+        await self._do(steps.branch(self.id, new.id, checkpoint, files))
+        return new
+
+    # ---- files, by their path in the workspace ----
+
+    async def put(self, path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
+        await self._do(steps.put(self.id, path, data, mode))
+
+    async def get(self, path: Path) -> bytes:
+        return await self._do(steps.get(self.id, path))
+
+    async def files(self, path: Path = "") -> list[File]:
+        return await self._do(steps.files(self.id, path))
+
+    async def make_directory(self, path: Path) -> None:
+        await self._do(steps.make_directory(self.id, path))
+
+    async def copy_in(self, source: Path, path: Path | None = None) -> int:
+        return await self._do(steps.copy_in(self.id, source, path))

@@ -1,0 +1,466 @@
+"""A connection to laird that any number of threads and event loops share.
+
+ZeroMQ's sockets belong to one thread, so one does all input and output: it alone touches the socket and the calls
+that are on their way. Everybody else posts it functions to run, and gets what answers a call through the call's sink,
+which must not block. It connects when there is something to send, starts a daemon if none answers, notices when one is
+gone or has gone silent, and ends with the connection. After a fork the child's connection is a new one.
+
+Whoever takes in the events of a cell too slowly holds up the daemon and, through it, the cell, and not the memory of
+this process: nothing is received while every call on its way has more than enough to read.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import zmq
+
+from . import codec
+from . import messages as m
+from .errors import DeadlineError, LairError
+from .start import find_socket, listening, start_daemon, trust
+
+# With calls on their way and nothing heard for so long, laird is asked for a sign of life, and given as long again.
+SILENCE = 15.0
+# How long a daemon that was there may take to come back; calls that can be sent again wait for it.
+RETURN_TIME = 10.0
+# Ending the sessions that end with the program may hold up the program so long.
+FAREWELL = 2.0
+# A call with more than this to read can wait.
+BACKLOG = 8 << 20
+# Never, in effect: a lost connection is ours to make anew, since laird does not know the new one.
+_RECONNECT_MS = 24 * 3600 * 1000
+
+R = TypeVar("R", bound=m.Reply | m.SessionInfo)
+
+
+class Sink(Protocol):
+    def put(self, item: Any, /) -> None: ...
+
+
+class Call(Generic[R]):
+    """A request on its way. Its sink gets events, then one of: the reply, an exception."""
+
+    __slots__ = ("given", "reply", "request", "sink", "taken")
+
+    def __init__(self, request: m.Request, reply: type[R], sink: Sink) -> None:
+        self.request = request
+        self.reply = reply
+        self.sink = sink
+        self.given = 0  # bytes of output; only the thread of the connection writes this,
+        self.taken = 0  # and only the reader that
+
+
+class _Nobody:
+    """The sink of those who do not care."""
+
+    def put(self, item: Any, /) -> None:
+        pass
+
+
+class _Lost(Exception):
+    """The connection has ended."""
+
+
+class _Link:
+    """One ZeroMQ connection, from connecting to its loss. It is not made again: laird would not know it."""
+
+    def __init__(self, socket: str) -> None:
+        self._context = zmq.Context()
+        self.dealer = self._context.socket(zmq.DEALER)
+        self.dealer.setsockopt(zmq.LINGER, 0)
+        self.dealer.setsockopt(zmq.SNDHWM, 0)
+        self.dealer.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
+        ends = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+        ends |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+        self.monitor = self.dealer.get_monitor_socket(ends)
+        self.dealer.connect(f"ipc://{socket}")
+        self.frame_max = 1 << 20
+
+    def close(self) -> None:
+        self.dealer.disable_monitor()
+        self.monitor.close(linger=0)
+        self.dealer.close()
+        self._context.term()
+
+    def greet(self, timeout: float) -> None:
+        """Whoever listens must answer as a daemon of our version before anything else is asked of it."""
+        self.dealer.send(codec.encode(m.Hello(id=0, client="lair for Python")))
+        if not self._wait(timeout):
+            raise DeadlineError("what listens on the socket does not answer")
+        kind, content = codec.unpack(self.dealer.recv())
+        if kind == "error":
+            error = codec.read(m.ErrorReply, content)
+            raise LairError(error.code, error.message)
+        self.frame_max = codec.read(m.HelloReply, content).frame_max
+
+    def _wait(self, timeout: float) -> bool:
+        poller = zmq.Poller()
+        poller.register(self.dealer, zmq.POLLIN)
+        poller.register(self.monitor, zmq.POLLIN)
+        ready = dict(poller.poll(max(0, int(timeout * 1000))))
+        if self.dealer in ready:
+            return True
+        if self.monitor in ready:
+            raise _Lost
+        return False
+
+
+def _open_link(socket: str, timeout: float) -> _Link:
+    link = _Link(socket)
+    try:
+        link.greet(timeout)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+class Connection:
+    """A connection to laird, to be shared freely. It is made when it is first used, and again when it was lost."""
+
+    def __init__(
+        self, socket: str | None = None, *, config: str | None = None, start: bool = True, timeout: float = 30.0
+    ) -> None:
+        """`socket`: not $LAIR_SOCKET or the standard place. `config`: sessions.conf for a daemon that has to be
+        started, which `start=False` forbids. `timeout`: for connecting, starting included, in seconds."""
+        self.socket = find_socket(socket)
+        self.timeout = timeout
+        self._config = config if config is not None else os.environ.get("LAIR_CONFIG")
+        self._may_start = start
+        self._closed = False
+        self._begin()
+        _connections.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()  # collecting garbage, too, may post
+        self._thread: threading.Thread | None = None
+        self._wake = -1
+        self._posted: deque[Callable[[], None]] = deque()
+        self._adopted: set[str] = set()
+        # What follows is the thread's alone.
+        self._link: _Link | None = None
+        self._calls: dict[int, Call[Any]] = {}
+        self._last_id = 0
+        self._heard = self._asked = 0.0
+        self._idle = False  # nobody is hungry
+        self._stopping = False
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # ---- for everybody ----
+
+    def submit(self, request: m.Request, reply: type[R], sink: Sink) -> Call[R]:
+        """Send a request, whose id is not the caller's to choose."""
+        call = Call(request, reply, sink)
+        self._post(lambda: self._send(call))
+        return call
+
+    def post(self, request: m.Request, reply: type[R]) -> None:
+        """Send a request whose answer nobody waits for."""
+        self.submit(request, reply, _Nobody())
+
+    def answer(self, call: Call[Any], text: str | None) -> None:
+        """Answer what the cell asked for; None is the end of its input."""
+        self._post(lambda: self._send_about(call, m.Input(id=0, exec=call.request.id, text=text, eof=text is None)))
+
+    def cancel(self, call: Call[Any]) -> None:
+        """Interrupt the cell of a call, or take it out of its queue, and hear no more of it."""
+
+        def interrupt() -> None:
+            self._send_about(call, m.Interrupt(id=0, exec=call.request.id))
+            self._forget(call)
+
+        self._post_if_open(interrupt)
+
+    def forget(self, call: Call[Any]) -> None:
+        """Hear no more of a call; what it asked for is done nevertheless."""
+        self._post_if_open(lambda: self._forget(call))
+
+    def taken(self, call: Call[Any], size: int) -> None:
+        """The reader of a call has taken in so many bytes of its output."""
+        call.taken += size
+        if self._idle:
+            self._post_if_open(lambda: None)
+
+    def adopt(self, session: str) -> None:
+        """Have a session end with this connection, and so with this program."""
+        with self._lock:
+            self._adopted.add(session)
+
+    def disown(self, session: str) -> bool:
+        """Not any more. False: it was not to."""
+        with self._lock:
+            known = session in self._adopted
+            self._adopted.discard(session)
+            return known
+
+    def abandon(self, session: str) -> None:
+        """End a session, if it was adopted, without waiting for it."""
+        if self.disown(session):
+            self._end_session(session, _Nobody())
+
+    def close(self) -> None:
+        """Disconnect. Calls on their way fail. Sessions live on, but for those that were adopted."""
+        with self._lock:
+            thread, adopted, self._closed, self._adopted = self._thread, self._adopted, True, set()
+        if thread is None:
+            return
+        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for session in adopted:
+            self._end_session(session, ended)
+        deadline = time.monotonic() + FAREWELL
+        for _ in adopted:
+            try:
+                ended.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                break
+        self._post_if_open(self._stop)
+        thread.join(FAREWELL)
+
+    def _end_session(self, session: str, sink: Sink) -> None:
+        call = Call(m.Shutdown(id=0, session=session), m.Reply, sink)
+        self._post_if_open(lambda: self._send(call))
+
+    # ---- between the threads ----
+
+    def _post(self, function: Callable[[], None]) -> None:
+        with self._lock:
+            if self._closed:
+                raise LairError("closed", "the connection was closed")
+            if self._thread is None:
+                self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+                self._thread = threading.Thread(target=self._main, name="lair", daemon=True)
+                self._thread.start()
+            self._posted.append(function)
+            os.eventfd_write(self._wake, 1)
+
+    def _post_if_open(self, function: Callable[[], None]) -> None:
+        with self._lock:
+            if self._thread is not None and not self._stopping:
+                self._posted.append(function)
+                os.eventfd_write(self._wake, 1)
+
+    def _after_fork(self) -> None:
+        """In the child: the thread is not there, and the sockets are the parent's."""
+        _of_parents.append((self._link, self._calls))
+        if self._wake >= 0:
+            os.close(self._wake)
+        self._begin()
+
+    # ---- the thread ----
+
+    def _main(self) -> None:
+        while not self._stopping:
+            try:
+                self._round()
+            except _Lost:
+                self._lose()
+            except codec.CodecError as error:
+                self._fail(
+                    LairError("protocol", f"what listens on {self.socket} does not speak the protocol: {error}")
+                )
+            except Exception as error:  # a thread that dies leaves everybody waiting
+                self._fail(LairError("internal", f"{type(error).__name__}: {error}"))
+        self._fail(LairError("closed", "the connection was closed"))
+        with self._lock:
+            os.close(self._wake)
+            self._wake, self._thread = -1, None
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def _round(self) -> None:
+        ready = self._poll()
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+        link = self._link
+        if link is not None and link.dealer in ready:
+            self._receive(link)
+        if link is not None and link.monitor in ready and not self._receive(link):
+            raise _Lost
+        while self._posted and not self._stopping:
+            self._posted.popleft()()
+
+    def _poll(self) -> dict[Any, int]:
+        poller = zmq.Poller()
+        poller.register(self._wake, zmq.POLLIN)
+        patience: int | None = None
+        if self._link is not None:
+            poller.register(self._link.monitor, zmq.POLLIN)
+            self._idle = True  # first, so that no reader who changes that is missed
+            self._idle = bool(self._calls) and all(c.given - c.taken > BACKLOG for c in self._calls.values())
+            if not self._idle:
+                poller.register(self._link.dealer, zmq.POLLIN)
+                patience = self._patience()
+        return dict(poller.poll(patience))
+
+    def _patience(self) -> int | None:
+        """How long to wait for a message, in milliseconds. Asks for a sign of life where there was none."""
+        assert self._link is not None
+        if not self._calls:
+            return None
+        now = time.monotonic()
+        if self._asked > self._heard and now > self._asked + SILENCE:
+            raise _Lost
+        if self._asked <= self._heard and now > self._heard + SILENCE:
+            self._asked = now
+            self._last_id += 1
+            self._link.dealer.send(codec.encode(m.Hello(id=self._last_id)))
+        return int((max(self._asked, self._heard) + SILENCE - now) * 1000) + 1
+
+    def _receive(self, link: _Link) -> int:
+        """Take in what has come, within reason, so that a flood leaves time for other things."""
+        for n in range(64):
+            try:
+                frame = link.dealer.recv(zmq.DONTWAIT)
+            except zmq.Again:
+                return n
+            self._heard = time.monotonic()
+            self._deliver(*codec.unpack(frame))
+        return 64
+
+    def _deliver(self, kind: str, content: dict[str, Any]) -> None:
+        call = self._calls.get(content.get("id", 0))
+        if kind == "error":
+            error = codec.read(m.ErrorReply, content)
+            if error.id == 0:
+                raise codec.CodecError(error.message)
+            self._finish(call, LairError(error.code, error.message))
+        elif kind == "reply":
+            self._finish(call, call and codec.read(call.reply, content))
+        elif kind not in m.EVENTS:
+            raise codec.CodecError(f"a message of type {kind!r}")
+        elif call is not None:
+            call.given += len(content.get("data", b""))
+            call.sink.put(codec.read(m.EVENTS[kind], content))
+
+    def _finish(self, call: Call[Any] | None, outcome: Any) -> None:
+        if call is not None and self._calls.pop(call.request.id, None) is call:
+            call.sink.put(outcome)
+
+    def _forget(self, call: Call[Any]) -> None:
+        if self._calls.get(call.request.id) is call:
+            del self._calls[call.request.id]
+
+    def _fail(self, error: LairError) -> None:
+        """Every call ends so, and with them the connection."""
+        self._disconnect()
+        for call in list(self._calls.values()):
+            self._finish(call, LairError(error.code, error.message))  # each its own, to be raised
+
+    # ---- sending ----
+
+    def _send(self, call: Call[Any]) -> None:
+        try:
+            if self._link is None:
+                self._connect()
+        except LairError as error:
+            call.sink.put(error)
+            return
+        self._last_id += 1
+        call.request.id = self._last_id
+        self._transmit(call)
+
+    def _transmit(self, call: Call[Any]) -> None:
+        assert self._link is not None
+        try:
+            frame = codec.encode(call.request)
+        except (codec.CodecError, ValueError, OverflowError) as error:
+            call.sink.put(LairError("bad_request", str(error)))
+            return
+        if len(frame) > self._link.frame_max:
+            message = f"the request has {len(frame)} bytes, the daemon takes {self._link.frame_max}"
+            call.sink.put(LairError("too_large", message))
+            return
+        if not self._calls:
+            self._heard = time.monotonic()  # silence was no wonder
+        self._calls[call.request.id] = call
+        self._link.dealer.send(frame)
+
+    def _send_about(self, call: Call[Any], request: m.Request) -> None:
+        """Something about a call, if that is still on its way; its id may have changed since."""
+        if self._link is not None and self._calls.get(call.request.id) is call:
+            self._send(Call(request, m.InterruptReply if isinstance(request, m.Interrupt) else m.Reply, _Nobody()))
+
+    # ---- connecting ----
+
+    def _disconnect(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _connect(self) -> None:
+        """Find a daemon, or start one. Raises LairError."""
+        deadline = time.monotonic() + self.timeout
+        try:
+            self._attempt(deadline)
+        except _Lost:
+            raise LairError("lost", f"the daemon on {self.socket} ended the connection") from None
+        except LairError as error:
+            if error.code != "no_daemon" or not self._may_start:
+                raise
+            start_daemon(self.socket, self._config, self.timeout)
+            self._attempt(deadline)
+
+    def _attempt(self, deadline: float) -> None:
+        trust(self.socket)
+        try:
+            self._link = _open_link(self.socket, deadline - time.monotonic())
+        except _Lost:
+            if listening(self.socket):  # it is just coming, or going
+                self._link = _open_link(self.socket, deadline - time.monotonic())
+            else:
+                raise LairError("no_daemon", f"no laird answers on {self.socket}") from None
+        except codec.CodecError as error:
+            raise LairError("protocol", f"what listens on {self.socket} is no laird: {error}") from None
+        self._heard = time.monotonic()
+
+    def _lose(self) -> None:
+        """The daemon is gone. Calls that may be sent twice are sent to the one that takes its place."""
+        self._fail(
+            LairError("lost", f"the daemon on {self.socket} is gone; whether it did what was asked is unknown")
+        )
+
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+_of_parents: list[object] = []  # never freed: to close what the parent uses would be no good
+_shared: dict[str, Connection] = {}
+_shared_lock = threading.Lock()
+
+
+def shared(socket: str | None = None) -> Connection:
+    """The connection of everybody in this process who has not made one."""
+    path = find_socket(socket)
+    with _shared_lock:
+        if path not in _shared or _shared[path]._closed:
+            _shared[path] = Connection(path)
+        return _shared[path]
+
+
+def _close_all() -> None:
+    for connection in list(_connections):
+        connection.close()
+
+
+def _after_fork() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    for connection in list(_connections):
+        connection._after_fork()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)

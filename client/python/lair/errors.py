@@ -1,0 +1,37 @@
+"""What can go wrong: a request was refused, was not answered, or a cell did not end well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .result import Result
+
+
+class LairError(Exception):
+    """A request was refused, or could not be carried out: `code` is for programs, `message` for people.
+
+    The codes are those of the protocol, and of the client's own: `no_daemon` (nothing answers on the socket), `start`
+    (a daemon could not be started), `lost` (the connection ended; whether the request was carried out is unknown),
+    `protocol` (what answers does not speak the protocol), `deadline` and `closed` (the connection was, by its user).
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+class DeadlineError(LairError, TimeoutError):
+    """No answer came in time. A cell that was waited for is interrupted."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("deadline", message)
+
+
+class CellFailed(Exception):
+    """What Result.raise_for_error() raises: the cell raised an exception, was stopped, or left with a status."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.summary())
+        self.result = result

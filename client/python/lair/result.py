@@ -1,0 +1,132 @@
+"""What comes of a cell: events while it runs, and a Result when it has ended."""
+
+from __future__ import annotations
+
+import codecs
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from . import codec
+from . import messages as m
+from .errors import CellFailed
+
+# What a Result keeps of output that was streamed, in characters, of each stream.
+KEPT = 16 << 20
+
+Stream = Literal["stdout", "stderr"]
+# MIME type -> text, or bytes where it is an image or the like.
+Bundle = dict[str, "str | bytes"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A piece of what the cell writes, as it writes it."""
+
+    stream: Stream
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a cell ended. `ok`, or see `cause` and `error`; `state` says what became of the session."""
+
+    session: str | None  # None: it was a one-shot
+    cell: int  # its number in the session, from 1
+    returncode: int
+    state: str  # kept, rolled_back (to after the cell `restored`), reset or ended
+    cause: str | None  # None: it simply ended; else error, exit, interrupt, timeout, oom, ...
+    stdout: str
+    stderr: str
+    text: str | None  # the last expression, as a prompt would print it
+    error: m.CellError | None  # the exception that ended it
+    blocked: list[m.Blocked]  # what the cage refused
+    duration: float  # seconds, without the time in the queue
+    reply: m.ExecReply = field(repr=False)  # as it came
+    data: Bundle = field(default_factory=dict)  # the last expression in richer forms
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0
+
+    @property
+    def restored(self) -> int:
+        return self.reply.restored
+
+    def raise_for_error(self) -> Result:
+        """Itself, or CellFailed."""
+        if not self.ok:
+            raise CellFailed(self)
+        return self
+
+    def summary(self) -> str:
+        """How it ended, in one sentence or two."""
+        if self.error is not None:
+            how = f"{self.error.name}: {self.error.value}"
+        elif self.cause is not None:
+            how = f"the cell was ended: {self.cause}"
+        else:
+            how = f"the cell ended with status {self.returncode}"
+        return how + _FATE.get(self.state, "").format(restored=self.restored)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        bundle = {kind: as_text(value) for kind, value in self.data.items()}
+        shown = self.text if self.text is not None else self.stdout
+        return {"text/plain": shown, **bundle}
+
+
+_FATE = {
+    "rolled_back": " (the session is as it was after cell {restored})",
+    "reset": " (the session has begun anew: all variables are gone)",
+    "ended": " (the session has ended)",
+}
+
+
+def as_text(value: str | bytes) -> str:
+    """For JSON and notebooks, which want bytes in base64."""
+    return value if isinstance(value, str) else b64encode(value).decode()
+
+
+class Collector:
+    """Makes of a cell's messages what users get, for blocking and for asyncio callers alike."""
+
+    def __init__(self) -> None:
+        self._decoders = {
+            "stdout": codecs.getincrementaldecoder("utf-8")("replace"),
+            "stderr": codecs.getincrementaldecoder("utf-8")("replace"),
+        }
+        self._kept: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._left = {"stdout": KEPT, "stderr": KEPT}
+
+    def output(self, event: m.StdoutEvent | m.StderrEvent) -> Output:
+        stream: Stream = "stdout" if isinstance(event, m.StdoutEvent) else "stderr"
+        return Output(stream, self._keep(stream, self._decoders[stream].decode(event.data)))
+
+    def _keep(self, stream: str, text: str) -> str:
+        if kept := text[: self._left[stream]]:
+            self._kept[stream].append(kept)
+            self._left[stream] -= len(kept)
+        return text
+
+    def rest(self) -> list[Output]:
+        """What is left of characters that were cut short by the end."""
+        streams: list[Stream] = ["stdout", "stderr"]
+        tails = [(s, self._keep(s, self._decoders[s].decode(b"", final=True))) for s in streams]
+        return [Output(stream, tail) for stream, tail in tails if tail]
+
+    def result(self, reply: m.ExecReply) -> Result:
+        """Output that was streamed is in the result as well, up to a limit."""
+        return Result(
+            session=reply.session,
+            cell=reply.cell,
+            returncode=reply.returncode,
+            state=reply.state,
+            cause=reply.cause,
+            stdout="".join(self._kept["stdout"]) + reply.stdout.decode(errors="replace"),
+            stderr="".join(self._kept["stderr"]) + reply.stderr.decode(errors="replace"),
+            text=reply.text,
+            error=None if reply.error is None else codec.read(m.CellError, reply.error),
+            blocked=[codec.read(m.Blocked, item) for item in reply.blocked or ()],
+            duration=reply.duration_ms / 1000,
+            reply=reply,
+        )

@@ -1,0 +1,246 @@
+"""Sessions for programs that wait: everything blocks until it is answered, in the thread that asks."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import messages as m
+from . import steps
+from .connection import Call, Connection, shared
+from .errors import DeadlineError, LairError
+from .result import Collector, Output, Result
+from .steps import File, Path
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+T = TypeVar("T")
+Event = Output
+Events = Generator["Event | Result", None, None]
+Input = Callable[[str, bool], "str | None"]
+
+
+def _next(sink: queue.SimpleQueue[Any], until: float) -> Any:
+    try:
+        item = sink.get(timeout=max(0.0, until - time.monotonic()))
+    except queue.Empty:
+        raise DeadlineError("no answer came in time") from None
+    if isinstance(item, BaseException):
+        raise item
+    return item
+
+
+def perform(connection: Connection, what: steps.Steps[T]) -> T:
+    """Do what the steps say, waiting for each answer."""
+    outcome: Any = None
+    while True:
+        try:
+            step = what.throw(outcome) if isinstance(outcome, LairError) else what.send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        outcome = _ask(connection, *step)
+
+
+def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> Any:
+    sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    call: Call[Any] = connection.submit(request, reply, sink)
+    try:
+        return _next(sink, time.monotonic() + steps.PATIENCE)
+    except BaseException as error:
+        connection.forget(call)
+        if isinstance(error, LairError):
+            return error
+        raise
+
+
+def follow(connection: Connection, request: m.Exec, patience: float, input: Input | None) -> Events:
+    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it."""
+    sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    collector = Collector()
+    until = time.monotonic() + patience
+    call = connection.submit(request, m.ExecReply, sink)
+    try:
+        while not isinstance(item := _next(sink, until), m.ExecReply):
+            if isinstance(item, m.AskEvent):
+                connection.answer(call, input(item.prompt, item.password) if input else None)
+            else:
+                yield collector.output(item)
+                connection.taken(call, len(item.data))
+        yield from collector.rest()
+        yield collector.result(item)
+    except BaseException:
+        connection.cancel(call)
+        raise
+
+
+def finish(events: Events, on_output: Callable[[str, str], object] | None) -> Result:
+    with closing(events):
+        for event in events:
+            if isinstance(event, Result):
+                return event
+            if on_output is not None:
+                on_output(event.text, event.stream)
+    raise AssertionError("a cell without a result")
+
+
+def run(
+    code: str,
+    *,
+    profile: str | None = None,
+    on_output: Callable[[str, str], object] | None = None,
+    input: Input | None = None,
+    connection: Connection | None = None,
+    **options: Unpack[steps.CellOptions],
+) -> Result:
+    """Run one cell in a session of its own, which ends with it. See Session.run."""
+    request = steps.cell(code, None, profile, options, stream=on_output is not None, input=input is not None)
+    return finish(follow(connection or shared(), request, steps.deadline(options), input), on_output)
+
+
+def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
+    """One's own sessions, oldest first; for root, everybody's."""
+    return perform(connection or shared(), steps.sessions())
+
+
+class Session:
+    """A session, by its id; it is opened when it is first used. Any thread may use it at any time.
+
+    One that was given no id ends with its block, with this object or with the program. One that has been named stays,
+    for whoever names it next, until it expires or is shut down; `keep` says otherwise.
+    """
+
+    def __init__(
+        self,
+        id: str | None = None,
+        *,
+        profile: str | None = None,
+        keep: bool | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        self.id = steps.new_id() if id is None else id
+        self.profile = profile
+        self.connection = connection or shared()
+        if not (id is not None if keep is None else keep):
+            steps.adopt(self, self.connection, self.id)
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
+
+    def __enter__(self) -> Session:
+        self.open()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _do(self, what: steps.Steps[T]) -> T:
+        return perform(self.connection, what)
+
+    # ---- life ----
+
+    def open(self) -> m.SessionInfo:
+        """Make the session, if it is not there: the first cell does so too."""
+        return self._do(steps.open(self.id, self.profile))
+
+    def info(self) -> m.SessionInfo:
+        return self._do(steps.info(self.id))
+
+    def close(self) -> None:
+        """Be done with it: end it, unless it is to stay."""
+        if self.connection.disown(self.id):
+            self._do(steps.shutdown(self.id, missing_ok=True))
+
+    def shutdown(self) -> None:
+        """End it, and with it the running cell."""
+        self._do(steps.shutdown(self.id))
+
+    # ---- cells ----
+
+    def run(
+        self,
+        code: str,
+        *,
+        on_output: Callable[[str, str], object] | None = None,
+        input: Input | None = None,
+        **options: Unpack[steps.CellOptions],
+    ) -> Result:
+        """Run a cell. That it raised an exception or was stopped is in the result, see Result.raise_for_error.
+
+        `on_output(text, stream)` is called, in this thread, with what the cell writes as it writes it. `input(prompt,
+        password)` answers when the cell reads from stdin, with a line or, for the end of the input, None; without it,
+        reading is an EOFError. Whatever these raise, and Ctrl-C, interrupts the cell. See CellOptions for the rest.
+        """
+        stream = on_output is not None
+        return finish(self._follow(code, stream, input, options), on_output)
+
+    def stream(
+        self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]
+    ) -> Iterator[Event | Result]:
+        """Run a cell and yield what it writes as it writes it; the Result comes last. Who leaves the loop before it has
+        come interrupts the cell."""
+        return self._follow(code, True, input, options)
+
+    def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
+        request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
+        return follow(self.connection, request, steps.deadline(options), input)
+
+    def interrupt(self) -> bool:
+        """Send the running cell a KeyboardInterrupt. False: none was running."""
+        return self._do(steps.interrupt(self.id))
+
+    def reset(self) -> None:
+        """Begin anew with a fresh interpreter; the files stay."""
+        self._do(steps.reset(self.id))
+
+    # ---- going back ----
+
+    def checkpoint(self, name: str | None = None) -> m.StateReply:
+        """Keep the state of now, under a name if there is one."""
+        return self._do(steps.checkpoint(self.id, name))
+
+    def checkpoints(self) -> list[m.CheckpointRecord]:
+        return self._do(steps.checkpoints(self.id))
+
+    def restore(self, name: str | int) -> m.StateReply:
+        """Go back to a checkpoint: its name, or the number of a cell for the state after it."""
+        return self._do(steps.restore(self.id, name))
+
+    def drop(self, name: str | int) -> None:
+        """Forget a checkpoint."""
+        self._do(steps.drop(self.id, name))
+
+    def undo(self, n: int = 1) -> m.StateReply:
+        """Go n states back. Files stay as they are."""
+        return self._do(steps.undo(self.id, n))
+
+    def branch(self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False) -> Session:
+        """A second session that begins as this one is now, or was at a checkpoint; with `files`, on copies of the
+        files. As with Session, one that is not named ends with its block."""
+        new = Session(id, profile=self.profile, connection=self.connection)
+        self._do(steps.branch(self.id, new.id, checkpoint, files))
+        return new
+
+    # ---- files, by their path in the workspace ----
+
+    def put(self, path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
+        """Make a file, and the directories above it; it appears when it is complete."""
+        self._do(steps.put(self.id, path, data, mode))
+
+    def get(self, path: Path) -> bytes:
+        return self._do(steps.get(self.id, path))
+
+    def files(self, path: Path = "") -> list[File]:
+        """What is in a directory."""
+        return self._do(steps.files(self.id, path))
+
+    def make_directory(self, path: Path) -> None:
+        self._do(steps.make_directory(self.id, path))
+
+    def copy_in(self, source: Path, path: Path | None = None) -> int:
+        """Have the daemon copy a file of the host, from where the profile allows it. Returns its size."""
+        return self._do(steps.copy_in(self.id, source, path))

@@ -1,0 +1,84 @@
+"""Where the daemon is, whether one may believe it, and how it is started: as liblair does, client/start.c."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket as sockets
+import stat
+import subprocess
+
+from .errors import DeadlineError, LairError
+
+# Those that listen on a Unix socket cannot have a longer path.
+SOCKET_PATH_MAX = 107
+
+
+def default_socket() -> str:
+    """Where the daemon of this user listens when nobody says otherwise."""
+    if named := os.environ.get("LAIR_SOCKET"):
+        return named
+    if os.geteuid() == 0:
+        return "/run/lair/socket"
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return f"{runtime}/lair/socket"
+    return f"/tmp/lair-{os.geteuid()}/socket"
+
+
+def find_socket(given: str | None) -> str:
+    """Absolute, since the daemon lives in another directory."""
+    path = os.path.join(os.getcwd(), given or default_socket())
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        raise LairError("no_daemon", f"{path}: too long for the path of a socket")
+    return path
+
+
+def trust(socket: str) -> None:
+    """Only where nobody but we and root can put a socket may one be believed."""
+    directory = os.path.dirname(socket)
+    try:
+        status = os.stat(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        raise LairError("no_daemon", f"no laird answers on {socket}") from None
+    except OSError as error:
+        raise LairError("denied", f"{directory}: {error.strerror}") from None
+    owned = status.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
+    if not owned or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise LairError(
+            "denied",
+            f"{directory}: others may put a socket there; it must be owned by you and writable by you alone",
+        )
+
+
+def listening(socket: str) -> bool:
+    """Whether somebody listens there."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM | sockets.SOCK_NONBLOCK) as probe:
+        try:
+            probe.connect(socket)
+        except BlockingIOError:  # a full backlog is somebody, too
+            return True
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError as error:
+            raise LairError("denied", f"cannot connect to {socket}: {error.strerror}") from None
+    return True
+
+
+def start_daemon(socket: str, config: str | None, timeout: float) -> None:
+    """Have the command line start a daemon, or find that one runs. It is nobody's child afterwards."""
+    program = shutil.which("lair")
+    if program is None:
+        raise LairError("start", f"no laird answers on {socket}, and there is no `lair` in PATH to start one")
+    command = [program, "start", "--socket", socket]
+    if config is not None:
+        command += ["--config", config]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise DeadlineError(f"laird was not ready within {timeout:g} s") from None
+    except OSError as error:
+        raise LairError("start", f"cannot run {program}: {error.strerror}") from None
+    if done.returncode != 0:
+        raise LairError("start", done.stderr.strip().removeprefix("lair: ") or f"{program} start failed")

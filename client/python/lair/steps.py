@@ -1,0 +1,212 @@
+"""What each method of a session asks of the daemon and makes of the answers, for blocking and asyncio callers alike.
+
+A generator yields a request and the type of its reply, is sent the reply, and returns the result; who drives it does the
+waiting. The ids of the requests are the connection's to choose.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import weakref
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypedDict, TypeVar
+
+from . import codec
+from . import messages as m
+from .connection import Connection
+from .errors import LairError
+
+T = TypeVar("T")
+Steps = Generator[tuple[m.Request, type[Any]], Any, T]
+Path = str | bytes | os.PathLike[str]
+
+# The largest piece of a file in one request.
+CHUNK = 1 << 20
+# How long to wait for the answer to anything but a cell, in seconds.
+PATIENCE = 60.0
+# What a cell may take when nobody has said; the profile's limit is less, if it has one.
+CELL_TIME = 3600.0
+
+
+@dataclass(frozen=True)
+class File:
+    """A name in a directory; `kind` is file, directory, link or other, `modified` in seconds since the epoch."""
+
+    name: str
+    kind: str
+    size: int
+    mode: int
+    modified: float
+
+
+class CellOptions(TypedDict, total=False):
+    """How to run a cell. `timeout`: seconds it may run; not given, its profile says. `deadline`: seconds to wait for the
+    answer, its time in the queue included; not given, the timeout and a minute, or an hour and a minute. Then the cell
+    is interrupted, or taken from the queue."""
+
+    timeout: float | None
+    deadline: float | None
+
+
+def new_id() -> str:
+    return f"py-{secrets.token_hex(8)}"
+
+
+def deadline(options: CellOptions) -> float:
+    given = options.get("deadline")
+    return given if given is not None else (options.get("timeout") or CELL_TIME) + PATIENCE
+
+
+def cell(
+    code: str, session: str | None, profile: str | None, options: CellOptions, *, stream: bool, input: bool
+) -> m.Exec:
+    if unknown := options.keys() - CellOptions.__annotations__.keys():
+        raise TypeError(f"no option of a cell: {', '.join(sorted(unknown))}")
+    timeout = options.get("timeout")
+    return m.Exec(id=0, session=session, profile=profile, code=code, timeout=timeout, stream=stream, input=input)
+
+
+def adopt(owner: object, connection: Connection, session: str) -> None:
+    """The session ends when its owner is collected, if nothing has ended it before."""
+    connection.adopt(session)
+    weakref.finalize(owner, connection.abandon, session).atexit = False  # closing the connection sees to those
+
+
+# ---- sessions ----
+
+
+def open(session: str, profile: str | None) -> Steps[m.SessionInfo]:
+    reply: m.SessionInfo = yield m.Open(id=0, session=session, profile=profile), m.SessionInfo
+    return reply
+
+
+def info(session: str) -> Steps[m.SessionInfo]:
+    reply: m.SessionInfo = yield m.Info(id=0, session=session), m.SessionInfo
+    return reply
+
+
+def sessions() -> Steps[list[m.SessionInfo]]:
+    reply: m.ListReply = yield m.ListSessions(id=0), m.ListReply
+    return [codec.read(m.SessionInfo, item) for item in reply.sessions]
+
+
+def interrupt(session: str) -> Steps[bool]:
+    reply: m.InterruptReply = yield m.Interrupt(id=0, session=session), m.InterruptReply
+    return reply.interrupted
+
+
+def reset(session: str) -> Steps[None]:
+    yield m.Reset(id=0, session=session), m.Reply
+
+
+def shutdown(session: str, *, missing_ok: bool = False) -> Steps[None]:
+    try:
+        yield m.Shutdown(id=0, session=session), m.Reply
+    except LairError as error:
+        if not missing_ok or error.code not in ("no_session", "gone"):
+            raise
+
+
+# ---- checkpoints ----
+
+
+def checkpoint(session: str, name: str | None) -> Steps[m.StateReply]:
+    reply: m.StateReply = yield m.Checkpoint(id=0, session=session, name=name), m.StateReply
+    return reply
+
+
+def checkpoints(session: str) -> Steps[list[m.CheckpointRecord]]:
+    reply: m.CheckpointsReply = yield m.Checkpoints(id=0, session=session), m.CheckpointsReply
+    return [codec.read(m.CheckpointRecord, item) for item in reply.checkpoints]
+
+
+def restore(session: str, name: str | int) -> Steps[m.StateReply]:
+    reply: m.StateReply = yield m.Restore(id=0, session=session, name=str(name)), m.StateReply
+    return reply
+
+
+def drop(session: str, name: str | int) -> Steps[None]:
+    yield m.Drop(id=0, session=session, name=str(name)), m.Reply
+
+
+def undo(session: str, n: int) -> Steps[m.StateReply]:
+    reply: m.StateReply = yield m.Undo(id=0, session=session, n=n), m.StateReply
+    return reply
+
+
+def branch(session: str, new: str, checkpoint: str | int | None, files: bool) -> Steps[m.SessionInfo]:
+    origin = None if checkpoint is None else str(checkpoint)
+    reply: m.SessionInfo = yield (
+        m.Branch(id=0, session=session, branch=new, origin=origin, files=files),
+        m.SessionInfo,
+    )
+    return reply
+
+
+# ---- files ----
+
+
+def put(session: str, path: Path, data: bytes | str, mode: int) -> Steps[None]:
+    content = data.encode() if isinstance(data, str) else data
+    transfer = offset = 0
+    while True:
+        piece, more = content[offset : offset + CHUNK], offset + CHUNK < len(content)
+        request = m.Put(id=0, session=session, offset=offset, data=piece, more=more)
+        if transfer:
+            request.transfer = transfer
+        else:
+            request.path, request.mode = os.fsencode(path), mode
+        reply: m.TransferReply = yield request, m.TransferReply
+        if not more:
+            return
+        transfer, offset = reply.transfer, reply.offset
+
+
+def make_directory(session: str, path: Path) -> Steps[None]:
+    yield m.Put(id=0, session=session, path=os.fsencode(path), directory=True), m.TransferReply
+
+
+def get(session: str, path: Path) -> Steps[bytes]:
+    """The file may change meanwhile, but it is one file and not longer than it was at first."""
+    pieces: list[bytes] = []
+    file = size = offset = 0
+    while not pieces or offset < size:
+        request = m.Get(id=0, session=session, path=os.fsencode(path), offset=offset, file=file)
+        reply: m.GetReply = yield request, m.GetReply
+        if not pieces:
+            file, size = reply.file, reply.size
+        pieces.append(reply.data[: size - offset])
+        offset += len(pieces[-1])
+        if not reply.data:
+            break
+    return b"".join(pieces)
+
+
+def records(session: str, path: Path, host: bool) -> Steps[list[m.FileRecord]]:
+    found: list[m.FileRecord] = []
+    after = 0
+    while True:
+        request = m.Files(id=0, session=session, path=os.fsencode(path), host=host, after=after)
+        reply: m.FilesReply = yield request, m.FilesReply
+        found += [codec.read(m.FileRecord, item) for item in reply.files]
+        after = reply.next
+        if not after:
+            return found
+
+
+def files(session: str, path: Path) -> Steps[list[File]]:
+    found = yield from records(session, path, host=False)
+    return [File(os.fsdecode(it.name), it.kind, it.size, it.mode, it.modified) for it in found]
+
+
+def copy_in(session: str, source: Path, path: Path | None) -> Steps[int]:
+    transfer = 0
+    while True:
+        request = m.CopyIn(id=0, session=session, source=os.fsencode(source), transfer=transfer)
+        request.path = None if path is None else os.fsencode(path)
+        reply: m.TransferReply = yield request, m.TransferReply
+        transfer = reply.transfer
+        if not transfer:
+            return reply.offset

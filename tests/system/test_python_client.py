@@ -1,0 +1,341 @@
+"""lair.run and lair.Session: what a program that waits for its answers sees."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import lair
+from daemon import Daemon, wait_until
+from lair import CellFailed, Connection, LairError, Output, Result, Session
+
+SETTINGS = {
+    "profile default": {"checkpoint": "cell"},
+    "profile tight": {"cell_timeout": "5s", "cell_timeout_max": "5s"},
+}
+
+
+@pytest.fixture
+def connection(daemon: Daemon) -> Iterator[Connection]:
+    with Connection(str(daemon.socket), start=False) as it:
+        yield it
+
+
+@pytest.fixture
+def s(connection: Connection) -> Iterator[Session]:
+    with Session(connection=connection) as it:
+        yield it
+
+
+def ids(connection: Connection) -> list[str]:
+    return [info.session for info in lair.sessions(connection)]
+
+
+# ---- results ----
+
+
+def test_one_cell_in_a_session_of_its_own(connection: Connection) -> None:
+    result = lair.run("print('hi'); 1 + 1", connection=connection)
+    assert (result.text, result.stdout, result.stderr, result.ok) == ("2", "hi\n", "", True)
+    assert (result.session, result.state, result.cause, result.error) == (None, "ended", None, None)
+    assert result.raise_for_error() is result
+    assert 0 < result.duration < 10
+    assert ids(connection) == []
+
+
+def test_a_session_remembers(s: Session) -> None:
+    s.run("x = 41")
+    result = s.run("x + 1")
+    assert (result.text, result.cell, result.session, result.state) == ("42", 2, s.id, "kept")
+
+
+def test_an_exception_is_in_the_result(s: Session) -> None:
+    result = s.run("1 / 0")
+    assert not result.ok
+    assert result.error is not None
+    assert (result.error.name, result.cause, result.returncode) == ("ZeroDivisionError", "error", 1)
+    with pytest.raises(CellFailed, match="ZeroDivisionError: division by zero") as failed:
+        result.raise_for_error()
+    assert failed.value.result is result
+
+
+def test_what_became_of_the_session_is_in_the_summary(s: Session) -> None:
+    s.run("x = 1")
+    result = s.run("import os; os._exit(7)")
+    assert (result.returncode, result.state, result.restored, result.cause) == (7, "rolled_back", 1, "exit")
+    assert "after cell 1" in result.summary()
+
+
+def test_what_the_cage_refused(s: Session) -> None:
+    (act,) = s.run("open('/etc/hosts', 'w')").blocked
+    assert (act.event, act.target) == ("open", "/etc/hosts")
+
+
+def test_notebooks_get_a_bundle(s: Session) -> None:
+    assert s.run("6 * 7")._repr_mimebundle_()["text/plain"] == "42"
+    assert s.run("print('only this')")._repr_mimebundle_()["text/plain"] == "only this\n"
+
+
+def test_a_profile_of_ones_choice(connection: Connection) -> None:
+    with Session(profile="tight", connection=connection) as s:
+        assert s.info().profile == "tight"
+    with pytest.raises(LairError) as refused:
+        lair.run("1", profile="tight", timeout=60, connection=connection)
+    assert refused.value.code == "limit"
+
+
+def test_an_option_there_is_not(s: Session) -> None:
+    with pytest.raises(TypeError, match="tiemout"):
+        s.run("1", tiemout=3)  # type: ignore[call-arg]
+
+
+# ---- while it runs ----
+
+
+def test_output_by_callback(s: Session) -> None:
+    seen: list[tuple[str, str]] = []
+    result = s.run(
+        "import sys; print('out', flush=True); print('err', file=sys.stderr); 5",
+        on_output=lambda text, stream: seen.append((stream, text)),
+    )
+    assert sorted(seen) == [("stderr", "err\n"), ("stdout", "out\n")]
+    assert (result.stdout, result.stderr, result.text) == ("out\n", "err\n", "5")
+
+
+def test_output_by_iterator_comes_while_it_runs(s: Session) -> None:
+    s.run("import time")
+    times, events = [], []
+    for event in s.stream("for i in range(3): print(i, flush=True); time.sleep(0.3)"):
+        times.append(time.monotonic())
+        events.append(event)
+    assert isinstance(events[-1], Result)
+    assert events[-1].stdout == "0\n1\n2\n"
+    assert times[-1] - times[0] > 0.5
+
+
+def test_characters_in_pieces_come_whole(s: Session) -> None:
+    code = """
+import os, time
+for byte in 'ü🐍'.encode(): os.write(1, bytes([byte])); time.sleep(0.02)
+os.write(1, '🐍'.encode()[:2])
+"""
+    events = list(s.stream(code))
+    assert "".join(event.text for event in events if isinstance(event, Output)) == "ü🐍�"
+    assert isinstance(events[-1], Result)
+    assert events[-1].stdout == "ü🐍�"
+
+
+def test_input_is_asked_for(s: Session) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def answer(prompt: str, password: bool) -> str | None:
+        asked.append((prompt, password))
+        return "secret" if password else "bob"
+
+    result = s.run("import getpass\n(input('name? '), getpass.getpass('word? '))", input=answer)
+    assert result.text == "('bob', 'secret')"
+    assert asked == [("name? ", False), ("word? ", True)]
+
+
+def test_input_ends(s: Session) -> None:
+    error = s.run("input()", input=lambda prompt, password: None).error
+    assert error is not None
+    assert error.name == "EOFError"
+    error = s.run("input()").error
+    assert error is not None
+    assert error.name == "EOFError"
+
+
+def test_interrupt_from_another_thread(s: Session) -> None:
+    assert not s.interrupt()
+    timer = threading.Timer(0.3, s.interrupt)
+    timer.start()
+    result = s.run("import time; time.sleep(30)")
+    timer.join()
+    assert (result.cause, result.returncode) == ("interrupt", 130)
+
+
+def test_interrupt_while_looking_at_the_output(s: Session) -> None:
+    for event in s.stream("while True: print('x' * 1000)"):
+        if isinstance(event, Result):
+            assert event.cause == "interrupt"
+            break
+        s.interrupt()
+
+
+def idle(s: Session) -> bool:
+    return s.info().state == "idle"
+
+
+def test_who_leaves_the_loop_interrupts(s: Session) -> None:
+    for event in s.stream("import time\nfor i in range(1000): print(i, flush=True); time.sleep(0.05)"):
+        assert isinstance(event, Output)
+        break
+    wait_until(lambda: idle(s), "the cell was interrupted")
+
+
+def test_a_callback_that_raises_interrupts(s: Session) -> None:
+    def fail(text: str, stream: str) -> None:
+        raise KeyError(text)
+
+    with pytest.raises(KeyError, match="one"):
+        s.run("print('one', flush=True)\nwhile True: pass", on_output=fail)
+    wait_until(lambda: idle(s), "the cell was interrupted")
+    with pytest.raises(ZeroDivisionError):
+        s.run("input()\nwhile True: pass", input=lambda prompt, password: str(1 / 0))
+    wait_until(lambda: idle(s), "the cell was interrupted")
+
+
+def test_a_timeout_is_a_result_and_a_deadline_an_error(s: Session) -> None:
+    assert s.run("while True: pass", timeout=0.3).cause == "timeout"
+    started = time.monotonic()
+    with pytest.raises(lair.DeadlineError) as late:
+        s.run("while True: pass", deadline=0.3)
+    assert time.monotonic() - started < 5
+    assert isinstance(late.value, TimeoutError)
+    wait_until(lambda: idle(s), "the cell was interrupted")
+
+
+def test_a_cell_that_waits_in_the_queue_leaves_it_at_its_deadline(s: Session, connection: Connection) -> None:
+    first = threading.Thread(target=lambda: s.run("import time; time.sleep(1.5)"))
+    first.start()
+    wait_until(lambda: s.id in ids(connection) and not idle(s), "the first runs")
+    with pytest.raises(lair.DeadlineError):
+        s.run("second = True", deadline=0.2)
+    first.join()
+    assert s.run("'second' in globals()").text == "False"
+
+
+# ---- going back ----
+
+
+def test_undo_checkpoint_restore_drop(s: Session) -> None:
+    s.run("x = 1")
+    assert s.checkpoint("one").name == "one"
+    s.run("x = 2")
+    s.run("x = 3")
+    assert s.undo().cell == 2
+    assert s.run("x").text == "2"
+    assert s.restore("one").name == "one"
+    assert s.run("x").text == "1"
+    assert s.restore(2).cell == 2
+    assert "one" in [it.name for it in s.checkpoints()]
+    s.drop("one")
+    with pytest.raises(LairError) as gone:
+        s.restore("one")
+    assert gone.value.code == "bad_request"
+
+
+def test_branches_go_their_own_ways(s: Session, connection: Connection) -> None:
+    s.run("x = 1")
+    s.run("x = 2")
+    with s.branch() as now, s.branch(checkpoint=1) as then:
+        now.run("x += 10")
+        then.run("x += 20")
+        assert [it.run("x").text for it in (s, now, then)] == ["2", "12", "21"]
+        assert len(ids(connection)) == 3
+    assert ids(connection) == [s.id]
+
+
+def test_reset(s: Session) -> None:
+    s.run("x = 1")
+    s.put("kept.txt", "still here")
+    s.reset()
+    assert s.run("'x' in globals()").text == "False"
+    assert s.get("kept.txt") == b"still here"
+
+
+# ---- files ----
+
+
+def test_files_go_in_and_out(s: Session) -> None:
+    s.open()
+    big = bytes(range(256)) * (12 << 10)
+    s.put("data/big.bin", big)
+    s.put(b"data/\xff", "text", mode=0o600)
+    s.make_directory("empty")
+    assert s.run("len(open('data/big.bin', 'rb').read())").text == str(len(big))
+    assert s.get("data/big.bin") == big
+    listed = {file.name: file for file in s.files("data")}
+    assert listed["big.bin"].size == len(big)
+    assert listed["\udcff"].mode & 0o777 == 0o600
+    assert {file.name: file.kind for file in s.files()} == {"data": "directory", "empty": "directory"}
+    with pytest.raises(LairError) as missing:
+        s.get("nothing")
+    assert missing.value.code == "no_file"
+
+
+# ---- how long sessions live ----
+
+
+def test_one_without_a_name_ends_with_its_block(connection: Connection) -> None:
+    with Session(connection=connection) as s:
+        assert ids(connection) == [s.id]
+        s.run("x = 1")
+    assert ids(connection) == []
+
+
+def test_one_with_a_name_stays(connection: Connection) -> None:
+    with Session("stays", connection=connection) as s:
+        s.run("x = 1")
+    with Session("stays", connection=connection, keep=False) as s:
+        assert s.run("x").text == "1"
+    assert ids(connection) == []
+
+
+def test_one_that_is_forgotten_ends(connection: Connection) -> None:
+    s = Session(connection=connection)
+    s.run("1")
+    del s
+    wait_until(lambda: ids(connection) == [], "it has ended")
+
+
+def test_one_that_has_ended_by_itself_can_be_closed(connection: Connection) -> None:
+    with Session(connection=connection) as s:
+        s.shutdown()
+
+
+def test_the_connection_takes_its_sessions_along(daemon: Daemon, connection: Connection) -> None:
+    with Connection(str(daemon.socket), start=False) as other:
+        mine, named = Session(connection=other), Session("of-many", connection=other)
+        mine.run("1")
+        named.run("1")
+    assert ids(connection) == ["of-many"]
+    with pytest.raises(LairError) as closed:
+        named.run("1")
+    assert closed.value.code == "closed"
+    Session("of-many", connection=connection).shutdown()
+
+
+# ---- threads ----
+
+
+def test_many_threads_share_a_connection(connection: Connection) -> None:
+    wrong: list[str] = []
+
+    def work(n: int) -> None:
+        with Session(connection=connection) as s:
+            s.run(f"x = {n}")
+            for i in range(10):
+                if s.run(f"x + {i}").text != str(n + i):
+                    wrong.append(f"{n} + {i}")
+
+    threads = [threading.Thread(target=work, args=(100 * n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_one_session_in_many_threads_runs_one_cell_after_the_other(s: Session) -> None:
+    s.run("n = 0")
+    threads = [threading.Thread(target=s.run, args=("n += 1",)) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert s.run("n").text == "20"
