@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #define LOCK_TRIES 100
 
@@ -40,7 +42,7 @@ int instance_init(struct instance *instance, const char *socket)
 	char path[PATH_SIZE], directory[PATH_SIZE];
 	int r;
 
-	*instance = (struct instance){.lock = -1};
+	*instance = (struct instance){.lock = -1, .listener = -1};
 	if (strlen(socket) >= sizeof(instance->socket))
 		return -ENAMETOOLONG;
 	memcpy(instance->socket, socket, strlen(socket) + 1);
@@ -63,12 +65,39 @@ int instance_init(struct instance *instance, const char *socket)
 	return r;
 }
 
+int instance_listen(struct instance *instance)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t mask;
+	int r;
+
+	if (strlen(instance->socket) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, instance->socket, strlen(instance->socket) + 1);
+	if (unlink(instance->socket) < 0 && errno != ENOENT)
+		return -errno;
+	instance->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (instance->listener < 0)
+		return -errno;
+	mask = umask(0177);
+	r = bind(instance->listener, (const struct sockaddr *)&address, sizeof(address));
+	r = r < 0 || listen(instance->listener, SOMAXCONN) < 0 ? -errno : 0;
+	umask(mask);
+	return r;
+}
+
+void instance_refuse(struct instance *instance)
+{
+	fd_closep(&instance->listener);
+}
+
 void instance_deinit(struct instance *instance)
 {
 	char path[PATH_SIZE], directory[PATH_SIZE];
 
 	if (instance->lock < 0)
 		return;
+	instance_refuse(instance);
 	(void)unlink(instance->socket);
 	if (lock_path(path, instance) == 0)
 		(void)unlink(path);

@@ -5,7 +5,7 @@
 #include "proto/paths.h"
 
 struct instance {
-	int lock;
+	int lock, listener;
 	bool made_directory;
 	char socket[PATH_SIZE];
 };
@@ -18,6 +18,12 @@ enum {
 /* Make the directory of @socket if need be and lock. Returns 0, INSTANCE_E_RUNNING, -EPERM for a directory that
  * cannot be trusted, or -errno. */
 int instance_init(struct instance *instance, const char *socket);
+
+/* Listen on the socket, which takes the place of what an earlier life left there. A client that connects while
+ * nobody accepts waits. The descriptor stays the instance's. Returns 0 or -errno. */
+int instance_listen(struct instance *instance);
+/* From now on clients are refused. */
+void instance_refuse(struct instance *instance);
 
 /* Remove the socket, the lock and, if we made it and it is empty, the directory; unlock. */
 void instance_deinit(struct instance *instance);

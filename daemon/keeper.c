@@ -1,7 +1,9 @@
 /* The keeper. Every process of a daemon is its child or falls to it when its parent dies, so when it ends, nothing
  * is left: it waits for the router as long as that may take to end its sessions, kills what remains, waits for what
- * removes workspaces, and only then lets go of the socket's name. Besides the file locks and pipes of its children
- * it holds nothing; what outlives a router will be held here. */
+ * removes workspaces, and only then lets go of the socket's name.
+ *
+ * A router that dies unbidden is replaced. What it had stored is handed to the next one before anything else, and
+ * what it had said is heard out first. */
 #include "keeper.h"
 
 #include "instance.h"
@@ -9,9 +11,11 @@
 #include "notify.h"
 #include "removal.h"
 #include "spawn.h"
+#include "throttle.h"
 
 #include "proto/channel.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,11 +36,18 @@ struct keeper {
 	int channel; /* to the router */
 	int signals;
 	int ready;
-	pid_t router; /* 0: there is none any more */
-	int status;   /* its exit status, as from waitpid */
-	bool was_ready, asked_to_stop, broken;
+	pid_t router;	/* 0: there is none */
+	int status;	/* the exit status of the last one, as from waitpid */
+	bool was_ready; /* one of them */
+	bool is_ready;	/* this one */
+	bool handing;	/* it does not have all of the store yet */
+	bool asked_to_stop, over;
 	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
+	uint64_t start_at;	/* when the next router starts */
+	struct throttle throttle;
+	struct store store;
 	struct removals removals;
+	char program[PATH_SIZE]; /* ourselves */
 };
 
 static uint64_t now_ms(void)
@@ -45,6 +56,20 @@ static uint64_t now_ms(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- talking ---- */
+
+size_t keeper_message_size(enum keeper_op op)
+{
+	return op == KEEPER_REMOVE_TREE ? sizeof(struct keeper_message) : offsetof(struct keeper_message, path);
+}
+
+static int router_tell(struct keeper *keeper, const struct keeper_message *message, const int *fds, size_t n_fds)
+{
+	struct bytes data = {.data = (const char *)message, .size = keeper_message_size(message->op)};
+
+	return channel_send(keeper->channel, data, fds, n_fds);
 }
 
 /* ---- templates ---- */
@@ -64,22 +89,22 @@ static int template_start(pid_t *pidp, const char *profile, int channel)
 	return r;
 }
 
-static void on_start_template(struct keeper *keeper, const struct keeper_message *request, int channel)
+static void on_start_template(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	struct keeper_message reply = {.op = KEEPER_STARTED, .serial = request->serial};
-	struct bytes data = {.data = (const char *)&reply, .size = sizeof(reply)};
 	_cleanup_(fd_closep) int pidfd = -1;
 	pid_t pid = 0;
 	int r;
 
+	(void)n_fds;
 	if (keeper->router == 0)
 		return;
-	r = template_start(&pid, request->profile, channel);
+	r = template_start(&pid, request->profile, fds[0]);
 	reply.error = r;
 	reply.pid = pid;
 	if (r == 0)
 		pidfd = spawn_pidfd(pid);
-	r = channel_send(keeper->channel, data, &pidfd, pidfd >= 0);
+	r = router_tell(keeper, &reply, &pidfd, pidfd >= 0);
 	if (r == 0)
 		return;
 	/* A router that reads so little is beyond help, and a template it does not know of is nobody's. */
@@ -90,43 +115,65 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 
 /* ---- what the router says ---- */
 
-static void on_remove_tree(struct keeper *keeper, const struct keeper_message *request, int channel)
+static void on_remove_tree(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)channel;
+	(void)fds;
+	(void)n_fds;
 	removals_add(&keeper->removals, request->path);
 }
 
-static void on_ready(struct keeper *keeper, const struct keeper_message *request, int channel)
+static void on_ready(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	(void)request;
-	(void)channel;
-	keeper->was_ready = true;
+	(void)fds;
+	(void)n_fds;
+	keeper->was_ready = keeper->is_ready = true;
 	if (keeper->ready >= 0 && write(keeper->ready, "\n", 1) < 0)
 		log_warn(NULL, "nobody waits for laird to be ready: %s", strerror(errno));
 	fd_closep(&keeper->ready);
 	notify_manager("READY=1");
 }
 
+static void on_store(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
+{
+	if (store_put(&keeper->store, &request->name, fds, n_fds) < 0)
+		log_error(NULL, "out of memory to hold what the router stores");
+	for (size_t i = 0; i < n_fds; i++)
+		fds[i] = -1;
+}
+
+static void on_forget(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
+{
+	(void)fds;
+	(void)n_fds;
+	store_forget(&keeper->store, &request->name);
+}
+
 static const struct {
-	void (*fn)(struct keeper *keeper, const struct keeper_message *request, int channel);
-	size_t n_fds;
+	void (*fn)(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds);
+	size_t n_fds, n_fds_max;
 } requests[] = {
-	[KEEPER_START_TEMPLATE] = {on_start_template, 1},
-	[KEEPER_READY] = {on_ready, 0},
-	[KEEPER_REMOVE_TREE] = {on_remove_tree, 0},
+	[KEEPER_START_TEMPLATE] = {on_start_template, 1, 1},
+	[KEEPER_READY] = {on_ready, 0, 0},
+	[KEEPER_REMOVE_TREE] = {on_remove_tree, 0, 0},
+	[KEEPER_STORE] = {on_store, 1, STORE_FDS_MAX},
+	[KEEPER_FORGET] = {on_forget, 0, 0},
 };
+_Static_assert(STORE_FDS_MAX <= CHANNEL_FDS_MAX, "one message is one item");
 
 static bool request_valid(const struct keeper_message *request, size_t size, size_t n_fds)
 {
-	return size == sizeof(*request) && request->op < ARRAY_SIZE(requests) && requests[request->op].fn &&
-	       requests[request->op].n_fds == n_fds && memchr(request->profile, 0, sizeof(request->profile)) &&
+	return size >= offsetof(struct keeper_message, path) && request->op < ARRAY_SIZE(requests) &&
+	       requests[request->op].fn && size == keeper_message_size(request->op) &&
+	       n_fds >= requests[request->op].n_fds && n_fds <= requests[request->op].n_fds_max &&
+	       memchr(request->profile, 0, sizeof(request->profile)) &&
 	       memchr(request->path, 0, sizeof(request->path));
 }
 
 /* Handle one message. Returns 0, CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
 static int channel_handle(struct keeper *keeper)
 {
-	struct keeper_message request;
+	struct keeper_message request = {0};
 	int fds[CHANNEL_FDS_MAX];
 	struct bytes data;
 	size_t n_fds;
@@ -135,7 +182,7 @@ static int channel_handle(struct keeper *keeper)
 	if (r != 0)
 		return r;
 	if (request_valid(&request, data.size, n_fds))
-		requests[request.op].fn(keeper, &request, fds[0]);
+		requests[request.op].fn(keeper, &request, fds, n_fds);
 	else
 		r = -EPROTO;
 	for (size_t i = 0; i < n_fds; i++)
@@ -143,18 +190,93 @@ static int channel_handle(struct keeper *keeper)
 	return r;
 }
 
+/* What a new router gets before anything else, as fast as it takes it. */
+static void hand_over(struct keeper *keeper)
+{
+	struct keeper_message end = {.op = KEEPER_END};
+	struct store_item *item;
+
+	while ((item = store_next(&keeper->store))) {
+		struct keeper_message held = {.op = KEEPER_HELD, .name = item->name};
+
+		if (router_tell(keeper, &held, item->fds, item->n_fds)) {
+			store_again(&keeper->store);
+			return;
+		}
+	}
+	keeper->handing = router_tell(keeper, &end, NULL, 0) != 0;
+}
+
+/* ---- the end of a router ---- */
+
+static bool stopping(const struct keeper *keeper)
+{
+	return keeper->stop_deadline > 0;
+}
+
+/* It ended because it was told to, or there never was one that could run. */
+static bool is_last(const struct keeper *keeper)
+{
+	return stopping(keeper) || !keeper->was_ready ||
+	       (WIFEXITED(keeper->status) && WEXITSTATUS(keeper->status) == EXIT_SUCCESS);
+}
+
+static void explain_end(const struct keeper *keeper, uint64_t pause)
+{
+	char what[64], wait[64] = "";
+
+	if (WIFSIGNALED(keeper->status))
+		snprintf(what, sizeof(what), "was killed by signal %d (%s)", WTERMSIG(keeper->status),
+			 strsignal(WTERMSIG(keeper->status)));
+	else
+		snprintf(what, sizeof(what), "ended with status %d", WEXITSTATUS(keeper->status));
+	if (pause > 0)
+		snprintf(wait, sizeof(wait), " in %.3g s", (double)pause / 1e3);
+	log_error(NULL, "the router %s: another one starts%s, and sessions wait for it", what, wait);
+}
+
+static void router_replace_later(struct keeper *keeper)
+{
+	uint64_t now = now_ms(), pause;
+
+	if (WIFEXITED(keeper->status) && WEXITSTATUS(keeper->status) == ROUTER_EXIT_REPLACE) {
+		keeper->start_at = now;
+		return;
+	}
+	pause = throttle_died(&keeper->throttle, now, keeper->is_ready);
+	keeper->start_at = now + pause;
+	explain_end(keeper, pause);
+}
+
+/* Its last words come first: it may have stored something in them. */
+static void router_ended(struct keeper *keeper, int status)
+{
+	keeper->router = 0;
+	keeper->status = status;
+	while (keeper->channel >= 0 && channel_handle(keeper) == 0)
+		;
+	keeper->channel = fd_close(keeper->channel);
+	keeper->handing = false;
+	if (is_last(keeper))
+		keeper->over = true;
+	else
+		router_replace_later(keeper);
+}
+
 /* ---- signals and children ---- */
 
 static void stop(struct keeper *keeper)
 {
-	if (keeper->stop_deadline > 0)
+	if (stopping(keeper))
 		return;
 	keeper->stop_deadline = now_ms() + STOP_LIMIT_MS;
+	keeper->over = keeper->router == 0;
 	notify_manager("STOPPING=1");
 	if (keeper->router > 0)
 		(void)kill(keeper->router, SIGTERM);
 }
 
+/* A router that makes no sense is replaced. One whose end of the channel is closed is about to be. */
 static void on_channel(struct keeper *keeper)
 {
 	int r = channel_handle(keeper);
@@ -162,11 +284,10 @@ static void on_channel(struct keeper *keeper)
 	if (r == 0 || r == CHANNEL_E_EMPTY)
 		return;
 	if (r < 0) {
-		log_error(NULL, "the router does not make sense: %s", strerror(-r));
-		keeper->broken = true;
+		log_error(NULL, "the router does not make sense and is killed: %s", strerror(-r));
+		(void)kill(keeper->router, SIGKILL);
 	}
 	keeper->channel = fd_close(keeper->channel);
-	stop(keeper);
 }
 
 /* What a child died of is worth a line unless we or the router killed it. */
@@ -185,8 +306,7 @@ static bool reap(struct keeper *keeper)
 
 	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
 		if (pid == keeper->router) {
-			keeper->router = 0;
-			keeper->status = status;
+			router_ended(keeper, status);
 		} else if (!removals_reap(&keeper->removals, pid)) {
 			child_ended(pid, status);
 		}
@@ -204,7 +324,9 @@ static int signal_take(struct keeper *keeper)
 
 static void on_signal(struct keeper *keeper)
 {
-	switch (signal_take(keeper)) {
+	int signal = signal_take(keeper);
+
+	switch (signal) {
 	case SIGCHLD:
 		(void)reap(keeper);
 		break;
@@ -214,8 +336,9 @@ static void on_signal(struct keeper *keeper)
 		stop(keeper);
 		break;
 	case SIGHUP:
+	case SIGUSR2:
 		if (keeper->router > 0)
-			(void)kill(keeper->router, SIGHUP);
+			(void)kill(keeper->router, signal);
 		break;
 	}
 }
@@ -227,34 +350,86 @@ static void on_stop_limit(struct keeper *keeper)
 	keeper->stop_deadline = UINT64_MAX;
 }
 
+/* ---- routers ---- */
+
+/* By name, which another build may have taken; the one we are is always there. */
+static int router_execute(struct keeper *keeper, const char *const argv[], int channel)
+{
+	int r = spawn_program(&keeper->router, keeper->program, argv, (const char *const *)environ, channel);
+
+	if (r == 0)
+		return 0;
+	log_error(NULL, "cannot start %s: %s; the router is of this same build", keeper->program, strerror(-r));
+	return spawn_program(&keeper->router, "/proc/self/exe", argv, (const char *const *)environ, channel);
+}
+
+static int router_start(struct keeper *keeper)
+{
+	const struct keeper_options *options = keeper->options;
+	const char *argv[8] = {"laird", "--router", "--socket", keeper->instance.socket};
+	_cleanup_(fd_closep) int theirs = -1;
+	int r;
+
+	if (options->config) {
+		argv[4] = "--config";
+		argv[5] = options->config;
+	}
+	r = channel_pair(&keeper->channel, &theirs);
+	if (r == 0)
+		r = router_execute(keeper, argv, theirs);
+	if (r < 0) {
+		log_error(NULL, "cannot start the router: %s", strerror(-r));
+		keeper->channel = fd_close(keeper->channel);
+		keeper->start_at = now_ms() + THROTTLE_PAUSE_MAX_MS;
+		return r;
+	}
+	keeper->is_ready = false;
+	keeper->handing = true;
+	store_rewind(&keeper->store);
+	return 0;
+}
+
+/* Until the next thing to do by itself: to give up on a router that does not stop, or to start one. */
 static int wait_ms(const struct keeper *keeper)
 {
-	uint64_t now = now_ms();
+	uint64_t now = now_ms(), at = keeper->router > 0 ? keeper->stop_deadline : keeper->start_at;
 
-	if (keeper->stop_deadline == 0 || keeper->stop_deadline == UINT64_MAX)
+	if (keeper->router > 0 && (at == 0 || at == UINT64_MAX))
 		return -1;
-	return keeper->stop_deadline > now ? (int)(keeper->stop_deadline - now) : 0;
+	return at > now ? (int)(at - now) : 0;
+}
+
+static int wait_once(struct keeper *keeper)
+{
+	struct pollfd ready[] = {
+		{.fd = keeper->signals, .events = POLLIN},
+		{.fd = keeper->channel, .events = (short)(POLLIN | (keeper->handing ? POLLOUT : 0))},
+	};
+	int r = poll(ready, ARRAY_SIZE(ready), wait_ms(keeper));
+
+	if (r < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (r == 0 && keeper->router > 0)
+		on_stop_limit(keeper);
+	if (r > 0 && (ready[1].revents & POLLOUT) && keeper->handing)
+		hand_over(keeper);
+	if (r > 0 && (ready[1].revents & ~POLLOUT))
+		on_channel(keeper);
+	if (r > 0 && ready[0].revents)
+		on_signal(keeper);
+	return 0;
 }
 
 static int run(struct keeper *keeper)
 {
-	while (keeper->router > 0) {
-		struct pollfd ready[] = {
-			{.fd = keeper->signals, .events = POLLIN},
-			{.fd = keeper->channel, .events = POLLIN},
-		};
-		int r = poll(ready, ARRAY_SIZE(ready), wait_ms(keeper));
+	int r = 0;
 
-		if (r < 0 && errno != EINTR)
-			return -errno;
-		if (r == 0)
-			on_stop_limit(keeper);
-		if (r > 0 && ready[1].revents)
-			on_channel(keeper);
-		if (r > 0 && ready[0].revents)
-			on_signal(keeper);
+	while (r == 0 && !keeper->over) {
+		if (keeper->router == 0 && now_ms() >= keeper->start_at)
+			(void)router_start(keeper);
+		r = wait_once(keeper);
 	}
-	return 0;
+	return r;
 }
 
 /* ---- the end ---- */
@@ -319,7 +494,10 @@ static int exit_status(const struct keeper *keeper)
 
 	if (WIFSIGNALED(status))
 		return keeper->asked_to_stop && WTERMSIG(status) == SIGTERM ? 0 : 128 + WTERMSIG(status);
-	return WEXITSTATUS(status) == 0 && keeper->broken ? EXIT_FAILURE : WEXITSTATUS(status);
+	/* Told to stop while there was none that could run. */
+	if (keeper->was_ready && keeper->asked_to_stop && WEXITSTATUS(status) != EXIT_SUCCESS && !keeper->is_ready)
+		return EXIT_SUCCESS;
+	return WEXITSTATUS(status);
 }
 
 static int end(struct keeper *keeper)
@@ -331,9 +509,9 @@ static int end(struct keeper *keeper)
 			  WTERMSIG(keeper->status), strsignal(WTERMSIG(keeper->status)));
 	else if (keeper->was_ready && !keeper->asked_to_stop)
 		log_error(NULL, "the router ended by itself with status %d: all sessions end", status);
-	/* Its last words: what is to be removed. */
-	while (keeper->channel >= 0 && channel_handle(keeper) == 0)
-		;
+	/* Nobody waits for a router that does not come, and no session for its next cell. */
+	instance_refuse(&keeper->instance);
+	store_deinit(&keeper->store);
 	children_end(keeper);
 	removals_end(keeper);
 	return status;
@@ -343,7 +521,7 @@ static int end(struct keeper *keeper)
 
 static int signals_open(int *fdp)
 {
-	static const int taken[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+	static const int taken[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR2};
 	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
 	sigset_t set;
 
@@ -360,21 +538,25 @@ static int signals_open(int *fdp)
 	return *fdp < 0 ? -errno : 0;
 }
 
-static int router_start(struct keeper *keeper)
+/* The listening socket is held like what routers store. */
+static int listener_store(struct keeper *keeper)
 {
-	const struct keeper_options *options = keeper->options;
-	const char *argv[8] = {"laird", "--router", "--socket", keeper->instance.socket};
-	_cleanup_(fd_closep) int theirs = -1;
-	int r;
+	const struct store_name name = {.kind = STORE_LISTENER};
+	int r = instance_listen(&keeper->instance), fd;
 
-	if (options->config) {
-		argv[4] = "--config";
-		argv[5] = options->config;
-	}
-	r = channel_pair(&keeper->channel, &theirs);
 	if (r < 0)
 		return r;
-	return spawn_program(&keeper->router, "/proc/self/exe", argv, (const char *const *)environ, theirs);
+	fd = fcntl(keeper->instance.listener, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : store_put(&keeper->store, &name, &fd, 1);
+}
+
+/* Our own name, as it was before anybody replaced the file. */
+static int program_find(char path[static PATH_SIZE])
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_SIZE - 1);
+
+	path[MAX(n, 0)] = '\0';
+	return n < 0 ? -errno : 0;
 }
 
 static int begin(struct keeper *keeper)
@@ -395,10 +577,13 @@ static int begin(struct keeper *keeper)
 			return r;
 		}
 	}
-	r = router_start(keeper);
+	spawn_raise_descriptors();
+	r = program_find(keeper->program);
+	if (r == 0)
+		r = listener_store(keeper);
 	if (r < 0)
-		log_error(NULL, "cannot start the router: %s", strerror(-r));
-	return r;
+		log_error(NULL, "cannot listen on %s: %s", keeper->instance.socket, strerror(-r));
+	return r < 0 ? r : router_start(keeper);
 }
 
 static void explain_instance(const char *socket, int r)
@@ -421,6 +606,7 @@ int keeper_run(const struct keeper_options *options)
 		return r == INSTANCE_E_RUNNING ? EXIT_RUNNING : EXIT_FAILURE;
 	}
 	removals_init(&keeper.removals);
+	store_init(&keeper.store);
 	if (begin(&keeper) == 0) {
 		r = run(&keeper);
 		if (r < 0)
@@ -428,6 +614,7 @@ int keeper_run(const struct keeper_options *options)
 		status = r < 0 ? EXIT_FAILURE : end(&keeper);
 	}
 	removals_deinit(&keeper.removals);
+	store_deinit(&keeper.store);
 	instance_deinit(&keeper.instance);
 	fd_close(keeper.channel);
 	fd_close(keeper.signals);

@@ -9,6 +9,7 @@
 #include "proto/channel.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <search.h>
 #include <signal.h>
 #include <stdio.h>
@@ -139,11 +140,16 @@ uid_t router_take_uid(struct router *router)
 
 /* ---- the keeper ---- */
 
+/* The keeper always reads, though it may be making a process just now: what must not fail is waited for. */
 static int keeper_send(const struct keeper_message *message, const int *fds, size_t n_fds)
 {
-	struct bytes data = {.data = (const char *)message, .size = sizeof(*message)};
+	struct bytes data = {.data = (const char *)message, .size = keeper_message_size(message->op)};
+	struct pollfd writable = {.fd = KEEPER_FD, .events = POLLOUT};
+	int r;
 
-	return channel_send(KEEPER_FD, data, fds, n_fds);
+	while ((r = channel_send(KEEPER_FD, data, fds, n_fds)) == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
+		(void)poll(&writable, 1, r == CHANNEL_E_EMPTY ? -1 : 1);
+	return r;
 }
 
 int router_start_template(struct router *router, struct nursery *nursery)
@@ -202,7 +208,7 @@ static void on_keeper(struct event_source *source, uint32_t events)
 	nursery = nursery_by_serial(&router->nurseries, message.serial);
 	if (!nursery)
 		nursery = nursery_by_serial(&router->retired, message.serial);
-	if (data.size == sizeof(message) && message.op == KEEPER_STARTED && nursery)
+	if (data.size == keeper_message_size(KEEPER_STARTED) && message.op == KEEPER_STARTED && nursery)
 		nursery_on_started(nursery, message.pid, steal_fd(&fds[0]), message.error);
 	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
 		fd_closep(&fds[i]);
@@ -364,10 +370,12 @@ static void on_signal(struct event_source *source, uint32_t events)
 	(void)events;
 	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
 		return;
-	if (info.ssi_signo == SIGHUP && !router->stopping)
-		config_reload(router);
+	if (info.ssi_signo == SIGUSR2)
+		router->replaced = !router->stopping;
 	else if (info.ssi_signo != SIGHUP)
 		stop_begin(router);
+	else if (!router->stopping)
+		config_reload(router);
 }
 
 /* ---- clients ---- */
@@ -450,7 +458,6 @@ static int socket_open(struct router *router)
 	};
 	int64_t frame_max = (int64_t)router->config->frame_size;
 	_cleanup_(freep) char *endpoint = NULL;
-	mode_t mask;
 	int r;
 
 	router->context = zmq_ctx_new();
@@ -462,11 +469,11 @@ static int socket_open(struct router *router)
 			return -errno;
 	if (zmq_setsockopt(router->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof(frame_max)) < 0)
 		return -errno;
+	if (zmq_setsockopt(router->socket, ZMQ_USE_FD, &router->listener, sizeof(router->listener)) < 0)
+		return -errno;
 	if (asprintf(&endpoint, "ipc://%s", router->socket_path) < 0)
 		return -ENOMEM;
-	mask = umask(0177);
 	r = zmq_bind(router->socket, endpoint) < 0 ? -errno : 0;
-	umask(mask);
 	if (r)
 		log_error(NULL, "cannot listen on %s: %s", router->socket_path, zmq_strerror(-r));
 	else
@@ -494,10 +501,37 @@ static int signals_open(struct router *router)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR2);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
+}
+
+/* What the keeper holds, up to its last word. */
+static int heritage_take(struct router *router)
+{
+	struct pollfd readable = {.fd = KEEPER_FD, .events = POLLIN};
+	struct keeper_message message;
+	int fds[CHANNEL_FDS_MAX], r;
+	struct bytes data;
+	size_t n_fds;
+
+	for (;;) {
+		r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
+		if (r == CHANNEL_E_EMPTY) {
+			(void)poll(&readable, 1, -1);
+			continue;
+		}
+		if (r)
+			return r > 0 ? -EPIPE : r;
+		if (message.op == KEEPER_END)
+			return router->listener < 0 ? -ENOTSOCK : 0;
+		if (message.op == KEEPER_HELD && message.name.kind == STORE_LISTENER)
+			router->listener = steal_fd(&fds[0]);
+		for (size_t i = 0; i < n_fds; i++)
+			fd_closep(&fds[i]);
+	}
 }
 
 /* Five descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
@@ -523,6 +557,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	*router = (struct router){.config_path = config_path,
 				  .workspaces.fd = -1,
 				  .audit_log = -1,
+				  .listener = -1,
 				  .keeper_source = EVENT_SOURCE_NONE,
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -537,7 +572,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 		log_error(NULL, "%s", r == -EINVAL ? error.text : strerror(-r));
 		return r;
 	}
-	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno : heritage_take(router);
 	if (!r)
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)
@@ -628,8 +663,13 @@ int router_run(const char *config_path, const char *socket_path)
 		log_info(NULL, "listening on %s", router.socket_path);
 		r = keeper_send(&ready, NULL, 0);
 	}
-	while (!r && !router.stopped)
+	while (!r && !router.stopped && !router.replaced)
 		r = round_run(&router);
+	if (!r && router.replaced) {
+		/* What it holds is the next one's; it ends as it would when killed. */
+		log_info(NULL, "making room for another router");
+		_exit(ROUTER_EXIT_REPLACE);
+	}
 	if (!r)
 		log_info(NULL, "stopped");
 	router_deinit(&router);

@@ -24,6 +24,7 @@ struct router {
 	struct config *config;
 	struct workspaces workspaces;
 	int audit_log; /* -1: none */
+	int listener;  /* the socket clients connect to; ZeroMQ's once it has been given it */
 	struct event_source keeper_source, signal_source;
 
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
@@ -36,6 +37,7 @@ struct router {
 	uint32_t last_template;
 	struct router_stats stats;
 	bool stopping, stopped;
+	bool replaced; /* by another router, which the keeper starts */
 	struct timer stop_timer;
 	struct disk_watch disk;
 };

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 /* Where the child keeps what it needs until everything else is in place. */
@@ -19,6 +20,20 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+
+/* Ours, before it was raised. */
+static struct rlimit descriptors;
+
+void spawn_raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	descriptors = limit;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 static int die_with(pid_t parent)
 {
@@ -85,6 +100,8 @@ static void child_run(const char *path, const char *const argv[], const char *co
 		r = signals_reset();
 	if (r == 0)
 		r = setsid() < 0 ? -errno : 0;
+	if (descriptors.rlim_max > 0)
+		(void)setrlimit(RLIMIT_NOFILE, &descriptors);
 	if (r == 0) {
 		r = descriptors_arrange(channel, error);
 		error = r == 0 ? ERROR_SLOT : error;

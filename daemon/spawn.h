@@ -17,3 +17,6 @@ int spawn_helper(pid_t *pidp, int (*fn)(const char *argument), const char *argum
 
 /* A descriptor for our child @pid, or -1 where there are none. */
 int spawn_pidfd(pid_t pid);
+
+/* Allow ourselves as many descriptors as we may have; programs start with the limit that we had. */
+void spawn_raise_descriptors(void);

@@ -92,12 +92,13 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 	*n_fds = 0;
 	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
 		fds[i] = -1;
+	/* A peer that ended without having read everything is reported once, before what it had sent. */
 	do
 		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno == EAGAIN)
 		return CHANNEL_E_EMPTY;
-	if (n == 0 || (n < 0 && errno == ECONNRESET))
+	if (n == 0)
 		return CHANNEL_E_EOF;
 	if (n < 0)
 		return -errno;

@@ -96,8 +96,9 @@ static int play_template(int argc, char *argv[])
 
 static void tell(struct keeper_message *message, const int *fds, size_t n_fds)
 {
-	if (channel_send(KEEPER_FD, (struct bytes){.data = (char *)message, .size = sizeof(*message)}, fds,
-			 n_fds) != 0)
+	struct bytes data = {.data = (char *)message, .size = keeper_message_size(message->op)};
+
+	if (channel_send(KEEPER_FD, data, fds, n_fds) != 0)
 		_exit(99);
 }
 
@@ -108,6 +109,14 @@ static void hear(int fd, void *message, size_t size, int fds[CHANNEL_FDS_MAX])
 
 	if (channel_recv(fd, message, size, &data, fds, &n_fds) != 0 || data.size != size)
 		_exit(98);
+}
+
+/* The keeper's answer, without what it tells every router at its start. */
+static void hear_keeper(struct keeper_message *message, int fds[CHANNEL_FDS_MAX])
+{
+	do
+		hear(KEEPER_FD, message, offsetof(struct keeper_message, path), fds);
+	while (message->op == KEEPER_HELD || message->op == KEEPER_END);
 }
 
 static void save(const char *name, const void *data, size_t size)
@@ -129,7 +138,7 @@ static void start_template(void)
 		_exit(10);
 	tell(&message, &pair[1], 1);
 	close(pair[1]);
-	hear(KEEPER_FD, &message, sizeof(message), fds);
+	hear_keeper(&message, fds);
 	if (message.op != KEEPER_STARTED || message.serial != 7 || message.error != 0 || message.pid <= 0 ||
 	    fds[0] < 0)
 		_exit(11);
@@ -149,7 +158,7 @@ static void fail_to_start(void)
 	    rename(below("lair-kernel"), below("gone")) < 0)
 		_exit(13);
 	tell(&message, &pair[1], 1);
-	hear(KEEPER_FD, &message, sizeof(message), fds);
+	hear_keeper(&message, fds);
 	if (message.serial != 8 || message.error != -ENOENT || fds[0] >= 0 ||
 	    rename(below("gone"), below("lair-kernel")) < 0)
 		_exit(14);
@@ -188,10 +197,41 @@ static int ask_removal(void)
 	return EXIT_SUCCESS;
 }
 
+/* What is held comes back: a number in a file, that each router adds one to. Returns which router this is. */
+static char inherit(void)
+{
+	struct keeper_message message, store = {.op = KEEPER_STORE, .name = {.kind = 1, .family = 2, .number = 3}};
+	int fds[CHANNEL_FDS_MAX], file = -1, listener = -1;
+	char number = '0';
+
+	for (;;) {
+		hear(KEEPER_FD, &message, offsetof(struct keeper_message, path), fds);
+		if (message.op == KEEPER_END)
+			break;
+		if (message.name.kind == STORE_LISTENER)
+			listener = fds[0];
+		else if (message.name.kind == 1 && message.name.family == 2 && message.name.number == 3)
+			file = fds[0];
+		else
+			_exit(17);
+	}
+	if (listener < 0 || (file >= 0 && pread(file, &number, 1, 0) != 1))
+		_exit(18);
+	number++;
+	if (file < 0)
+		file = open(below("number"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (pwrite(file, &number, 1, 0) != 1)
+		_exit(19);
+	unlink(below("number"));
+	tell(&store, &file, 1);
+	return number;
+}
+
 static int play_router(const char *socket, const char *scenario)
 {
 	struct keeper_message ready = {.op = KEEPER_READY};
 	sigset_t set;
+	char number;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -211,7 +251,9 @@ static int play_router(const char *socket, const char *scenario)
 			return 16;
 		return obey();
 	}
+	number = inherit();
 	start_template();
+	save("which", &number, 1);
 	tell(&ready, NULL, 0);
 	return obey();
 }
@@ -348,16 +390,41 @@ static void test_life(void)
 	CHECK(gone(report.router) && gone(report.template) && gone(report.child));
 }
 
+static bool router_is(char which)
+{
+	char number = 0;
+
+	for (int i = 0; i < PATIENCE_MS / 10 && number != which; i++) {
+		_cleanup_(fd_closep) int fd = open(below("which"), O_RDONLY);
+
+		if (fd >= 0 && read(fd, &number, 1) == 1 && number == which)
+			break;
+		usleep(10000);
+	}
+	return number == which;
+}
+
+/* The next one has what the last one stored, however that ended. */
 static void test_router_dies(void)
 {
+	static const int signals[] = {SIGABRT, SIGKILL, SIGSEGV};
 	struct report report;
+	pid_t last = 0;
 
 	keeper_start("serve");
 	CHECK(keeper_ready());
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		CHECK(router_is((char)('1' + i)));
+		report = report_read();
+		CHECK(report.router != last && kill(report.router, signals[i]) == 0);
+		last = report.router;
+	}
+	CHECK(router_is((char)('1' + ARRAY_SIZE(signals))));
 	report = report_read();
-	kill(report.router, SIGABRT);
-	CHECK(keeper_end() == 128 + SIGABRT && nothing_left());
-	CHECK(gone(report.template) && gone(report.child));
+	kill(keeper_pid, SIGTERM);
+	CHECK(keeper_end() == 0 && nothing_left());
+	CHECK(gone(report.router) && gone(report.template) && gone(report.child));
+	unlink(below("which"));
 }
 
 static void test_keeper_dies(void)
@@ -382,7 +449,7 @@ static void test_failures(void)
 	keeper_start("fail");
 	CHECK(!keeper_ready() && keeper_end() == 7 && nothing_left());
 	keeper_start("nonsense");
-	CHECK(!keeper_ready() && keeper_end() == EXIT_FAILURE && nothing_left());
+	CHECK(!keeper_ready() && keeper_end() == 128 + SIGKILL && nothing_left());
 }
 
 static void test_removal(void)
@@ -440,6 +507,7 @@ int main(int argc, char *argv[])
 	test_keeper_dies();
 	test_failures();
 	test_removal();
+	unlink(below("which"));
 	unlink(below("laird"));
 	unlink(below("lair-kernel"));
 	CHECK(rmdir(directory) == 0);

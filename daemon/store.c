@@ -1,0 +1,80 @@
+/* The keeper's store: a list, since a name is looked up far less often than a cell runs. The place in it up to
+ * which it was handed out stays right whatever is put in or forgotten meanwhile. */
+#include "store.h"
+
+void store_init(struct store *store)
+{
+	list_init(&store->items);
+	store_rewind(store);
+}
+
+static void item_free(struct store *store, struct store_item *item)
+{
+	if (store->after == &item->node)
+		store->after = item->node.previous;
+	for (size_t i = 0; i < item->n_fds; i++)
+		fd_close(item->fds[i]);
+	list_remove(&item->node);
+	free(item);
+}
+
+void store_deinit(struct store *store)
+{
+	struct store_item *item;
+
+	list_for_each (item, &store->items, node)
+		item_free(store, item);
+}
+
+static bool matches(const struct store_item *item, const struct store_name *name)
+{
+	if (item->name.family != name->family)
+		return false;
+	return name->kind == 0 || (item->name.kind == name->kind && item->name.number == name->number);
+}
+
+int store_put(struct store *store, const struct store_name *name, const int *fds, size_t n_fds)
+{
+	struct store_item *item = calloc(1, sizeof(*item));
+
+	if (!item) {
+		for (size_t i = 0; i < n_fds; i++)
+			fd_close(fds[i]);
+		return -ENOMEM;
+	}
+	store_forget(store, name);
+	item->name = *name;
+	item->n_fds = MIN(n_fds, (size_t)STORE_FDS_MAX);
+	memcpy(item->fds, fds, item->n_fds * sizeof(*fds));
+	list_append(&store->items, &item->node);
+	return 0;
+}
+
+void store_forget(struct store *store, const struct store_name *name)
+{
+	struct store_item *item;
+
+	list_for_each (item, &store->items, node)
+		if (matches(item, name))
+			item_free(store, item);
+}
+
+void store_rewind(struct store *store)
+{
+	store->after = &store->items;
+}
+
+struct store_item *store_next(struct store *store)
+{
+	struct list *node = store->after->next;
+
+	if (node == &store->items)
+		return NULL;
+	store->after = node;
+	return container_of(node, struct store_item, node);
+}
+
+void store_again(struct store *store)
+{
+	store->after = store->after->previous;
+}

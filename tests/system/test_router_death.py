@@ -1,0 +1,115 @@
+"""The router is killed, at any instant: another one takes its place, and nobody loses anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from daemon import Daemon, command_of, wait_until
+from lair import Client
+
+
+def router_pid(client: Client) -> int:
+    return client.stats().pid
+
+
+def kill_router(daemon: Daemon) -> int:
+    """Returns the number of the dead one."""
+    with daemon.client() as client:
+        pid = router_pid(client)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def wait_for_another(daemon: Daemon, dead: int) -> int:
+    with daemon.client() as client:
+        pid = router_pid(client)
+    assert pid != dead
+    return pid
+
+
+def test_another_router(daemon: Daemon) -> None:
+    dead = kill_router(daemon)
+    wait_for_another(daemon, dead)
+    assert daemon.process.poll() is None
+    with daemon.client() as client:
+        assert client.exec("6 * 7").text == "42"
+    assert "the router was killed by signal 9 (Killed): another one starts" in daemon.log()
+
+
+def test_clients_wait_meanwhile(daemon: Daemon) -> None:
+    """Nobody is refused: a client that connects while there is no router is answered by the next."""
+    with daemon.client() as client:
+        pid = router_pid(client)
+    os.kill(pid, signal.SIGSTOP)
+    with daemon.client(timeout=20) as client:
+        request = client.start("6 * 7")
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGKILL)
+        del request
+    with daemon.client(timeout=20) as client:
+        assert client.exec("6 * 7").text == "42"
+
+
+def test_throttle(start_daemon: Callable[..., Daemon]) -> None:
+    """More than five deaths in ten seconds: the next one waits."""
+    daemon = start_daemon()
+    for _ in range(5):
+        wait_for_another(daemon, kill_router(daemon))
+    began = time.monotonic()
+    dead = kill_router(daemon)
+    with daemon.client(timeout=30) as client:
+        assert router_pid(client) != dead
+    assert time.monotonic() - began > 2
+    assert "another one starts in " in daemon.log()
+    assert daemon.terminate() == 0
+    assert daemon.left_behind() == []
+
+
+def test_a_router_that_cannot_start(start_daemon: Callable[..., Daemon]) -> None:
+    """It says why, and is tried again until it can."""
+    daemon = start_daemon()
+    good = daemon.config.read_text()
+    daemon.config.write_text("[daemon]\nnonsense = 1\n")
+    kill_router(daemon)
+    wait_until(lambda: daemon.log().count("the router ended with status 1") > 1, "two tries")
+    assert "nonsense" in daemon.log()
+    daemon.config.write_text(good)
+    with daemon.client(timeout=30) as client:
+        assert client.exec("6 * 7").text == "42"
+
+
+def test_stopped_while_there_is_no_router(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon()
+    daemon.config.write_text("[daemon]\nnonsense = 1\n")
+    kill_router(daemon)
+    wait_until(lambda: "the router ended with status 1" in daemon.log(), "a try")
+    assert daemon.terminate() == 0
+    assert daemon.left_behind_processes() == []
+    assert not daemon.socket.exists()
+
+
+def test_replaced(daemon: Daemon) -> None:
+    """SIGUSR2: another router, of whatever build the executable's name stands for now."""
+    with daemon.client() as client:
+        pid = router_pid(client)
+        daemon.process.send_signal(signal.SIGUSR2)
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the old one is gone")
+    with daemon.client() as client:
+        assert router_pid(client) != pid
+        assert client.exec("6 * 7").text == "42"
+
+
+def test_the_keeper_dies(start_daemon: Callable[..., Daemon]) -> None:
+    """With it everything goes at once."""
+    daemon = start_daemon()
+    with daemon.client() as client:
+        client.exec("import os\nif os.fork() == 0:\n    import time\n    time.sleep(60)", "s")
+    processes = daemon.processes()
+    assert len(processes) > 3
+    daemon.process.kill()
+    daemon.process.wait()
+    wait_until(lambda: not any("lair" in command_of(pid) for pid in processes), "nothing is left")
+    assert daemon.left_behind_processes() == []
