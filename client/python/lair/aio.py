@@ -82,7 +82,9 @@ async def _settled(value: Awaitable[T] | T) -> T:
     return await value if isawaitable(value) else value
 
 
-async def follow(connection: Connection, request: m.Exec, patience: float, input: Input | None) -> Events:
+async def follow(
+    connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None
+) -> Events:
     """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it."""
     inbox = _Inbox()
     collector = Collector()
@@ -198,6 +200,26 @@ class Session:
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
         request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
         return follow(self.connection, request, steps.deadline(options), input)
+
+    async def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
+        request = steps.cell(code, self.id, self.profile, options, stream=False, input=False)
+        return await self._do(steps.detached(request))
+
+    async def attach(
+        self,
+        key: str | None = None,
+        *,
+        cell: int | None = None,
+        deadline: float | None = None,
+        on_output: OnOutput | None = None,
+        input: Input | None = None,
+    ) -> Result:
+        request = steps.attachment(self.id, key, cell, stream=on_output is not None, input=input is not None)
+        patience = steps.deadline({"deadline": deadline})
+        return await finish(follow(self.connection, request, patience, input), on_output)
+
+    async def results(self) -> list[m.ResultRecord]:
+        return await self._do(steps.results(self.id))
 
     async def interrupt(self) -> bool:
         return await self._do(steps.interrupt(self.id))

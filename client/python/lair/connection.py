@@ -2,8 +2,12 @@
 
 ZeroMQ's sockets belong to one thread, so one does all input and output: it alone touches the socket and the calls
 that are on their way. Everybody else posts it functions to run, and gets what answers a call through the call's sink,
-which must not block. It connects when there is something to send, starts a daemon if none answers, notices when one is
-gone or has gone silent, and ends with the connection. After a fork the child's connection is a new one.
+which must not block. It connects when there is something to send, starts a daemon if none answers, and ends with the
+connection. After a fork the child's connection is a new one.
+
+Every request that changes something has a key, so what was on its way when a connection ended or fell silent is sent
+once more, and done once all the same; output goes on where it stopped. But only to the same daemon: another would run
+the cell in a session that has forgotten everything.
 
 Whoever takes in the events of a cell too slowly holds up the daemon and, through it, the cell, and not the memory of
 this process: nothing is received while every call on its way has more than enough to read.
@@ -14,12 +18,13 @@ from __future__ import annotations
 import atexit
 import os
 import queue
+import secrets
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import zmq
 
@@ -49,7 +54,7 @@ class Sink(Protocol):
 class Call(Generic[R]):
     """A request on its way. Its sink gets events, then one of: the reply, an exception."""
 
-    __slots__ = ("given", "reply", "request", "sink", "taken")
+    __slots__ = ("given", "reply", "request", "seen", "sink", "taken")
 
     def __init__(self, request: m.Request, reply: type[R], sink: Sink) -> None:
         self.request = request
@@ -57,6 +62,23 @@ class Call(Generic[R]):
         self.sink = sink
         self.given = 0  # bytes of output; only the thread of the connection writes this,
         self.taken = 0  # and only the reader that
+        self.seen = {"stdout": 0, "stderr": 0}  # how far each stream has come
+
+    def note(self, event: m.Event) -> None:
+        """An event has come, and need not come again."""
+        if isinstance(event, m.StdoutEvent | m.StderrEvent):
+            self.given += len(event.data)
+            self.seen[event.TYPE] = event.at + len(event.data)
+
+    def give_key(self) -> None:
+        """So that it is done once, however often it is sent. An attach has the key of another, if any."""
+        request = self.request
+        if hasattr(request, "key") and request.key is None and not isinstance(request, m.Attach):
+            request.key = secrets.token_hex(12)
+
+    def prepare_again(self) -> None:
+        if isinstance(self.request, m.Exec | m.Attach):
+            self.request.stdout, self.request.stderr = self.seen["stdout"], self.seen["stderr"]
 
 
 class _Nobody:
@@ -83,7 +105,7 @@ class _Link:
         ends |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
         self.monitor = self.dealer.get_monitor_socket(ends)
         self.dealer.connect(f"ipc://{socket}")
-        self.frame_max = 1 << 20
+        self.frame_max = self.daemon = 0
 
     def close(self) -> None:
         self.dealer.disable_monitor()
@@ -93,14 +115,19 @@ class _Link:
 
     def greet(self, timeout: float) -> None:
         """Whoever listens must answer as a daemon of our version before anything else is asked of it."""
-        self.dealer.send(codec.encode(m.Hello(id=0, client="lair for Python")))
-        if not self._wait(timeout):
+        deadline = time.monotonic() + timeout
+        self.frame_max = self._ask(m.Hello(id=0, client="lair for Python"), m.HelloReply, deadline).frame_max
+        self.daemon = self._ask(m.Stats(id=0), m.StatsReply, deadline).keeper_pid
+
+    def _ask(self, request: m.Request, reply: type[R], deadline: float) -> R:
+        self.dealer.send(codec.encode(request))
+        if not self._wait(deadline - time.monotonic()):
             raise DeadlineError("what listens on the socket does not answer")
         kind, content = codec.unpack(self.dealer.recv())
         if kind == "error":
             error = codec.read(m.ErrorReply, content)
             raise LairError(error.code, error.message)
-        self.frame_max = codec.read(m.HelloReply, content).frame_max
+        return codec.read(reply, content)
 
     def _wait(self, timeout: float) -> bool:
         poller = zmq.Poller()
@@ -167,10 +194,6 @@ class Connection:
         call = Call(request, reply, sink)
         self._post(lambda: self._send(call))
         return call
-
-    def post(self, request: m.Request, reply: type[R]) -> None:
-        """Send a request whose answer nobody waits for."""
-        self.submit(request, reply, _Nobody())
 
     def answer(self, call: Call[Any], text: str | None) -> None:
         """Answer what the cell asked for; None is the end of its input."""
@@ -344,8 +367,9 @@ class Connection:
         elif kind not in m.EVENTS:
             raise codec.CodecError(f"a message of type {kind!r}")
         elif call is not None:
-            call.given += len(content.get("data", b""))
-            call.sink.put(codec.read(m.EVENTS[kind], content))
+            event = cast(m.Event, codec.read(m.EVENTS[kind], content))
+            call.note(event)
+            call.sink.put(event)
 
     def _finish(self, call: Call[Any] | None, outcome: Any) -> None:
         if call is not None and self._calls.pop(call.request.id, None) is call:
@@ -372,6 +396,7 @@ class Connection:
             return
         self._last_id += 1
         call.request.id = self._last_id
+        call.give_key()
         self._transmit(call)
 
     def _transmit(self, call: Call[Any]) -> None:
@@ -429,10 +454,32 @@ class Connection:
         self._heard = time.monotonic()
 
     def _lose(self) -> None:
-        """The daemon is gone. Calls that may be sent twice are sent to the one that takes its place."""
+        """The connection has ended, or is as good as ended. What was on its way over it is sent once more."""
+        daemon = self._link.daemon if self._link is not None else 0
+        self._disconnect()
+        if self._calls and self._same_daemon_again(daemon):
+            waiting = list(self._calls.values())
+            self._calls.clear()
+            for call in waiting:
+                if not isinstance(call.sink, _Nobody):  # those are about another, as it was
+                    call.prepare_again()
+                    self._send(call)
+            return
         self._fail(
             LairError("lost", f"the daemon on {self.socket} is gone; whether it did what was asked is unknown")
         )
+
+    def _same_daemon_again(self, daemon: int) -> bool:
+        """Whether it, or what has taken its place and knows what it knew, is there again before long. None is started."""
+        until = time.monotonic() + RETURN_TIME
+        while not self._closed and time.monotonic() < until:
+            try:
+                self._attempt(until)
+            except (_Lost, LairError):
+                time.sleep(0.02)
+                continue
+            return self._link is not None and self._link.daemon == daemon
+        return False
 
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()

@@ -21,10 +21,12 @@ Bundle = dict[str, "str | bytes"]
 
 @dataclass(frozen=True)
 class Output:
-    """A piece of what the cell writes, as it writes it."""
+    """A piece of what the cell writes, as it writes it. `missing`: so many bytes before it are lost, since the connection
+    was and the daemon does not keep everything."""
 
     stream: Stream
     text: str
+    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,12 @@ class Collector:
         }
         self._kept: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._left = {"stdout": KEPT, "stderr": KEPT}
+        self._at = {"stdout": 0, "stderr": 0}
 
     def output(self, event: m.StdoutEvent | m.StderrEvent) -> Output:
         stream: Stream = "stdout" if isinstance(event, m.StdoutEvent) else "stderr"
-        return Output(stream, self._keep(stream, self._decoders[stream].decode(event.data)))
+        missing, self._at[stream] = event.at - self._at[stream], event.at + len(event.data)
+        return Output(stream, self._keep(stream, self._decoders[stream].decode(event.data)), missing)
 
     def _keep(self, stream: str, text: str) -> str:
         if kept := text[: self._left[stream]]:

@@ -58,7 +58,7 @@ def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> Any:
         raise
 
 
-def follow(connection: Connection, request: m.Exec, patience: float, input: Input | None) -> Events:
+def follow(connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None) -> Events:
     """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it."""
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     collector = Collector()
@@ -188,6 +188,30 @@ class Session:
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
         request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
         return follow(self.connection, request, steps.deadline(options), input)
+
+    def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
+        """Have a cell run without waiting for it, even if this program ends. Returns its key, for attach."""
+        request = steps.cell(code, self.id, self.profile, options, stream=False, input=False)
+        return self._do(steps.detached(request))
+
+    def attach(
+        self,
+        key: str | None = None,
+        *,
+        cell: int | None = None,
+        deadline: float | None = None,
+        on_output: Callable[[str, str], object] | None = None,
+        input: Input | None = None,
+    ) -> Result:
+        """The result of a cell that was detached, or whose answer was lost: by its key or its number. Waits for it if
+        it runs; whoever stops waiting interrupts it. Raises LairError `gone` if it is not kept any more."""
+        request = steps.attachment(self.id, key, cell, stream=on_output is not None, input=input is not None)
+        patience = steps.deadline({"deadline": deadline})
+        return finish(follow(self.connection, request, patience, input), on_output)
+
+    def results(self) -> list[m.ResultRecord]:
+        """Which results are kept, and which are awaited."""
+        return self._do(steps.results(self.id))
 
     def interrupt(self) -> bool:
         """Send the running cell a KeyboardInterrupt. False: none was running."""

@@ -44,10 +44,12 @@ class File:
 class CellOptions(TypedDict, total=False):
     """How to run a cell. `timeout`: seconds it may run; not given, its profile says. `deadline`: seconds to wait for the
     answer, its time in the queue included; not given, the timeout and a minute, or an hour and a minute. Then the cell
-    is interrupted, or taken from the queue."""
+    is interrupted, or taken from the queue. `key`: a name to ask for the result by, see Session.attach; a second cell
+    of the same key is not run, and answered as the first."""
 
     timeout: float | None
     deadline: float | None
+    key: str | None
 
 
 def new_id() -> str:
@@ -64,8 +66,31 @@ def cell(
 ) -> m.Exec:
     if unknown := options.keys() - CellOptions.__annotations__.keys():
         raise TypeError(f"no option of a cell: {', '.join(sorted(unknown))}")
-    timeout = options.get("timeout")
-    return m.Exec(id=0, session=session, profile=profile, code=code, timeout=timeout, stream=stream, input=input)
+    return m.Exec(
+        id=0,
+        session=session,
+        profile=profile,
+        code=code,
+        timeout=options.get("timeout"),
+        key=options.get("key"),
+        stream=stream,
+        input=input,
+    )
+
+
+def detached(request: m.Exec) -> Steps[str]:
+    request.detach = True
+    reply: m.DetachedReply = yield request, m.DetachedReply
+    return reply.key
+
+
+def attachment(session: str, key: str | None, cell: int | None, *, stream: bool, input: bool) -> m.Attach:
+    return m.Attach(id=0, session=session, key=key, cell=cell or 0, stream=stream, input=input)
+
+
+def results(session: str) -> Steps[list[m.ResultRecord]]:
+    reply: m.ResultsReply = yield m.Results(id=0, session=session), m.ResultsReply
+    return [codec.read(m.ResultRecord, item) for item in reply.results]
 
 
 def adopt(owner: object, connection: Connection, session: str) -> None:
