@@ -6,21 +6,89 @@
 
 #include "helpers.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* cuDeviceGetCount says this until somebody initialises CUDA. */
 #define CUDA_ERROR_NOT_INITIALIZED 3
+/* How long a thread may take to end that Python knows no more. */
+#define SETTLE_NS 2000000
+#define SETTLE_TRIES 20
+
+/* The ninth field of /proc/PID/stat, after a name that may hold anything. */
+#define FLAGS_FORMAT "%*c %*d %*d %*d %*d %*d %u"
+#define FLAG_EXITING 0x4u
+
+static bool is_exiting(const char *thread)
+{
+	char path[64], line[512];
+	unsigned flags = 0;
+	const char *fields;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", thread);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	fields = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return fields && sscanf(fields + 1, FLAGS_FORMAT, &flags) == 1 && (flags & FLAG_EXITING);
+}
+
+static unsigned threads_living(void)
+{
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+	unsigned n = 0;
+
+	if (!directory)
+		return 1;
+	while ((entry = readdir(directory)))
+		n += entry->d_name[0] != '.' && !is_exiting(entry->d_name);
+	closedir(directory);
+	return n;
+}
+
+/* In a cage without a /proc, those that Python knows. */
+static unsigned threads_of_python(void)
+{
+	PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+	unsigned n = 0;
+
+	for (; thread; thread = PyThreadState_Next(thread))
+		n++;
+	return n;
+}
+
+/* A thread that Python has joined may have its last steps before it. Those that C libraries keep are waited for
+ * once. */
+static unsigned threads_settled(void)
+{
+	static unsigned native;
+	const struct timespec pause = {.tv_nsec = SETTLE_NS / SETTLE_TRIES};
+	unsigned known = threads_of_python(), living = threads_living();
+
+	for (int i = 0; i < SETTLE_TRIES && living > known + native; i++) {
+		(void)nanosleep(&pause, NULL);
+		living = threads_living();
+	}
+	native = living > known ? living - known : 0;
+	return living;
+}
 
 static unsigned thread_count(void)
 {
 	struct stat status;
 
+	if (stat("/proc/self/task", &status) < 0)
+		return threads_of_python();
 	/* "." and ".." are links too. */
-	return stat("/proc/self/task", &status) == 0 && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 1;
+	return status.st_nlink > 3 ? threads_settled() : 1;
 }
 
 /* Where libcuda lies, as of the last time that anything was loaded. */

@@ -342,6 +342,14 @@ def test_unfaithful_threads(client: Client, session: str) -> None:
     assert client.exec("x, 'stop' in globals()", session).text == "(1, False)"
 
 
+def test_joined_threads_are_no_threads(client: Client, session: str) -> None:
+    """The kernel may be a moment behind."""
+    client.exec("import threading", session)
+    join = "ts = [threading.Thread(target=int) for _ in range(8)]\n[t.start() for t in ts]\n[t.join() for t in ts] and None"
+    told = [client.exec(join, session).unfaithful for _ in range(100)]
+    assert told == [None] * 100
+
+
 def test_unfaithful_tasks(client: Client, session: str) -> None:
     reply = client.exec(
         "import asyncio\nawait asyncio.sleep(0)\ntask = asyncio.ensure_future(asyncio.sleep(60))", session
