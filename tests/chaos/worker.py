@@ -1,0 +1,407 @@
+"""One client of the chaos: runs cells whose outcome it can predict, and compares.
+
+It may be killed at any moment: what it is about to ask and what it knows are in two files, so that the next one of its
+name asks the same again, with the same key, and goes on. Every act depends on nothing but the seed, the worker's name
+and the act's number.
+
+What is wrong is written to `wrong`, one line each, and the worker stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lair import messages as m
+from wire import Connection, Lost, Refused
+
+REMEMBERED = 24  # states a model keeps; more than the profile's checkpoints
+ACTS_A_LIFE = 60  # then the session is ended, and another begun
+
+# What ends an interpreter from within, and the cause that is told then.
+DEATHS = {
+    "import os; os._exit(9)": "exit",
+    "import os; os.abort()": "signal 6",
+    "import ctypes; ctypes.string_at(0)": "signal 11",
+    "import os; os.kill(os.getpid(), 9)": "signal 9",
+}
+
+# act: how often
+WEIGHTS = {
+    "step": 30,
+    "slow": 8,
+    "chatty": 6,
+    "die": 6,
+    "undo": 6,
+    "mark": 4,
+    "back": 4,
+    "branch": 4,
+    "once": 4,
+    "carry": 4,
+    "audit": 3,
+    "reset": 1,
+}
+
+
+class Wrong(Exception):
+    """Lair did not do what it promises."""
+
+
+@dataclass
+class Model:
+    """What the session must be, for all that this worker knows."""
+
+    act: int = 0
+    life: int = 0
+    acts: int = 0  # in this life
+    alive: bool = False  # the session has been begun
+    at: int = 0  # its state is the one after this cell
+    states: dict[str, list[int]] = field(default_factory=dict)  # by cell; JSON keys are text
+    parents: dict[str, int] = field(default_factory=dict)
+    marked: int = -1
+    ending: bool = False
+    wrote: list[int] = field(default_factory=list)  # in its ledger, for certain
+    tried: list[int] = field(default_factory=list)  # perhaps
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def log(self) -> list[int]:
+        return self.states[str(self.at)]
+
+    def reached(self, cell: int, log: list[int]) -> None:
+        self.parents[str(cell)] = self.at
+        self.at = cell
+        self.states[str(cell)] = log
+        while len(self.states) > REMEMBERED:
+            del self.states[min(self.states, key=int)]
+
+    def born(self) -> None:
+        self.life += 1
+        self.acts = self.at = 0
+        self.alive = False
+        self.marked = -1
+        self.ending = False
+        self.states, self.parents = {}, {}
+        self.wrote, self.tried = [], []
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+
+class Worker:
+    """The acts. Each may be asked a second time by the next worker of this name, under the same key."""
+
+    def __init__(self, directory: Path, name: str, seed: str, socket: str, mild: bool) -> None:
+        self.name, self.seed = name, seed
+        self.mild = mild  # nothing of a session's is killed from outside: nothing but its own cells ends anything
+        self._path = directory / f"{name}.model"
+        self.model = Model(**json.loads(self._path.read_text())) if self._path.exists() else Model()
+        self.connection = Connection(socket)
+
+    def save(self) -> None:
+        draft = self._path.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(self.model)))
+        draft.rename(self._path)
+
+    @property
+    def session(self) -> str:
+        return f"{self.name}:{self.model.life}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}.{self.model.act}"
+
+    # ---- asking ----
+
+    def exec(self, code: str, suffix: str = "", session: str | None = "") -> m.ExecReply:
+        where = self.session if session == "" else session
+        return self.connection.call(
+            lambda id: m.Exec(id=id, session=where, code=code, key=self.key + suffix, timeout=20), m.ExecReply
+        )
+
+    def run(self, code: str, then: list[int], stdout: str, text: str | None) -> bool:
+        """A cell after which the log must be `then`. False if it did not come to its end."""
+        reply = self.exec(code)
+        if reply.state == "kept" and reply.cause is None:
+            self.equal("stdout", reply.stdout.decode(), stdout)
+            self.equal("text", reply.text, text)
+            self.model.reached(reply.cell, then)
+            return True
+        if reply.cause == "error" and not self.mild and b"NameError" in reply.stderr:
+            self.ended()  # its session had been ended from outside, and the cell opened another
+        else:
+            self.fell(reply)
+        return False
+
+    def fell(self, reply: m.ExecReply) -> None:
+        """A cell that ended badly: the state must be one that was."""
+        what = f"{reply.state} {reply.cause}: {reply.stderr.decode(errors='replace')[-300:]}"
+        if self.mild:
+            raise Wrong(f"nobody touched it, and yet it was {what}")
+        self.model.count(f"fell: {reply.state}")
+        if reply.state == "rolled_back":
+            self.went_to(reply.restored or 0)
+        elif reply.state in ("reset", "ended"):
+            self.ended()
+        else:
+            raise Wrong(f"a cell that cannot fail was {what}")
+
+    def went_to(self, cell: int) -> None:
+        if cell == 0 or str(cell) not in self.model.states:
+            if self.mild:
+                raise Wrong(f"it went back to a state that was not there: after cell {cell}")
+            self.ended()  # so far back that there is nothing to compare with
+        else:
+            self.model.at = cell
+
+    def ended(self) -> None:
+        """The session is gone, or empty, through a death outside of it: end what is left and begin another."""
+        self.model.count("ended")
+        try:
+            self.connection.call(lambda id: m.Shutdown(id=id, session=self.session), m.Reply)
+        except Refused as error:
+            if error.code not in ("no_session", "gone"):
+                raise
+        self.model.born()
+
+    def equal(self, what: str, got: object, expected: object) -> None:
+        if got != expected:
+            raise Wrong(f"{what}: {str(got)[:300]!r}, expected {str(expected)[:300]!r}")
+
+    # ---- the acts ----
+
+    def begin(self) -> None:
+        reply = self.exec("log = []; total = 0")
+        if reply.state == "kept" and reply.cause is None:
+            self.model.alive = True
+            self.model.reached(reply.cell, [])
+        else:
+            self.fell(reply)
+
+    def _ledger(self, number: int) -> str:
+        self.model.tried.append(number)
+        self.save()  # before it is asked for
+        return f"with open('ledger', 'a') as f: _ = f.write('{number}\\n')\n"
+
+    def _step(self, rng: random.Random, before: str, between: str, stdout: str) -> None:
+        number = self.model.act * 100 + rng.randrange(100)
+        then = [*self.model.log, number]
+        code = f"{before}log.append({number}); total += {number}\n{self._ledger(number)}{between}len(log), total, log[-3:]"
+        if self.run(code, then, stdout, repr((len(then), sum(then), then[-3:]))):
+            self.model.wrote.append(number)
+
+    def step(self, rng: random.Random) -> None:
+        self._step(rng, "", f"print('step', {self.model.act})\n", f"step {self.model.act}\n")
+
+    def slow(self, rng: random.Random) -> None:
+        n, pause = rng.randrange(3, 30), rng.random() * 0.05
+        loop = f"import time\nfor i in range({n}):\n    print(i, flush=True)\n    time.sleep({pause:.4f})\n"
+        self._step(rng, "", loop, "".join(f"{i}\n" for i in range(n)))
+
+    def chatty(self, rng: random.Random) -> None:
+        n = rng.randrange(1000, 20000)
+        self._step(rng, f"for i in range({n}): print(i)\n", "", "".join(f"{i}\n" for i in range(n)))
+
+    def die(self, rng: random.Random) -> None:
+        code, cause = rng.choice(sorted(DEATHS.items()))
+        number = self.model.act * 100
+        before = self.model.at
+        reply = self.exec(f"log.append({number}); total = None\n{self._ledger(number)}{code}")
+        if reply.state == "kept":
+            raise Wrong(f"a cell that dies of {cause} was kept: {reply}")
+        if self.mild:
+            self.equal("cause", reply.cause, cause)
+            self.equal("restored", (reply.state, reply.restored or 0), ("rolled_back", before))
+        if reply.state == "rolled_back":
+            self.went_to(reply.restored or 0)
+        else:
+            self.ended()
+
+    def undo(self, rng: random.Random) -> None:
+        if str(self.model.parents.get(str(self.model.at), 0)) not in self.model.states:
+            return
+        try:
+            reply = self.connection.call(lambda id: m.Undo(id=id, session=self.session, key=self.key), m.StateReply)
+        except Refused as error:
+            if error.code == "gone" and not self._is_gone():
+                self.model.count("undo: not remembered")
+                return
+            raise
+        if self.mild:
+            self.equal("undone to cell", reply.cell, self.model.parents[str(self.model.at)])
+        self.went_to(reply.cell)
+
+    def mark(self, rng: random.Random) -> None:
+        reply = self.connection.call(
+            lambda id: m.Checkpoint(id=id, session=self.session, name="mark", key=self.key), m.StateReply
+        ) if self.model.marked < 0 else None  # fmt: skip
+        if reply:
+            self.equal("marked cell", reply.cell, self.model.at)
+            self.model.marked = reply.cell
+
+    def back(self, rng: random.Random) -> None:
+        if str(self.model.marked) not in self.model.states:
+            return
+        try:
+            reply = self.connection.call(
+                lambda id: m.Restore(id=id, session=self.session, name="mark", key=self.key), m.StateReply
+            )
+        except Refused as error:
+            if error.code != "bad_request" or self.mild:
+                raise
+            self.model.marked = -1  # the frozen copy was killed, and is forgotten
+            return
+        if self.mild:
+            self.equal("restored cell", reply.cell, self.model.marked)
+        self.went_to(reply.cell)
+
+    def branch(self, rng: random.Random) -> None:
+        """Grow one, look into it, end it; the session must not notice."""
+        new = f"{self.session}:{self.model.act}"
+        try:
+            self.connection.call(
+                lambda id: m.Branch(id=id, session=self.session, branch=new, key=self.key), m.SessionInfo
+            )
+            reply = self.exec("log.append(-1); total, len(log)", ".b", new)
+            if reply.state == "kept" and reply.cause is None:
+                self.equal("text of a branch", reply.text, repr((sum(self.model.log), len(self.model.log) + 1)))
+            elif self.mild:
+                raise Wrong(f"a branch was {reply.state} {reply.cause}")
+        except Refused as error:
+            if self.mild or error.code not in ("gone", "no_session"):
+                raise
+        try:
+            self.connection.call(lambda id: m.Shutdown(id=id, session=new), m.Reply)
+        except Refused as error:
+            if error.code not in ("no_session", "gone"):
+                raise
+
+    def once(self, rng: random.Random) -> None:
+        n = rng.randrange(1000)
+        reply = self.exec(f"print('once'); {n} * 2", session=None)
+        if reply.cause is None:
+            self.equal("one-shot", (reply.stdout, reply.text), (b"once\n", str(n * 2)))
+        elif self.mild:
+            raise Wrong(f"a one-shot was ended: {reply.cause}")
+
+    def carry(self, rng: random.Random) -> None:
+        """A file in, read there, and out again."""
+        data = rng.randbytes(rng.randrange(1, 200_000))
+        path = b"carried"
+        self.connection.call(lambda id: m.Put(id=id, session=self.session, path=path, data=data), m.TransferReply)
+        reply = self.connection.call(lambda id: m.Get(id=id, session=self.session, path=path), m.GetReply)
+        self.equal("size of a file", reply.size, len(data))
+        self.equal("content of a file", reply.data == data, True)
+
+    def audit(self, rng: random.Random) -> None:
+        """What is in memory, and on the disk: everything once."""
+        log = list(self.model.log)
+        if self.run("log, total", log, "", repr((log, sum(log)))):
+            self.ledger()
+
+    def ledger(self) -> None:
+        try:
+            reply = self.connection.call(lambda id: m.Get(id=id, session=self.session, path=b"ledger"), m.GetReply)
+        except Refused as error:
+            if error.code == "no_file" and not self.model.wrote:
+                return
+            raise
+        found = Counter(map(int, reply.data.split()))
+        if twice := [number for number, n in found.items() if n > 1]:
+            raise Wrong(f"duplicated: {twice[:5]} ran more than once")
+        if lost := [number for number in self.model.wrote if number not in found]:
+            raise Wrong(f"lost: {lost[:5]} were told to have run")
+        if strange := [number for number in found if number not in self.model.tried]:
+            raise Wrong(f"strange: {strange[:5]} were never asked for")
+
+    def reset(self, rng: random.Random) -> None:
+        self.connection.call(lambda id: m.Reset(id=id, session=self.session, key=self.key), m.Reply)
+        # What has a name stays.
+        marked = str(self.model.marked)
+        self.model.states = {cell: log for cell, log in self.model.states.items() if cell == marked}
+        self.model.parents = {}
+        self.model.alive = False
+
+    def end(self) -> None:
+        if not self.model.ending:
+            self.ledger()
+        self.model.ending = True
+        self.save()
+        try:
+            self.connection.call(lambda id: m.Shutdown(id=id, session=self.session), m.Reply)
+        except Refused as error:
+            # Asked again after an answer that was lost.
+            if error.code not in ("no_session", "gone"):
+                raise
+        self.model.born()
+
+    # ---- a life ----
+
+    def _is_gone(self) -> bool:
+        try:
+            self.connection.call(lambda id: m.Info(id=id, session=self.session), m.SessionInfo)
+        except Refused as error:
+            return error.code in ("no_session", "gone")
+        return False
+
+    def act(self) -> None:
+        rng = random.Random(f"{self.seed}/{self.name}/{self.model.act}")
+        name = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        if self.model.acts >= ACTS_A_LIFE:
+            name = "end"
+        self.model.count(name if self.model.alive else "begin")
+        try:
+            if name == "end":
+                self.end()
+            elif not self.model.alive:
+                self.begin()
+            else:
+                getattr(self, name)(rng)
+        except Refused as error:
+            if self.mild or error.code not in ("gone", "no_session", "internal"):
+                raise Wrong(f"{name} was refused: {error}") from error
+            self.model.count(f"refused: {error.code}")
+            self.ended()
+        self.model.act += 1
+        self.model.acts += 1
+        self.model.counts["resent"] = self.model.counts.get("resent", 0) + self.connection.resent
+        self.connection.resent = 0
+        self.save()
+
+    def live(self, until: float) -> None:
+        while time.time() < until:
+            self.act()
+        if self.model.alive:
+            self.end()
+        self.save()
+        self.connection.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    for name in ("directory", "name", "seed", "socket"):
+        parser.add_argument(name)
+    parser.add_argument("until", type=float)
+    parser.add_argument("--mild", action="store_true")
+    a: Any = parser.parse_args()
+    worker = Worker(Path(a.directory), a.name, a.seed, a.socket, a.mild)
+    try:
+        worker.live(a.until)
+    except (Wrong, Lost, Refused) as error:
+        with (Path(a.directory) / "wrong").open("a") as file:
+            file.write(f"{a.name} act {worker.model.act} in {worker.session}, cell {worker.model.at}: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    os.nice(1)
+    sys.exit(main())
