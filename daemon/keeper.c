@@ -9,6 +9,7 @@
 #include "instance.h"
 #include "log.h"
 #include "notify.h"
+#include "pulse.h"
 #include "removal.h"
 #include "spawn.h"
 #include "throttle.h"
@@ -45,6 +46,8 @@ struct keeper {
 	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
 	uint64_t start_at;	/* when the next router starts */
 	struct throttle throttle;
+	struct pulse pulse;
+	uint64_t told_manager; /* that we are alive */
 	struct store store;
 	struct removals removals;
 	char program[PATH_SIZE]; /* ourselves */
@@ -149,6 +152,14 @@ static void on_forget(struct keeper *keeper, const struct keeper_message *reques
 	store_forget(&keeper->store, &request->name);
 }
 
+static void on_beat(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
+{
+	(void)request;
+	(void)fds;
+	(void)n_fds;
+	pulse_heard(&keeper->pulse, now_ms());
+}
+
 static const struct {
 	void (*fn)(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds);
 	size_t n_fds, n_fds_max;
@@ -158,6 +169,7 @@ static const struct {
 	[KEEPER_REMOVE_TREE] = {on_remove_tree, 0, 0},
 	[KEEPER_STORE] = {on_store, 1, STORE_FDS_MAX},
 	[KEEPER_FORGET] = {on_forget, 0, 0},
+	[KEEPER_BEAT] = {on_beat, 0, 0},
 };
 _Static_assert(STORE_FDS_MAX <= CHANNEL_FDS_MAX, "one message is one item");
 
@@ -385,18 +397,39 @@ static int router_start(struct keeper *keeper)
 	}
 	keeper->is_ready = false;
 	keeper->handing = true;
+	pulse_heard(&keeper->pulse, now_ms());
 	store_rewind(&keeper->store);
 	return 0;
 }
 
-/* Until the next thing to do by itself: to give up on a router that does not stop, or to start one. */
+/* Until the next thing to do by itself: to look at the router, to give up on one that does not stop, or to start
+ * one. */
 static int wait_ms(const struct keeper *keeper)
 {
-	uint64_t now = now_ms(), at = keeper->router > 0 ? keeper->stop_deadline : keeper->start_at;
+	uint64_t now = now_ms(), at = now + PULSE_BEAT_MS;
 
-	if (keeper->router > 0 && (at == 0 || at == UINT64_MAX))
-		return -1;
+	if (keeper->router == 0)
+		at = keeper->start_at;
+	else if (stopping(keeper))
+		at = MIN(at, keeper->stop_deadline);
 	return at > now ? (int)(at - now) : 0;
+}
+
+static void look_after_router(struct keeper *keeper)
+{
+	uint64_t now = now_ms();
+
+	if (keeper->router > 0 && stopping(keeper) && now >= keeper->stop_deadline)
+		on_stop_limit(keeper);
+	if (keeper->router > 0 && !stopping(keeper) && pulse_silent(&keeper->pulse, now)) {
+		log_error(NULL, "the router has not stirred for %d seconds and is killed", PULSE_SILENCE_MS / 1000);
+		(void)kill(keeper->router, SIGKILL);
+		pulse_heard(&keeper->pulse, now);
+	}
+	if (keeper->was_ready && now - keeper->told_manager >= PULSE_BEAT_MS) {
+		keeper->told_manager = now;
+		notify_alive();
+	}
 }
 
 static int wait_once(struct keeper *keeper)
@@ -409,8 +442,7 @@ static int wait_once(struct keeper *keeper)
 
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (r == 0 && keeper->router > 0)
-		on_stop_limit(keeper);
+	look_after_router(keeper);
 	if (r > 0 && (ready[1].revents & POLLOUT) && keeper->handing)
 		hand_over(keeper);
 	if (r > 0 && (ready[1].revents & ~POLLOUT))

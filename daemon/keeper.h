@@ -22,6 +22,7 @@ enum keeper_op {
 	KEEPER_FORGET,	    /* router to keeper: close what has @name; kind 0: the whole family's */
 	KEEPER_HELD,	    /* keeper to router, at its start: one thing that it holds */
 	KEEPER_END,	    /* keeper to router: that was all */
+	KEEPER_BEAT,	    /* router to keeper, every PULSE_BEAT_MS: it still goes round */
 };
 
 struct keeper_message {

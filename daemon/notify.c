@@ -23,3 +23,9 @@ void notify_manager(const char *state)
 		(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
 			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
 }
+
+void notify_alive(void)
+{
+	if (getenv("WATCHDOG_USEC"))
+		notify_manager("WATCHDOG=1");
+}

@@ -3,3 +3,6 @@
 
 /* Send @state ("READY=1") to $NOTIFY_SOCKET, if there is one. Nobody depends on its arrival. */
 void notify_manager(const char *state);
+
+/* To a manager that wants to hear from us every now and then ($WATCHDOG_USEC). */
+void notify_alive(void);

@@ -5,6 +5,7 @@
 #include "audit_log.h"
 #include "keeper.h"
 #include "log.h"
+#include "pulse.h"
 
 #include "proto/channel.h"
 
@@ -622,6 +623,7 @@ static void router_deinit(struct router *router)
 	fd_closep(&router->audit_log);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
+	timer_clear(&router->loop, &router->beat);
 	timer_clear(&router->loop, &router->disk.timer);
 	fd_close(router->signal_source.fd);
 	event_loop_deinit(&router->loop);
@@ -652,6 +654,15 @@ static int round_run(struct router *router)
 	return 0;
 }
 
+static void on_beat(struct timer *timer)
+{
+	struct router *router = container_of(timer, struct router, beat);
+	struct keeper_message beat = {.op = KEEPER_BEAT};
+
+	(void)keeper_send(&beat, NULL, 0);
+	(void)timer_set(&router->loop, timer, event_now() + PULSE_BEAT_MS * 1000, on_beat);
+}
+
 int router_run(const char *config_path, const char *socket_path)
 {
 	struct keeper_message ready = {.op = KEEPER_READY};
@@ -662,6 +673,7 @@ int router_run(const char *config_path, const char *socket_path)
 	if (!r) {
 		log_info(NULL, "listening on %s", router.socket_path);
 		r = keeper_send(&ready, NULL, 0);
+		on_beat(&router.beat);
 	}
 	while (!r && !router.stopped && !router.replaced)
 		r = round_run(&router);

@@ -38,7 +38,7 @@ struct router {
 	struct router_stats stats;
 	bool stopping, stopped;
 	bool replaced; /* by another router, which the keeper starts */
-	struct timer stop_timer;
+	struct timer stop_timer, beat;
 	struct disk_watch disk;
 };
 

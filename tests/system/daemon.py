@@ -85,7 +85,12 @@ class Daemon:
     """One laird, the directory it lives in, and its clients."""
 
     def __init__(
-        self, settings: Settings | None = None, uid: int | None = None, binaries: Path = BIN, wait: bool = True
+        self,
+        settings: Settings | None = None,
+        uid: int | None = None,
+        binaries: Path = BIN,
+        wait: bool = True,
+        env: dict[str, str] | None = None,
     ) -> None:
         self.binaries = binaries
         self.uid = uid
@@ -95,7 +100,12 @@ class Daemon:
         self.workspaces = self.directory / "work"
         self.config = self.directory / "sessions.conf"
         self.log_path = self.directory / "log"
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "SECRET_OF_LAIRD": "hunter2"}
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.directory),
+            "SECRET_OF_LAIRD": "hunter2",
+            **(env or {}),
+        }
         self._clients: list[Client] = []
         self.configure(settings or {})
         if uid is not None:
