@@ -5,93 +5,24 @@
 
 #include "audit.h"
 
-#include "cage/places.h"
+#include "doors.h"
+#include "policy.h"
+#include "refusal.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define BLOCKED_MAX 64
-#define TARGET_MAX 512
+static _Thread_local struct audit_event last;
 
-static struct {
-	bool armed;
-	bool subprocess, network, network_tcp;
-	uint64_t ports[32];
-	size_t n_ports;
-	struct places places;
-	char workspace[PATH_MAX];
-	size_t n_blocked;
-	msgpack_sbuffer acts, blocked; /* the acts so far; the array made of them */
-} audit;
-
-/* ---- saying so ---- */
-
-struct refusal {
-	const char *event, *kind; /* kind: path, command, address */
-	char target[TARGET_MAX], mode[16];
-	const char *reason;
-};
-
-/* @text as something that fits on one line of valid UTF-8. */
-static void target_put(struct refusal *refusal, struct bytes text)
-{
-	char *to = refusal->target, *end = refusal->target + sizeof(refusal->target) - 8;
-	size_t i = 0;
-
-	while (i < text.size && to < end) {
-		size_t size = 1;
-
-		while (size < 4 && i + size < text.size && ((unsigned char)text.data[i + size] & 0xc0) == 0x80)
-			size++;
-		if ((unsigned char)text.data[i] >= 0x20 && text.data[i] != 0x7f &&
-		    utf8_valid((struct bytes){text.data + i, size})) {
-			memcpy(to, text.data + i, size);
-			to += size;
-			i += size;
-		} else {
-			to += sprintf(to, "\\x%02x", (unsigned char)text.data[i++]);
-		}
-	}
-	if (i < text.size)
-		to = stpcpy(to, "...");
-	*to = '\0';
-}
-
-static void blocked_note(const struct refusal *refusal, const char *line, size_t size)
-{
-	const struct blocked_act act = {.event = bytes_of(refusal->event),
-					.target = bytes_of(refusal->target),
-					.reason = bytes_of(refusal->reason)};
-	char with_end[TARGET_MAX + 256];
-
-	if (audit.n_blocked >= BLOCKED_MAX || wire_encode_body(&audit.acts, &blocked_act_schema, &act))
-		return;
-	audit.n_blocked++;
-	size = (size_t)snprintf(with_end, sizeof(with_end), "%.*s\n", (int)size, line);
-	/* Lost if it cannot be written: the exception says the same. */
-	if (write(STDERR_FILENO, with_end, size) < 0)
-		return;
-}
-
-/* Always -1, with the exception set. Its text is only this line, though it carries an errno as others of its kind
- * do. */
+/* Always -1, with the exception set. */
 static int refuse(const struct refusal *refusal)
 {
-	char line[TARGET_MAX + 192];
-	PyObject *error, *number;
-	int size;
+	PyObject *error = refusal_error(refusal, EPERM);
 
-	size = snprintf(line, sizeof(line), "[AUDIT] blocked: event=%s %s=%s%s%s reason=%s", refusal->event,
-			refusal->kind, refusal->target, refusal->mode[0] ? " mode=" : "", refusal->mode,
-			refusal->reason);
-	blocked_note(refusal, line, MIN((size_t)size, sizeof(line) - 1));
-	error = PyObject_CallFunction(PyExc_PermissionError, "s", line);
-	number = PyLong_FromLong(EPERM);
-	if (error && number && PyObject_SetAttrString(error, "errno", number) == 0)
+	if (error)
 		PyErr_SetObject(PyExc_PermissionError, error);
-	Py_XDECREF(number);
 	Py_XDECREF(error);
 	return -1;
 }
@@ -122,107 +53,59 @@ static struct bytes text_of(PyObject *object, PyObject **temp)
 	return (struct bytes){0};
 }
 
-/* Absolute and without "." and "..", by the letters alone. Returns its length, 0 if it does not fit. */
-static size_t path_normalise(char out[PATH_MAX], struct bytes path)
+/* ---- what the kernel says later is explained with this ---- */
+
+static void target_remember(struct bytes text)
 {
-	size_t size = 0, i = 0;
-
-	if (path.size == 0 || path.data[0] != '/') {
-		if (!getcwd(out, PATH_MAX))
-			return 0;
-		size = strcmp(out, "/") == 0 ? 0 : strlen(out);
-	}
-	while (i < path.size) {
-		size_t start, length;
-
-		while (i < path.size && path.data[i] == '/')
-			i++;
-		start = i;
-		while (i < path.size && path.data[i] != '/')
-			i++;
-		length = i - start;
-		if (length == 0 || (length == 1 && path.data[start] == '.'))
-			continue;
-		if (length == 2 && path.data[start] == '.' && path.data[start + 1] == '.') {
-			while (size > 0 && out[--size] != '/')
-				;
-			continue;
-		}
-		if (size + length + 2 > PATH_MAX)
-			return 0;
-		out[size++] = '/';
-		memcpy(out + size, path.data + start, length);
-		size += length;
-	}
-	if (size == 0)
-		out[size++] = '/';
-	out[size] = '\0';
-	return size;
+	last.size = text.size;
+	if (text.size > 0)
+		memcpy(last.path, text.data, MIN(text.size, sizeof(last.path)));
 }
 
-enum want { WANT_READ, WANT_CHANGE };
-
-/* NULL if it may be, or may well be. */
-static const char *path_reason(const char *path, size_t size, enum want want)
+static void path_remember(struct bytes path, enum want want)
 {
-	const struct place *place = places_find(&audit.places, path, size);
-
-	if (!place)
-		return want == WANT_READ ? "read-outside" : "write-outside-workspace";
-	switch (place->kind) {
-	case PLACE_HIDE:
-		return want == WANT_READ ? "hidden" : "write-outside-workspace";
-	case PLACE_READ:
-	case PLACE_TEXT:
-		return want == WANT_READ ? NULL : "write-outside-workspace";
-	case PLACE_LINK: /* where it leads is for the kernel to see */
-	case PLACE_WRITE:
-	case PLACE_DEVICES:
-	case PLACE_PROC:
-	case PLACE_SCRATCH:
-	case PLACE_SHM:
-	case _PLACE_KIND_N:
-		break;
-	}
-	return NULL;
+	last.want = want;
+	target_remember(path);
 }
 
-/* A name may lead elsewhere by symbolic links in it; the last component need not exist. */
-static const char *path_reason_resolved(char path[PATH_MAX], size_t size, enum want want)
+static void alone_remember(const char *kind, struct bytes target, const char *reason)
 {
-	char real[PATH_MAX], *slash;
+	last.kind = kind;
+	last.alone = reason;
+	target_remember(target);
+}
 
-	if (!realpath(path, real)) {
-		slash = strrchr(path, '/');
-		if (!slash || slash == path)
-			return path_reason(path, size, want);
-		*slash = '\0';
-		if (!realpath(path, real) || strlen(real) + strlen(slash + 1) + 2 > sizeof(real)) {
-			*slash = '/';
-			return path_reason(path, size, want);
-		}
-		*slash = '/';
-		strcat(strcat(real, "/"), slash + 1);
-	}
-	return path_reason(real, strlen(real), want);
+const struct audit_event *audit_last_event(void)
+{
+	return &last;
+}
+
+void audit_set_event(const struct audit_event *event, struct bytes path)
+{
+	last.name = NULL;
+	if (!event)
+		return;
+	last = *event;
+	target_remember(path);
+}
+
+bool audit_event_about(const struct audit_event *event, struct bytes path)
+{
+	return event->name && !event->alone && event->size == path.size &&
+	       memcmp(event->path, path.data, MIN(path.size, sizeof(event->path))) == 0;
 }
 
 static int check_path(const char *event, PyObject *object, enum want want, const char *mode)
 {
 	struct refusal refusal = {.event = event, .kind = "path"};
-	char path[PATH_MAX];
-	struct bytes text;
 	PyObject *temp;
-	size_t size;
+	struct bytes text = text_of(object, &temp);
 
-	text = text_of(object, &temp);
-	size = text.data && text.size && !memchr(text.data, 0, text.size) ? path_normalise(path, text) : 0;
-	if (size && path_reason(path, size, want)) {
-		refusal.reason = path_reason_resolved(path, size, want);
-		/* A link of ours that leads out is refused by the name that was tried. */
-		if (refusal.reason)
-			target_put(&refusal, text);
-	}
+	path_remember(text, want);
+	refusal.reason = policy_path_reason(text, want);
+	/* A link of ours that leads out is refused by the name that was tried. */
+	if (refusal.reason)
+		refusal_target(&refusal, text);
 	Py_XDECREF(temp);
 	if (!refusal.reason)
 		return 0;
@@ -259,10 +142,21 @@ static bool is_relative_to_fd(PyObject *directory)
 /* first: the path; second: a directory's descriptor, or -1. */
 static int check_change(const struct attempt *attempt, PyObject *args)
 {
-	PyObject *path = argument(args, attempt->first);
+	PyObject *path = argument(args, attempt->first), *temp;
+	char descriptor[32];
 
-	if (!path || is_relative_to_fd(argument(args, attempt->second)))
+	if (!path)
 		return 0;
+	if (is_relative_to_fd(argument(args, attempt->second))) {
+		path_remember(text_of(path, &temp), WANT_CHANGE);
+		Py_XDECREF(temp);
+		return 0;
+	}
+	if (PyLong_Check(path)) {
+		snprintf(descriptor, sizeof(descriptor), "descriptor-%ld", PyLong_AsLong(path));
+		alone_remember("path", bytes_of(descriptor), "write-outside-workspace");
+		return 0;
+	}
 	return check_path(attempt->event, path, WANT_CHANGE, "");
 }
 
@@ -340,7 +234,7 @@ static void command_put(struct refusal *refusal, PyObject *command)
 	}
 	PyErr_Clear();
 	if (command)
-		target_put(refusal, text_of(command, &temp));
+		refusal_target(refusal, text_of(command, &temp));
 	else
 		return;
 	Py_XDECREF(temp);
@@ -353,7 +247,7 @@ static int check_command(const struct attempt *attempt, PyObject *args)
 	struct refusal refusal = {.event = attempt->event, .kind = "command", .reason = "subprocess-not-granted"};
 	PyObject *command = argument(args, attempt->first), *program = argument(args, attempt->second);
 
-	if (audit.subprocess)
+	if (policy.subprocess)
 		return 0;
 	if (command)
 		command_put(&refusal, command);
@@ -368,7 +262,7 @@ static void address_put(struct refusal *refusal, PyObject *host, PyObject *port)
 	PyObject *text = port ? PyUnicode_FromFormat("%S:%S", host, port) : PyObject_Str(host), *temp;
 
 	if (text) {
-		target_put(refusal, text_of(text, &temp));
+		refusal_target(refusal, text_of(text, &temp));
 		Py_XDECREF(temp);
 		Py_DECREF(text);
 	}
@@ -379,8 +273,8 @@ static bool port_granted(PyObject *port)
 {
 	long number = port && PyLong_Check(port) ? PyLong_AsLong(port) : -1;
 
-	for (size_t i = 0; i < audit.n_ports; i++)
-		if (number == (long)audit.ports[i])
+	for (size_t i = 0; i < policy.n_ports; i++)
+		if (number == (long)policy.ports[i])
 			return true;
 	return false;
 }
@@ -398,7 +292,7 @@ static int check_host(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *host = argument(args, attempt->first);
 
-	if (audit.network || !host || host == Py_None)
+	if (policy.network || !host || host == Py_None)
 		return 0;
 	return refuse_address(attempt, host, argument(args, attempt->second), "network-not-granted");
 }
@@ -425,9 +319,9 @@ static int check_address(const struct attempt *attempt, PyObject *args)
 		return refuse_address(attempt, address, NULL, "local-sockets-not-granted");
 	host = PyTuple_GET_ITEM(address, 0);
 	port = PyTuple_GET_ITEM(address, 1);
-	if (!audit.network)
+	if (!policy.network)
 		return refuse_address(attempt, host, port, "network-not-granted");
-	if (audit.network_tcp && (attempt->first || !port_granted(port)))
+	if (policy.network_tcp && (attempt->first || !port_granted(port)))
 		return refuse_address(attempt, host, port, "port-not-granted");
 	return 0;
 }
@@ -438,21 +332,62 @@ static int check_socket(const struct attempt *attempt, PyObject *args)
 	struct refusal refusal = {.event = attempt->event, .kind = "address", .reason = "network-not-granted"};
 	PyObject *family = argument(args, 1);
 
-	if (audit.network || !family || !PyLong_Check(family) || PyLong_AsLong(family) == AF_UNIX)
+	if (!family || !PyLong_Check(family))
 		return 0;
 	snprintf(refusal.target, sizeof(refusal.target), "family-%ld", PyLong_AsLong(family));
-	return refuse(&refusal);
+	if (!policy.network && PyLong_AsLong(family) != AF_UNIX)
+		return refuse(&refusal);
+	alone_remember("address", bytes_of(refusal.target),
+		       PyLong_AsLong(family) == AF_UNIX ? "local-sockets-not-granted" : "socket-not-granted");
+	return 0;
 }
 
-/* A database is opened for writing and, failing that, for reading. */
+/* Of what is not the session's to set: nothing is to be seen beforehand, but the kernel will say no. */
+static int check_setting(const struct attempt *attempt, PyObject *args)
+{
+	PyObject *value = argument(args, attempt->first), *text = value ? PyObject_Str(value) : NULL, *temp;
+
+	alone_remember("value", text_of(text ? text : Py_None, &temp), "not-permitted");
+	Py_XDECREF(temp);
+	Py_XDECREF(text);
+	PyErr_Clear();
+	return 0;
+}
+
+/* "file:PATH?options"; with escapes in it, it is for the kernel to see. */
+static struct bytes uri_path(struct bytes uri)
+{
+	const char *end = memchr(uri.data, '?', uri.size);
+
+	if (memchr(uri.data, '%', uri.size) || (uri.size > 7 && memcmp(uri.data, "file://", 7) == 0))
+		return (struct bytes){0};
+	return (struct bytes){uri.data + 5, (end ? (size_t)(end - uri.data) : uri.size) - 5};
+}
+
+/* A database is opened for writing and, failing that, for reading. One that is not there yet would be made. */
 static int check_database(const struct attempt *attempt, PyObject *args)
 {
-	PyObject *database = argument(args, 0), *temp;
+	PyObject *database = argument(args, 0), *temp, *path = NULL;
 	struct bytes text = text_of(database ? database : Py_None, &temp);
-	bool file = text.size > 0 && text.data[0] != ':' && (text.size < 5 || memcmp(text.data, "file:", 5) != 0);
+	int r = 0;
 
+	doors_watch_sqlite();
+	if (text.size > 5 && memcmp(text.data, "file:", 5) == 0)
+		text = uri_path(text);
+	if (text.size > 0 && text.data[0] != ':')
+		path = PyBytes_FromStringAndSize(text.data, (Py_ssize_t)text.size);
 	Py_XDECREF(temp);
-	return file ? check_path(attempt->event, database, WANT_READ, "") : 0;
+	if (path) {
+		bool there = access(PyBytes_AS_STRING(path), F_OK) == 0;
+
+		r = check_path(attempt->event, path, WANT_READ, "");
+		if (!r && !there)
+			r = check_path(attempt->event, path, WANT_CHANGE, "");
+	} else {
+		PyErr_Clear();
+	}
+	Py_XDECREF(path);
+	return r;
 }
 
 /* A library by its path; by its bare name the linker finds it or not. */
@@ -472,7 +407,13 @@ static int check_kill(const struct attempt *attempt, PyObject *args)
 		.event = attempt->event, .kind = "pid", .target = "-1", .reason = "kill-everything"};
 	PyObject *pid = argument(args, 0);
 
-	return pid && PyLong_Check(pid) && PyLong_AsLong(pid) == -1 ? refuse(&refusal) : 0;
+	if (!pid || !PyLong_Check(pid))
+		return 0;
+	if (PyLong_AsLong(pid) == -1)
+		return refuse(&refusal);
+	snprintf(refusal.target, sizeof(refusal.target), "%ld", PyLong_AsLong(pid));
+	alone_remember("pid", bytes_of(refusal.target), "not-permitted");
+	return 0;
 }
 
 /* Sorted by name, for bsearch. */
@@ -505,6 +446,8 @@ static const struct attempt attempts[] = {
 	{"os.utime", check_change, 0, 3},
 	{"poplib.connect", check_host, 1, 2},
 	{"pty.spawn", check_command, 0, -1},
+	{"resource.prlimit", check_setting, 0, -1},
+	{"resource.setrlimit", check_setting, 0, -1},
 	{"shutil.chown", check_change, 0, -1},
 	{"shutil.copyfile", check_copy, 0, 1},
 	{"shutil.copymode", check_copy, 0, 1},
@@ -522,6 +465,7 @@ static const struct attempt attempts[] = {
 	{"socket.gethostbyaddr", check_host, 0, -1},
 	{"socket.gethostbyname", check_host, 0, -1},
 	{"socket.sendto", check_address, 1, -1},
+	{"socket.sethostname", check_setting, 0, -1},
 	{"sqlite3.connect", check_database, 0, -1},
 	{"subprocess.Popen", check_command, 1, 0},
 	{"telnetlib.Telnet.open", check_host, 1, 2},
@@ -539,10 +483,16 @@ static int hook(const char *event, PyObject *args, void *data)
 	const struct attempt *attempt;
 
 	(void)data;
-	if (!audit.armed)
+	if (!policy.armed)
 		return 0;
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);
-	return attempt ? attempt->check(attempt, args) : 0;
+	if (!attempt)
+		return 0;
+	last.name = attempt->event;
+	last.alone = NULL;
+	last.unnamed = false;
+	last.size = 0;
+	return attempt->check(attempt, args);
 }
 
 /* ---- its life ---- */
@@ -550,56 +500,4 @@ static int hook(const char *event, PyObject *args, void *data)
 int audit_install(void)
 {
 	return PySys_AddAuditHook(hook, NULL) < 0 ? -EPERM : 0;
-}
-
-static void ports_parse(struct bytes text)
-{
-	uint64_t port = 0;
-
-	for (size_t i = 4; i <= text.size; i++) {
-		if (i < text.size && text.data[i] != ',') {
-			port = port * 10 + (uint64_t)(text.data[i] - '0');
-		} else if (audit.n_ports < ARRAY_SIZE(audit.ports)) {
-			audit.ports[audit.n_ports++] = port;
-			port = 0;
-		}
-	}
-}
-
-int audit_configure(const struct configure_message *configure, char *const python_dirs[])
-{
-	char culprit[128];
-	int r = places_init(&audit.places, configure, python_dirs, culprit, sizeof(culprit));
-
-	audit.subprocess = configure->subprocess;
-	audit.network = configure->network.size && !bytes_is(configure->network, "off");
-	audit.network_tcp = audit.network && !bytes_is(configure->network, "host");
-	if (audit.network_tcp)
-		ports_parse(configure->network);
-	return r;
-}
-
-int audit_arm(const char *workspace)
-{
-	int r = places_add(&audit.places, workspace, PLACE_WRITE, NULL);
-
-	if (!r)
-		audit.armed = true;
-	return r;
-}
-
-void audit_begin_cell(void)
-{
-	audit.n_blocked = 0;
-	audit.acts.size = 0;
-}
-
-struct bytes audit_blocked(void)
-{
-	if (audit.n_blocked == 0)
-		return (struct bytes){0};
-	audit.blocked.size = 0;
-	wire_put_array(&audit.blocked, audit.n_blocked);
-	msgpack_sbuffer_write(&audit.blocked, audit.acts.data, audit.acts.size);
-	return wire_bytes(&audit.blocked);
 }

@@ -2,21 +2,26 @@
  * a guard: one ctypes write removes it. */
 #pragma once
 
-#include "proto/message.h"
+#include "policy.h"
 
 /* Before Py_Initialize, so that it can be neither found nor removed from Python. Until audit_arm nothing is
  * refused. */
 int audit_install(void);
 
-/* In the template, once. Keeps what the hook needs to know of the policy: directories, network, subprocess.
- * @python_dirs as in cage_prepare. Returns 0 or -errno. */
-int audit_configure(const struct configure_message *configure, char *const python_dirs[]);
+/* ---- for explaining what the hook let through and the kernel refused ---- */
 
-/* In the warden after the cage stands. @workspace and, if any, @scratch become the writable places beside the
- * profile's. */
-int audit_arm(const char *workspace);
+/* What the hook has last looked at in this thread. */
+struct audit_event {
+	const char *name;  /* NULL: nothing */
+	const char *alone; /* the reason if an error names no path; NULL: it is not this event's, then */
+	const char *kind;  /* with that: of what is the target */
+	enum want want;
+	bool unnamed; /* its errors never name their path */
+	size_t size;  /* of the path, or of the target */
+	char path[256];
+};
 
-/* Start of a cell: forget what was blocked. End of a cell: the array of blocked_act maps for `done`, borrowed until
- * the next audit_begin_cell; absent (NULL data) when nothing was. */
-void audit_begin_cell(void);
-struct bytes audit_blocked(void);
+const struct audit_event *audit_last_event(void);
+/* Put another in its place, with that path or target. NULL: none. */
+void audit_set_event(const struct audit_event *event, struct bytes path);
+bool audit_event_about(const struct audit_event *event, struct bytes path);

@@ -6,13 +6,13 @@
 
 #include "interpreter.h"
 
-#include "audit.h"
 #include "cell.h"
 #include "fork.h"
 #include "frozen.h"
 #include "helpers.h"
 #include "output.h"
 #include "proto/frame.h"
+#include "refusal.h"
 #include "stream.h"
 
 #include <fcntl.h>
@@ -234,7 +234,7 @@ static void cell_around(struct cell_result *result, const struct run_message *ru
 	self.running = true;
 	self.input = run->input;
 	output_begin(run->stream);
-	audit_begin_cell();
+	refusals_forget();
 	interrupts_discard(run->cell);
 	interrupts_block(false);
 	cell_run(result, run->cell, run->code);
@@ -260,7 +260,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .returncode = result->returncode,
 				    .cause = bytes_of(result->cause),
 				    .text = bytes_in(result->text),
-				    .blocked = audit_blocked(),
+				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
 	int r = 0;
 

@@ -6,6 +6,7 @@
 #include "startup.h"
 
 #include "audit.h"
+#include "doors.h"
 #include "helpers.h"
 #include "interpreter.h"
 #include "output.h"
@@ -245,7 +246,7 @@ static int threads_check(struct python_report *report)
 	return 0;
 }
 
-static int places_find(struct python_report *report)
+static int directories_find(struct python_report *report)
 {
 	PyObject *list = PyObject_CallNoArgs(helper(HELPER_PLACES));
 	Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
@@ -278,11 +279,11 @@ int python_start(const struct configure_message *configure, struct python_report
 	environment_set(configure);
 	if (python_initialize(configure, report) < 0)
 		return -1;
-	if (interpreter_prepare(configure->text_max) < 0)
+	if (interpreter_prepare(configure->text_max) < 0 || doors_install() < 0)
 		return fail_python(report, "the kernel's own modules");
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
 		return fail_python(report, "the profile cannot be loaded");
-	if (threads_check(report) < 0 || places_find(report) < 0)
+	if (threads_check(report) < 0 || directories_find(report) < 0)
 		return -1;
 	return version_tell(report);
 }

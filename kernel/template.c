@@ -4,8 +4,8 @@
 
 #include "template.h"
 
-#include "audit.h"
 #include "cage/cage.h"
+#include "policy.h"
 #include "proto/channel.h"
 #include "startup.h"
 #include "warden.h"
@@ -75,7 +75,7 @@ static int get_ready(struct template *template, const struct configure_message *
 	/* The cage first: it knows what is wrong with a profile, and says it. */
 	if (cage_prepare(&template->cage, configure, python.places, &cage) < 0)
 		return say_failed(template, 0, cage.reason) ? -EIO : -EPERM;
-	if (audit_configure(configure, python.places) < 0)
+	if (policy_configure(configure, python.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
 	python_settle();
 	ready = (struct template_ready){.python = bytes_of(python.version), .missing = wire_bytes(&python.missing)};

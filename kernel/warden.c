@@ -7,10 +7,10 @@
 
 #include "warden.h"
 
-#include "audit.h"
 #include "fork.h"
 #include "helpers.h"
 #include "interpreter.h"
+#include "policy.h"
 #include "proto/channel.h"
 #include "survey.h"
 
@@ -416,7 +416,7 @@ static int move_in(const struct cage *cage)
 	char workspace[PATH_MAX];
 	PyObject *done;
 
-	if (!getcwd(workspace, sizeof(workspace)) || audit_arm(workspace) < 0)
+	if (!getcwd(workspace, sizeof(workspace)) || policy_arm(workspace) < 0)
 		return -1;
 	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssi", workspace, cage_scratch(cage),
 				     cage_starts_programs(cage));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import errno
 from collections.abc import Iterator
 
 import pytest
@@ -57,9 +59,39 @@ REFUSED = {
     "sqlite3.connect('/root/x.db')": f"event=sqlite3.connect path=/root/x.db {UNREAD}",
     "ctypes.CDLL('/root/x.so')": f"event=ctypes.dlopen path=/root/x.so {UNREAD}",
     "os.kill(-1, 9)": "event=os.kill pid=-1 reason=kill-everything",
+    "sqlite3.connect('/usr/x.db')": f"event=sqlite3.connect path=/usr/x.db {OUTSIDE}",
+    "sqlite3.connect('file:/root/x.db?mode=ro', uri=True)": f"event=sqlite3.connect path=/root/x.db {UNREAD}",
+    "socket.socket(16, 3)": f"event=socket.__new__ address=family-16 {NO_NETWORK}",
     "open('/etc/a\\nb', 'w')": f"event=open path=/etc/a\\x0ab mode=w {OUTSIDE}",
     "open('/etc/\\udcff', 'w')": f"event=open path=/etc/\\xff mode=w {OUTSIDE}",
     "open('/etc/é', 'w')": f"event=open path=/etc/é mode=w {OUTSIDE}",
+}
+
+# Where only the kernel said no: the same words, with its errno.
+REFUSED_BY_THE_KERNEL = {
+    "open('/proc/1/environ')": ("EACCES", "event=open path=/proc/1/environ reason=not-permitted"),
+    "open('/proc/sys/kernel/hostname', 'w')": ("EROFS", f"event=open path=/proc/sys/kernel/hostname {OUTSIDE}"),
+    "os.open('x', 65, dir_fd=os.open('/usr', 0))": ("EROFS", f"event=open path=x {OUTSIDE}"),
+    "os.mkdir('x', dir_fd=os.open('/usr', 0))": ("EROFS", f"event=os.mkdir path=x {OUTSIDE}"),
+    "os.unlink('bin', dir_fd=os.open('/usr', 0))": ("EROFS", f"event=os.remove path=bin {OUTSIDE}"),
+    "os.fchmod(os.open('/usr/bin', 0), 0)": ("EROFS", None),
+    "os.mkfifo('/usr/f')": ("EROFS", f"event=os.mkfifo path=/usr/f {OUTSIDE}"),
+    "os.mknod('/usr/n')": ("ENOSYS", f"event=os.mknod path=/usr/n {OUTSIDE}"),
+    "os.mknod('n', 0o20666, 259)": ("ENOSYS", "event=os.mknod path=n reason=not-permitted"),
+    "os.chroot('/usr')": ("EPERM", f"event=os.chroot path=/usr {OUTSIDE}"),
+    "os.chmod('own', 0o4755)": ("EPERM", "event=os.chmod path=own reason=not-permitted"),
+    "os.setxattr('own', 'trusted.x', b'1')": ("EPERM", "event=os.setxattr path=own reason=not-permitted"),
+    "os.setuid(0)": ("EPERM", "event=os.setuid arguments=0 reason=not-permitted"),
+    "os.setpriority(0, 0, -5)": ("EACCES", "event=os.setpriority arguments=0, 0, -5 reason=not-permitted"),
+    "os.sched_setaffinity(1, {0})": ("ENOSYS", "event=os.sched_setaffinity arguments=1, {0} reason=not-permitted"),
+    "time.clock_settime(0, 1)": ("EPERM", "event=time.clock_settime arguments=0, 1 reason=not-permitted"),
+    "socket.socket(socket.AF_UNIX)": (
+        "EPERM",
+        "event=socket.__new__ address=family-1 reason=local-sockets-not-granted",
+    ),
+    "socket.socketpair(1, 2)": ("ENOSYS", "event=socket.socketpair arguments=1, 2, 0 reason=not-permitted"),
+    "socket.sethostname(b'x')": ("EPERM", "event=socket.sethostname value=b'x' reason=not-permitted"),
+    "resource.prlimit(PID, 7)": ("ENOSYS", "event=resource.prlimit value={PID} reason=not-permitted"),
 }
 
 # What is no refusal of the cage must not be made one.
@@ -83,9 +115,19 @@ LET_THROUGH = {
     "os.fork() or os._exit(0)": None,
     "urllib.request.urlopen('data:,x')": None,
     "ctypes.CDLL('libc.so.6')": None,
+    "os.chmod('own', 0) or open('own')": "PermissionError",
+    "os.mkdir('shut', 0) or os.listdir('shut')": "PermissionError",
+    "mmap.mmap(os.open('/usr/bin/env', 0), 0, prot=mmap.PROT_WRITE)": "PermissionError",
+    'exec(\'raise PermissionError(13, "mine", "/etc/hosts")\')': "PermissionError",
+    'exec(\'raise OSError(30, "mine", "/root")\')': "OSError",
+    'exec(\'class E(OSError): pass\\nraise E(1, "mine", "/root")\')': "E",
+    "socket.socketpair() and exec('raise PermissionError(1, \"mine\")')": "PermissionError",
+    "os.mkfifo('fifo') or os.nice(0)": None,
+    "os.kill(os.getpid(), 0)": None,
+    "sqlite3.connect('new.db').execute('attach \"other.db\" as o')": None,
 }
 
-IMPORTS = "import ctypes, os, pathlib, shutil, socket, sqlite3, subprocess, urllib.request\n"
+IMPORTS = "import ctypes, mmap, os, pathlib, resource, shutil, socket, sqlite3, subprocess, time, urllib.request\n"
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +160,56 @@ def test_refused(one_host: Host, session: Interpreter, code: str) -> None:
     (act,) = result.blocked
     assert text.startswith(f"[AUDIT] blocked: event={act['event']} ") and text.endswith(f" reason={act['reason']}")
     assert f"={act['target']} " in text
+
+
+@pytest.mark.parametrize("code", REFUSED_BY_THE_KERNEL)
+def test_refused_by_the_kernel(one_host: Host, session: Interpreter, code: str) -> None:
+    number, told = REFUSED_BY_THE_KERNEL[code]
+    result = session.run(attempt(code))
+    assert result.text is not None
+    kind, error, text = ast.literal_eval(result.text)
+    assert (kind, error) == ("PermissionError", getattr(errno, number)), result
+    assert text.startswith("[AUDIT] blocked: event=")
+    if told:
+        assert text == "[AUDIT] blocked: " + told.replace("{PID}", str(one_host.world.parameters["PID"]))
+    assert result.err.decode() == text + "\n"
+    (act,) = result.blocked
+    assert text.endswith(f"={act['target']} reason={act['reason']}")
+
+
+def test_sqlite_says_it_in_an_error_of_its_own(session: Interpreter) -> None:
+    result = session.run("sqlite3.connect(':memory:').execute(\"attach '/usr/y.db' as y\")")
+    assert result.error is not None
+    assert result.error["name"] == "OperationalError"
+    assert result.error["value"] == f"[AUDIT] blocked: event=sqlite3 path=/usr/y.db {OUTSIDE}"
+    assert result.blocked == [{"event": "sqlite3", "target": "/usr/y.db", "reason": "write-outside-workspace"}]
+
+
+def test_watched_functions_look_as_they_did(session: Interpreter) -> None:
+    result = session.run(
+        "import inspect\n(os.mkfifo in os.supports_dir_fd, type(os.mkfifo) is type(os.mkdir), os.mkfifo.__name__,"
+        " os.mkfifo.__module__, str(inspect.signature(os.mkfifo)), bool(os.mkfifo.__doc__))"
+    )
+    assert result.text == "(True, True, 'mkfifo', 'posix', '(path, mode=438, *, dir_fd=None)', True)"
+
+
+def test_errors_of_threads_do_not_mix(session: Interpreter) -> None:
+    """What one thread has just tried explains nothing that happens to another."""
+    result = session.run("""
+import threading
+def quiet(found):
+    for _ in range(300):
+        try: mmap.mmap(fd, 0, prot=mmap.PROT_WRITE)
+        except OSError as error: found.append(str(error))
+def loud():
+    for _ in range(300):
+        try: socket.socket(socket.AF_UNIX)
+        except OSError: pass
+fd, found = os.open('/usr/bin/env', 0), []
+threads = [threading.Thread(target=quiet, args=(found,)), threading.Thread(target=loud)]
+[t.start() for t in threads], [t.join() for t in threads]
+set(found)""")
+    assert result.text == "{'[Errno 13] Permission denied'}"
 
 
 @pytest.mark.parametrize("code", LET_THROUGH)

@@ -90,7 +90,7 @@ text = open(f"{RO}/file").read()
 os.listdir(RO)
 open(f"{RW}/made", "w").write(text)
 os.makedirs(f"{RW}/a/b")
-os.unlink(f"{RW}/made"), os.removedirs(f"{RW}/a/b")
+os.unlink(f"{RW}/made"), os.rmdir(f"{RW}/a/b"), os.rmdir(f"{RW}/a")
 text == "READABLE" """,
     "null devices": "open('/dev/null', 'w').write('x') and len(open('/dev/urandom', 'rb').read(4)) == 4",
     "who one is": "import getpass, pathlib, os\ngetpass.getuser() and str(pathlib.Path.home()) == os.getcwd()",

@@ -129,7 +129,9 @@ def test_inodes(client: Client, opened: str, bomb: str) -> None:
 
 def test_reserving_is_writing(client: Client, opened: str) -> None:
     """A file of holes takes nothing; one that is reserved is written, and so is noticed in time."""
-    assert client.exec("with open('holes', 'wb') as f: f.truncate(1 << 40)\ntime.sleep(0.3)", opened).returncode == 0
+    assert (
+        client.exec("with open('holes', 'wb') as f: f.truncate(1 << 40)\ntime.sleep(0.3)", opened).returncode == 0
+    )
     workspace = client.info(opened).workspace
     result = client.exec("for i in range(100): os.posix_fallocate(os.open(f'r{i}', 66), 0, 64 << 20)", opened)
     assert result.cause == "workspace", result
@@ -138,9 +140,7 @@ def test_reserving_is_writing(client: Client, opened: str) -> None:
 
 def test_deeper_than_a_path(client: Client, opened: str) -> None:
     """What cannot be looked into cannot be allowed."""
-    result = client.exec(
-        "n = 'n' * 250\nfor i in range(20): os.mkdir(n); os.chdir(n)\ntime.sleep(5)\n1", opened
-    )
+    result = client.exec("n = 'n' * 250\nfor i in range(20): os.mkdir(n); os.chdir(n)\ntime.sleep(5)\n1", opened)
     assert result.cause == "workspace", result
 
 
