@@ -111,13 +111,14 @@ class Daemon:
         if uid is not None:
             os.chown(self.directory, uid, uid)
         self._others = set(children(os.getpid()))
+        self.start(wait)
+
+    def start(self, wait: bool = True) -> None:
+        """Also where one has ended, with the same files."""
         log = self.log_path.open("ab")
+        command = [str(self.binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]
         self.process = subprocess.Popen(
-            self._as_user([str(binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=self.env,
+            self._as_user(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
         )
         log.close()
         _started.add(self.process.pid)
