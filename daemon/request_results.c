@@ -120,6 +120,12 @@ static struct promise *promise_begin(struct router *router, const struct address
 	return promise;
 }
 
+/* A session that has ended may have left results. False when the client has been told that there is no such id. */
+static bool shelf_named(struct router *router, const struct address *from, struct bytes session)
+{
+	return !session.data || session_id_valid(session) || session_named(router, from, session);
+}
+
 void request_take(struct router *router, const struct address *from, const struct wire_schema *schema,
 		  const union request *request,
 		  void (*handler)(struct router *router, const struct address *from, const union request *request))
@@ -137,6 +143,8 @@ void request_take(struct router *router, const struct address *from, const struc
 			     "a key is 1 to %d printable characters without space", KEY_MAX);
 		return;
 	}
+	if (!shelf_named(router, from, session))
+		return;
 	promise = key.data ? promises_find_key(&router->promises, owner_of(router, from, session), session, key)
 			   : NULL;
 	if (promise) {
@@ -151,12 +159,6 @@ void request_take(struct router *router, const struct address *from, const struc
 }
 
 /* ---- attach, results ---- */
-
-/* A session that has ended may have left results. False when the client has been told that there is no such id. */
-static bool shelf_named(struct router *router, const struct address *from, struct bytes session)
-{
-	return !session.data || session_id_valid(session) || session_named(router, from, session);
-}
 
 void handle_attach(struct router *router, const struct address *from, const union request *request)
 {

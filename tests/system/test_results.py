@@ -474,6 +474,16 @@ def test_what_is_under_way_answers_both(client: Client, other: Client, session: 
     other.finish(again, m.Reply)
 
 
+@pytest.mark.parametrize("bad", ["", "a b", "a\0b", "x" * 129])
+def test_a_key_does_not_make_a_session_id_of_anything(client: Client, bad: str) -> None:
+    for request in (m.Exec(id=0, session=bad, code="1", key="k"), m.Open(id=0, session=bad, key="k")):
+        request.id = client.new_id()
+        with pytest.raises(LairError) as refused:
+            client.finish(client.send(request), m.Reply)
+        assert refused.value.code == "bad_request"
+    assert client.list() == []
+
+
 # ---- users ----
 
 

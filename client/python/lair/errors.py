@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .result import Result
 
+# The codes that mean: no daemon has done what was asked, or nobody knows.
+UNREACHABLE = frozenset({"no_daemon", "start", "lost", "protocol", "closed"})
+
 
 class LairError(Exception):
     """A request was refused, or could not be carried out: `code` is for programs, `message` for people.

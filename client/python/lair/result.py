@@ -71,6 +71,15 @@ class Result:
             how = f"the cell ended with status {self.returncode}"
         return how + _FATE.get(self.state, "").format(restored=self.restored)
 
+    def transcript(self) -> str:
+        """All of it as a prompt would show it: what was written, the last expression, and why it ended badly."""
+        parts = [self.stdout, self.stderr]
+        if self.text is not None:
+            parts.append(f"{self.text}\n")
+        if not self.ok and (self.error is None or self.state != "kept"):  # else the traceback has told
+            parts.append(f"{self.summary()}\n")
+        return "".join(parts)
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {kind: as_text(value) for kind, value in self.data.items()}
         shown = self.text if self.text is not None else self.stdout

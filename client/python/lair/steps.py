@@ -28,6 +28,8 @@ CHUNK = 1 << 20
 PATIENCE = 60.0
 # What a cell may take when nobody has said; the profile's limit is less, if it has one.
 CELL_TIME = 3600.0
+# What a lock can still wait for.
+FOREVER = 1e8
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def new_id() -> str:
 
 def deadline(options: CellOptions) -> float:
     given = options.get("deadline")
-    return given if given is not None else (options.get("timeout") or CELL_TIME) + PATIENCE
+    return min(given if given is not None else (options.get("timeout") or CELL_TIME) + PATIENCE, FOREVER)
 
 
 def cell(

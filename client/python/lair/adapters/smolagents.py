@@ -1,0 +1,39 @@
+"""smolagents: `CodeAgent(model=..., tools=..., executor=LairExecutor())`.
+
+The agent's tools are sent as source and run in the session, so they may do what the session may. Packages are those of
+its profile: none are installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smolagents.local_python_executor import CodeOutput
+from smolagents.monitoring import AgentLogger, LogLevel
+from smolagents.remote_executors import RemotePythonExecutor
+from smolagents.utils import AgentError
+
+from ..session import Session
+
+
+class LairExecutor(RemotePythonExecutor):
+    def __init__(self, session: Session | None = None, *, timeout: float | None = None) -> None:
+        super().__init__([], AgentLogger(level=LogLevel.OFF))
+        self.session = session or Session()
+        self.timeout = timeout
+
+    def run_code_raise_errors(self, code: str) -> CodeOutput:
+        result = self.session.run(code, timeout=self.timeout)
+        logs = result.stdout + result.stderr
+        if result.error is not None and result.error.name == self.FINAL_ANSWER_EXCEPTION:
+            answer = self._deserialize_final_answer(result.error.value)
+            return CodeOutput(output=answer, logs=result.stdout, is_final_answer=True)
+        if not result.ok:
+            raise AgentError(f"{logs}\n{result.summary()}", self.logger)
+        return CodeOutput(output=result.text, logs=logs, is_final_answer=False)
+
+    def install_packages(self, additional_imports: list[str]) -> list[Any]:
+        return additional_imports
+
+    def cleanup(self) -> None:
+        self.session.close()

@@ -1,0 +1,325 @@
+"""Functions for models to call: their schemas, and one dispatcher that runs them.
+
+    from lair import tools
+
+    tools.schemas()                                                   # for the request to the model
+    tools.call("python_session_execute", {"code": "1 + 1"})["text"]   # for what the model answers
+
+Whatever a model passes, and whatever its code does, the answer is a dictionary that tells the model what to do
+next; nothing raises but a daemon that cannot be reached. What sessions may do is the profile's business: no schema and no
+answer speaks of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import aio, session, steps
+from . import messages as m
+from .connection import Connection, shared
+from .errors import UNREACHABLE, LairError
+from .result import Result
+
+# The most a model is given of stdout, stderr and each text, in characters.
+SHOWN = 20_000
+
+Answer = dict[str, Any]
+Plan = steps.Steps[Answer] | m.Exec
+
+
+@dataclass(frozen=True)
+class Parameter:
+    type: str
+    description: str
+    required: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """In strict mode every parameter is required; one that may be left out can be null."""
+        kind: dict[str, Any] = {"type": self.type}
+        allowed = kind if self.required else {"anyOf": [kind, {"type": "null"}]}
+        return {**allowed, "description": self.description}
+
+
+_CODE = Parameter("string", "Python source. The value of a last expression is returned as `text`.", True)
+_SESSION = Parameter("string", "Which session; null for the default one. Any short name without spaces.")
+_TIMEOUT = Parameter("number", "Seconds the code may run; null for the default.")
+_PARAMETERS = {
+    "code": _CODE,
+    "session_id": _SESSION,
+    "timeout_sec": _TIMEOUT,
+    "cwd_rel": Parameter(
+        "string",
+        "Directory in which to run, relative to the session's own; null for that. Holds for this call only.",
+    ),
+    "source": Parameter("string", "Absolute path of the file on the host.", True),
+    "dest_rel": Parameter(
+        "string", "Where to put it, relative to the session's directory; null for the same name."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    description: str
+    parameters: tuple[str, ...]
+    plan: Callable[[Tools, dict[str, Any]], Plan] = field(repr=False)
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {name: _PARAMETERS[name].schema() for name in self.parameters},
+            "required": list(self.parameters),
+            "additionalProperties": False,
+        }
+
+    def check(self, arguments: object) -> dict[str, Any]:
+        """The arguments, each of its type. Raises LairError."""
+        if not isinstance(arguments, Mapping):
+            raise LairError("bad_arguments", "the arguments must be a JSON object")
+        for name in arguments:
+            if name not in self.parameters:
+                raise LairError("bad_arguments", f"{self.name} has no argument {name!r}")
+        return {name: _checked(name, arguments.get(name)) for name in self.parameters}
+
+
+def _checked(name: str, value: object) -> object:
+    parameter = _PARAMETERS[name]
+    if value is None:
+        if parameter.required:
+            raise LairError("bad_arguments", f"{name} is missing")
+        return None
+    if parameter.type == "string" and not isinstance(value, str):
+        raise LairError("bad_arguments", f"{name} must be a string")
+    if parameter.type == "number" and not _positive(value):
+        raise LairError("bad_arguments", f"{name} must be a positive number")
+    return value
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+class Tools:
+    """The tools of one agent. Its sessions are told apart from those of others by a namespace: without one of its own,
+    a random one, and its sessions end with it."""
+
+    def __init__(
+        self,
+        *,
+        namespace: str | None = None,
+        profile: str | None = None,
+        connection: Connection | None = None,
+        shown: int = SHOWN,
+    ) -> None:
+        """`profile`: of its sessions. `shown`: the most a model is given of each text, in characters."""
+        self.namespace = steps.new_id() if namespace is None else namespace
+        self._keep = namespace is not None
+        self._profile = profile
+        self._connection = connection
+        self._shown = shown
+        self._known: set[str] = set()
+
+    @property
+    def connection(self) -> Connection:
+        return self._connection or shared()
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
+        """Do what a model asks: `arguments` as it passed them, a dictionary or its JSON."""
+        try:
+            plan = self._plan(name, arguments)
+            if not isinstance(plan, m.Exec):
+                return session.perform(self.connection, plan)
+            events = session.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
+            return self._answer(plan, session.finish(events, None))
+        except LairError as error:
+            return _refusal(error)
+
+    async def acall(self, name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
+        """The same for asyncio; to cancel it interrupts the code."""
+        try:
+            plan = self._plan(name, arguments)
+            if not isinstance(plan, m.Exec):
+                return await aio.perform(self.connection, plan)
+            events = aio.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
+            return self._answer(plan, await aio.finish(events, None))
+        except LairError as error:
+            return _refusal(error)
+
+    def close(self) -> None:
+        """End its sessions, if they are nobody else's."""
+        known, self._known = self._known, set()
+        for id in known:
+            self.connection.abandon(id)
+
+    def __enter__(self) -> Tools:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # ---- what each does ----
+
+    def _plan(self, name: str, arguments: Mapping[str, Any] | str | None) -> Plan:
+        tool = TOOLS.get(name)
+        if tool is None:
+            raise LairError("unknown_tool", f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments) if arguments.strip() else {}
+            except ValueError as error:
+                raise LairError("bad_arguments", f"the arguments are not JSON: {error}") from None
+        return tool.plan(self, tool.check(arguments or {}))
+
+    def _id(self, given: str | None) -> str:
+        id = f"{self.namespace}:{given or 'default'}"
+        if not self._keep and id not in self._known:
+            self._known.add(id)
+            steps.adopt(self, self.connection, id)
+        return id
+
+    def _once(self, given: dict[str, Any]) -> Plan:
+        options: steps.CellOptions = {"timeout": given["timeout_sec"]}
+        return steps.cell(given["code"], None, self._profile, options, stream=False, input=False)
+
+    def _execute(self, given: dict[str, Any]) -> Plan:
+        if given["cwd_rel"] is not None:
+            raise LairError("unsupported", "cwd_rel: not yet; use os.chdir")
+        options: steps.CellOptions = {"timeout": given["timeout_sec"]}
+        id = self._id(given["session_id"])
+        return steps.cell(given["code"], id, self._profile, options, stream=False, input=False)
+
+    def _start(self, given: dict[str, Any]) -> Plan:
+        info = yield from steps.open(self._id(given["session_id"]), self._profile)
+        return {"ok": True, "session_id": given["session_id"] or "default", "new": info.opened}
+
+    def _reset(self, given: dict[str, Any]) -> Plan:
+        yield from steps.reset(self._id(given["session_id"]))
+        return {"ok": True, "session_id": given["session_id"] or "default", "state": "reset"}
+
+    def _shutdown(self, given: dict[str, Any]) -> Plan:
+        id = self._id(given["session_id"])
+        yield from steps.shutdown(id)
+        self._known.discard(id)
+        self.connection.disown(id)
+        return {"ok": True, "session_id": given["session_id"] or "default", "state": "ended"}
+
+    def _copy(self, given: dict[str, Any]) -> Plan:
+        id = self._id(given["session_id"])
+        yield from steps.open(id, self._profile)
+        size = yield from steps.copy_in(id, given["source"], given["dest_rel"])
+        path = given["dest_rel"] or os.path.basename(given["source"])
+        return {"ok": True, "session_id": given["session_id"] or "default", "path": path, "size": size}
+
+    # ---- answers ----
+
+    def _answer(self, request: m.Exec, result: Result) -> Answer:
+        error = result.error
+        answer: Answer = {
+            "ok": result.ok,
+            "stdout": self._cut(result.stdout),
+            "stderr": self._cut(result.stderr),
+            "text": None if result.text is None else self._cut(result.text),
+            "error": None if error is None else {"name": error.name, "value": self._cut(error.value)},
+            "cause": result.cause,
+            "state": result.state,
+            "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.blocked],
+        }
+        if not result.ok:
+            answer["note"] = self._cut(result.summary())
+        if request.session is not None:
+            answer["session_id"] = request.session.removeprefix(f"{self.namespace}:")
+            answer["cell"] = result.cell
+        return answer
+
+    def _cut(self, text: str) -> str:
+        """Its beginning and its end."""
+        if len(text) <= self._shown:
+            return text
+        half = self._shown // 2
+        return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def _refusal(error: LairError) -> Answer:
+    """What was not done, for a model; that there is no daemon is no business of models."""
+    if error.code in UNREACHABLE:
+        raise error
+    return {"ok": False, "error": {"name": error.code, "value": error.message}}
+
+
+_ROWS = (
+    Tool(
+        "python_execute_once",
+        "Run Python code in a fresh interpreter that ends with it. Nothing is remembered: use it for independent "
+        "calculations, and python_session_execute for work in several steps.",
+        ("code", "timeout_sec"),
+        Tools._once,
+    ),
+    Tool(
+        "python_session_start",
+        "Make a session, or find that it exists. Not needed before python_session_execute, which does the same.",
+        ("session_id",),
+        Tools._start,
+    ),
+    Tool(
+        "python_session_execute",
+        "Run Python code in a session. Variables, imports and files stay for the next call. Code that is killed for taking "
+        "too long or too much memory takes back only what it did itself: `state` says what became of the session, `kept`, "
+        "`rolled_back` or `reset`, and `blocked` what was not permitted. Files are relative to the session's directory.",
+        ("code", "session_id", "timeout_sec", "cwd_rel"),
+        Tools._execute,
+    ),
+    Tool(
+        "python_session_reset",
+        "Forget all variables and imports of a session. Its files stay.",
+        ("session_id",),
+        Tools._reset,
+    ),
+    Tool(
+        "python_session_shutdown", "End a session, with its variables and files.", ("session_id",), Tools._shutdown
+    ),
+    Tool(
+        "copy_to_sandbox",
+        "Copy a file of the host into the directory of a session, where code can read it.",
+        ("source", "dest_rel", "session_id"),
+        Tools._copy,
+    ),
+)
+TOOLS = {tool.name: tool for tool in _ROWS}
+
+
+def schemas(format: str = "openai") -> list[dict[str, Any]]:
+    """All tools in the form of an API: `openai` (Chat Completions), `responses` (OpenAI too) or `anthropic`."""
+    form = _FORMATS.get(format)
+    if form is None:
+        raise ValueError(f"no format {format!r}; there are {', '.join(_FORMATS)}")
+    return [form(tool) for tool in TOOLS.values()]
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.schema(), "strict": True}
+
+
+_FORMATS: dict[str, Callable[[Tool], dict[str, Any]]] = {
+    "openai": lambda tool: {"type": "function", "function": _function(tool)},
+    "responses": lambda tool: {"type": "function", **_function(tool)},
+    "anthropic": lambda tool: {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.schema(),
+    },
+}
+
+_own: list[Tools] = []
+
+
+def call(name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
+    """Do what a model asks, for programs with one agent; see Tools.call."""
+    if not _own:
+        _own.append(Tools())
+    return _own[0].call(name, arguments)
