@@ -65,6 +65,7 @@ static void take_hello(struct lair_call *call, const void *message)
 		.pid = reply->pid,
 		.frame_max = reply->frame_max,
 		.server = text_from(reply->server),
+		.instance = text_from(reply->instance),
 	};
 }
 
@@ -127,6 +128,18 @@ static void take_listing(struct lair_call *call, const void *message)
 	call->answer.listing = (struct lair_listing){.files = items_from(reply->files), .next = reply->next};
 }
 
+static void take_detached(struct lair_call *call, const void *message)
+{
+	const struct detached_reply *reply = message;
+
+	call->answer.detached = (struct lair_detached){.key = text_from(reply->key), .cell = reply->cell};
+}
+
+static void take_results(struct lair_call *call, const void *message)
+{
+	call->answer.results = items_from(((const struct results_reply *)message)->results);
+}
+
 static void take_counters(struct lair_call *call, const void *message)
 {
 	const struct stats_reply *reply = message;
@@ -151,12 +164,13 @@ static const struct {
 	const struct wire_schema *reply;
 	void (*take)(struct lair_call *call, const void *message);
 } takers[] = {
-	{&hello_reply_schema, take_hello},   {&session_info_schema, take_session},
-	{&exec_reply_schema, take_result},   {&interrupt_reply_schema, take_interrupted},
-	{&list_reply_schema, take_list},     {&stats_reply_schema, take_counters},
-	{&state_reply_schema, take_state},   {&checkpoints_reply_schema, take_checkpoints},
-	{&get_reply_schema, take_piece},     {&transfer_reply_schema, take_transfer},
-	{&files_reply_schema, take_listing},
+	{&hello_reply_schema, take_hello},     {&session_info_schema, take_session},
+	{&exec_reply_schema, take_result},     {&interrupt_reply_schema, take_interrupted},
+	{&list_reply_schema, take_list},       {&stats_reply_schema, take_counters},
+	{&state_reply_schema, take_state},     {&checkpoints_reply_schema, take_checkpoints},
+	{&get_reply_schema, take_piece},       {&transfer_reply_schema, take_transfer},
+	{&files_reply_schema, take_listing},   {&detached_reply_schema, take_detached},
+	{&results_reply_schema, take_results},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -173,6 +187,8 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct get_reply get;
 		struct transfer_reply transfer;
 		struct files_reply files;
+		struct detached_reply detached;
+		struct results_reply results;
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -203,7 +219,10 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct by
 	struct stdout_event event;
 	struct wire_fault fault;
 
-	if (call->exec.on_output && !wire_decode(&event, &stdout_event_schema, body, &fault))
+	if (wire_decode(&event, &stdout_event_schema, body, &fault))
+		return;
+	call->seen[stream] = event.at + event.data.size;
+	if (call->exec.on_output)
 		call->exec.on_output(call, stream, text_from(event.data), call->exec.userdata);
 }
 
@@ -217,12 +236,21 @@ static void on_stderr(struct lair_call *call, struct bytes body)
 	on_output(call, LAIR_STDERR, body);
 }
 
+/* One that comes while the answer is on its way is a repetition of the one answered. */
+static bool ask_answered(const struct lair_call *exec)
+{
+	for (const struct lair_call *call = exec->lair->first; call; call = call->next)
+		if (call->answers == exec->id)
+			return true;
+	return false;
+}
+
 static void on_ask(struct lair_call *call, struct bytes body)
 {
 	struct ask_event event;
 	struct wire_fault fault;
 
-	if (call->exec.on_ask && !wire_decode(&event, &ask_event_schema, body, &fault))
+	if (call->exec.on_ask && !ask_answered(call) && !wire_decode(&event, &ask_event_schema, body, &fault))
 		call->exec.on_ask(call, text_from(event.prompt), event.password, call->exec.userdata);
 }
 
@@ -323,6 +351,16 @@ const struct lair_counters *lair_counters(const struct lair_call *call)
 	return answered(call, &stats_reply_schema) ? &call->answer.counters : NULL;
 }
 
+const struct lair_detached *lair_detached(const struct lair_call *call)
+{
+	return answered(call, &detached_reply_schema) ? &call->answer.detached : NULL;
+}
+
+struct lair_items lair_result_list(const struct lair_call *call)
+{
+	return answered(call, &results_reply_schema) ? call->answer.results : (struct lair_items){.data = NULL};
+}
+
 bool lair_interrupted(const struct lair_call *call)
 {
 	return answered(call, &interrupt_reply_schema) && call->answer.interrupted;
@@ -380,6 +418,26 @@ bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_bloc
 		return false;
 	*item = (struct lair_blocked){
 		.event = text_from(act.event), .target = text_from(act.target), .reason = text_from(act.reason)};
+	return true;
+}
+
+bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item)
+{
+	struct result_record record;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&record, &result_record_schema, body, &fault))
+		return false;
+	*item = (struct lair_kept){
+		.key = text_from(record.key),
+		.cell = record.cell,
+		.state = text_from(record.state),
+		.returncode = (int)record.returncode,
+		.age = record.age,
+		.bytes = record.bytes,
+	};
 	return true;
 }
 

@@ -1,6 +1,9 @@
 /* Calls: what is asked, and what came of it. A call is on its handle's list exactly while it has no outcome. */
 #include "handle.h"
 
+#include <stdio.h>
+#include <sys/random.h>
+
 static const struct {
 	int error;
 	const char *code;
@@ -51,6 +54,7 @@ struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply)
 	call->outcome = -EINPROGRESS;
 	call->reply = reply;
 	zmq_msg_init(&call->frame);
+	msgpack_sbuffer_init(&call->request);
 	call->previous = lair->last;
 	if (lair->last)
 		lair->last->next = call;
@@ -75,15 +79,27 @@ static void call_unlink(struct lair_call *call)
 	call->previous = call->next = NULL;
 }
 
+static struct lair_call *call_destroy(struct lair_call *call)
+{
+	if (call->outcome == -EINPROGRESS)
+		call_unlink(call);
+	zmq_msg_close(&call->frame);
+	msgpack_sbuffer_destroy(&call->request);
+	free(call->error);
+	free(call);
+	return NULL;
+}
+
+/* What changes something is done, though nobody wants to hear of it: it stays until it is known to be. */
 struct lair_call *lair_call_free(struct lair_call *call)
 {
 	if (!call)
 		return NULL;
-	if (call->outcome == -EINPROGRESS)
-		call_unlink(call);
-	zmq_msg_close(&call->frame);
-	free(call->error);
-	free(call);
+	if (call->outcome != -EINPROGRESS || !call->keyed)
+		return call_destroy(call);
+	call->forgotten = true;
+	call->on_done = NULL;
+	call->exec = (struct lair_exec){.session = NULL};
 	return NULL;
 }
 
@@ -91,6 +107,12 @@ void call_end(struct lair_call *call, int outcome, struct bytes sentence)
 {
 	call_unlink(call);
 	call->outcome = outcome;
+	msgpack_sbuffer_destroy(&call->request);
+	msgpack_sbuffer_init(&call->request);
+	if (call->forgotten) {
+		call_destroy(call);
+		return;
+	}
 	if (sentence.data)
 		call->error = strndup(sentence.data, sentence.size);
 	if (call->on_done)
@@ -115,19 +137,55 @@ void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call
 
 /* ---- asking ---- */
 
-/* Every request begins with its id: it is filled in here. */
+#define KEY_SIZE 32
+
+static struct bytes *key_of(const struct wire_schema *schema, void *request)
+{
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (!strcmp(schema->fields[i].name, "key"))
+			return (struct bytes *)((char *)request + schema->fields[i].offset);
+	return NULL;
+}
+
+/* Nobody else's, ever. */
+static int key_make(char key[static KEY_SIZE + 1])
+{
+	unsigned char random[KEY_SIZE / 2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	for (size_t i = 0; i < sizeof(random); i++)
+		sprintf(key + 2 * i, "%02x", random[i]);
+	return 0;
+}
+
+/* Every request begins with its id: it is filled in here. One that changes something gets a key, so that it can be
+ * sent again when nobody knows whether it has been done. */
 static int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
 		      const struct wire_schema *reply)
 {
 	struct lair_call *call = call_new(lair, reply);
-	int r;
+	struct bytes *slot = schema == &attach_request_schema ? NULL : key_of(schema, request);
+	char key[KEY_SIZE + 1];
+	int r = 0;
 
 	if (!call)
 		return lair_fail(lair, -ENOMEM, "out of memory");
 	*(uint64_t *)request = call->id;
-	r = handle_send(lair, schema, request);
+	call->asked = schema;
+	call->keyed = slot != NULL;
+	if (slot && !slot->data) {
+		r = key_make(key);
+		*slot = bytes_of(key);
+	}
+	if (!r)
+		r = wire_encode(&call->request, schema, request);
 	if (r)
-		lair_call_free(call);
+		lair_fail(lair, r, "%s", strerror(-r));
+	else
+		r = handle_send(lair, call);
+	if (r)
+		call_destroy(call);
 	else
 		*callp = call;
 	return r;
@@ -156,21 +214,53 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.timeout = exec->timeout,
 		.stream = exec->on_output != NULL,
 		.input = exec->on_ask != NULL,
+		.key = bytes_of(exec->key),
+		.detach = exec->detach,
 	};
 	int r;
 
-	r = call_start(callp, lair, &exec_request_schema, &request, &exec_reply_schema);
+	r = call_start(callp, lair, &exec_request_schema, &request,
+		       exec->detach ? &detached_reply_schema : &exec_reply_schema);
 	if (!r)
 		(*callp)->exec = (struct lair_exec){
 			.on_output = exec->on_output, .on_ask = exec->on_ask, .userdata = exec->userdata};
 	return r;
 }
 
+int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach)
+{
+	struct attach_request request = {
+		.session = bytes_of(attach->session),
+		.cell = attach->cell,
+		.key = bytes_of(attach->key),
+		.stream = attach->on_output != NULL,
+		.input = attach->on_ask != NULL,
+	};
+	int r;
+
+	r = call_start(callp, lair, &attach_request_schema, &request, &exec_reply_schema);
+	if (!r)
+		(*callp)->exec = (struct lair_exec){
+			.on_output = attach->on_output, .on_ask = attach->on_ask, .userdata = attach->userdata};
+	return r;
+}
+
+int lair_results(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct results_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &results_request_schema, &request, &results_reply_schema);
+}
+
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line)
 {
 	struct input_request request = {.exec = exec->id, .text = bytes_from(line), .eof = !line.data};
 
-	return call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
+	int r = call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
+
+	if (!r)
+		(*callp)->answers = exec->id;
+	return r;
 }
 
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session)

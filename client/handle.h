@@ -16,11 +16,19 @@ struct lair {
 	bool started;
 	char error[1024];
 
-	/* while connected; else NULL and -1 */
+	/* while connected; else NULL and -1. Between two connections only the sockets are missing */
 	void *context, *dealer, *monitor;
-	int epoll, wake;
+	int epoll, wake, timer;
+	unsigned n_connections;
 	bool lost;
 	uint64_t frame_max; /* 0: not known yet */
+	char instance[64];  /* of the daemon that was greeted; "": none has been */
+
+	/* while a connection is being made in place of one that ended */
+	bool resuming;
+	double resuming_since;
+	unsigned attempts;
+	struct lair_call *greeting;
 
 	uint64_t last_id;
 	struct lair_call *first, *last; /* those on their way, oldest first */
@@ -30,8 +38,15 @@ struct lair_call {
 	struct lair *lair; /* NULL once the handle is gone */
 	struct lair_call *previous, *next;
 	uint64_t id;
-	int outcome; /* -EINPROGRESS, then what became of it */
-	char *error; /* NULL or the sentence */
+	int outcome;	/* -EINPROGRESS, then what became of it */
+	char *error;	/* NULL or the sentence */
+	bool keyed;	/* it is done once, however often it is sent */
+	bool forgotten; /* freed by the caller; only its being done still matters */
+
+	const struct wire_schema *asked; /* what the request is, */
+	msgpack_sbuffer request;	 /* and its frame, until it is answered */
+	uint64_t answers;		 /* if it is an input: the id of the exec that asked for it */
+	uint64_t seen[2];		 /* how much of each stream has come */
 
 	const struct wire_schema *reply; /* what a good answer is */
 	zmq_msg_t frame;		 /* the answer, which the texts below point into */
@@ -46,6 +61,8 @@ struct lair_call {
 		struct lair_piece piece;
 		struct lair_transfer transfer;
 		struct lair_listing listing;
+		struct lair_detached detached;
+		struct lair_items results;
 		bool interrupted;
 	} answer;
 
@@ -93,8 +110,33 @@ void call_end(struct lair_call *call, int outcome, struct bytes sentence);
 /* One message from the daemon; taken over. */
 void call_dispatch(struct lair *lair, zmq_msg_t *message);
 
-/* Send one request. Returns as the functions of lair.h do. */
-int handle_send(struct lair *lair, const struct wire_schema *schema, const void *request);
+/* Send the request of @call, or see that it is sent. Returns as the functions of lair.h do. */
+int handle_send(struct lair *lair, const struct lair_call *call);
+void handle_greeted(struct lair *lair, const struct lair_daemon *daemon);
+
+/* resume.c: the connection has ended; what is on its way is sent again over another one, or ends. */
+void resume_begin(struct lair *lair);
+void resume_on_timer(struct lair *lair);
+/* Whatever comes of it is not wanted any more. */
+void resume_stop(struct lair *lair);
+
+/* transport.c. Return 0 or -errno where they return int. */
+enum source { SOURCE_DEALER, SOURCE_MONITOR, SOURCE_WAKE, SOURCE_TIMER };
+
+/* What lasts as long as the handle is connected, and the end of all. */
+int transport_open(struct lair *lair);
+void transport_close(struct lair *lair);
+/* A connection in place of the last one, that can take @n_waiting requests at once. */
+int transport_connect(struct lair *lair, unsigned n_waiting);
+void transport_disconnect(struct lair *lair);
+/* Whether the connection has ended. */
+bool transport_ended(struct lair *lair);
+bool transport_readable(const struct lair *lair);
+/* Which sources have something, as a set; negative: -errno. The last two are taken note of by this. */
+int transport_wait(struct lair *lair, int timeout_ms);
+void transport_wake(struct lair *lair);
+/* Once; 0: never. */
+void transport_wake_after(struct lair *lair, double seconds);
 
 /* start.c: whether a socket at this path may be believed. Returns 0, LAIR_E_NO_DAEMON (there can be none),
  * LAIR_E_DENIED or -errno, with a sentence. */

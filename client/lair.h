@@ -56,8 +56,9 @@ enum lair_e {
 	/* There is no daemon to refuse. */
 	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
 	LAIR_E_START,	  /* a daemon could not be started */
-	LAIR_E_LOST,	  /* the connection ended, as when the daemon dies; whether the request was carried out is
-			     unknown */
+	LAIR_E_LOST,	  /* the daemon has ended, or does not answer any more; whether the request was carried out
+			     is unknown. A connection that ends while the daemon lives is made again, and nobody
+			     notices; but pieces of files end with this */
 	LAIR_E_PROTOCOL,  /* what answers does not speak the protocol */
 };
 
@@ -137,7 +138,9 @@ struct lair_exec {
 	const char *session; /* NULL: one-shot, a session of its own that ends with it */
 	const char *profile; /* NULL: the session's, or "default" */
 	struct lair_text code;
-	double timeout; /* of the cell, in seconds; 0: the profile's */
+	double timeout;	 /* of the cell, in seconds; 0: the profile's */
+	const char *key; /* under which its result can be got again; NULL: one nobody else has */
+	bool detach;	 /* do not wait for the result: lair_detached */
 	/* If set, output comes here as the cell writes it, and not in the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
 	/* If set, the cell may read from stdin: answer with lair_input. If not, that is an EOFError in the cell. */
@@ -145,9 +148,24 @@ struct lair_exec {
 	void *userdata;
 };
 
+/* The result of a cell once more, or when it comes: by its number or its key. Its output comes from the beginning,
+ * as far as it is kept. LAIR_E_GONE: it is not kept any more. */
+struct lair_attach {
+	const char *session; /* NULL: a one-shot, which is known by its key */
+	uint64_t cell;	     /* 0: by @key */
+	const char *key;
+	/* As in struct lair_exec; also answers what the cell has asked for already. */
+	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
+	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
+	void *userdata;
+};
+
 int lair_hello(struct lair *lair, struct lair_call **callp);
 int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile);
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
+int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
+/* The cells of @session, or else one's one-shots, that can be attached to. */
+int lair_results(struct lair *lair, struct lair_call **callp, const char *session);
 /* Answer what the cell of @exec asked for; absent @line means end of file. A newline is not part of it. */
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line);
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
@@ -314,9 +332,24 @@ struct lair_file {
 	double modified; /* seconds since the epoch */
 };
 
+/* A cell that runs by itself. */
+struct lair_detached {
+	struct lair_text key;
+	uint64_t cell; /* 0: it waits */
+};
+
+struct lair_kept {
+	struct lair_text key;	/* absent: it has none */
+	uint64_t cell;		/* 0: it waits */
+	struct lair_text state; /* queued, running or finished */
+	int returncode;
+	double age;	/* seconds since it began to wait, to run, or was finished */
+	uint64_t bytes; /* what its result takes */
+};
+
 struct lair_daemon {
 	uint64_t version, pid, frame_max;
-	struct lair_text server;
+	struct lair_text server, instance; /* instance: the same as long as it knows what it was asked */
 };
 
 struct lair_counters {
@@ -327,7 +360,9 @@ struct lair_counters {
 
 const struct lair_daemon *lair_daemon(const struct lair_call *call);	 /* hello */
 const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info, branch */
-const struct lair_result *lair_result(const struct lair_call *call);	 /* exec */
+const struct lair_result *lair_result(const struct lair_call *call);	 /* exec, attach */
+const struct lair_detached *lair_detached(const struct lair_call *call); /* exec with detach */
+struct lair_items lair_result_list(const struct lair_call *call);	 /* results */
 const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
 bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel */
 struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
@@ -340,6 +375,7 @@ const struct lair_listing *lair_listing(const struct lair_call *call);	 /* files
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
 bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
+bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
 bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);
 bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item);

@@ -91,6 +91,28 @@ void instance_refuse(struct instance *instance)
 	fd_closep(&instance->listener);
 }
 
+int instance_name(char name[static 64], pid_t keeper)
+{
+	unsigned long long began;
+	char path[32], text[1024], *after;
+	_cleanup_(fd_closep) int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", keeper);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	after = strrchr(text, ')');
+	/* The 22nd field; the third follows the parenthesis. */
+	if (!after ||
+	    sscanf(after + 1, "%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%llu", &began) != 1)
+		return -EINVAL;
+	snprintf(name, 64, "%d-%llu", keeper, began);
+	return 0;
+}
+
 void instance_deinit(struct instance *instance)
 {
 	char path[PATH_SIZE], directory[PATH_SIZE];

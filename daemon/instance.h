@@ -24,6 +24,9 @@ int instance_init(struct instance *instance, const char *socket);
 int instance_listen(struct instance *instance);
 /* From now on clients are refused. */
 void instance_refuse(struct instance *instance);
+/* A name that no other daemon has or has had on this host since it started: made of @keeper's number and the time
+ * it began. */
+int instance_name(char name[static 64], pid_t keeper);
 
 /* Remove the socket, the lock and, if we made it and it is empty, the directory; unlock. */
 void instance_deinit(struct instance *instance);

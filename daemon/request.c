@@ -175,6 +175,7 @@ static void handle_hello(struct router *router, const struct address *from, cons
 		.server = BYTES("laird " LAIR_VERSION),
 		.pid = (uint64_t)getpid(),
 		.frame_max = router->config->frame_size,
+		.instance = bytes_of(router->instance),
 	};
 
 	client_send(&router->clients, from, &hello_reply_schema, &reply);

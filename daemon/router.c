@@ -3,6 +3,7 @@
 #include "router.h"
 
 #include "audit_log.h"
+#include "instance.h"
 #include "keeper.h"
 #include "log.h"
 #include "pulse.h"
@@ -564,6 +565,11 @@ static int router_init(struct router *router, const char *config_path, const cha
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
 	router->stats.started = event_now();
+	r = instance_name(router->instance, getppid());
+	if (r) {
+		log_error(NULL, "cannot tell when laird began: %s", strerror(-r));
+		return r;
+	}
 	descriptors_raise();
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;

@@ -19,6 +19,7 @@ struct router {
 	struct clients clients;
 	struct promises promises;
 	void *context, *socket;
+	char instance[64]; /* this life of the daemon, whichever router it is */
 	const char *config_path;
 	char *socket_path;
 	struct config *config;

@@ -82,6 +82,9 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	audit_log_blocked(session, session->cell, told.blocked);
 	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
 	session->cell = cell_free(session->cell);
+	/* Whoever read too slowly watches no more. */
+	if (session->live)
+		interpreter_pause(session->live, false);
 	session->lost_cause[0] = '\0';
 	session->n_forgotten = 0;
 	session->last = event_now();

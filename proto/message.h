@@ -147,7 +147,8 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, version, REQUIRED)                                                                              \
 	F(m, STR, server, REQUIRED)                                                                                \
 	F(m, UINT, pid, REQUIRED)                                                                                  \
-	F(m, UINT, frame_max, REQUIRED)
+	F(m, UINT, frame_max, REQUIRED)                                                                            \
+	F(m, STR, instance, OPTIONAL)
 #define EXEC_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \

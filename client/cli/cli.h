@@ -12,7 +12,16 @@
 enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
 /* Which flags a verb takes besides those that all take; a command of a prompt takes none of those. */
-enum { WITH_SESSION = 1, WITH_PROFILE = 2, WITH_FILE = 4, WITH_STREAM = 8, WITH_BRANCH = 16, AT_PROMPT = 32 };
+enum {
+	WITH_SESSION = 1,
+	WITH_PROFILE = 2,
+	WITH_FILE = 4,
+	WITH_STREAM = 8,
+	WITH_BRANCH = 16,
+	AT_PROMPT = 32,
+	WITH_DETACH = 64,
+	WITH_KEY = 128
+};
 
 /* What a verb needs of the daemon. */
 enum need {
@@ -35,9 +44,9 @@ struct verb {
 /* The command line, and what came of it. All text is argv's or the environment's. */
 struct cli {
 	const struct verb *verb;
-	const char *socket, *config, *session, *profile, *file, *from;
+	const char *socket, *config, *session, *profile, *file, *from, *key;
 	double timeout; /* seconds; 0: not given */
-	bool json, stream, files, no_start, help, version;
+	bool json, stream, files, detach, no_start, help, version;
 	char **args;
 	int n_args;
 	struct lair *lair;
@@ -74,6 +83,8 @@ static inline void call_freep(struct lair_call **callp)
 
 /* The verbs. Return exit statuses. */
 int verb_exec(struct cli *cli);
+int verb_attach(struct cli *cli);
+int verb_results(struct cli *cli);
 int verb_open(struct cli *cli);
 int verb_ls(struct cli *cli);
 int verb_info(struct cli *cli);

@@ -1,11 +1,15 @@
-/* exec: one cell, then its last expression as a prompt would print it, and its returncode. */
+/* exec and attach: one cell, then its last expression as a prompt would print it, and its returncode. results:
+ * which ones there are to attach to. */
 #include "cli.h"
 
 #include "json.h"
 #include "run.h"
+#include "table.h"
 #include "text.h"
 
+#include <ctype.h>
 #include <fcntl.h>
+#include <inttypes.h>
 
 static int code_read(struct cli *cli, const char *path, char **codep, size_t *sizep)
 {
@@ -40,29 +44,60 @@ static int result_show(struct run *run, const struct lair_result *result)
 	return 0;
 }
 
-static int code_run(struct cli *cli, struct lair_text code, bool stdin_free)
+static int run_start(struct run *run, struct cli *cli)
+{
+	int r = run_init(run, cli);
+
+	run->answers = true;
+	run->events = cli->json && cli->stream;
+	return r ? cli_fail(cli, "error", "cannot take signals: %s", strerror(-r)) : 0;
+}
+
+static int code_run(struct cli *cli, const struct lair_exec *asked, bool stdin_free)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	_cleanup_(run_deinit) struct run run;
-	struct lair_exec exec = {
-		.session = cli->session, .profile = cli->profile, .code = code, .timeout = cli->timeout};
+	struct lair_exec exec = *asked;
 	int r;
 
-	r = run_init(&run, cli);
+	r = run_start(&run, cli);
 	if (r)
-		return cli_fail(cli, "error", "cannot take signals: %s", strerror(-r));
+		return r;
 	run.answers = stdin_free;
-	run.events = cli->json && cli->stream;
 	r = run_cell(&run, &call, &exec);
 	if (!r)
 		r = result_show(&run, lair_result(call));
 	return r ? r : lair_result(call)->returncode & 0xff;
 }
 
+static int code_detach(struct cli *cli, const struct lair_exec *exec)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	const struct lair_detached *detached;
+	int r;
+
+	/* The timeout is its cell's. */
+	cli->timeout = 0;
+	r = cli_wait(cli, lair_exec(cli->lair, &call, exec), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	detached = lair_detached(call);
+	if (cli->json)
+		return json_print(json_pack("{s:s?, s:o, s:o}", "session", exec->session, "cell",
+					    detached->cell ? json_integer((json_int_t)detached->cell) : json_null(),
+					    "key", json_text(detached->key)));
+	printf("%.*s\n", (int)detached->key.size, detached->key.data);
+	return 0;
+}
+
 int verb_exec(struct cli *cli)
 {
+	struct lair_exec exec = {.session = cli->session,
+				 .profile = cli->profile,
+				 .timeout = cli->timeout,
+				 .key = cli->key,
+				 .detach = cli->detach};
 	_cleanup_(freep) char *read = NULL;
-	struct lair_text code = {.data = NULL};
 	const char *path = NULL;
 	int r;
 
@@ -70,13 +105,98 @@ int verb_exec(struct cli *cli)
 	if (r)
 		return r;
 	if (path) {
-		r = code_read(cli, path, &read, &code.size);
-		code.data = read;
+		r = code_read(cli, path, &read, &exec.code.size);
+		exec.code.data = read;
 	} else {
-		code = lair_text(cli->args[0]);
+		exec.code = lair_text(cli->args[0]);
 	}
 	/* Only for a command line that is right is a daemon started. */
 	if (!r)
 		r = cli_connect(cli, NEED_STARTED);
-	return r ? r : code_run(cli, code, !path || strcmp(path, "-") != 0);
+	if (r)
+		return r;
+	return cli->detach ? code_detach(cli, &exec) : code_run(cli, &exec, !path || strcmp(path, "-") != 0);
+}
+
+static bool number_parse(uint64_t *np, const char *text)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*np = strtoull(text, &end, 10);
+	return !errno && !*end && *np > 0;
+}
+
+static int attach_run(struct cli *cli, struct lair_attach *attach)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	_cleanup_(run_deinit) struct run run;
+	int r;
+
+	r = run_start(&run, cli);
+	if (!r)
+		r = run_attach(&run, &call, attach);
+	if (!r)
+		r = result_show(&run, lair_result(call));
+	return r ? r : lair_result(call)->returncode & 0xff;
+}
+
+int verb_attach(struct cli *cli)
+{
+	struct lair_attach attach = {.session = cli->n_args ? cli->args[0] : NULL, .key = cli->key};
+
+	if (!cli->key && cli->n_args < 2)
+		return cli_usage(cli, "attach: expected the number of a cell, or --key KEY");
+	if (cli->key && cli->n_args > 1)
+		return cli_usage(cli, "attach: either CELL or --key KEY");
+	if (cli->n_args > 1 && !number_parse(&attach.cell, cli->args[1]))
+		return cli_usage(cli, "attach: expected the number of a cell; got \"%s\"", cli->args[1]);
+	return attach_run(cli, &attach);
+}
+
+static bool kept_row(struct lair_items items, size_t *cursor, table_row row)
+{
+	struct lair_kept kept;
+	char text[HUMAN_SIZE];
+
+	if (!lair_next_kept(items, cursor, &kept))
+		return false;
+	if (kept.cell)
+		snprintf(row[0], TABLE_CELL, "%" PRIu64, kept.cell);
+	else
+		snprintf(row[0], TABLE_CELL, "-");
+	text_tamed(row[1], TABLE_CELL, kept.state);
+	if (text_is(kept.state, "finished"))
+		snprintf(row[2], TABLE_CELL, "%d", kept.returncode);
+	else
+		snprintf(row[2], TABLE_CELL, "-");
+	snprintf(row[3], TABLE_CELL, "%s", human_seconds(text, kept.age));
+	snprintf(row[4], TABLE_CELL, "%s", human_bytes(text, kept.bytes));
+	text_tamed(row[5], TABLE_CELL, kept.key.data ? kept.key : lair_text("-"));
+	return true;
+}
+
+int verb_results(struct cli *cli)
+{
+	static const table_row heads = {"CELL", "STATE", "RETURNCODE", "AGE", "SIZE", "KEY"};
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	const char *session = cli->n_args ? cli->args[0] : NULL;
+	struct lair_kept kept;
+	size_t cursor = 0;
+	json_t *array;
+	int r;
+
+	r = cli_wait(cli, lair_results(cli->lair, &call, session), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (!cli->json) {
+		table_print(heads, lair_result_list(call), kept_row);
+		return 0;
+	}
+	array = json_array();
+	while (lair_next_kept(lair_result_list(call), &cursor, &kept))
+		json_array_append_new(array, json_kept(&kept));
+	return json_print(json_pack("{s:s?, s:o}", "session", session, "results", array));
 }

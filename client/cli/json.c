@@ -183,6 +183,17 @@ json_t *json_state(const char *session, const struct lair_state *state)
 			 json_text(state->name));
 }
 
+json_t *json_kept(const struct lair_kept *kept)
+{
+	bool finished = text_is(kept->state, "finished");
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:f, s:I}", "cell",
+			 kept->cell ? json_integer((json_int_t)kept->cell) : json_null(), "key",
+			 json_text(kept->key), "state", json_text(kept->state), "returncode",
+			 finished ? json_integer(kept->returncode) : json_null(), "age", kept->age, "bytes",
+			 (json_int_t)kept->bytes);
+}
+
 json_t *json_counters(const struct lair_counters *counters)
 {
 	static const struct member members[] = {

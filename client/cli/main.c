@@ -7,7 +7,12 @@ static int verb_help(struct cli *cli);
 
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
-	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM, 0, 1, NEED_NOTHING, verb_exec},
+	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY, 0, 1, NEED_NOTHING,
+	 verb_exec},
+	{"attach", "ID CELL | [ID] --key KEY", "wait for a cell that runs, or get its result again",
+	 WITH_STREAM | WITH_KEY, 0, 2, NEED_RUNNING, verb_attach},
+	{"results", "[ID]", "list the cells of a session, or those without one, that can be attached to", 0, 0, 1,
+	 NEED_RUNNING, verb_results},
 	{"repl", "[-s ID]", "a Python prompt in a session", WITH_SESSION | WITH_PROFILE, 0, 0, NEED_STARTED,
 	 verb_repl},
 	{"open", "ID", "make a session, or see that it is there", WITH_PROFILE, 1, 1, NEED_STARTED, verb_open},

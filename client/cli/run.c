@@ -191,27 +191,27 @@ static bool run_given_up(const struct run *run)
 }
 
 /* The exit status for a cell that nobody waits for any more. */
-static int run_abandoned(const struct run *run, const struct lair_exec *exec)
+static int run_abandoned(const struct run *run, const char *session)
 {
-	if (!run->stop && exec->session)
-		cli_notice("not waiting any longer; the cell goes on in session \"%s\"", exec->session);
+	if (!run->stop && session)
+		cli_notice("not waiting any longer; the cell goes on in session \"%s\"", session);
 	else if (!run->stop)
 		cli_notice("not waiting any longer; the cell goes on until its timeout");
 	return 128 + (run->stop ? run->stop : SIGINT);
 }
 
-int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
+static void run_begin(struct run *run)
 {
-	_cleanup_(call_freep) struct lair_call *call = NULL;
-	int r;
-
 	run->interrupts = 0;
 	run->asking = run->hidden = false;
-	exec->on_output = run->cli->json && !run->events ? NULL : on_output;
-	exec->on_ask = run->answers ? on_ask : NULL;
-	exec->userdata = run;
 	fflush(stdout);
-	r = lair_exec(run->cli->lair, &call, exec);
+}
+
+/* Wait for the cell of a call just started with the result @r. */
+static int run_follow(struct run *run, struct lair_call **callp, int r, const char *session)
+{
+	struct lair_call *call = *callp;
+
 	run->call = call;
 	while (!r && lair_outcome(call) == -EINPROGRESS && !run_given_up(run))
 		r = run_turn(run);
@@ -220,12 +220,38 @@ int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 	if (r)
 		return cli_trouble(run->cli, r);
 	if (lair_outcome(call) == -EINPROGRESS || run->stop)
-		return run_abandoned(run, exec);
-	r = lair_wait(call, 0);
-	if (r)
-		return cli_trouble(run->cli, r);
-	*callp = steal_ptr(&call);
-	return 0;
+		return run_abandoned(run, session);
+	return cli_trouble(run->cli, lair_wait(call, 0));
+}
+
+int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
+
+	run_begin(run);
+	exec->on_output = run->cli->json && !run->events ? NULL : on_output;
+	exec->on_ask = run->answers ? on_ask : NULL;
+	exec->userdata = run;
+	r = run_follow(run, &call, lair_exec(run->cli->lair, &call, exec), exec->session);
+	if (!r)
+		*callp = steal_ptr(&call);
+	return r;
+}
+
+int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *attach)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
+
+	run_begin(run);
+	attach->on_output = run->cli->json && !run->events ? NULL : on_output;
+	attach->on_ask = run->answers ? on_ask : NULL;
+	attach->userdata = run;
+	r = run_follow(run, &call, lair_attach(run->cli->lair, &call, attach), attach->session);
+	if (!r)
+		*callp = steal_ptr(&call);
+	return r;
 }
 
 int run_wait(struct run *run, struct lair_call *call)

@@ -29,6 +29,9 @@ void run_deinit(struct run *run);
  * answered, the caller's; or the exit status, having said why. */
 int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec);
 
+/* The same with a cell that runs already, or has ended. */
+int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *attach);
+
 /* Wait for any other call. SIGINT, and what ends us, gives up waiting: -EINTR. Else returns as lair_wait. */
 int run_wait(struct run *run, struct lair_call *call);
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+import zmq
 
-from lair import Client, LairError
+from daemon import Daemon
+from lair import Client, LairError, codec
 from lair import messages as m
 
 
@@ -78,6 +80,23 @@ def test_a_slow_reader_gets_all_of_it(client: Client, session: str) -> None:
             if seen < 1 << 20:
                 time.sleep(0.05)
     assert seen == size
+
+
+@pytest.mark.parametrize("chunks", [280, 300, 320])
+def test_who_did_not_read_holds_up_no_cell_after(daemon: Daemon, client: Client, session: str, chunks: int) -> None:
+    """A cell may end while what it wrote still waits for its reader."""
+    context = zmq.Context()
+    slow = context.socket(zmq.DEALER)
+    slow.setsockopt(zmq.LINGER, 0)
+    slow.setsockopt(zmq.RCVHWM, 1)
+    slow.connect(f"ipc://{daemon.socket}")
+    code = f"import sys, time\nfor i in range({chunks}): print('x' * 1000, flush=True); time.sleep(0.001)"
+    slow.send(codec.encode(m.Exec(id=1, session=session, code=code, stream=True)))
+    time.sleep(1.5)
+    slow.close()
+    context.term()
+    time.sleep(0.2)
+    assert client.exec("sys.stdout.write('y' * 1_000_000)", session, timeout=10).text == "1000000"
 
 
 def test_input(client: Client, session: str) -> None:

@@ -220,6 +220,7 @@ class HelloReply(Reply):
     server: Str
     pid: Uint
     frame_max: Uint
+    instance: Str | None = None
 
 
 @dataclass(kw_only=True)
