@@ -1,5 +1,4 @@
-/* Channel and pipes of one interpreter. Reading is plain read(), which drops descriptors a hostile peer may pass.
- */
+/* Channel and pipes of one interpreter. */
 #include "interpreter.h"
 
 #include "session.h"
@@ -10,24 +9,14 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #define CHUNK 65536
+/* A process that outlives the interpreter may go on to speak on its channel, but not for ever. */
+#define LAST_WORDS_MAX 64
 _Static_assert(CHUNK >= OUTBUFFER_SIZE, "a salvaged buffer is one chunk");
 
 /* The router is one thread: what is read here is handed on before anything else is read. */
 static char chunk[CHUNK];
-
-static int make_channel(struct interpreter *interpreter, int *theirs)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	interpreter->channel = pair[0];
-	*theirs = pair[1];
-	return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-}
 
 static int make_pipe(int *ours, int *theirs)
 {
@@ -48,15 +37,28 @@ static int make_buffer(int *ours, int *theirs)
 	if (fd < 0)
 		return -errno;
 	*ours = fd;
-	if (ftruncate(fd, sizeof(struct outbuffers)) < 0 ||
+	if (ftruncate(fd, OUTBUFFERS_FILE_SIZE) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return -errno;
 	*theirs = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return *theirs < 0 ? -errno : 0;
 }
 
-int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, enum interpreter_role role,
-		    uint64_t serial, int theirs[INTERPRETER_FDS])
+static int make_descriptors(struct interpreter *interpreter, struct list *due, int theirs[INTERPRETER_FDS])
+{
+	int channel, r = channel_pair(&channel, &theirs[0]);
+
+	for (int i = 0; i < 2 && !r && interpreter->role == ROLE_LIVE; i++)
+		r = make_pipe(&interpreter->pipes[i], &theirs[i + 1]);
+	if (!r && interpreter->role == ROLE_LIVE)
+		r = make_buffer(&interpreter->buffer, &theirs[3]);
+	if (theirs[0] >= 0)
+		peer_init(&interpreter->peer, interpreter->loop, due, channel, interpreter->buffer);
+	return r;
+}
+
+int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
+		    enum interpreter_role role, uint64_t serial, int theirs[INTERPRETER_FDS])
 {
 	struct interpreter *interpreter = malloc(sizeof(*interpreter));
 	int r;
@@ -69,20 +71,13 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 		.serial = serial,
 		.role = role,
 		.loop = loop,
-		.channel = -1,
 		.pipes = {-1, -1},
 		.buffer = -1,
-		.channel_source = EVENT_SOURCE_NONE,
 		.pipe_sources = {EVENT_SOURCE_NONE, EVENT_SOURCE_NONE},
 	};
 	list_init(&interpreter->node);
-	frame_reader_init(&interpreter->reader, INTERPRETER_FRAME_MAX);
-	frame_writer_init(&interpreter->writer);
-	r = make_channel(interpreter, &theirs[0]);
-	for (int i = 0; i < 2 && !r && role == ROLE_LIVE; i++)
-		r = make_pipe(&interpreter->pipes[i], &theirs[i + 1]);
-	if (!r && role == ROLE_LIVE)
-		r = make_buffer(&interpreter->buffer, &theirs[3]);
+	peer_init(&interpreter->peer, loop, due, -1, -1);
+	r = make_descriptors(interpreter, due, theirs);
 	if (r) {
 		for (int i = 0; i < INTERPRETER_FDS; i++)
 			fd_closep(&theirs[i]);
@@ -96,8 +91,7 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 void interpreter_close(struct interpreter *interpreter)
 {
 	list_remove(&interpreter->node);
-	event_remove(interpreter->loop, &interpreter->channel_source);
-	fd_closep(&interpreter->channel);
+	peer_deinit(&interpreter->peer);
 	fd_closep(&interpreter->buffer);
 	for (int i = 0; i < 2; i++) {
 		event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
@@ -109,8 +103,6 @@ struct interpreter *interpreter_free(struct interpreter *interpreter)
 {
 	if (interpreter) {
 		interpreter_close(interpreter);
-		frame_reader_deinit(&interpreter->reader);
-		frame_writer_deinit(&interpreter->writer);
 		free(interpreter);
 	}
 	return NULL;
@@ -119,55 +111,40 @@ struct interpreter *interpreter_free(struct interpreter *interpreter)
 /* @why: NULL if it closed the channel, as it does when it dies. */
 static void channel_lost(struct interpreter *interpreter, const char *why)
 {
-	event_remove(interpreter->loop, &interpreter->channel_source);
+	peer_ignore(&interpreter->peer);
 	session_on_lost(interpreter->session, interpreter, why);
-}
-
-/* A frame's handler may end the interpreter's use of its channel; then nothing more is read from it. */
-static void frames_deliver(struct interpreter *interpreter)
-{
-	struct bytes frame;
-	int r = 0;
-
-	while (interpreter->channel_source.fd >= 0) {
-		r = frame_reader_next(&interpreter->reader, &frame);
-		if (r)
-			break;
-		session_on_frame(interpreter->session, interpreter, frame);
-	}
-	if (r == FRAME_E_SIZE)
-		channel_lost(interpreter, "it sent a frame over the limit");
-}
-
-static void writer_flush(struct interpreter *interpreter)
-{
-	int r = frame_writer_flush(&interpreter->writer, interpreter->channel);
-
-	event_change(interpreter->loop, &interpreter->channel_source,
-		     EPOLLIN | (r == FRAME_E_EMPTY ? (uint32_t)EPOLLOUT : 0));
 }
 
 static void on_channel(struct event_source *source, uint32_t events)
 {
-	struct interpreter *interpreter = container_of(source, struct interpreter, channel_source);
-	int r;
+	struct interpreter *interpreter = container_of(source, struct interpreter, peer.source);
+	struct bytes frame;
 
 	if (events & EPOLLOUT)
-		writer_flush(interpreter);
+		peer_settle_later(&interpreter->peer);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	r = frame_reader_fill(&interpreter->reader, interpreter->channel, false);
-	if (r == 0)
-		frames_deliver(interpreter);
-	else if (r != FRAME_E_EMPTY)
+	switch (peer_hear(&interpreter->peer, &frame)) {
+	case 0:
+		session_on_frame(interpreter->session, interpreter, frame);
+		break;
+	case PEER_E_EOF:
 		channel_lost(interpreter, NULL);
+		break;
+	case PEER_E_BAD:
+		channel_lost(interpreter, "it sent no frame, or one over the limit");
+		break;
+	}
 }
 
-void interpreter_drain_channel(struct interpreter *interpreter)
+bool interpreter_has_last_words(struct interpreter *interpreter)
 {
-	while (interpreter->channel_source.fd >= 0 &&
-	       frame_reader_fill(&interpreter->reader, interpreter->channel, false) == 0)
-		frames_deliver(interpreter);
+	if (interpreter->peer.source.fd < 0 || interpreter->last_words >= LAST_WORDS_MAX)
+		return false;
+	if (!interpreter->peer.handled && !peer_pending(&interpreter->peer))
+		return false;
+	interpreter->last_words++;
+	return true;
 }
 
 /* Returns how much there was; a pipe at its end is taken out of the set, or it would be ready for ever. */
@@ -248,7 +225,7 @@ int interpreter_attach(struct interpreter *interpreter, struct session *session)
 	int r;
 
 	interpreter->session = session;
-	r = event_add(interpreter->loop, &interpreter->channel_source, interpreter->channel, EPOLLIN, on_channel);
+	r = peer_listen(&interpreter->peer, on_channel);
 	for (int i = 0; i < 2 && !r && interpreter->role == ROLE_LIVE; i++)
 		r = event_add(interpreter->loop, &interpreter->pipe_sources[i], interpreter->pipes[i], EPOLLIN,
 			      on_pipe[i]);
@@ -257,40 +234,7 @@ int interpreter_attach(struct interpreter *interpreter, struct session *session)
 
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message)
 {
-	msgpack_sbuffer buffer;
-	int r;
-
-	msgpack_sbuffer_init(&buffer);
-	r = wire_encode(&buffer, schema, message);
-	if (!r)
-		r = frame_writer_put(&interpreter->writer, wire_bytes(&buffer));
-	msgpack_sbuffer_destroy(&buffer);
-	if (!r)
-		writer_flush(interpreter);
-	return r;
-}
-
-int interpreter_send_fds(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
-			 const int *fds, size_t n_fds)
-{
-	struct frame_writer whole;
-	msgpack_sbuffer buffer;
-	int r;
-
-	if (interpreter->writer.start < interpreter->writer.end)
-		return -EAGAIN;
-	msgpack_sbuffer_init(&buffer);
-	frame_writer_init(&whole);
-	r = wire_encode(&buffer, schema, message);
-	if (!r)
-		r = frame_writer_put(&whole, wire_bytes(&buffer));
-	/* A stream keeps descriptors with the bytes they came with: the frame goes in one piece or not at all. */
-	if (!r)
-		r = channel_send(interpreter->channel, (struct bytes){.data = whole.data, .size = whole.end}, fds,
-				 n_fds);
-	frame_writer_deinit(&whole);
-	msgpack_sbuffer_destroy(&buffer);
-	return r == CHANNEL_E_EMPTY ? -EAGAIN : r > 0 ? -EPIPE : r;
+	return peer_say(&interpreter->peer, schema, message, 0, NULL, 0);
 }
 
 void interpreter_pause(struct interpreter *interpreter, bool paused)

@@ -2,12 +2,9 @@
  * comes in here was written by hostile code. */
 #pragma once
 
-#include "event.h"
+#include "peer.h"
 
-#include "proto/frame.h"
 #include "proto/message.h"
-
-#define INTERPRETER_FRAME_MAX (16U << 20)
 
 struct session;
 
@@ -26,19 +23,19 @@ struct interpreter {
 	bool adopted;		 /* its warden knows it */
 	struct session *session; /* who is told; NULL while it is a spare */
 	struct event_loop *loop;
-	int channel, pipes[2];
-	int buffer; /* struct outbuffers, hostile memory */
-	struct event_source channel_source, pipe_sources[2];
-	struct frame_reader reader;
-	struct frame_writer writer;
+	struct peer peer; /* its exec channel */
+	int pipes[2];
+	int buffer; /* struct outbuffers and letters, hostile memory */
+	struct event_source pipe_sources[2];
+	unsigned last_words; /* how often its death has waited for them */
 	bool paused;
 	unsigned signals_unanswered;
 };
 
-/* Makes the descriptors. @theirs receives the interpreter's ends (channel and, for a live one, stdout and stderr),
- * the caller's to send and close; unused ones are -1. Returns 0 or -errno. */
-int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, enum interpreter_role role,
-		    uint64_t serial, int theirs[INTERPRETER_FDS]);
+/* Makes the descriptors. @due: see peer_init. @theirs receives the interpreter's ends (channel and, for a live one,
+ * stdout and stderr), the caller's to send and close; unused ones are -1. Returns 0 or -errno. */
+int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
+		    enum interpreter_role role, uint64_t serial, int theirs[INTERPRETER_FDS]);
 struct interpreter *interpreter_free(struct interpreter *interpreter);
 
 /* Let go of it at once, where its memory has to last a little longer: a handler of its own frames may be running.
@@ -48,13 +45,8 @@ void interpreter_close(struct interpreter *interpreter);
 /* Give it to a session: from now on session_on_* are called. Returns 0 or -errno. */
 int interpreter_attach(struct interpreter *interpreter, struct session *session);
 
-/* Send, or queue what does not fit. Returns 0 or -errno; a closed channel is no error here, it is told by an event.
- */
+/* At the end of the round. Returns 0 or -ENOMEM; a closed channel is no error here, it is told by an event. */
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message);
-
-/* The same with descriptors, which stay the caller's; -EAGAIN if the channel cannot take it whole at once. */
-int interpreter_send_fds(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
-			 const int *fds, size_t n_fds);
 
 /* Take from both pipes what they hold at this moment. What is written meanwhile waits: no writer can keep us here.
  */
@@ -63,8 +55,8 @@ void interpreter_drain(struct interpreter *interpreter);
 /* After its death: what it had written and not yet put into its pipes. */
 void interpreter_salvage(struct interpreter *interpreter);
 
-/* Handle the frames that have arrived: after its death, nothing else will announce them. */
-void interpreter_drain_channel(struct interpreter *interpreter);
+/* It is dead. Whether what it had said has to be handled first, in this round or the next. */
+bool interpreter_has_last_words(struct interpreter *interpreter);
 
 /* Before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);

@@ -549,9 +549,9 @@ static void descriptors_raise(void)
 
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
-	struct list *lists[] = {&router->sessions,	   &router->nurseries,	  &router->retired,
-				&router->dead_sessions,	   &router->dead_wardens, &router->dead_nurseries,
-				&router->dead_interpreters};
+	struct list *lists[] = {
+		&router->sessions,	&router->nurseries,    &router->retired,	&router->due,
+		&router->dead_sessions, &router->dead_wardens, &router->dead_nurseries, &router->dead_interpreters};
 	struct config_error error;
 	struct config *config;
 	int r;
@@ -655,6 +655,7 @@ static int round_run(struct router *router)
 	if (items[1].revents & ZMQ_POLLIN)
 		event_dispatch(&router->loop);
 	timer_run(&router->loop);
+	peers_settle(&router->due);
 	funeral(router);
 	stop_check(router);
 	return 0;

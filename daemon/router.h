@@ -31,6 +31,7 @@ struct router {
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
 	void *table;	      /* tsearch(3) of session->id */
 	struct list nurseries, retired;
+	struct list due; /* wardens and interpreters to which something is said in this round, or was heard from */
 	struct list dead_sessions, dead_wardens, dead_nurseries, dead_interpreters; /* freed between two rounds */
 
 	uint64_t last_serial, last_transfer;

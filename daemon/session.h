@@ -116,6 +116,8 @@ void session_forget(struct session *session, struct checkpoint *checkpoint);
 
 void session_on_ready(struct session *session);
 void session_on_signalled(struct session *session, struct interpreter *interpreter);
+/* It is dead, and what it had still said comes first. */
+void session_on_last_words(struct session *session, struct interpreter *interpreter);
 void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom);
 void session_on_swept(struct session *session);
 /* Its files have outgrown their limit. */

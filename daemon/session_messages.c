@@ -48,6 +48,12 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 	}
 }
 
+void session_on_last_words(struct session *session, struct interpreter *interpreter)
+{
+	if (interpreter == session->live)
+		session->exited = true;
+}
+
 void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom)
 {
 	struct particulars particulars = {.status = status, .oom = oom};
@@ -58,14 +64,9 @@ void session_on_exited(struct session *session, struct interpreter *interpreter,
 		checkpoint_lost(session, interpreter, "its process ended");
 		return;
 	}
-	session->exited = true;
-	interpreter_drain_channel(interpreter);
-	/* Its last words may have ended it for us. */
-	if (interpreter == session->live) {
-		interpreter_drain(interpreter);
-		interpreter_salvage(interpreter);
-		session_event(session, EVENT_EXITED, &particulars);
-	}
+	interpreter_drain(interpreter);
+	interpreter_salvage(interpreter);
+	session_event(session, EVENT_EXITED, &particulars);
 	session->exited = false;
 }
 

@@ -15,7 +15,19 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
+/* An interpreter's death waits for its last words. */
+#define WARDEN_E_LATER 100
+
 #define PATIENCE_US (20 * 1000000ULL)
+
+static int control_make(struct warden *warden)
+{
+	int ours, r = channel_pair(&ours, &warden->theirs);
+
+	if (!r)
+		peer_init(&warden->peer, &warden->router->loop, &warden->router->due, ours, -1);
+	return r;
+}
 
 int warden_new(struct warden **wardenp, struct router *router, struct nursery *nursery, struct profile *profile)
 {
@@ -29,16 +41,15 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 		.nursery = nursery,
 		.state = WARDEN_WANTED,
 		.serial = ++router->last_serial,
-		.control = -1,
 		.theirs = -1,
 		.pidfd = -1,
 		.directory = -1,
-		.control_source = EVENT_SOURCE_NONE,
 		.pidfd_source = EVENT_SOURCE_NONE,
 		.keep = profile->workspace,
 	};
 	quota_init(&warden->quota, profile);
 	msgpack_sbuffer_init(&warden->guards);
+	peer_init(&warden->peer, &router->loop, &router->due, -1, -1);
 	list_init(&warden->node);
 	list_init(&warden->sessions);
 	list_init(&warden->interpreters);
@@ -47,7 +58,7 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 	if (!r)
 		r = workspace_handle(&warden->directory, warden->workspace);
 	if (!r)
-		r = channel_pair(&warden->control, &warden->theirs);
+		r = control_make(warden);
 	if (r) {
 		log_error(NULL, "cannot make a workspace for profile %s: %s", profile->name, strerror(-r));
 		warden_free(warden);
@@ -65,11 +76,10 @@ struct warden *warden_free(struct warden *warden)
 		return NULL;
 	list_for_each (interpreter, &warden->interpreters, node)
 		interpreter_free(interpreter);
-	event_remove(&warden->router->loop, &warden->control_source);
+	peer_deinit(&warden->peer);
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
 	quota_deinit(warden);
-	fd_closep(&warden->control);
 	fd_closep(&warden->theirs);
 	fd_closep(&warden->pidfd);
 	list_remove(&warden->node);
@@ -86,7 +96,7 @@ static void warden_gone(struct warden *warden)
 {
 	struct session *session;
 
-	event_remove(&warden->router->loop, &warden->control_source);
+	peer_ignore(&warden->peer);
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
 	list_remove(&warden->node);
@@ -146,26 +156,12 @@ void warden_want_again(struct warden *warden)
 
 	/* If it was made and nobody said so, it finds its control pair closed and goes. */
 	timer_clear(&warden->router->loop, &warden->patience);
-	fd_closep(&warden->control);
+	peer_deinit(&warden->peer);
 	warden->serial = ++warden->router->last_serial;
 	warden->state = WARDEN_WANTED;
-	r = channel_pair(&warden->control, &warden->theirs);
+	r = control_make(warden);
 	if (r)
 		warden_failed(warden, bytes_of(strerror(-r)));
-}
-
-static int warden_send(struct warden *warden, const struct wire_schema *schema, const void *message, const int *fds,
-		       size_t n_fds)
-{
-	msgpack_sbuffer buffer;
-	int r;
-
-	msgpack_sbuffer_init(&buffer);
-	r = wire_encode(&buffer, schema, message);
-	if (!r)
-		r = channel_send(warden->control, wire_bytes(&buffer), fds, n_fds);
-	msgpack_sbuffer_destroy(&buffer);
-	return r > 0 ? -EPIPE : r;
 }
 
 static bool in_flight(const struct warden *warden)
@@ -189,7 +185,7 @@ static void sweep_try(struct warden *warden)
 		wanted |= session->sweep == SWEEP_WANTED;
 	if (!wanted || warden->sweeping || in_flight(warden))
 		return;
-	if (warden_send(warden, &sweep_message_schema, &message, NULL, 0)) {
+	if (peer_say(&warden->peer, &sweep_message_schema, &message, 0, NULL, 0)) {
 		warden_failed(warden, BYTES("its warden does not listen"));
 		return;
 	}
@@ -209,24 +205,27 @@ void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
 {
 	struct survey_message message = {.size = size, .files = files};
 
-	if (warden_send(warden, &survey_message_schema, &message, NULL, 0))
+	if (peer_say(&warden->peer, &survey_message_schema, &message, 0, NULL, 0))
 		warden_failed(warden, BYTES("its warden does not listen"));
 }
 
-static int interpreter_make(struct warden *warden, enum interpreter_role role, struct interpreter **interpreterp,
+static int interpreter_make(struct interpreter **interpreterp, struct warden *warden, enum interpreter_role role,
 			    int theirs[INTERPRETER_FDS])
 {
-	int r = interpreter_new(interpreterp, &warden->router->loop, role, ++warden->last_interpreter, theirs);
+	int r = interpreter_new(interpreterp, &warden->router->loop, &warden->router->due, role,
+				++warden->last_interpreter, theirs);
 
 	if (!r)
 		list_append(&warden->interpreters, &(*interpreterp)->node);
 	return r;
 }
 
-static int interpreter_made(struct interpreter **interpreterp, int theirs[INTERPRETER_FDS], int r)
+/* Ask @maker for it. */
+static int interpreter_ask(struct interpreter **interpreterp, struct peer *maker, const struct wire_schema *schema,
+			   const void *message, int *theirs, size_t n_theirs)
 {
-	for (int i = 0; i < INTERPRETER_FDS; i++)
-		fd_close(theirs[i]);
+	int r = peer_say(maker, schema, message, (*interpreterp)->serial, theirs, n_theirs);
+
 	if (r)
 		*interpreterp = interpreter_free(*interpreterp);
 	return r;
@@ -237,13 +236,13 @@ int warden_spawn(struct warden *warden, struct interpreter **interpreterp)
 	struct spawn_message message = {0};
 	int theirs[INTERPRETER_FDS], r;
 
-	r = interpreter_make(warden, ROLE_LIVE, interpreterp, theirs);
+	r = interpreter_make(interpreterp, warden, ROLE_LIVE, theirs);
 	if (r)
 		return r;
 	(*interpreterp)->adopted = true;
 	message.serial = (*interpreterp)->serial;
-	return interpreter_made(interpreterp, theirs,
-				warden_send(warden, &spawn_message_schema, &message, theirs, INTERPRETER_FDS));
+	return interpreter_ask(interpreterp, &warden->peer, &spawn_message_schema, &message, theirs,
+			       INTERPRETER_FDS);
 }
 
 int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp)
@@ -251,12 +250,11 @@ int warden_freeze(struct warden *warden, struct interpreter *live, struct interp
 	struct freeze_message message = {0};
 	int theirs[INTERPRETER_FDS], r;
 
-	r = interpreter_make(warden, ROLE_FROZEN, frozenp, theirs);
+	r = interpreter_make(frozenp, warden, ROLE_FROZEN, theirs);
 	if (r)
 		return r;
 	message.serial = (*frozenp)->serial;
-	return interpreter_made(frozenp, theirs,
-				interpreter_send_fds(live, &freeze_message_schema, &message, theirs, 1));
+	return interpreter_ask(frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);
 }
 
 int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
@@ -265,19 +263,18 @@ int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct 
 	struct spawn_message message = *how;
 	int theirs[INTERPRETER_FDS], r;
 
-	r = interpreter_make(warden, ROLE_LIVE, interpreterp, theirs);
+	r = interpreter_make(interpreterp, warden, ROLE_LIVE, theirs);
 	if (r)
 		return r;
 	message.serial = (*interpreterp)->serial;
-	return interpreter_made(
-		interpreterp, theirs,
-		interpreter_send_fds(frozen, &spawn_message_schema, &message, theirs, INTERPRETER_FDS));
+	return interpreter_ask(interpreterp, &frozen->peer, &spawn_message_schema, &message, theirs,
+			       INTERPRETER_FDS);
 }
 
 int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_t pid)
 {
 	struct adopt_message message = {.serial = interpreter->serial, .pid = pid};
-	int r = warden_send(warden, &adopt_message_schema, &message, NULL, 0);
+	int r = peer_say(&warden->peer, &adopt_message_schema, &message, 0, NULL, 0);
 
 	interpreter->adopted = true;
 	sweep_try(warden);
@@ -287,7 +284,7 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal)
 {
 	struct signal_message message = {.serial = interpreter->serial, .signal = (uint64_t)signal};
-	int r = warden_send(warden, &signal_message_schema, &message, NULL, 0);
+	int r = peer_say(&warden->peer, &signal_message_schema, &message, 0, NULL, 0);
 
 	if (!r)
 		interpreter->signals_unanswered++;
@@ -453,6 +450,10 @@ static int on_exited(struct warden *warden, struct bytes body, struct wire_fault
 	if (wire_decode(&exited, &exited_message_schema, body, fault))
 		return WIRE_E_FIELD;
 	interpreter = interpreter_find(warden, exited.serial);
+	if (interpreter && interpreter->session && interpreter_has_last_words(interpreter)) {
+		session_on_last_words(interpreter->session, interpreter);
+		return WARDEN_E_LATER;
+	}
 	if (interpreter && interpreter->session)
 		session_on_exited(interpreter->session, interpreter, (int)exited.status, exited.oom);
 	else if (interpreter)
@@ -488,6 +489,7 @@ static int on_surveyed(struct warden *warden, struct bytes body, struct wire_fau
 	return 0;
 }
 
+/* Returns 0, WARDEN_E_LATER, or what is wrong with the message. */
 static const struct {
 	const char *type;
 	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
@@ -512,26 +514,28 @@ static int message_handle(struct warden *warden, struct bytes data)
 
 static void on_control(struct event_source *source, uint32_t events)
 {
-	struct warden *warden = container_of(source, struct warden, control_source);
-	static char buffer[CHANNEL_SIZE_MAX];
-	int fds[CHANNEL_FDS_MAX];
-	struct bytes data;
-	size_t n_fds;
+	struct warden *warden = container_of(source, struct warden, peer.source);
+	struct bytes frame;
 	int r;
 
-	(void)events;
-	r = channel_recv(warden->control, buffer, sizeof(buffer), &data, fds, &n_fds);
-	if (r == CHANNEL_E_EMPTY)
+	if (events & EPOLLOUT)
+		peer_settle_later(&warden->peer);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	if (r == CHANNEL_E_EOF) {
-		event_remove(&warden->router->loop, source);
+	r = peer_hear(&warden->peer, &frame);
+	if (r == PEER_E_EMPTY)
+		return;
+	if (r == PEER_E_EOF) {
+		peer_ignore(&warden->peer);
 		if (warden->pidfd < 0)
 			warden_gone(warden);
 		return;
 	}
-	while (!r && n_fds > 0)
-		fd_closep(&fds[--n_fds]);
-	if (r || message_handle(warden, data))
+	if (!r)
+		r = message_handle(warden, frame);
+	if (r == WARDEN_E_LATER)
+		peer_unhear(&warden->peer);
+	else if (r)
 		warden_failed(warden, BYTES("its warden broke the protocol"));
 }
 
@@ -543,7 +547,7 @@ void warden_made(struct warden *warden, pid_t pid, int pidfd)
 	warden->pidfd = pidfd;
 	warden->state = WARDEN_CAGING;
 	patience_start(warden);
-	r = event_add(&warden->router->loop, &warden->control_source, warden->control, EPOLLIN, on_control);
+	r = peer_listen(&warden->peer, on_control);
 	if (!r && pidfd >= 0)
 		r = event_add(&warden->router->loop, &warden->pidfd_source, pidfd, EPOLLIN, on_pidfd);
 	if (r)

@@ -27,8 +27,9 @@ struct warden {
 	uint64_t serial;
 	uid_t uid; /* 0: laird's own */
 	pid_t pid;
-	int control, theirs, pidfd; /* theirs: the warden's end, until it is sent */
-	struct event_source control_source, pidfd_source;
+	struct peer peer;  /* its control pair */
+	int theirs, pidfd; /* theirs: the warden's end, until it is sent */
+	struct event_source pidfd_source;
 	struct timer patience; /* for each step of its making */
 	uint64_t baseline;     /* memory of the image it is a clone of */
 	char *workspace;       /* absolute path */

@@ -11,7 +11,7 @@
 #include "frozen.h"
 #include "helpers.h"
 #include "output.h"
-#include "proto/frame.h"
+#include "proto/link.h"
 #include "refusal.h"
 #include "stream.h"
 
@@ -23,18 +23,17 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* The router's frames are trusted in content; the bound only keeps a broken one from being believed. */
-#define FRAME_MAX (256U << 20)
 #define FD_FLOOR 100
 
 static struct {
 	pid_t pid;
 	int channel;
 	const struct cage *cage;
-	pthread_t thread; /* the main one, which alone reads the channel */
-	struct frame_reader reader;
-	struct frame_writer writer;
-	int fds[INTERPRETER_FDS]; /* passed along with a frame that wants them */
+	pthread_t thread;	 /* the main one, which alone reads the channel */
+	uint64_t sent, received; /* the numbers of the last messages on it */
+	char buffer[CHANNEL_SIZE_MAX];
+	char *letter;		  /* the last one */
+	int fds[CHANNEL_FDS_MAX]; /* passed along with a frame that wants them */
 	size_t n_fds;
 	msgpack_sbuffer frame, error;
 	bool running, input; /* a cell runs; somebody answers its questions */
@@ -43,23 +42,50 @@ static struct {
 
 /* ---- the channel ---- */
 
-/* One frame of the router, waiting for it without the GIL: threads of the session run on. Returns 0, FRAME_E_EOF or
- * -errno. */
+static void descriptors_drop(void)
+{
+	while (self.n_fds > 0)
+		fd_close(self.fds[--self.n_fds]);
+}
+
+/* The last descriptor of a letter is its file. */
+static int letter_open(const struct link_header *header, struct bytes *frame)
+{
+	int r = -EBADMSG;
+
+	free(self.letter);
+	self.letter = NULL;
+	if (self.n_fds > 0) {
+		r = link_read_letter(&self.letter, self.fds[self.n_fds - 1], header);
+		fd_close(self.fds[--self.n_fds]);
+	}
+	*frame = (struct bytes){.data = self.letter, .size = header->size};
+	return r;
+}
+
+/* One message of the router that has not been had before, waiting for it without the GIL: threads of the session
+ * run on. Descriptors of the last one that nobody took are closed. Returns 0, CHANNEL_E_EOF or -errno. */
 static int receive(struct wire_frame *message)
 {
-	PyThreadState *state;
-	struct bytes data;
+	struct link_header header;
+	struct bytes data, frame;
 	int r;
 
-	while ((r = frame_reader_next(&self.reader, &data)) == FRAME_E_EMPTY) {
+	do {
+		PyThreadState *state;
+
+		descriptors_drop();
 		state = PyEval_SaveThread();
-		r = frame_reader_fill_fds(&self.reader, self.channel, false, self.fds, &self.n_fds,
-					  ARRAY_SIZE(self.fds));
+		r = channel_recv(self.channel, self.buffer, sizeof(self.buffer), &data, self.fds, &self.n_fds);
 		PyEval_RestoreThread(state);
 		if (r)
-			return r == FRAME_E_EMPTY ? -EAGAIN : r;
-	}
-	if (r || wire_open(message, data))
+			return r == CHANNEL_E_EMPTY ? -EAGAIN : r;
+		if (!link_unpack(&header, &frame, data))
+			return -EBADMSG;
+	} while (header.number <= self.received);
+	self.received = header.number;
+	r = header.size ? letter_open(&header, &frame) : 0;
+	if (r || wire_open(message, frame))
 		return -EBADMSG;
 	return 0;
 }
@@ -89,15 +115,28 @@ static int wait_interruptibly(void)
 
 static int send_message(const struct wire_schema *schema, const void *message)
 {
+	static const char room[LINK_HEADER];
+	struct link_header header = {.number = self.sent + 1};
+	struct bytes datagram;
 	int r;
 
 	self.frame.size = 0;
-	r = wire_encode(&self.frame, schema, message);
+	r = msgpack_sbuffer_write(&self.frame, room, sizeof(room)) ? -ENOMEM : 0;
 	if (!r)
-		r = frame_writer_put(&self.writer, wire_bytes(&self.frame));
-	if (!r)
-		r = frame_writer_flush(&self.writer, self.channel);
-	return r;
+		r = wire_encode(&self.frame, schema, message);
+	if (r)
+		return r;
+	datagram = wire_bytes(&self.frame);
+	if (datagram.size > CHANNEL_SIZE_MAX) {
+		header.size = (uint32_t)(datagram.size - LINK_HEADER);
+		r = output_put_letter(&header.offset, datagram.data + LINK_HEADER, datagram.size - LINK_HEADER);
+		datagram.size = LINK_HEADER;
+	}
+	if (r)
+		return r;
+	link_pack(self.frame.data, &header);
+	self.sent++;
+	return channel_send(self.channel, datagram, NULL, 0);
 }
 
 static int decode(void *out, const struct wire_schema *schema, const struct wire_frame *message)
@@ -359,8 +398,7 @@ static int take_over(const int fds[INTERPRETER_FDS], int floor)
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "lair-python");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	frame_reader_init(&self.reader, FRAME_MAX);
-	frame_writer_init(&self.writer);
+	self.sent = self.received = 0;
 	if (dup2(fds[INTERPRETER_STDOUT], STDOUT_FILENO) < 0 || dup2(fds[INTERPRETER_STDERR], STDERR_FILENO) < 0)
 		return -errno;
 	self.channel = fcntl(fds[INTERPRETER_CHANNEL], F_DUPFD_CLOEXEC, floor);
@@ -408,12 +446,6 @@ static void rehearse_idly(void)
 
 /* ---- checkpoints ---- */
 
-static void descriptors_drop(void)
-{
-	while (self.n_fds > 0)
-		fd_close(self.fds[--self.n_fds]);
-}
-
 /* In the copy: nothing of the live one's stays open but what its cells opened. The channel is all there is. */
 static void let_go(int channel)
 {
@@ -421,10 +453,9 @@ static void let_go(int channel)
 
 	setpgid(0, 0);
 	self.pid = getpid();
-	frame_reader_deinit(&self.reader);
-	frame_writer_deinit(&self.writer);
 	fd_close(self.channel);
 	self.channel = channel;
+	self.sent = self.received = 0;
 	output_release();
 	if (null >= 0 && (dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0))
 		_exit(1);
@@ -449,8 +480,6 @@ static int come_alive(const struct spawn_message *spawn)
 	int r;
 
 	fd_close(self.channel);
-	frame_reader_deinit(&self.reader);
-	frame_writer_deinit(&self.writer);
 	r = take_over(self.fds, descriptor_floor());
 	descriptors_drop();
 	if (!r)
@@ -506,7 +535,7 @@ static int wait_frozen(void)
 			r = serve_spawn(&message, &alive);
 	}
 	if (r)
-		_exit(r == FRAME_E_EOF ? 0 : 1);
+		_exit(r == CHANNEL_E_EOF ? 0 : 1);
 	return 0;
 }
 
@@ -567,7 +596,7 @@ void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage)
 	output_flush_all();
 	/* A cell that closes this channel with all others has killed the interpreter, and that is what it looks
 	 * like. */
-	if (r != FRAME_E_EOF)
+	if (r != CHANNEL_E_EOF)
 		(void)kill(getpid(), SIGKILL);
 	_exit(0);
 }

@@ -43,6 +43,11 @@ static struct stream streams[] = {
 /* Until an interpreter adopts shared ones, and in the children a cell forks. */
 static struct outbuffers private_buffers, *shared_buffers;
 
+static struct {
+	int file;
+	bool second; /* half of the room for them: the last one is there */
+} letters = {.file = -1};
+
 /* This thread holds a lock or is about to: a signal handler that writes meanwhile must not wait for it. */
 static __thread bool locking;
 
@@ -346,6 +351,25 @@ void output_release(void)
 	if (shared_buffers)
 		munmap(shared_buffers, sizeof(*shared_buffers));
 	shared_buffers = NULL;
+	letters.file = fd_close(letters.file);
+}
+
+/* In turn in both halves: while one is written the other may still wait to be read. By a mapping, since writing is
+ * subject to the limit on the size of files. */
+int output_put_letter(uint32_t *offset, const char *text, size_t size)
+{
+	void *memory;
+
+	if (size > LETTER_MAX)
+		return -EMSGSIZE;
+	letters.second = !letters.second;
+	*offset = letters.second ? LETTER_MAX : 0;
+	memory = mmap(NULL, size, PROT_WRITE, MAP_SHARED, letters.file, (off_t)(LETTERS_OFFSET + *offset));
+	if (memory == MAP_FAILED)
+		return -errno;
+	memcpy(memory, text, size);
+	munmap(memory, size);
+	return 0;
 }
 
 int output_adopt(int buffers, int floor)
@@ -355,6 +379,10 @@ int output_adopt(int buffers, int floor)
 	if (memory == MAP_FAILED)
 		return -errno;
 	shared_buffers = memory;
+	letters.second = false;
+	letters.file = fcntl(buffers, F_DUPFD_CLOEXEC, floor);
+	if (letters.file < 0)
+		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		struct stream *stream = &streams[i];
 		struct stat status;

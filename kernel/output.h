@@ -14,6 +14,9 @@ int output_install(void);
  * cell breaks. Returns 0 or -errno. */
 int output_adopt(int buffers, int floor);
 
+/* Put a letter of the router's (proto/link.h) into that file: @offset is where. Returns 0 or -errno. */
+int output_put_letter(uint32_t *offset, const char *text, size_t size);
+
 /* The cell that was last to be interrupted, as the router says there; 0 for none. */
 uint64_t output_interrupted(void);
 /* In a frozen copy: let go of all that. */

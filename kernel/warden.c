@@ -11,7 +11,7 @@
 #include "helpers.h"
 #include "interpreter.h"
 #include "policy.h"
-#include "proto/channel.h"
+#include "proto/link.h"
 #include "survey.h"
 
 #include <fcntl.h>
@@ -38,7 +38,8 @@ struct interpreter {
 struct warden {
 	struct cage *cage;
 	int control, signals;
-	bool ending;  /* nobody listens any more */
+	uint64_t sent, received; /* the numbers of the last messages on the pair */
+	bool ending;		 /* nobody listens any more */
 	int children; /* of the host's /proc, opened before the cage forbade it; -1 where there is a better way
 		       */
 	struct interpreter *interpreters;
@@ -92,15 +93,20 @@ static _Noreturn void warden_end(struct warden *warden);
 /* The router always reads; if it is gone, so are we, but not before what lives in here. */
 static void say(struct warden *warden, const struct wire_schema *schema, const void *message)
 {
-	msgpack_sbuffer frame = {0};
+	static const char room[LINK_HEADER];
+	msgpack_sbuffer datagram = {0};
 	int r;
 
 	if (warden->ending)
 		return;
-	r = wire_encode(&frame, schema, message);
+	r = msgpack_sbuffer_write(&datagram, room, sizeof(room)) ? -ENOMEM : 0;
 	if (!r)
-		r = channel_send(warden->control, wire_bytes(&frame), NULL, 0);
-	msgpack_sbuffer_destroy(&frame);
+		r = wire_encode(&datagram, schema, message);
+	if (!r) {
+		link_pack(datagram.data, &(struct link_header){.number = ++warden->sent});
+		r = channel_send(warden->control, wire_bytes(&datagram), NULL, 0);
+	}
+	msgpack_sbuffer_destroy(&datagram);
 	if (r)
 		warden_end(warden);
 }
@@ -343,13 +349,19 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 /* Returns false when the pair is closed, or speaks nonsense. */
 static bool serve_control(struct warden *warden)
 {
-	struct bytes data;
-	size_t n_fds;
+	struct link_header header;
+	struct bytes data, frame;
 	bool understood;
+	size_t n_fds;
 
 	if (channel_recv(warden->control, warden->buffer, sizeof(warden->buffer), &data, warden->fds, &n_fds))
 		return false;
-	understood = dispatch(warden, data, n_fds);
+	understood = link_unpack(&header, &frame, data) && header.size == 0;
+	/* One that has been here before is there because another router could not know. */
+	if (understood && header.number > warden->received) {
+		warden->received = header.number;
+		understood = dispatch(warden, frame, n_fds);
+	}
 	for (size_t i = 0; i < n_fds; i++)
 		fd_closep(&warden->fds[i]);
 	return understood;

@@ -350,7 +350,7 @@ WIRE_DECLARE(failed_message,
 	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
 WIRE_DECLARE(made_message, MADE_FIELDS);
 
-/* ---- router to warden (SOCK_SEQPACKET) ---- */
+/* ---- router to warden (a link) ---- */
 
 #define SERIAL_FIELDS(F, m) F(m, UINT, serial, REQUIRED)
 #define SIGNAL_FIELDS(F, m)                                                                                        \
@@ -402,7 +402,7 @@ WIRE_DECLARE(signalled_message, SERIAL_FIELDS); /* the signal has been sent, or 
 WIRE_DECLARE(exited_message, EXITED_FIELDS);
 WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 
-/* ---- router to interpreter (stream pair, length-prefixed) ---- */
+/* ---- router to interpreter (a link) ---- */
 
 #define RUN_FIELDS(F, m)                                                                                           \
 	F(m, UINT, cell, REQUIRED)                                                                                 \

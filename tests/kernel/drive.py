@@ -29,6 +29,12 @@ UID = 61000 if os.geteuid() == 0 else 0
 # struct outbuffers of proto/outbuffer.h
 OUTBUFFER = 8 + 65536
 OUTBUFFERS = 2 * OUTBUFFER + 8
+LETTERS = 262144
+OUTBUFFERS_FILE = LETTERS + (32 << 20)
+
+# struct link_header of proto/link.h: number, size of a letter, its offset
+LINK = struct.Struct("<QII")
+INLINE_MAX = 65536 - LINK.size
 
 Message = Dict[str, Any]
 
@@ -71,6 +77,41 @@ class Channel:
         self.theirs.close()
 
 
+class Link(Channel):
+    """One whose messages are numbered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = self.received = 0
+        self.letters = -1
+
+    def send(self, kind: str, fds: Tuple[int, ...] = (), **body: Any) -> None:
+        self.sent += 1
+        self.send_again(kind, fds, **body)
+
+    def send_again(self, kind: str, fds: Tuple[int, ...] = (), **body: Any) -> None:
+        """Under the number of the last one."""
+        frame = pack(kind, **body)
+        if len(frame) <= INLINE_MAX:
+            socket.send_fds(self.ours, [LINK.pack(self.sent, 0, 0) + frame], fds)
+            return
+        letter = os.memfd_create("letter")
+        with os.fdopen(letter, "wb", buffering=0) as file:
+            file.write(frame)
+            socket.send_fds(self.ours, [LINK.pack(self.sent, len(frame), 0)], (*fds, letter))
+
+    def receive(self, timeout: float = 30) -> Tuple[str, Message, List[int]]:
+        self.ours.settimeout(timeout)
+        data, fds, _, _ = socket.recv_fds(self.ours, 65536, 8)
+        if not data:
+            raise EOFError
+        number, size, offset = LINK.unpack_from(data)
+        self.received += 1
+        assert number == self.received
+        frame = os.pread(self.letters, size, LETTERS + offset) if size else data[LINK.size :]
+        return (*unpack(frame), fds)
+
+
 @dataclass
 class Result:
     """A `done`, and what came through the pipes until then."""
@@ -90,24 +131,23 @@ class Interpreter:
 
     def __init__(self, warden: "Warden", serial: int) -> None:
         self.warden, self.serial = warden, serial
-        self.channel, theirs = socket.socketpair()
+        self.link = Link()
         self.out, out = os.pipe()
         self.err, err = os.pipe()
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
         self.cell = 0
-        self._data = b""
         self.taken = {self.out: bytearray(), self.err: bytearray()}
         self.buffer = os.memfd_create("output")
-        os.ftruncate(self.buffer, OUTBUFFERS)
-        warden.control.send("spawn", (theirs.fileno(), out, err, self.buffer), serial=serial)
-        theirs.close()
+        os.ftruncate(self.buffer, OUTBUFFERS_FILE)
+        self.link.letters = self.buffer
+        warden.control.send("spawn", (self.link.theirs.fileno(), out, err, self.buffer), serial=serial)
+        self.link.theirs.close()
         os.close(out)
         os.close(err)
 
     def send(self, kind: str, **body: Any) -> None:
-        frame = pack(kind, **body)
-        self.channel.sendall(struct.pack("<I", len(frame)) + frame)
+        self.link.send(kind, **body)
 
     def drain(self) -> None:
         for fd in (self.out, self.err):
@@ -117,29 +157,17 @@ class Interpreter:
             except BlockingIOError:
                 pass
 
-    def frame(self) -> Optional[Tuple[str, Message]]:
-        if len(self._data) < 4:
-            return None
-        (size,) = struct.unpack("<I", self._data[:4])
-        if len(self._data) < 4 + size:
-            return None
-        frame, self._data = self._data[4 : 4 + size], self._data[4 + size :]
-        return unpack(frame)
-
     def next(self, timeout: float = 30) -> Tuple[str, Message]:
         """The next message, with both pipes read meanwhile."""
         deadline = time.monotonic() + timeout
-        while not (message := self.frame()):
+        message = None
+        while not message:
             left = deadline - time.monotonic()
-            ready, _, _ = select.select([self.channel, self.out, self.err], [], [], max(left, 0))
+            ready, _, _ = select.select([self.link.ours, self.out, self.err], [], [], max(left, 0))
             assert ready, "no answer in time"
-            if self.channel in ready:
-                data = self.channel.recv(1 << 20)
-                if not data:
-                    raise EOFError
-                self._data += data
+            if self.link.ours in ready:
+                message = self.link.receive()[:2]
             self.drain()
-        self.drain()
         return message
 
     def start(self, code: str, stream: bool = False, input: bool = False) -> None:
@@ -179,7 +207,7 @@ class Interpreter:
         self.signal(signal.SIGINT)
 
     def close(self) -> None:
-        self.channel.close()
+        self.link.close()
         os.close(self.out)
         os.close(self.err)
         os.close(self.buffer)
@@ -190,7 +218,7 @@ class Warden:
         self.workspace = tempfile.mkdtemp(prefix="lair-test-")
         if template.owner:
             os.chown(self.workspace, template.owner, template.owner)
-        self.control = Channel()
+        self.control = Link()
         self.interpreters: List[Interpreter] = []
         self.exited: List[Message] = []
         template.channel.send(

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 from lair.codec import Flag, Int, Message, Raw, Str, Uint
+
+
+def datagram(frame: bytes, number: int) -> bytes:
+    """A message of a link, as proto/link.h has it."""
+    return struct.pack("<QII", number, 0, 0) + frame
+
+
+def letter(size: int, offset: int, number: int) -> bytes:
+    """One that says where its frame lies."""
+    return struct.pack("<QII", number, size, offset)
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import pytest
@@ -18,10 +17,13 @@ SETTINGS = {"profile default": {"checkpoint": "cell", "grace": "200ms"}}
 PRELUDE = """
 import os, stat, time
 (channel,) = [fd for fd in range(3, 1024) if os.path.exists(f'/proc/self/fd/{fd}') and stat.S_ISSOCK(os.fstat(fd).st_mode)]
-def say(data):
-    while data:
-        data = data[os.write(channel, data):]
+def say(datagrams):
+    for data in datagrams:
+        os.write(channel, data)
 """
+
+# Of what its interpreter has said before the second cell (done, frozen), and after it.
+IN_CELL, AFTER_CELL = 3, 5
 
 
 def prepare(client: Client, session: str) -> None:
@@ -30,39 +32,57 @@ def prepare(client: Client, session: str) -> None:
 
 
 def framed(message: codec.Message) -> bytes:
-    data = codec.encode(message)
-    return struct.pack("<I", len(data)) + data
+    return codec.encode(message)
 
 
-def raw(data: bytes) -> bytes:
-    return struct.pack("<I", len(data)) + data
+FRAMES: dict[str, list[bytes]] = {
+    "empty": [b""],
+    "garbage": [bytes(range(256))],
+    "deep": [b"\x91" * 60_000],
+    "lengths that lie": [b"\x93\x01\xa4done\xdf\xff\xff\xff\xff"],
+    "another version": [b"\x93\x02\xa4done\x80"],
+    "unknown message": [b"\x93\x01\xa4what\x80"],
+    "message of the router": [framed(internal.Run(cell=1, code="1"))],
+    "done of another cell": [framed(internal.Done(cell=77, returncode=0))],
+    "done twice": [framed(internal.Done(cell=2, returncode=0))] * 2,
+    "done without a cell": [b"\x93\x01\xa4done\x80"],
+    "frozen, unasked": [framed(internal.Frozen(serial=1, pid=1))],
+    "spawned, unasked": [framed(internal.Spawned(serial=1, pid=1))],
+    "asks without end": [framed(internal.Ask(prompt="?"))] * 2000,
+    "thousands of them": [framed(internal.Done(cell=2, returncode=0))] * 5000,
+    "text that is none": [b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa4text\xa2\xff\xfe"],
+    "an error that is no map": [b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa5error\x01"],
+}
 
-
-FRAMES = {
-    "huge length": b"\xff\xff\xff\xff",
-    "over the maximum": struct.pack("<I", (16 << 20) + 1) + b"x" * 1000,
-    "half a frame": struct.pack("<I", 1000) + b"x" * 10,
-    "empty": raw(b""),
-    "garbage": raw(bytes(range(256))),
-    "deep": raw(b"\x91" * 100_000),
-    "lengths that lie": raw(b"\x93\x01\xa4done\xdf\xff\xff\xff\xff"),
-    "another version": raw(b"\x93\x02\xa4done\x80"),
-    "unknown message": raw(b"\x93\x01\xa4what\x80"),
-    "message of the router": framed(internal.Run(cell=1, code="1")),
-    "done of another cell": framed(internal.Done(cell=77, returncode=0)),
-    "done twice": framed(internal.Done(cell=2, returncode=0)) * 2,
-    "done without a cell": raw(b"\x93\x01\xa4done\x80"),
-    "frozen, unasked": framed(internal.Frozen(serial=1, pid=1)),
-    "spawned, unasked": framed(internal.Spawned(serial=1, pid=1)),
-    "asks without end": framed(internal.Ask(prompt="?")) * 2000,
-    "ten thousand of them": framed(internal.Done(cell=2, returncode=0)) * 10_000,
-    "text that is none": raw(b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa4text\xa2\xff\xfe"),
-    "an error that is no map": raw(b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa5error\x01"),
+# What is wrong before there is a frame.
+DATAGRAMS = {
+    "nothing": lambda first: [b""],
+    "half a header": lambda first: [b"\x01" * 10],
+    "out of turn": lambda first: [internal.datagram(framed(internal.Done(cell=2, returncode=0)), first + 7)],
+    "numbered zero": lambda first: [internal.datagram(framed(internal.Done(cell=2, returncode=0)), 0)],
+    "a letter that is none": lambda first: [internal.letter(1000, 0, first)],
+    "a letter too large": lambda first: [internal.letter(0xFFFFFFFF, 0, first)],
+    "a letter beyond the file": lambda first: [internal.letter(1 << 20, (16 << 20) - 1, first)],
+    "a letter nowhere": lambda first: [internal.letter(100, 0xFFFFFFFF, first)],
+    "a letter and a frame": lambda first: [internal.letter(1, 0, first) + b"x"],
+    "repeats without end": lambda first: [internal.datagram(b"x", 1)] * 10_000,
 }
 
 
+def datagrams(what: str, first: int) -> list[bytes]:
+    if what in DATAGRAMS:
+        return DATAGRAMS[what](first)
+    return [internal.datagram(frame, first + n) for n, frame in enumerate(FRAMES[what])]
+
+
 # What a router cannot tell from an honest interpreter, or only in time.
-PLAUSIBLE = {"half a frame", "done twice", "asks without end", "ten thousand of them", "an error that is no map"}
+PLAUSIBLE = {
+    "done twice",
+    "asks without end",
+    "thousands of them",
+    "an error that is no map",
+    "repeats without end",
+}
 
 
 @pytest.fixture
@@ -88,19 +108,21 @@ def settle(client: Client, session: str) -> None:
     pytest.fail("the session does not come back")
 
 
-@pytest.mark.parametrize("what", FRAMES)
+@pytest.mark.parametrize("what", [*FRAMES, *DATAGRAMS])
 def test_frames(client: Client, bystander: Client, session: str, what: str) -> None:
     prepare(client, session)
-    reply = client.exec(f"say({FRAMES[what]!r})\ntime.sleep(0.2)", session, timeout=2)
+    code = f"say({datagrams(what, IN_CELL)!r})\ntime.sleep({0.2 if what in PLAUSIBLE else 2})"
+    reply = client.exec(code, session, timeout=2)
     assert reply.id and reply.session == session, "one answer, to the request that was made"
     assert reply.cause == "violation" or what in PLAUSIBLE
     settle(client, session)
 
 
-@pytest.mark.parametrize("what", FRAMES)
+@pytest.mark.parametrize("what", [*FRAMES, *DATAGRAMS])
 def test_frames_between_cells(client: Client, bystander: Client, session: str, what: str) -> None:
     prepare(client, session)
-    code = f"if os.fork() == 0:\n    time.sleep(0.05)\n    say({FRAMES[what]!r})\n    os._exit(0)"
+    said = datagrams(what, AFTER_CELL)
+    code = f"if os.fork() == 0:\n    time.sleep(0.05)\n    say({said!r})\n    os._exit(0)"
     client.exec(code, session)
     client.exec("pass", "bystander")
     settle(client, session)
@@ -118,8 +140,8 @@ def test_it_never_reads(client: Client, bystander: Client, session: str) -> None
 
 def test_it_never_reads_an_answer(client: Client, bystander: Client, session: str) -> None:
     prepare(client, session)
-    ask = framed(internal.Ask(prompt="?"))
-    cell = client.start(f"say({ask!r})\ntime.sleep(5)", session, input=True, timeout=1)
+    ask = internal.datagram(framed(internal.Ask(prompt="?")), IN_CELL)
+    cell = client.start(f"say([{ask!r}])\ntime.sleep(5)", session, input=True, timeout=1)
     assert isinstance(client.receive(cell, ExecReply), AskEvent)
     client.input(cell, "x" * 1_000_000)
     reply = client.finish(cell, ExecReply)
@@ -130,7 +152,7 @@ def test_it_never_reads_an_answer(client: Client, bystander: Client, session: st
 def test_a_forged_result_is_its_own(client: Client, bystander: Client, session: str) -> None:
     """It may lie about itself, in the session's own name, and in no other's."""
     prepare(client, session)
-    lie = framed(internal.Done(cell=2, returncode=0, text="'all is well'"))
-    reply = client.exec(f"say({lie!r})\ntime.sleep(60)", session, timeout=5)
+    lie = internal.datagram(framed(internal.Done(cell=2, returncode=0, text="'all is well'")), IN_CELL)
+    reply = client.exec(f"say([{lie!r}])\ntime.sleep(60)", session, timeout=5)
     assert (reply.session, reply.cell, reply.text) == (session, 2, "'all is well'")
     settle(client, session)

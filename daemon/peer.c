@@ -1,0 +1,197 @@
+/* Links to wardens and interpreters. Receiving is by MSG_PEEK and without room for descriptors, so a hostile peer
+ * can pass none; a letter is read by pread from a file that the router has made. */
+#include "peer.h"
+
+#include "proto/outbuffer.h"
+
+#include <sys/socket.h>
+
+/* Those a peer sent twice, which are passed over in one look: a flood of them waits for the next round. */
+#define REPEATS_MAX 64
+
+static char buffer[CHANNEL_SIZE_MAX];
+
+void peer_init(struct peer *peer, struct event_loop *loop, struct list *due, int fd, int letters)
+{
+	*peer = (struct peer){.loop = loop, .due = due, .fd = fd, .letters = letters, .source = EVENT_SOURCE_NONE};
+	list_init(&peer->node);
+	list_init(&peer->messages);
+}
+
+static void message_free(struct peer_message *message)
+{
+	list_remove(&message->node);
+	for (size_t i = 0; i < message->n_fds; i++)
+		fd_close(message->fds[i]);
+	msgpack_sbuffer_destroy(&message->datagram);
+	free(message);
+}
+
+void peer_deinit(struct peer *peer)
+{
+	struct peer_message *message;
+
+	list_remove(&peer->node);
+	list_for_each (message, &peer->messages, node)
+		message_free(message);
+	event_remove(peer->loop, &peer->source);
+	fd_closep(&peer->fd);
+	free(peer->letter);
+	peer->letter = NULL;
+}
+
+int peer_listen(struct peer *peer, void (*fn)(struct event_source *source, uint32_t events))
+{
+	return event_add(peer->loop, &peer->source, peer->fd, EPOLLIN, fn);
+}
+
+void peer_ignore(struct peer *peer)
+{
+	event_remove(peer->loop, &peer->source);
+}
+
+void peer_settle_later(struct peer *peer)
+{
+	list_remove(&peer->node);
+	list_append(peer->due, &peer->node);
+}
+
+/* A peer that ended without having read everything is reported once, before what it had sent. */
+static ssize_t receive(const struct peer *peer, char *data, size_t size, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(peer->fd, data, size, flags | MSG_DONTWAIT | MSG_TRUNC);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	return n;
+}
+
+static void take_out(const struct peer *peer)
+{
+	(void)receive(peer, NULL, 0, 0);
+}
+
+static int letter_read(struct peer *peer, const struct link_header *header, struct bytes *frame)
+{
+	int r;
+
+	free(peer->letter);
+	peer->letter = NULL;
+	if (peer->letters < 0 || header->size > LETTER_MAX || header->offset > LETTER_MAX)
+		return PEER_E_BAD;
+	r = link_read_letter(
+		&peer->letter, peer->letters,
+		&(struct link_header){.size = header->size, .offset = header->offset + LETTERS_OFFSET});
+	*frame = (struct bytes){.data = peer->letter, .size = header->size};
+	return r ? PEER_E_BAD : 0;
+}
+
+int peer_hear(struct peer *peer, struct bytes *frame)
+{
+	struct link_header header;
+
+	for (int i = 0; !peer->handled && i < REPEATS_MAX; i++) {
+		ssize_t n = receive(peer, buffer, sizeof(buffer), MSG_PEEK);
+		int r;
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? PEER_E_EMPTY : PEER_E_EOF;
+		if ((size_t)n > sizeof(buffer) ||
+		    !link_unpack(&header, frame, (struct bytes){.data = buffer, .size = (size_t)n}))
+			return PEER_E_BAD;
+		if (header.number <= peer->received) {
+			take_out(peer);
+			continue;
+		}
+		/* A link loses nothing: only who forges messages skips a number. */
+		if (header.number != peer->received + 1)
+			return PEER_E_BAD;
+		r = header.size ? letter_read(peer, &header, frame) : 0;
+		if (r)
+			return r;
+		peer->received++;
+		peer->handled = true;
+		peer_settle_later(peer);
+		return 0;
+	}
+	return PEER_E_EMPTY;
+}
+
+void peer_unhear(struct peer *peer)
+{
+	peer->received--;
+	peer->handled = false;
+}
+
+bool peer_pending(const struct peer *peer)
+{
+	char byte;
+
+	return peer->fd >= 0 && !peer->handled && receive(peer, &byte, 1, MSG_PEEK) > 0;
+}
+
+int peer_say(struct peer *peer, const struct wire_schema *schema, const void *message, uint64_t subject, int *fds,
+	     size_t n_fds)
+{
+	static const char header[LINK_HEADER];
+	struct peer_message *said = calloc(1, sizeof(*said));
+	int r = -ENOMEM;
+
+	if (said) {
+		list_init(&said->node);
+		msgpack_sbuffer_init(&said->datagram);
+		r = msgpack_sbuffer_write(&said->datagram, header, sizeof(header)) ? -ENOMEM : 0;
+	}
+	if (!r)
+		r = wire_encode(&said->datagram, schema, message);
+	for (size_t i = 0; i < n_fds; i++) {
+		if (said && !r)
+			said->fds[said->n_fds++] = steal_fd(&fds[i]);
+		else
+			fd_closep(&fds[i]);
+	}
+	if (r) {
+		if (said)
+			message_free(said);
+		return r;
+	}
+	said->number = ++peer->sent;
+	said->subject = subject;
+	list_append(&peer->messages, &said->node);
+	peer_settle_later(peer);
+	return 0;
+}
+
+static void flush(struct peer *peer)
+{
+	struct peer_message *message;
+
+	list_for_each (message, &peer->messages, node) {
+		int r = link_send(peer->fd, message->number, message->datagram.data, message->datagram.size,
+				  message->fds, message->n_fds);
+
+		if (r == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
+			break;
+		/* One that is gone is told of by its warden, or by the end of the warden. */
+		message_free(message);
+	}
+	event_change(peer->loop, &peer->source, list_empty(&peer->messages) ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+void peer_settle(struct peer *peer)
+{
+	list_remove(&peer->node);
+	if (peer->handled)
+		take_out(peer);
+	peer->handled = false;
+	flush(peer);
+}
+
+void peers_settle(struct list *due)
+{
+	struct peer *peer;
+
+	list_for_each (peer, due, node)
+		peer_settle(peer);
+}
