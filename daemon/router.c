@@ -480,8 +480,6 @@ static int socket_open(struct router *router)
 		log_error(NULL, "cannot listen on %s: %s", router->socket_path, zmq_strerror(-r));
 	else
 		clients_init(&router->clients, &router->loop, router->socket, on_drained);
-	if (!r)
-		promises_init(&router->promises, &router->loop, &router->clients);
 	return r;
 }
 
@@ -564,6 +562,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
+	promises_init(&router->promises, &router->loop, &router->clients);
 	router->stats.started = event_now();
 	r = instance_name(router->instance, getppid());
 	if (r) {
