@@ -1,5 +1,5 @@
-/* Each line is one write(2) to a file opened to append, so that lines never mix and rotation by rename is safe. A
- * log that cannot be written is complained of in the other one, once. */
+/* Each line is one write(2) to a file opened to append, so that lines never mix and rotation by rename is safe.
+ * When lines begin to be missed the other log says so, and when that is over, how many. */
 #include "audit_log.h"
 
 #include "log.h"
@@ -7,6 +7,7 @@
 #include "sha256.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -28,20 +29,37 @@ int audit_log_open(int *fdp, const char *path)
 	return 0;
 }
 
+static bool line_put(int fd, char *line)
+{
+	static bool torn;
+	size_t size = strlen(line);
+	ssize_t n;
+
+	line[size++] = '\n';
+	/* A full disk may have taken half of the last one. */
+	if (torn && write(fd, "\n", 1) == 1)
+		torn = false;
+	n = torn ? -1 : write(fd, line, size);
+	torn |= n > 0 && n < (ssize_t)size;
+	if (torn)
+		errno = ENOSPC;
+	return n == (ssize_t)size;
+}
+
 /* @object is ours; NULL when there was no memory for it. */
 static void put(const struct session *session, json_t *object)
 {
-	static bool complained;
+	static uint64_t missed;
 	char *line = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16)) : NULL;
-	size_t size = line ? strlen(line) : 0;
 
 	json_decref(object);
-	if (line)
-		line[size++] = '\n';
-	if (!line || write(session->router->audit_log, line, size) != (ssize_t)size) {
-		if (!complained)
-			log_error(session->id, "the audit log misses a line: %s", strerror(line ? errno : ENOMEM));
-		complained = true;
+	if (line && line_put(session->router->audit_log, line)) {
+		if (missed > 0)
+			log_warn(NULL, "the audit log is written again; it misses %" PRIu64 " lines", missed);
+		missed = 0;
+	} else if (missed++ == 0) {
+		log_error(session->id, "the audit log misses lines from now on: %s",
+			  strerror(line ? errno : ENOMEM));
 	}
 	free(line);
 }

@@ -90,16 +90,15 @@ int workspaces_open(struct workspaces *workspaces, const char *configured, const
 
 	*workspaces = (struct workspaces){.fd = -1};
 	r = root_path(path, configured, socket);
-	if (!r)
-		r = make_parents(path);
+	if (r)
+		return r;
+	workspaces->path = strdup(path);
+	r = workspaces->path ? make_parents(path) : -ENOMEM;
 	if (r)
 		return r;
 	/* As root, sessions of other uids must be able to pass through, not to look around. */
 	if (mkdir(path, geteuid() == 0 ? 0711 : 0700) < 0 && errno != EEXIST)
 		return -errno;
-	workspaces->path = strdup(path);
-	if (!workspaces->path)
-		return -ENOMEM;
 	workspaces->fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (workspaces->fd < 0 || fstat(workspaces->fd, &status) < 0)
 		return -errno;

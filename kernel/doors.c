@@ -12,7 +12,9 @@
 #include "audit.h"
 #include "refusal.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 
 static newfunc error_new;
 
@@ -23,6 +25,21 @@ static bool may_be_ours(int number)
 	return number == EPERM || number == EACCES || number == EROFS || number == ENOSYS;
 }
 
+/* What the profile grants may lie on a disk that has errors. */
+static bool disk_is_readonly(struct bytes path)
+{
+	char directory[PATH_MAX];
+	struct statvfs status;
+	int n = snprintf(directory, sizeof(directory), "%.*s", (int)path.size, path.data);
+	char *slash = strrchr(directory, '/');
+
+	if (n < 0 || (size_t)n >= sizeof(directory))
+		return false;
+	if (slash && slash > directory)
+		*slash = '\0';
+	return statvfs(slash ? directory : ".", &status) == 0 && (status.f_flag & ST_RDONLY);
+}
+
 /* NULL: the cage has nothing to do with it. */
 static const char *reason_of(int number, struct bytes path, enum want want)
 {
@@ -31,7 +48,10 @@ static const char *reason_of(int number, struct bytes path, enum want want)
 	if (reason)
 		return reason;
 	if (number == EROFS)
-		return "write-outside-workspace";
+		return policy_path_reason(path, WANT_CHANGE) || !policy_path_granted(path) ||
+				       !disk_is_readonly(path)
+			       ? "write-outside-workspace"
+			       : NULL;
 	return number == EPERM || number == ENOSYS || !policy_path_granted(path) ? "not-permitted" : NULL;
 }
 

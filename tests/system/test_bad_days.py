@@ -1,0 +1,167 @@
+"""Disks that are full or cannot be written, and processes that stand still: what is defined for each of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon import BIN, Daemon, children, command_of, wait_until
+from lair.messages import ExecReply, Reply, Reset
+
+StartDaemon = Callable[..., Daemon]
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+
+
+class Disk:
+    """A small one, that can be filled and emptied."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=755", "tmpfs", str(path)], check=True)
+        (path / "ballast").touch()  # which takes room, too
+
+    def fill(self) -> None:
+        ballast = os.open(self.path / "ballast", os.O_WRONLY | os.O_CREAT)
+        for size in (4096, 1):
+            try:
+                while os.write(ballast, b"x" * size):
+                    pass
+            except OSError:
+                pass
+        os.close(ballast)
+
+    def empty(self) -> None:
+        os.truncate(self.path / "ballast", 0)
+
+    def read_only(self) -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(self.path)], check=True)
+
+    def remove(self) -> None:
+        subprocess.run(["umount", "-l", str(self.path)], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    it = Disk(tmp_path / "disk")
+    yield it
+    it.remove()
+
+
+def test_full_disk_under_the_log(start_daemon: StartDaemon, disk: Disk) -> None:
+    """A log that cannot be written is no reason to stop."""
+    daemon = start_daemon({"daemon": {"log": str(disk.path / "log")}})
+    disk.fill()
+    client = daemon.client()
+    for i in range(5):
+        assert client.exec("6 * 7", f"s{i}").text == "42"
+    assert daemon.terminate() == 0
+
+
+def test_full_disk_under_the_audit_log(start_daemon: StartDaemon, disk: Disk) -> None:
+    """Sessions go on, the other log says that lines are missed, and how many when that is over. No line is torn."""
+    path = disk.path / "audit"
+    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
+    client = daemon.client()
+    client.exec("1", "s")
+    disk.fill()
+    for _ in range(200):
+        assert client.exec("2", "s").text == "2"
+    wait_until(lambda: "the audit log misses lines from now on: No space left" in daemon.log(), "it is told")
+    disk.empty()
+    client.exec("3", "s")
+    wait_until(lambda: "the audit log is written again; it misses" in daemon.log(), "it is told again")
+    broken = []
+    for line in path.read_text().splitlines():
+        try:
+            json.loads(line)
+        except ValueError:
+            broken.append(line)
+    assert len(broken) <= 1, "what the full disk cut, on a line of its own"
+    assert json.loads(path.read_text().splitlines()[-1])["event"] == "exec"
+    assert daemon.log().count("misses lines from now on") == 1
+
+
+@pytest.mark.parametrize("place", ["workspaces", "socket"])
+def test_read_only_at_the_start(disk: Disk, tmp_path: Path, place: str) -> None:
+    """It says what it cannot write, and does not start."""
+    disk.read_only()
+    config = tmp_path / "sessions.conf"
+    workspaces = disk.path / "work" if place == "workspaces" else tmp_path / "work"
+    config.write_text(f"[daemon]\nworkspaces = {workspaces}\n[profile default]\npreload =\n")
+    socket = (disk.path if place == "socket" else tmp_path) / "run" / "socket"
+    command = [str(BIN / "laird"), "--config", str(config), "--socket", str(socket)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode != 0
+    assert "Read-only file system" in done.stderr and str(disk.path) in done.stderr
+
+
+def test_workspaces_become_read_only(start_daemon: StartDaemon, disk: Disk) -> None:
+    """As disks with errors do. Sessions there are go on in memory; new ones are refused by name."""
+    daemon = start_daemon({"daemon": {"workspaces": str(disk.path)}, "profile default": {"spares": "0"}})
+    client = daemon.client()
+    client.exec("x = 1", "old")
+    disk.read_only()
+    assert client.exec("x + 1", "old").text == "2"
+    assert "OSError" in str(client.exec("open('f', 'w')", "old").error)
+    with pytest.raises(Exception, match="Read-only file system"):
+        client.exec("1", "new")
+    assert client.exec("x + 2", "old").text == "3"
+
+
+def stopped(daemon: Daemon, what: Callable[[int], bool]) -> int:
+    (pid,) = [pid for pid in children(daemon.process.pid) if what(pid)]
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def test_a_warden_that_stands_still(start_daemon: StartDaemon) -> None:
+    """What only it can do waits for it; its interpreter does not need it to run cells."""
+    daemon = start_daemon({"profile default": {"spares": "0"}})
+    client = daemon.client()
+    client.exec("x = 1", "s")
+    warden = stopped(daemon, lambda pid: pid == client.info("s").pid)
+    assert client.exec("x + 1", "s").text == "2"
+    reset = client.send(Reset(id=client.new_id(), session="s"))
+    time.sleep(0.5)
+    assert client.exec("6 * 7", "other").text == "42"
+    os.kill(warden, signal.SIGCONT)
+    client.finish(reset, Reply)
+    assert client.exec("'x' in globals()", "s").text == "False"
+
+
+def test_a_template_that_stands_still(start_daemon: StartDaemon) -> None:
+    """Sessions that want it wait; those that live do not."""
+    daemon = start_daemon({"profile default": {"spares": "0"}})
+    client = daemon.client()
+    client.exec("x = 1", "s")
+    warden = client.info("s").pid
+    template = stopped(daemon, lambda pid: command_of(pid).startswith("lair-kernel") and pid != warden)
+    waiting = client.start("6 * 7", "new")
+    assert client.exec("x + 1", "s").text == "2"
+    os.kill(template, signal.SIGCONT)
+    assert client.finish(waiting, ExecReply).text == "42"
+
+
+def test_all_of_laird_stands_still(start_daemon: StartDaemon) -> None:
+    """As when a machine is suspended: no router is blamed for it, and time limits go by the clock that stood too."""
+    daemon = start_daemon()
+    client = daemon.client()
+    client.exec("x = 1", "s")
+    everything = [daemon.process.pid, *daemon.processes()]
+    for pid in everything:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(15)
+    for pid in everything:
+        os.kill(pid, signal.SIGCONT)
+    assert client.exec("x + 1", "s").text == "2"
+    time.sleep(4)
+    assert "has not stirred" not in daemon.log()
