@@ -25,7 +25,12 @@
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, FLAG, detach, OPTIONAL)                                                                               \
 	F(m, UINT, stdout, OPTIONAL)                                                                               \
-	F(m, UINT, stderr, OPTIONAL)
+	F(m, UINT, stderr, OPTIONAL)                                                                               \
+	F(m, UINT, displays, OPTIONAL)                                                                             \
+	F(m, STR, figure, OPTIONAL)                                                                                \
+	F(m, FLAG, values, OPTIONAL)                                                                               \
+	F(m, RAW, env, OPTIONAL)                                                                                   \
+	F(m, STR, directory, OPTIONAL)
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
@@ -52,7 +57,8 @@
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
 	F(m, FLAG, input, OPTIONAL)                                                                                \
 	F(m, UINT, stdout, OPTIONAL)                                                                               \
-	F(m, UINT, stderr, OPTIONAL)
+	F(m, UINT, stderr, OPTIONAL)                                                                               \
+	F(m, UINT, displays, OPTIONAL)
 /* One of the two: the session, or the id of one's own unanswered exec. */
 #define INTERRUPT_FIELDS(F, m)                                                                                     \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -159,14 +165,43 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, BIN, stdout, REQUIRED)                                                                                \
 	F(m, BIN, stderr, REQUIRED)                                                                                \
 	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, RAW, data, OPTIONAL)                                                                                  \
+	F(m, RAW, displays, OPTIONAL)                                                                              \
+	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
 	F(m, RAW, error, OPTIONAL)                                                                                 \
 	F(m, RAW, blocked, OPTIONAL)                                                                               \
+	F(m, RAW, artifacts, OPTIONAL)                                                                             \
+	F(m, FLAG, artifacts_more, OPTIONAL)                                                                       \
 	F(m, UINT, stdout_dropped, OPTIONAL)                                                                       \
 	F(m, UINT, stderr_dropped, OPTIONAL)                                                                       \
 	F(m, UINT, restored, OPTIONAL)                                                                             \
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
 	F(m, UINT, forgotten, OPTIONAL)                                                                            \
 	F(m, REAL, duration_ms, REQUIRED)
+/* Elements of displays, and what a display event carries. data: a map of MIME type to str (text and JSON) or bin.
+ * metadata: JSON. at: how many there were before it. */
+#define SHOWN_FIELDS(F, m)                                                                                         \
+	F(m, UINT, at, OPTIONAL)                                                                                   \
+	F(m, RAW, data, REQUIRED)                                                                                  \
+	F(m, STR, metadata, OPTIONAL)                                                                              \
+	F(m, STR, display_id, OPTIONAL)                                                                            \
+	F(m, FLAG, update, OPTIONAL)                                                                               \
+	F(m, FLAG, clear, OPTIONAL)
+/* An element of artifacts. change: created or modified. */
+#define ARTIFACT_FIELDS(F, m)                                                                                      \
+	F(m, BIN, path, REQUIRED)                                                                                  \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, STR, type, REQUIRED)                                                                                  \
+	F(m, STR, change, REQUIRED)
+/* An element of the frames of an error: a line of that cell or else of that file. values: a map of str to str. */
+#define ERROR_FRAME_FIELDS(F, m)                                                                                   \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, STR, file, OPTIONAL)                                                                                  \
+	F(m, UINT, line, OPTIONAL)                                                                                 \
+	F(m, UINT, column, OPTIONAL)                                                                               \
+	F(m, STR, function, REQUIRED)                                                                              \
+	F(m, STR, source, OPTIONAL)                                                                                \
+	F(m, RAW, values, OPTIONAL)
 /* exec with detach. cell: absent while it waits. */
 #define DETACHED_REPLY_FIELDS(F, m)                                                                                \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -269,6 +304,9 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 WIRE_DECLARE(error_reply, ERROR_FIELDS);
 WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
 WIRE_DECLARE(exec_reply, EXEC_REPLY_FIELDS);
+WIRE_DECLARE(shown, SHOWN_FIELDS);
+WIRE_DECLARE(artifact, ARTIFACT_FIELDS);
+WIRE_DECLARE(error_frame, ERROR_FRAME_FIELDS);
 WIRE_DECLARE(detached_reply, DETACHED_REPLY_FIELDS);
 WIRE_DECLARE(result_record, RESULT_RECORD_FIELDS);
 WIRE_DECLARE(results_reply, RESULTS_REPLY_FIELDS);
@@ -294,10 +332,21 @@ WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
+#define DISPLAY_EVENT_FIELDS(F, m)                                                                                 \
+	SHOWN_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)
+/* A long cell still runs: for how many seconds, the memory of its session, how much CPU time its processes took. */
+#define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, REAL, elapsed, REQUIRED)                                                                              \
+	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, REAL, cpu, OPTIONAL)
 
 WIRE_DECLARE(stdout_event, OUTPUT_FIELDS);
 WIRE_DECLARE(stderr_event, OUTPUT_FIELDS);
 WIRE_DECLARE(ask_event, ASK_EVENT_FIELDS);
+WIRE_DECLARE(display_event, DISPLAY_EVENT_FIELDS);
+WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
@@ -404,11 +453,16 @@ WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */
 
+/* figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run. */
 #define RUN_FIELDS(F, m)                                                                                           \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
-	F(m, FLAG, input, OPTIONAL)
+	F(m, FLAG, input, OPTIONAL)                                                                                \
+	F(m, STR, figure, OPTIONAL)                                                                                \
+	F(m, FLAG, values, OPTIONAL)                                                                               \
+	F(m, RAW, env, OPTIONAL)                                                                                   \
+	F(m, STR, directory, OPTIONAL)
 #define ANSWER_FIELDS(F, m)                                                                                        \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, FLAG, eof, OPTIONAL)
@@ -420,14 +474,17 @@ WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like sp
 
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
-/* cause: absent, "error", "exit" or "interrupt". error: map of name, value, traceback. blocked: array of maps. */
+/* cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below. */
 #define DONE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, INT, returncode, REQUIRED)                                                                            \
 	F(m, STR, cause, OPTIONAL)                                                                                 \
 	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, RAW, data, OPTIONAL)                                                                                  \
 	F(m, RAW, error, OPTIONAL)                                                                                 \
 	F(m, RAW, blocked, OPTIONAL)                                                                               \
+	F(m, RAW, artifacts, OPTIONAL)                                                                             \
+	F(m, FLAG, artifacts_more, OPTIONAL)                                                                       \
 	F(m, STR, unfaithful, OPTIONAL)
 #define ASK_FIELDS(F, m)                                                                                           \
 	F(m, STR, prompt, REQUIRED)                                                                                \
@@ -435,6 +492,7 @@ WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like sp
 
 WIRE_DECLARE(done_message, DONE_FIELDS);
 WIRE_DECLARE(ask_message, ASK_FIELDS);
+WIRE_DECLARE(display_message, SHOWN_FIELDS); /* without at */
 
 /* pid as its warden sees it; 0 and a reason when there is no frozen copy. */
 #define FROZEN_FIELDS(F, m)                                                                                        \
@@ -450,7 +508,12 @@ WIRE_DECLARE(measured_message, MEASURED_FIELDS);
 #define CELL_ERROR_FIELDS(F, m)                                                                                    \
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, value, REQUIRED)                                                                                 \
-	F(m, STR, traceback, REQUIRED)
+	F(m, STR, traceback, REQUIRED)                                                                             \
+	F(m, STR, suggestion, OPTIONAL)                                                                            \
+	F(m, UINT, line, OPTIONAL)                                                                                 \
+	F(m, UINT, offset, OPTIONAL)                                                                               \
+	F(m, STR, context, OPTIONAL)                                                                               \
+	F(m, RAW, frames, OPTIONAL)
 #define BLOCKED_FIELDS(F, m)                                                                                       \
 	F(m, STR, event, REQUIRED)                                                                                 \
 	F(m, STR, target, OPTIONAL)                                                                                \

@@ -550,6 +550,37 @@ bool wire_next_string(struct bytes raw, size_t *cursorp, struct bytes *item)
 	return utf8_valid(*item);
 }
 
+bool wire_next_pair(struct bytes raw, size_t *cursorp, struct bytes *key, struct bytes *value)
+{
+	struct cursor cursor = cursor_of(raw);
+	struct head head;
+
+	if (!raw.data || !head_read(&cursor, &head) || head.kind != KIND_MAP)
+		return false;
+	if (*cursorp == 0)
+		*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
+	cursor.at = (const uint8_t *)raw.data + *cursorp;
+	if (!head_read(&cursor, &head) || head.kind != KIND_STR)
+		return false;
+	*key = take(&cursor, head.number);
+	*value = (struct bytes){.data = (const char *)cursor.at, .size = cursor_left(&cursor)};
+	value->size = wire_scan(*value, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX);
+	*cursorp = (size_t)(value->data + value->size - raw.data);
+	return value->size > 0 && utf8_valid(*key);
+}
+
+bool wire_read_span(struct bytes value, struct bytes *span, bool *binary)
+{
+	struct cursor cursor = cursor_of(value);
+	struct head head;
+
+	if (!value.data || !head_read(&cursor, &head) || (head.kind != KIND_STR && head.kind != KIND_BIN))
+		return false;
+	*span = take(&cursor, head.number);
+	*binary = head.kind == KIND_BIN;
+	return *binary || utf8_valid(*span);
+}
+
 void wire_put_array(msgpack_sbuffer *buffer, size_t n)
 {
 	msgpack_packer packer;

@@ -89,6 +89,12 @@ bool wire_next_string(struct bytes raw, size_t *cursor, struct bytes *item);
 /* The same for an array of anything: @item is one encoded value, such as the map wire_encode_body wrote. */
 bool wire_next(struct bytes raw, size_t *cursor, struct bytes *item);
 
+/* The same for a map with str keys: @value is one encoded value. */
+bool wire_next_pair(struct bytes raw, size_t *cursor, struct bytes *key, struct bytes *value);
+
+/* What a str or bin holds. False if @value is neither, or str and no valid UTF-8. */
+bool wire_read_span(struct bytes value, struct bytes *span, bool *binary);
+
 /* Append an array header, or one str. */
 void wire_put_array(msgpack_sbuffer *buffer, size_t n);
 void wire_put_string(msgpack_sbuffer *buffer, struct bytes string);

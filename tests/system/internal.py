@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from lair.codec import Flag, Int, Message, Raw, Str, Uint
+from lair.messages import Shown
 
 
 def datagram(frame: bytes, number: int) -> bytes:
@@ -179,6 +180,10 @@ class Run(Message):
     code: Str
     stream: Flag = False
     input: Flag = False
+    figure: Str | None = None
+    values: Flag = False
+    env: Raw = None
+    directory: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -195,8 +200,11 @@ class Done(Message):
     returncode: Int
     cause: Str | None = None
     text: Str | None = None
+    data: Raw = None
     error: Raw = None
     blocked: Raw = None
+    artifacts: Raw = None
+    artifacts_more: Flag = False
     unfaithful: Str | None = None
 
 
@@ -205,3 +213,8 @@ class Ask(Message):
     TYPE = "ask"
     prompt: Str
     password: Flag = False
+
+
+@dataclass(kw_only=True)
+class Display(Shown):
+    TYPE = "display"

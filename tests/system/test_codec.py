@@ -58,6 +58,11 @@ CLASSES: dict[str, type[codec.Message]] = {
     "stdout_event": messages.StdoutEvent,
     "stderr_event": messages.StderrEvent,
     "ask_event": messages.AskEvent,
+    "display_event": messages.DisplayEvent,
+    "alive_event": messages.AliveEvent,
+    "shown": messages.Shown,
+    "artifact": messages.Artifact,
+    "error_frame": messages.ErrorFrame,
     "cell_error": messages.CellError,
     "blocked_act": messages.Blocked,
     "configure_message": internal.Configure,
@@ -84,6 +89,7 @@ CLASSES: dict[str, type[codec.Message]] = {
     "answer_message": internal.Answer,
     "done_message": internal.Done,
     "ask_message": internal.Ask,
+    "display_message": internal.Display,
 }
 
 

@@ -40,6 +40,11 @@ class Exec(Request):
     detach: Flag = False
     stdout: Uint = 0
     stderr: Uint = 0
+    displays: Uint = 0
+    figure: Str | None = None
+    values: Flag = False
+    env: Raw = None
+    directory: Str | None = None
 
 
 @dataclass(kw_only=True)
@@ -54,6 +59,7 @@ class Attach(Request):
     input: Flag = False
     stdout: Uint = 0
     stderr: Uint = 0
+    displays: Uint = 0
 
 
 @dataclass(kw_only=True)
@@ -233,14 +239,43 @@ class ExecReply(Reply):
     stdout: Bin
     stderr: Bin
     text: Str | None = None
+    data: Raw = None
+    displays: Raw = None
+    displays_dropped: Uint = 0
     error: Raw = None
     blocked: Raw = None
+    artifacts: Raw = None
+    artifacts_more: Flag = False
     stdout_dropped: Uint = 0
     stderr_dropped: Uint = 0
     restored: Uint = 0
     unfaithful: Str | None = None
     forgotten: Uint = 0
     duration_ms: Real
+
+
+@dataclass(kw_only=True)
+class Shown(Message):
+    """An element of `displays`: `data` is a map of MIME type to str or bytes, `metadata` is JSON."""
+
+    TYPE = "shown"
+    at: Uint = 0
+    data: Raw
+    metadata: Str | None = None
+    display_id: Str | None = None
+    update: Flag = False
+    clear: Flag = False
+
+
+@dataclass(kw_only=True)
+class Artifact(Message):
+    """An element of `artifacts`: a file that was created or modified."""
+
+    TYPE = "artifact"
+    path: Bin
+    size: Uint
+    type: Str
+    change: Str
 
 
 @dataclass(kw_only=True)
@@ -402,8 +437,25 @@ class AskEvent(Message):
     password: Flag = False
 
 
+@dataclass(kw_only=True)
+class DisplayEvent(Shown):
+    TYPE = "display"
+    id: Uint
+
+
+@dataclass(kw_only=True)
+class AliveEvent(Message):
+    """A long cell still runs: for so many seconds, with so much memory, after so much CPU time."""
+
+    TYPE = "alive"
+    id: Uint
+    elapsed: Real
+    memory: Uint = 0
+    cpu: Real = 0.0
+
+
 # What may come before the final message of an exec, by its type.
-Event = StdoutEvent | StderrEvent | AskEvent
+Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent
 EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}
 
 
@@ -415,6 +467,25 @@ class CellError(Message):
     name: Str
     value: Str
     traceback: Str
+    suggestion: Str | None = None
+    line: Uint = 0
+    offset: Uint = 0
+    context: Str | None = None
+    frames: Raw = None
+
+
+@dataclass(kw_only=True)
+class ErrorFrame(Message):
+    """An element of `frames`: a line of a cell, or else of a file."""
+
+    TYPE = "error_frame"
+    cell: Uint = 0
+    file: Str | None = None
+    line: Uint = 0
+    column: Uint = 0
+    function: Str
+    source: Str | None = None
+    values: Raw = None
 
 
 @dataclass(kw_only=True)
