@@ -93,7 +93,7 @@ void audit_log_opened(const struct session *session)
 
 void audit_log_exec(const struct session *session, const struct cell *cell)
 {
-	struct bytes code = {.data = cell->code, .size = cell->code_size};
+	struct bytes code = cell->code;
 	char digest[SHA256_HEX_SIZE];
 	json_t *object;
 

@@ -1,6 +1,81 @@
 /* Cells: made from a request, answered once. */
 #include "cell.h"
 
+#include <limits.h>
+
+#define ENVIRONMENT_SIZE_MAX ((size_t)64 << 10)
+
+/* ---- how a cell is to be run ---- */
+
+static bool environment_valid(struct bytes env)
+{
+	struct bytes entry;
+	size_t cursor = 0;
+
+	if (!env.data)
+		return true;
+	while (wire_next_string(env, &cursor, &entry)) {
+		const char *equals = memchr(entry.data, '=', entry.size);
+
+		if (!equals || equals == entry.data || memchr(entry.data, '\0', entry.size))
+			return false;
+	}
+	return cursor == env.size && env.size <= ENVIRONMENT_SIZE_MAX;
+}
+
+/* The cage decides what a session can reach; this is about mistakes. */
+static bool directory_valid(struct bytes path)
+{
+	if (!path.data)
+		return true;
+	if (path.size >= PATH_MAX || memchr(path.data, '\0', path.size) || (path.size > 0 && path.data[0] == '/'))
+		return false;
+	for (size_t i = 0; i + 1 < path.size; i++)
+		if (path.data[i] == '.' && path.data[i + 1] == '.' && (i == 0 || path.data[i - 1] == '/') &&
+		    (i + 2 == path.size || path.data[i + 2] == '/'))
+			return false;
+	return true;
+}
+
+const char *cell_option_wrong(const struct exec_request *exec)
+{
+	if (exec->figure.data && !bytes_is(exec->figure, "png") && !bytes_is(exec->figure, "svg"))
+		return "figure: either png or svg";
+	if (!environment_valid(exec->env))
+		return "env: an array of NAME=value, not more than 64 KiB";
+	if (!directory_valid(exec->directory))
+		return "directory: a path in the workspace, without ..";
+	return NULL;
+}
+
+/* ---- its life ---- */
+
+static int span_copy(struct bytes *copy, struct bytes span)
+{
+	char *data = span.data ? malloc(span.size + 1) : NULL;
+
+	if (!data)
+		return span.data ? -ENOMEM : 0;
+	memcpy(data, span.data, span.size);
+	*copy = (struct bytes){.data = data, .size = span.size};
+	return 0;
+}
+
+static int cell_copy(struct cell *cell, const struct exec_request *request)
+{
+	int r;
+
+	r = span_copy(&cell->code, request->code);
+	if (!r)
+		r = span_copy(&cell->options.figure, request->figure);
+	if (!r)
+		r = span_copy(&cell->options.env, request->env);
+	if (!r)
+		r = span_copy(&cell->options.directory, request->directory);
+	cell->options.values = request->values;
+	return r;
+}
+
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
 	     size_t output_limit)
 {
@@ -8,22 +83,20 @@ int cell_new(struct cell **cellp, const struct exec_request *request, const stru
 
 	if (!cell)
 		return -ENOMEM;
-	cell->code = malloc(request->code.size + 1);
-	if (!cell->code) {
-		free(cell);
+	list_init(&cell->node);
+	displays_init(&cell->displays);
+	output_init(&cell->stdout_, output_limit);
+	output_init(&cell->stderr_, output_limit);
+	if (cell_copy(cell, request)) {
+		cell_free(cell);
 		return -ENOMEM;
 	}
-	memcpy(cell->code, request->code.data, request->code.size);
-	cell->code_size = request->code.size;
-	list_init(&cell->node);
 	cell->reply = *reply;
 	reply->promise->is_cell = true;
 	reply->promise->running = cell;
 	cell->timeout = timeout;
 	cell->stream = request->stream;
 	cell->input = request->input;
-	output_init(&cell->stdout_, output_limit);
-	output_init(&cell->stderr_, output_limit);
 	*cellp = cell;
 	return 0;
 }
@@ -56,7 +129,11 @@ struct cell *cell_free(struct cell *cell)
 		output_deinit(&cell->stdout_);
 		output_deinit(&cell->stderr_);
 		free(cell->prompt);
-		free(cell->code);
+		displays_deinit(&cell->displays);
+		free((char *)cell->code.data);
+		free((char *)cell->options.figure.data);
+		free((char *)cell->options.env.data);
+		free((char *)cell->options.directory.data);
 		free(cell);
 	}
 	return NULL;
@@ -71,6 +148,7 @@ static struct bytes joined_or_nothing(struct output *output)
 
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict)
 {
+	msgpack_sbuffer displays;
 	struct exec_reply reply = {
 		.id = cell->reply.id,
 		.session = bytes_of(session),
@@ -81,17 +159,27 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.stdout_dropped = output_dropped(&cell->stdout_),
 		.stderr_dropped = output_dropped(&cell->stderr_),
 		.text = verdict->text,
+		.data = verdict->data,
+		.displays_dropped = cell->displays.dropped,
 		.error = verdict->error,
 		.blocked = verdict->blocked,
+		.artifacts = verdict->artifacts,
+		.artifacts_more = verdict->artifacts_more,
 		.unfaithful = verdict->unfaithful,
 		.restored = verdict->restored,
 		.forgotten = verdict->forgotten,
 		.duration_ms = cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0,
 	};
+	int r;
 
 	cell->reply.promise->heads[0] = cell->stdout_.head_size;
 	cell->reply.promise->heads[1] = cell->stderr_.head_size;
 	reply.stdout = joined_or_nothing(&cell->stdout_);
 	reply.stderr = joined_or_nothing(&cell->stderr_);
-	return client_send(clients, &cell->reply, &exec_reply_schema, &reply);
+	msgpack_sbuffer_init(&displays);
+	if (displays_join(&cell->displays, &displays))
+		reply.displays = wire_bytes(&displays);
+	r = client_send(clients, &cell->reply, &exec_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&displays);
+	return r;
 }

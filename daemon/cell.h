@@ -1,8 +1,15 @@
 /* One piece of code from a client, from the queue to its reply. */
 #pragma once
 
+#include "displays.h"
 #include "output.h"
 #include "promise.h"
+
+/* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
+struct cell_options {
+	struct bytes figure, env, directory;
+	bool values;
+};
 
 struct cell {
 	struct list node;     /* in its session's queue */
@@ -15,10 +22,14 @@ struct cell {
 	char *prompt;  /* its words */
 	bool password; /* its answer is not to be shown */
 	bool timed_out;
-	char *code;
-	size_t code_size;
+	struct bytes code; /* owned */
+	struct cell_options options;
 	struct output stdout_, stderr_;
+	struct displays displays;
 };
+
+/* NULL, or a sentence about the option that cannot have such a value. Static. */
+const char *cell_option_wrong(const struct exec_request *request);
 
 /* Copies what it needs of @request. Returns 0 or -ENOMEM. */
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
@@ -34,11 +45,12 @@ struct cell *cell_free(struct cell *cell); /* out of its queue first; returns NU
 struct verdict {
 	int64_t returncode;
 	const char *state;
-	const char *cause;		   /* NULL = it simply ended */
-	struct bytes text, error, blocked; /* from `done`, or absent */
-	struct bytes unfaithful;	   /* why no checkpoint follows */
-	uint64_t restored;		   /* rolled back to the state after this cell */
-	uint64_t forgotten;		   /* checkpoints dropped since the last reply */
+	const char *cause;				    /* NULL = it simply ended */
+	struct bytes text, data, error, blocked, artifacts; /* from `done`, or absent */
+	bool artifacts_more;
+	struct bytes unfaithful; /* why no checkpoint follows */
+	uint64_t restored;	 /* rolled back to the state after this cell */
+	uint64_t forgotten;	 /* checkpoints dropped since the last reply */
 };
 
 /* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */

@@ -212,7 +212,8 @@ static uint64_t hash_add(uint64_t hash, struct bytes data)
 uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request)
 {
 	/* What may differ from one time to the next. */
-	static const char *const manners[] = {"id", "key", "stream", "input", "detach", "stdout", "stderr"};
+	static const char *const manners[] = {"id",	"key",	  "stream", "input",
+					      "detach", "stdout", "stderr", "displays"};
 	uint64_t hash = hash_add(0xcbf29ce484222325ULL, bytes_of(schema->type));
 
 	for (size_t i = 0; i < schema->n_fields; i++) {
@@ -352,6 +353,7 @@ static int answer_send(const struct promise *promise, const struct asker *asker)
 		reply.id = asker->to.id;
 		reply.stdout = reply.stderr = BYTES("");
 		reply.stdout_dropped = reply.stderr_dropped = 0;
+		reply.displays = (struct bytes){.data = NULL};
 		return client_send(clients, &asker->to, &exec_reply_schema, &reply);
 	}
 	msgpack_sbuffer_init(&buffer);
@@ -461,6 +463,40 @@ static void output_repeat(struct promise *promise, struct asker *asker, const ui
 	}
 }
 
+static int display_send(struct promise *promise, struct asker *asker, const struct shown *shown)
+{
+	struct display_event event = {
+		.id = asker->to.id,
+		.at = shown->at,
+		.data = shown->data,
+		.metadata = shown->metadata,
+		.display_id = shown->display_id,
+		.update = shown->update,
+		.clear = shown->clear,
+	};
+
+	return client_send(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
+}
+
+static void displays_repeat(struct promise *promise, struct asker *asker, uint64_t from)
+{
+	struct bytes array = {.data = NULL};
+	struct exec_reply reply;
+	msgpack_sbuffer buffer;
+	struct shown shown;
+	size_t cursor = 0;
+
+	msgpack_sbuffer_init(&buffer);
+	if (promise->answer && promise_result(promise, &reply))
+		array = reply.displays;
+	else if (promise->running && displays_join(&promise->running->displays, &buffer))
+		array = wire_bytes(&buffer);
+	while (displays_next(array, &cursor, &shown))
+		if (shown.at >= from)
+			display_send(promise, asker, &shown);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
 static void ask_send(struct promise *promise, const struct asker *asker)
 {
 	const struct cell *cell = promise->running;
@@ -493,8 +529,10 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 	asker->input = watch->input;
 	list_append(&promise->askers, &asker->node);
 	promise->n_askers++;
-	if (watch->stream)
+	if (watch->stream) {
 		output_repeat(promise, asker, watch->from);
+		displays_repeat(promise, asker, watch->displays);
+	}
 	if (promise->answer)
 		answer_all(promise);
 	else if (watch->input && promise->running && promise->running->asking)
@@ -504,23 +542,33 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 
 /* ---- while it runs ---- */
 
+/* @sent: what came of sending to @asker. Returns whether it reads too slowly. */
+static bool asker_lags(struct promise *promise, struct asker *asker, int sent)
+{
+	if (sent == CLIENT_E_GONE)
+		asker_free(promise, asker);
+	return sent == CLIENT_E_WAITS;
+}
+
 int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data)
 {
 	struct asker *asker;
 	bool waits = false;
 
-	list_for_each (asker, &promise->askers, node) {
-		if (!asker->stream)
-			continue;
-		switch (output_send(promise, asker, stream, at, data)) {
-		case CLIENT_E_WAITS:
-			waits = true;
-			break;
-		case CLIENT_E_GONE:
-			asker_free(promise, asker);
-			break;
-		}
-	}
+	list_for_each (asker, &promise->askers, node)
+		if (asker->stream)
+			waits |= asker_lags(promise, asker, output_send(promise, asker, stream, at, data));
+	return waits ? CLIENT_E_WAITS : 0;
+}
+
+int promise_display(struct promise *promise, const struct shown *shown)
+{
+	struct asker *asker;
+	bool waits = false;
+
+	list_for_each (asker, &promise->askers, node)
+		if (asker->stream)
+			waits |= asker_lags(promise, asker, display_send(promise, asker, shown));
 	return waits ? CLIENT_E_WAITS : 0;
 }
 

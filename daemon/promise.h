@@ -17,10 +17,10 @@ struct shelf;
 
 enum promise_stream { PROMISE_STDOUT, PROMISE_STDERR };
 
-/* How somebody asks. @from: how much of each stream it has already. */
+/* How somebody asks. @from: how much of each stream it has already; @displays: how many displays. */
 struct watch {
 	bool stream, input;
-	uint64_t from[2];
+	uint64_t from[2], displays;
 };
 
 struct asker {
@@ -103,6 +103,8 @@ bool promise_result(const struct promise *promise, struct exec_reply *reply);
 
 /* What the cell writes, to those who watch. Returns 0, or CLIENT_E_WAITS if one of them reads too slowly. */
 int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data);
+/* What the cell shows, likewise. */
+int promise_display(struct promise *promise, const struct shown *shown);
 /* The cell asks: pass it on to those who may answer. */
 void promise_ask(struct promise *promise, struct bytes prompt, bool password);
 /* Whether there is somebody who may. */

@@ -212,6 +212,8 @@ static bool exec_acceptable(struct router *router, const struct address *from, c
 	else if (max > 0 && exec->timeout > max)
 		client_error(&router->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
 			     exec->timeout, max);
+	else if (cell_option_wrong(exec))
+		client_error(&router->clients, from, "bad_request", "%s", cell_option_wrong(exec));
 	else
 		return true;
 	return false;

@@ -89,7 +89,8 @@ static void join_again(struct router *router, const struct address *from, struct
 	if (promise->is_cell)
 		watch = (struct watch){.stream = request->exec.stream,
 				       .input = request->exec.input,
-				       .from = {request->exec.stdout, request->exec.stderr}};
+				       .from = {request->exec.stdout, request->exec.stderr},
+				       .displays = request->exec.displays};
 	join(router, from, promise, &watch);
 }
 
@@ -164,7 +165,11 @@ void handle_attach(struct router *router, const struct address *from, const unio
 {
 	const struct attach_request *attach = &request->attach;
 	const struct watch watch = {
-		.stream = attach->stream, .input = attach->input, .from = {attach->stdout, attach->stderr}};
+		.stream = attach->stream,
+		.input = attach->input,
+		.from = {attach->stdout, attach->stderr},
+		.displays = attach->displays,
+	};
 	uid_t owner = owner_of(router, from, attach->session);
 	struct promise *promise;
 

@@ -17,6 +17,7 @@ enum session_event {
 	EVENT_SIGNALLED,
 	EVENT_DONE,
 	EVENT_ASK,
+	EVENT_DISPLAY,
 	EVENT_DEADLINE,
 	EVENT_LOST,
 	EVENT_CLOSED,
@@ -33,6 +34,7 @@ enum session_event {
 struct particulars {
 	const struct done_message *done;
 	const struct ask_message *ask;
+	const struct shown *shown; /* DISPLAY */
 	const struct frozen_message *frozen;
 	const struct spawned_message *spawned;
 	const char *why; /* LOST */

@@ -127,12 +127,19 @@ void session_on_output(struct session *session, enum interpreter_stream stream, 
 		interpreter_pause(session->live, true);
 }
 
+static bool done_valid(const struct done_message *done)
+{
+	return (!done->data.data || bundle_valid(done->data)) && error_valid(done->error) &&
+	       records_valid(done->blocked, &blocked_act_schema, BLOCKED_ACTS_MAX) &&
+	       records_valid(done->artifacts, &artifact_schema, ARTIFACTS_MAX);
+}
+
 static int on_done(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct done_message done;
 	struct particulars particulars = {.done = &done};
 
-	if (wire_decode(&done, &done_message_schema, body, fault))
+	if (wire_decode(&done, &done_message_schema, body, fault) || !done_valid(&done))
 		return WIRE_E_FIELD;
 	session_event(session, EVENT_DONE, &particulars);
 	return 0;
@@ -146,6 +153,18 @@ static int on_ask(struct session *session, struct bytes body, struct wire_fault 
 	if (wire_decode(&ask, &ask_message_schema, body, fault) || !session->cell || session->cell->asking)
 		return WIRE_E_FIELD;
 	session_event(session, EVENT_ASK, &particulars);
+	return 0;
+}
+
+static int on_display(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct particulars particulars = {.shown = NULL};
+	struct shown shown;
+
+	if (wire_decode(&shown, &shown_schema, body, fault) || !bundle_valid(shown.data))
+		return WIRE_E_FIELD;
+	particulars.shown = &shown;
+	session_event(session, EVENT_DISPLAY, &particulars);
 	return 0;
 }
 
@@ -180,10 +199,8 @@ static const struct {
 	enum interpreter_role role;
 	int (*fn)(struct session *session, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"done", ROLE_LIVE, on_done},
-	{"ask", ROLE_LIVE, on_ask},
-	{"frozen", ROLE_LIVE, on_frozen},
-	{"spawned", ROLE_FROZEN, on_spawned},
+	{"done", ROLE_LIVE, on_done},	  {"ask", ROLE_LIVE, on_ask},		{"display", ROLE_LIVE, on_display},
+	{"frozen", ROLE_LIVE, on_frozen}, {"spawned", ROLE_FROZEN, on_spawned},
 };
 
 static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)

@@ -21,7 +21,7 @@ static const char *const event_names[_SESSION_EVENT_N] = {
 	[EVENT_DONE] = "done",	 [EVENT_ASK] = "ask",	    [EVENT_DEADLINE] = "deadline",
 	[EVENT_LOST] = "lost",	 [EVENT_CLOSED] = "closed", [EVENT_EXITED] = "exited",
 	[EVENT_SWEPT] = "swept", [EVENT_FROZEN] = "frozen", [EVENT_SPAWNED] = "spawned",
-	[EVENT_RESET] = "reset", [EVENT_FULL] = "full",
+	[EVENT_RESET] = "reset", [EVENT_FULL] = "full",	    [EVENT_DISPLAY] = "display",
 };
 
 static void on_deadline(struct timer *timer);
@@ -215,9 +215,13 @@ static void run_next(struct session *session, const struct particulars *particul
 	stray_hand_over(session);
 	run = (struct run_message){
 		.cell = cell->number,
-		.code = {.data = cell->code, .size = cell->code_size},
+		.code = cell->code,
 		.stream = cell->stream,
 		.input = cell->input,
+		.figure = cell->options.figure,
+		.values = cell->options.values,
+		.env = cell->options.env,
+		.directory = cell->options.directory,
 	};
 	if (interpreter_send(session->live, &run_message_schema, &run)) {
 		log_error(session->id, "out of memory for cell %" PRIu64, cell->number);
@@ -238,8 +242,11 @@ static void finish_done(struct session *session, const struct particulars *parti
 	struct verdict verdict = {.state = "kept",
 				  .returncode = done->returncode,
 				  .text = done->text,
+				  .data = done->data,
 				  .error = done->error,
 				  .blocked = done->blocked,
+				  .artifacts = done->artifacts,
+				  .artifacts_more = done->artifacts_more,
 				  .unfaithful = done->unfaithful};
 	bool checkpoint =
 		session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL && !done->unfaithful.data;
@@ -278,6 +285,17 @@ static void pass_ask(struct session *session, const struct particulars *particul
 	} else if (interpreter_send(session->live, &answer_message_schema, &eof)) {
 		session_end(session, "internal");
 	}
+}
+
+/* After what was printed before it, for those who watch; and kept. */
+static void pass_display(struct session *session, const struct particulars *particulars)
+{
+	struct shown shown = *particulars->shown;
+
+	interpreter_drain(session->live);
+	displays_add(&session->cell->displays, &shown);
+	if (promise_display(session->cell->reply.promise, &shown) == CLIENT_E_WAITS)
+		interpreter_pause(session->live, true);
 }
 
 static void time_out(struct session *session, const struct particulars *particulars)
@@ -422,6 +440,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_DONE] = finish_done,
 				[EVENT_ASK] = pass_ask,
+				[EVENT_DISPLAY] = pass_display,
 				[EVENT_DEADLINE] = time_out,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
@@ -435,6 +454,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_DONE] = finish_done,
 				[EVENT_ASK] = pass_ask,
+				[EVENT_DISPLAY] = pass_display,
 				[EVENT_DEADLINE] = kill_after_grace,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
@@ -460,6 +480,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_DONE] = ignore,
 				[EVENT_ASK] = ignore,
+				[EVENT_DISPLAY] = ignore,
 				[EVENT_FROZEN] = ignore,
 				[EVENT_DEADLINE] = kill_or_give_up,
 				[EVENT_LOST] = ignore,
@@ -495,6 +516,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_DONE] = ignore,
 				[EVENT_ASK] = ignore,
+				[EVENT_DISPLAY] = ignore,
 				[EVENT_DEADLINE] = ignore,
 				[EVENT_LOST] = ignore,
 				[EVENT_CLOSED] = ignore,

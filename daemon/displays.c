@@ -1,0 +1,175 @@
+/* Displays are kept encoded, as the reply will have them. Numbers count all of a cell, so whoever has seen some can
+ * name the first it has not. */
+#include "displays.h"
+
+struct display {
+	struct list node;
+	char *id; /* display_id, or NULL */
+	msgpack_sbuffer map;
+};
+
+void displays_init(struct displays *displays)
+{
+	*displays = (struct displays){.total = 0};
+	list_init(&displays->list);
+}
+
+static void display_free(struct display *display)
+{
+	list_remove(&display->node);
+	msgpack_sbuffer_destroy(&display->map);
+	free(display->id);
+	free(display);
+}
+
+static void display_remove(struct displays *displays, struct display *display)
+{
+	displays->n--;
+	displays->size -= display->map.size;
+	display_free(display);
+}
+
+static void displays_clear(struct displays *displays)
+{
+	struct display *display;
+
+	list_for_each (display, &displays->list, node)
+		display_remove(displays, display);
+}
+
+void displays_deinit(struct displays *displays)
+{
+	displays_clear(displays);
+}
+
+static struct display *display_find(struct displays *displays, struct bytes id)
+{
+	struct display *display;
+
+	list_for_each (display, &displays->list, node)
+		if (display->id && bytes_is(id, display->id))
+			return display;
+	return NULL;
+}
+
+static struct display *display_new(const struct shown *shown)
+{
+	struct display *display = calloc(1, sizeof(*display));
+
+	if (!display)
+		return NULL;
+	list_init(&display->node);
+	msgpack_sbuffer_init(&display->map);
+	if (shown->display_id.data)
+		display->id = strndup(shown->display_id.data, shown->display_id.size);
+	if ((!shown->display_id.data || display->id) && !wire_encode_body(&display->map, &shown_schema, shown))
+		return display;
+	display_free(display);
+	return NULL;
+}
+
+static bool is_empty(const struct shown *shown)
+{
+	struct bytes key, value;
+	size_t cursor = 0;
+
+	return !wire_next_pair(shown->data, &cursor, &key, &value);
+}
+
+void displays_add(struct displays *displays, struct shown *shown)
+{
+	struct display *display, *before = NULL;
+	struct list *next = &displays->list; /* what it comes before */
+
+	shown->at = displays->total++;
+	if (shown->clear)
+		displays_clear(displays);
+	if (shown->clear && is_empty(shown))
+		return;
+	if (shown->update)
+		before = display_find(displays, shown->display_id);
+	if (before) {
+		next = before->node.next;
+		display_remove(displays, before);
+	}
+	display = display_new(shown);
+	if (!display || displays->n == DISPLAYS_MAX || displays->size + display->map.size > DISPLAYS_SIZE_MAX) {
+		if (display)
+			display_free(display);
+		displays->dropped++;
+		return;
+	}
+	displays->n++;
+	displays->size += display->map.size;
+	list_append(next, &display->node);
+}
+
+bool displays_join(const struct displays *displays, msgpack_sbuffer *buffer)
+{
+	struct display *display;
+
+	if (displays->n == 0)
+		return false;
+	wire_put_array(buffer, displays->n);
+	list_for_each (display, (struct list *)&displays->list, node)
+		if (msgpack_sbuffer_write(buffer, display->map.data, display->map.size) < 0)
+			return false;
+	return true;
+}
+
+bool displays_next(struct bytes array, size_t *cursor, struct shown *shown)
+{
+	struct wire_fault fault;
+	struct bytes item;
+
+	return wire_next(array, cursor, &item) && !wire_decode(shown, &shown_schema, item, &fault);
+}
+
+bool bundle_valid(struct bytes data)
+{
+	struct bytes key, value, span;
+	size_t cursor = 0;
+	bool binary;
+
+	for (size_t n = 0; wire_next_pair(data, &cursor, &key, &value); n++)
+		if (n == BUNDLE_MAX || !wire_read_span(value, &span, &binary))
+			return false;
+	return cursor > 0 && cursor == data.size;
+}
+
+bool records_valid(struct bytes raw, const struct wire_schema *schema, size_t max)
+{
+	struct wire_fault fault;
+	size_t cursor = 0;
+	struct bytes item;
+	char record[512];
+
+	if (!raw.data)
+		return true;
+	if (schema->size > sizeof(record))
+		return false;
+	for (size_t n = 0; wire_next(raw, &cursor, &item); n++)
+		if (n == max || wire_decode(record, schema, item, &fault))
+			return false;
+	return cursor > 0 && cursor == raw.size;
+}
+
+bool error_valid(struct bytes raw)
+{
+	struct wire_fault fault;
+	struct error_frame frame;
+	struct cell_error error;
+	size_t cursor = 0;
+	struct bytes item;
+
+	if (!raw.data)
+		return true;
+	if (wire_decode(&error, &cell_error_schema, raw, &fault) ||
+	    !records_valid(error.frames, &error_frame_schema, ERROR_FRAMES_MAX))
+		return false;
+	while (wire_next(error.frames, &cursor, &item))
+		if (wire_decode(&frame, &error_frame_schema, item, &fault) ||
+		    (frame.values.data && !bundle_valid(frame.values)))
+			return false;
+	return true;
+}
