@@ -7,6 +7,9 @@
 #include "stream.h"
 
 #define NOTE_MAX 48
+/* Characters of a text, items of a list, that are shown without a look at how many there are. */
+#define LARGE 1000000
+#define FEW 100
 
 static struct {
 	PyObject *globals;  /* of __main__ */
@@ -158,23 +161,63 @@ static PyObject *text_cut(PyObject *text)
 	return cut;
 }
 
-/* As sys.displayhook: nothing for None, else _ and the repr. */
-static int display(struct cell_result *result, PyObject *value)
+/* Values of these have a repr and nothing else, and no code of a session in it. */
+static bool is_plain(PyObject *value)
 {
-	PyObject *shown;
+	return PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyFloat_CheckExact(value) ||
+	       PyBool_Check(value) || PyBytes_CheckExact(value) || PyComplex_CheckExact(value);
+}
 
-	if (value == Py_None)
-		return 0;
-	shown = PyObject_Repr(value);
+/* So do small lists and tuples of them. */
+static bool is_plain_or_few(PyObject *value)
+{
+	if (PyUnicode_CheckExact(value) || PyBytes_CheckExact(value))
+		return PyObject_Size(value) <= LARGE;
+	if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+		return is_plain(value);
+	if (PySequence_Fast_GET_SIZE(value) > FEW)
+		return false;
+	for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
+		PyObject *item = PySequence_Fast_GET_ITEM(value, i);
+
+		if (!is_plain(item) ||
+		    ((PyUnicode_CheckExact(item) || PyBytes_CheckExact(item)) && PyObject_Size(item) > FEW))
+			return false;
+	}
+	return true;
+}
+
+/* The value as text and otherwise. Returns 0, or -1 with an exception. */
+static int represent(struct cell_result *result, PyObject *value)
+{
+	PyObject *shown, *text, *data = Py_None;
+
+	shown = is_plain_or_few(value) ? PyObject_Repr(value) : PyObject_CallOneArg(helper(HELPER_LAST), value);
 	if (!shown)
 		return -1;
-	result->text = utf8_of(shown);
-	Py_DECREF(shown);
-	if (!result->text)
-		return -1;
-	if ((size_t)PyBytes_GET_SIZE(result->text) > cells.text_max)
+	text = PyTuple_Check(shown) ? PyTuple_GET_ITEM(shown, 0) : shown;
+	if (PyTuple_Check(shown))
+		data = PyTuple_GET_ITEM(shown, 1);
+	if (data != Py_None) {
+		Py_INCREF(data);
+		result->data = data;
+	}
+	if (text != Py_None)
+		result->text = utf8_of(text);
+	if (result->text && (size_t)PyBytes_GET_SIZE(result->text) > cells.text_max)
 		Py_SETREF(result->text, text_cut(result->text));
-	return result->text ? PyDict_SetItem(cells.builtins, cells.underscore, value) : -1;
+	Py_DECREF(shown);
+	return result->text || text == Py_None ? 0 : -1;
+}
+
+/* As sys.displayhook: nothing for None, else _ and what the value looks like. */
+static int display(struct cell_result *result, PyObject *value)
+{
+	if (value == Py_None)
+		return 0;
+	if (represent(result, value) < 0)
+		return -1;
+	return PyDict_SetItem(cells.builtins, cells.underscore, value);
 }
 
 /* New reference, NULL if there is none. */
@@ -216,38 +259,36 @@ static int exit_status(PyObject *error)
 	return status;
 }
 
-/* What can be said without running any Python. */
-static void explain_bare(struct cell_result *result, PyObject *error)
+/* What can be said without running any Python. New reference, NULL without memory for it. */
+static PyObject *explain_bare(PyObject *error)
 {
 	const char *name = Py_TYPE(error)->tp_name;
+	PyObject *trace = PyUnicode_FromFormat("%.200s: (its traceback could not be made)\n", name);
+	PyObject *told = NULL;
 
+	if (trace)
+		told = Py_BuildValue("{s:s,s:s,s:O}", "name", name, "value", "", "traceback", trace);
+	Py_XDECREF(trace);
 	PyErr_Clear();
-	for (size_t i = 0; i < ARRAY_SIZE(result->error); i++)
-		Py_CLEAR(result->error[i]);
-	result->error[0] = PyBytes_FromString(name);
-	result->error[1] = PyBytes_FromString("");
-	result->error[2] = PyBytes_FromFormat("%.200s: (its traceback could not be made)\n", name);
-	PyErr_Clear();
+	return told;
 }
 
-static int explain(struct cell_result *result, PyObject *error)
+static PyObject *explain(PyObject *error)
 {
 	PyObject *told = PyObject_CallOneArg(helper(HELPER_EXPLAIN), error);
 
-	for (size_t i = 0; told && i < ARRAY_SIZE(result->error); i++) {
-		result->error[i] = utf8_of(PyTuple_GET_ITEM(told, (Py_ssize_t)i));
-		if (!result->error[i])
-			Py_CLEAR(told);
-	}
-	Py_XDECREF(told);
-	return told ? 0 : -1;
+	if (told)
+		return told;
+	PyErr_Clear();
+	return explain_bare(error);
 }
 
 static void fail(struct cell_result *result)
 {
-	PyObject *error = error_take();
+	PyObject *error = error_take(), *trace;
 
 	Py_CLEAR(result->text);
+	Py_CLEAR(result->data);
 	if (!error)
 		return;
 	if (PyErr_GivenExceptionMatches(error, PyExc_SystemExit)) {
@@ -258,18 +299,34 @@ static void fail(struct cell_result *result)
 
 		result->cause = interrupt ? "interrupt" : "error";
 		result->returncode = interrupt ? 130 : 1;
-		if (explain(result, error) < 0)
-			explain_bare(result, error);
-		if (result->error[2] && stream_write(OUTPUT_ERR, result->error[2]) < 0)
+		result->error = explain(error);
+		trace = result->error ? PyDict_GetItemString(result->error, "traceback") : NULL; /* borrowed */
+		if (trace && stream_write(OUTPUT_ERR, trace) < 0)
 			PyErr_Clear();
 	}
 	Py_DECREF(error);
 }
 
-void cell_run(struct cell_result *result, uint64_t number, struct bytes code)
+/* Figures that the cell has left open are shown, and closed. */
+static void end_figures(struct cell_result *result)
 {
-	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
-	PyObject *source = PyUnicode_DecodeUTF8(code.data, (Py_ssize_t)code.size, "replace");
+	PyObject *list = helper(HELPER_OPEN_FIGURES), *figures, *done;
+	bool interrupted = result->returncode == 130;
+
+	figures = PyList_GET_SIZE(list) > 0 ? PyList_GET_ITEM(list, 0) : NULL;
+	if (!figures || !PyDict_Check(figures) || PyDict_GET_SIZE(figures) == 0)
+		return;
+	done = PyObject_CallOneArg(helper(HELPER_END_FIGURES), interrupted ? Py_True : Py_False);
+	Py_XDECREF(done);
+	if (!done && !result->cause)
+		fail(result);
+	PyErr_Clear();
+}
+
+void cell_run(struct cell_result *result, const struct run_message *run)
+{
+	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)run->cell);
+	PyObject *source = PyUnicode_DecodeUTF8(run->code.data, (Py_ssize_t)run->code.size, "replace");
 	PyObject *done = NULL, *value = NULL;
 
 	*result = (struct cell_result){0};
@@ -282,6 +339,7 @@ void cell_run(struct cell_result *result, uint64_t number, struct bytes code)
 		value = run_source(source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
+	end_figures(result);
 	Py_XDECREF(value);
 	Py_XDECREF(done);
 	Py_XDECREF(source);
@@ -302,6 +360,6 @@ void cell_forget(uint64_t number)
 void cell_result_deinit(struct cell_result *result)
 {
 	Py_CLEAR(result->text);
-	for (size_t i = 0; i < ARRAY_SIZE(result->error); i++)
-		Py_CLEAR(result->error[i]);
+	Py_CLEAR(result->data);
+	Py_CLEAR(result->error);
 }

@@ -15,15 +15,26 @@ EMBED(branching);
 EMBED(errors);
 EMBED(stdin);
 EMBED(setup);
+EMBED(display);
+EMBED(tables);
+EMBED(figures);
 
-enum module { SOURCE, AWAITING, BRANCHING, ERRORS, STDIN, SETUP, N_MODULES };
+enum module { SOURCE, AWAITING, BRANCHING, ERRORS, STDIN, SETUP, DISPLAY, TABLES, FIGURES, N_MODULES };
 
+/* @in: whose namespace it shares, one before it. */
 static const struct {
 	const char *name, *text;
+	enum module in;
 } modules[N_MODULES] = {
-	[SOURCE] = {"<lair>/source.py", source_source}, [AWAITING] = {"<lair>/awaiting.py", awaiting_source},
-	[ERRORS] = {"<lair>/errors.py", errors_source}, [STDIN] = {"<lair>/stdin.py", stdin_source},
-	[SETUP] = {"<lair>/setup.py", setup_source},	[BRANCHING] = {"<lair>/branching.py", branching_source},
+	[SOURCE] = {"<lair>/source.py", source_source},
+	[AWAITING] = {"<lair>/awaiting.py", awaiting_source},
+	[ERRORS] = {"<lair>/errors.py", errors_source},
+	[STDIN] = {"<lair>/stdin.py", stdin_source},
+	[TABLES] = {"<lair>/tables.py", tables_source, DISPLAY},
+	[FIGURES] = {"<lair>/figures.py", figures_source, DISPLAY},
+	[DISPLAY] = {"<lair>/display.py", display_source},
+	[SETUP] = {"<lair>/setup.py", setup_source},
+	[BRANCHING] = {"<lair>/branching.py", branching_source},
 };
 
 static const struct {
@@ -34,6 +45,10 @@ static const struct {
 	[HELPER_REMEMBER] = {SOURCE, "remember"},
 	[HELPER_FORGET] = {SOURCE, "forget"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},
+	[HELPER_LAST] = {DISPLAY, "last"},
+	[HELPER_OPEN_FIGURES] = {FIGURES, "opened"},
+	[HELPER_END_FIGURES] = {FIGURES, "end_cell"},
+	[HELPER_FIGURE_FORMAT] = {FIGURES, "set_format"},
 	[HELPER_AWAIT] = {AWAITING, "run"},
 	[HELPER_TOGETHER] = {AWAITING, "together"},
 	[HELPER_PENDING_TASKS] = {AWAITING, "pending"},
@@ -53,33 +68,37 @@ static const struct {
 
 static PyObject *helpers[_HELPER_N]; /* owned for ever */
 
-/* New reference: the namespace of the module after it has run. */
-static PyObject *module_run(enum module module, PyObject *ask)
+/* New reference: what a module begins with. */
+static PyObject *namespace_new(PyObject *given)
 {
-	PyObject *globals = PyDict_New(), *builtins = PyDict_Copy(PyEval_GetBuiltins()), *code = NULL, *done = NULL;
+	PyObject *globals = PyDict_Copy(given), *builtins = PyDict_Copy(PyEval_GetBuiltins());
 	PyObject *name = PyUnicode_FromString("lair");
 
-	if (globals && builtins && name && PyDict_SetItemString(globals, "__builtins__", builtins) == 0 &&
-	    PyDict_SetItemString(globals, "__name__", name) == 0 && PyDict_SetItemString(globals, "ask", ask) == 0)
-		code = Py_CompileString(modules[module].text, modules[module].name, Py_file_input);
-	if (code)
-		done = PyEval_EvalCode(code, globals, globals);
+	if (!globals || !builtins || !name || PyDict_SetItemString(globals, "__builtins__", builtins) < 0 ||
+	    PyDict_SetItemString(globals, "__name__", name) < 0)
+		Py_CLEAR(globals);
 	Py_XDECREF(name);
 	Py_XDECREF(builtins);
-	Py_XDECREF(code);
-	Py_XDECREF(done);
-	if (!done)
-		Py_CLEAR(globals);
 	return globals;
 }
 
-int helpers_load(PyObject *ask)
+static int module_run(enum module module, PyObject *globals)
+{
+	PyObject *code = Py_CompileString(modules[module].text, modules[module].name, Py_file_input);
+	PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+
+	Py_XDECREF(code);
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
+int helpers_load(PyObject *given)
 {
 	PyObject *namespaces[N_MODULES];
 
 	for (size_t i = 0; i < N_MODULES; i++) {
-		namespaces[i] = module_run((enum module)i, ask);
-		if (!namespaces[i])
+		namespaces[i] = modules[i].in ? namespaces[modules[i].in] : namespace_new(given);
+		if (!namespaces[i] || module_run((enum module)i, namespaces[i]) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < _HELPER_N; i++) {

@@ -11,6 +11,10 @@ enum helper {
 	HELPER_REMEMBER,
 	HELPER_FORGET,
 	HELPER_EXPLAIN,
+	HELPER_LAST,
+	HELPER_OPEN_FIGURES, /* a list */
+	HELPER_END_FIGURES,
+	HELPER_FIGURE_FORMAT,
 	HELPER_AWAIT,
 	HELPER_TOGETHER,
 	HELPER_PENDING_TASKS,
@@ -29,8 +33,9 @@ enum helper {
 	_HELPER_N,
 };
 
-/* Run the modules, in the template. @ask is what python/stdin.py calls. Returns 0, or -1 with an exception. */
-int helpers_load(PyObject *ask);
+/* Run the modules, in the template. @given: a dict of the functions in C that they call. Returns 0, or -1 with an
+ * exception. */
+int helpers_load(PyObject *given);
 
 /* Borrowed, never NULL after helpers_load. */
 PyObject *helper(enum helper which);

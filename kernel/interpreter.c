@@ -11,7 +11,9 @@
 #include "frozen.h"
 #include "helpers.h"
 #include "output.h"
+#include "pack.h"
 #include "proto/link.h"
+#include "publish.h"
 #include "refusal.h"
 #include "stream.h"
 
@@ -35,7 +37,7 @@ static struct {
 	char *letter;		  /* the last one */
 	int fds[CHANNEL_FDS_MAX]; /* passed along with a frame that wants them */
 	size_t n_fds;
-	msgpack_sbuffer frame, error;
+	msgpack_sbuffer frame, data, error;
 	bool running, input; /* a cell runs; somebody answers its questions */
 	PyObject *streams[2];
 } self = {.channel = -1};
@@ -211,6 +213,19 @@ static PyObject *ask(PyObject *module, PyObject *args)
 	return await_answer();
 }
 
+int interpreter_tell(const struct wire_schema *schema, const void *message)
+{
+	if (getpid() != self.pid || !self.running || self.channel < 0) {
+		PyErr_SetString(PyExc_RuntimeError, "only a cell that runs can show something");
+		return -1;
+	}
+	output_flush_all();
+	if (!send_message(schema, message))
+		return 0;
+	PyErr_SetString(PyExc_RuntimeError, "the session is ending");
+	return -1;
+}
+
 static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
 
 /* ---- the template's part ---- */
@@ -218,10 +233,12 @@ static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
 int interpreter_prepare(size_t text_max)
 {
 	static const char *const names[][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
-	PyObject *function = PyCFunction_New(&ask_method, NULL);
+	PyObject *given =
+		Py_BuildValue("{s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish", publish_new());
 
-	if (!function || helpers_load(function) < 0 || cell_init(text_max) < 0)
+	if (!given || helpers_load(given) < 0 || cell_init(text_max) < 0)
 		return -1;
+	Py_DECREF(given);
 	for (size_t i = 0; i < ARRAY_SIZE(self.streams); i++) {
 		self.streams[i] = stream_new((enum output_stream)i);
 		if (!self.streams[i] || PySys_SetObject(names[i][0], self.streams[i]) < 0 ||
@@ -276,7 +293,7 @@ static void cell_around(struct cell_result *result, const struct run_message *ru
 	refusals_forget();
 	interrupts_discard(run->cell);
 	interrupts_block(false);
-	cell_run(result, run->cell, run->code);
+	cell_run(result, run);
 	interrupts_block(true);
 	mend_sys();
 	output_end();
@@ -290,25 +307,28 @@ static struct bytes bytes_in(PyObject *object)
 	return (struct bytes){PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object)};
 }
 
+/* What python/ made, encoded; absent if there is none, or if it cannot be. */
+static struct bytes packed(msgpack_sbuffer *buffer, PyObject *object)
+{
+	buffer->size = 0;
+	if (object && pack_object(buffer, object) == 0)
+		return wire_bytes(buffer);
+	PyErr_Clear();
+	return (struct bytes){.data = NULL};
+}
+
 static int answer_done(const struct cell_result *result, uint64_t number)
 {
-	const struct cell_error error = {.name = bytes_in(result->error[0]),
-					 .value = bytes_in(result->error[1]),
-					 .traceback = bytes_in(result->error[2])};
 	struct done_message done = {.cell = number,
 				    .returncode = result->returncode,
 				    .cause = bytes_of(result->cause),
 				    .text = bytes_in(result->text),
+				    .data = packed(&self.data, result->data),
+				    .error = packed(&self.error, result->error),
 				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
-	int r = 0;
 
-	if (error.name.data && error.value.data && error.traceback.data) {
-		self.error.size = 0;
-		r = wire_encode_body(&self.error, &cell_error_schema, &error);
-		done.error = wire_bytes(&self.error);
-	}
-	return r ? r : send_message(&done_message_schema, &done);
+	return send_message(&done_message_schema, &done);
 }
 
 /* A cell's fork came back out of the cell: it is nobody's interpreter. */

@@ -22,5 +22,9 @@ int interpreter_prepare(size_t text_max);
  * exception. */
 int interpreter_rehearse(void);
 
+/* From the running cell to the router, after all output before it. Returns 0, or -1 with an exception: no cell
+ * runs, or not here. */
+int interpreter_tell(const struct wire_schema *schema, const void *message);
+
 /* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. */
 _Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage);

@@ -4,7 +4,7 @@ import sys
 import threading
 import traceback
 from types import TracebackType
-from typing import Optional, Tuple
+from typing import Dict, Optional
 
 _TracebackException = traceback.TracebackException
 _MAIN_FILES = "<cell "
@@ -33,12 +33,12 @@ def _value_of(error: BaseException) -> str:
         return "<its str() failed>"
 
 
-def explain(error: BaseException) -> Tuple[str, str, str]:
+def explain(error: BaseException) -> Dict[str, object]:
     """Name, value and traceback of what ended a cell."""
     kind = type(error)
     trace = _from_cell(error.__traceback__)
     text = "".join(_TracebackException(kind, error, trace, compact=True).format())
-    return kind.__name__, _value_of(error), _bounded(text, _TEXT_MAX)
+    return {"name": kind.__name__, "value": _value_of(error), "traceback": _bounded(text, _TEXT_MAX)}
 
 
 # Python's own hooks, written in C, cannot show the lines of a cell: they look for a file of that name.

@@ -1,0 +1,10 @@
+/* Python's own objects as msgpack. */
+#pragma once
+
+#include <Python.h>
+
+#include "proto/wire.h"
+
+/* Append @object: None, bool, int, float, str, bytes, list, tuple or dict, exactly, so that no code of a session
+ * runs. Text is made valid UTF-8. Returns 0, or -1 with an exception. */
+int pack_object(msgpack_sbuffer *buffer, PyObject *object);

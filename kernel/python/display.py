@@ -1,0 +1,327 @@
+"""What a value looks like: its text, and what else it can be shown as, by MIME type, following the conventions of
+notebooks (`_repr_html_` and its like). Whatever a value's own code does in answer ends here, but for its repr() and
+for an interrupt, and what it gives is taken only if it is what it says, and not too large. `publish` is the
+interpreter's, in C."""
+
+import base64
+import builtins
+import json
+import sys
+import uuid
+from itertools import chain, islice
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+Data = Dict[str, Union[str, bytes]]
+Metadata = Dict[str, Any]
+
+publish: Callable[[Data, Optional[str], Optional[str], bool, bool], None]
+
+_BUNDLE_MAX = 8 << 20
+_TYPES_MAX = 32
+_TEXT_MAX = 65536
+_ITEMS_MAX = 4000
+_METHODS = (
+    ("text/html", "_repr_html_"),
+    ("text/markdown", "_repr_markdown_"),
+    ("text/latex", "_repr_latex_"),
+    ("image/svg+xml", "_repr_svg_"),
+    ("image/png", "_repr_png_"),
+    ("image/jpeg", "_repr_jpeg_"),
+    ("application/pdf", "_repr_pdf_"),
+    ("application/json", "_repr_json_"),
+    ("application/javascript", "_repr_javascript_"),
+)
+
+# By module and name of a class: what shows its values, for classes that do not know how.
+formats: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
+
+_type_mro = type.__dict__["__mro__"].__get__
+_type_dict = type.__dict__["__dict__"].__get__
+_type_name = type.__dict__["__qualname__"].__get__
+_dumps, _loads = json.dumps, json.loads
+_b64decode = base64.b64decode
+_uuid4 = uuid.uuid4
+_islice, _chain = islice, chain
+_clear_next = False
+
+
+# ---- finding out, without running what need not run ----
+
+
+def method(value: object, name: str) -> Optional[Callable[..., Any]]:
+    """A special method: of the type, so that neither __getattr__ nor what pretends to be a class is asked."""
+    for base in _type_mro(type(value)):
+        found = _type_dict(base).get(name)
+        if found is not None:
+            get = getattr(type(found), "__get__", None)
+            bound = get(found, value, type(value)) if get is not None else found
+            return bound if callable(bound) else None
+    return None
+
+
+def complain(about: str, error: BaseException) -> None:
+    """Tell who reads stderr; the value is shown without what failed."""
+    try:
+        print(f"{about}: {type(error).__name__}: {str(error)[:500]}", file=sys.stderr)
+    except Exception:
+        pass
+
+
+def contained(about: str, call: Callable[..., Any], *arguments: object, **options: object) -> Any:
+    try:
+        return call(*arguments, **options)
+    except Exception as error:
+        complain(about, error)
+    return None
+
+
+# ---- text ----
+
+
+def utf8(text: str) -> str:
+    return str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
+
+
+def cut(text: str, most: int = _TEXT_MAX) -> str:
+    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} characters more)"
+
+
+_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: ("frozenset({", "})"), dict: "{}"}
+
+
+def summary(value: Any, room: int = 100) -> str:
+    """The repr of large built-in containers: the first items of each, and how many more there are."""
+    kind = type(value)
+    if kind in (str, bytes, bytearray) and len(value) > _TEXT_MAX:
+        return f"{value[: _TEXT_MAX // 2]!r}... ({len(value) - _TEXT_MAX // 2} more)"
+    if kind not in _BRACKETS or not value:
+        return repr(value)
+    first, last = _BRACKETS[kind]
+    if room < 2:
+        return f"{first}...{last}"
+    if kind is dict:
+        items = [f"{summary(k, room // 8)}: {summary(v, room // 8)}" for k, v in _islice(value.items(), room)]
+    else:
+        items = [summary(item, room // 8) for item in _islice(value, room)]
+    if len(value) > room:
+        items.append(f"... ({len(value) - room} more)")
+    elif kind is tuple and len(value) == 1:
+        items.append("")
+    return first + ", ".join(items).rstrip(" " if kind is tuple else "") + last
+
+
+def _left(value: Any, room: int) -> int:
+    """How much of @room for items the repr of @value leaves; less than nothing if it is too long."""
+    kind = type(value)
+    if kind in (str, bytes, bytearray):
+        return room - 1 - len(value) // 32
+    room -= 1
+    if kind in _BRACKETS:
+        if len(value) > room:
+            return -1
+        for item in _chain(value, value.values()) if kind is dict else value:
+            room = _left(item, room)
+            if room < 0:
+                break
+    return room
+
+
+def text_of(value: object) -> str:
+    return repr(value) if _left(value, _ITEMS_MAX) >= 0 else summary(value)
+
+
+# ---- bundles ----
+
+
+def _is_text(mime: str) -> bool:
+    return mime.startswith("text/") or mime.endswith("+xml") or mime == "application/javascript"
+
+
+def _as_json(value: object) -> str:
+    if isinstance(value, str):
+        try:
+            _loads(value)
+            return value
+        except ValueError:
+            pass
+    return _dumps(value)
+
+
+def _as_bytes(value: object) -> bytes:
+    if isinstance(value, str):
+        return _b64decode(str.encode(value, "ascii"), validate=True)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"bytes expected, not {type(value).__name__}")
+
+
+def _checked(mime: str, value: object) -> Union[str, bytes]:
+    if mime == "application/json" or mime.endswith("+json"):
+        return utf8(_as_json(value))
+    if not _is_text(mime):
+        return _as_bytes(value)
+    if not isinstance(value, str):
+        raise TypeError(f"str expected, not {type(value).__name__}")
+    return utf8(value)
+
+
+def checked(about: str, raw: object) -> Data:
+    """Of a map of MIME types to anything, what is what it says, as far as there is room."""
+    data: Data = {}
+    room = _BUNDLE_MAX
+    for mime, value in list(dict(raw).items())[:_TYPES_MAX]:  # type: ignore[call-overload]
+        if value is None or not isinstance(mime, str):
+            continue
+        mime = utf8(mime)[:128]
+        good = contained(f"{about} as {mime}", _checked, mime, value)
+        size = len(good) if type(good) is bytes else len(good.encode()) if good is not None else 0
+        if size > room:
+            complain(f"{about} as {mime}", ValueError(f"{size} bytes are too many to show"))
+        elif good is not None:
+            data[mime] = good
+            room -= size
+    return data
+
+
+def _pair(given: Any) -> Tuple[Any, Any]:
+    """Methods may give their result alone, or with metadata."""
+    return given if type(given) is tuple and len(given) == 2 else (given, None)
+
+
+def _merge(metadata: Metadata, more: object) -> None:
+    if isinstance(more, dict):
+        metadata.update(more)
+
+
+def _own_formats(value: object) -> Dict[str, Any]:
+    for base in _type_mro(type(value)):
+        known = formats.get((str(_type_dict(base).get("__module__")), _type_name(base)))
+        if known is not None:
+            return contained(f"{_type_name(base)}", known, value) or {}
+    return {}
+
+
+def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Data, Metadata]:
+    """All that @value can be shown as. Raises what its repr() raises."""
+    name = cut(_type_name(type(value)), 100)
+    raw: Dict[str, Any] = {}
+    metadata: Metadata = {}
+    whole = contained(name, method, value, "_repr_mimebundle_")
+    if whole is not None:
+        given, more = _pair(contained(f"{name}._repr_mimebundle_", whole, include=include, exclude=exclude))
+        if isinstance(given, dict):
+            raw.update(given)
+            _merge(metadata, more)
+    raw.update(_own_formats(value))
+    for mime, special in _METHODS:
+        if mime not in raw and (include is None or mime in include):
+            one = contained(name, method, value, special)
+            if one is not None:
+                raw[mime], more = _pair(contained(f"{name}.{special}", one))
+                _merge(metadata, {mime: more} if more else None)
+    wanted = {
+        mime: given
+        for mime, given in raw.items()
+        if (include is None or mime in include) and (exclude is None or mime not in exclude)
+    }
+    data = checked(name, wanted)
+    if "text/plain" not in data:
+        data["text/plain"] = utf8(cut(text_of(value)))
+    return data, metadata
+
+
+def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
+    """The last expression of a cell: its text, and what else it is."""
+    shows_itself = contained("_ipython_display_", method, value, "_ipython_display_")
+    if shows_itself is not None:
+        shows_itself()
+        return None, None
+    data, _ = bundle(value)
+    text = data.pop("text/plain")
+    assert isinstance(text, str)
+    return text, data or None
+
+
+# ---- what a cell shows itself ----
+
+
+def send(data: Data, metadata: Metadata, display_id: Optional[str] = None, update: bool = False) -> None:
+    global _clear_next
+    described = contained("metadata", _dumps, metadata, default=str) if metadata else None
+    clear, _clear_next = _clear_next, False
+    publish(data, described, display_id, update, clear)
+
+
+class DisplayHandle:
+    """A place in what a cell shows, to be shown anew."""
+
+    def __init__(self, display_id: Optional[str] = None) -> None:
+        self.display_id = display_id or _uuid4().hex
+
+    def __repr__(self) -> str:
+        return f"<DisplayHandle display_id={self.display_id}>"
+
+    def display(self, obj: object, **options: Any) -> None:
+        display(obj, display_id=self.display_id, **options)
+
+    def update(self, obj: object, **options: Any) -> None:
+        update_display(obj, display_id=self.display_id, **options)
+
+
+def display(
+    *objs: object,
+    include: Any = None,
+    exclude: Any = None,
+    metadata: Optional[Metadata] = None,
+    transient: Any = None,
+    display_id: Any = None,
+    raw: bool = False,
+    clear: bool = False,
+    update: bool = False,
+    **options: Any,
+) -> Optional[DisplayHandle]:
+    """Show values as richly as they can be: tables, pictures, formatted text.
+
+    With display_id, True or a name of one's own, what is shown can later be replaced: by the handle that is returned,
+    or by update_display.
+    """
+    handle = None
+    if display_id is not None:
+        handle = DisplayHandle(None if display_id is True else utf8(str(display_id))[:128])
+    if clear:
+        clear_output(wait=True)
+    for value in objs:
+        shows_itself = None if raw else contained("_ipython_display_", method, value, "_ipython_display_")
+        if shows_itself is not None:
+            shows_itself()
+            continue
+        data, described = (checked("display", value), {}) if raw else bundle(value, include, exclude)
+        _merge(described, metadata)
+        send(data, described, handle.display_id if handle is not None else None, update)
+    return handle
+
+
+def update_display(obj: object, *, display_id: str, **options: Any) -> None:
+    """Show @obj in the place of what was shown with that display_id."""
+    display(obj, display_id=display_id, update=True, **options)
+
+
+def clear_output(wait: bool = False) -> None:
+    """Take back what the cell has shown so far; with wait, when there is something to show instead."""
+    global _clear_next
+    _clear_next = True
+    if not wait:
+        send({}, {})
+
+
+def publish_display_data(
+    data: Any, metadata: Any = None, source: Any = None, *, transient: Any = None, **options: Any
+) -> None:
+    """For libraries: show a bundle that is ready."""
+    display_id = (transient or {}).get("display_id")
+    display(data, raw=True, metadata=metadata, display_id=display_id, **options)
+
+
+PUBLIC: List[Any] = [display, update_display, clear_output]
+for _function in PUBLIC:
+    setattr(builtins, _function.__name__, _function)
