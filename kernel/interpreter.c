@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -115,20 +116,44 @@ static int wait_interruptibly(void)
 	return r;
 }
 
-static int send_message(const struct wire_schema *schema, const void *message)
+/* The room for letters holds two, so before one is written all but the last must have been read: when nothing waits
+ * in the channel. Waits a moment if something does, in which another thread may send. */
+static bool letter_waits(void)
+{
+	static const struct timespec moment = {.tv_nsec = 100000};
+	PyThreadState *state;
+	int unread = 0;
+
+	if (ioctl(self.channel, TIOCOUTQ, &unread) < 0 || unread == 0)
+		return false;
+	state = PyEval_SaveThread();
+	nanosleep(&moment, NULL);
+	PyEval_RestoreThread(state);
+	return true;
+}
+
+static int encode(const struct wire_schema *schema, const void *message)
 {
 	static const char room[LINK_HEADER];
-	struct link_header header = {.number = self.sent + 1};
+
+	self.frame.size = 0;
+	return msgpack_sbuffer_write(&self.frame, room, sizeof(room)) ? -ENOMEM
+								      : wire_encode(&self.frame, schema, message);
+}
+
+static int send_message(const struct wire_schema *schema, const void *message)
+{
+	struct link_header header;
 	struct bytes datagram;
 	int r;
 
-	self.frame.size = 0;
-	r = msgpack_sbuffer_write(&self.frame, room, sizeof(room)) ? -ENOMEM : 0;
-	if (!r)
-		r = wire_encode(&self.frame, schema, message);
-	if (r)
-		return r;
+	do {
+		r = encode(schema, message);
+		if (r)
+			return r;
+	} while (self.frame.size > CHANNEL_SIZE_MAX && letter_waits());
 	datagram = wire_bytes(&self.frame);
+	header = (struct link_header){.number = self.sent + 1};
 	if (datagram.size > CHANNEL_SIZE_MAX) {
 		header.size = (uint32_t)(datagram.size - LINK_HEADER);
 		r = output_put_letter(&header.offset, datagram.data + LINK_HEADER, datagram.size - LINK_HEADER);

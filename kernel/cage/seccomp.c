@@ -68,6 +68,7 @@ static const struct rule allowed_with[] = {
 	RULE1(ioctl, INT(1, TCGETS)),
 	RULE1(ioctl, INT(1, TIOCGWINSZ)),
 	RULE1(ioctl, INT(1, FIONREAD)),
+	RULE1(ioctl, INT(1, TIOCOUTQ)),
 	RULE1(ioctl, INT(1, FIONBIO)),
 	RULE1(ioctl, INT(1, FIOCLEX)),
 	RULE1(ioctl, INT(1, FIONCLEX)),

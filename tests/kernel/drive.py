@@ -121,9 +121,13 @@ class Result:
     err: bytes
     cause: Optional[str] = None
     text: Optional[str] = None
-    error: Optional[Dict[str, str]] = None
+    data: Optional[Dict[str, Any]] = None
+    error: Optional[Dict[str, Any]] = None
     blocked: List[Dict[str, str]] = field(default_factory=list)
+    artifacts: List[Dict[str, Any]] = field(default_factory=list)
+    artifacts_more: bool = False
     unfaithful: Optional[str] = None
+    displays: List[Message] = field(default_factory=list)
 
 
 class Interpreter:
@@ -175,11 +179,14 @@ class Interpreter:
         self.send("run", cell=self.cell, code=code, stream=stream or None, input=input or None)
 
     def finish(self, timeout: float = 30) -> Result:
-        kind, body = self.next(timeout)
+        displays = []
+        while (message := self.next(timeout))[0] == "display":
+            displays.append(message[1])
+        kind, body = message
         assert kind == "done", (kind, body)
         assert body.pop("cell") == self.cell
         out, err = self.take()
-        return Result(out=out, err=err, **body)
+        return Result(out=out, err=err, displays=displays, **body)
 
     def salvage(self) -> None:
         """What a dead one had not put into its pipes."""
