@@ -133,6 +133,13 @@ static int check_read(const struct attempt *attempt, PyObject *args)
 	return path ? check_path(attempt->event, path, WANT_READ, "") : 0;
 }
 
+static int check_enter(const struct attempt *attempt, PyObject *args)
+{
+	PyObject *path = argument(args, attempt->first);
+
+	return path ? check_path(attempt->event, path, WANT_ENTER, "") : 0;
+}
+
 /* Relative to a directory that somebody opened: the path says nothing. */
 static bool is_relative_to_fd(PyObject *directory)
 {
@@ -425,7 +432,7 @@ static const struct attempt attempts[] = {
 	{"imaplib.open", check_host, 1, 2},
 	{"nntplib.connect", check_host, 1, 2},
 	{"open", check_open, 0, -1},
-	{"os.chdir", check_read, 0, -1},
+	{"os.chdir", check_enter, 0, -1},
 	{"os.chmod", check_change, 0, 2},
 	{"os.chown", check_change, 0, 3},
 	{"os.exec", check_command, 1, 0},

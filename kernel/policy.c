@@ -44,19 +44,29 @@ static size_t path_normalise(char out[PATH_MAX], struct bytes path)
 	return size;
 }
 
+static bool leads_to_places(const char *path)
+{
+	for (size_t i = 0; i < policy.places.n; i++)
+		if (path_within(policy.places.items[i].path, path))
+			return true;
+	return false;
+}
+
 /* NULL if it may be, or may well be. */
 static const char *path_reason(const char *path, size_t size, enum want want)
 {
 	const struct place *place = places_find(&policy.places, path, size);
 
+	if (!place && want == WANT_ENTER && policy.tree && leads_to_places(path))
+		return NULL;
 	if (!place)
-		return want == WANT_READ ? "read-outside" : "write-outside-workspace";
+		return want == WANT_CHANGE ? "write-outside-workspace" : "read-outside";
 	switch (place->kind) {
 	case PLACE_HIDE:
-		return want == WANT_READ ? "hidden" : "write-outside-workspace";
+		return want == WANT_CHANGE ? "write-outside-workspace" : "hidden";
 	case PLACE_READ:
 	case PLACE_TEXT:
-		return want == WANT_READ ? NULL : "write-outside-workspace";
+		return want == WANT_CHANGE ? "write-outside-workspace" : NULL;
 	case PLACE_LINK: /* where it leads is for the kernel to see */
 	case PLACE_WRITE:
 	case PLACE_DEVICES:
@@ -139,11 +149,12 @@ int policy_configure(const struct configure_message *configure, char *const pyth
 	return r;
 }
 
-int policy_arm(const char *workspace)
+int policy_arm(const char *workspace, bool tree)
 {
 	int r = places_add(&policy.places, workspace, PLACE_WRITE, NULL);
 
 	if (!r)
 		policy.armed = true;
+	policy.tree = tree;
 	return r;
 }

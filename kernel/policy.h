@@ -7,6 +7,8 @@
 
 struct policy {
 	bool armed; /* there is a cage: what the policy does not grant is refused */
+	bool tree;  /* with a file system of its own, where the directories above a place are there, and empty but
+		       for it */
 	bool subprocess, network, network_tcp;
 	uint64_t ports[32];
 	size_t n_ports;
@@ -18,10 +20,15 @@ extern struct policy policy; /* policy.c alone changes it */
 /* In the template, once: directories, network, subprocess. @python_dirs as in cage_prepare. Returns 0 or -errno. */
 int policy_configure(const struct configure_message *configure, char *const python_dirs[]);
 
-/* In the warden after the cage stands. @workspace becomes a writable place beside the profile's. */
-int policy_arm(const char *workspace);
+/* In the warden after the cage stands. @workspace becomes a writable place beside the profile's. @tree: it is a
+ * file system of the session's own. */
+int policy_arm(const char *workspace, bool tree);
 
-enum want { WANT_READ, WANT_CHANGE };
+enum want {
+	WANT_ENTER, /* be there, without looking around */
+	WANT_READ,
+	WANT_CHANGE
+};
 
 /* Why @path may not be read or changed; NULL if it may be, or may well be. Static. */
 const char *policy_path_reason(struct bytes path, enum want want);

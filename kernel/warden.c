@@ -428,7 +428,7 @@ static int move_in(const struct cage *cage)
 	char workspace[PATH_MAX];
 	PyObject *done;
 
-	if (!getcwd(workspace, sizeof(workspace)) || policy_arm(workspace) < 0)
+	if (!getcwd(workspace, sizeof(workspace)) || policy_arm(workspace, *cage_scratch(cage)) < 0)
 		return -1;
 	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssi", workspace, cage_scratch(cage),
 				     cage_starts_programs(cage));

@@ -32,6 +32,13 @@ class Shape:
     root: bool
     level: str
     deny: Tuple[str, ...] = ()
+    proc: bool = (
+        True  # whether a fresh /proc may be mounted; one that is partly covered, as in a container, may not
+    )
+
+    @property
+    def made_by_root(self) -> bool:
+        return self.root or not self.proc
 
     @property
     def uid(self) -> int:
@@ -47,7 +54,8 @@ class Shape:
     def wrapper(self) -> Tuple[str, ...]:
         user = ("/usr/bin/setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups")
         deny = (str(DENY), *self.deny, "--") if self.deny else ()
-        return (*(user if ROOT and not self.root else ()), *deny)
+        cover = ("/usr/bin/unshare", "--mount", "/bin/sh", "-c", 'mount -t tmpfs none /proc/sys && exec "$@"', "--")
+        return (*(() if self.proc else cover), *(user if ROOT and not self.root else ()), *deny)
 
 
 SHAPES = [
@@ -56,7 +64,9 @@ SHAPES = [
     Shape("root-without-userns", True, "strong-nomem", (f"clone:{NEW_USER}=EPERM",)),
     Shape("user-old-kernel", False, "strong-nomem", OLD_KERNEL),
     Shape("root-old-kernel", True, "strong-nomem", OLD_KERNEL),
+    Shape("user-in-a-container", False, "strong-nomem", proc=False),
     Shape("user-without-namespaces", False, "landlock", (f"clone:{NEW_ANY}=EPERM",)),
+    Shape("user-without-mounts", False, "landlock", ("mount=EACCES",)),
     Shape("root-without-namespaces", True, "landlock", (f"clone:{NEW_ANY}=EPERM",)),
     Shape("root-with-nothing", True, "uid", (f"clone:{NEW_ANY}=EPERM", *OLD_KERNEL)),
     Shape("user-with-nothing", False, "readonly", (f"clone:{NEW_ANY}=EPERM", *OLD_KERNEL)),

@@ -12,7 +12,7 @@ from drive import Interpreter
 
 @pytest.fixture(scope="session", params=SHAPES, ids=lambda shape: shape.name)
 def shape(request: pytest.FixtureRequest) -> Shape:
-    if request.param.root and not ROOT:
+    if request.param.made_by_root and not ROOT:
         pytest.skip(f"the shape {request.param.name} takes root to make")
     return request.param
 

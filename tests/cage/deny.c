@@ -11,7 +11,7 @@
 static const struct {
 	const char *name;
 	int number;
-} errors[] = {{"ENOSYS", ENOSYS}, {"EPERM", EPERM}, {"EINVAL", EINVAL}, {"ENOSPC", ENOSPC}};
+} errors[] = {{"ENOSYS", ENOSYS}, {"EPERM", EPERM}, {"EINVAL", EINVAL}, {"ENOSPC", ENOSPC}, {"EACCES", EACCES}};
 
 static int error_number(const char *name)
 {

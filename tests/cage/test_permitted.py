@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -164,6 +166,8 @@ def test_everywhere(host: Host, python: Interpreter, name: str) -> None:
 def test_in_a_tree(host: Host, python: Interpreter, name: str) -> None:
     if not host.shape.tree:
         pytest.skip(f"level {host.shape.level} has no file system of its own")
+    if name == "proc" and not host.shape.proc:
+        pytest.skip(f"there is no /proc in the shape {host.shape.name}")
     check(host, python, IN_A_TREE[name])
 
 
@@ -199,6 +203,45 @@ again = subprocess.run(["/usr/bin/python3", "-c", "import json; print(json.dumps
 (lines.strip(), outside != 0, again, os.system("exit 3") >> 8)
 """)
     assert result.text == "('2', True, b'1\\n', 3)", result
+    warden.close()
+
+
+SUITES = (
+    "test_asyncio.test_futures",
+    "test_contextlib",
+    "test_csv",
+    "test_dict",
+    "test_fileio",
+    "test_glob",
+    "test_gzip",
+    "test_json",
+    "test_mmap",
+    "test_re",
+    "test_shutil",
+    "test_tempfile",
+    "test_zipfile",
+)
+
+
+def test_suites_of_the_standard_library(granting: Host) -> None:
+    """What Python's own tests expect of a machine. They start programs, and change modes and times."""
+    if not granting.shape.tree or not granting.shape.proc:
+        pytest.skip(f"the shape {granting.shape.name} does not promise all that they want")
+    if not Path(f"/usr/lib/python3.{sys.version_info[1]}/test/test_json").exists():
+        pytest.skip("the distribution keeps Python's tests in a package of their own, which is not installed")
+    warden, python = granting.session()
+    result = python.run(
+        f"""
+import io, unittest
+text = io.StringIO()
+runner = unittest.TextTestRunner(stream=text, verbosity=0)
+names = ["unittest"] + ["test." + name for name in {SUITES!r}]
+found = unittest.main(module=None, argv=names, exit=False, testRunner=runner).result
+print(text.getvalue()[-20000:])
+(found.testsRun > 1000, len(found.failures), len(found.errors))""",
+        timeout=55,
+    )
+    assert result.text == "(True, 0, 0)", result.out.decode()
     warden.close()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict
 
 import pytest
 
-from cage import ROOT, SHAPES, Host, Shape
+from cage import OLD_KERNEL, ROOT, SHAPES, Host, Shape
 
 PRELUDE = (Path(__file__).resolve().parent / "prelude.py").read_text()
 NAMED = {shape.name: shape for shape in SHAPES}
@@ -52,7 +52,7 @@ def number(go):
 
 
 @pytest.mark.parametrize("name", ["root", "user", "user-old-kernel", "root-without-userns"])
-def test_read_everything_but_what_is_hidden(name: str, tmp_path: Path) -> None:
+def test_read_everything_but_what_is_hidden(name: str) -> None:
     with Open(
         name, read=["/"], hide=["/etc/ssl", "/etc/hostname" if Path("/etc/hostname").exists() else "/etc/issue"]
     ) as it:
@@ -148,6 +148,26 @@ def test_refused(case: str) -> None:
     with pytest.raises(AssertionError) as refusal:
         Host(shape_of(name), **configure)
     assert reason in str(refusal.value)
+
+
+@pytest.mark.parametrize("call", OLD_KERNEL)
+@pytest.mark.parametrize("root", [True, False], ids=["root", "user"])
+def test_without_one_call(root: bool, call: str) -> None:
+    """Each alone; the shapes of old kernels are without all of them together."""
+    if root and not ROOT:
+        pytest.skip("takes root to make")
+    host = Host(Shape("-", root, "strong-nomem", (call,)))
+    warden, python = host.session()
+    names = "\n".join(f"{name} = {value!r}" for name, value in host.world.parameters.items())
+    assert python.run(f"{names}\n{PRELUDE}\nremove_hook()").returncode == 0
+    denied = python.run(
+        ERRNO + "[number(lambda: open(p, 'w')) for p in (OUT + '/secret', RO + '/file', '/usr/x', 'own')]"
+    )
+    assert denied.text is not None and [bool(error) for error in eval(denied.text)] == [True, True, True, False]
+    assert warden.ready["level"] == "strong-nomem"
+    assert (call == "landlock_create_ruleset=ENOSYS") == ("landlock" not in " ".join(warden.ready["guards"]))
+    warden.close()
+    host.close()
 
 
 def test_root_is_never_inside() -> None:
