@@ -6,10 +6,32 @@
 #include <time.h>
 
 #define BATCH 64
+#define SLEEP_MIN_US 500000
+
+static uint64_t clock_read(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+uint64_t event_now(void)
+{
+	return clock_read(CLOCK_BOOTTIME);
+}
+
+/* Since it was started. */
+static uint64_t machine_slept(void)
+{
+	uint64_t awake = clock_read(CLOCK_MONOTONIC), all = event_now();
+
+	return MAX(all, awake) - awake;
+}
 
 int event_loop_init(struct event_loop *loop)
 {
-	*loop = (struct event_loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
+	*loop = (struct event_loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .slept = machine_slept()};
 	return loop->epoll_fd < 0 ? -errno : 0;
 }
 
@@ -59,14 +81,6 @@ void event_dispatch(struct event_loop *loop)
 		if (source->fd >= 0)
 			source->fn(source, events[i].events);
 	}
-}
-
-uint64_t event_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 static void heap_put(struct event_loop *loop, size_t index, struct timer *timer)
@@ -167,9 +181,27 @@ int timer_wait(const struct event_loop *loop)
 	return (int)MIN(left, (uint64_t)INT_MAX);
 }
 
+void timer_slept(struct event_loop *loop, uint64_t slept)
+{
+	uint64_t gap = slept - loop->slept;
+
+	/* The two clocks are read one after the other. */
+	if (slept < loop->slept || gap < SLEEP_MIN_US)
+		return;
+	loop->slept = slept;
+	for (size_t i = 1; i <= loop->n_timers; i++)
+		if (!loop->heap[i]->calendar)
+			loop->heap[i]->deadline += gap;
+	for (size_t i = loop->n_timers / 2; i > 0; i--)
+		heap_down(loop, i);
+}
+
 void timer_run(struct event_loop *loop)
 {
-	uint64_t now = loop->n_timers ? event_now() : 0;
+	uint64_t now;
+
+	timer_slept(loop, machine_slept());
+	now = loop->n_timers ? event_now() : 0;
 
 	while (loop->n_timers && loop->heap[1]->deadline <= now) {
 		struct timer *timer = loop->heap[1];

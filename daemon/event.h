@@ -20,6 +20,7 @@ struct event_source {
 struct timer {
 	uint64_t deadline; /* microseconds of event_now() */
 	size_t index;
+	bool calendar; /* due at its time whatever happens; others get back the time that the machine slept */
 	void (*fn)(struct timer *timer);
 };
 
@@ -27,6 +28,7 @@ struct event_loop {
 	int epoll_fd;
 	struct timer **heap; /* from 1 */
 	size_t n_timers, allocated;
+	uint64_t slept; /* by the machine, as of the last round */
 };
 
 int event_loop_init(struct event_loop *loop);
@@ -44,7 +46,7 @@ void event_remove(struct event_loop *loop, struct event_source *source);
  * this returns. */
 void event_dispatch(struct event_loop *loop);
 
-/* Microseconds, monotonic: it goes on while the machine sleeps, so a deadline means what it says. */
+/* Microseconds, monotonic. It goes on while the machine sleeps. */
 uint64_t event_now(void);
 
 /* Arm, or arm anew. Returns 0 or -ENOMEM. */
@@ -53,3 +55,5 @@ void timer_clear(struct event_loop *loop, struct timer *timer);
 /* Milliseconds until the next deadline, rounded up; -1 = none. */
 int timer_wait(const struct event_loop *loop);
 void timer_run(struct event_loop *loop);
+/* The machine has slept for so long in all. Those that are not of the calendar get back what is new of it. */
+void timer_slept(struct event_loop *loop, uint64_t slept);

@@ -44,6 +44,7 @@ static struct session *session_alloc(struct router *router, struct profile *prof
 	clock_gettime(CLOCK_REALTIME, &now);
 	session->created = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 	session->opened = session->last = event_now();
+	session->idle.calendar = session->hard.calendar = true;
 	for (int i = 0; i < 2; i++)
 		output_init(&session->stray[i], STRAY_MAX);
 	return session;

@@ -52,6 +52,33 @@ static void test_wait(void)
 	event_loop_deinit(&loop);
 }
 
+/* An hour's sleep: what was to happen in ten minutes has happened, or has ten minutes still. */
+static void test_sleep(void)
+{
+	const uint64_t hour = 3600 * 1000000ULL;
+	static struct timer timers[100];
+	struct event_loop loop;
+	uint64_t due;
+
+	CHECK(event_loop_init(&loop) == 0);
+	due = event_now() + hour / 6;
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++) {
+		timers[i].calendar = i % 2;
+		CHECK(timer_set(&loop, &timers[i], due + (uint64_t)(rand() % 5000), on_timer) == 0);
+	}
+	timer_slept(&loop, loop.slept + 1000);
+	timer_slept(&loop, loop.slept + hour);
+	timer_slept(&loop, loop.slept);
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
+		CHECK((timers[i].deadline > due + hour - 1) == !timers[i].calendar);
+	last_deadline = 0;
+	while (loop.n_timers > 0) {
+		on_timer(loop.heap[1]);
+		timer_clear(&loop, loop.heap[1]);
+	}
+	event_loop_deinit(&loop);
+}
+
 static struct event_source *victim;
 static struct event_loop *victim_loop;
 
@@ -99,6 +126,7 @@ static void test_removed_meanwhile(void)
 int main(void)
 {
 	test_timers_in_order();
+	test_sleep();
 	test_wait();
 	test_removed_meanwhile();
 	return check_report();
