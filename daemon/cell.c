@@ -73,6 +73,7 @@ static int cell_copy(struct cell *cell, const struct exec_request *request)
 	if (!r)
 		r = span_copy(&cell->options.directory, request->directory);
 	cell->options.values = request->values;
+	cell->options.reload = request->reload;
 	return r;
 }
 
@@ -139,6 +140,11 @@ struct cell *cell_free(struct cell *cell)
 	return NULL;
 }
 
+double cell_duration(const struct cell *cell)
+{
+	return cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0;
+}
+
 static struct bytes joined_or_nothing(struct output *output)
 {
 	struct bytes joined;
@@ -168,7 +174,7 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.unfaithful = verdict->unfaithful,
 		.restored = verdict->restored,
 		.forgotten = verdict->forgotten,
-		.duration_ms = cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0,
+		.duration_ms = cell_duration(cell),
 	};
 	int r;
 

@@ -8,13 +8,14 @@
 /* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
 struct cell_options {
 	struct bytes figure, env, directory;
-	bool values;
+	bool values, reload;
 };
 
 struct cell {
 	struct list node;     /* in its session's queue */
 	struct address reply; /* a promise: those who wait for it */
 	uint64_t number;      /* in the session; 0 until it starts */
+	uint64_t after;	      /* it began in the state after that cell */
 	uint64_t timeout;     /* microseconds, 0 = none */
 	uint64_t started;
 	bool stream, input;
@@ -39,6 +40,8 @@ void cell_number(struct cell *cell, uint64_t number);
 /* It reads from stdin: ask those who may answer, and whoever attaches until one has. Returns whether that may be.
  */
 bool cell_ask(struct cell *cell, const struct ask_message *ask);
+/* Milliseconds since it began, 0 if it has not. */
+double cell_duration(const struct cell *cell);
 struct cell *cell_free(struct cell *cell); /* out of its queue first; returns NULL */
 
 /* How a cell ended, beside what it wrote. */

@@ -13,6 +13,7 @@ struct string_list {
 };
 
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
+enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
 enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
 
 struct profile {
@@ -40,6 +41,8 @@ struct profile {
 	char *network; /* "off", "host" or "tcp:PORT,..." */
 	bool subprocess;
 	char *level; /* NULL: the best there is */
+	struct string_list forbid;
+	enum forbid_policy forbid_in;
 
 	/* what it may use */
 	uint64_t memory, processes, open_files, file_size, workspace_size, scratch_size;

@@ -19,6 +19,7 @@ static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", 
 
 _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
 	       "VALUE_RANGE wants its two numbers side by side");
+static const char *const forbid_policies[] = {[FORBID_CHECK] = "check", [FORBID_EXEC] = "exec", NULL};
 static const char *const checkpoint_policies[] = {
 	[CHECKPOINT_OFF] = "off", [CHECKPOINT_CELL] = "cell", [CHECKPOINT_MANUAL] = "manual", NULL};
 
@@ -100,6 +101,10 @@ static const struct key profile_rows[] = {
 	    .doc = "whether cells may start other programs"),
 	KEY("level", WORD, level, "landlock", .optional = true, .words = levels,
 	    .doc = "the weakest cage that will do; empty: the best there is"),
+	KEY("forbid", RULES, forbid, NULL,
+	    .doc = "advice to those who write code: KIND NAME [max N]: MESSAGE, one a line"),
+	KEY("forbid_in", CHOICE, forbid_in, "check", .words = forbid_policies,
+	    .doc = "whether cells that break it are run (check) or refused (exec)"),
 
 	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
 	    .doc = "the memory of a session"),

@@ -274,8 +274,8 @@ static uint64_t processes_allowed(const struct profile *profile)
 static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
-	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->read, &profile->write,
-					     &profile->hide};
+	const struct string_list *lists[] = {&profile->preload, &profile->env,	&profile->read,
+					     &profile->write,	&profile->hide, &profile->forbid};
 	struct configure_message message = {
 		.profile = bytes_of(profile->name),
 		.python = bytes_of(profile->python),
@@ -289,8 +289,10 @@ static int configure_send(struct nursery *nursery)
 		.scratch_size = profile->scratch_size,
 		.text_max = profile->text_size,
 		.level = bytes_of(profile->level),
+		.forbid_exec = profile->forbid_in == FORBID_EXEC,
 	};
-	struct bytes *const raws[] = {&message.preload, &message.env, &message.read, &message.write, &message.hide};
+	struct bytes *const raws[] = {&message.preload, &message.env,  &message.read,
+				      &message.write,	&message.hide, &message.forbid};
 	msgpack_sbuffer parts[ARRAY_SIZE(lists)], buffer;
 	int r = 0;
 

@@ -1,5 +1,5 @@
-/* Checkpoint, restore, undo, branch, drop. Those that need the live state saved first have it frozen and go on when
- * that is done; those that give it up go on when what they wanted stands. */
+/* Checkpoint, restore, undo, branch, drop; questions are session_question.c's. Those that need the live state saved
+ * first have it frozen and go on when that is done; those that give it up go on when what they wanted stands. */
 #include "operation.h"
 
 #include "log.h"
@@ -28,6 +28,7 @@ struct operation *operation_free(struct operation *operation)
 {
 	if (operation) {
 		list_remove(&operation->node);
+		question_free(operation->question);
 		free(operation);
 	}
 	return NULL;
@@ -189,6 +190,7 @@ static void (*const begin[])(struct session *session) = {
 	[OPERATION_UNDO] = begin_undo,
 	[OPERATION_BRANCH] = begin_branch,
 	[OPERATION_DROP] = begin_drop,
+	[OPERATION_QUESTION] = session_ask,
 };
 
 void operation_begin(struct session *session, struct operation *operation)
@@ -219,7 +221,8 @@ void operation_on_frozen(struct session *session, const char *why)
 {
 	struct operation *operation = session->operation;
 
-	if (!operation)
+	/* A question's own state is frozen after its answer. */
+	if (!operation || operation->kind == OPERATION_QUESTION)
 		return;
 	if (operation_is_birth(session)) {
 		reply_branch(session);

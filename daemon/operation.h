@@ -1,13 +1,21 @@
-/* What clients may do with checkpoints. Each is a small script that runs while its session is idle, in one or two
- * steps, and answers its request exactly once. */
+/* What clients may have done between two cells: checkpoints, and questions. Each is a small script that begins
+ * while its session is idle, has one or two steps, and answers its request exactly once. */
 #pragma once
 
 #include "client.h"
 #include "history.h"
+#include "question.h"
 
 struct session;
 
-enum operation_kind { OPERATION_CHECKPOINT, OPERATION_RESTORE, OPERATION_UNDO, OPERATION_BRANCH, OPERATION_DROP };
+enum operation_kind {
+	OPERATION_CHECKPOINT,
+	OPERATION_RESTORE,
+	OPERATION_UNDO,
+	OPERATION_BRANCH,
+	OPERATION_DROP,
+	OPERATION_QUESTION,
+};
 
 struct operation {
 	struct list node;
@@ -17,6 +25,7 @@ struct operation {
 	char branch[129];		    /* the new session's id */
 	uint64_t n;			    /* how far to undo */
 	bool files;
+	struct question *question; /* owned */
 };
 
 /* Returns 0 or -ENOMEM. */

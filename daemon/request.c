@@ -68,8 +68,8 @@ static bool session_room(struct router *router, const struct address *from)
 	return false;
 }
 
-static struct session *session_make(struct router *router, const struct address *from, struct bytes id,
-				    struct bytes profile_name)
+struct session *session_make(struct router *router, const struct address *from, struct bytes id,
+			     struct bytes profile_name)
 {
 	struct profile *profile = config_profile(router->config, profile_name);
 	struct session *session;
@@ -327,14 +327,6 @@ static void handle_interrupt(struct router *router, const struct address *from, 
 	client_send(&router->clients, from, &interrupt_reply_schema, &reply);
 }
 
-static void handle_reset(struct router *router, const struct address *from, const union request *request)
-{
-	struct session *session = session_named(router, from, request->reset.session);
-
-	if (session)
-		session_reset(session, from);
-}
-
 static void handle_shutdown(struct router *router, const struct address *from, const union request *request)
 {
 	struct session *session = session_named(router, from, request->shutdown.session);
@@ -358,7 +350,7 @@ static void handle_info(struct router *router, const struct address *from, const
 /* ---- checkpoints ---- */
 
 /* Only between two cells: what would be saved or thrown away must not be in motion. */
-static struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id)
+struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id)
 {
 	struct session *session = session_named(router, from, id);
 
@@ -576,6 +568,12 @@ static const struct {
 	{&files_request_schema, handle_files},
 	{&copy_in_request_schema, handle_copy_in},
 	{&info_request_schema, handle_info},
+	{&complete_request_schema, handle_complete},
+	{&inspect_request_schema, handle_inspect},
+	{&vars_request_schema, handle_vars},
+	{&check_request_schema, handle_check},
+	{&is_complete_request_schema, handle_is_complete},
+	{&history_request_schema, handle_history},
 	{&stats_request_schema, handle_stats},
 };
 

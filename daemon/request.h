@@ -25,6 +25,12 @@ union request {
 	struct get_request get;
 	struct put_request put;
 	struct copy_in_request copy_in;
+	struct complete_request complete;
+	struct inspect_request inspect;
+	struct vars_request vars;
+	struct check_request check;
+	struct is_complete_request is_complete;
+	struct history_request history;
 	struct list_request list;
 	struct stats_request stats;
 };
@@ -33,6 +39,20 @@ bool session_id_valid(struct bytes id);
 bool may_use(const struct session *session, uid_t uid);
 /* The session a request names, or NULL when the client has been told that it has none. */
 struct session *session_named(struct router *router, const struct address *from, struct bytes id);
+/* The same, or NULL when the client has been told that a cell runs or waits in it. */
+struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id);
+/* A new one, a one-shot if @id is absent; NULL when the client has been told why not. */
+struct session *session_make(struct router *router, const struct address *from, struct bytes id,
+			     struct bytes profile_name);
+
+/* request_questions.c */
+void handle_complete(struct router *router, const struct address *from, const union request *request);
+void handle_inspect(struct router *router, const struct address *from, const union request *request);
+void handle_vars(struct router *router, const struct address *from, const union request *request);
+void handle_check(struct router *router, const struct address *from, const union request *request);
+void handle_is_complete(struct router *router, const struct address *from, const union request *request);
+void handle_history(struct router *router, const struct address *from, const union request *request);
+void handle_reset(struct router *router, const struct address *from, const union request *request);
 
 /* request_results.c: requests that are done once and answered as often as they are asked. */
 

@@ -15,9 +15,10 @@
 
 /* As clients see them: what is between two cells looks idle, what brings an interpreter back looks like a start. */
 static const char *const state_names[_SESSION_STATE_N] = {
-	[SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",	   [SESSION_BUSY] = "busy",
-	[SESSION_GRACE] = "busy",	 [SESSION_FREEZING] = "idle",	   [SESSION_KILLING] = "starting",
-	[SESSION_SWEEPING] = "starting", [SESSION_RESTORING] = "starting", [SESSION_CLOSING] = "closing",
+	[SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",	  [SESSION_BUSY] = "busy",
+	[SESSION_GRACE] = "busy",	 [SESSION_ANSWERING] = "idle",	  [SESSION_FREEZING] = "idle",
+	[SESSION_KILLING] = "starting",	 [SESSION_SWEEPING] = "starting", [SESSION_RESTORING] = "starting",
+	[SESSION_CLOSING] = "closing",
 };
 
 static void on_hard_ttl(struct timer *timer);
@@ -37,6 +38,7 @@ static struct session *session_alloc(struct router *router, struct profile *prof
 	list_init(&session->closers);
 	list_init(&session->transfers);
 	history_init(&session->history);
+	journal_init(&session->journal);
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->owner = owner;
 	session->router = router;
@@ -102,6 +104,7 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 	/* It shares its parent's cage, so it shares the end of that cage's life. */
 	session->opened = parent->opened;
 	session->n_cells = session->at = from->cell;
+	journal_copy(&session->journal, &parent->journal, from->cell);
 	warden_join(session->warden, session);
 	hard_ttl_start(session);
 	*sessionp = session;
@@ -139,6 +142,7 @@ struct session *session_free(struct session *session)
 	waiters_free(&session->resets);
 	waiters_free(&session->closers);
 	transfers_free(&session->transfers);
+	journal_deinit(&session->journal);
 	for (int i = 0; i < 2; i++)
 		output_deinit(&session->stray[i]);
 	profile_unref(session->profile);

@@ -5,6 +5,7 @@
 
 #include "cell.h"
 #include "history.h"
+#include "journal.h"
 #include "operation.h"
 #include "warden.h"
 
@@ -15,6 +16,7 @@ enum session_state {
 	SESSION_IDLE,
 	SESSION_BUSY,	   /* a cell runs */
 	SESSION_GRACE,	   /* its time is up; it has been interrupted and may still end by itself */
+	SESSION_ANSWERING, /* between two cells: a question about the state */
 	SESSION_FREEZING,  /* between two cells: a checkpoint is being taken */
 	SESSION_KILLING,   /* its interpreter is being killed, another one follows */
 	SESSION_SWEEPING,  /* its interpreter is dead, what that left behind is being killed */
@@ -53,15 +55,18 @@ struct session {
 	uint64_t lost_to;	/* the state after which cell took its place */
 
 	struct history history;
+	struct journal journal;
 	uint64_t at;		      /* the live state is the one after this cell, if no cell has run since */
 	bool growing;		      /* out of another session's checkpoint */
-	bool exact;		      /* the running cell began in a saved state */
+	bool was_saved;		      /* the running cell began in a saved state */
+	bool exact;		      /* the same, and it can be gone back to */
 	struct interpreter *source;   /* frozen: what RESTORING forks */
 	struct checkpoint *target;    /* what to restore; NULL: the pristine image */
 	struct interpreter *freezing; /* the copy being made */
-	struct list operations;	      /* on checkpoints, waiting for an idle moment */
+	struct list operations;	      /* on checkpoints, and questions, waiting for an idle moment */
 	struct operation *operation;  /* the one under way */
-	uint64_t n_forgotten;	      /* checkpoints since the last reply */
+	uint64_t n_questions;
+	uint64_t n_forgotten; /* checkpoints since the last reply */
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
@@ -108,6 +113,8 @@ const char *session_state_name(const struct session *session);
 
 /* Take a checkpoint now (IDLE). FROZEN or a failure comes back to operation_on_frozen. */
 void session_freeze(struct session *session);
+/* Put the question under way to the interpreter (IDLE). */
+void session_ask(struct session *session);
 /* Give up the live state for @target (IDLE). operation_on_restored is called when that stands. */
 void session_rewind(struct session *session, struct checkpoint *target);
 void session_forget(struct session *session, struct checkpoint *checkpoint);

@@ -18,6 +18,7 @@ enum session_event {
 	EVENT_DONE,
 	EVENT_ASK,
 	EVENT_DISPLAY,
+	EVENT_TOLD,
 	EVENT_DEADLINE,
 	EVENT_LOST,
 	EVENT_CLOSED,
@@ -35,6 +36,7 @@ struct particulars {
 	const struct done_message *done;
 	const struct ask_message *ask;
 	const struct shown *shown; /* DISPLAY */
+	const struct told_message *told;
 	const struct frozen_message *frozen;
 	const struct spawned_message *spawned;
 	const char *why; /* LOST */
@@ -77,6 +79,13 @@ void session_restore_after_sweep(struct session *session, const struct particula
 void session_restore_older(struct session *session, const struct particulars *particulars);
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
 void session_finish_frozen(struct session *session, const struct particulars *particulars);
+
+/* ---- entries of the table: session_question.c ---- */
+
+void session_finish_told(struct session *session, const struct particulars *particulars);
+void session_hurry_question(struct session *session, const struct particulars *particulars);
+/* The interpreter that was asked is gone. */
+void session_fail_question(struct session *session);
 
 /* Fork @frozen for this session, which is RESTORING until that stands. */
 void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);

@@ -168,6 +168,17 @@ static int on_display(struct session *session, struct bytes body, struct wire_fa
 	return 0;
 }
 
+static int on_told(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct told_message told;
+	struct particulars particulars = {.told = &told};
+
+	if (wire_decode(&told, &told_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_TOLD, &particulars);
+	return 0;
+}
+
 static int on_frozen(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct frozen_message frozen;
@@ -199,8 +210,8 @@ static const struct {
 	enum interpreter_role role;
 	int (*fn)(struct session *session, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"done", ROLE_LIVE, on_done},	  {"ask", ROLE_LIVE, on_ask},		{"display", ROLE_LIVE, on_display},
-	{"frozen", ROLE_LIVE, on_frozen}, {"spawned", ROLE_FROZEN, on_spawned},
+	{"done", ROLE_LIVE, on_done}, {"ask", ROLE_LIVE, on_ask},	{"display", ROLE_LIVE, on_display},
+	{"told", ROLE_LIVE, on_told}, {"frozen", ROLE_LIVE, on_frozen}, {"spawned", ROLE_FROZEN, on_spawned},
 };
 
 static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)

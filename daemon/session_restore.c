@@ -165,6 +165,7 @@ static struct verdict verdict_of_exit(struct session *session, const struct part
 void session_replace_after_exit(struct session *session, const struct particulars *particulars)
 {
 	session->verdict = verdict_of_exit(session, particulars);
+	session_fail_question(session);
 	if (operation_is_birth(session)) {
 		log_error(session->id, "it died before it had a state of its own");
 		session_end(session, "internal");

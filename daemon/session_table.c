@@ -22,6 +22,7 @@ static const char *const event_names[_SESSION_EVENT_N] = {
 	[EVENT_LOST] = "lost",	 [EVENT_CLOSED] = "closed", [EVENT_EXITED] = "exited",
 	[EVENT_SWEPT] = "swept", [EVENT_FROZEN] = "frozen", [EVENT_SPAWNED] = "spawned",
 	[EVENT_RESET] = "reset", [EVENT_FULL] = "full",	    [EVENT_DISPLAY] = "display",
+	[EVENT_TOLD] = "told",
 };
 
 static void on_deadline(struct timer *timer);
@@ -80,6 +81,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	}
 	told.forgotten = session->n_forgotten;
 	audit_log_blocked(session, session->cell, told.blocked);
+	if (session->id[0])
+		journal_add(&session->journal, session->cell, &told);
 	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
 	session->cell = cell_free(session->cell);
 	/* Whoever read too slowly watches no more. */
@@ -108,10 +111,12 @@ void session_refuse_work(struct session *session, const char *why)
 		operation_refuse(session, session->operation, why);
 }
 
-/* What waits for an idle moment: first what was asked about checkpoints, then cells. */
+/* What waits for an idle moment: first operations, then cells. */
 void session_proceed(struct session *session)
 {
-	while (session->state == SESSION_IDLE && !session->operation) {
+	/* An interrupt on its way may only reach the cell or question it was meant for. */
+	while (session->state == SESSION_IDLE && !session->operation && !session->exited &&
+	       session->live->signals_unanswered == 0) {
 		struct list *first = list_first(&session->operations);
 
 		if (!first)
@@ -195,7 +200,6 @@ static void run_next(struct session *session, const struct particulars *particul
 	struct cell *cell;
 
 	(void)particulars;
-	/* An interrupt on its way may only reach the cell it was meant for. */
 	if (session->live->signals_unanswered > 0 || session->exited)
 		return;
 	cell = container_of(list_first(&session->queue), struct cell, node);
@@ -204,8 +208,10 @@ static void run_next(struct session *session, const struct particulars *particul
 	session->cell = cell;
 	session->state = SESSION_BUSY;
 	session->kill_cause = NULL;
-	session->exact = session->history.saved && session->profile->checkpoint != CHECKPOINT_OFF;
+	session->was_saved = session->history.saved;
+	session->exact = session->was_saved && session->profile->checkpoint != CHECKPOINT_OFF;
 	session->history.saved = false;
+	cell->after = session->at;
 	cell_number(cell, ++session->n_cells);
 	session->router->stats.cells++;
 	audit_log_exec(session, cell);
@@ -222,6 +228,7 @@ static void run_next(struct session *session, const struct particulars *particul
 		.values = cell->options.values,
 		.env = cell->options.env,
 		.directory = cell->options.directory,
+		.reload = cell->options.reload,
 	};
 	if (interpreter_send(session->live, &run_message_schema, &run)) {
 		log_error(session->id, "out of memory for cell %" PRIu64, cell->number);
@@ -229,15 +236,15 @@ static void run_next(struct session *session, const struct particulars *particul
 	}
 }
 
-static void run_if_waiting(struct session *session, const struct particulars *particulars)
+static void proceed(struct session *session, const struct particulars *particulars)
 {
-	if (!list_empty(&session->queue))
-		run_next(session, particulars);
+	(void)particulars;
+	session_proceed(session);
 }
 
 static void finish_done(struct session *session, const struct particulars *particulars)
 {
-	static const char *const causes[] = {"error", "exit", "interrupt"};
+	static const char *const causes[] = {"error", "exit", "interrupt", "forbidden"};
 	const struct done_message *done = particulars->done;
 	struct verdict verdict = {.state = "kept",
 				  .returncode = done->returncode,
@@ -263,7 +270,13 @@ static void finish_done(struct session *session, const struct particulars *parti
 		verdict.returncode = RETURNCODE_TIMEOUT;
 		verdict.cause = "timeout";
 	}
-	session->at = session->cell->number;
+	if (bytes_is(done->cause, "forbidden")) {
+		/* It was not run: the state is what it was. */
+		session->history.saved = session->was_saved;
+		checkpoint = checkpoint && !session->was_saved;
+	} else {
+		session->at = session->cell->number;
+	}
 	if (session->profile->checkpoint == CHECKPOINT_OFF)
 		verdict.unfaithful.data = NULL;
 	session_finish_cell(session, &verdict);
@@ -427,7 +440,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 		[SESSION_IDLE] =
 			{
 				[EVENT_RUN] = run_next,
-				[EVENT_SIGNALLED] = run_if_waiting,
+				[EVENT_SIGNALLED] = proceed,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
@@ -462,6 +475,18 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_RESET] = kill_for_reset,
 				[EVENT_FULL] = kill_full,
 			},
+		[SESSION_ANSWERING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_TOLD] = session_finish_told,
+				[EVENT_DEADLINE] = session_hurry_question,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
+			},
 		[SESSION_FREEZING] =
 			{
 				[EVENT_RUN] = ignore,
@@ -481,6 +506,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = ignore,
 				[EVENT_ASK] = ignore,
 				[EVENT_DISPLAY] = ignore,
+				[EVENT_TOLD] = ignore,
 				[EVENT_FROZEN] = ignore,
 				[EVENT_DEADLINE] = kill_or_give_up,
 				[EVENT_LOST] = ignore,
@@ -517,6 +543,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = ignore,
 				[EVENT_ASK] = ignore,
 				[EVENT_DISPLAY] = ignore,
+				[EVENT_TOLD] = ignore,
 				[EVENT_DEADLINE] = ignore,
 				[EVENT_LOST] = ignore,
 				[EVENT_CLOSED] = ignore,

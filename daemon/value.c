@@ -298,6 +298,46 @@ static int check_module(const struct key *key, char **itemp, char *reason)
 			"names of modules (numpy matplotlib.pyplot), with a ? after one that may be missing");
 }
 
+/* The end of a dotted name; @at itself if there is none. */
+static const char *dotted_end(const char *at)
+{
+	const char *end = name_end(at);
+
+	while (end != at && *end == '.' && name_end(end + 1) != end + 1)
+		end = name_end(end + 1);
+	return end;
+}
+
+/* The end of what a rule is about: KIND NAME, or KIND NAME max N. NULL if it is neither. */
+static const char *rule_end(const char *at)
+{
+	static const char *const rules[] = {"module ", "call ", "attribute ", "keyword "};
+	const char *name = NULL, *end;
+	uint64_t most;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		if (!strncmp(at, rules[i], strlen(rules[i])))
+			name = at + strlen(rules[i]);
+	end = name ? dotted_end(name) : at;
+	if (!name || end == name)
+		return NULL;
+	if (strncmp(end, " max ", 5) != 0)
+		return end;
+	end += 5;
+	return digits_parse(&most, &end) && most <= INT32_MAX ? end : NULL;
+}
+
+static int check_rule(const struct key *key, char **itemp, char *reason)
+{
+	const char *end = rule_end(*itemp);
+
+	(void)key;
+	if (end && *end == ':' && end[1 + strspn(end + 1, " \t")])
+		return 0;
+	return expected(reason, "KIND NAME: MESSAGE or KIND NAME max N: MESSAGE, where KIND is module, call, "
+				"attribute or keyword");
+}
+
 static int check_environment(const struct key *key, char **itemp, char *reason)
 {
 	const char *end = name_end(*itemp);
@@ -386,6 +426,33 @@ static int parse_list(void *slot, const struct key *key, const char *text, char 
 	}
 }
 
+/* A line is one item: it may hold blanks. */
+static int parse_line(void *slot, const struct key *key, const char *text, char *reason)
+{
+	_cleanup_(freep) char *item = *text ? strdup(text) : NULL;
+	int r;
+
+	if (!*text)
+		return 0;
+	if (!item)
+		return -ENOMEM;
+	r = kind_of(key)->check(key, &item, reason);
+	if (r == 0)
+		r = list_append(slot, item);
+	if (r == 0)
+		item = NULL;
+	return r;
+}
+
+static void print_lines(const void *slot, const struct key *key, FILE *out)
+{
+	const struct string_list *list = slot;
+
+	(void)key;
+	for (size_t i = 0; i < list->n; i++)
+		fprintf(out, "\n\t%s", list->items[i]);
+}
+
 /* One item a line: lines are short, and what begins with a blank continues the key before it. */
 static void print_list(const void *slot, const struct key *key, FILE *out)
 {
@@ -433,6 +500,7 @@ static const struct value_kind kinds[] = {
 	[VALUE_ENVIRONMENT] = {LIST, .check = check_environment},
 	[VALUE_PATHS] = {LIST, .check = check_path},
 	[VALUE_DIRECTORIES] = {LIST, .check = check_directory},
+	[VALUE_RULES] = {.parse = parse_line, .print = print_lines, .release = release_list, .check = check_rule},
 };
 
 static const struct value_kind *kind_of(const struct key *key)
@@ -447,7 +515,7 @@ int value_parse(void *section, const struct key *key, const char *text, char rea
 
 bool value_is_list(const struct key *key)
 {
-	return kind_of(key)->parse == parse_list;
+	return kind_of(key)->release == release_list;
 }
 
 void value_print(const void *section, const struct key *key, FILE *out)

@@ -23,6 +23,7 @@ enum value_type {
 	VALUE_ENVIRONMENT, /* of NAME=value */
 	VALUE_PATHS,	   /* of absolute paths */
 	VALUE_DIRECTORIES, /* of paths of existing directories */
+	VALUE_RULES,	   /* of rules about code, one a line */
 };
 
 struct key {

@@ -1,9 +1,13 @@
 /* Running one cell: compile, evaluate, show the last expression, explain what went wrong. Everything it uses at run
  * time was looked up in the template: whatever a cell does to sys, builtins or sys.modules, the next one is
  * answered. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include "cell.h"
 
 #include "helpers.h"
+#include "pack.h"
 #include "stream.h"
 
 #define NOTE_MAX 48
@@ -17,6 +21,7 @@ static struct {
 	PyObject *underscore, *warning_registry, *code_name;
 	int future; /* what earlier cells imported from __future__ */
 	size_t text_max;
+	bool heed_rules;
 } cells;
 
 int cell_init(size_t text_max)
@@ -34,6 +39,11 @@ int cell_init(size_t text_max)
 	Py_INCREF(cells.globals);
 	Py_INCREF(cells.builtins);
 	return cells.underscore && cells.warning_registry && cells.code_name ? 0 : -1;
+}
+
+void cell_heed_rules(bool heed)
+{
+	cells.heed_rules = heed;
 }
 
 PyObject *utf8_of(PyObject *text)
@@ -82,6 +92,16 @@ static bool one_statement(PyObject *source)
 	return text && strlen(text) == (size_t)size && !strpbrk(text, others) && text[0] != '*';
 }
 
+/* Whether a line before the first that is not blank is indented, or that one. */
+static bool maybe_indented(PyObject *source)
+{
+	const char *text = PyUnicode_AsUTF8(source);
+
+	if (!text)
+		PyErr_Clear();
+	return text && strchr(" \t\n#", *text);
+}
+
 /* Such a cell is an expression, or has none to show: no need to take it apart. New reference. */
 static PyObject *compile_statement(PyObject *source, PyObject *filename)
 {
@@ -106,6 +126,26 @@ static PyObject *await_together(PyObject *codes)
 	if (value)
 		Py_SETREF(value, PyObject_CallOneArg(helper(HELPER_AWAIT), value));
 	return value;
+}
+
+/* Whether it may be run; if not, that has been said. */
+static bool permitted(struct cell_result *result, PyObject *source)
+{
+	PyObject *why = PyObject_CallFunction(helper(HELPER_FORBIDDEN), "OiO", source,
+					      cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT, cells.globals);
+
+	if (why == Py_None) {
+		Py_DECREF(why);
+		return true;
+	}
+	if (why) {
+		result->cause = "forbidden";
+		result->returncode = 2;
+		if (stream_write(OUTPUT_ERR, why) < 0 || output_put(OUTPUT_ERR, "\n", 1) < 0)
+			PyErr_Clear();
+		Py_DECREF(why);
+	}
+	return false;
 }
 
 /* New reference: the value of the last expression, None if there is none. */
@@ -323,37 +363,76 @@ static void end_figures(struct cell_result *result)
 	PyErr_Clear();
 }
 
+/* New reference: the code of a cell, and the name it goes by. */
+static PyObject *source_of(struct bytes code, PyObject *filename)
+{
+	PyObject *source = PyUnicode_DecodeUTF8(code.data, (Py_ssize_t)code.size, "replace"), *done;
+
+	if (source && maybe_indented(source))
+		Py_SETREF(source, PyObject_CallOneArg(helper(HELPER_DEDENTED), source));
+	if (!source)
+		return NULL;
+	done = PyObject_CallFunctionObjArgs(helper(HELPER_REMEMBER), source, filename, NULL);
+	if (!done)
+		Py_CLEAR(source);
+	Py_XDECREF(done);
+	return source;
+}
+
 void cell_run(struct cell_result *result, const struct run_message *run)
 {
 	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)run->cell);
-	PyObject *source = PyUnicode_DecodeUTF8(run->code.data, (Py_ssize_t)run->code.size, "replace");
-	PyObject *done = NULL, *value = NULL;
+	PyObject *source = filename ? source_of(run->code, filename) : NULL, *value = NULL;
 
 	*result = (struct cell_result){0};
-	if (filename && source)
-		done = PyObject_CallFunctionObjArgs(helper(HELPER_REMEMBER), source, filename, NULL);
 	/* A warning is shown once a line of code; the first line of each cell is another one. */
-	if (done && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
+	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
-	if (done)
+	if (source && (!cells.heed_rules || permitted(result, source)))
 		value = run_source(source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
 	end_figures(result);
 	Py_XDECREF(value);
-	Py_XDECREF(done);
 	Py_XDECREF(source);
 	Py_XDECREF(filename);
 }
 
-void cell_forget(uint64_t number)
+PyObject *cell_answer(const struct question_message *question)
+{
+	PyObject *names = unpack_strings(question->names), *told;
+
+	if (!names)
+		return NULL;
+	told = PyObject_CallFunction(
+		helper(HELPER_ANSWER), "s#s#KOOOOi", question->kind.data, (Py_ssize_t)question->kind.size,
+		question->code.data ? question->code.data : "", (Py_ssize_t)question->code.size,
+		(unsigned long long)question->cursor, question->source ? Py_True : Py_False, names, cells.globals,
+		cells.builtins, cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT);
+	Py_DECREF(names);
+	return told;
+}
+
+PyObject *cell_last(void)
+{
+	PyObject *last = PyDict_GetItemWithError(cells.builtins, cells.underscore); /* borrowed */
+
+	PyErr_Clear();
+	Py_XINCREF(last);
+	return last;
+}
+
+void cell_forget(uint64_t number, PyObject *last)
 {
 	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
 
 	if (filename)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_FORGET), filename));
 	Py_XDECREF(filename);
-	(void)PyDict_DelItem(cells.builtins, cells.underscore);
+	if (last)
+		(void)PyDict_SetItem(cells.builtins, cells.underscore, last);
+	else
+		(void)PyDict_DelItem(cells.builtins, cells.underscore);
 	PyErr_Clear();
 }
 

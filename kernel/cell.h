@@ -16,12 +16,21 @@ struct cell_result {
 /* In the template, once, after helpers_load. Returns 0, or -1 with an exception. */
 int cell_init(size_t text_max);
 
+/* Whether a cell that breaks a rule of the profile is not run. */
+void cell_heed_rules(bool heed);
+
 /* Run the code of @run, as <cell NUMBER>. Whatever happens is in @result, and no exception is left; its
  * traceback has been written to stderr. SIGINT may arrive at any time. */
 void cell_run(struct cell_result *result, const struct run_message *run);
-/* As if it had not been run: neither _ nor its source. */
-void cell_forget(uint64_t number);
+/* What _ stands for. New reference; NULL, without an exception, if it is nothing. */
+PyObject *cell_last(void);
+/* As if it had not been run: without its source, and with @last, which may be NULL, for _ again. */
+void cell_forget(uint64_t number, PyObject *last);
 void cell_result_deinit(struct cell_result *result);
+
+/* Have a question answered about what cells have made. New reference: a tuple of the answer, a dict or None, and of
+ * what is wrong with the question, a str or None. NULL with an exception. SIGINT may arrive at any time. */
+PyObject *cell_answer(const struct question_message *question);
 
 /* New reference to a bytes object: @text, a str, as valid UTF-8 whatever it holds. NULL with an exception. */
 PyObject *utf8_of(PyObject *text);

@@ -13,28 +13,62 @@ EMBED(source);
 EMBED(awaiting);
 EMBED(branching);
 EMBED(errors);
+EMBED(objects);
+EMBED(variables);
+EMBED(checking);
+EMBED(completion);
+EMBED(inspection);
+EMBED(questions);
 EMBED(stdin);
 EMBED(setup);
 EMBED(display);
 EMBED(tables);
 EMBED(figures);
 
-enum module { SOURCE, AWAITING, BRANCHING, ERRORS, STDIN, SETUP, DISPLAY, TABLES, FIGURES, N_MODULES };
+enum module {
+	SOURCE,
+	AWAITING,
+	BRANCHING,
+	ERRORS,
+	STDIN,
+	SETUP,
+	DISPLAY,
+	TABLES,
+	FIGURES,
+	OBJECTS,
+	VARIABLES,
+	CHECKING,
+	COMPLETION,
+	INSPECTION,
+	QUESTIONS,
+	N_MODULES
+};
 
-/* @in: whose namespace it shares, one before it. */
+#define MODULE(name_, ...)                                                                                         \
+	{                                                                                                          \
+		.name = #name_, .file = "<lair>/" #name_ ".py", .text = name_##_source, __VA_ARGS__                \
+	}
+
+/* .in: whose namespace it shares, one before it. */
 static const struct {
-	const char *name, *text;
+	const char *name, *file, *text;
 	enum module in;
 } modules[N_MODULES] = {
-	[SOURCE] = {"<lair>/source.py", source_source},
-	[AWAITING] = {"<lair>/awaiting.py", awaiting_source},
-	[ERRORS] = {"<lair>/errors.py", errors_source},
-	[STDIN] = {"<lair>/stdin.py", stdin_source},
-	[TABLES] = {"<lair>/tables.py", tables_source, DISPLAY},
-	[FIGURES] = {"<lair>/figures.py", figures_source, DISPLAY},
-	[DISPLAY] = {"<lair>/display.py", display_source},
-	[SETUP] = {"<lair>/setup.py", setup_source},
-	[BRANCHING] = {"<lair>/branching.py", branching_source},
+	[SOURCE] = MODULE(source),
+	[AWAITING] = MODULE(awaiting),
+	[BRANCHING] = MODULE(branching),
+	[ERRORS] = MODULE(errors),
+	[STDIN] = MODULE(stdin),
+	[SETUP] = MODULE(setup),
+	[DISPLAY] = MODULE(display),
+	[TABLES] = MODULE(tables, .in = DISPLAY),
+	[FIGURES] = MODULE(figures, .in = DISPLAY),
+	[OBJECTS] = MODULE(objects),
+	[VARIABLES] = MODULE(variables),
+	[CHECKING] = MODULE(checking),
+	[COMPLETION] = MODULE(completion),
+	[INSPECTION] = MODULE(inspection),
+	[QUESTIONS] = MODULE(questions),
 };
 
 static const struct {
@@ -44,6 +78,10 @@ static const struct {
 	[HELPER_SPLIT] = {SOURCE, "split"},
 	[HELPER_REMEMBER] = {SOURCE, "remember"},
 	[HELPER_FORGET] = {SOURCE, "forget"},
+	[HELPER_DEDENTED] = {SOURCE, "dedented"},
+	[HELPER_ANSWER] = {QUESTIONS, "answer"},
+	[HELPER_SET_RULES] = {CHECKING, "configure"},
+	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},
 	[HELPER_LAST] = {DISPLAY, "last"},
 	[HELPER_OPEN_FIGURES] = {FIGURES, "opened"},
@@ -68,23 +106,24 @@ static const struct {
 
 static PyObject *helpers[_HELPER_N]; /* owned for ever */
 
-/* New reference: what a module begins with. */
-static PyObject *namespace_new(PyObject *given)
+/* Borrowed, for ever: what a module begins with, which is all of @given. Those that come later know it by its name.
+ */
+static PyObject *namespace_new(enum module module, PyObject *given)
 {
-	PyObject *globals = PyDict_Copy(given), *builtins = PyDict_Copy(PyEval_GetBuiltins());
-	PyObject *name = PyUnicode_FromString("lair");
+	PyObject *object = PyModule_New("lair"), *globals = object ? PyModule_GetDict(object) : NULL;
+	PyObject *builtins = PyDict_Copy(PyEval_GetBuiltins());
 
-	if (!globals || !builtins || !name || PyDict_SetItemString(globals, "__builtins__", builtins) < 0 ||
-	    PyDict_SetItemString(globals, "__name__", name) < 0)
-		Py_CLEAR(globals);
-	Py_XDECREF(name);
+	if (!globals || !builtins || PyDict_Update(globals, given) < 0 ||
+	    PyDict_SetItemString(globals, "__builtins__", builtins) < 0 ||
+	    PyDict_SetItemString(given, modules[module].name, object) < 0)
+		globals = NULL;
 	Py_XDECREF(builtins);
 	return globals;
 }
 
 static int module_run(enum module module, PyObject *globals)
 {
-	PyObject *code = Py_CompileString(modules[module].text, modules[module].name, Py_file_input);
+	PyObject *code = Py_CompileString(modules[module].text, modules[module].file, Py_file_input);
 	PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
 
 	Py_XDECREF(code);
@@ -97,7 +136,7 @@ int helpers_load(PyObject *given)
 	PyObject *namespaces[N_MODULES];
 
 	for (size_t i = 0; i < N_MODULES; i++) {
-		namespaces[i] = modules[i].in ? namespaces[modules[i].in] : namespace_new(given);
+		namespaces[i] = modules[i].in ? namespaces[modules[i].in] : namespace_new((enum module)i, given);
 		if (!namespaces[i] || module_run((enum module)i, namespaces[i]) < 0)
 			return -1;
 	}
@@ -107,7 +146,7 @@ int helpers_load(PyObject *given)
 			return -1;
 		Py_INCREF(helpers[i]);
 	}
-	return 0; /* the namespaces live on in their functions */
+	return 0; /* the modules live on */
 }
 
 PyObject *helper(enum helper which)

@@ -1,7 +1,7 @@
 /* The part of the kernel that is written in Python: python/, embedded in the executable.
  *
  * Its modules are not in sys.modules and have a copy of builtins of their own, and C holds the functions it calls:
- * a cell cannot reach or break them by accident. */
+ * a cell cannot reach or break them by accident. To each other they are known by their names. */
 #pragma once
 
 #include <Python.h>
@@ -10,11 +10,15 @@ enum helper {
 	HELPER_SPLIT,
 	HELPER_REMEMBER,
 	HELPER_FORGET,
+	HELPER_DEDENTED,
 	HELPER_EXPLAIN,
 	HELPER_LAST,
 	HELPER_OPEN_FIGURES, /* a list */
 	HELPER_END_FIGURES,
 	HELPER_FIGURE_FORMAT,
+	HELPER_ANSWER,
+	HELPER_SET_RULES,
+	HELPER_FORBIDDEN,
 	HELPER_AWAIT,
 	HELPER_TOGETHER,
 	HELPER_PENDING_TASKS,

@@ -13,6 +13,7 @@
 #include "output.h"
 #include "pack.h"
 #include "proto/link.h"
+#include "proto/outbuffer.h"
 #include "publish.h"
 #include "refusal.h"
 #include "stream.h"
@@ -381,15 +382,70 @@ static int serve_run(const struct wire_frame *message)
 	return r;
 }
 
+/* ---- questions ---- */
+
+/* New reference: what cell_answer said, NULL if it could not be said. */
+static PyObject *question_answer(const struct question_message *question)
+{
+	PyObject *told;
+
+	interrupts_discard(QUESTION_INTERRUPTED | question->serial);
+	interrupts_block(false);
+	told = cell_answer(question);
+	interrupts_block(true);
+	/* An interrupt that came too late. */
+	while (PyErr_CheckSignals() < 0)
+		PyErr_Clear();
+	PyErr_Clear();
+	return told;
+}
+
+static int tell(uint64_t serial, PyObject *answer, PyObject *refused)
+{
+	PyObject *why = refused == Py_None ? NULL : utf8_of(refused);
+	struct told_message told = {.serial = serial, .refused = bytes_in(why)};
+	int r;
+
+	self.error.size = 0;
+	if (answer != Py_None && pack_object(&self.error, answer) == 0)
+		told.answer = wire_bytes(&self.error);
+	PyErr_Clear();
+	r = send_message(&told_message_schema, &told);
+	Py_XDECREF(why);
+	return r;
+}
+
+static int serve_question(const struct wire_frame *message)
+{
+	struct question_message question;
+	PyObject *told;
+	int r;
+
+	r = decode(&question, &question_message_schema, message);
+	if (r)
+		return r;
+	told = question_answer(&question);
+	if (getpid() != self.pid)
+		_exit(0);
+	if (told && PyTuple_CheckExact(told) && PyTuple_GET_SIZE(told) == 2)
+		r = tell(question.serial, PyTuple_GET_ITEM(told, 0), PyTuple_GET_ITEM(told, 1));
+	else
+		r = tell(question.serial, Py_None, Py_None);
+	Py_XDECREF(told);
+	return r;
+}
+
 /* A cell of nobody's, so that the next one finds everything in place. */
 static void rehearse(const char *code)
 {
 	const struct run_message run = {.code = bytes_of(code)};
+	PyObject *last = cell_last();
 	struct cell_result result;
 
 	cell_around(&result, &run);
 	cell_result_deinit(&result);
-	cell_forget(run.cell);
+	cell_forget(run.cell, last);
+	Py_XDECREF(last);
 }
 
 int interpreter_rehearse(void)
@@ -621,6 +677,8 @@ static int serve(const struct wire_frame *message)
 		return serve_run(message);
 	if (bytes_is(message->type, freeze_message_schema.type))
 		return serve_freeze(message);
+	if (bytes_is(message->type, question_message_schema.type))
+		return serve_question(message);
 	/* To a question whose cell was interrupted meanwhile. */
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }

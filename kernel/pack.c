@@ -89,3 +89,19 @@ int pack_object(msgpack_sbuffer *buffer, PyObject *object)
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
 	return pack(&packer, object, DEPTH_MAX);
 }
+
+PyObject *unpack_strings(struct bytes raw)
+{
+	PyObject *list = PyList_New(0);
+	struct bytes item;
+	size_t cursor = 0;
+
+	while (list && wire_next_string(raw, &cursor, &item)) {
+		PyObject *string = PyUnicode_DecodeUTF8(item.data, (Py_ssize_t)item.size, NULL);
+
+		if (!string || PyList_Append(list, string) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(string);
+	}
+	return list;
+}

@@ -6,10 +6,12 @@
 #include "startup.h"
 
 #include "audit.h"
+#include "cell.h"
 #include "doors.h"
 #include "helpers.h"
 #include "interpreter.h"
 #include "output.h"
+#include "pack.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -150,23 +152,6 @@ static int python_initialize(const struct configure_message *configure, struct p
 	return 0;
 }
 
-/* New reference: a list of str. */
-static PyObject *list_of(struct bytes raw)
-{
-	PyObject *list = PyList_New(0);
-	struct bytes item;
-	size_t cursor = 0;
-
-	while (list && wire_next_string(raw, &cursor, &item)) {
-		PyObject *string = PyUnicode_DecodeUTF8(item.data, (Py_ssize_t)item.size, NULL);
-
-		if (!string || PyList_Append(list, string) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(string);
-	}
-	return list;
-}
-
 static void missing_keep(struct python_report *report, PyObject *names)
 {
 	if (PyList_GET_SIZE(names) == 0)
@@ -179,7 +164,7 @@ static void missing_keep(struct python_report *report, PyObject *names)
 /* The message of the exception says which module and why. */
 static int preload(const struct configure_message *configure, struct python_report *report)
 {
-	PyObject *names = list_of(configure->preload);
+	PyObject *names = unpack_strings(configure->preload);
 	PyObject *missing = names ? PyObject_CallOneArg(helper(HELPER_PRELOAD), names) : NULL;
 
 	if (missing)
@@ -274,12 +259,24 @@ static int version_tell(struct python_report *report)
 	return 0;
 }
 
+static int rules_set(const struct configure_message *configure)
+{
+	PyObject *rules = unpack_strings(configure->forbid);
+	PyObject *done = rules ? PyObject_CallOneArg(helper(HELPER_SET_RULES), rules) : NULL;
+
+	Py_XDECREF(rules);
+	Py_XDECREF(done);
+	if (done)
+		cell_heed_rules(configure->forbid_exec);
+	return done ? 0 : -1;
+}
+
 int python_start(const struct configure_message *configure, struct python_report *report)
 {
 	environment_set(configure);
 	if (python_initialize(configure, report) < 0)
 		return -1;
-	if (interpreter_prepare(configure->text_max) < 0 || doors_install() < 0)
+	if (interpreter_prepare(configure->text_max) < 0 || doors_install() < 0 || rules_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
 		return fail_python(report, "the profile cannot be loaded");

@@ -30,7 +30,8 @@
 	F(m, STR, figure, OPTIONAL)                                                                                \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, RAW, env, OPTIONAL)                                                                                   \
-	F(m, STR, directory, OPTIONAL)
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, reload, OPTIONAL)
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
@@ -44,6 +45,38 @@
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, key, OPTIONAL)
+/* keep: array of str, the names to keep; absent: a fresh interpreter. */
+#define RESET_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, RAW, keep, OPTIONAL)                                                                                  \
+	F(m, STR, key, OPTIONAL)
+/* Questions about the state. cursor: how many characters come before it; absent: all. forget: array of str. */
+#define COMPLETE_FIELDS(F, m)                                                                                      \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, UINT, cursor, OPTIONAL)
+#define INSPECT_FIELDS(F, m)                                                                                       \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, UINT, cursor, OPTIONAL)                                                                               \
+	F(m, FLAG, source, OPTIONAL)
+#define VARS_FIELDS(F, m)                                                                                          \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, RAW, forget, OPTIONAL)
+#define HISTORY_FIELDS(F, m)                                                                                       \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, UINT, n, OPTIONAL)
+/* check and is_complete: about code alone. Without a session, by an interpreter of the profile made for it. */
+#define CODE_FIELDS(F, m)                                                                                          \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, profile, OPTIONAL)                                                                               \
+	F(m, STR, code, REQUIRED)
 /* Without a session: the caller's one-shots. */
 #define RESULTS_FIELDS(F, m)                                                                                       \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -126,7 +159,7 @@ WIRE_DECLARE(attach_request, ATTACH_FIELDS);
 WIRE_DECLARE(results_request, RESULTS_FIELDS);
 WIRE_DECLARE(input_request, INPUT_FIELDS);
 WIRE_DECLARE(interrupt_request, INTERRUPT_FIELDS);
-WIRE_DECLARE(reset_request, SESSION_CHANGE_FIELDS);
+WIRE_DECLARE(reset_request, RESET_FIELDS);
 WIRE_DECLARE(shutdown_request, SESSION_CHANGE_FIELDS);
 WIRE_DECLARE(info_request, SESSION_REQUEST_FIELDS);
 WIRE_DECLARE(checkpoint_request, CHECKPOINT_FIELDS);
@@ -139,6 +172,12 @@ WIRE_DECLARE(files_request, FILES_FIELDS);
 WIRE_DECLARE(get_request, GET_FIELDS);
 WIRE_DECLARE(put_request, PUT_FIELDS);
 WIRE_DECLARE(copy_in_request, COPY_IN_FIELDS);
+WIRE_DECLARE(complete_request, COMPLETE_FIELDS);
+WIRE_DECLARE(inspect_request, INSPECT_FIELDS);
+WIRE_DECLARE(vars_request, VARS_FIELDS);
+WIRE_DECLARE(history_request, HISTORY_FIELDS);
+WIRE_DECLARE(check_request, CODE_FIELDS);
+WIRE_DECLARE(is_complete_request, CODE_FIELDS);
 WIRE_DECLARE(list_request, PLAIN_REQUEST_FIELDS);
 WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 
@@ -300,6 +339,65 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, files, REQUIRED)                                                                                 \
 	F(m, UINT, next, OPTIONAL)
+/* The answers to questions come from the interpreter, in these tables, without id. start, end: the characters of
+ * the code that a match replaces. */
+#define COMPLETE_REPLY_FIELDS(F, m)                                                                                \
+	F(m, UINT, id, OPTIONAL)                                                                                   \
+	F(m, RAW, matches, REQUIRED)                                                                               \
+	F(m, UINT, start, REQUIRED)                                                                                \
+	F(m, UINT, end, REQUIRED)
+#define MATCH_FIELDS(F, m)                                                                                         \
+	F(m, STR, text, REQUIRED)                                                                                  \
+	F(m, STR, type, OPTIONAL)
+#define INSPECT_REPLY_FIELDS(F, m)                                                                                 \
+	F(m, UINT, id, OPTIONAL)                                                                                   \
+	F(m, FLAG, found, REQUIRED)                                                                                \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, STR, type, OPTIONAL)                                                                                  \
+	F(m, STR, signature, OPTIONAL)                                                                             \
+	F(m, STR, docstring, OPTIONAL)                                                                             \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, STR, file, OPTIONAL)                                                                                  \
+	F(m, UINT, line, OPTIONAL)                                                                                 \
+	F(m, STR, source, OPTIONAL)
+/* total: how many there are; variables has the first of them, by name. */
+#define VARS_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, OPTIONAL)                                                                                   \
+	F(m, RAW, variables, REQUIRED)                                                                             \
+	F(m, UINT, total, REQUIRED)
+/* shape: array of uint, the length of each dimension. size: bytes. */
+#define VARIABLE_FIELDS(F, m)                                                                                      \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, type, REQUIRED)                                                                                  \
+	F(m, RAW, shape, OPTIONAL)                                                                                 \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, STR, text, REQUIRED)
+/* status: complete, incomplete, invalid or unknown. indent: what the next line begins with. */
+#define IS_COMPLETE_REPLY_FIELDS(F, m)                                                                             \
+	F(m, UINT, id, OPTIONAL)                                                                                   \
+	F(m, STR, status, REQUIRED)                                                                                \
+	F(m, STR, indent, OPTIONAL)
+/* line, offset: from 1. context: that line. rule: the one of the profile that is broken. */
+#define CHECK_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, OPTIONAL)                                                                                   \
+	F(m, FLAG, valid, REQUIRED)                                                                                \
+	F(m, STR, error, OPTIONAL)                                                                                 \
+	F(m, UINT, line, OPTIONAL)                                                                                 \
+	F(m, UINT, offset, OPTIONAL)                                                                               \
+	F(m, STR, context, OPTIONAL)                                                                               \
+	F(m, STR, rule, OPTIONAL)
+#define HISTORY_REPLY_FIELDS(F, m)                                                                                 \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, cells, REQUIRED)
+/* size: of the whole code in bytes, of which code may be the beginning. undone: not part of the state of now. */
+#define HISTORY_RECORD_FIELDS(F, m)                                                                                \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, INT, returncode, REQUIRED)                                                                            \
+	F(m, STR, cause, OPTIONAL)                                                                                 \
+	F(m, REAL, duration_ms, REQUIRED)                                                                          \
+	F(m, FLAG, undone, OPTIONAL)
 
 WIRE_DECLARE(error_reply, ERROR_FIELDS);
 WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
@@ -322,6 +420,15 @@ WIRE_DECLARE(file_record, FILE_RECORD_FIELDS);
 WIRE_DECLARE(files_reply, FILES_REPLY_FIELDS);
 WIRE_DECLARE(list_reply, LIST_REPLY_FIELDS);
 WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
+WIRE_DECLARE(complete_reply, COMPLETE_REPLY_FIELDS);
+WIRE_DECLARE(completion_match, MATCH_FIELDS);
+WIRE_DECLARE(inspect_reply, INSPECT_REPLY_FIELDS);
+WIRE_DECLARE(vars_reply, VARS_REPLY_FIELDS);
+WIRE_DECLARE(variable_record, VARIABLE_FIELDS);
+WIRE_DECLARE(is_complete_reply, IS_COMPLETE_REPLY_FIELDS);
+WIRE_DECLARE(check_reply, CHECK_REPLY_FIELDS);
+WIRE_DECLARE(history_reply, HISTORY_REPLY_FIELDS);
+WIRE_DECLARE(history_record, HISTORY_RECORD_FIELDS);
 
 /* at: how much the cell had written to this stream before. */
 #define OUTPUT_FIELDS(F, m)                                                                                        \
@@ -351,7 +458,8 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
 /* Sent once, first. Sizes are bytes, 0 = no limit of ours. preload: array of str, a trailing '?' marks a module
- * that may be missing. env: array of "NAME=value". read, write, hide: arrays of absolute directories. */
+ * that may be missing. env: array of "NAME=value". read, write, hide: arrays of absolute directories. forbid: array
+ * of rules as sessions.conf has them. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -369,7 +477,9 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 	F(m, UINT, workspace_size, OPTIONAL)                                                                       \
 	F(m, UINT, scratch_size, OPTIONAL)                                                                         \
 	F(m, UINT, text_max, REQUIRED)                                                                             \
-	F(m, STR, level, OPTIONAL)
+	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, RAW, forbid, OPTIONAL)                                                                                \
+	F(m, FLAG, forbid_exec, OPTIONAL)
 /* Make a warden. One descriptor travels with it: the warden's end of its own control pair. uid: the host uid and
  * gid the session runs as, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
@@ -462,12 +572,23 @@ WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 	F(m, STR, figure, OPTIONAL)                                                                                \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, RAW, env, OPTIONAL)                                                                                   \
-	F(m, STR, directory, OPTIONAL)
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, reload, OPTIONAL)
 #define ANSWER_FIELDS(F, m)                                                                                        \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, FLAG, eof, OPTIONAL)
 
+/* kind: complete, inspect, vars, keep, is_complete or check. names: array of str. */
+#define QUESTION_FIELDS(F, m)                                                                                      \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, STR, kind, REQUIRED)                                                                                  \
+	F(m, STR, code, OPTIONAL)                                                                                  \
+	F(m, UINT, cursor, OPTIONAL)                                                                               \
+	F(m, FLAG, source, OPTIONAL)                                                                               \
+	F(m, RAW, names, OPTIONAL)
+
 WIRE_DECLARE(run_message, RUN_FIELDS);
+WIRE_DECLARE(question_message, QUESTION_FIELDS);
 WIRE_DECLARE(answer_message, ANSWER_FIELDS);
 WIRE_DECLARE(freeze_message, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like spawn */
@@ -490,7 +611,14 @@ WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like sp
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 
+/* answer: the fields of that reply. refused: what is wrong with the question. Neither: it could not be answered. */
+#define TOLD_FIELDS(F, m)                                                                                          \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, RAW, answer, OPTIONAL)                                                                                \
+	F(m, STR, refused, OPTIONAL)
+
 WIRE_DECLARE(done_message, DONE_FIELDS);
+WIRE_DECLARE(told_message, TOLD_FIELDS);
 WIRE_DECLARE(ask_message, ASK_FIELDS);
 WIRE_DECLARE(display_message, SHOWN_FIELDS); /* without at */
 

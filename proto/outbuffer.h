@@ -17,7 +17,9 @@ struct outbuffer {
 struct outbuffers {
 	struct outbuffer streams[2];
 	/* The cell that was last to be interrupted, written before the signal is asked for: a SIGINT that arrives
-	 * before its cell has begun is told by it from one that came too late for the cell before. */
+	 * before its cell has begun is told by it from one that came too late for the cell before. Or a question:
+	 * its serial, with this bit. */
+#define QUESTION_INTERRUPTED (1ULL << 63)
 	uint64_t interrupted;
 };
 

@@ -581,6 +581,13 @@ bool wire_read_span(struct bytes value, struct bytes *span, bool *binary)
 	return *binary || utf8_valid(*span);
 }
 
+bool wire_next_uint(struct bytes raw, size_t *cursorp, uint64_t *number)
+{
+	struct bytes item;
+
+	return wire_next(raw, cursorp, &item) && value_read(number, WIRE_UINT, item);
+}
+
 void wire_put_array(msgpack_sbuffer *buffer, size_t n)
 {
 	msgpack_packer packer;

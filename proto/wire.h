@@ -94,6 +94,8 @@ bool wire_next_pair(struct bytes raw, size_t *cursor, struct bytes *key, struct 
 
 /* What a str or bin holds. False if @value is neither, or str and no valid UTF-8. */
 bool wire_read_span(struct bytes value, struct bytes *span, bool *binary);
+/* The same for an array of uint. */
+bool wire_next_uint(struct bytes raw, size_t *cursor, uint64_t *number);
 
 /* Append an array header, or one str. */
 void wire_put_array(msgpack_sbuffer *buffer, size_t n);

@@ -13,6 +13,8 @@ _Expression = ast.Expression
 _PARSE = ast.PyCF_ONLY_AST
 _cache = linecache.cache
 _getfile = inspect.getfile
+# Its indentation; lines that are empty or a comment do not count.
+_FIRST_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]*)(?=[^\s#])")
 
 
 def split(source: str, filename: str, flags: int) -> Tuple[Optional[CodeType], Optional[CodeType]]:
@@ -25,6 +27,13 @@ def split(source: str, filename: str, flags: int) -> Tuple[Optional[CodeType], O
     if first is not None:
         flags |= first.co_flags & _FUTURE
     return first, _compile(_Expression(last.value), filename, "eval", flags, True)
+
+
+def dedented(source: str) -> str:
+    """Code that begins indented, as when it was taken out of a block, without that indentation."""
+    first = _FIRST_LINE.match(source)
+    indent = first.group(1) if first else ""
+    return re.sub(rf"^{indent}", "", source, flags=re.MULTILINE) if indent else source
 
 
 def remember(source: str, filename: str) -> None:

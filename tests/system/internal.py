@@ -39,6 +39,8 @@ class Configure(Message):
     scratch_size: Uint = 0
     text_max: Uint
     level: Str | None = None
+    forbid: Raw = None
+    forbid_exec: Flag = False
 
 
 @dataclass(kw_only=True)
@@ -184,6 +186,26 @@ class Run(Message):
     values: Flag = False
     env: Raw = None
     directory: Str | None = None
+    reload: Flag = False
+
+
+@dataclass(kw_only=True)
+class Question(Message):
+    TYPE = "question"
+    serial: Uint
+    kind: Str
+    code: Str | None = None
+    cursor: Uint = 0
+    source: Flag = False
+    names: Raw = None
+
+
+@dataclass(kw_only=True)
+class Told(Message):
+    TYPE = "told"
+    serial: Uint
+    answer: Raw = None
+    refused: Str | None = None
 
 
 @dataclass(kw_only=True)

@@ -45,6 +45,7 @@ class Exec(Request):
     values: Flag = False
     env: Raw = None
     directory: Str | None = None
+    reload: Flag = False
 
 
 @dataclass(kw_only=True)
@@ -89,7 +90,55 @@ class Interrupt(Request):
 class Reset(Request):
     TYPE = "reset"
     session: Str
+    keep: Raw = None
     key: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Complete(Request):
+    TYPE = "complete"
+    session: Str
+    code: Str
+    cursor: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Inspect(Request):
+    TYPE = "inspect"
+    session: Str
+    code: Str
+    cursor: Uint = 0
+    source: Flag = False
+
+
+@dataclass(kw_only=True)
+class Vars(Request):
+    TYPE = "vars"
+    session: Str
+    forget: Raw = None
+
+
+@dataclass(kw_only=True)
+class History(Request):
+    TYPE = "history"
+    session: Str
+    n: Uint = 0
+
+
+@dataclass(kw_only=True)
+class Check(Request):
+    TYPE = "check"
+    session: Str | None = None
+    profile: Str | None = None
+    code: Str
+
+
+@dataclass(kw_only=True)
+class IsComplete(Request):
+    TYPE = "is_complete"
+    session: Str | None = None
+    profile: Str | None = None
+    code: Str
 
 
 @dataclass(kw_only=True)
@@ -411,6 +460,104 @@ class StatsReply(Reply):
     refused: Uint
     memory: Uint
     profiles: Raw
+
+
+@dataclass(kw_only=True)
+class CompleteReply(Message):
+    """`matches` may stand in place of the characters of the code from `start` to `end`."""
+
+    TYPE = "reply"
+    id: Uint = 0
+    matches: Raw
+    start: Uint
+    end: Uint
+
+
+@dataclass(kw_only=True)
+class Match(Message):
+    TYPE = "match"
+    text: Str
+    type: Str | None = None
+
+
+@dataclass(kw_only=True)
+class InspectReply(Message):
+    TYPE = "reply"
+    id: Uint = 0
+    found: Flag
+    name: Str | None = None
+    type: Str | None = None
+    signature: Str | None = None
+    docstring: Str | None = None
+    text: Str | None = None
+    file: Str | None = None
+    line: Uint = 0
+    source: Str | None = None
+
+
+@dataclass(kw_only=True)
+class VarsReply(Message):
+    """`total` is how many variables there are; `variables` has the first of them, by name."""
+
+    TYPE = "reply"
+    id: Uint = 0
+    variables: Raw
+    total: Uint
+
+
+@dataclass(kw_only=True)
+class Variable(Message):
+    """`shape` has the length of each dimension; `size` is in bytes."""
+
+    TYPE = "variable"
+    name: Str
+    type: Str
+    shape: Raw = None
+    size: Uint
+    text: Str
+
+
+@dataclass(kw_only=True)
+class IsCompleteReply(Message):
+    """`status` is complete, incomplete, invalid or unknown; the next line begins with `indent`."""
+
+    TYPE = "reply"
+    id: Uint = 0
+    status: Str
+    indent: Str | None = None
+
+
+@dataclass(kw_only=True)
+class CheckReply(Message):
+    """`line` and `offset` count from 1, `context` is that line, `rule` the rule of the profile that is broken."""
+
+    TYPE = "reply"
+    id: Uint = 0
+    valid: Flag
+    error: Str | None = None
+    line: Uint = 0
+    offset: Uint = 0
+    context: Str | None = None
+    rule: Str | None = None
+
+
+@dataclass(kw_only=True)
+class HistoryReply(Reply):
+    cells: Raw
+
+
+@dataclass(kw_only=True)
+class HistoryRecord(Message):
+    """A cell that has ended: `code` is the beginning of `size` bytes; `undone` is not part of the state of now."""
+
+    TYPE = "cell"
+    cell: Uint
+    code: Str
+    size: Uint
+    returncode: Int
+    cause: Str | None = None
+    duration_ms: Real
+    undone: Flag = False
 
 
 @dataclass(kw_only=True)

@@ -1,0 +1,26 @@
+/* The cells a session has run, as far back as fits: their code and how each ended. It is the router's, so it
+ * survives whatever happens to interpreters, and knows which cells the state of now has behind it. */
+#pragma once
+
+#include "list.h"
+
+#include "proto/wire.h"
+
+struct cell;
+struct verdict;
+
+struct journal {
+	struct list entries; /* oldest first */
+	size_t n, size;
+};
+
+void journal_init(struct journal *journal);
+void journal_deinit(struct journal *journal);
+
+/* @cell has ended. Without memory it is left out. */
+void journal_add(struct journal *journal, const struct cell *cell, const struct verdict *verdict);
+/* A branch remembers what led to it: the cells of @from up to number @last. */
+void journal_copy(struct journal *journal, const struct journal *from, uint64_t last);
+/* Append the last @n (0 = all) as an array of history records. @at: the live state is the one after that cell.
+ * Returns 0 or -ENOMEM. */
+int journal_put(struct journal *journal, uint64_t at, uint64_t n, msgpack_sbuffer *buffer);

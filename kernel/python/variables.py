@@ -1,0 +1,63 @@
+"""The variables of a session: listed, forgotten, all but some forgotten."""
+
+import gc
+import os
+from typing import TYPE_CHECKING, Any, Dict, List
+
+if TYPE_CHECKING:
+    import objects
+
+_MOST = 1000
+_collect = gc.collect
+_environ = os.environ
+_chdir = os.chdir
+
+Names = Dict[Any, Any]
+
+
+class Refused(Exception):
+    """Something is wrong with the question; the router is told what."""
+
+
+def _shown(name: object) -> bool:
+    return type(name) is str and not (name.startswith("__") and name.endswith("__"))
+
+
+def _described(name: str, value: object) -> Dict[str, Any]:
+    described = {"name": name, "type": objects.title(type(value)), "size": 0, "text": objects.text(value)}
+    try:
+        described["size"] = max(objects.size(value), 0)
+        shape = objects.shape(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return described
+    if shape is not None:
+        described["shape"] = shape
+    return described
+
+
+def _missing(names: Names, wanted: List[str]) -> None:
+    for name in wanted:
+        if name not in names:
+            raise Refused(f'there is no variable "{name}"')
+
+
+def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
+    _missing(names, forget)
+    for name in forget:
+        names.pop(name, None)
+    shown = sorted(name for name in list(names) if _shown(name))
+    return {"variables": [_described(name, names[name]) for name in shown[:_MOST]], "total": len(shown)}
+
+
+def keep(names: Names, builtins: Names, wanted: List[str]) -> Dict[str, Any]:
+    """The same process with a namespace that has only these, in its own directory again."""
+    _missing(names, wanted)
+    for name in list(names):
+        if _shown(name) and name not in wanted:
+            del names[name]
+    builtins.pop("_", None)
+    _collect()
+    _chdir(_environ.get("HOME") or ".")
+    return {}
