@@ -5,18 +5,32 @@ import ast
 import codeop
 import re
 import warnings
+from ast import (
+    AST,
+    AnnAssign,
+    Assign,
+    Attribute,
+    Call,
+    Constant,
+    Import,
+    ImportFrom,
+    Load,
+    Name,
+    NamedExpr,
+)
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-if TYPE_CHECKING:
-    import objects
-    import source
+objects: Any
+source: Any
 
 _compile = compile
 _walk = ast.walk
+_DictNode = ast.Dict
+_Keyword = ast.keyword
 _PARSE = ast.PyCF_ONLY_AST
-_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile_command = codeop.compile_command
+_warnings = warnings
 _catch_warnings = warnings.catch_warnings
 _simplefilter = warnings.simplefilter
 _CONTEXT = 500
@@ -56,19 +70,19 @@ def configure(rules: List[str]) -> None:
 # ---- what the syntax shows ----
 
 
-def _constant(node: ast.AST) -> Optional[str]:
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is str else None
+def _constant(node: AST) -> Optional[str]:
+    return node.value if isinstance(node, Constant) and type(node.value) is str else None
 
 
-def _looked_up(node: ast.Call) -> Optional[Tuple[ast.AST, str]]:
+def _looked_up(node: Call) -> Optional[Tuple[AST, str]]:
     """getattr(value, "name"): value and name."""
-    if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1:
+    if isinstance(node.func, Name) and node.func.id == "getattr" and len(node.args) > 1:
         name = _constant(node.args[1])
         return None if name is None else (node.args[0], name)
     return None
 
 
-def _imported(node: ast.Call) -> Optional[str]:
+def _imported(node: Call) -> Optional[str]:
     """__import__("a.b") and importlib.import_module("a.b")."""
     name = getattr(node.func, "id", getattr(node.func, "attr", None))
     return _constant(node.args[0]) if name in ("__import__", "import_module") and node.args else None
@@ -77,28 +91,30 @@ def _imported(node: ast.Call) -> Optional[str]:
 class _Reader:
     """Follows names to what they were bound to, by the statements of this code or in the session before it."""
 
-    def __init__(self, tree: ast.AST, names: Names) -> None:
+    def __init__(self, tree: AST, names: Names) -> None:
         self._session = names
         self._bound: Dict[str, Set[str]] = {}
         self._stars: Set[str] = set()
-        self._nodes = sorted(_walk(tree), key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
+        self._nodes = sorted(
+            _walk(tree), key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        )
         for node in self._nodes:
             self._bind(node)
 
-    def _parts(self, node: ast.AST) -> List[str]:
+    def _parts(self, node: AST) -> List[str]:
         """a.b.c as its names, the first one last; empty for anything else."""
         parts: List[str] = []
         while True:
-            found = _looked_up(node) if isinstance(node, ast.Call) else None
-            if isinstance(node, ast.Attribute):
+            found = _looked_up(node) if isinstance(node, Call) else None
+            if isinstance(node, Attribute):
                 parts.append(node.attr)
                 node = node.value
             elif found is not None:
                 parts.append(found[1])
                 node = found[0]
-            elif isinstance(node, ast.Call) and _imported(node):
+            elif isinstance(node, Call) and _imported(node):
                 return [*parts, *reversed(str(_imported(node)).split("."))]
-            elif isinstance(node, ast.Name):
+            elif isinstance(node, Name):
                 return [*parts, node.id]
             else:
                 return []
@@ -114,7 +130,7 @@ class _Reader:
             return {f"{module}.{own}"} if type(module) is str else set()
         return set()
 
-    def resolved(self, node: ast.AST) -> Set[str]:
+    def resolved(self, node: AST) -> Set[str]:
         """The dotted names a node may stand for, besides the one it is written with."""
         parts = self._parts(node)
         if not parts:
@@ -123,30 +139,30 @@ class _Reader:
         targets = self._bound.get(root)
         if targets is None:
             targets = self._in_session(root) | {f"{star}.{root}" for star in self._stars}
-        if isinstance(node, ast.Call) or _imported_root(node):
+        if isinstance(node, Call) or _imported_root(node):
             targets = targets | {root}
         return {".".join([target, *rest]) for target in targets}
 
-    def written(self, node: ast.AST) -> Set[str]:
+    def written(self, node: AST) -> Set[str]:
         parts = self._parts(node)
         return {".".join(reversed(parts))} if parts else set()
 
-    def _bind(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Import):
+    def _bind(self, node: AST) -> None:
+        if isinstance(node, Import):
             for alias in node.names:
                 name = alias.asname or alias.name.split(".")[0]
                 self._add(name, {alias.name if alias.asname else name})
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif isinstance(node, ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 if alias.name == "*":
                     self._stars.add(node.module)
                 else:
                     self._add(alias.asname or alias.name, {f"{node.module}.{alias.name}"})
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, Assign):
             for target in node.targets:
-                if isinstance(target, ast.Name):
+                if isinstance(target, Name):
                     self._add(target.id, self.resolved(node.value))
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and isinstance(node.target, ast.Name) and node.value:
+        elif isinstance(node, (AnnAssign, NamedExpr)) and isinstance(node.target, Name) and node.value:
             self._add(node.target.id, self.resolved(node.value))
 
     def _add(self, name: str, targets: Set[str]) -> None:
@@ -159,24 +175,24 @@ class _Reader:
             for kind, names in self._uses_in(node):
                 yield Use(kind, names, *place)
 
-    def _uses_in(self, node: ast.AST) -> Iterator[Tuple[str, Set[str]]]:
-        if isinstance(node, ast.Import):
+    def _uses_in(self, node: AST) -> Iterator[Tuple[str, Set[str]]]:
+        if isinstance(node, Import):
             yield "module", {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif isinstance(node, ImportFrom) and not node.level:
             yield "module", {f"{node.module}.{alias.name}" for alias in node.names}
             yield "attribute", {alias.name for alias in node.names}
-        elif isinstance(node, ast.Call):
+        elif isinstance(node, Call):
             yield from self._uses_in_call(node)
-        elif isinstance(node, ast.keyword) and node.arg is not None:
+        elif isinstance(node, _Keyword) and node.arg is not None:
             yield "keyword", {node.arg}
-        elif isinstance(node, ast.keyword) and isinstance(node.value, ast.Dict):
+        elif isinstance(node, _Keyword) and isinstance(node.value, _DictNode):
             yield "keyword", {_constant(key) or "" for key in node.value.keys if key is not None}
-        elif isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
+        elif isinstance(node, (Attribute, Name)) and isinstance(node.ctx, Load):
             yield "module", self.resolved(node)
-            if isinstance(node, ast.Attribute):
+            if isinstance(node, Attribute):
                 yield "attribute", {node.attr}
 
-    def _uses_in_call(self, node: ast.Call) -> Iterator[Tuple[str, Set[str]]]:
+    def _uses_in_call(self, node: Call) -> Iterator[Tuple[str, Set[str]]]:
         yield "call", self.written(node.func) | self.resolved(node.func)
         found, module = _looked_up(node), _imported(node)
         if found:
@@ -185,11 +201,11 @@ class _Reader:
             yield "module", {module}
 
 
-def _imported_root(node: ast.AST) -> bool:
+def _imported_root(node: AST) -> bool:
     """Whether what a chain of attributes begins with is a call that imports."""
-    while isinstance(node, ast.Attribute):
+    while isinstance(node, Attribute):
         node = node.value
-    return isinstance(node, ast.Call) and _imported(node) is not None
+    return isinstance(node, Call) and _imported(node) is not None
 
 
 # ---- rules ----
@@ -203,7 +219,7 @@ def _matches(rule: Rule, use: Use) -> bool:
     return rule.name in use.names
 
 
-def _first_broken(tree: ast.AST, names: Names) -> Optional[Tuple[Use, Rule]]:
+def _first_broken(tree: AST, names: Names) -> Optional[Tuple[Use, Rule]]:
     counts = dict.fromkeys(_rules, 0)
     for use in _Reader(tree, names).uses():
         for rule in _rules:
@@ -226,8 +242,8 @@ def forbidden(text: str, flags: int, names: Names) -> Optional[str]:
 # ---- the questions ----
 
 
-def _parse(text: str, flags: int) -> ast.AST:
-    with _catch_warnings():
+def _parse(text: str, flags: int) -> AST:
+    with _catch_warnings(module=_warnings):
         _simplefilter("ignore")
         tree = _compile(text, "<check>", "exec", flags | _PARSE, True)
         _compile(tree, "<check>", "exec", flags, True)
@@ -283,7 +299,7 @@ def is_complete(text: str, flags: int) -> Dict[str, Any]:
     code = source.dedented(text)
     lines = code.split("\n")
     try:
-        with _catch_warnings():
+        with _catch_warnings(module=_warnings):
             _simplefilter("ignore")
             done = _compile_command(code, "<check>", "exec") is not None
     except (SyntaxError, OverflowError, ValueError):

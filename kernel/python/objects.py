@@ -86,7 +86,7 @@ def own_names(value: object) -> Dict[str, Any]:
     return {}
 
 
-def is_type(value: object) -> bool:
+def is_type(value: Any) -> bool:
     return type in _type_mro(type(value))
 
 
@@ -105,6 +105,15 @@ def attribute(value: Any, name: str) -> Any:
                 raise
             return MISSING
     return unwrapped(found)
+
+
+def bound(value: object, name: str) -> bool:
+    """Whether what has that name gets the value, or its class, as its first argument."""
+    if is_type(value):
+        return type(in_type(value, name)) is classmethod
+    if ModuleType in _type_mro(type(value)) or name in own_names(value):
+        return False
+    return type(in_type(type(value), name)) in (FunctionType, classmethod)
 
 
 def unwrapped(value: Any) -> Any:

@@ -1,13 +1,12 @@
 """Questions about the state of a session, each answered by one function. None of them changes a name, but for those
 that are asked to."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-if TYPE_CHECKING:
-    import checking
-    import completion
-    import inspection
-    import variables
+checking: Any
+completion: Any
+inspection: Any
+variables: Any
 
 
 class Question(NamedTuple):
@@ -26,9 +25,7 @@ def _cursor(asked: Question) -> int:
 
 _ANSWERS: Dict[str, Callable[[Question], Dict[str, Any]]] = {
     "complete": lambda asked: completion.complete(asked.code, _cursor(asked), asked.names, asked.builtins),
-    "inspect": lambda asked: inspection.inspect(
-        asked.code, _cursor(asked), asked.source, asked.names, asked.builtins
-    ),
+    "inspect": lambda asked: inspection.ask(asked.code, _cursor(asked), asked.source, asked.names, asked.builtins),
     "vars": lambda asked: variables.listed(asked.names, asked.words),
     "keep": lambda asked: variables.keep(asked.names, asked.builtins, asked.words),
     "is_complete": lambda asked: checking.is_complete(asked.code, asked.flags),

@@ -33,7 +33,9 @@ def dedented(source: str) -> str:
     """Code that begins indented, as when it was taken out of a block, without that indentation."""
     first = _FIRST_LINE.match(source)
     indent = first.group(1) if first else ""
-    return re.sub(rf"^{indent}", "", source, flags=re.MULTILINE) if indent else source
+    if not indent:
+        return source
+    return "\n".join(line[len(indent) :] if line.startswith(indent) else line for line in source.split("\n"))
 
 
 def remember(source: str, filename: str) -> None:

@@ -2,10 +2,9 @@
 
 import gc
 import os
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import Any, Dict, List
 
-if TYPE_CHECKING:
-    import objects
+objects: Any
 
 _MOST = 1000
 _collect = gc.collect

@@ -85,7 +85,9 @@ def test_rules(client: Client, code: str, rule: str, line: int, offset: int) -> 
     assert reply.context == code.split("\n")[line - 1]
 
 
-@pytest.mark.parametrize("code", ["seaborn = 1; seaborn.x", "import seaborns", "figure()", "color = 1", "print(1), print(2)"])
+@pytest.mark.parametrize(
+    "code", ["seaborn = 1; seaborn.x", "import seaborns", "figure()", "color = 1", "print(1), print(2)"]
+)
 def test_what_no_rule_is_about(client: Client, code: str) -> None:
     assert check(client, code).valid
 
@@ -154,7 +156,14 @@ def test_is_complete(client: Client, session: str, code: str, status: str, inden
 
 
 def test_a_wrong_rule_is_refused(daemon: Daemon, tmp_path: Any) -> None:
-    for rule in ("seaborn: no", "module: no", "module a b: no", "call x max: y", "module x:", "keyword x max -1: y"):
+    for rule in (
+        "seaborn: no",
+        "module: no",
+        "module a b: no",
+        "call x max: y",
+        "module x:",
+        "keyword x max -1: y",
+    ):
         path = tmp_path / "sessions.conf"
         path.write_text(f"[profile default]\nforbid = {rule}\n")
         done = subprocess.run([daemon.binaries / "laird", "-n", "-c", path], capture_output=True, text=True)

@@ -28,7 +28,9 @@ def refused(act: Any, *arguments: Any) -> str:
 
 
 def test_vars(client: Client, session: str) -> None:
-    client.exec("x = 41\ntext = 'a' * 1000\nitems = [1, 'two', [3, [4, [5]]]]\nimport math\ndef f(a): pass", session)
+    client.exec(
+        "x = 41\ntext = 'a' * 1000\nitems = [1, 'two', [3, [4, [5]]]]\nimport math\ndef f(a): pass", session
+    )
     client.exec("class C: pass\nc = C()\nempty = []\npairs = {'a': 1}\n1 + 1", session)
     found = variables(client, session)
     assert sorted(found) == ["C", "c", "empty", "f", "items", "math", "pairs", "text", "x"]
@@ -122,7 +124,7 @@ def test_a_cell_waits_for_an_answer(client: Client, session: str) -> None:
 
 HANGS = """
 class Hangs(type):
-    def __getattribute__(cls, name): 
+    def __getattribute__(cls, name):
         while True: pass
     def __instancecheck__(cls, other):
         while True: pass
@@ -144,13 +146,24 @@ h = H()
 
 def test_nothing_hostile_runs(client: Client, session: str) -> None:
     client.exec(HANGS, session)
-    client.exec("class L(list):\n    def __len__(self): raise SystemExit\n    __repr__ = __iter__ = __len__", session)
-    client.exec("items = [h, {1: h}, L([1, 2])]\nitems.append(items)\nsub = L([1, 2])\nhuge = 10 ** 100000", session)
-    client.exec("globals()['\\ud800'] = '\\udfff'\nglobals()[7] = 1\nclass S(str): pass\nglobals()[S('s')] = 1", session)
-    client.exec("import types\nclass M(types.ModuleType):\n    __dict__ = property(lambda s: 1/0)\nmod = M('x')", session)
+    client.exec(
+        "class L(list):\n    def __len__(self): raise SystemExit\n    __repr__ = __iter__ = __len__", session
+    )
+    client.exec(
+        "items = [h, {1: h}, L([1, 2])]\nitems.append(items)\nsub = L([1, 2])\nhuge = 10 ** 100000", session
+    )
+    client.exec(
+        "globals()['\\ud800'] = '\\udfff'\nglobals()[7] = 1\nclass S(str): pass\nglobals()[S('s')] = 1", session
+    )
+    client.exec(
+        "import types\nclass M(types.ModuleType):\n    __dict__ = property(lambda s: 1/0)\nmod = M('x')", session
+    )
     found = variables(client, session)
     assert found["h"].text == "<H object>"
-    assert found["items"].text == "[<H object>, {1: <H object>}, <L object>, [<H object>, {1: <H object>}, <L object>, [<H object>, ..."
+    assert (
+        found["items"].text
+        == "[<H object>, {1: <H object>}, <L object>, [<H object>, {1: <H object>}, <L object>, [<H object>, ..."
+    )
     assert (found["sub"].shape, found["sub"].text) == ([2], "<L object>")
     assert found["huge"].text.startswith("<int of")
     assert found["\\ud800"].text == "'\\udfff'"
