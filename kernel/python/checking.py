@@ -25,7 +25,6 @@ objects: Any
 source: Any
 
 _compile = compile
-_walk = ast.walk
 _DictNode = ast.Dict
 _Keyword = ast.keyword
 _PARSE = ast.PyCF_ONLY_AST
@@ -68,6 +67,18 @@ def configure(rules: List[str]) -> None:
 
 
 # ---- what the syntax shows ----
+
+
+def _walk(tree: AST) -> Iterator[AST]:
+    """As ast.walk, but of its own: that module is where cells can break it."""
+    waiting: List[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, AST):
+            yield node
+            waiting += [getattr(node, field, None) for field in node._fields]
+        elif type(node) is list:
+            waiting += node
 
 
 def _constant(node: AST) -> Optional[str]:

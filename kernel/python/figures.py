@@ -3,7 +3,6 @@ that no figure outlives the cell that made it. It is chosen in matplotlib's sett
 where programs that a cell starts would find a name they cannot import. The libraries are met when they are
 imported, by a finder: here is nothing but waiting until then."""
 
-import builtins
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
         Data,
         DisplayHandle,
         clear_output,
-        complain,
         contained,
         display,
         formats,
