@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "config_keys.h"
+#include "config_paths.h"
 
 #include <ctype.h>
 #include <ini.h>
@@ -197,27 +198,31 @@ static int check_order(struct parser *parser, const struct key_order *order)
 			   high_line ? "" : " (the default)");
 }
 
-/* Landlock only ever adds rights: a directory to read inside one to write would be writable. */
-static int check_read_in_write(struct parser *parser)
+static int check_paths(struct parser *parser)
 {
-	const struct profile *profile = parser->section;
-	const struct key *key = key_find(&profile_keys, "read");
+	char reason[PATHS_REASON_SIZE];
+	const char *name = profile_paths_check(parser->section, reason);
 
-	for (size_t i = 0; i < profile->read.n; i++) {
-		for (size_t j = 0; j < profile->write.n; j++) {
-			char read[PATH_MAX], write[PATH_MAX];
-			size_t size;
+	return name ? parser_fail(parser, parser->lines[key_find(&profile_keys, name) - profile_keys.keys], "%s",
+				  reason)
+		    : 0;
+}
 
-			if (!realpath(profile->read.items[i], read) || !realpath(profile->write.items[j], write))
-				continue;
-			size = strcmp(write, "/") ? strlen(write) : 0;
-			if (strncmp(read, write, size) == 0 && read[size] == '/' && read[size + 1])
-				return parser_fail(
-					parser, parser->lines[key - profile_keys.keys],
-					"read = %.150s lies in write = %.150s, so it could be written to",
-					profile->read.items[i], profile->write.items[j]);
-		}
-	}
+/* Whoever could change these could let himself do anything, or hide that he did. */
+static int check_own_files(struct parser *parser)
+{
+	const struct config *config = parser->config;
+	const char *const files[] = {parser->name, config->audit_log, config->log, config->socket};
+	const char *write;
+
+	for (size_t i = 0; i < config->n_profiles; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(files); j++)
+			if (files[j] && *files[j] == '/' &&
+			    profile_may_change(config->profiles[i], files[j], &write))
+				return parser_fail(parser, parser->line,
+						   "profile %s: write = %.150s holds %.150s, which no session may "
+						   "change; write to less, or hide it",
+						   config->profiles[i]->name, write, files[j]);
 	return 0;
 }
 
@@ -229,7 +234,7 @@ static int section_end(struct parser *parser)
 		for (size_t i = 0; r == 0 && i < n_profile_orders; i++)
 			r = check_order(parser, &profile_orders[i]);
 		if (r == 0)
-			r = check_read_in_write(parser);
+			r = check_paths(parser);
 	}
 	parser->table = NULL;
 	parser->last = NULL;
@@ -366,6 +371,8 @@ static int parser_run(struct parser *parser)
 		(void)section_end(parser);
 	if (parser->r == 0 && !config_profile(parser->config, BYTES("default")))
 		(void)profile_add(parser, "default", strlen("default"));
+	if (parser->r == 0)
+		(void)check_own_files(parser);
 	return parser->r;
 }
 

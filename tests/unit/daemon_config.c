@@ -4,6 +4,10 @@
 
 #include "check.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 static struct config_error error;
 
 static struct config *parse(const char *text)
@@ -249,6 +253,12 @@ static const struct {
 	{"[profile a]\ncell_timeout = off\n", "2: cell_timeout = off is over cell_timeout_max"},
 	{"[profile a]\nhard_ttl = 1m\n\nidle_ttl = 2m\n[daemon]\n", "4: idle_ttl = 2m is over hard_ttl = 1m"},
 	{"[profile a]\nwrite = /usr\nread = /etc /usr/share\n", "3: read = /usr/share lies in write = /usr, so"},
+	{"[profile a]\nread = /usr/share\nhide = /usr\n", "2: read = /usr/share lies in hide = /usr, so"},
+	{"[profile a]\nhide = /var/tmp\nwrite = /var/tmp\n", "3: write = /var/tmp lies in hide = /var/tmp, so"},
+	{"[profile a]\nwrite = /var/tmp/../../usr/\nread = /lib/\n", "read = /lib/ lies in write = "},
+	{"[daemon]\nlog = /etc/passwd\n[profile a]\nwrite = /etc\n",
+	 "profile a: write = /etc holds /etc/passwd, which no session may change"},
+	{"[profile a]\nwrite = /etc\n[daemon]\naudit_log = /etc/passwd\n", "write = /etc holds /etc/passwd"},
 	{"[daemon]\nlog = /x\x01\n", "2: a control character (0x1)"},
 };
 
@@ -265,6 +275,36 @@ static void test_refused(void)
 		}
 		config_free(config);
 	}
+}
+
+/* Where no list of texts can stand for the files. */
+static void test_paths(void)
+{
+	char directory[] = "/tmp/lair-config-XXXXXX", text[512], name[64], other[64];
+	struct config *config;
+
+	CHECK(mkdtemp(directory) != NULL);
+	snprintf(name, sizeof(name), "%s/secret", directory);
+	snprintf(other, sizeof(other), "%s/other", directory);
+	close(open(name, O_WRONLY | O_CREAT, 0600));
+	snprintf(text, sizeof(text), "[profile a]\nread = /\nhide = %s /nonexistent\n", name);
+	config = parse(text);
+	CHECK(config);
+	config_free(config);
+	CHECK(link(name, other) == 0);
+	CHECK(!parse(text) && strstr(error.text, "is a file of 2 names (hard links)"));
+	snprintf(text, sizeof(text), "[profile a]\nwrite = %s\n", directory);
+	CHECK(config_parse(&config, bytes_of(text), name, &error) == -EINVAL);
+	CHECK(strstr(error.text, "/secret, which no session may change"));
+	unlink(other);
+	snprintf(text, sizeof(text), "[profile a]\nwrite = %s\nhide = %s\n", directory, name);
+	CHECK(config_parse(&config, bytes_of(text), name, &error) == 0);
+	config_free(config);
+	snprintf(text, sizeof(text), "[daemon]\naudit_log = %s/new\n[profile a]\nwrite = %s\n", directory,
+		 directory);
+	CHECK(!parse(text) && strstr(error.text, "/new, which no session may change"));
+	unlink(name);
+	CHECK(rmdir(directory) == 0);
 }
 
 static void test_allowed(void)
@@ -342,6 +382,7 @@ int main(void)
 	test_home();
 	test_references();
 	test_refused();
+	test_paths();
 	test_allowed();
 	test_long_lines();
 	test_files();
