@@ -1,6 +1,8 @@
 /* Workspaces: made beneath one root, removed by descriptor. */
 #include "workspace.h"
 
+#include "proto/paths.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,19 +30,10 @@ static int make_parents(const char *path)
 	return 0;
 }
 
-static uint64_t name_hash(const char *text)
-{
-	uint64_t hash = 14695981039346656037ULL;
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 1099511628211ULL;
-	return hash;
-}
-
 static int root_path(char path[PATH_MAX], const char *configured, const char *socket)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	uint64_t name = name_hash(socket);
+	uint64_t name = path_hash(socket);
 	int n;
 
 	if (configured)

@@ -86,3 +86,12 @@ int path_sibling(char path[static PATH_SIZE], const char *name)
 		return r;
 	return path_format(path, PATH_SIZE - 1, "%s/%s", strcmp(directory, "/") ? directory : "", name);
 }
+
+uint64_t path_hash(const char *path)
+{
+	uint64_t hash = 14695981039346656037ULL;
+
+	for (; *path; path++)
+		hash = (hash ^ (uint8_t)*path) * 1099511628211ULL;
+	return hash;
+}

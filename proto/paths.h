@@ -20,3 +20,6 @@ int path_make_socket_dir(const char *socket);
 
 /* The program @name beside the running executable. Returns 0 or -errno. */
 int path_sibling(char path[static PATH_SIZE], const char *name);
+
+/* A number that stands for @path where a whole path cannot: FNV-1a. */
+uint64_t path_hash(const char *path);
