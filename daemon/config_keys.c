@@ -110,6 +110,8 @@ static const struct key profile_rows[] = {
 	    .doc = "the memory of a session"),
 	KEY("processes", INT, processes, "64", .min = 2, .max = 100000, .optional = true,
 	    .doc = "processes and threads of a session"),
+	KEY("cpu", PROCESSORS, cpu, "off", .min = 10, .max = 10000000, .optional = true,
+	    .doc = "how many processors a session may keep busy"),
 	KEY("open_files", INT, open_files, "1024", .min = 32, .max = 1000000,
 	    .doc = "files open at once in one process"),
 	KEY("file_size", SIZE, file_size, "1G", .min = 4 * K, .max = 1024 * T, .optional = true,

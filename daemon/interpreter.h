@@ -21,6 +21,7 @@ struct interpreter {
 	uint64_t serial;
 	enum interpreter_role role;
 	bool adopted;		 /* its warden knows it */
+	uint64_t size;		 /* of a frozen one: bytes it had beyond the image when it was made */
 	struct session *session; /* who is told; NULL while it is a spare */
 	struct event_loop *loop;
 	struct peer peer; /* its exec channel */

@@ -6,6 +6,7 @@
  * what it had said is heard out first. */
 #include "keeper.h"
 
+#include "cgroup.h"
 #include "instance.h"
 #include "log.h"
 #include "notify.h"
@@ -545,6 +546,7 @@ static int end(struct keeper *keeper)
 	instance_refuse(&keeper->instance);
 	store_deinit(&keeper->store);
 	children_end(keeper);
+	cgroups_erase(keeper->instance.socket);
 	removals_end(keeper);
 	return status;
 }
@@ -610,6 +612,7 @@ static int begin(struct keeper *keeper)
 		}
 	}
 	spawn_raise_descriptors();
+	cgroups_erase(keeper->instance.socket);
 	r = program_find(keeper->program);
 	if (r == 0)
 		r = listener_store(keeper);

@@ -1,5 +1,6 @@
 /* laird: what the command line says, and which of its two processes this is. All that can be wrong with the
  * settings is found here, before there is a daemon. */
+#include "cgroup.h"
 #include "config.h"
 #include "keeper.h"
 #include "router.h"
@@ -15,7 +16,7 @@
 
 struct arguments {
 	const char *config, *socket, *ready_fd;
-	bool check, defaults, router, version, help;
+	bool check, defaults, groups, router, version, help;
 };
 
 /* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
@@ -34,6 +35,7 @@ static const struct option_row rows[] = {
 	{'n', "check", NULL, PLACE(check), "check the settings, print all that are in force, and exit"},
 	{'d', "defaults", NULL, PLACE(defaults), "print the sessions.conf inside laird, and exit"},
 	{'r', "ready-fd", "N", PLACE(ready_fd), "write a byte to this descriptor once the socket answers"},
+	{'G', "groups", NULL, PLACE(groups), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
 	{'V', "version", NULL, PLACE(version), "print the version, and exit"},
 	{'h', "help", NULL, PLACE(help), "print this, and exit"},
@@ -211,6 +213,25 @@ static int load_and_start(const struct arguments *arguments)
 	return status;
 }
 
+/* For lair doctor: which control groups a laird could have that is started where we are. */
+static void print_groups(void)
+{
+	struct cgroups cgroups;
+	char name[32];
+
+	/* Not the name of any daemon, whose groups would be swept. */
+	snprintf(name, sizeof(name), "doctor %d", (int)getpid());
+	cgroups_open(&cgroups, name, NULL);
+	for (int i = 0; i < _CONTROLLER_N; i++) {
+		if (cgroups_find(&cgroups, (enum controller)i))
+			printf("group\t%s\n", controller_names[i]);
+		else
+			printf("no-group\t%s\t%s\n", controller_names[i], cgroups.lacking[i]);
+	}
+	cgroups_close(&cgroups);
+	cgroups_erase(name);
+}
+
 int main(int argc, char *argv[])
 {
 	struct arguments arguments = {0};
@@ -229,6 +250,8 @@ int main(int argc, char *argv[])
 		print_help(stdout);
 	else if (arguments.version)
 		puts("laird " LAIR_VERSION);
+	else if (arguments.groups)
+		print_groups();
 	else if (arguments.defaults)
 		(void)fwrite(config_embedded().data, config_embedded().size, 1, stdout);
 	else

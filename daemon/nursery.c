@@ -2,6 +2,7 @@
  * waited for it is told its reason. One that is killed is started again at once, and nobody is told. */
 #include "nursery.h"
 
+#include "budget.h"
 #include "log.h"
 #include "memory.h"
 #include "router.h"
@@ -263,7 +264,8 @@ static int put_list(msgpack_sbuffer *buffer, const struct string_list *list, str
 	return buffer->data ? 0 : -ENOMEM;
 }
 
-/* Frozen copies are processes too, but not the session's own. */
+/* Frozen copies are processes too, but not the session's own. Where no group counts, this is for good, so there is
+ * room for all that may come: named checkpoints may be as many as the others. */
 static uint64_t processes_allowed(const struct profile *profile)
 {
 	uint64_t frozen = profile->checkpoint == CHECKPOINT_OFF ? 0 : 2 * profile->checkpoints;
@@ -274,6 +276,7 @@ static uint64_t processes_allowed(const struct profile *profile)
 static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
+	unsigned held = budget_controllers(profile, &nursery->router->cgroups);
 	const struct string_list *lists[] = {&profile->preload, &profile->env,	&profile->read,
 					     &profile->write,	&profile->hide, &profile->forbid};
 	struct configure_message message = {
@@ -290,6 +293,9 @@ static int configure_send(struct nursery *nursery)
 		.text_max = profile->text_size,
 		.level = bytes_of(profile->level),
 		.forbid_exec = profile->forbid_in == FORBID_EXEC,
+		.memory_group = held & CONTROLLER_BIT(CONTROLLER_MEMORY),
+		.processes_group = held & CONTROLLER_BIT(CONTROLLER_PIDS),
+		.cpu_group = held & CONTROLLER_BIT(CONTROLLER_CPU),
 	};
 	struct bytes *const raws[] = {&message.preload, &message.env,  &message.read,
 				      &message.write,	&message.hide, &message.forbid};

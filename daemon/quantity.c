@@ -20,6 +20,8 @@ const struct unit size_units[] = {
 	{NULL, 0},
 };
 
+const struct unit processor_units[] = {{"m", 1}, {"", 1000}, {NULL, 0}};
+
 bool digits_parse(uint64_t *number, const char **at)
 {
 	const char *start = *at;

@@ -8,8 +8,9 @@ struct unit {
 	uint64_t factor;  /* at most 2^40 */
 };
 
-extern const struct unit duration_units[]; /* in microseconds */
-extern const struct unit size_units[];	   /* in bytes */
+extern const struct unit duration_units[];  /* in microseconds */
+extern const struct unit size_units[];	    /* in bytes */
+extern const struct unit processor_units[]; /* in thousandths */
 
 /* Decimal digits from *@at, which moves past them. False if there are none or too many. */
 bool digits_parse(uint64_t *number, const char **at);

@@ -162,6 +162,7 @@ struct session_info session_record(const struct session *session)
 		.guards = wire_bytes(&warden->guards),
 		.checkpoints = session->history.n_automatic + session->history.n_named,
 		.checkpoint_memory = history_memory(&session->history),
+		.checkpoint_age = history_age(&session->history),
 	};
 }
 

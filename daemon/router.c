@@ -545,6 +545,17 @@ static void descriptors_raise(void)
 	}
 }
 
+/* What the host does not give is said once. */
+static void groups_open(struct router *router)
+{
+	cgroups_open(&router->cgroups, router->socket_path, &router->loop);
+	cgroups_adopt(&router->cgroups);
+	for (int i = 0; i < _CONTROLLER_N; i++)
+		if (router->cgroups.lacking[i][0])
+			log_info(NULL, "no control groups for %s: %s", controller_names[i],
+				 router->cgroups.lacking[i]);
+}
+
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
 	struct list *lists[] = {
@@ -591,6 +602,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 			  router->workspaces.path ? router->workspaces.path : "any directory", strerror(-r));
 		return r;
 	}
+	groups_open(router);
 	r = audit_log_use(router, router->config);
 	if (!r)
 		r = socket_open(router);
@@ -625,6 +637,7 @@ static void router_deinit(struct router *router)
 	if (router->context)
 		zmq_ctx_term(router->context);
 	workspaces_close(&router->workspaces);
+	cgroups_close(&router->cgroups);
 	fd_closep(&router->audit_log);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);

@@ -2,6 +2,7 @@
  * client and every interpreter as hostile. */
 #pragma once
 
+#include "cgroup.h"
 #include "client.h"
 #include "config.h"
 #include "nursery.h"
@@ -24,6 +25,7 @@ struct router {
 	char *socket_path;
 	struct config *config;
 	struct workspaces workspaces;
+	struct cgroups cgroups;
 	int audit_log; /* -1: none */
 	int listener;  /* the socket clients connect to; ZeroMQ's once it has been given it */
 	struct event_source keeper_source, signal_source;

@@ -216,6 +216,7 @@ static void run_next(struct session *session, const struct particulars *particul
 	session->router->stats.cells++;
 	audit_log_exec(session, cell);
 	quota_on_run(session->warden);
+	(void)group_oom_killed(&session->warden->group); /* from here on it is this cell's doing */
 	timer_clear(session_loop(session), &session->idle);
 	session_deadline(session, cell->timeout);
 	stray_hand_over(session);

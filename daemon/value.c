@@ -485,6 +485,8 @@ static void release_list(void *slot)
 static const struct value_kind kinds[] = {
 	[VALUE_INT] = {NUMBER, .bare = 1, .what = "a number"},
 	[VALUE_SIZE] = {NUMBER, .units = size_units, .bare = 1, .what = "a size (64K, 512M, 1.5G)"},
+	[VALUE_PROCESSORS] = {NUMBER, .units = processor_units, .bare = 1000,
+			      .what = "a number of processors (2, 1.5, 200m)"},
 	[VALUE_DURATION] = {NUMBER, .units = duration_units, .bare = 1000000,
 			    .what = "a time (200ms, 1.5s, 1h30m)"},
 	[VALUE_RANGE] = {.parse = parse_range, .print = print_range, .release = release_range},

@@ -9,6 +9,7 @@
 enum value_type {
 	VALUE_INT,	   /* uint64_t */
 	VALUE_SIZE,	   /* uint64_t, bytes: 512M */
+	VALUE_PROCESSORS,  /* uint64_t, thousandths: 1.5, 1500m */
 	VALUE_DURATION,	   /* uint64_t, microseconds: 1h30m */
 	VALUE_RANGE,	   /* two uint64_t: 1000-2000 */
 	VALUE_FLAG,	   /* bool: on, off */

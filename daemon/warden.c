@@ -2,6 +2,7 @@
  * end of its control pair, whose other end it alone holds. */
 #include "warden.h"
 
+#include "budget.h"
 #include "log.h"
 #include "nursery.h"
 #include "router.h"
@@ -14,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 /* An interpreter's death waits for its last words. */
 #define WARDEN_E_LATER 100
@@ -44,6 +46,7 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 		.theirs = -1,
 		.pidfd = -1,
 		.directory = -1,
+		.group = GROUP_NONE,
 		.pidfd_source = EVENT_SOURCE_NONE,
 		.keep = profile->workspace,
 	};
@@ -85,6 +88,7 @@ struct warden *warden_free(struct warden *warden)
 	list_remove(&warden->node);
 	msgpack_sbuffer_destroy(&warden->guards);
 	fd_closep(&warden->directory);
+	group_deinit(&warden->group);
 	free(warden->workspace);
 	free(warden->level);
 	free(warden);
@@ -100,6 +104,8 @@ static void warden_gone(struct warden *warden)
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
 	list_remove(&warden->node);
+	if (warden->group.cgroups)
+		cgroups_drop(&warden->router->cgroups, warden->group.name);
 	if (!warden->used || warden->keep == WORKSPACE_DELETE)
 		router_remove_tree(warden->router, warden->workspace);
 	nursery_on_warden_gone(warden->nursery, warden);
@@ -130,7 +136,8 @@ static void patience_start(struct warden *warden)
 	(void)timer_set(&warden->router->loop, &warden->patience, event_now() + PATIENCE_US, on_impatience);
 }
 
-int warden_request(struct warden *warden, int template_channel)
+/* @fds: the warden's end of its control pair, and a door to each hierarchy of its group. */
+static int request_send(struct warden *warden, int template_channel, const int *fds, size_t n_fds)
 {
 	struct warden_message message = {
 		.serial = warden->serial, .workspace = bytes_of(warden->workspace), .uid = warden->uid};
@@ -140,8 +147,21 @@ int warden_request(struct warden *warden, int template_channel)
 	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, &warden_message_schema, &message);
 	if (!r)
-		r = channel_send(template_channel, wire_bytes(&buffer), &warden->theirs, 1);
+		r = channel_send(template_channel, wire_bytes(&buffer), fds, n_fds);
 	msgpack_sbuffer_destroy(&buffer);
+	return r;
+}
+
+int warden_request(struct warden *warden, int template_channel)
+{
+	int fds[1 + _CONTROLLER_N] = {warden->theirs}, n, r;
+
+	n = budget_begin(warden, fds + 1);
+	if (n < 0)
+		return n;
+	r = request_send(warden, template_channel, fds, (size_t)n + 1);
+	while (n > 0)
+		fd_close(fds[n--]);
 	if (r)
 		return r;
 	fd_closep(&warden->theirs);
@@ -253,6 +273,7 @@ int warden_freeze(struct warden *warden, struct interpreter *live, struct interp
 	r = interpreter_make(frozenp, warden, ROLE_FROZEN, theirs);
 	if (r)
 		return r;
+	budget_count(warden);
 	message.serial = (*frozenp)->serial;
 	return interpreter_ask(frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);
 }
@@ -277,6 +298,7 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 	int r = peer_say(&warden->peer, &adopt_message_schema, &message, 0, NULL, 0);
 
 	interpreter->adopted = true;
+	budget_introduce(warden, interpreter, pid);
 	sweep_try(warden);
 	return r;
 }
@@ -298,6 +320,7 @@ struct interpreter *warden_discard(struct warden *warden, struct interpreter *in
 			(void)warden_signal(warden, interpreter, SIGKILL);
 		interpreter_close(interpreter);
 		router_bury_interpreter(warden->router, interpreter);
+		budget_count(warden);
 		sweep_try(warden);
 	}
 	return NULL;
@@ -353,6 +376,7 @@ void warden_kill(struct warden *warden)
 	}
 	warden->state = WARDEN_DYING;
 	timer_clear(&warden->router->loop, &warden->patience);
+	group_kill(&warden->group);
 	if (warden->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, warden->pidfd, SIGKILL, NULL, 0);
 	else
@@ -409,14 +433,6 @@ static int on_failed(struct warden *warden, struct bytes body, struct wire_fault
 	return 0;
 }
 
-static int on_spawned(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct spawned_message spawned;
-
-	(void)warden;
-	return wire_decode(&spawned, &spawned_message_schema, body, fault);
-}
-
 static struct interpreter *interpreter_find(struct warden *warden, uint64_t serial)
 {
 	struct interpreter *interpreter;
@@ -425,6 +441,20 @@ static struct interpreter *interpreter_find(struct warden *warden, uint64_t seri
 		if (interpreter->serial == serial)
 			return interpreter;
 	return NULL;
+}
+
+/* From the pristine image; whoever comes from a frozen one is introduced by that. */
+static int on_spawned(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct interpreter *interpreter;
+	struct spawned_message spawned;
+
+	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	interpreter = interpreter_find(warden, spawned.serial);
+	if (interpreter)
+		budget_introduce(warden, interpreter, spawned.pid);
+	return 0;
 }
 
 /* One we have discarded meanwhile is nobody's any more: here and below. */
@@ -446,16 +476,20 @@ static int on_exited(struct warden *warden, struct bytes body, struct wire_fault
 {
 	struct interpreter *interpreter;
 	struct exited_message exited;
+	int status;
 
 	if (wire_decode(&exited, &exited_message_schema, body, fault))
 		return WIRE_E_FIELD;
+	status = (int)exited.status;
 	interpreter = interpreter_find(warden, exited.serial);
 	if (interpreter && interpreter->session && interpreter_has_last_words(interpreter)) {
 		session_on_last_words(interpreter->session, interpreter);
 		return WARDEN_E_LATER;
 	}
 	if (interpreter && interpreter->session)
-		session_on_exited(interpreter->session, interpreter, (int)exited.status, exited.oom);
+		session_on_exited(interpreter->session, interpreter, status,
+				  WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+					  group_oom_killed(&warden->group));
 	else if (interpreter)
 		warden_failed(warden, BYTES("its interpreter died before any use"));
 	return 0;

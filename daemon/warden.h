@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config.h"
+#include "group.h"
 #include "interpreter.h"
 #include "quota.h"
 
@@ -33,6 +34,7 @@ struct warden {
 	struct timer patience; /* for each step of its making */
 	uint64_t baseline;     /* memory of the image it is a clone of */
 	char *workspace;       /* absolute path */
+	struct group group;    /* named like the workspace; there is one from when a template was asked for it */
 	int directory;	       /* the same, O_PATH, from before anybody could write to it */
 	enum workspace_policy keep;
 	struct quota quota;

@@ -45,7 +45,7 @@ static int guards_find(struct cage *cage)
 	if (!mkdtemp(workspace) || (uid && chown(workspace, uid, uid) < 0) ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	pid = cage_clone(cage, uid, NULL);
+	pid = cage_clone(cage, uid, NULL, NULL);
 	if (pid == 0)
 		guards_print(cage, workspace, out, pair[1]);
 	fd_close(pair[1]);
@@ -59,7 +59,14 @@ static int guards_find(struct cage *cage)
 	return r;
 }
 
-int doctor_run(void)
+static bool among(char *const names[], const char *name)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}
+
+int doctor_run(char *const groups[])
 {
 	char *const nothing[] = {NULL};
 	struct utsname host;
@@ -69,7 +76,14 @@ int doctor_run(void)
 		fact(STDOUT_FILENO, "linux", host.release);
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
 		struct configure_message configure = {
-			.profile = BYTES("doctor"), .text_max = 1, .level = bytes_of(levels[i])};
+			.profile = BYTES("doctor"),
+			.text_max = 1,
+			.level = bytes_of(levels[i]),
+			.memory = 1 << 30,
+			.memory_group = among(groups, "memory"),
+			.processes_group = among(groups, "pids"),
+			.cpu_group = among(groups, "cpu"),
+		};
 		struct cage_report report = {0};
 		struct cage *cage;
 

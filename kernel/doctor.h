@@ -2,4 +2,4 @@
 #pragma once
 
 /* Print one fact a line, "name<TAB>value", on stdout. Returns the exit status. */
-int doctor_run(void);
+int doctor_run(char *const groups[]);

@@ -14,6 +14,12 @@
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x1000
 #endif
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
 
 static long clone_raw(unsigned long flags, int *pidfdp, int *tid)
 {
@@ -39,6 +45,38 @@ pid_t fork_sibling(unsigned long flags, int *pidfdp)
 		return -errno;
 	pid = clone_raw(flags, pidfdp, tid);
 	return pid < 0 ? -errno : (pid_t)pid;
+}
+
+/* struct clone_args of <linux/sched.h>, which older headers have without the last member. */
+struct clone_into {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size,
+		cgroup;
+};
+
+pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp)
+{
+	struct clone_into arguments = {
+		.flags = flags | CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_INTO_CGROUP,
+		.cgroup = (uint64_t)group,
+	};
+	int *tid = NULL;
+	long pid;
+
+	if (pidfdp) {
+		arguments.flags |= CLONE_PIDFD;
+		arguments.pidfd = (uintptr_t)pidfdp;
+		*pidfdp = -1;
+	}
+	if (prctl(PR_GET_TID_ADDRESS, &tid) < 0)
+		return -errno;
+	arguments.child_tid = (uintptr_t)tid;
+	pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+	if (pid >= 0)
+		return (pid_t)pid;
+	if (pidfdp)
+		*pidfdp = -1; /* it may have got as far as that */
+	/* Before 5.7 the structure is not known, and before 5.3 the call; some containers refuse it. */
+	return errno == E2BIG || errno == EPERM ? -ENOSYS : -errno;
 }
 
 pid_t fork_python(void)

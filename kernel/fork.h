@@ -11,6 +11,9 @@
  * NULL) set to a descriptor that is close-on-exec, or to -1 where the kernel has none; or -errno. */
 pid_t fork_sibling(unsigned long flags, int *pidfdp);
 
+/* The same, born in the control group (version 2) whose directory @group is. -ENOSYS where the kernel cannot. */
+pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp);
+
 /* fork() for a process that runs Python: Python's own handlers before and after it. The caller holds the GIL and
  * still holds it afterwards on both sides. Returns as fork() does, but -errno. */
 pid_t fork_python(void);

@@ -21,8 +21,8 @@ static bool is_channel(int fd)
 
 int main(int argc, char *argv[])
 {
-	if (argc == 2 && strcmp(argv[1], "--doctor") == 0)
-		return doctor_run();
+	if (argc >= 2 && strcmp(argv[1], "--doctor") == 0)
+		return doctor_run(argv + 2);
 	if (argc != 2 || !is_channel(CHANNEL_FD)) {
 		(void)fprintf(stderr, "%s is started by laird\n", argc > 0 ? argv[0] : "lair-kernel");
 		return 2;

@@ -40,28 +40,30 @@ static int say_failed(const struct template *template, uint64_t serial, const ch
 	return say(template, &failed_message_schema, &failed, -1);
 }
 
-/* The next message, which must be of @schema, with at most one descriptor in *fdp. Returns 0, CHANNEL_E_EOF, or
- * -errno. */
-static int receive(struct template *template, void *out, const struct wire_schema *schema, int *fdp)
+/* The next message, which must be of @schema. Its descriptors are the caller's, unused slots are -1. Returns 0,
+ * CHANNEL_E_EOF, or -errno. */
+static int receive(struct template *template, void *out, const struct wire_schema *schema,
+		   int fds[static CHANNEL_FDS_MAX])
 {
-	int fds[CHANNEL_FDS_MAX], r;
 	struct wire_frame frame;
 	struct wire_fault fault;
 	struct bytes data;
 	size_t n_fds;
+	int r;
 
 	r = channel_recv(template->channel, template->buffer, sizeof(template->buffer), &data, fds, &n_fds);
 	if (r)
 		return r;
-	*fdp = n_fds == 1 ? steal_fd(&fds[0]) : -1;
-	for (size_t i = 0; i < n_fds; i++)
-		fd_close(fds[i]);
-	if (n_fds > 1 || wire_open(&frame, data) || !bytes_is(frame.type, schema->type) ||
-	    wire_decode(out, schema, frame.body, &fault)) {
-		fd_closep(fdp);
+	if (wire_open(&frame, data) || !bytes_is(frame.type, schema->type) ||
+	    wire_decode(out, schema, frame.body, &fault))
 		return -EBADMSG;
-	}
 	return 0;
+}
+
+static void close_all(int fds[static CHANNEL_FDS_MAX])
+{
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
 }
 
 static int get_ready(struct template *template, const struct configure_message *configure)
@@ -82,7 +84,8 @@ static int get_ready(struct template *template, const struct configure_message *
 	return say(template, &template_ready_schema, &ready, -1);
 }
 
-static int make_warden(struct template *template, const struct warden_message *message, int control)
+/* @fds: its end of the control pair, then the doors of its control groups, ended by -1. */
+static int make_warden(struct template *template, const struct warden_message *message, const int *fds)
 {
 	_cleanup_(fd_closep) int pidfd = -1;
 	struct made_message made = {.serial = message->serial};
@@ -92,10 +95,10 @@ static int make_warden(struct template *template, const struct warden_message *m
 		return say_failed(template, message->serial, strerror(ENAMETOOLONG));
 	memcpy(template->workspace, message->workspace.data, message->workspace.size);
 	template->workspace[message->workspace.size] = '\0';
-	pid = cage_clone(template->cage, (uid_t)message->uid, &pidfd);
+	pid = cage_clone(template->cage, (uid_t)message->uid, fds + 1, &pidfd);
 	if (pid == 0) {
 		template->channel = fd_close(template->channel);
-		warden_run(template->cage, template->workspace, control);
+		warden_run(template->cage, template->workspace, fds[0]);
 	}
 	if (pid < 0)
 		return say_failed(template, message->serial, strerror(-pid));
@@ -106,14 +109,16 @@ static int make_warden(struct template *template, const struct warden_message *m
 static int serve(struct template *template)
 {
 	for (;;) {
-		_cleanup_(fd_closep) int control = -1;
 		struct warden_message message;
-		int r = receive(template, &message, &warden_message_schema, &control);
+		int fds[CHANNEL_FDS_MAX + 1], r;
 
-		if (!r && control < 0)
+		fds[CHANNEL_FDS_MAX] = -1;
+		r = receive(template, &message, &warden_message_schema, fds);
+		if (!r && fds[0] < 0)
 			r = -EBADMSG;
 		if (!r)
-			r = make_warden(template, &message, control);
+			r = make_warden(template, &message, fds);
+		close_all(fds);
 		if (r)
 			return r;
 	}
@@ -123,12 +128,12 @@ int template_run(int channel)
 {
 	static struct template template;
 	struct configure_message configure;
-	int fd = -1, r;
+	int fds[CHANNEL_FDS_MAX], r;
 
 	prctl(PR_SET_NAME, "lair-template");
 	template.channel = channel;
-	r = receive(&template, &configure, &configure_message_schema, &fd);
-	fd_close(fd);
+	r = receive(&template, &configure, &configure_message_schema, fds);
+	close_all(fds);
 	if (!r)
 		r = get_ready(&template, &configure);
 	if (!r)

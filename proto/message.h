@@ -284,6 +284,7 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, RAW, guards, OPTIONAL)                                                                                \
 	F(m, UINT, checkpoints, OPTIONAL)                                                                          \
 	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
+	F(m, REAL, checkpoint_age, OPTIONAL)                                                                       \
 	F(m, FLAG, opened, OPTIONAL)
 /* checkpoint, restore, undo: the state now in force is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
@@ -459,7 +460,7 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 
 /* Sent once, first. Sizes are bytes, 0 = no limit of ours. preload: array of str, a trailing '?' marks a module
  * that may be missing. env: array of "NAME=value". read, write, hide: arrays of absolute directories. forbid: array
- * of rules as sessions.conf has them. */
+ * of rules as sessions.conf has them. ..._group: a control group of each warden holds this limit. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -479,8 +480,12 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 	F(m, UINT, text_max, REQUIRED)                                                                             \
 	F(m, STR, level, OPTIONAL)                                                                                 \
 	F(m, RAW, forbid, OPTIONAL)                                                                                \
-	F(m, FLAG, forbid_exec, OPTIONAL)
-/* Make a warden. One descriptor travels with it: the warden's end of its own control pair. uid: the host uid and
+	F(m, FLAG, forbid_exec, OPTIONAL)                                                                          \
+	F(m, FLAG, memory_group, OPTIONAL)                                                                         \
+	F(m, FLAG, processes_group, OPTIONAL)                                                                      \
+	F(m, FLAG, cpu_group, OPTIONAL)
+/* Make a warden. Descriptors travel with it: the warden's end of its own control pair, then a door to each control
+ * group it has to be in. uid: the host uid and
  * gid the session runs as, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
@@ -543,12 +548,10 @@ WIRE_DECLARE(survey_message, SURVEY_FIELDS);
 #define WARDEN_READY_FIELDS(F, m)                                                                                  \
 	F(m, STR, level, REQUIRED)                                                                                 \
 	F(m, RAW, guards, REQUIRED)
-/* An interpreter has died; what it left running is for a sweep. status: as from waitpid. oom: the memory limit took
- * it. */
+/* An interpreter has died; what it left running is for a sweep. status: as from waitpid. */
 #define EXITED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
-	F(m, UINT, status, REQUIRED)                                                                               \
-	F(m, FLAG, oom, OPTIONAL)
+	F(m, UINT, status, REQUIRED)
 /* blind: there is more, which could not be looked into. */
 #define SURVEYED_FIELDS(F, m)                                                                                      \
 	SURVEY_FIELDS(F, m)                                                                                        \

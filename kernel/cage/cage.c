@@ -81,6 +81,17 @@ static int level_parse(enum cage_level *levelp, struct bytes text)
 	return -EINVAL;
 }
 
+/* Where a group counts memory, files in memory count too; they outlive who is killed for it, so half must be left.
+ */
+static uint64_t scratch_size(const struct configure_message *configure)
+{
+	uint64_t size = configure->scratch_size, half = configure->memory / 2;
+
+	if (!configure->memory_group)
+		return size;
+	return size ? MIN(size, half) : half;
+}
+
 static int configure_read(struct cage *cage, const struct configure_message *configure, char *const python_dirs[],
 			  struct cage_report *report)
 {
@@ -92,7 +103,10 @@ static int configure_read(struct cage *cage, const struct configure_message *con
 	cage->processes = configure->processes;
 	cage->open_files = configure->open_files;
 	cage->file_size = configure->file_size;
-	cage->scratch_size = configure->scratch_size;
+	cage->memory_group = configure->memory_group;
+	cage->processes_group = configure->processes_group;
+	cage->cpu_group = configure->cpu_group;
+	cage->scratch_size = scratch_size(configure);
 	r = network_parse(cage, configure->network);
 	if (r)
 		return cage_fail(report, -r, "network");
@@ -134,14 +148,17 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 	return 0;
 }
 
-pid_t cage_clone(struct cage *cage, uid_t uid, int *pidfdp)
+pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp)
 {
+	int r;
+
 	if (pidfdp)
 		*pidfdp = -1;
 	if (geteuid() == 0 ? uid == 0 : uid != 0 && uid != geteuid())
 		return -EPERM;
 	cage->uid = uid;
-	return namespaces_clone(cage, true, pidfdp);
+	r = groups_take(cage, groups);
+	return r ? r : namespaces_clone(cage, true, pidfdp);
 }
 
 /* ---- the warden's ---- */
@@ -233,7 +250,9 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 
 	cage->workspace = workspace;
 	setsid();
-	r = descriptors_close(cage, keep, report);
+	r = groups_enter(cage, report);
+	if (!r)
+		r = descriptors_close(cage, keep, report);
 	for (size_t i = 0; !r && i < ARRAY_SIZE(steps); i++)
 		r = steps[i](cage, report);
 	report->level = level_names[cage->reached];

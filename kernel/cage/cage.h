@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #define CAGE_GUARDS_MAX 24
+#define CAGE_GROUPS_MAX 3
 
 struct cage; /* what a template prepared; lives as long as the template, inherited by its wardens */
 
@@ -29,8 +30,9 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 /* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the
  * warden; in the template the warden's pid (and *pidfdp, -1 where there are none), or -errno. The raw clone leaves
  * Python's and libc's state as it was but for the thread id, which is put right. @uid: host uid and gid to run as;
- * as root it must not be 0, else it must be (-EPERM). */
-pid_t cage_clone(struct cage *cage, uid_t uid, int *pidfdp);
+ * as root it must not be 0, else it must be (-EPERM). @groups: doors to the control groups it has to be in, ended
+ * by -1 (NULL: none), which must stay open: of version 1 their `tasks`, of version 2 the directory. */
+pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp);
 
 /* In the warden, single-threaded, before any user code: the ordered steps. @keep: descriptors to leave open (NULL
  * for none, ended by -1); every other one above 2 is closed. Returns 0, or -errno with report->reason; then only

@@ -1,5 +1,6 @@
-/* Resource limits. They hold for one process, or for all of one user, never for a session: that takes a memory
- * cgroup. Soft and hard are the same, so that a session cannot raise them. */
+/* Resource limits. They hold for one process, or for all of one user, never for a session: that takes control
+ * groups, which laird makes around us where it can. Soft and hard are the same, so that a session cannot raise
+ * them. */
 #include "steps.h"
 
 #include <stdio.h>
@@ -37,6 +38,8 @@ static int limit_set(int resource, uint64_t value)
 
 int limits_enter(struct cage *cage, struct cage_report *report)
 {
+	/* A group counts better, and laird can let it grow with what does not count. */
+	bool count = cage->processes && cage->own_processes && !cage->processes_group;
 	const struct {
 		const char *name;
 		int resource;
@@ -44,7 +47,7 @@ int limits_enter(struct cage *cage, struct cage_report *report)
 		uint64_t value;
 	} limits[] = {
 		{"core", RLIMIT_CORE, true, 0},
-		{"nproc", RLIMIT_NPROC, cage->processes && cage->own_processes, cage->processes},
+		{"nproc", RLIMIT_NPROC, count, cage->processes},
 		{"nofile", RLIMIT_NOFILE, cage->open_files, cage->open_files},
 		{"fsize", RLIMIT_FSIZE, cage->file_size, cage->file_size},
 		{"data", RLIMIT_DATA, cage->memory, cage->data_baseline + cage->memory},
@@ -62,7 +65,7 @@ int limits_enter(struct cage *cage, struct cage_report *report)
 			return cage_fail(report, -r, "the limit %s", limits[i].name);
 	}
 	cage_guard(report, "rlimits");
-	if (cage->processes && cage->own_processes)
+	if (count)
 		cage_guard(report, "processes");
 	return 0;
 }

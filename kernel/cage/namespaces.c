@@ -48,12 +48,29 @@ static int maps_write(pid_t pid, uid_t uid)
 	return r;
 }
 
-static pid_t clone_one(unsigned long flags, bool sibling, int *pidfdp)
+/* Into its control group, if it can be; the clone has a copy of what is said here of that. */
+static pid_t clone_sibling(struct cage *cage, unsigned long flags, int *pidfdp)
 {
+	int group = cage->birthplace;
+	pid_t pid;
+
+	if (group >= 0) {
+		cage->birthplace = -1;
+		pid = fork_sibling_into(group, flags, pidfdp);
+		if (pid != -ENOSYS)
+			return pid;
+		cage->birthplace = group;
+	}
+	return fork_sibling(flags, pidfdp);
+}
+
+static pid_t clone_one(struct cage *cage, bool sibling, int *pidfdp)
+{
+	unsigned long flags = cage->namespaces;
 	long pid;
 
 	if (sibling)
-		return fork_sibling(flags, pidfdp);
+		return clone_sibling(cage, flags, pidfdp);
 	/* A child of our own, for the probe, which only calls the kernel and exits. */
 	pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, 0);
 	return pid < 0 ? -errno : (pid_t)pid;
@@ -71,16 +88,16 @@ static void go_await(int pipe_fds[2])
 	fd_close(pipe_fds[0]);
 }
 
-pid_t namespaces_clone(const struct cage *cage, bool sibling, int *pidfdp)
+pid_t namespaces_clone(struct cage *cage, bool sibling, int *pidfdp)
 {
 	int pipe_fds[2], r = 0;
 	pid_t pid;
 
 	if (!(cage->namespaces & CLONE_NEWUSER))
-		return clone_one(cage->namespaces, sibling, pidfdp);
+		return clone_one(cage, sibling, pidfdp);
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return -errno;
-	pid = clone_one(cage->namespaces, sibling, pidfdp);
+	pid = clone_one(cage, sibling, pidfdp);
 	if (pid == 0) {
 		go_await(pipe_fds);
 		return 0;
@@ -113,8 +130,8 @@ int namespaces_enter(struct cage *cage, struct cage_report *report)
 			cage_guard(report, names[i].name);
 	if ((cage->namespaces & CLONE_NEWUTS) && (sethostname("lair", 4) < 0 || setdomainname("", 0) < 0))
 		return cage_fail(report, errno, "cannot set the host name");
-	/* The first victim of the host's memory shortage. Only here can it still be written; not everywhere is it
-	 * there. */
-	(void)file_write("/proc/self/oom_score_adj", "500");
+	/* An early victim of the host's memory shortage, unless a group bounds what we can take; then laird's
+	 * processes alike. Interpreters are made likelier ones still, by laird. Only here can it be written. */
+	(void)file_write("/proc/self/oom_score_adj", cage->memory_group ? "0" : "500");
 	return 0;
 }

@@ -89,7 +89,7 @@ static enum cage_level level_of(const struct cage *cage)
 	if (!cage->seccomp)
 		return LEVEL_AUDIT_ONLY;
 	if (cage->namespaces)
-		return LEVEL_STRONG_NOMEM;
+		return cage->memory_group ? LEVEL_STRONG : LEVEL_STRONG_NOMEM;
 	if (cage->landlock_abi >= 3)
 		return LEVEL_LANDLOCK;
 	return cage->uid_alone ? LEVEL_UID : LEVEL_READONLY;
@@ -178,6 +178,7 @@ int probe(struct cage *cage, struct cage_report *report)
 	char workspace[] = "/tmp/lair-probe-XXXXXX";
 	int r;
 
+	(void)groups_take(cage, NULL);
 	cage->uid_alone = geteuid() == 0;
 	cage->uid = cage->uid_alone ? PROBE_UID : 0;
 	cage->landlock_abi = landlock_abi();

@@ -29,6 +29,8 @@ struct cage {
 	bool subprocess;
 	uint64_t memory, processes, open_files, file_size, scratch_size;
 	enum cage_level wanted;
+	/* which limits a control group of each warden holds, says laird, who made it */
+	bool memory_group, processes_group, cpu_group;
 
 	/* what this host gives, found out by doing it */
 	unsigned long namespaces; /* CLONE_NEW…; 0: none */
@@ -42,7 +44,9 @@ struct cage {
 	uint64_t data_baseline; /* bytes of data a template has already */
 
 	/* this warden */
-	uid_t uid; /* the host's; 0: the template's own */
+	uid_t uid;			/* the host's; 0: the template's own */
+	int doors[CAGE_GROUPS_MAX + 1]; /* to the control groups it has to be in, ended by -1 */
+	int birthplace;			/* the directory of one it is to be cloned into; -1: none, or it is there */
 	const char *workspace;
 	char landlock_name[16];
 };
@@ -53,7 +57,11 @@ void cage_guard(struct cage_report *report, const char *name);
 /* namespaces.c */
 extern const unsigned long namespaces_all;
 /* @sibling: as a child of the caller's parent. cage->uid says as whom. */
-pid_t namespaces_clone(const struct cage *cage, bool sibling, int *pidfdp);
+pid_t namespaces_clone(struct cage *cage, bool sibling, int *pidfdp);
+
+/* groups.c. Take over the caller's @doors, and enter by what is left of them. */
+int groups_take(struct cage *cage, const int *doors);
+int groups_enter(struct cage *cage, struct cage_report *report);
 
 /* one step each, in the order of cage.c's list */
 int descriptors_close(struct cage *cage, const int *keep, struct cage_report *report);

@@ -72,6 +72,26 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = 10.0) -
     return result
 
 
+def own_groups() -> list[Path]:
+    """Where this process is, in every hierarchy of control groups."""
+    found = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        for mount in (controllers, "unified") if controllers else ("unified", ""):
+            path = Path("/sys/fs/cgroup", mount, group.lstrip("/"))
+            if (path / "cgroup.procs").exists():
+                found.append(path)
+    return found
+
+
+def group_name(socket: Path) -> str:
+    """What a laird calls its directory of control groups: FNV-1a of its socket's path."""
+    value = 14695981039346656037
+    for byte in str(socket).encode():
+        value = (value ^ byte) * 1099511628211 % (1 << 64)
+    return f"lair-{value:016x}"
+
+
 def config_text(settings: Settings) -> str:
     lines = []
     for section in dict.fromkeys([*DEFAULTS, *settings]):
@@ -202,11 +222,16 @@ class Daemon:
         orphans = [pid for pid in children(os.getpid()) if pid not in others and "lair" in command_of(pid)]
         return [f"process {pid}: {command_of(pid)}" for pid in orphans]
 
+    def groups(self) -> list[Path]:
+        """Its directories of control groups, beneath the group that it was started in."""
+        found = [group / group_name(self.socket) for group in own_groups()]
+        return [path for path in found if path.exists()]
+
     def left_behind(self) -> list[str]:
         """What there should not be any more once laird has ended."""
         files = [path for path in (self.socket, Path(f"{self.socket}.lock")) if path.exists()]
         spaces = list(self.workspaces.iterdir()) if self.workspaces.exists() else []
-        return self.left_behind_processes() + [str(path) for path in files + spaces]
+        return self.left_behind_processes() + [str(path) for path in files + spaces + self.groups()]
 
     def close(self) -> None:
         """End it, and remove every trace. Idempotent."""
@@ -220,4 +245,7 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        for path in self.groups():
+            for group in [*filter(Path.is_dir, path.iterdir()), path]:
+                group.rmdir()  # nobody could, if the keeper was killed
         shutil.rmtree(self.directory, ignore_errors=True)

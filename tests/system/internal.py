@@ -41,6 +41,9 @@ class Configure(Message):
     level: Str | None = None
     forbid: Raw = None
     forbid_exec: Flag = False
+    memory_group: Flag = False
+    processes_group: Flag = False
+    cpu_group: Flag = False
 
 
 @dataclass(kw_only=True)
@@ -157,7 +160,6 @@ class Exited(Message):
     TYPE = "exited"
     serial: Uint
     status: Uint
-    oom: Flag = False
 
 
 @dataclass(kw_only=True)
