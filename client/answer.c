@@ -23,6 +23,7 @@ static void session_from(struct lair_session *session, const struct session_info
 		.opened = info->opened,
 		.checkpoints = info->checkpoints,
 		.checkpoint_memory = info->checkpoint_memory,
+		.checkpoint_age = info->checkpoint_age,
 	};
 }
 

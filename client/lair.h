@@ -295,6 +295,7 @@ struct lair_session {
 	struct lair_items guards;		 /* of text */
 	bool opened;				 /* by this very request */
 	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
+	double checkpoint_age;			 /* seconds since the oldest was made */
 };
 
 /* What the state of a session is now. */

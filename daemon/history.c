@@ -150,6 +150,13 @@ uint64_t history_memory(const struct history *history)
 	return sum;
 }
 
+double history_age(const struct history *history)
+{
+	const struct checkpoint *oldest = container_of(history->checkpoints.next, struct checkpoint, node);
+
+	return list_empty(&history->checkpoints) ? 0 : (double)(event_now() - oldest->born) / 1e6;
+}
+
 struct checkpoint *history_excess(struct history *history, uint64_t automatic, uint64_t memory)
 {
 	bool too_many = history->n_automatic > automatic, too_much = memory && history_memory(history) > memory;

@@ -56,4 +56,6 @@ bool history_back(const struct history *history, uint64_t n, struct checkpoint *
 struct checkpoint *history_excess(struct history *history, uint64_t automatic, uint64_t memory);
 
 uint64_t history_memory(const struct history *history);
+/* Seconds since the oldest was made; 0 if there is none. */
+double history_age(const struct history *history);
 bool checkpoint_name_valid(struct bytes name);

@@ -1,5 +1,6 @@
-/* lair doctor: what cage this host gives, why not a stronger one, and what would raise it. lair-kernel finds out,
- * by building cages; this explains. It needs no daemon and changes nothing. */
+/* lair doctor: what cage this host gives, why not a stronger one, and what would raise it. laird finds out, by
+ * making control groups, and lair-kernel, by building cages; this explains. It needs no daemon and changes nothing.
+ */
 #include "cli.h"
 
 #include "json.h"
@@ -15,28 +16,41 @@ struct finding {
 };
 
 struct findings {
-	char text[16384];
+	char groups[4096], cages[16384]; /* what laird and lair-kernel say */
 	struct finding items[LINES_MAX];
 	size_t n;
 };
 
+struct remedy {
+	const char *because, *command;
+	bool root; /* it takes root */
+};
+
+#define REMEDIES_MAX 8
+
 /* What an administrator can change, and how it shows. */
 static const struct {
-	const char *path, *value, *because, *command;
-} remedies[] = {
-	{"/proc/sys/kernel/unprivileged_userns_clone", "0", "user namespaces are reserved for root",
-	 "sysctl -w kernel.unprivileged_userns_clone=1"},
-	{"/proc/sys/user/max_user_namespaces", "0", "no user namespaces may be made",
-	 "sysctl -w user.max_user_namespaces=15000"},
-	{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-	 "AppArmor allows user namespaces to named programs only",
-	 "printf 'abi <abi/4.0>,\\nprofile lair-kernel /**/lair-kernel flags=(unconfined) {\\n  userns,\\n}\\n' "
-	 "> /etc/apparmor.d/lair-kernel && apparmor_parser -r /etc/apparmor.d/lair-kernel"},
+	const char *path, *value;
+	struct remedy remedy;
+} switches[] = {
+	{"/proc/sys/kernel/unprivileged_userns_clone",
+	 "0",
+	 {"user namespaces are reserved for root", "sysctl -w kernel.unprivileged_userns_clone=1", true}},
+	{"/proc/sys/user/max_user_namespaces",
+	 "0",
+	 {"no user namespaces may be made", "sysctl -w user.max_user_namespaces=15000", true}},
+	{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+	 "1",
+	 {"AppArmor allows user namespaces to named programs only",
+	  "printf 'abi <abi/4.0>,\\nprofile lair-kernel /**/lair-kernel flags=(unconfined) {\\n  userns,\\n}\\n' "
+	  "> /etc/apparmor.d/lair-kernel && apparmor_parser -r /etc/apparmor.d/lair-kernel",
+	  true}},
 };
 
 /* ---- asking ---- */
 
-static int kernel_ask(char *text, size_t size)
+/* What the program beside us says. */
+static int program_ask(const char *program, const char *const argv[], char *text, size_t size)
 {
 	char path[PATH_SIZE];
 	int out[2], status;
@@ -44,12 +58,12 @@ static int kernel_ask(char *text, size_t size)
 	ssize_t got;
 	pid_t pid;
 
-	if (path_sibling(path, "lair-kernel") < 0 || pipe(out) < 0)
+	if (path_sibling(path, program) < 0 || pipe(out) < 0)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
 		if (dup2(out[1], STDOUT_FILENO) >= 0)
-			execl(path, "lair-kernel", "--doctor", NULL);
+			execv(path, (char *const *)argv);
 		_exit(127);
 	}
 	fd_close(out[1]);
@@ -62,11 +76,11 @@ static int kernel_ask(char *text, size_t size)
 	return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? 0 : -ENOENT;
 }
 
-static void findings_read(struct findings *findings)
+static void findings_add(struct findings *findings, char *text)
 {
-	char *rest = findings->text, *line;
+	char *line;
 
-	while ((line = strsep(&rest, "\n")) && findings->n < LINES_MAX) {
+	while ((line = strsep(&text, "\n")) && findings->n < LINES_MAX) {
 		struct finding *item = &findings->items[findings->n];
 
 		item->name = strsep(&line, "\t");
@@ -84,6 +98,41 @@ static const char *value_of(const struct findings *findings, const char *name)
 	return NULL;
 }
 
+/* ---- what would help ---- */
+
+static const struct remedy landlock_remedy = {
+	"Landlock is not in this kernel or not switched on",
+	"boot with lsm=landlock,... on the kernel's command line (Linux 5.13 or later)",
+	false,
+};
+
+/* systemd hands a part of version 2 to whoever asks for it. Without it, version 1 can be given to a user by its
+ * modes, together with the process that laird will be started from; and to root of a container by its manager. */
+static struct remedy groups_remedy(void)
+{
+	static char command[512];
+	static const char because[] = "No control group limits the memory of a session as a whole";
+	bool systemd = access("/run/systemd/system", F_OK) == 0, root = true;
+	unsigned uid = geteuid();
+
+	if (systemd && access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
+		snprintf(command, sizeof(command),
+			 "systemd-run %s-p Delegate=yes laird    (in a unit: Delegate=yes in its [Service])",
+			 uid ? "--user " : "");
+		root = uid == 0;
+	} else if (uid && access("/sys/fs/cgroup/memory/cgroup.procs", F_OK) == 0) {
+		snprintf(command, sizeof(command),
+			 "for c in memory pids cpu; do d=/sys/fs/cgroup/$c/lair-%u; mkdir -p $d && "
+			 "chown %u $d $d/cgroup.procs && echo %d > $d/cgroup.procs; done",
+			 uid, uid, (int)getppid());
+	} else {
+		snprintf(command, sizeof(command),
+			 "mount -o remount,rw /sys/fs/cgroup    (in a container: start laird in a group of its "
+			 "own)");
+	}
+	return (struct remedy){because, command, root};
+}
+
 static bool file_says(const char *path, const char *value)
 {
 	char line[64] = "";
@@ -96,12 +145,26 @@ static bool file_says(const char *path, const char *value)
 	return says && strcmp(line, value) == 0;
 }
 
-static bool guarded_by_landlock(const struct findings *findings)
+static bool guarded_by(const struct findings *findings, const char *guard)
 {
 	for (size_t i = 0; i < findings->n; i++)
-		if (strncmp(findings->items[i].value, "landlock:", strlen("landlock:")) == 0)
+		if (strncmp(findings->items[i].value, guard, strlen(guard)) == 0)
 			return true;
 	return false;
+}
+
+static size_t remedies_find(struct remedy remedies[static REMEDIES_MAX], const struct findings *findings)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+		if (file_says(switches[i].path, switches[i].value))
+			remedies[n++] = switches[i].remedy;
+	if (!guarded_by(findings, "landlock:"))
+		remedies[n++] = landlock_remedy;
+	if (!guarded_by(findings, "memory-cgroup"))
+		remedies[n++] = groups_remedy();
+	return n;
 }
 
 /* ---- telling ---- */
@@ -115,29 +178,12 @@ static const char *short_reason(const char *reason)
 	return why ? why + 2 : reason ? reason : "";
 }
 
-static const char *const landlock_remedy[2] = {
-	"Landlock is not in this kernel or not switched on",
-	"boot with lsm=landlock,... on the kernel's command line (Linux 5.13 or later)",
-};
-
-static json_t *remedies_json(const struct findings *findings)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
-		if (file_says(remedies[i].path, remedies[i].value))
-			json_array_append_new(list, json_pack("{s:s, s:s}", "because", remedies[i].because,
-							      "command", remedies[i].command));
-	if (!guarded_by_landlock(findings))
-		json_array_append_new(list, json_pack("{s:s, s:s}", "because", landlock_remedy[0], "command",
-						      landlock_remedy[1]));
-	return list;
-}
-
 static int tell_json(const struct findings *findings)
 {
-	json_t *guards = json_array(), *lacking = json_array();
+	json_t *guards = json_array(), *lacking = json_array(), *groups = json_array(), *list = json_array();
 	const char *linux_version = value_of(findings, "linux");
+	struct remedy remedies[REMEDIES_MAX];
+	size_t n = remedies_find(remedies, findings);
 
 	for (size_t i = 0; i < findings->n; i++) {
 		const struct finding *item = &findings->items[i];
@@ -147,24 +193,23 @@ static int tell_json(const struct findings *findings)
 		else if (strcmp(item->name, "lacking") == 0)
 			json_array_append_new(lacking, json_pack("{s:s, s:s}", "level", item->value, "reason",
 								 short_reason(item->reason)));
+		else if (strcmp(item->name, "no-group") == 0)
+			json_array_append_new(
+				groups, json_pack("{s:s, s:s?}", "group", item->value, "reason", item->reason));
 	}
-	return json_print(json_pack("{s:s?, s:s?, s:o, s:o, s:o}", "level", value_of(findings, "reached"), "linux",
-				    linux_version, "guards", guards, "lacking", lacking, "remedies",
-				    remedies_json(findings)));
-}
-
-static void tell_remedies(const struct findings *findings)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
-		if (file_says(remedies[i].path, remedies[i].value))
-			printf("\n%s. As root:\n    %s\n", remedies[i].because, remedies[i].command);
-	if (!guarded_by_landlock(findings))
-		printf("\n%s:\n    %s\n", landlock_remedy[0], landlock_remedy[1]);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:s, s:s}", "because", remedies[i].because, "command",
+						      remedies[i].command));
+	return json_print(json_pack("{s:s?, s:s?, s:o, s:o, s:o, s:o}", "level", value_of(findings, "reached"),
+				    "linux", linux_version, "guards", guards, "lacking", lacking, "groups_lacking",
+				    groups, "remedies", list));
 }
 
 static void tell(const struct findings *findings)
 {
 	const char *level = value_of(findings, "reached"), *separator = "guards   ";
+	struct remedy remedies[REMEDIES_MAX];
+	size_t n = remedies_find(remedies, findings);
 
 	printf("level    %s\n", level ? level : "none: no session can be caged here");
 	for (size_t i = 0; i < findings->n; i++) {
@@ -174,21 +219,47 @@ static void tell(const struct findings *findings)
 		separator = ", ";
 	}
 	printf("%slinux    %s\n", level ? "\n" : "", value_of(findings, "linux"));
+	for (size_t i = 0; i < findings->n; i++) {
+		const struct finding *item = &findings->items[i];
+
+		if (strcmp(item->name, "lacking") == 0)
+			printf("not %s: %s\n", item->value, short_reason(item->reason));
+		else if (strcmp(item->name, "no-group") == 0)
+			printf("no control groups for %s: %s\n", item->value, item->reason ? item->reason : "");
+	}
+	for (size_t i = 0; i < n; i++)
+		printf("\n%s%s:\n    %s\n", remedies[i].because, remedies[i].root ? ". As root" : "",
+		       remedies[i].command);
+}
+
+/* The groups first: with them lair-kernel knows what level they make. */
+static int ask(struct findings *findings)
+{
+	const char *const laird[] = {"laird", "--groups", NULL};
+	const char *kernel[3 + LINES_MAX] = {"lair-kernel", "--doctor"};
+	size_t n = 2;
+	int r;
+
+	r = program_ask("laird", laird, findings->groups, sizeof(findings->groups));
+	if (r)
+		return r;
+	findings_add(findings, findings->groups);
 	for (size_t i = 0; i < findings->n; i++)
-		if (strcmp(findings->items[i].name, "lacking") == 0)
-			printf("not %s: %s\n", findings->items[i].value, short_reason(findings->items[i].reason));
-	tell_remedies(findings);
+		if (strcmp(findings->items[i].name, "group") == 0)
+			kernel[n++] = findings->items[i].value;
+	r = program_ask("lair-kernel", kernel, findings->cages, sizeof(findings->cages));
+	findings_add(findings, findings->cages);
+	return r;
 }
 
 int verb_doctor(struct cli *cli)
 {
 	static struct findings findings;
-	int r = kernel_ask(findings.text, sizeof(findings.text));
+	int r = ask(&findings);
 
 	if (r)
-		return cli_fail(cli, "internal", "cannot start lair-kernel, which must lie beside lair: %s",
-				strerror(-r));
-	findings_read(&findings);
+		return cli_fail(cli, "internal",
+				"cannot start laird and lair-kernel, which must lie beside lair: %s", strerror(-r));
 	if (cli->json)
 		r = tell_json(&findings);
 	else

@@ -160,6 +160,7 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(TEXTS, guards),
 		SESSION(COUNT, checkpoints),
 		SESSION(COUNT, checkpoint_memory),
+		SESSION(REAL, checkpoint_age),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), session);

@@ -56,6 +56,7 @@ static const char *checkpoints_text(char *out, size_t size, const struct lair_se
 static void session_print(const struct lair_session *session)
 {
 	char text[HUMAN_SIZE], left[HUMAN_SIZE], checkpoints[HUMAN_SIZE * 2];
+	bool any = session->checkpoints > 0;
 
 	item_print("session", "%.*s", (int)session->session.size, session->session.data);
 	item_print("profile", "%.*s", (int)session->profile.size, session->profile.data);
@@ -70,7 +71,8 @@ static void session_print(const struct lair_session *session)
 			   session->idle_left > 0 && session->hard_left > 0 ? ", or " : "",
 			   session->hard_left > 0 ? human_seconds(left, session->hard_left) : "");
 	item_print("memory", "%s", human_bytes(text, session->memory));
-	item_print("checkpoints", "%s", checkpoints_text(checkpoints, sizeof(checkpoints), session));
+	item_print("checkpoints", "%s%s%s", checkpoints_text(checkpoints, sizeof(checkpoints), session),
+		   any ? ", the oldest of " : "", any ? human_seconds(text, session->checkpoint_age) : "");
 	if (session->pid)
 		item_print("pid", "%" PRIu64, session->pid);
 	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);

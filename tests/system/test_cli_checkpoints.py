@@ -229,9 +229,13 @@ def test_no_checkpoints(daemon: Daemon) -> None:
 def test_info_and_ls_count_them(daemon: Daemon, client: Client) -> None:
     cells(daemon, "x = bytearray(8 << 20)", "x[:] = b'1' * len(x)", "x[:] = b'2' * len(x)")
     wait_until(lambda: client.info("a").checkpoint_memory > 8 << 20, "they are measured")
-    assert re.search(r"^checkpoints 3, \d+\.\d MiB$", daemon.lair("info", "a").stdout, re.MULTILINE)
+    assert re.search(
+        r"^checkpoints 3, \d+\.\d MiB, the oldest of \d", daemon.lair("info", "a").stdout, re.MULTILINE
+    )
     document = daemon.lair_json("info", "a")
     assert (document["checkpoints"], document["checkpoint_memory"] > 8 << 20) == (3, True)
+    assert 0 < document["checkpoint_age"] < 30
+    assert max(record.age for record in client.checkpoints("a")) >= document["checkpoint_age"]
     heads, line = daemon.lair("ls").stdout.splitlines()
     assert heads.split() == ["SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "CHECKPOINTS", "MEMORY"]
     assert line[heads.index("CHECKPOINTS") :].startswith("3, ")

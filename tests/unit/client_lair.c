@@ -192,6 +192,7 @@ static void peer_branch(struct peer *peer, const struct branch_request *branch)
 		.workspace = branch->files ? BYTES("copy") : BYTES("same"),
 		.checkpoints = 2,
 		.checkpoint_memory = 8192,
+		.checkpoint_age = 1.5,
 	};
 
 	peer_say(peer, &session_info_schema, &info);
@@ -556,7 +557,8 @@ static void check_branch(struct lair *lair)
 	CHECK(lair_branch(lair, &call, &whole) == 0 && lair_wait(call, 5) == 0);
 	CHECK(same(lair_session(call)->session, "b") && same(lair_session(call)->profile, "a"));
 	CHECK(same(lair_session(call)->state, "good") && same(lair_session(call)->workspace, "copy"));
-	CHECK(lair_session(call)->checkpoints == 2 && lair_session(call)->checkpoint_memory == 8192);
+	CHECK(lair_session(call)->checkpoints == 2 && lair_session(call)->checkpoint_memory == 8192 &&
+	      lair_session(call)->checkpoint_age > 1.4);
 	call = lair_call_free(call);
 	CHECK(lair_branch(lair, &call, &least) == 0 && lair_wait(call, 5) == 0);
 	CHECK(same(lair_session(call)->state, "now") && same(lair_session(call)->workspace, "same"));

@@ -380,6 +380,7 @@ class SessionInfo(Message):
     guards: Raw = None
     checkpoints: Uint = 0
     checkpoint_memory: Uint = 0
+    checkpoint_age: Real | None = None
     opened: Flag = False
 
 
