@@ -8,6 +8,7 @@
 #include "audit.h"
 #include "cell.h"
 #include "doors.h"
+#include "gather.h"
 #include "helpers.h"
 #include "interpreter.h"
 #include "output.h"
@@ -290,4 +291,5 @@ void python_settle(void)
 	if (call(HELPER_SETTLE) < 0)
 		PyErr_Clear();
 	output_flush_all();
+	gather_memory();
 }

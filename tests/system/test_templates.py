@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from daemon import Daemon, children, command_of, wait_until
 from lair import LairError
@@ -55,3 +60,24 @@ def test_one_that_dies_each_time_is_told(start_daemon: Callable[..., Daemon]) ->
         raise AssertionError("no template ever lived")
     except LairError as error:
         assert "it died" in str(error)
+
+
+def can_gather() -> bool:
+    """Whether this kernel makes a large page when it is asked to: 6.1 and later, if they are not off."""
+    page, large = 4096, 2 << 20
+    memory = mmap.mmap(-1, 2 * large, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.write(b"x" * len(memory))
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    offset = -start % large // page * page
+    libc = ctypes.CDLL(None)
+    return bool(libc.madvise(ctypes.c_void_p(start + offset), ctypes.c_size_t(large), 25) == 0)
+
+
+@pytest.mark.skipif(not can_gather(), reason="this kernel makes no large page when it is asked to")
+def test_its_memory_lies_in_large_pages(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon({"profile default": {"spares": "0", "preload": "numpy"}})
+    daemon.client().exec("1")
+    (template,) = templates(daemon)
+    rollup = Path(f"/proc/{template}/smaps_rollup").read_text()
+    (huge,) = [int(line.split()[1]) for line in rollup.splitlines() if line.startswith("AnonHugePages")]
+    assert huge >= 2048
