@@ -2,31 +2,6 @@
  * reader gets. The call keeps that message, and every text of the answer points into it. */
 #include "handle.h"
 
-static void session_from(struct lair_session *session, const struct session_info *info)
-{
-	*session = (struct lair_session){
-		.session = text_from(info->session),
-		.profile = text_from(info->profile),
-		.state = text_from(info->state),
-		.workspace = text_from(info->workspace),
-		.level = text_from(info->level),
-		.uid = info->uid,
-		.cells = info->cells,
-		.queued = info->queued,
-		.pid = info->pid,
-		.memory = info->memory,
-		.created = info->created,
-		.idle = info->idle,
-		.idle_left = info->idle_left,
-		.hard_left = info->hard_left,
-		.guards = items_from(info->guards),
-		.opened = info->opened,
-		.checkpoints = info->checkpoints,
-		.checkpoint_memory = info->checkpoint_memory,
-		.checkpoint_age = info->checkpoint_age,
-	};
-}
-
 static void result_from(struct lair_result *result, const struct exec_reply *reply)
 {
 	struct cell_error error = {.name = {.data = NULL}};
@@ -46,10 +21,20 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.out_dropped = reply->stdout_dropped,
 		.err_dropped = reply->stderr_dropped,
 		.text = text_from(reply->text),
+		.data = items_from(reply->data),
+		.displays = items_from(reply->displays),
+		.displays_dropped = reply->displays_dropped,
 		.error_name = text_from(error.name),
 		.error_value = text_from(error.value),
 		.error_traceback = text_from(error.traceback),
+		.error_suggestion = text_from(error.suggestion),
+		.error_line = error.line,
+		.error_offset = error.offset,
+		.error_context = text_from(error.context),
+		.error_frames = items_from(error.frames),
 		.blocked = items_from(reply->blocked),
+		.artifacts = items_from(reply->artifacts),
+		.artifacts_more = reply->artifacts_more,
 		.duration_ms = reply->duration_ms,
 		.restored = reply->restored,
 		.unfaithful = text_from(reply->unfaithful),
@@ -72,7 +57,7 @@ static void take_hello(struct lair_call *call, const void *message)
 
 static void take_session(struct lair_call *call, const void *message)
 {
-	session_from(&call->answer.session, message);
+	items_session(&call->answer.session, message);
 }
 
 static void take_result(struct lair_call *call, const void *message)
@@ -237,6 +222,36 @@ static void on_stderr(struct lair_call *call, struct bytes body)
 	on_output(call, LAIR_STDERR, body);
 }
 
+static void on_display(struct lair_call *call, struct bytes body)
+{
+	struct display_event event;
+	struct lair_display display;
+	struct wire_fault fault;
+
+	if (wire_decode(&event, &display_event_schema, body, &fault))
+		return;
+	call->displays = event.at + 1;
+	display = items_display(&(struct shown){.data = event.data,
+						.metadata = event.metadata,
+						.display_id = event.display_id,
+						.update = event.update,
+						.clear = event.clear});
+	if (call->exec.on_display)
+		call->exec.on_display(call, &display, call->exec.userdata);
+}
+
+static void on_alive(struct lair_call *call, struct bytes body)
+{
+	struct alive_event event;
+	struct wire_fault fault;
+
+	if (call->exec.on_alive && !wire_decode(&event, &alive_event_schema, body, &fault))
+		call->exec.on_alive(
+			call,
+			&(struct lair_alive){.elapsed = event.elapsed, .cpu = event.cpu, .memory = event.memory},
+			call->exec.userdata);
+}
+
 /* One that comes while the answer is on its way is a repetition of the one answered. */
 static bool ask_answered(const struct lair_call *exec)
 {
@@ -260,8 +275,9 @@ static const struct {
 	bool final;
 	void (*fn)(struct lair_call *call, struct bytes body);
 } handlers[] = {
-	{"stdout", false, on_stdout}, {"stderr", false, on_stderr}, {"ask", false, on_ask},
-	{"reply", true, on_reply},    {"error", true, on_error},
+	{"stdout", false, on_stdout},	{"stderr", false, on_stderr}, {"ask", false, on_ask},
+	{"display", false, on_display}, {"alive", false, on_alive},   {"reply", true, on_reply},
+	{"error", true, on_error},
 };
 
 static struct lair_call *call_find(struct lair *lair, uint64_t id)
@@ -396,95 +412,4 @@ const struct lair_transfer *lair_transfer(const struct lair_call *call)
 const struct lair_listing *lair_listing(const struct lair_call *call)
 {
 	return answered(call, &files_reply_schema) ? &call->answer.listing : NULL;
-}
-
-bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item)
-{
-	struct bytes text;
-
-	if (!wire_next_string(bytes_from_items(items), cursor, &text))
-		return false;
-	*item = text_from(text);
-	return true;
-}
-
-bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item)
-{
-	struct blocked_act act;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode(&act, &blocked_act_schema, body, &fault))
-		return false;
-	*item = (struct lair_blocked){
-		.event = text_from(act.event), .target = text_from(act.target), .reason = text_from(act.reason)};
-	return true;
-}
-
-bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item)
-{
-	struct result_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode(&record, &result_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_kept){
-		.key = text_from(record.key),
-		.cell = record.cell,
-		.state = text_from(record.state),
-		.returncode = (int)record.returncode,
-		.age = record.age,
-		.bytes = record.bytes,
-	};
-	return true;
-}
-
-bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item)
-{
-	struct session_info info;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode(&info, &session_info_schema, body, &fault))
-		return false;
-	session_from(item, &info);
-	return true;
-}
-
-bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item)
-{
-	struct file_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode(&record, &file_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_file){
-		.name = text_from(record.name),
-		.kind = text_from(record.kind),
-		.size = record.size,
-		.stored = record.stored,
-		.mode = (unsigned)record.mode & 0777,
-		.modified = record.modified,
-	};
-	return true;
-}
-
-bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item)
-{
-	struct checkpoint_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode(&record, &checkpoint_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_checkpoint){
-		.name = text_from(record.name), .cell = record.cell, .memory = record.memory, .age = record.age};
-	return true;
 }

@@ -205,6 +205,24 @@ int lair_open(struct lair *lair, struct lair_call **callp, const char *session, 
 	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
 }
 
+/* As the protocol has it; the buffer is the caller's to destroy. */
+static int environment_put(msgpack_sbuffer *buffer, const char *const *env)
+{
+	size_t n = 0;
+
+	if (!env)
+		return 0;
+	while (env[n])
+		n++;
+	wire_put_array(buffer, n);
+	for (size_t i = 0; i < n; i++) {
+		if (!utf8_valid(bytes_of(env[i])))
+			return -EILSEQ;
+		wire_put_string(buffer, bytes_of(env[i]));
+	}
+	return 0;
+}
+
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec)
 {
 	struct exec_request request = {
@@ -216,14 +234,28 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.input = exec->on_ask != NULL,
 		.key = bytes_of(exec->key),
 		.detach = exec->detach,
+		.values = exec->values,
+		.figure = bytes_of(exec->figure),
+		.directory = bytes_of(exec->directory),
 	};
+	msgpack_sbuffer env;
 	int r;
 
-	r = call_start(callp, lair, &exec_request_schema, &request,
-		       exec->detach ? &detached_reply_schema : &exec_reply_schema);
+	msgpack_sbuffer_init(&env);
+	r = environment_put(&env, exec->env);
+	request.env = wire_bytes(&env);
+	if (!r)
+		r = call_start(callp, lair, &exec_request_schema, &request,
+			       exec->detach ? &detached_reply_schema : &exec_reply_schema);
+	msgpack_sbuffer_destroy(&env);
 	if (!r)
 		(*callp)->exec = (struct lair_exec){
-			.on_output = exec->on_output, .on_ask = exec->on_ask, .userdata = exec->userdata};
+			.on_output = exec->on_output,
+			.on_display = exec->on_display,
+			.on_alive = exec->on_alive,
+			.on_ask = exec->on_ask,
+			.userdata = exec->userdata,
+		};
 	return r;
 }
 
@@ -241,7 +273,12 @@ int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_a
 	r = call_start(callp, lair, &attach_request_schema, &request, &exec_reply_schema);
 	if (!r)
 		(*callp)->exec = (struct lair_exec){
-			.on_output = attach->on_output, .on_ask = attach->on_ask, .userdata = attach->userdata};
+			.on_output = attach->on_output,
+			.on_display = attach->on_display,
+			.on_alive = attach->on_alive,
+			.on_ask = attach->on_ask,
+			.userdata = attach->userdata,
+		};
 	return r;
 }
 

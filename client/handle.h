@@ -46,7 +46,7 @@ struct lair_call {
 	const struct wire_schema *asked; /* what the request is, */
 	msgpack_sbuffer request;	 /* and its frame, until it is answered */
 	uint64_t answers;		 /* if it is an input: the id of the exec that asked for it */
-	uint64_t seen[2];		 /* how much of each stream has come */
+	uint64_t seen[2], displays;	 /* how much of each stream has come, and how many displays */
 
 	const struct wire_schema *reply; /* what a good answer is */
 	zmq_msg_t frame;		 /* the answer, which the texts below point into */
@@ -146,3 +146,7 @@ int socket_probe(struct lair *lair);
 /* start.c: make a daemon listen, or find that another client just did. Returns 0, LAIR_E_START, LAIR_E_DENIED,
  * -ETIMEDOUT or -errno, with a sentence. */
 int daemon_start(struct lair *lair, double timeout);
+
+/* items.c: of messages that are not elements of a list, too. */
+void items_session(struct lair_session *session, const struct session_info *info);
+struct lair_display items_display(const struct shown *shown);

@@ -132,17 +132,28 @@ int lair_process(struct lair *lair);
 
 enum lair_stream { LAIR_STDOUT, LAIR_STDERR };
 
+struct lair_display;
+struct lair_alive;
+
 /* Callbacks run inside lair_wait, lair_process or lair_connect, with what they are given valid until they return.
  * They may start calls, but must not wait, process, connect or free the handle or a call. */
 struct lair_exec {
 	const char *session; /* NULL: one-shot, a session of its own that ends with it */
 	const char *profile; /* NULL: the session's, or "default" */
 	struct lair_text code;
-	double timeout;	 /* of the cell, in seconds; 0: the profile's */
-	const char *key; /* under which its result can be got again; NULL: one nobody else has */
-	bool detach;	 /* do not wait for the result: lair_detached */
-	/* If set, output comes here as the cell writes it, and not in the result. */
+	double timeout;		/* of the cell, in seconds; 0: the profile's */
+	const char *key;	/* under which its result can be got again; NULL: one nobody else has */
+	bool detach;		/* do not wait for the result: lair_detached */
+	bool values;		/* tell the values of small local variables with an error */
+	const char *figure;	/* pictures of figures are made as "png" or "svg"; NULL: png */
+	const char *directory;	/* where it works, beneath the workspace; NULL: where the session is */
+	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
+	/* If set, output comes here as the cell writes it, and what it shows goes to on_display, and neither is in
+	 * the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
+	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
+	/* About every second of a long cell. */
+	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	/* If set, the cell may read from stdin: answer with lair_input. If not, that is an EOFError in the cell. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
 	void *userdata;
@@ -156,6 +167,8 @@ struct lair_attach {
 	const char *key;
 	/* As in struct lair_exec; also answers what the cell has asked for already. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
+	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
+	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
 	void *userdata;
 };
@@ -270,6 +283,43 @@ struct lair_blocked {
 	struct lair_text event, target, reason;
 };
 
+/* One thing as several types can show it: a bundle, walked by lair_next_data. */
+struct lair_data {
+	struct lair_text type; /* a MIME type */
+	struct lair_text data; /* text, JSON or bytes */
+	bool binary;
+};
+
+/* What a cell has shown. */
+struct lair_display {
+	struct lair_items data;	   /* of lair_data */
+	struct lair_text metadata; /* absent, or JSON */
+	struct lair_text id;	   /* absent, or a name by which it can be shown anew */
+	bool update;		   /* in the place of what has that id, if anything has */
+	bool clear;		   /* in the place of all that was shown before */
+};
+
+struct lair_alive {
+	double elapsed, cpu; /* seconds */
+	uint64_t memory;     /* bytes; 0: not known */
+};
+
+/* A file that was created or modified while the cell ran. */
+struct lair_artifact {
+	struct lair_text path, type,
+		change; /* path: beneath the workspace, any bytes; change: created or modified */
+	uint64_t size;
+};
+
+/* What a program can use of an exception. */
+struct lair_error_frame {
+	uint64_t cell;	       /* its number; 0: the line is one of @file */
+	struct lair_text file; /* absent: of a cell */
+	uint64_t line, column; /* line 0: not known */
+	struct lair_text function, source;
+	struct lair_items values; /* of lair_data, whose types are the names */
+};
+
 /* Its numbers are as untrustworthy as the code that ran. */
 struct lair_result {
 	struct lair_text session; /* absent for a one-shot */
@@ -279,9 +329,18 @@ struct lair_result {
 	struct lair_text cause;	   /* absent if the cell simply ended */
 	struct lair_text out, err; /* empty if they were streamed */
 	uint64_t out_dropped, err_dropped;
-	struct lair_text text; /* absent, or the last expression as a prompt prints it */
+	struct lair_text text;	/* absent, or the last expression as a prompt prints it */
+	struct lair_items data; /* of lair_data: what else that can be shown as */
+	struct lair_items displays;
+	uint64_t displays_dropped;
 	struct lair_text error_name, error_value, error_traceback; /* absent without an exception */
+	struct lair_text error_suggestion;			   /* absent, or what may have been meant */
+	uint64_t error_line, error_offset;			   /* of an error of syntax, from 1; else 0 */
+	struct lair_text error_context;				   /* absent, or that line */
+	struct lair_items error_frames;				   /* outermost first */
 	struct lair_items blocked;
+	struct lair_items artifacts;
+	bool artifacts_more; /* than are told */
 	double duration_ms;
 	uint64_t restored;	     /* if rolled_back: the cell whose state it went back to, 0: before the first */
 	struct lair_text unfaithful; /* absent, or why no checkpoint is taken of the state after this cell */
@@ -376,6 +435,10 @@ const struct lair_listing *lair_listing(const struct lair_call *call);	 /* files
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
 bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
+bool lair_next_data(struct lair_items bundle, size_t *cursor, struct lair_data *item);
+bool lair_next_display(struct lair_items items, size_t *cursor, struct lair_display *item);
+bool lair_next_artifact(struct lair_items items, size_t *cursor, struct lair_artifact *item);
+bool lair_next_error_frame(struct lair_items items, size_t *cursor, struct lair_error_frame *item);
 bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
 bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);

@@ -52,9 +52,11 @@ static int request_advance(struct lair_call *call)
 	if (call->asked == &attach_request_schema) {
 		request.attach.stdout = call->seen[0];
 		request.attach.stderr = call->seen[1];
+		request.attach.displays = call->displays;
 	} else {
 		request.exec.stdout = call->seen[0];
 		request.exec.stderr = call->seen[1];
+		request.exec.displays = call->displays;
 	}
 	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, call->asked, &request);
@@ -71,7 +73,7 @@ static void send_again(struct lair *lair)
 		int r = 0;
 
 		next = call->next;
-		if (call->seen[0] || call->seen[1])
+		if (call->seen[0] || call->seen[1] || call->displays)
 			r = request_advance(call);
 		if (!r)
 			r = handle_send(lair, call);

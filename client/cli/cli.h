@@ -11,6 +11,9 @@
 /* Exit statuses of our own; exec's others are the cell's. */
 enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
+/* How many --env a command line may have. */
+#define CLI_ENV_MAX 64
+
 /* Which flags a verb takes besides those that all take; a command of a prompt takes none of those. */
 enum {
 	WITH_SESSION = 1,
@@ -20,7 +23,9 @@ enum {
 	WITH_BRANCH = 16,
 	AT_PROMPT = 32,
 	WITH_DETACH = 64,
-	WITH_KEY = 128
+	WITH_KEY = 128,
+	WITH_FIGURES = 256,
+	WITH_RUN = 512
 };
 
 /* What a verb needs of the daemon. */
@@ -44,9 +49,11 @@ struct verb {
 /* The command line, and what came of it. All text is argv's or the environment's. */
 struct cli {
 	const struct verb *verb;
-	const char *socket, *config, *session, *profile, *file, *from, *key;
+	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory;
 	double timeout; /* seconds; 0: not given */
-	bool json, stream, files, detach, no_start, help, version;
+	bool json, stream, files, detach, svg, values, no_start, help, version;
+	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
+	size_t n_env;
 	char **args;
 	int n_args;
 	struct lair *lair;

@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "run.h"
+#include "shown.h"
 #include "table.h"
 #include "text.h"
 
@@ -40,6 +41,7 @@ static int result_show(struct run *run, const struct lair_result *result)
 	if (result->text.data &&
 	    (output_write(STDOUT_FILENO, result->text) || output_write(STDOUT_FILENO, lair_text("\n"))))
 		return EXIT_TROUBLE;
+	shown_save(run->cli, result->data);
 	run_notice(result);
 	return 0;
 }
@@ -96,6 +98,10 @@ int verb_exec(struct cli *cli)
 				 .profile = cli->profile,
 				 .timeout = cli->timeout,
 				 .key = cli->key,
+				 .figure = cli->svg ? "svg" : NULL,
+				 .values = cli->values,
+				 .directory = cli->directory,
+				 .env = cli->n_env ? cli->env : NULL,
 				 .detach = cli->detach};
 	_cleanup_(freep) char *read = NULL;
 	const char *path = NULL;

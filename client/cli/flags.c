@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <math.h>
 
-enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS };
+enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_SETTING };
 
 struct flag {
 	char letter;
@@ -34,6 +34,12 @@ static const struct flag flags[] = {
 	 "do not wait; print the key under which lair attach gets the result"},
 	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_KEY,
 	 "the key of the cell: with one that has been used, exec runs nothing and gives that result"},
+	{'i', FLAG_TEXT, "figures", "DIR", PLACE(figures), WITH_FIGURES, "save the figures it shows in DIR"},
+	{'g', FLAG_ON, "svg", NULL, PLACE(svg), WITH_FIGURES, "figures as SVG, not as PNG"},
+	{'C', FLAG_TEXT, "directory", "PATH", PLACE(directory), WITH_RUN, "run it there, in the workspace"},
+	{'e', FLAG_SETTING, "env", "NAME=VALUE", PLACE(env), WITH_RUN, "an environment variable for it alone"},
+	{'v', FLAG_ON, "values", NULL, PLACE(values), WITH_RUN,
+	 "with --json: an error tells the values of small local variables"},
 	{'S', FLAG_TEXT, "socket", "PATH", PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
 	{'c', FLAG_TEXT, "config", "FILE", PLACE(config), 0,
 	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},
@@ -82,6 +88,13 @@ static int flag_set(struct cli *cli, const struct flag *flag, const char *argume
 		break;
 	case FLAG_TEXT:
 		*(const char **)place = argument;
+		break;
+	case FLAG_SETTING:
+		if (!strchr(argument, '=') || argument[0] == '=')
+			return cli_usage(cli, "--%s: expected NAME=VALUE; got \"%s\"", flag->name, argument);
+		if (cli->n_env == CLI_ENV_MAX)
+			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_ENV_MAX);
+		cli->env[cli->n_env++] = argument;
 		break;
 	case FLAG_SECONDS:
 		if (!seconds_parse(place, argument))

@@ -48,7 +48,7 @@ json_t *json_text(struct lair_text text)
 	return text_valid(text) ? json_stringn_nocheck(text.data, text.size) : text_mended(text);
 }
 
-static json_t *text_base64(struct lair_text text)
+json_t *json_base64(struct lair_text text)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	size_t groups = (text.size + 2) / 3;
@@ -78,7 +78,7 @@ void json_add_output(json_t *object, const char *key, struct lair_text output)
 	json_object_set_new(object, key, json_text(output));
 	snprintf(raw, sizeof(raw), "%s_base64", key);
 	if (!text_valid(output))
-		json_object_set_new(object, raw, text_base64(output));
+		json_object_set_new(object, raw, json_base64(output));
 }
 
 static json_t *json_texts(struct lair_items items)
@@ -207,14 +207,6 @@ json_t *json_counters(const struct lair_counters *counters)
 	return members_json(members, ARRAY_SIZE(members), counters);
 }
 
-static json_t *result_error(const struct lair_result *result)
-{
-	if (!result->error_name.data)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "name", json_text(result->error_name), "value",
-			 json_text(result->error_value), "traceback", json_text(result->error_traceback));
-}
-
 static json_t *result_blocked(const struct lair_result *result)
 {
 	json_t *array = json_array();
@@ -244,9 +236,14 @@ json_t *json_result(const struct lair_result *result)
 	json_add_output(document, "stdout", result->out);
 	json_add_output(document, "stderr", result->err);
 	json_object_set_new(document, "text", json_text(result->text));
-	json_object_set_new(document, "error", result_error(result));
+	json_object_set_new(document, "data", json_data(result->data));
+	json_object_set_new(document, "displays", json_displays(result));
+	json_object_set_new(document, "displays_dropped", json_integer((json_int_t)result->displays_dropped));
+	json_object_set_new(document, "error", json_error(result));
 	json_object_set_new(document, "truncated", result_truncated(result));
 	json_object_set_new(document, "blocked", result_blocked(result));
+	json_object_set_new(document, "artifacts", json_artifacts(result));
+	json_object_set_new(document, "artifacts_more", json_boolean(result->artifacts_more));
 	json_object_set_new(document, "restored",
 			    text_is(result->state, "rolled_back") ? json_integer((json_int_t)result->restored)
 								  : json_null());

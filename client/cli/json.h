@@ -19,3 +19,12 @@ int json_print(json_t *document);
 
 /* Under @key, and if it was not UTF-8 also as it was, in base 64 under "@key_base64". */
 void json_add_output(json_t *object, const char *key, struct lair_text output);
+
+/* json_shown.c: bundles, displays, artifacts and errors. What is binary is in base 64, and JSON is part of the
+ * document. New. */
+json_t *json_data(struct lair_items bundle);
+json_t *json_display(const struct lair_display *display);
+json_t *json_displays(const struct lair_result *result);
+json_t *json_artifacts(const struct lair_result *result);
+json_t *json_error(const struct lair_result *result);
+json_t *json_base64(struct lair_text bytes);

@@ -8,6 +8,7 @@
 #include "edit.h"
 #include "json.h"
 #include "run.h"
+#include "shown.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -128,6 +129,8 @@ static void result_show(struct repl *repl, const struct lair_result *result)
 	(void)write_all(STDOUT_FILENO, result->text);
 	if (result->text.data)
 		(void)write_all(STDOUT_FILENO, lair_text("\n"));
+	shown_save(repl->run.cli, result->data);
+	artifacts_notice(result);
 	run_notice(result);
 	unfaithful_notice(repl, result);
 	/* exit() is how people leave a prompt. */
@@ -155,6 +158,7 @@ static void cell_run(struct repl *repl)
 		.profile = cli->profile,
 		.code = {.data = repl->text, .size = repl->size},
 		.timeout = cli->timeout,
+		.figure = cli->svg ? "svg" : NULL,
 	};
 	int status;
 

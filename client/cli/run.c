@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "json.h"
+#include "shown.h"
 #include "text.h"
 
 #include <math.h>
@@ -80,15 +81,71 @@ static void on_signal(struct run *run)
 	}
 }
 
-/* ---- output ---- */
+/* ---- events, for programs ---- */
+
+static void event_show(struct run *run, json_t *event)
+{
+	if (json_print(event) || fflush(stdout) != 0)
+		stop(run, SIGPIPE);
+}
 
 static void event_print(struct run *run, const char *name, struct lair_text data)
 {
 	json_t *event = json_pack("{s:s}", "event", name);
 
 	json_add_output(event, "data", data);
-	if (json_print(event) || fflush(stdout) != 0)
-		stop(run, SIGPIPE);
+	event_show(run, event);
+}
+
+/* ---- the sign of life ---- */
+
+static void alive_erase(struct run *run)
+{
+	if (run->alive)
+		(void)write_all(STDERR_FILENO, lair_text("\r\033[K"));
+	run->alive = false;
+}
+
+/* Only where a person sees it, and never over what the cell has written. */
+static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
+{
+	struct run *run = userdata;
+	char line[3 * HUMAN_SIZE], elapsed[HUMAN_SIZE], memory[HUMAN_SIZE] = "", cpu[HUMAN_SIZE];
+
+	(void)call;
+	if (run->events && run->stop != SIGPIPE)
+		event_show(run, json_pack("{s:s, s:f, s:I, s:f}", "event", "alive", "elapsed", alive->elapsed,
+					  "memory", (json_int_t)alive->memory, "cpu", alive->cpu));
+	if (run->cli->json || run->in_line || run->asking || !isatty(STDERR_FILENO))
+		return;
+	snprintf(line, sizeof(line), "\r\033[K[%s, %s, CPU %s]", human_seconds(elapsed, alive->elapsed),
+		 human_bytes(memory, alive->memory), human_seconds(cpu, alive->cpu));
+	(void)write_all(STDERR_FILENO, lair_text(line));
+	run->alive = true;
+}
+
+/* ---- output ---- */
+
+static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
+{
+	struct run *run = userdata;
+	json_t *event, *shown;
+
+	(void)call;
+	alive_erase(run);
+	if (run->stop == SIGPIPE)
+		return;
+	if (!run->events) {
+		run->in_line = false;
+		if (shown_print(run->cli, display->data))
+			stop(run, SIGPIPE);
+		return;
+	}
+	event = json_pack("{s:s, s:b}", "event", "display", "clear", display->clear);
+	shown = json_display(display);
+	json_object_update(event, shown);
+	json_decref(shown);
+	event_show(run, event);
 }
 
 static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
@@ -96,8 +153,10 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	struct run *run = userdata;
 
 	(void)call;
+	alive_erase(run);
 	if (run->stop == SIGPIPE)
 		return;
+	run->in_line = data.size > 0 && data.data[data.size - 1] != '\n';
 	if (run->events)
 		event_print(run, stream == LAIR_STDOUT ? "stdout" : "stderr", data);
 	else if (output_write(stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data))
@@ -121,6 +180,7 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	struct run *run = userdata;
 
 	(void)call;
+	alive_erase(run);
 	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
 	(void)write_all(isatty(STDOUT_FILENO) && !run->cli->json ? STDOUT_FILENO : STDERR_FILENO, prompt);
 	run->asking = true;
@@ -203,7 +263,7 @@ static int run_abandoned(const struct run *run, const char *session)
 static void run_begin(struct run *run)
 {
 	run->interrupts = 0;
-	run->asking = run->hidden = false;
+	run->asking = run->hidden = run->in_line = false;
 	fflush(stdout);
 }
 
@@ -216,6 +276,7 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 	while (!r && lair_outcome(call) == -EINPROGRESS && !run_given_up(run))
 		r = run_turn(run);
 	asked(run);
+	alive_erase(run);
 	run->call = NULL;
 	if (r)
 		return cli_trouble(run->cli, r);
@@ -231,6 +292,8 @@ int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 
 	run_begin(run);
 	exec->on_output = run->cli->json && !run->events ? NULL : on_output;
+	exec->on_display = on_display;
+	exec->on_alive = on_alive;
 	exec->on_ask = run->answers ? on_ask : NULL;
 	exec->userdata = run;
 	r = run_follow(run, &call, lair_exec(run->cli->lair, &call, exec), exec->session);
@@ -246,6 +309,8 @@ int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *at
 
 	run_begin(run);
 	attach->on_output = run->cli->json && !run->events ? NULL : on_output;
+	attach->on_display = on_display;
+	attach->on_alive = on_alive;
 	attach->on_ask = run->answers ? on_ask : NULL;
 	attach->userdata = run;
 	r = run_follow(run, &call, lair_attach(run->cli->lair, &call, attach), attach->session);

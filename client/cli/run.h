@@ -17,6 +17,8 @@ struct run {
 	int stop;	   /* the signal that ends us, 0 if none has come */
 	double stop_since; /* when it came */
 	bool asking, hidden;
+	bool in_line; /* the last output did not end a line */
+	bool alive;   /* a line on the terminal says that the cell still runs */
 };
 
 /* Takes SIGINT, SIGTERM and SIGHUP: from here on they only arrive in a run, or on run->signals. Returns 0 or

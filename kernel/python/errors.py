@@ -1,15 +1,39 @@
-"""What the user is told of an exception: Python's own traceback, from the first line of the cell on."""
+"""What the user is told of an exception: Python's own traceback, from the first line of the cell on, and the same as
+data."""
 
+import difflib
+import re
 import sys
 import threading
 import traceback
-from types import TracebackType
-from typing import Dict, Optional
+from itertools import islice
+from types import FrameType, ModuleType, TracebackType
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 _TracebackException = traceback.TracebackException
 _MAIN_FILES = "<cell "
 _VALUE_MAX = 16384
 _TEXT_MAX = 262144
+_SOURCE_MAX = 1000
+_PATH_MAX = 1000
+_SHORT_MAX = 80
+_VALUES_MAX = 20
+_NAMES_MAX = 2000
+_ENDS = 20  # frames of a long traceback that are kept at either end
+
+_ATOMS = (int, float, complex, bool, str, bytes, type(None))
+_BRACKETS = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
+_walk_tb = traceback.walk_tb
+_close_matches = difflib.get_close_matches
+_islice = islice
+_modules = sys.modules
+_type_mro = type.__dict__["__mro__"].__get__
+_type_dict = type.__dict__["__dict__"].__get__
+_type_name = type.__dict__["__qualname__"].__get__
+_module_dict = ModuleType.__dict__["__dict__"].__get__
+_object_getattribute = object.__getattribute__
+
+show_values = False
 
 
 def _from_cell(trace: Optional[TracebackType]) -> Optional[TracebackType]:
@@ -33,12 +57,194 @@ def _value_of(error: BaseException) -> str:
         return "<its str() failed>"
 
 
-def explain(error: BaseException) -> Dict[str, object]:
-    """Name, value and traceback of what ended a cell."""
+# ---- long ones keep both ends ----
+
+
+class _Ends(traceback.StackSummary):
+    """What is printed of a stack: both ends of a long one."""
+
+    def format(self, **options: Any) -> List[str]:
+        lines = super().format(**options)
+        if len(lines) <= 2 * _ENDS:
+            return lines
+        return [*lines[:_ENDS], f"  ... {len(lines) - 2 * _ENDS} frames left out ...\n", *lines[-_ENDS:]]
+
+
+def _shorten(told: Optional[traceback.TracebackException], seen: Set[int]) -> None:
+    while told is not None and id(told) not in seen:
+        seen.add(id(told))
+        told.stack = _Ends(told.stack)
+        for inner in getattr(told, "exceptions", None) or ():
+            _shorten(inner, seen)
+        _shorten(told.__context__, seen)
+        told = told.__cause__
+
+
+# ---- what may have been meant; no attribute is looked up in a way that a session's code can answer ----
+
+
+def _names_of(value: object) -> Iterator[Any]:
+    if type(value) is ModuleType:
+        yield from _module_dict(value)
+        return
+    own = None
+    if type(value) is not type:
+        try:
+            own = _object_getattribute(value, "__dict__")
+        except Exception:
+            pass
+    if type(own) is dict:
+        yield from own
+    for base in _type_mro(value if type(value) is type else type(value)):
+        yield from _type_dict(base)
+
+
+def _names_in(trace: Optional[TracebackType]) -> Iterator[Any]:
+    frame = None
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+    if frame is not None:
+        for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
+            if type(names) is dict:
+                yield from names
+
+
+def _candidates(error: BaseException, trace: Optional[TracebackType]) -> Tuple[Any, Iterator[Any]]:
+    """The name that was not found, and those there are."""
+    if isinstance(error, NameError):
+        named = re.match(r"(?:free variable|name|cannot access \w+ variable) '(\w+)'", _value_of(error))
+        return named and named[1], _names_in(trace)
+    if isinstance(error, AttributeError):
+        thing = getattr(error, "obj", None)
+        named = re.search(r"has no attribute '(\w+)'", _value_of(error))
+        return named and named[1], _names_of(thing) if thing is not None else iter(())
+    if isinstance(error, ImportError) and type(error.name) is str:
+        named = re.match(r"cannot import name '(\w+)'", _value_of(error))
+        module = _modules.get(error.name)
+        return named and named[1], _names_of(module) if module is not None else iter(())
+    return None, iter(())
+
+
+def _suggestion(error: BaseException, trace: Optional[TracebackType]) -> Optional[str]:
+    name, names = _candidates(error, trace)
+    if not name:
+        return None
+    known = {
+        other
+        for other in _islice(names, _NAMES_MAX)
+        if type(other) is str and other != name and (name.startswith("_") or not other.startswith("_"))
+    }
+    near = _close_matches(name, sorted(known), 1, 0.75)
+    return near[0] if near else None
+
+
+def _with_suggestion(text: str, suggestion: str) -> str:
+    """Where Python's own prompt has it, unless it is there already."""
+    if f"'{suggestion}'" in text.rsplit("\n", 2)[-2]:
+        return text
+    return f"{text[:-1]}. Did you mean: '{suggestion}'?\n"
+
+
+# ---- as data ----
+
+
+def _short(value: object, room: int = 3) -> str:
+    """What is known of a value without asking it."""
+    kind = type(value)
+    if kind in _ATOMS:
+        text = repr(value) if kind not in (str, bytes, int) or _size(value) < 200 else f"{_start(value)}..."
+        return text if len(text) <= _SHORT_MAX else text[:_SHORT_MAX] + "..."
+    if kind in _BRACKETS and room > 0:
+        items = [
+            f"{_short(item, room - 1)}: {_short(value[item], room - 1)}" if kind is dict else _short(item, room - 1)
+            for item in _islice(value, room)  # type: ignore[call-overload]
+        ]
+        items += ["..."] if len(value) > room else []  # type: ignore[arg-type]
+        return f"{_BRACKETS[kind][0]}{', '.join(items)}{_BRACKETS[kind][1]}"
+    return f"<{_type_name(kind)[:_SHORT_MAX]}>"
+
+
+def _size(value: Any) -> int:
+    return value.bit_length() // 3 if type(value) is int else len(value)
+
+
+def _start(value: Any) -> str:
+    return "<a large int>" if type(value) is int else repr(value[:_SHORT_MAX])
+
+
+def _values(frame: FrameType) -> Dict[str, str]:
+    names = frame.f_locals if frame.f_code.co_name != "<module>" else {}
+    own = [name for name in names if type(name) is str and not name.startswith("__")]
+    return {name: _short(names[name]) for name in own[:_VALUES_MAX]}
+
+
+def _frame(frame: FrameType, line: Optional[int], summary: traceback.FrameSummary) -> Dict[str, object]:
+    filename = frame.f_code.co_filename
+    told: Dict[str, object] = {"line": line or 0, "function": frame.f_code.co_name[:_SHORT_MAX]}
+    if filename.startswith(_MAIN_FILES) and filename[6:-1].isdigit():
+        told["cell"] = int(filename[6:-1])
+    else:
+        told["file"] = filename[:_PATH_MAX]
+    if getattr(summary, "colno", None) is not None:
+        told["column"] = summary.colno
+    if summary.line:
+        told["source"] = summary.line[:_SOURCE_MAX]
+    if show_values:
+        told["values"] = _values(frame)
+    return told
+
+
+def _frames(trace: Optional[TracebackType], stack: traceback.StackSummary) -> List[Dict[str, object]]:
+    walked = list(zip(_walk_tb(trace), stack))
+    if len(walked) > 2 * _ENDS:
+        walked = walked[:_ENDS] + walked[-_ENDS:]
+    return [_frame(frame, line, summary) for (frame, line), summary in walked]
+
+
+def _place(error: BaseException) -> Dict[str, object]:
+    """Where the syntax is wrong. Anybody can raise a SyntaxError with anything in it."""
+    told: Dict[str, object] = {}
+    if not isinstance(error, SyntaxError):
+        return told
+    for name, value in (("line", error.lineno), ("offset", error.offset)):
+        if type(value) is int and 0 < value < 1 << 31:
+            told[name] = value
+    if type(error.text) is str:
+        told["context"] = error.text[:_SOURCE_MAX].rstrip("\n")
+    return told
+
+
+def set_values(wanted: bool) -> None:
+    global show_values
+    show_values = wanted
+
+
+def _told_more(error: BaseException, trace: Optional[TracebackType], told: Dict[str, Any], stack: Any) -> None:
+    suggestion = _suggestion(error, trace)
+    if suggestion is not None:
+        told["suggestion"] = suggestion
+        told["traceback"] = _with_suggestion(told["traceback"], suggestion)
+    told.update(_place(error))
+    told["frames"] = _frames(trace, stack)
+
+
+def explain(error: BaseException) -> Dict[str, Any]:
+    """Name, value and traceback of what ended a cell, and what a program can use of it."""
     kind = type(error)
     trace = _from_cell(error.__traceback__)
-    text = "".join(_TracebackException(kind, error, trace, compact=True).format())
-    return {"name": kind.__name__, "value": _value_of(error), "traceback": _bounded(text, _TEXT_MAX)}
+    told = _TracebackException(kind, error, trace, compact=True)
+    stack = told.stack
+    _shorten(told, set())
+    answer = {
+        "name": kind.__name__,
+        "value": _value_of(error),
+        "traceback": _bounded("".join(told.format()), _TEXT_MAX),
+    }
+    try:
+        _told_more(error, trace, answer, stack)
+    except Exception:
+        pass  # it has a traceback
+    return answer
 
 
 # Python's own hooks, written in C, cannot show the lines of a cell: they look for a file of that name.

@@ -176,7 +176,7 @@ def test_exec_json_with_an_exception(daemon: Daemon) -> None:
     result = daemon.lair("exec", "--json", "1/0")
     document = json.loads(result.stdout)
     assert result.returncode == document["returncode"] == 1
-    assert set(document["error"]) == {"name", "value", "traceback"}
+    assert {"name", "value", "traceback", "frames"} <= set(document["error"])
     assert document["error"]["name"] == "ZeroDivisionError"
     assert document["session"] is None
     assert document["cause"] == "error"

@@ -1,0 +1,97 @@
+/* A picture is written under the first name figure-N that is free: nothing of anybody's is written over, and of
+ * what a session sends only the bytes get there. */
+#include "shown.h"
+
+#include "text.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define FIGURES_MAX 100000
+
+static const char *suffix_of(struct lair_text type)
+{
+	static const struct {
+		const char *type, *suffix;
+	} suffixes[] = {
+		{"image/png", "png"},
+		{"image/jpeg", "jpg"},
+		{"image/svg+xml", "svg"},
+		{"application/pdf", "pdf"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+		if (text_is(type, suffixes[i].type))
+			return suffixes[i].suffix;
+	return NULL;
+}
+
+/* Returns a descriptor, with its path in @path, or -errno. */
+static int figure_open(char path[4096], const char *directory, const char *suffix)
+{
+	static unsigned last;
+	int fd = -1;
+
+	if (mkdir(directory, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	do {
+		last++;
+		if (snprintf(path, 4096, "%s/figure-%u.%s", directory, last, suffix) >= 4096)
+			return -ENAMETOOLONG;
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	} while (fd < 0 && errno == EEXIST && last < FIGURES_MAX);
+	return fd < 0 ? -errno : fd;
+}
+
+static void figure_save(const char *directory, const char *suffix, struct lair_text picture)
+{
+	char path[4096] = "";
+	_cleanup_(fd_closep) int fd = figure_open(path, directory, suffix);
+	int r = fd < 0 ? fd : write_all(fd, picture);
+
+	if (r)
+		cli_notice("%s: the figure could not be saved: %s", path[0] ? path : directory, strerror(-r));
+	else
+		cli_notice("%s", path);
+}
+
+void shown_save(const struct cli *cli, struct lair_items data)
+{
+	struct lair_data item;
+	size_t cursor = 0;
+
+	while (cli->figures && lair_next_data(data, &cursor, &item))
+		if (suffix_of(item.type))
+			figure_save(cli->figures, suffix_of(item.type), item.data);
+}
+
+int shown_print(const struct cli *cli, struct lair_items data)
+{
+	struct lair_data item;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && lair_next_data(data, &cursor, &item)) {
+		if (!text_is(item.type, "text/plain"))
+			continue;
+		r = output_write(STDOUT_FILENO, item.data);
+		if (!r)
+			r = output_write(STDOUT_FILENO, lair_text("\n"));
+	}
+	shown_save(cli, data);
+	return r;
+}
+
+void artifacts_notice(const struct lair_result *result)
+{
+	struct lair_artifact artifact;
+	char path[512], size[HUMAN_SIZE];
+	size_t cursor = 0;
+
+	while (lair_next_artifact(result->artifacts, &cursor, &artifact))
+		cli_notice("%s %s, %s", text_is(artifact.change, "created") ? "created" : "modified",
+			   text_tamed(path, sizeof(path), artifact.path), human_bytes(size, artifact.size));
+	if (result->artifacts_more)
+		cli_notice("and more files");
+}
