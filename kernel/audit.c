@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 static _Thread_local struct audit_event last;
+static bool changed; /* since the cell began, something may have been */
 
 /* Always -1, with the exception set. */
 static int refuse(const struct refusal *refusal)
@@ -194,6 +195,7 @@ static int check_open(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *path = argument(args, 0), *mode = argument(args, 1), *flags = argument(args, 2);
 	const char *name = "r";
+	enum want want;
 	long bits;
 
 	if (!path || !flags || !PyLong_Check(flags) || !(PyUnicode_Check(path) || PyBytes_Check(path)))
@@ -209,9 +211,9 @@ static int check_open(const struct attempt *attempt, PyObject *args)
 		PyErr_Clear();
 		name = "?";
 	}
-	return check_path(attempt->event, path,
-			  (bits & O_ACCMODE) == O_RDONLY && !(bits & (O_CREAT | O_TRUNC)) ? WANT_READ : WANT_CHANGE,
-			  name);
+	want = (bits & O_ACCMODE) == O_RDONLY && !(bits & (O_CREAT | O_TRUNC)) ? WANT_READ : WANT_CHANGE;
+	changed |= want == WANT_CHANGE;
+	return check_path(attempt->event, path, want, name);
 }
 
 /* A list of arguments as a shell would show it. */
@@ -485,6 +487,18 @@ static int event_compare(const void *name, const void *attempt)
 	return strcmp(name, ((const struct attempt *)attempt)->event);
 }
 
+/* Whether it may change a file, or nobody can say. */
+static bool may_change(const struct attempt *attempt)
+{
+	int (*const changing[])(const struct attempt *, PyObject *) = {
+		check_change, check_change_both, check_copy, check_command, check_library, check_database};
+
+	for (size_t i = 0; i < ARRAY_SIZE(changing); i++)
+		if (attempt->check == changing[i])
+			return true;
+	return false;
+}
+
 static int hook(const char *event, PyObject *args, void *data)
 {
 	const struct attempt *attempt;
@@ -495,6 +509,7 @@ static int hook(const char *event, PyObject *args, void *data)
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);
 	if (!attempt)
 		return 0;
+	changed |= may_change(attempt);
 	last.name = attempt->event;
 	last.alone = NULL;
 	last.unnamed = false;
@@ -507,4 +522,14 @@ static int hook(const char *event, PyObject *args, void *data)
 int audit_install(void)
 {
 	return PySys_AddAuditHook(hook, NULL) < 0 ? -EPERM : 0;
+}
+
+void audit_begin_cell(void)
+{
+	changed = false;
+}
+
+bool audit_saw_change(void)
+{
+	return changed;
 }

@@ -25,3 +25,7 @@ const struct audit_event *audit_last_event(void);
 /* Put another in its place, with that path or target. NULL: none. */
 void audit_set_event(const struct audit_event *event, struct bytes path);
 bool audit_event_about(const struct audit_event *event, struct bytes path);
+
+/* Whether a cell that has begun has tried anything through Python that may change a file. */
+void audit_begin_cell(void);
+bool audit_saw_change(void);

@@ -7,6 +7,7 @@
 #include "cell.h"
 
 #include "helpers.h"
+#include "options.h"
 #include "pack.h"
 #include "stream.h"
 
@@ -388,11 +389,14 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	/* A warning is shown once a line of code; the first line of each cell is another one. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
-	if (source && (!cells.heed_rules || permitted(result, source)))
+	if (source && (!cells.heed_rules || permitted(result, source)) &&
+	    (!options_wanted(run) || options_set(run) == 0))
 		value = run_source(source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
 	end_figures(result);
+	if (options_wanted(run))
+		options_reset();
 	Py_XDECREF(value);
 	Py_XDECREF(source);
 	Py_XDECREF(filename);

@@ -24,6 +24,7 @@ EMBED(setup);
 EMBED(display);
 EMBED(tables);
 EMBED(figures);
+EMBED(surroundings);
 
 enum module {
 	SOURCE,
@@ -41,6 +42,7 @@ enum module {
 	COMPLETION,
 	INSPECTION,
 	QUESTIONS,
+	SURROUNDINGS,
 	N_MODULES
 };
 
@@ -69,6 +71,7 @@ static const struct {
 	[COMPLETION] = MODULE(completion),
 	[INSPECTION] = MODULE(inspection),
 	[QUESTIONS] = MODULE(questions),
+	[SURROUNDINGS] = MODULE(surroundings),
 };
 
 static const struct {
@@ -83,6 +86,9 @@ static const struct {
 	[HELPER_SET_RULES] = {CHECKING, "configure"},
 	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},
+	[HELPER_SHOW_VALUES] = {ERRORS, "set_values"},
+	[HELPER_ENTER] = {SURROUNDINGS, "enter"},
+	[HELPER_LEAVE] = {SURROUNDINGS, "leave"},
 	[HELPER_LAST] = {DISPLAY, "last"},
 	[HELPER_OPEN_FIGURES] = {FIGURES, "opened"},
 	[HELPER_END_FIGURES] = {FIGURES, "end_cell"},

@@ -6,6 +6,8 @@
 
 #include "interpreter.h"
 
+#include "artifacts.h"
+#include "audit.h"
 #include "cell.h"
 #include "fork.h"
 #include "frozen.h"
@@ -317,6 +319,8 @@ static void cell_around(struct cell_result *result, const struct run_message *ru
 	self.input = run->input;
 	output_begin(run->stream);
 	refusals_forget();
+	audit_begin_cell();
+	artifacts_begin();
 	interrupts_discard(run->cell);
 	interrupts_block(false);
 	cell_run(result, run);
@@ -354,6 +358,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
 
+	done.artifacts = artifacts_end(audit_saw_change(), &done.artifacts_more);
 	return send_message(&done_message_schema, &done);
 }
 
@@ -570,9 +575,13 @@ static int branch_files(struct bytes name)
 {
 	PyObject *done = PyObject_CallFunction(helper(HELPER_BRANCH_FILES), "s#", name.data, (Py_ssize_t)name.size);
 
+	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
+
+	if (place)
+		artifacts_home(place);
 	Py_XDECREF(done);
 	PyErr_Clear();
-	return done ? 0 : -EIO;
+	return place ? 0 : -EIO;
 }
 
 /* In a fork of the copy: live again, with the router's new descriptors. */

@@ -7,6 +7,8 @@
 
 #include "warden.h"
 
+#include "artifacts.h"
+
 #include "fork.h"
 #include "helpers.h"
 #include "interpreter.h"
@@ -430,6 +432,7 @@ static int move_in(const struct cage *cage)
 
 	if (!getcwd(workspace, sizeof(workspace)) || policy_arm(workspace, *cage_scratch(cage)) < 0)
 		return -1;
+	artifacts_home(workspace);
 	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssi", workspace, cage_scratch(cage),
 				     cage_starts_programs(cage));
 	Py_XDECREF(done);

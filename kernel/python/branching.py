@@ -26,11 +26,12 @@ def _ignore(directory: str, names: List[str]) -> List[str]:
     ]
 
 
-def files(name: str) -> None:
-    """Copy the working directory to .branches/NAME in the workspace, and work there from now on."""
+def files(name: str) -> str:
+    """Copy the working directory to .branches/NAME in the workspace, and work there from now on. Returns where."""
     home = os.environ.get("HOME") or os.getcwd()
     place = os.path.join(home.split(f"/{_BRANCHES}/")[0], _BRANCHES, name)
     os.makedirs(os.path.dirname(place), exist_ok=True)
     shutil.copytree(home, place, symlinks=True, ignore=_ignore)
     os.environ["HOME"] = os.environ["PWD"] = place
     os.chdir(place)
+    return place

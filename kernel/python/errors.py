@@ -26,6 +26,7 @@ _BRACKETS = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 _walk_tb = traceback.walk_tb
 _close_matches = difflib.get_close_matches
 _islice = islice
+_match, _search = re.match, re.search
 _modules = sys.modules
 _type_mro = type.__dict__["__mro__"].__get__
 _type_dict = type.__dict__["__dict__"].__get__
@@ -112,14 +113,14 @@ def _names_in(trace: Optional[TracebackType]) -> Iterator[Any]:
 def _candidates(error: BaseException, trace: Optional[TracebackType]) -> Tuple[Any, Iterator[Any]]:
     """The name that was not found, and those there are."""
     if isinstance(error, NameError):
-        named = re.match(r"(?:free variable|name|cannot access \w+ variable) '(\w+)'", _value_of(error))
+        named = _match(r"(?:free variable|name|cannot access \w+ variable) '(\w+)'", _value_of(error))
         return named and named[1], _names_in(trace)
     if isinstance(error, AttributeError):
         thing = getattr(error, "obj", None)
-        named = re.search(r"has no attribute '(\w+)'", _value_of(error))
+        named = _search(r"has no attribute '(\w+)'", _value_of(error))
         return named and named[1], _names_of(thing) if thing is not None else iter(())
     if isinstance(error, ImportError) and type(error.name) is str:
-        named = re.match(r"cannot import name '(\w+)'", _value_of(error))
+        named = _match(r"cannot import name '(\w+)'", _value_of(error))
         module = _modules.get(error.name)
         return named and named[1], _names_of(module) if module is not None else iter(())
     return None, iter(())

@@ -1,0 +1,42 @@
+"""Where one cell runs: an environment and a directory that are gone when it has ended, whatever it did to them."""
+
+import os
+from typing import Dict, List, Optional
+
+_environ = os.environ
+_chdir, _getcwd = os.chdir, os.getcwd
+_OSError = OSError
+
+_env: Dict[str, Optional[str]] = {}
+_cwd: Optional[str] = None
+
+
+def enter(env: List[str], directory: Optional[str]) -> None:
+    global _cwd
+    for entry in env:
+        name, _, value = entry.partition("=")
+        _env.setdefault(name, _environ.get(name))
+        _environ[name] = value
+    if directory is not None:
+        try:
+            before = _getcwd()
+        except _OSError:
+            before = None
+        _chdir(directory)
+        _cwd = before
+
+
+def leave() -> None:
+    global _cwd
+    for name, value in _env.items():
+        if value is None:
+            _environ.pop(name, None)
+        else:
+            _environ[name] = value
+    _env.clear()
+    if _cwd is not None:
+        back, _cwd = _cwd, None
+        try:
+            _chdir(back)
+        except _OSError:
+            pass  # the cell has removed it
