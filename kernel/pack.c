@@ -59,7 +59,7 @@ static int pack(msgpack_packer *packer, PyObject *object, unsigned depth)
 		PyErr_SetString(PyExc_ValueError, "nested too deeply");
 		return -1;
 	}
-	if (PyUnicode_CheckExact(object))
+	if (PyUnicode_Check(object))
 		return pack_text(packer, object);
 	if (PyLong_CheckExact(object))
 		return pack_integer(packer, object);
@@ -67,7 +67,7 @@ static int pack(msgpack_packer *packer, PyObject *object, unsigned depth)
 		return pack_pairs(packer, object, depth - 1);
 	if (PyList_CheckExact(object) || PyTuple_CheckExact(object))
 		return pack_items(packer, object, depth - 1);
-	if (PyBytes_CheckExact(object))
+	if (PyBytes_Check(object))
 		msgpack_pack_bin_with_body(packer, PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object));
 	else if (PyFloat_CheckExact(object))
 		msgpack_pack_double(packer, PyFloat_AS_DOUBLE(object));

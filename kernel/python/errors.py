@@ -31,6 +31,7 @@ _modules = sys.modules
 _type_mro = type.__dict__["__mro__"].__get__
 _type_dict = type.__dict__["__dict__"].__get__
 _type_name = type.__dict__["__qualname__"].__get__
+_plain_name = type.__dict__["__name__"].__get__
 _module_dict = ModuleType.__dict__["__dict__"].__get__
 _object_getattribute = object.__getattribute__
 
@@ -237,7 +238,7 @@ def explain(error: BaseException) -> Dict[str, Any]:
     stack = told.stack
     _shorten(told, set())
     answer = {
-        "name": kind.__name__,
+        "name": _plain_name(kind),
         "value": _value_of(error),
         "traceback": _bounded("".join(told.format()), _TEXT_MAX),
     }

@@ -80,7 +80,13 @@ def test_traceback_is_pythons_own(python: Interpreter) -> None:
         ZeroDivisionError: division by zero
     """)
     assert result.err.decode() == expected + "\n"
-    assert result.error == {"name": "ZeroDivisionError", "value": "division by zero", "traceback": expected + "\n"}
+    assert result.error is not None
+    assert (result.error["name"], result.error["value"]) == ("ZeroDivisionError", "division by zero")
+    assert result.error["traceback"] == expected + "\n"
+    assert result.error["frames"] == [
+        {"cell": 2, "line": 2, "column": 0, "function": "<module>", "source": "f(0)"},
+        {"cell": 1, "line": 2, "column": 11, "function": "f", "source": "return 1 / n"},
+    ]
     assert (result.returncode, result.cause, result.text) == (1, "error", None)
 
 

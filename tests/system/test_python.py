@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from lair import Client
+from lair import messages as m
 
 
 def run(client: Client, session: str, code: str) -> str:
@@ -190,7 +191,12 @@ def test_traceback_is_python_s_own_without_us(client: Client, session: str) -> N
         """
     )
     assert (reply.returncode, reply.state, reply.cause) == (1, "kept", "error")
-    assert reply.error == {"name": "ZeroDivisionError", "value": "division by zero", "traceback": expected}
+    error = m.CellError(**reply.error)
+    assert (error.name, error.value, error.traceback) == ("ZeroDivisionError", "division by zero", expected)
+    assert [(frame["cell"], frame["line"], frame["source"]) for frame in error.frames] == [
+        (3, 3, "f(x)"),
+        (1, 2, "return 1 / n"),
+    ]
     assert reply.stderr.decode() == expected
 
 
