@@ -250,5 +250,6 @@ int client_error(struct clients *clients, const struct address *to, const char *
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	reply.message = bytes_of(sentence);
+	clients->n_errors++;
 	return client_send(clients, to, &error_reply_schema, &reply);
 }

@@ -34,6 +34,7 @@ struct clients {
 	struct list outboxes;
 	struct timer retry;
 	void (*on_drained)(struct clients *clients); /* an outbox has become empty */
+	uint64_t n_errors;			     /* requests answered with one */
 };
 
 void clients_init(struct clients *clients, struct event_loop *loop, void *socket,

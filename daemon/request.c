@@ -522,7 +522,7 @@ static void handle_stats(struct router *router, const struct address *from, cons
 		.ended = router->stats.ended,
 		.cells = router->stats.cells,
 		.requests = router->stats.requests,
-		.refused = router->stats.refused,
+		.refused = router->stats.refused + router->clients.n_errors,
 		.memory = memory_of_process(getpid()),
 	};
 	struct session *session;

@@ -11,8 +11,8 @@
 #include "workspace.h"
 
 struct router_stats {
-	uint64_t started; /* event_now() */
-	uint64_t opened, ended, cells, requests, refused;
+	uint64_t started;				  /* event_now() */
+	uint64_t opened, ended, cells, requests, refused; /* refused: dropped unanswered */
 };
 
 struct router {

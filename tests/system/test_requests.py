@@ -123,6 +123,14 @@ def test_stats_count(daemon: Daemon, client: Client, session: str) -> None:
     assert after.uptime > 0
 
 
+def test_stats_count_refusals(client: Client, session: str) -> None:
+    before = client.stats().refused
+    for _ in range(3):
+        with pytest.raises(LairError):
+            client.info(session)
+    assert client.stats().refused == before + 3
+
+
 def test_reset_forgets_memory_and_keeps_files(client: Client, session: str) -> None:
     workspace = client.open(session).workspace
     client.exec("x = 1; _ = open('kept', 'w').write('1')", session)

@@ -1,0 +1,87 @@
+/* Transfers: who may go on with one, and that one which nobody goes on with leaves nothing. */
+#include "check.h"
+#include "router.h"
+#include "transfer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define MINUTE_US (60 * 1000000ULL)
+
+static char directory[] = "/tmp/lair-transfer-XXXXXX";
+static struct router router;
+static struct session session = {.router = &router};
+
+static struct transfer *begin(uid_t owner)
+{
+	int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct transfer *transfer = transfer_new(&session, owner);
+
+	CHECK(transfer && new_file_begin(&transfer->file, root, "file", 0) == 0);
+	CHECK(new_file_append(&transfer->file, BYTES("half")) == 0);
+	close(root);
+	return transfer;
+}
+
+static bool is_empty(void)
+{
+	if (rmdir(directory) < 0)
+		return false;
+	return mkdir(directory, 0700) == 0;
+}
+
+static void test_nobody_goes_on(void)
+{
+	struct transfer *transfer = begin(5);
+	int fd = transfer->file.fd;
+	uint64_t deadline = transfer->patience.deadline;
+
+	CHECK(deadline > event_now() + MINUTE_US - 5000000 && deadline <= event_now() + MINUTE_US);
+	timer_run(&router.loop);
+	CHECK(transfer_find(&session, transfer->number, 5) == transfer);
+	CHECK(transfer->patience.deadline >= deadline); /* it has been heard of */
+	CHECK(!is_empty());
+	/* A minute goes by. */
+	CHECK(timer_set(&router.loop, &transfer->patience, event_now() - 1, transfer->patience.fn) == 0);
+	timer_run(&router.loop);
+	CHECK(list_empty(&session.transfers) && router.loop.n_timers == 0);
+	CHECK(fcntl(fd, F_GETFD) < 0);
+	CHECK(is_empty());
+}
+
+static void test_who_may(void)
+{
+	struct transfer *transfer = begin(5), *other = begin(6);
+
+	CHECK(transfer->number != other->number);
+	CHECK(transfer_find(&session, transfer->number, 5) == transfer);
+	CHECK(!transfer_find(&session, transfer->number, 6));
+	CHECK(!transfer_find(&session, other->number + 1, 6));
+	transfer_free(transfer);
+	transfer_free(other);
+	CHECK(is_empty());
+}
+
+static void test_no_more_than(void)
+{
+	for (int i = 0; i < TRANSFERS_MAX; i++) {
+		CHECK(!transfers_full(&session));
+		begin(5);
+	}
+	CHECK(transfers_full(&session));
+	transfers_free(&session.transfers);
+	CHECK(list_empty(&session.transfers) && !transfers_full(&session));
+	CHECK(is_empty());
+}
+
+int main(void)
+{
+	list_init(&session.transfers);
+	CHECK(mkdtemp(directory) != NULL && event_loop_init(&router.loop) == 0);
+	test_nobody_goes_on();
+	test_who_may();
+	test_no_more_than();
+	event_loop_deinit(&router.loop);
+	CHECK(rmdir(directory) == 0);
+	return check_report();
+}
