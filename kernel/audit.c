@@ -341,7 +341,8 @@ static int check_socket(const struct attempt *attempt, PyObject *args)
 	struct refusal refusal = {.event = attempt->event, .kind = "address", .reason = "network-not-granted"};
 	PyObject *family = argument(args, 1);
 
-	if (!family || !PyLong_Check(family))
+	/* -1: made of a descriptor that there is. */
+	if (!family || !PyLong_Check(family) || PyLong_AsLong(family) < 0)
 		return 0;
 	snprintf(refusal.target, sizeof(refusal.target), "family-%ld", PyLong_AsLong(family));
 	if (!policy.network && PyLong_AsLong(family) != AF_UNIX)

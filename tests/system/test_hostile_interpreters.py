@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -155,4 +156,24 @@ def test_a_forged_result_is_its_own(client: Client, bystander: Client, session: 
     lie = internal.datagram(framed(internal.Done(cell=2, returncode=0, text="'all is well'")), IN_CELL)
     reply = client.exec(f"say([{lie!r}])\ntime.sleep(60)", session, timeout=5)
     assert (reply.session, reply.cell, reply.text) == (session, 2, "'all is well'")
+    settle(client, session)
+
+
+def test_descriptors_for_the_router(daemon: Daemon, client: Client, bystander: Client, session: str) -> None:
+    """What is sent along with a message that brings none is closed, however much it is."""
+    prepare(client, session)
+    router = Path(f"/proc/{client.stats().pid}/fd")
+    before = len(list(router.iterdir()))
+    code = f"""
+import array, socket
+rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 250))]
+it, sent = socket.socket(fileno=os.dup(channel)), 0
+for _ in range(400):
+    try: sent += it.sendmsg([{internal.datagram(b"x", 1)!r}], rights) > 0
+    except OSError: break
+sent
+"""
+    reply = client.exec(code, session, timeout=10)
+    assert reply.cause == "violation" or int(reply.text or 0) > 0, reply.stderr
+    assert len(list(router.iterdir())) < before + 50
     settle(client, session)

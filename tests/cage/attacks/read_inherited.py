@@ -15,7 +15,8 @@ def attack():
         except OSError:
             continue
         null = stat.S_ISCHR(meta.st_mode) and meta.st_rdev == os.stat("/dev/null").st_rdev
-        own = fd >= 100 and (stat.S_ISSOCK(meta.st_mode) or stat.S_ISFIFO(meta.st_mode))
-        if not null and not own:  # its channel and its pipes are high up
+        nameless = stat.S_ISREG(meta.st_mode) and meta.st_nlink == 0
+        own = fd >= 100 and (stat.S_ISSOCK(meta.st_mode) or stat.S_ISFIFO(meta.st_mode) or nameless)
+        if not null and not own:  # its channel, its pipes and its memory file are high up
             found.append(fd)
     return found or None
