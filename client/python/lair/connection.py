@@ -105,7 +105,8 @@ class _Link:
         ends |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
         self.monitor = self.dealer.get_monitor_socket(ends)
         self.dealer.connect(f"ipc://{socket}")
-        self.frame_max = self.daemon = 0
+        self.frame_max = 0
+        self.daemon: str | None = None
 
     def close(self) -> None:
         self.dealer.disable_monitor()
@@ -115,19 +116,15 @@ class _Link:
 
     def greet(self, timeout: float) -> None:
         """Whoever listens must answer as a daemon of our version before anything else is asked of it."""
-        deadline = time.monotonic() + timeout
-        self.frame_max = self._ask(m.Hello(id=0, client="lair for Python"), m.HelloReply, deadline).frame_max
-        self.daemon = self._ask(m.Stats(id=0), m.StatsReply, deadline).keeper_pid
-
-    def _ask(self, request: m.Request, reply: type[R], deadline: float) -> R:
-        self.dealer.send(codec.encode(request))
-        if not self._wait(deadline - time.monotonic()):
+        self.dealer.send(codec.encode(m.Hello(id=0, client="lair for Python")))
+        if not self._wait(timeout):
             raise DeadlineError("what listens on the socket does not answer")
         kind, content = codec.unpack(self.dealer.recv())
         if kind == "error":
             error = codec.read(m.ErrorReply, content)
             raise LairError(error.code, error.message)
-        return codec.read(reply, content)
+        hello = codec.read(m.HelloReply, content)
+        self.frame_max, self.daemon = hello.frame_max, hello.instance
 
     def _wait(self, timeout: float) -> bool:
         poller = zmq.Poller()
@@ -455,7 +452,7 @@ class Connection:
 
     def _lose(self) -> None:
         """The connection has ended, or is as good as ended. What was on its way over it is sent once more."""
-        daemon = self._link.daemon if self._link is not None else 0
+        daemon = self._link.daemon if self._link is not None else None
         self._disconnect()
         if self._calls and self._same_daemon_again(daemon):
             waiting = list(self._calls.values())
@@ -469,7 +466,7 @@ class Connection:
             LairError("lost", f"the daemon on {self.socket} is gone; whether it did what was asked is unknown")
         )
 
-    def _same_daemon_again(self, daemon: int) -> bool:
+    def _same_daemon_again(self, daemon: str | None) -> bool:
         """Whether it, or what has taken its place and knows what it knew, is there again before long. None is started."""
         until = time.monotonic() + RETURN_TIME
         while not self._closed and time.monotonic() < until:
@@ -478,7 +475,7 @@ class Connection:
             except (_Lost, LairError):
                 time.sleep(0.02)
                 continue
-            return self._link is not None and self._link.daemon == daemon
+            return daemon is not None and self._link is not None and self._link.daemon == daemon
         return False
 
 

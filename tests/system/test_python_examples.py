@@ -1,0 +1,66 @@
+"""The examples run, and come to what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daemon import ROOT, Daemon
+
+SETTINGS = {
+    "profile default": {
+        "checkpoint": "cell",
+        "preload": "pandas? matplotlib.pyplot?",
+        "spares": "2",
+        "memory": "1G",
+    }
+}
+
+
+def run(daemon: Daemon, name: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", str(ROOT / "examples" / name), *arguments],
+        env={
+            "PATH": "/nowhere",
+            "LAIR_SOCKET": str(daemon.socket),
+            "PYTHONPATH": str(ROOT / "client/python"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUTF8": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_agent_loop(daemon: Daemon) -> None:
+    output = run(daemon, "agent_loop.py")
+    assert "SyntaxError" in output
+    assert output.endswith("Those that end in 7 add up to 272.\n")
+
+
+def test_tree_search(daemon: Daemon) -> None:
+    output = run(daemon, "tree_search.py")
+    assert "sine" in output
+    assert "a mistake" not in output
+    assert "x²" in output
+
+
+def test_analysis_with_chart(daemon: Daemon, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    target = tmp_path / "chart.png"
+    output = run(daemon, "analysis_with_chart.py", str(target))
+    assert "the sharpest fall: south, week 57" in output
+    assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_example_is_run() -> None:
+    tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} <= tested
