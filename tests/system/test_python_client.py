@@ -10,7 +10,7 @@ import pytest
 
 import lair
 from daemon import Daemon, wait_until
-from lair import CellFailed, Connection, LairError, Output, Result, Session
+from lair import CellFailed, Connection, Display, LairError, Output, Result, Session
 
 SETTINGS = {
     "profile default": {"checkpoint": "cell"},
@@ -207,6 +207,40 @@ def test_a_cell_that_waits_in_the_queue_leaves_it_at_its_deadline(s: Session, co
         s.run("second = True", deadline=0.2)
     first.join()
     assert s.run("'second' in globals()").text == "False"
+
+
+# ---- what it shows and leaves ----
+
+PICTURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n'text'"
+
+
+def test_a_table_in_several_forms(s: Session) -> None:
+    pytest.importorskip("pandas")
+    result = s.run("import pandas as pd\npd.DataFrame({'a': [1, 2]})")
+    assert "<table" in str(result.data["text/html"])
+    assert result._repr_mimebundle_()["text/html"] == result.data["text/html"]
+    assert result._repr_mimebundle_()["text/plain"] == result.text
+
+
+def test_displays_are_the_same_streamed_or_not(s: Session) -> None:
+    code = """
+a = display({'text/plain': 'first'}, raw=True, display_id='a')
+print('between')
+display({'text/plain': 'second'}, raw=True)
+update_display({'text/plain': 'changed'}, raw=True, display_id='a')
+"""
+    seen: list[Display] = []
+    quiet, streamed = s.run(code), s.run(code, on_display=seen.append)
+    assert quiet.ok, quiet.stderr
+    assert [it.data["text/plain"] for it in quiet.displays] == ["changed", "second"]
+    assert [it.data for it in streamed.displays] == [it.data for it in quiet.displays]
+    assert [(it.data["text/plain"], it.update) for it in seen] == [
+        ("first", False),
+        ("second", False),
+        ("changed", True),
+    ]
+    cleared = "display('a'); clear_output(); display('b')"
+    assert len(s.run(cleared).displays) == len(s.run(cleared, on_display=seen.append).displays) == 1
 
 
 # ---- going back ----

@@ -197,11 +197,10 @@ def test_a_daemon_that_falls_silent_is_given_up(
 ) -> None:
     it = start_daemon()
     (router,) = [pid for pid in children(it.process.pid) if b"laird" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    monkeypatch.setattr(inner, "SILENCE", 0.3)
-    monkeypatch.setattr(inner, "RETURN_TIME", 0.3)
-    with Connection(str(it.socket), start=False, timeout=0.5) as connection:
+    monkeypatch.setattr(inner, "SILENCE", 1.0)
+    with Connection(str(it.socket), start=False, timeout=1) as connection:
         s = Session("a", connection=connection)
-        assert s.run("import time; time.sleep(1.5); 1").text == "1"  # it is the cell that is silent
+        assert s.run("import time; time.sleep(2.5); 1").text == "1"  # it is the cell that is silent
         os.kill(router, signal.SIGSTOP)
         try:
             started = time.monotonic()

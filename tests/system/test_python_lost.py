@@ -16,7 +16,7 @@ import pytest
 
 import lair
 from daemon import Daemon, wait_until
-from lair import Connection, LairError, Output, Result, Session, aio
+from lair import Connection, LairError, Output, Session, aio
 
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
 
@@ -29,19 +29,18 @@ class Wire:
         self.daemon = daemon
         self.connections = 0
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._listener: socket.socket | None = None
-        self.mend()
-
-    def mend(self) -> None:
+        self._whole = threading.Event()
+        self._whole.set()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self.path))
         self._listener.listen()
-        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        threading.Thread(target=self._accept, daemon=True).start()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                ours, _ = listener.accept()
+                ours, _ = self._listener.accept()
+                self._whole.wait()
                 theirs = socket.socket(socket.AF_UNIX)
                 theirs.connect(str(self.daemon))
                 self.connections += 1
@@ -58,19 +57,27 @@ class Wire:
                     (other if ready is one else one).sendall(data)
 
     def cut(self) -> None:
-        """All connections end; new ones are taken."""
+        """All connections end."""
         pairs, self._pairs = self._pairs, []
         for pair in pairs:
             for end in pair:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
+    def tear(self) -> None:
+        """And new ones have to wait."""
+        self._whole.clear()
+        self.cut()
+
+    def mend(self) -> None:
+        self._whole.set()
+
     def remove(self) -> None:
-        """And there is nobody any more."""
+        """There is nobody any more."""
         self.path.unlink()
-        assert self._listener is not None
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.mend()
         self.cut()
 
 
@@ -125,8 +132,8 @@ def test_output_goes_on_where_it_stopped(s: Session, wire: Wire) -> None:
     code = "import sys, time\nfor i in range(2000): print(i); print(-i, file=sys.stderr); time.sleep(0.0005)"
     out, err = "", ""
     for event in s.stream(code):
-        if isinstance(event, Result):
-            break
+        if not isinstance(event, Output):
+            continue
         assert event.missing == 0
         out, err = (out + event.text, err) if event.stream == "stdout" else (out, err + event.text)
     cutting.join()
@@ -137,7 +144,7 @@ def test_output_goes_on_where_it_stopped(s: Session, wire: Wire) -> None:
 
 def test_what_nobody_saw_and_the_daemon_does_not_keep_is_told(daemon: Daemon, s: Session, wire: Wire) -> None:
     seen = []
-    cutting = later(0.3, wire.remove)
+    cutting = later(0.3, wire.tear)
     back = later(1.2, wire.mend)
     code = "import time\nprint('begin', flush=True); time.sleep(0.6)\nfor i in range(40): print('x' * (1 << 20), end='')"
     for event in s.stream(code):
@@ -176,19 +183,28 @@ def test_nothing_is_undone_twice(s: Session, wire: Wire) -> None:
 
 
 def test_a_moment_without_anybody(s: Session, wire: Wire) -> None:
-    absence = later(0.3, wire.remove, wire.mend)
+    absence = later(0.3, wire.tear, wire.mend)
     assert s.run("import time; time.sleep(0.5); 1").text == "1"
     absence.join()
 
 
 def test_files_in_pieces(s: Session, wire: Wire) -> None:
-    content = os.urandom(8 << 20)
-    cutting = later(0.005, wire.cut)
-    s.put("big", content)
-    cutting.join()
-    cutting = later(0.005, wire.cut)
-    assert s.get("big") == content
-    cutting.join()
+    s.open()
+    for n in range(12):
+        content = os.urandom(4 << 20)
+        cutting = later(n / 1000, wire.cut)
+        s.put("big", content)
+        cutting.join()
+        cutting = later(n / 1000, wire.cut)
+        assert s.get("big") == content
+        cutting.join()
+
+
+def test_a_request_made_while_the_connection_ends(s: Session, wire: Wire) -> None:
+    """Whichever the connection hears of first, the request is sent."""
+    for _ in range(100):
+        wire.cut()
+        assert s.run("1").text == "1"
 
 
 def test_coroutines(wire: Wire, connection: Connection) -> None:
@@ -203,7 +219,7 @@ def test_coroutines(wire: Wire, connection: Connection) -> None:
 
 
 def test_cancelling_while_there_is_nobody(s: Session, wire: Wire) -> None:
-    absence = later(0.2, wire.remove)
+    absence = later(0.2, wire.tear)
     with pytest.raises(lair.DeadlineError):
         s.run("import time; time.sleep(50)", deadline=0.6)
     absence.join()

@@ -66,7 +66,7 @@ def watch(client: Client, request: int) -> tuple[dict[str, list[tuple[int, bytes
         message = client.receive(request, m.ExecReply)
         if isinstance(message, m.ExecReply):
             return seen, message
-        assert not isinstance(message, m.AskEvent)
+        assert isinstance(message, m.StdoutEvent | m.StderrEvent)
         seen[message.TYPE].append((message.at, message.data))
 
 

@@ -15,12 +15,14 @@ from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
-from .result import Output, Result
+from .result import Alive, Artifact, Display, Output, Result
 from .session import Session, run, sessions
 from .start import default_socket
 from .steps import File
 
 __all__ = [
+    "Alive",
+    "Artifact",
     "Blocked",
     "CellError",
     "CellFailed",
@@ -28,6 +30,7 @@ __all__ = [
     "Client",
     "Connection",
     "DeadlineError",
+    "Display",
     "Event",
     "ExecReply",
     "File",

@@ -17,14 +17,13 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Collector, Output, Result
+from .result import Alive, Collector, Display, Event, Handlers, Result, handlers
 from .steps import File, Path
 
 if TYPE_CHECKING:
     from typing import Unpack
 
 T = TypeVar("T")
-Event = Output
 Events = AsyncGenerator["Event | Result", None]
 # Each may be a coroutine function or an ordinary one.
 Input = Callable[[str, bool], "Awaitable[str | None] | str | None"]
@@ -95,8 +94,8 @@ async def follow(
             if isinstance(item, m.AskEvent):
                 connection.answer(call, await _settled(input(item.prompt, item.password)) if input else None)
             else:
-                yield collector.output(item)
-                connection.taken(call, len(item.data))
+                yield collector.event(item)
+                connection.taken(call, item)
         for output in collector.rest():
             yield output
         yield collector.result(item)
@@ -105,13 +104,13 @@ async def follow(
         raise
 
 
-async def finish(events: Events, on_output: OnOutput | None) -> Result:
+async def finish(events: Events, watch: Handlers) -> Result:
     async with aclosing(events):
         async for event in events:
             if isinstance(event, Result):
                 return event
-            if on_output is not None:
-                await _settled(on_output(event.text, event.stream))
+            if type(event) in watch:
+                await _settled(watch[type(event)](event))
     raise AssertionError("a cell without a result")
 
 
@@ -120,13 +119,16 @@ async def run(
     *,
     profile: str | None = None,
     on_output: OnOutput | None = None,
+    on_display: Callable[[Display], object] | None = None,
+    on_alive: Callable[[Alive], object] | None = None,
     input: Input | None = None,
     connection: Connection | None = None,
     **options: Unpack[steps.CellOptions],
 ) -> Result:
     """Run one cell in a session of its own, which ends with it. See Session.run."""
-    request = steps.cell(code, None, profile, options, stream=on_output is not None, input=input is not None)
-    return await finish(follow(connection or shared(), request, steps.deadline(options), input), on_output)
+    watch = handlers(on_output, on_display, on_alive)
+    request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None)
+    return await finish(follow(connection or shared(), request, steps.deadline(options), input), watch)
 
 
 async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
@@ -186,12 +188,14 @@ class Session:
         code: str,
         *,
         on_output: OnOutput | None = None,
+        on_display: Callable[[Display], object] | None = None,
+        on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
         **options: Unpack[steps.CellOptions],
     ) -> Result:
         """As lair.Session.run; `on_output` and `input` may be coroutine functions. Cancelled, it interrupts the cell."""
-        stream = on_output is not None
-        return await finish(self._follow(code, stream, input, options), on_output)
+        watch = handlers(on_output, on_display, on_alive)
+        return await finish(self._follow(code, bool(watch), input, options), watch)
 
     def stream(self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]) -> Events:
         """As lair.Session.stream. To leave the loop early, close what this returns: contextlib.aclosing."""
@@ -212,11 +216,14 @@ class Session:
         cell: int | None = None,
         deadline: float | None = None,
         on_output: OnOutput | None = None,
+        on_display: Callable[[Display], object] | None = None,
+        on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
     ) -> Result:
-        request = steps.attachment(self.id, key, cell, stream=on_output is not None, input=input is not None)
+        watch = handlers(on_output, on_display, on_alive)
+        request = steps.attachment(self.id, key, cell, stream=bool(watch), input=input is not None)
         patience = steps.deadline({"deadline": deadline})
-        return await finish(follow(self.connection, request, patience, input), on_output)
+        return await finish(follow(self.connection, request, patience, input), watch)
 
     async def results(self) -> list[m.ResultRecord]:
         return await self._do(steps.results(self.id))

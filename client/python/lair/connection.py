@@ -30,13 +30,11 @@ import zmq
 
 from . import codec
 from . import messages as m
-from .errors import DeadlineError, LairError
+from .errors import BEGIN_AGAIN, DeadlineError, LairError
 from .start import find_socket, listening, start_daemon, trust
 
 # With calls on their way and nothing heard for so long, laird is asked for a sign of life, and given as long again.
 SILENCE = 15.0
-# How long a daemon that was there may take to come back; calls that can be sent again wait for it.
-RETURN_TIME = 10.0
 # Ending the sessions that end with the program may hold up the program so long.
 FAREWELL = 2.0
 # A call with more than this to read can wait.
@@ -62,13 +60,15 @@ class Call(Generic[R]):
         self.sink = sink
         self.given = 0  # bytes of output; only the thread of the connection writes this,
         self.taken = 0  # and only the reader that
-        self.seen = {"stdout": 0, "stderr": 0}  # how far each stream has come
+        self.seen = {"stdout": 0, "stderr": 0, "displays": 0}  # how far each has come
 
     def note(self, event: m.Event) -> None:
         """An event has come, and need not come again."""
+        self.given += _size(event)
         if isinstance(event, m.StdoutEvent | m.StderrEvent):
-            self.given += len(event.data)
             self.seen[event.TYPE] = event.at + len(event.data)
+        elif isinstance(event, m.DisplayEvent):
+            self.seen["displays"] = event.at + 1
 
     def give_key(self) -> None:
         """So that it is done once, however often it is sent. An attach has the key of another, if any."""
@@ -78,7 +78,14 @@ class Call(Generic[R]):
 
     def prepare_again(self) -> None:
         if isinstance(self.request, m.Exec | m.Attach):
-            self.request.stdout, self.request.stderr = self.seen["stdout"], self.seen["stderr"]
+            for name, seen in self.seen.items():
+                setattr(self.request, name, seen)
+
+
+def _size(event: m.Event) -> int:
+    if isinstance(event, m.DisplayEvent):
+        return sum(len(value) for value in event.data.values())
+    return len(event.data) if isinstance(event, m.StdoutEvent | m.StderrEvent) else 0
 
 
 class _Nobody:
@@ -209,9 +216,9 @@ class Connection:
         """Hear no more of a call; what it asked for is done nevertheless."""
         self._post_if_open(lambda: self._forget(call))
 
-    def taken(self, call: Call[Any], size: int) -> None:
-        """The reader of a call has taken in so many bytes of its output."""
-        call.taken += size
+    def taken(self, call: Call[Any], event: m.Event) -> None:
+        """The reader of a call is done with an event."""
+        call.taken += _size(event)
         if self._idle:
             self._post_if_open(lambda: None)
 
@@ -325,6 +332,8 @@ class Connection:
             if not self._idle:
                 poller.register(self._link.dealer, zmq.POLLIN)
                 patience = self._patience()
+        if self._posted:  # left over from a round that ended early
+            patience = 0
         return dict(poller.poll(patience))
 
     def _patience(self) -> int | None:
@@ -428,14 +437,15 @@ class Connection:
         """Find a daemon, or start one. Raises LairError."""
         deadline = time.monotonic() + self.timeout
         try:
-            self._attempt(deadline)
+            try:
+                self._attempt(deadline)
+            except LairError as error:
+                if error.code != "no_daemon" or not self._may_start:
+                    raise
+                start_daemon(self.socket, self._config, self.timeout)
+                self._attempt(deadline)
         except _Lost:
             raise LairError("lost", f"the daemon on {self.socket} ended the connection") from None
-        except LairError as error:
-            if error.code != "no_daemon" or not self._may_start:
-                raise
-            start_daemon(self.socket, self._config, self.timeout)
-            self._attempt(deadline)
 
     def _attempt(self, deadline: float) -> None:
         trust(self.socket)
@@ -458,24 +468,33 @@ class Connection:
             waiting = list(self._calls.values())
             self._calls.clear()
             for call in waiting:
-                if not isinstance(call.sink, _Nobody):  # those are about another, as it was
-                    call.prepare_again()
-                    self._send(call)
+                self._send_again(call)
             return
         self._fail(
             LairError("lost", f"the daemon on {self.socket} is gone; whether it did what was asked is unknown")
         )
 
+    def _send_again(self, call: Call[Any]) -> None:
+        if isinstance(call.sink, _Nobody):
+            return  # it was about another call, as that was
+        if isinstance(call.request, m.Put | m.CopyIn):
+            call.sink.put(LairError(BEGIN_AGAIN, "the connection was lost in the middle of a file"))
+            return
+        call.prepare_again()
+        self._send(call)
+
     def _same_daemon_again(self, daemon: str | None) -> bool:
-        """Whether it, or what has taken its place and knows what it knew, is there again before long. None is started."""
-        until = time.monotonic() + RETURN_TIME
-        while not self._closed and time.monotonic() < until:
+        """Whether it, or what has taken its place and knows what it knew, answers before long. None is started."""
+        until = time.monotonic() + self.timeout
+        while daemon is not None and not self._closed and time.monotonic() < until:
             try:
                 self._attempt(until)
-            except (_Lost, LairError):
+            except _Lost:
                 time.sleep(0.02)
-                continue
-            return daemon is not None and self._link is not None and self._link.daemon == daemon
+            except LairError:
+                break
+            else:
+                return self._link is not None and self._link.daemon == daemon
         return False
 
 

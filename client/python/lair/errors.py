@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 # The codes that mean: no daemon has done what was asked, or nobody knows.
 UNREACHABLE = frozenset({"no_daemon", "start", "lost", "protocol", "closed"})
+# Nobody knows which pieces of a file have come through, and sending all of them again does no harm. Not for users.
+BEGIN_AGAIN = "begin_again"
 
 
 class LairError(Exception):

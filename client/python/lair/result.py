@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import json
+import os
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +16,9 @@ from .errors import CellFailed
 
 # What a Result keeps of output that was streamed, in characters, of each stream.
 KEPT = 16 << 20
+
+# Of the forms of one thing, the picture is the first of these.
+IMAGES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml")
 
 Stream = Literal["stdout", "stderr"]
 # MIME type -> text, or bytes where it is an image or the like.
@@ -27,6 +33,43 @@ class Output:
     stream: Stream
     text: str
     missing: int = 0
+
+
+@dataclass(frozen=True)
+class Display:
+    """Something that the cell shows, in one or more forms. `update`: in the place of what was shown with that
+    `display_id`; `clear`: of all that was shown before."""
+
+    data: Bundle
+    metadata: dict[str, Any] = field(default_factory=dict)
+    display_id: str | None = None
+    update: bool = False
+    clear: bool = False
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {kind: as_text(value) for kind, value in self.data.items()}
+
+
+@dataclass(frozen=True)
+class Alive:
+    """Comes about every second while a cell runs: for so many seconds, with so much memory and CPU time."""
+
+    elapsed: float
+    memory: int
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file in the workspace that was created or modified while the cell ran; `type` is a MIME type."""
+
+    path: str
+    size: int
+    type: str
+    change: str
+
+
+Event = Output | Display | Alive
 
 
 @dataclass(frozen=True)
@@ -46,6 +89,8 @@ class Result:
     duration: float  # seconds, without the time in the queue
     reply: m.ExecReply = field(repr=False)  # as it came
     data: Bundle = field(default_factory=dict)  # the last expression in richer forms
+    displays: list[Display] = field(default_factory=list)  # what else it has shown, figures among it
+    artifacts: list[Artifact] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -54,6 +99,17 @@ class Result:
     @property
     def restored(self) -> int:
         return self.reply.restored
+
+    @property
+    def images(self) -> list[tuple[str, bytes]]:
+        """Every picture in it: its MIME type and its content."""
+        found = []
+        for bundle in (self.data, *(shown.data for shown in self.displays)):
+            kind = next((kind for kind in IMAGES if kind in bundle), None)
+            if kind is not None:
+                value = bundle[kind]
+                found.append((kind, value.encode() if isinstance(value, str) else value))
+        return found
 
     def raise_for_error(self) -> Result:
         """Itself, or CellFailed."""
@@ -98,6 +154,33 @@ def as_text(value: str | bytes) -> str:
     return value if isinstance(value, str) else b64encode(value).decode()
 
 
+Handlers = dict[type[Event], Callable[[Any], object]]
+
+
+def handlers(
+    on_output: Callable[[str, str], object] | None,
+    on_display: Callable[[Display], object] | None,
+    on_alive: Callable[[Alive], object] | None,
+) -> Handlers:
+    """Who is to be called with which event; nobody, if there is nothing to stream for."""
+    output = None if on_output is None else lambda event: on_output(event.text, event.stream)
+    every: list[tuple[type[Event], Any]] = [(Output, output), (Display, on_display), (Alive, on_alive)]
+    return {event: call for event, call in every if call is not None}
+
+
+def _display(shown: m.Shown) -> Display:
+    return Display(shown.data, _metadata(shown.metadata), shown.display_id, shown.update, shown.clear)
+
+
+def _metadata(text: str | None) -> dict[str, Any]:
+    """The word of a cell, which may be anything."""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 class Collector:
     """Makes of a cell's messages what users get, for blocking and for asyncio callers alike."""
 
@@ -109,17 +192,33 @@ class Collector:
         self._kept: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._left = {"stdout": KEPT, "stderr": KEPT}
         self._at = {"stdout": 0, "stderr": 0}
+        self._shown: list[Display] = []
 
-    def output(self, event: m.StdoutEvent | m.StderrEvent) -> Output:
-        stream: Stream = "stdout" if isinstance(event, m.StdoutEvent) else "stderr"
-        missing, self._at[stream] = event.at - self._at[stream], event.at + len(event.data)
-        return Output(stream, self._keep(stream, self._decoders[stream].decode(event.data)), missing)
+    def event(self, message: m.StdoutEvent | m.StderrEvent | m.DisplayEvent | m.AliveEvent) -> Event:
+        if isinstance(message, m.AliveEvent):
+            return Alive(message.elapsed, message.memory, message.cpu)
+        if isinstance(message, m.DisplayEvent):
+            return self._show(_display(message))
+        stream: Stream = "stdout" if isinstance(message, m.StdoutEvent) else "stderr"
+        missing, self._at[stream] = message.at - self._at[stream], message.at + len(message.data)
+        return Output(stream, self._keep(stream, self._decoders[stream].decode(message.data)), missing)
 
     def _keep(self, stream: str, text: str) -> str:
         if kept := text[: self._left[stream]]:
             self._kept[stream].append(kept)
             self._left[stream] -= len(kept)
         return text
+
+    def _show(self, shown: Display) -> Display:
+        """Keep the last state of everything, as the daemon does for those who do not watch."""
+        if shown.clear:
+            self._shown.clear()
+        same = [n for n, it in enumerate(self._shown) if shown.update and it.display_id == shown.display_id]
+        for n in same:
+            self._shown[n] = shown
+        if shown.data and not same:
+            self._shown.append(shown)
+        return shown
 
     def rest(self) -> list[Output]:
         """What is left of characters that were cut short by the end."""
@@ -128,7 +227,8 @@ class Collector:
         return [Output(stream, tail) for stream, tail in tails if tail]
 
     def result(self, reply: m.ExecReply) -> Result:
-        """Output that was streamed is in the result as well, up to a limit."""
+        """What was streamed is in the result as well, up to a limit."""
+        artifacts = [codec.read(m.Artifact, item) for item in reply.artifacts or ()]
         return Result(
             session=reply.session,
             cell=reply.cell,
@@ -138,8 +238,11 @@ class Collector:
             stdout="".join(self._kept["stdout"]) + reply.stdout.decode(errors="replace"),
             stderr="".join(self._kept["stderr"]) + reply.stderr.decode(errors="replace"),
             text=reply.text,
+            data=reply.data or {},
+            displays=self._shown + [_display(codec.read(m.Shown, item)) for item in reply.displays or ()],
             error=None if reply.error is None else codec.read(m.CellError, reply.error),
             blocked=[codec.read(m.Blocked, item) for item in reply.blocked or ()],
+            artifacts=[Artifact(os.fsdecode(it.path), it.size, it.type, it.change) for it in artifacts],
             duration=reply.duration_ms / 1000,
             reply=reply,
         )

@@ -12,14 +12,13 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Collector, Output, Result
+from .result import Alive, Collector, Display, Event, Handlers, Result, handlers
 from .steps import File, Path
 
 if TYPE_CHECKING:
     from typing import Unpack
 
 T = TypeVar("T")
-Event = Output
 Events = Generator["Event | Result", None, None]
 Input = Callable[[str, bool], "str | None"]
 
@@ -69,8 +68,8 @@ def follow(connection: Connection, request: m.Exec | m.Attach, patience: float, 
             if isinstance(item, m.AskEvent):
                 connection.answer(call, input(item.prompt, item.password) if input else None)
             else:
-                yield collector.output(item)
-                connection.taken(call, len(item.data))
+                yield collector.event(item)
+                connection.taken(call, item)
         yield from collector.rest()
         yield collector.result(item)
     except BaseException:
@@ -78,13 +77,13 @@ def follow(connection: Connection, request: m.Exec | m.Attach, patience: float, 
         raise
 
 
-def finish(events: Events, on_output: Callable[[str, str], object] | None) -> Result:
+def finish(events: Events, watch: Handlers) -> Result:
     with closing(events):
         for event in events:
             if isinstance(event, Result):
                 return event
-            if on_output is not None:
-                on_output(event.text, event.stream)
+            if type(event) in watch:
+                watch[type(event)](event)
     raise AssertionError("a cell without a result")
 
 
@@ -93,13 +92,16 @@ def run(
     *,
     profile: str | None = None,
     on_output: Callable[[str, str], object] | None = None,
+    on_display: Callable[[Display], object] | None = None,
+    on_alive: Callable[[Alive], object] | None = None,
     input: Input | None = None,
     connection: Connection | None = None,
     **options: Unpack[steps.CellOptions],
 ) -> Result:
     """Run one cell in a session of its own, which ends with it. See Session.run."""
-    request = steps.cell(code, None, profile, options, stream=on_output is not None, input=input is not None)
-    return finish(follow(connection or shared(), request, steps.deadline(options), input), on_output)
+    watch = handlers(on_output, on_display, on_alive)
+    request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None)
+    return finish(follow(connection or shared(), request, steps.deadline(options), input), watch)
 
 
 def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
@@ -166,17 +168,20 @@ class Session:
         code: str,
         *,
         on_output: Callable[[str, str], object] | None = None,
+        on_display: Callable[[Display], object] | None = None,
+        on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
         **options: Unpack[steps.CellOptions],
     ) -> Result:
         """Run a cell. That it raised an exception or was stopped is in the result, see Result.raise_for_error.
 
-        `on_output(text, stream)` is called, in this thread, with what the cell writes as it writes it. `input(prompt,
+        `on_output(text, stream)` is called, in this thread, with what the cell writes as it writes it, `on_display` with
+        what it shows, and `on_alive` about every second, if it runs so long. `input(prompt,
         password)` answers when the cell reads from stdin, with a line or, for the end of the input, None; without it,
         reading is an EOFError. Whatever these raise, and Ctrl-C, interrupts the cell. See CellOptions for the rest.
         """
-        stream = on_output is not None
-        return finish(self._follow(code, stream, input, options), on_output)
+        watch = handlers(on_output, on_display, on_alive)
+        return finish(self._follow(code, bool(watch), input, options), watch)
 
     def stream(
         self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]
@@ -201,13 +206,16 @@ class Session:
         cell: int | None = None,
         deadline: float | None = None,
         on_output: Callable[[str, str], object] | None = None,
+        on_display: Callable[[Display], object] | None = None,
+        on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
     ) -> Result:
         """The result of a cell that was detached, or whose answer was lost: by its key or its number. Waits for it if
         it runs; whoever stops waiting interrupts it. Raises LairError `gone` if it is not kept any more."""
-        request = steps.attachment(self.id, key, cell, stream=on_output is not None, input=input is not None)
+        watch = handlers(on_output, on_display, on_alive)
+        request = steps.attachment(self.id, key, cell, stream=bool(watch), input=input is not None)
         patience = steps.deadline({"deadline": deadline})
-        return finish(follow(self.connection, request, patience, input), on_output)
+        return finish(follow(self.connection, request, patience, input), watch)
 
     def results(self) -> list[m.ResultRecord]:
         """Which results are kept, and which are awaited."""

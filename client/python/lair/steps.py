@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar
 
 from . import codec
 from . import messages as m
 from .connection import Connection
-from .errors import LairError
+from .errors import BEGIN_AGAIN, LairError
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -26,6 +26,8 @@ Path = str | bytes | os.PathLike[str]
 CHUNK = 1 << 20
 # How long to wait for the answer to anything but a cell, in seconds.
 PATIENCE = 60.0
+# How often a file is begun.
+ATTEMPTS = 10
 # What a cell may take when nobody has said; the profile's limit is less, if it has one.
 CELL_TIME = 3600.0
 # What a lock can still wait for.
@@ -47,11 +49,17 @@ class CellOptions(TypedDict, total=False):
     """How to run a cell. `timeout`: seconds it may run; not given, its profile says. `deadline`: seconds to wait for the
     answer, its time in the queue included; not given, the timeout and a minute, or an hour and a minute. Then the cell
     is interrupted, or taken from the queue. `key`: a name to ask for the result by, see Session.attach; a second cell
-    of the same key is not run, and answered as the first."""
+    of the same key is not run, and answered as the first. `directory`, in the workspace, is where it works, and `env` is
+    added to its environment; both for this cell alone. `figure`: "png" or "svg", what pictures of figures are made as.
+    `values`: an error tells the values of small local variables."""
 
     timeout: float | None
     deadline: float | None
     key: str | None
+    directory: str | None
+    env: dict[str, str] | None
+    figure: str | None
+    values: bool
 
 
 def new_id() -> str:
@@ -75,6 +83,10 @@ def cell(
         code=code,
         timeout=options.get("timeout"),
         key=options.get("key"),
+        directory=options.get("directory"),
+        env=[f"{name}={value}" for name, value in (options.get("env") or {}).items()] or None,
+        figure=options.get("figure"),
+        values=options.get("values", False),
         stream=stream,
         input=input,
     )
@@ -175,8 +187,23 @@ def branch(session: str, new: str, checkpoint: str | int | None, files: bool) ->
 # ---- files ----
 
 
+def persistently(transfer: Callable[[], Steps[T]]) -> Steps[T]:
+    """Move a file, from its beginning whenever the connection is lost."""
+    for _ in range(ATTEMPTS):
+        try:
+            return (yield from transfer())
+        except LairError as error:
+            if error.code != BEGIN_AGAIN:
+                raise
+    raise LairError("lost", f"the connection was lost {ATTEMPTS} times in the middle of a file")
+
+
 def put(session: str, path: Path, data: bytes | str, mode: int) -> Steps[None]:
     content = data.encode() if isinstance(data, str) else data
+    yield from persistently(lambda: _put(session, path, content, mode))
+
+
+def _put(session: str, path: Path, content: bytes, mode: int) -> Steps[None]:
     transfer = offset = 0
     while True:
         piece, more = content[offset : offset + CHUNK], offset + CHUNK < len(content)
@@ -192,6 +219,10 @@ def put(session: str, path: Path, data: bytes | str, mode: int) -> Steps[None]:
 
 
 def make_directory(session: str, path: Path) -> Steps[None]:
+    yield from persistently(lambda: _make_directory(session, path))
+
+
+def _make_directory(session: str, path: Path) -> Steps[None]:
     yield m.Put(id=0, session=session, path=os.fsencode(path), directory=True), m.TransferReply
 
 
@@ -229,6 +260,10 @@ def files(session: str, path: Path) -> Steps[list[File]]:
 
 
 def copy_in(session: str, source: Path, path: Path | None) -> Steps[int]:
+    return (yield from persistently(lambda: _copy_in(session, source, path)))
+
+
+def _copy_in(session: str, source: Path, path: Path | None) -> Steps[int]:
     transfer = 0
     while True:
         request = m.CopyIn(id=0, session=session, source=os.fsencode(source), transfer=transfer)

@@ -136,7 +136,7 @@ class Tools:
             if not isinstance(plan, m.Exec):
                 return session.perform(self.connection, plan)
             events = session.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
-            return self._answer(plan, session.finish(events, None))
+            return self._answer(plan, session.finish(events, {}))
         except LairError as error:
             return _refusal(error)
 
@@ -147,7 +147,7 @@ class Tools:
             if not isinstance(plan, m.Exec):
                 return await aio.perform(self.connection, plan)
             events = aio.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
-            return self._answer(plan, await aio.finish(events, None))
+            return self._answer(plan, await aio.finish(events, {}))
         except LairError as error:
             return _refusal(error)
 
@@ -188,9 +188,7 @@ class Tools:
         return steps.cell(given["code"], None, self._profile, options, stream=False, input=False)
 
     def _execute(self, given: dict[str, Any]) -> Plan:
-        if given["cwd_rel"] is not None:
-            raise LairError("unsupported", "cwd_rel: not yet; use os.chdir")
-        options: steps.CellOptions = {"timeout": given["timeout_sec"]}
+        options: steps.CellOptions = {"timeout": given["timeout_sec"], "directory": given["cwd_rel"]}
         id = self._id(given["session_id"])
         return steps.cell(given["code"], id, self._profile, options, stream=False, input=False)
 
