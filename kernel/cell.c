@@ -364,6 +364,15 @@ static void end_figures(struct cell_result *result)
 	PyErr_Clear();
 }
 
+/* Returns false with an exception. */
+static bool edited_reloaded(void)
+{
+	PyObject *done = PyObject_CallOneArg(helper(HELPER_RELOAD_EDITED), cells.globals);
+
+	Py_XDECREF(done);
+	return done != NULL;
+}
+
 /* New reference: the code of a cell, and the name it goes by. */
 static PyObject *source_of(struct bytes code, PyObject *filename)
 {
@@ -389,7 +398,7 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	/* A warning is shown once a line of code; the first line of each cell is another one. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
-	if (source && (!cells.heed_rules || permitted(result, source)) &&
+	if (source && (!cells.heed_rules || permitted(result, source)) && (!run->reload || edited_reloaded()) &&
 	    (!options_wanted(run) || options_set(run) == 0))
 		value = run_source(source, filename);
 	if (!value || display(result, value) < 0)

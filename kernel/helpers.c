@@ -19,6 +19,7 @@ EMBED(checking);
 EMBED(completion);
 EMBED(inspection);
 EMBED(questions);
+EMBED(reloading);
 EMBED(stdin);
 EMBED(setup);
 EMBED(display);
@@ -43,6 +44,7 @@ enum module {
 	INSPECTION,
 	QUESTIONS,
 	SURROUNDINGS,
+	RELOADING,
 	N_MODULES
 };
 
@@ -72,6 +74,7 @@ static const struct {
 	[INSPECTION] = MODULE(inspection),
 	[QUESTIONS] = MODULE(questions),
 	[SURROUNDINGS] = MODULE(surroundings),
+	[RELOADING] = MODULE(reloading),
 };
 
 static const struct {
@@ -82,6 +85,7 @@ static const struct {
 	[HELPER_REMEMBER] = {SOURCE, "remember"},
 	[HELPER_FORGET] = {SOURCE, "forget"},
 	[HELPER_DEDENTED] = {SOURCE, "dedented"},
+	[HELPER_RELOAD_EDITED] = {RELOADING, "edited"},
 	[HELPER_ANSWER] = {QUESTIONS, "answer"},
 	[HELPER_SET_RULES] = {CHECKING, "configure"},
 	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},

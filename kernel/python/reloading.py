@@ -1,0 +1,89 @@
+"""Modules of the workspace, imported again where their files have changed since."""
+
+import importlib
+import os
+import sys
+from importlib.machinery import SourceFileLoader
+from types import FunctionType, ModuleType
+from typing import Any, Dict, List, Optional, Tuple
+
+objects: Any
+
+Names = Dict[Any, Any]
+Mark = Tuple[int, int, int]
+
+_reload = importlib.reload
+_invalidate_caches = importlib.invalidate_caches
+_stat = os.stat
+_environ = os.environ
+_modules = sys.modules
+_path_stats = SourceFileLoader.path_stats
+
+# By path: what the file was when it was last imported; None if that failed.
+_imported: Dict[str, Optional[Mark]] = {}
+
+
+def _mark(path: str) -> Optional[Mark]:
+    try:
+        status = _stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _noted(self: SourceFileLoader, path: str) -> Any:
+    """Every import of a source file asks for this before it reads it."""
+    _imported[path] = _mark(path)
+    return _path_stats(self, path)
+
+
+SourceFileLoader.path_stats = _noted  # type: ignore[method-assign]
+
+
+def _file_of(module: object) -> str:
+    file = objects.own_names(module).get("__file__") if type(module) is ModuleType else None
+    return file if type(file) is str else ""
+
+
+def _of_workspace() -> List[Any]:
+    """The modules from there; what others import comes before them."""
+    home = (_environ.get("HOME") or "/") + "/"
+    found = [module for module in list(_modules.values()) if _file_of(module).startswith(home)]
+    return [module for module in reversed(found) if _file_of(module) in _imported]
+
+
+def _replaced(module: ModuleType, before: Names) -> Dict[int, Any]:
+    """By the id of what was: what the functions and classes of a module are now."""
+    after = objects.own_names(module)
+    return {
+        id(value): after[name]
+        for name, value in before.items()
+        if (type(value) is FunctionType or objects.is_type(value)) and after.get(name, value) is not value
+    }
+
+
+def _rebind(names: Names, replaced: Dict[int, Any]) -> None:
+    for name, value in list(names.items()):
+        if id(value) in replaced:
+            names[name] = replaced[id(value)]
+
+
+def edited(names: Names) -> None:
+    """Import again what has changed; whoever has a function or class of it by name gets the new one."""
+    modules = _of_workspace()
+    _invalidate_caches()
+    for module in modules:
+        path = _file_of(module)
+        now = _mark(path)
+        if now is None or now == _imported[path]:
+            continue
+        before = dict(objects.own_names(module))
+        try:
+            _reload(module)
+        except BaseException:
+            _imported[path] = None
+            raise
+        replaced = _replaced(module, before)
+        for holder in [names, *map(objects.own_names, modules)]:
+            if holder is not objects.own_names(module):
+                _rebind(holder, replaced)
