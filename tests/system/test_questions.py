@@ -207,3 +207,58 @@ def test_an_interpreter_that_ends_while_asked(client: Client, session: str) -> N
 
 def test_session_without_such_an_id(client: Client, session: str) -> None:
     assert refused(variables, client, session) == "no_session"
+
+
+def history(client: Client, session: str, n: int = 0) -> list[m.HistoryRecord]:
+    reply = client.call(m.History(id=client.new_id(), session=session, n=n), m.HistoryReply)
+    return [codec.read(m.HistoryRecord, item) for item in reply.cells]
+
+
+def test_history(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.exec("x / 0", session)
+    client.exec("x = 2", session)
+    client.undo(session)
+    client.exec("import os; os._exit(9)", session)
+    client.exec("x", session)
+    cells = history(client, session)
+    assert [cell.code for cell in cells] == ["x = 1", "x / 0", "x = 2", "import os; os._exit(9)", "x"]
+    assert [cell.cell for cell in cells] == [1, 2, 3, 4, 5]
+    assert [cell.returncode for cell in cells] == [0, 1, 0, 9, 0]
+    assert [cell.cause for cell in cells] == [None, "error", None, "exit", None]
+    assert [cell.undone for cell in cells] == [False, False, True, True, False]
+    assert all(cell.duration_ms > 0 for cell in cells)
+    assert history(client, session, 2) == cells[3:]
+    client.restore(session, "3")
+    assert [cell.undone for cell in history(client, session)] == [False, False, False, True, True]
+    client.reset(session)
+    assert all(cell.undone for cell in history(client, session))
+
+
+def test_history_of_a_branch(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.exec("x = 2", session)
+    branch = f"{session}:b"
+    client.branch(session, branch, checkpoint="1")
+    client.exec("x = 3", branch)
+    assert [cell.code for cell in history(client, branch)] == ["x = 1", "x = 3"]
+    assert [cell.code for cell in history(client, session)] == ["x = 1", "x = 2"]
+    client.shutdown(branch)
+
+
+def test_history_is_bounded(client: Client, session: str) -> None:
+    long = "#" + "ü" * 40_000
+    for _ in range(20):
+        client.exec(long, session)
+    cells = history(client, session)
+    assert 10 < len(cells) < 20
+    assert all(cell.size == 80_001 and cell.code == "#" + "ü" * 32_767 for cell in cells)
+    assert cells[-1].cell == 20
+
+
+def test_history_does_not_wait(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    cell = client.start("import time; time.sleep(30)", session)
+    assert [past.code for past in history(client, session)] == ["x = 1"]
+    client.cancel(cell)
+    client.finish(cell, m.ExecReply)
