@@ -150,13 +150,16 @@ static const struct {
 	const struct wire_schema *reply;
 	void (*take)(struct lair_call *call, const void *message);
 } takers[] = {
-	{&hello_reply_schema, take_hello},     {&session_info_schema, take_session},
-	{&exec_reply_schema, take_result},     {&interrupt_reply_schema, take_interrupted},
-	{&list_reply_schema, take_list},       {&stats_reply_schema, take_counters},
-	{&state_reply_schema, take_state},     {&checkpoints_reply_schema, take_checkpoints},
-	{&get_reply_schema, take_piece},       {&transfer_reply_schema, take_transfer},
-	{&files_reply_schema, take_listing},   {&detached_reply_schema, take_detached},
-	{&results_reply_schema, take_results},
+	{&hello_reply_schema, take_hello},	  {&session_info_schema, take_session},
+	{&exec_reply_schema, take_result},	  {&interrupt_reply_schema, take_interrupted},
+	{&list_reply_schema, take_list},	  {&stats_reply_schema, take_counters},
+	{&state_reply_schema, take_state},	  {&checkpoints_reply_schema, take_checkpoints},
+	{&get_reply_schema, take_piece},	  {&transfer_reply_schema, take_transfer},
+	{&files_reply_schema, take_listing},	  {&detached_reply_schema, take_detached},
+	{&results_reply_schema, take_results},	  {&complete_reply_schema, take_completions},
+	{&inspect_reply_schema, take_inspection}, {&vars_reply_schema, take_variables},
+	{&check_reply_schema, take_checked},	  {&is_complete_reply_schema, take_completeness},
+	{&history_reply_schema, take_history},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -175,6 +178,12 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct files_reply files;
 		struct detached_reply detached;
 		struct results_reply results;
+		struct complete_reply complete;
+		struct inspect_reply inspect;
+		struct vars_reply vars;
+		struct check_reply check;
+		struct is_complete_reply is_complete;
+		struct history_reply history;
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -343,73 +352,74 @@ void call_dispatch(struct lair *lair, zmq_msg_t *message)
 
 /* ---- reading them ---- */
 
-static bool answered(const struct lair_call *call, const struct wire_schema *reply)
+bool call_answered(const struct lair_call *call, const struct wire_schema *reply)
 {
 	return call && call->outcome == 0 && call->reply == reply;
 }
 
 const struct lair_daemon *lair_daemon(const struct lair_call *call)
 {
-	return answered(call, &hello_reply_schema) ? &call->answer.daemon : NULL;
+	return call_answered(call, &hello_reply_schema) ? &call->answer.daemon : NULL;
 }
 
 const struct lair_session *lair_session(const struct lair_call *call)
 {
-	return answered(call, &session_info_schema) ? &call->answer.session : NULL;
+	return call_answered(call, &session_info_schema) ? &call->answer.session : NULL;
 }
 
 const struct lair_result *lair_result(const struct lair_call *call)
 {
-	return answered(call, &exec_reply_schema) ? &call->answer.result : NULL;
+	return call_answered(call, &exec_reply_schema) ? &call->answer.result : NULL;
 }
 
 const struct lair_counters *lair_counters(const struct lair_call *call)
 {
-	return answered(call, &stats_reply_schema) ? &call->answer.counters : NULL;
+	return call_answered(call, &stats_reply_schema) ? &call->answer.counters : NULL;
 }
 
 const struct lair_detached *lair_detached(const struct lair_call *call)
 {
-	return answered(call, &detached_reply_schema) ? &call->answer.detached : NULL;
+	return call_answered(call, &detached_reply_schema) ? &call->answer.detached : NULL;
 }
 
 struct lair_items lair_result_list(const struct lair_call *call)
 {
-	return answered(call, &results_reply_schema) ? call->answer.results : (struct lair_items){.data = NULL};
+	return call_answered(call, &results_reply_schema) ? call->answer.results
+							  : (struct lair_items){.data = NULL};
 }
 
 bool lair_interrupted(const struct lair_call *call)
 {
-	return answered(call, &interrupt_reply_schema) && call->answer.interrupted;
+	return call_answered(call, &interrupt_reply_schema) && call->answer.interrupted;
 }
 
 struct lair_items lair_sessions(const struct lair_call *call)
 {
-	return answered(call, &list_reply_schema) ? call->answer.sessions : (struct lair_items){.data = NULL};
+	return call_answered(call, &list_reply_schema) ? call->answer.sessions : (struct lair_items){.data = NULL};
 }
 
 const struct lair_state *lair_state(const struct lair_call *call)
 {
-	return answered(call, &state_reply_schema) ? &call->answer.state : NULL;
+	return call_answered(call, &state_reply_schema) ? &call->answer.state : NULL;
 }
 
 struct lair_items lair_checkpoint_list(const struct lair_call *call)
 {
-	return answered(call, &checkpoints_reply_schema) ? call->answer.checkpoints
-							 : (struct lair_items){.data = NULL};
+	return call_answered(call, &checkpoints_reply_schema) ? call->answer.checkpoints
+							      : (struct lair_items){.data = NULL};
 }
 
 const struct lair_piece *lair_piece(const struct lair_call *call)
 {
-	return answered(call, &get_reply_schema) ? &call->answer.piece : NULL;
+	return call_answered(call, &get_reply_schema) ? &call->answer.piece : NULL;
 }
 
 const struct lair_transfer *lair_transfer(const struct lair_call *call)
 {
-	return answered(call, &transfer_reply_schema) ? &call->answer.transfer : NULL;
+	return call_answered(call, &transfer_reply_schema) ? &call->answer.transfer : NULL;
 }
 
 const struct lair_listing *lair_listing(const struct lair_call *call)
 {
-	return answered(call, &files_reply_schema) ? &call->answer.listing : NULL;
+	return call_answered(call, &files_reply_schema) ? &call->answer.listing : NULL;
 }

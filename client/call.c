@@ -161,8 +161,8 @@ static int key_make(char key[static KEY_SIZE + 1])
 
 /* Every request begins with its id: it is filled in here. One that changes something gets a key, so that it can be
  * sent again when nobody knows whether it has been done. */
-static int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
-		      const struct wire_schema *reply)
+int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
+	       const struct wire_schema *reply)
 {
 	struct lair_call *call = call_new(lair, reply);
 	struct bytes *slot = schema == &attach_request_schema ? NULL : key_of(schema, request);
@@ -237,6 +237,7 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.values = exec->values,
 		.figure = bytes_of(exec->figure),
 		.directory = bytes_of(exec->directory),
+		.reload = exec->reload,
 	};
 	msgpack_sbuffer env;
 	int r;

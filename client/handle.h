@@ -63,6 +63,12 @@ struct lair_call {
 		struct lair_listing listing;
 		struct lair_detached detached;
 		struct lair_items results;
+		struct lair_completions completions;
+		struct lair_inspection inspection;
+		struct lair_variables variables;
+		struct lair_checked checked;
+		struct lair_completeness completeness;
+		struct lair_items history;
 		bool interrupted;
 	} answer;
 
@@ -102,6 +108,20 @@ int lair_fail(struct lair *lair, int error, const char *format, ...) _printf_(3,
 
 /* The LAIR_E_* of a code of the protocol. */
 int lair_error_of(struct bytes code);
+
+/* Send a request, which begins with its id, as a new call that @reply answers. Returns as the functions of lair.h.
+ */
+int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
+	       const struct wire_schema *reply);
+/* Whether @call has the answer @reply. */
+bool call_answered(const struct lair_call *call, const struct wire_schema *reply);
+/* question.c: fill in the answers of questions. */
+void take_completions(struct lair_call *call, const void *message);
+void take_inspection(struct lair_call *call, const void *message);
+void take_variables(struct lair_call *call, const void *message);
+void take_checked(struct lair_call *call, const void *message);
+void take_completeness(struct lair_call *call, const void *message);
+void take_history(struct lair_call *call, const void *message);
 
 /* A new call on the list of those on their way. NULL without memory. */
 struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply);

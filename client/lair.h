@@ -144,6 +144,7 @@ struct lair_exec {
 	double timeout;		/* of the cell, in seconds; 0: the profile's */
 	const char *key;	/* under which its result can be got again; NULL: one nobody else has */
 	bool detach;		/* do not wait for the result: lair_detached */
+	bool reload;		/* import again what was edited in the workspace, first */
 	bool values;		/* tell the values of small local variables with an error */
 	const char *figure;	/* pictures of figures are made as "png" or "svg"; NULL: png */
 	const char *directory;	/* where it works, beneath the workspace; NULL: where the session is */
@@ -185,10 +186,43 @@ int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *sess
 /* Interrupt the cell of @exec, or take it from the queue. */
 int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
 int lair_reset(struct lair *lair, struct lair_call **callp, const char *session);
+/* Keep the interpreter, and of its variables those in @keep, which NULL ends. LAIR_E_BAD_REQUEST: one is not there.
+ */
+int lair_keep(struct lair *lair, struct lair_call **callp, const char *session, const char *const *keep);
 int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_list(struct lair *lair, struct lair_call **callp);
 int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_stats(struct lair *lair, struct lair_call **callp);
+
+/* Questions about the state of a session, answered between two cells: LAIR_E_BUSY while one runs. What comes back
+ * is text from the session, to show and no more. LAIR_E_LIMIT: it took too long. */
+struct lair_inspect {
+	const char *session;
+	struct lair_text code; /* a name, or code */
+	uint64_t cursor;       /* how many characters of the code are before it; 0: all */
+	bool source;	       /* the source, too */
+};
+
+/* The variables; @forget: delete these first, a list that NULL ends, or NULL. LAIR_E_BAD_REQUEST: one is not there.
+ */
+int lair_vars(struct lair *lair, struct lair_call **callp, const char *session, const char *const *forget);
+/* What may stand at the cursor, which is as in struct lair_inspect. */
+int lair_complete(struct lair *lair, struct lair_call **callp, const char *session, struct lair_text code,
+		  uint64_t cursor);
+int lair_inspect(struct lair *lair, struct lair_call **callp, const struct lair_inspect *inspect);
+/* The last @n cells, or all that are remembered if 0. Never busy. */
+int lair_history(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
+
+/* Questions about code alone. Without a session an interpreter of the profile is made for them. */
+struct lair_code {
+	const char *session, *profile; /* one of them, or neither: "default" */
+	struct lair_text code;
+};
+
+/* Whether it compiles, and keeps the rules of the profile. */
+int lair_check(struct lair *lair, struct lair_call **callp, const struct lair_code *code);
+/* Whether a prompt should ask for another line. */
+int lair_is_complete(struct lair *lair, struct lair_call **callp, const struct lair_code *code);
 
 /* Checkpoints: states of a session between two cells, which can be gone back to. All but lair_checkpoints want the
  * session to run nothing: LAIR_E_BUSY. LAIR_E_GONE: the state asked for is not remembered any more. */
@@ -407,6 +441,53 @@ struct lair_kept {
 	uint64_t bytes; /* what its result takes */
 };
 
+struct lair_completions {
+	struct lair_items matches;
+	uint64_t start, end; /* the characters of the code that a match takes the place of */
+};
+
+struct lair_match {
+	struct lair_text text, type; /* type: function, class, module, ...; may be absent */
+};
+
+struct lair_inspection {
+	bool found;				/* or else there is nothing of that name, and nothing below */
+	struct lair_text name, type, signature; /* what is absent it has not, or cannot be told */
+	struct lair_text docstring, text, file, source; /* text: a short repr */
+	uint64_t line;					/* in file; 0: not known */
+};
+
+struct lair_variables {
+	struct lair_items variables; /* by name, not more than a thousand */
+	uint64_t total;
+};
+
+struct lair_variable {
+	struct lair_text name, type, text; /* text: a short repr */
+	struct lair_items shape;	   /* of numbers: the length of each dimension; absent if it has none */
+	uint64_t size;			   /* bytes */
+};
+
+struct lair_checked {
+	bool valid;
+	struct lair_text error;		/* if it is not: why, */
+	uint64_t line, offset;		/* where, from 1; 0: not known, */
+	struct lair_text context, rule; /* that line, and the rule of the profile that is broken if it is one */
+};
+
+struct lair_completeness {
+	struct lair_text status, indent; /* status: complete, incomplete, invalid or unknown */
+};
+
+/* A cell that has run. */
+struct lair_past {
+	uint64_t cell, size;	      /* size: of the code, in bytes, which may be more than is kept */
+	struct lair_text code, cause; /* cause: as in a result */
+	int returncode;
+	double duration_ms;
+	bool undone; /* the state of now does not have it behind it */
+};
+
 struct lair_daemon {
 	uint64_t version, pid, frame_max;
 	struct lair_text server, instance; /* instance: the same as long as it knows what it was asked */
@@ -433,6 +514,13 @@ const struct lair_piece *lair_piece(const struct lair_call *call);	 /* get */
 const struct lair_transfer *lair_transfer(const struct lair_call *call); /* put, copy_in */
 const struct lair_listing *lair_listing(const struct lair_call *call);	 /* files */
 
+const struct lair_completions *lair_completions(const struct lair_call *call);	 /* complete */
+const struct lair_inspection *lair_inspection(const struct lair_call *call);	 /* inspect */
+const struct lair_variables *lair_variables(const struct lair_call *call);	 /* vars */
+const struct lair_checked *lair_checked(const struct lair_call *call);		 /* check */
+const struct lair_completeness *lair_completeness(const struct lair_call *call); /* is_complete */
+struct lair_items lair_past_cells(const struct lair_call *call);		 /* history, oldest first */
+
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
 bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
 bool lair_next_data(struct lair_items bundle, size_t *cursor, struct lair_data *item);
@@ -443,6 +531,10 @@ bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *i
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
 bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);
 bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item);
+bool lair_next_match(struct lair_items items, size_t *cursor, struct lair_match *item);
+bool lair_next_variable(struct lair_items items, size_t *cursor, struct lair_variable *item);
+bool lair_next_past(struct lair_items items, size_t *cursor, struct lair_past *item);
+bool lair_next_number(struct lair_items items, size_t *cursor, uint64_t *item);
 
 #ifdef __cplusplus
 }
