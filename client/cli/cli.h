@@ -25,7 +25,11 @@ enum {
 	WITH_DETACH = 64,
 	WITH_KEY = 128,
 	WITH_FIGURES = 256,
-	WITH_RUN = 512
+	WITH_RUN = 512,
+	WITH_CURSOR = 1024,
+	WITH_SOURCE = 2048,
+	WITH_FORGET = 4096,
+	WITH_KEEP = 8192
 };
 
 /* What a verb needs of the daemon. */
@@ -49,9 +53,10 @@ struct verb {
 /* The command line, and what came of it. All text is argv's or the environment's. */
 struct cli {
 	const struct verb *verb;
-	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory;
+	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
+		*keep;
 	double timeout; /* seconds; 0: not given */
-	bool json, stream, files, detach, svg, values, no_start, help, version;
+	bool json, stream, files, detach, svg, values, source, reload, no_start, help, version;
 	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
 	size_t n_env;
 	char **args;
@@ -83,6 +88,11 @@ int cli_args_check(const struct cli *cli);
 /* Wait for a call just started with the result @started. By its address, which starting it has only just filled in.
  * Returns 0 or an error as lair_wait; at a prompt there is no deadline but Ctrl-C. */
 int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp);
+/* exec.c: the code that the arguments, -f or stdin give; *readp is the caller's to free. Returns 0 or EXIT_USAGE,
+ * having said why. */
+int cli_code(struct cli *cli, struct lair_text *code, char **readp);
+/* question.c: reset all but cli->keep. Returns 0 or an exit status, having said why. */
+int cli_keep(struct cli *cli);
 static inline void call_freep(struct lair_call **callp)
 {
 	*callp = lair_call_free(*callp);
@@ -109,6 +119,12 @@ int verb_put(struct cli *cli);
 int verb_get(struct cli *cli);
 int verb_files(struct cli *cli);
 int verb_copy_in(struct cli *cli);
+int verb_vars(struct cli *cli);
+int verb_who(struct cli *cli);
+int verb_complete(struct cli *cli);
+int verb_inspect(struct cli *cli);
+int verb_history(struct cli *cli);
+int verb_check(struct cli *cli);
 int verb_start(struct cli *cli);
 int verb_stop(struct cli *cli);
 int verb_status(struct cli *cli);

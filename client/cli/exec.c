@@ -27,11 +27,30 @@ static int code_read(struct cli *cli, const char *path, char **codep, size_t *si
 static int code_source(struct cli *cli, const char **pathp)
 {
 	if (cli->file && cli->n_args)
-		return cli_usage(cli, "exec: either CODE or -f FILE");
+		return cli_usage(cli, "%s: either CODE or -f FILE", cli->verb->name);
 	if (!cli->file && !cli->n_args)
-		return cli_usage(cli, "exec: expected CODE, -f FILE, or - for stdin");
+		return cli_usage(cli, "%s: expected CODE, -f FILE, or - for stdin", cli->verb->name);
 	*pathp = cli->file ? cli->file : strcmp(cli->args[0], "-") == 0 ? "-" : NULL;
 	return 0;
+}
+
+int cli_code(struct cli *cli, struct lair_text *code, char **readp)
+{
+	const char *path = NULL;
+	int r = code_source(cli, &path);
+
+	if (r || !path) {
+		*code = lair_text(r ? NULL : cli->args[0]);
+		return r;
+	}
+	r = code_read(cli, path, readp, &code->size);
+	code->data = *readp;
+	return r;
+}
+
+static bool code_is_stdin(const struct cli *cli)
+{
+	return strcmp(cli->file ? cli->file : cli->args[0], "-") == 0;
 }
 
 static int result_show(struct run *run, const struct lair_result *result)
@@ -102,26 +121,18 @@ int verb_exec(struct cli *cli)
 				 .values = cli->values,
 				 .directory = cli->directory,
 				 .env = cli->n_env ? cli->env : NULL,
-				 .detach = cli->detach};
+				 .detach = cli->detach,
+				 .reload = cli->reload};
 	_cleanup_(freep) char *read = NULL;
-	const char *path = NULL;
 	int r;
 
-	r = code_source(cli, &path);
-	if (r)
-		return r;
-	if (path) {
-		r = code_read(cli, path, &read, &exec.code.size);
-		exec.code.data = read;
-	} else {
-		exec.code = lair_text(cli->args[0]);
-	}
+	r = cli_code(cli, &exec.code, &read);
 	/* Only for a command line that is right is a daemon started. */
 	if (!r)
 		r = cli_connect(cli, NEED_STARTED);
 	if (r)
 		return r;
-	return cli->detach ? code_detach(cli, &exec) : code_run(cli, &exec, !path || strcmp(path, "-") != 0);
+	return cli->detach ? code_detach(cli, &exec) : code_run(cli, &exec, !code_is_stdin(cli));
 }
 
 static bool number_parse(uint64_t *np, const char *text)

@@ -134,8 +134,13 @@ int verb_interrupt(struct cli *cli)
 int verb_reset(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	int r = cli_wait(cli, lair_reset(cli->lair, &call, cli->args[0]), &call);
+	int r;
 
+	if (cli->keep) {
+		r = cli_keep(cli);
+		return r ? r : say_done(cli, "reset");
+	}
+	r = cli_wait(cli, lair_reset(cli->lair, &call, cli->args[0]), &call);
 	return r ? cli_trouble(cli, r) : say_done(cli, "reset");
 }
 
