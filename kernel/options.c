@@ -25,9 +25,14 @@ static int call_with(enum helper which, PyObject *argument)
 
 static PyObject *directory_of(const struct run_message *run)
 {
+	PyObject *relative, *directory;
+
 	if (!run->directory.data)
 		return Py_BuildValue("");
-	return PyUnicode_FromFormat("%s/%.*s", artifacts_root(), (int)run->directory.size, run->directory.data);
+	relative = PyUnicode_DecodeUTF8(run->directory.data, (Py_ssize_t)run->directory.size, NULL);
+	directory = relative ? PyUnicode_FromFormat("%s/%U", artifacts_root(), relative) : NULL;
+	Py_XDECREF(relative);
+	return directory;
 }
 
 int options_set(const struct run_message *run)
