@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
 from collections.abc import Iterator
@@ -241,6 +242,94 @@ update_display({'text/plain': 'changed'}, raw=True, display_id='a')
     ]
     cleared = "display('a'); clear_output(); display('b')"
     assert len(s.run(cleared).displays) == len(s.run(cleared, on_display=seen.append).displays) == 1
+
+
+def test_a_figure(s: Session) -> None:
+    pytest.importorskip("matplotlib")
+    result = s.run(PICTURE)
+    ((kind, content),) = result.images
+    assert (kind, content[:4], result.text) == ("image/png", b"\x89PNG", "'text'")
+    (shown,) = result.displays
+    assert base64.b64decode(shown._repr_mimebundle_()["image/png"]) == content
+    ((kind, content),) = s.run(PICTURE, figure="svg").images
+    assert (kind, b"<svg" in content) == ("image/svg+xml", True)
+
+
+def test_artifacts(s: Session) -> None:
+    (artifact,) = s.run("import os; os.makedirs('d'); open('d/a.csv', 'w').write('1,2')").artifacts
+    assert (artifact.path, artifact.size, artifact.type, artifact.change) == ("d/a.csv", 3, "text/csv", "created")
+    (artifact,) = s.run("open('d/a.csv', 'a').write('3')").artifacts
+    assert (artifact.size, artifact.change) == (4, "modified")
+    assert s.run("1").artifacts == []
+
+
+def test_where_and_with_what_a_cell_works(s: Session) -> None:
+    s.make_directory("sub")
+    code = "import os; (os.path.basename(os.getcwd()), os.environ.get('NAME'))"
+    assert s.run(code, directory="sub", env={"NAME": "a value"}).text == "('sub', 'a value')"
+    assert "sub" not in str(s.run(code).text)
+    assert "a value" not in str(s.run(code).text)
+
+
+def test_an_error_says_where(s: Session) -> None:
+    s.run("def half(n):\n    return n / 0")
+    error = s.run("lenght = 4\nhalf(lenght)", values=True).error
+    assert error is not None
+    assert [frame["line"] for frame in error.frames] == [2, 2]
+    error = s.run("f(").error
+    assert error is not None
+    assert (error.name, error.line) == ("SyntaxError", 1)
+
+
+# ---- questions ----
+
+
+def test_variables(s: Session) -> None:
+    s.run("x, name, table = 1, 'text', [0] * 9; secret = 2")
+    found = {it.name: it for it in s.vars()}
+    assert set(found) == {"x", "name", "table", "secret"}
+    assert (found["x"].type, found["x"].text, found["table"].shape) == ("int", "1", [9])
+    assert "secret" not in [it.name for it in s.vars(forget=["secret"])]
+
+
+def test_completion_and_inspection(s: Session) -> None:
+    s.run("def double(number):\n  'Twice as much.'\n  return 2 * number")
+    completion = s.complete("1 + doub")
+    assert (completion.matches, completion.start, completion.end) == (["double"], 4, 8)
+    assert s.complete("doub + 1", 4).matches == ["double"]
+    told = s.inspect("double", source=True)
+    assert (told.found, told.signature, told.docstring) == (True, "(number)", "Twice as much.")
+    assert not s.inspect("nothing").found
+
+
+def test_checks(s: Session, connection: Connection) -> None:
+    assert s.check("x = 1").valid
+    for wrong in (s.check("x = 1\nx = = 2"), lair.check("x = 1\nx = = 2", connection=connection)):
+        assert (wrong.valid, wrong.line, wrong.context) == (False, 2, "x = = 2")
+    assert [s.is_complete(code).status for code in ("1", "if x:", "1 +* 2")] == [
+        "complete",
+        "incomplete",
+        "invalid",
+    ]
+
+
+def test_history(s: Session) -> None:
+    for code in ("a = 1", "b = 2", "1 / 0"):
+        s.run(code)
+    s.undo()
+    cells = s.history()
+    assert [(it.cell, it.code, it.returncode) for it in cells] == [
+        (1, "a = 1", 0),
+        (2, "b = 2", 0),
+        (3, "1 / 0", 1),
+    ]
+    assert [it.cell for it in s.history(1)] == [3]
+
+
+def test_reset_keeps_what_it_is_told(s: Session) -> None:
+    s.run("x, y = 1, 2")
+    s.reset(keep=["x"])
+    assert [it.name for it in s.vars()] == ["x"]
 
 
 # ---- going back ----

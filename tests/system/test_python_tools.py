@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ NAMES = {
     "python_session_reset": ["session_id"],
     "python_session_shutdown": ["session_id"],
     "copy_to_sandbox": ["source", "dest_rel", "session_id"],
+    "check_syntax": ["code"],
 }
 
 
@@ -194,6 +196,43 @@ def test_files_of_the_host(tools: Tools) -> None:
     assert (answer["ok"], answer["path"], answer["size"]) == (True, "data/here.py", Path(__file__).stat().st_size)
     assert execute(tools, "len(open('data/here.py').read())")["text"] == str(answer["size"])
     assert tools.call("copy_to_sandbox", {"source": __file__})["path"] == Path(__file__).name
+
+
+def test_another_directory_for_one_call(tools: Tools) -> None:
+    execute(tools, "import os; os.makedirs('data')")
+    code = "import os; os.path.basename(os.getcwd())"
+    assert execute(tools, code, cwd_rel="data")["text"] == "'data'"
+    assert execute(tools, code)["text"] != "'data'"
+    for wrong in ("/etc", "..", "data/../..", "nothing"):
+        assert execute(tools, code, cwd_rel=wrong)["ok"] is False
+
+
+def test_syntax(tools: Tools) -> None:
+    assert tools.call("check_syntax", {"code": "x = 1"}) == {"ok": True}
+    answer = tools.call("check_syntax", {"code": "x = 1\nx = = 2"})
+    assert (answer["ok"], answer["error"]["name"], answer["line"], answer["context"]) == (
+        False,
+        "SyntaxError",
+        2,
+        "x = = 2",
+    )
+
+
+def test_files_that_code_leaves(tools: Tools) -> None:
+    answer = execute(tools, "open('a.csv', 'w').write('1')")
+    assert answer["artifacts"] == [{"path": "a.csv", "size": 1, "change": "created"}]
+
+
+def test_pictures_if_they_are_wanted(connection: Connection) -> None:
+    pytest.importorskip("matplotlib")
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    with Tools(connection=connection) as words, Tools(connection=connection, images=True) as pictures:
+        answer = execute(words, code)
+        assert "images" not in answer
+        assert len(answer["displays"]) == 1
+        (picture,) = execute(pictures, code)["images"]
+        assert picture["type"] == "image/png"
+        assert base64.b64decode(picture["base64"]).startswith(b"\x89PNG")
 
 
 def test_agents_do_not_meet(connection: Connection) -> None:

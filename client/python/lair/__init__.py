@@ -16,9 +16,9 @@ from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
 from .result import Alive, Artifact, Display, Output, Result
-from .session import Session, run, sessions
+from .session import Session, check, run, sessions
 from .start import default_socket
-from .steps import File
+from .steps import Completion, File
 
 __all__ = [
     "Alive",
@@ -28,6 +28,7 @@ __all__ = [
     "CellFailed",
     "CheckpointRecord",
     "Client",
+    "Completion",
     "Connection",
     "DeadlineError",
     "Display",
@@ -40,6 +41,7 @@ __all__ = [
     "Session",
     "SessionInfo",
     "StateReply",
+    "check",
     "default_socket",
     "run",
     "sessions",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
 from .result import Alive, Collector, Display, Event, Handlers, Result, handlers
-from .steps import File, Path
+from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -136,6 +136,11 @@ async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
     return await perform(connection or shared(), steps.sessions())
 
 
+async def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
+    """Whether code compiles, and keeps the rules of the profile. Nothing is run."""
+    return await perform(connection or shared(), steps.check(None, profile, code))
+
+
 class Session:
     """lair.Session, with methods to be awaited; what they do is written there."""
 
@@ -231,8 +236,28 @@ class Session:
     async def interrupt(self) -> bool:
         return await self._do(steps.interrupt(self.id))
 
-    async def reset(self) -> None:
-        await self._do(steps.reset(self.id))
+    async def reset(self, keep: Sequence[str] = ()) -> None:
+        await self._do(steps.reset(self.id, keep))
+
+    # ---- questions, between two cells ----
+
+    async def vars(self, forget: Sequence[str] = ()) -> list[m.Variable]:
+        return await self._do(steps.variables(self.id, forget))
+
+    async def complete(self, code: str, cursor: int | None = None) -> Completion:
+        return await self._do(steps.complete(self.id, code, cursor))
+
+    async def inspect(self, code: str, cursor: int | None = None, *, source: bool = False) -> m.InspectReply:
+        return await self._do(steps.inspect(self.id, code, cursor, source))
+
+    async def check(self, code: str) -> m.CheckReply:
+        return await self._do(steps.check(self.id, None, code))
+
+    async def is_complete(self, code: str) -> m.IsCompleteReply:
+        return await self._do(steps.is_complete(self.id, code))
+
+    async def history(self, n: int | None = None) -> list[m.HistoryRecord]:
+        return await self._do(steps.history(self.id, n))
 
     # ---- going back ----
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
 from .result import Alive, Collector, Display, Event, Handlers, Result, handlers
-from .steps import File, Path
+from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -107,6 +107,11 @@ def run(
 def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
     """One's own sessions, oldest first; for root, everybody's."""
     return perform(connection or shared(), steps.sessions())
+
+
+def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
+    """Whether code compiles, and keeps the rules of the profile. Nothing is run."""
+    return perform(connection or shared(), steps.check(None, profile, code))
 
 
 class Session:
@@ -225,9 +230,35 @@ class Session:
         """Send the running cell a KeyboardInterrupt. False: none was running."""
         return self._do(steps.interrupt(self.id))
 
-    def reset(self) -> None:
-        """Begin anew with a fresh interpreter; the files stay."""
-        self._do(steps.reset(self.id))
+    def reset(self, keep: Sequence[str] = ()) -> None:
+        """Begin anew with a fresh interpreter; the files stay. `keep`: in the same one, without all variables but these."""
+        self._do(steps.reset(self.id, keep))
+
+    # ---- questions, between two cells ----
+
+    def vars(self, forget: Sequence[str] = ()) -> list[m.Variable]:
+        """Its variables, the first thousand by name; those to forget are deleted first."""
+        return self._do(steps.variables(self.id, forget))
+
+    def complete(self, code: str, cursor: int | None = None) -> Completion:
+        """How the name may go on that ends at the cursor, or at the end."""
+        return self._do(steps.complete(self.id, code, cursor))
+
+    def inspect(self, code: str, cursor: int | None = None, *, source: bool = False) -> m.InspectReply:
+        """What the name at the cursor is: its type, signature and documentation."""
+        return self._do(steps.inspect(self.id, code, cursor, source))
+
+    def check(self, code: str) -> m.CheckReply:
+        """Whether code compiles, and keeps the rules of the profile. Nothing is run."""
+        return self._do(steps.check(self.id, None, code))
+
+    def is_complete(self, code: str) -> m.IsCompleteReply:
+        """Whether a prompt should run this or ask for another line."""
+        return self._do(steps.is_complete(self.id, code))
+
+    def history(self, n: int | None = None) -> list[m.HistoryRecord]:
+        """The cells that have ended, or the last n, oldest first."""
+        return self._do(steps.history(self.id, n))
 
     # ---- going back ----
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar
 
@@ -45,13 +45,23 @@ class File:
     modified: float
 
 
+@dataclass(frozen=True)
+class Completion:
+    """Each of `matches` may stand in place of the characters from `start` to `end`."""
+
+    matches: list[str]
+    start: int
+    end: int
+
+
 class CellOptions(TypedDict, total=False):
     """How to run a cell. `timeout`: seconds it may run; not given, its profile says. `deadline`: seconds to wait for the
     answer, its time in the queue included; not given, the timeout and a minute, or an hour and a minute. Then the cell
     is interrupted, or taken from the queue. `key`: a name to ask for the result by, see Session.attach; a second cell
     of the same key is not run, and answered as the first. `directory`, in the workspace, is where it works, and `env` is
     added to its environment; both for this cell alone. `figure`: "png" or "svg", what pictures of figures are made as.
-    `values`: an error tells the values of small local variables."""
+    `values`: an error tells the values of small local variables. `reload`: modules that were edited in the workspace are
+    imported again before the cell."""
 
     timeout: float | None
     deadline: float | None
@@ -60,6 +70,7 @@ class CellOptions(TypedDict, total=False):
     env: dict[str, str] | None
     figure: str | None
     values: bool
+    reload: bool
 
 
 def new_id() -> str:
@@ -87,6 +98,7 @@ def cell(
         env=[f"{name}={value}" for name, value in (options.get("env") or {}).items()] or None,
         figure=options.get("figure"),
         values=options.get("values", False),
+        reload=options.get("reload", False),
         stream=stream,
         input=input,
     )
@@ -136,8 +148,8 @@ def interrupt(session: str) -> Steps[bool]:
     return reply.interrupted
 
 
-def reset(session: str) -> Steps[None]:
-    yield m.Reset(id=0, session=session), m.Reply
+def reset(session: str, keep: Sequence[str]) -> Steps[None]:
+    yield m.Reset(id=0, session=session, keep=list(keep) or None), m.Reply
 
 
 def shutdown(session: str, *, missing_ok: bool = False) -> Steps[None]:
@@ -182,6 +194,43 @@ def branch(session: str, new: str, checkpoint: str | int | None, files: bool) ->
         m.SessionInfo,
     )
     return reply
+
+
+# ---- questions ----
+
+
+def variables(session: str, forget: Sequence[str]) -> Steps[list[m.Variable]]:
+    reply: m.VarsReply = yield m.Vars(id=0, session=session, forget=list(forget) or None), m.VarsReply
+    return [codec.read(m.Variable, item) for item in reply.variables]
+
+
+def complete(session: str, code: str, cursor: int | None) -> Steps[Completion]:
+    at = len(code) if cursor is None else cursor
+    reply: m.CompleteReply = yield m.Complete(id=0, session=session, code=code, cursor=at), m.CompleteReply
+    matches = [codec.read(m.Match, item) for item in reply.matches]
+    return Completion([match.text for match in matches], reply.start, reply.end)
+
+
+def inspect(session: str, code: str, cursor: int | None, source: bool) -> Steps[m.InspectReply]:
+    at = len(code) if cursor is None else cursor
+    request = m.Inspect(id=0, session=session, code=code, cursor=at, source=source)
+    reply: m.InspectReply = yield request, m.InspectReply
+    return reply
+
+
+def check(session: str | None, profile: str | None, code: str) -> Steps[m.CheckReply]:
+    reply: m.CheckReply = yield m.Check(id=0, session=session, profile=profile, code=code), m.CheckReply
+    return reply
+
+
+def is_complete(session: str, code: str) -> Steps[m.IsCompleteReply]:
+    reply: m.IsCompleteReply = yield m.IsComplete(id=0, session=session, code=code), m.IsCompleteReply
+    return reply
+
+
+def history(session: str, n: int | None) -> Steps[list[m.HistoryRecord]]:
+    reply: m.HistoryReply = yield m.History(id=0, session=session, n=n or 0), m.HistoryReply
+    return [codec.read(m.HistoryRecord, item) for item in reply.cells]
 
 
 # ---- files ----

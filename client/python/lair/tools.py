@@ -23,7 +23,7 @@ from . import aio, session, steps
 from . import messages as m
 from .connection import Connection, shared
 from .errors import UNREACHABLE, LairError
-from .result import Result
+from .result import Display, Result, as_text
 
 # The most a model is given of stdout, stderr and each text, in characters.
 SHOWN = 20_000
@@ -94,8 +94,11 @@ def _checked(name: str, value: object) -> object:
         if parameter.required:
             raise LairError("bad_arguments", f"{name} is missing")
         return None
-    if parameter.type == "string" and not isinstance(value, str):
-        raise LairError("bad_arguments", f"{name} must be a string")
+    if parameter.type == "string":
+        if not isinstance(value, str):
+            raise LairError("bad_arguments", f"{name} must be a string")
+        if name == "cwd_rel" and (value.startswith("/") or ".." in value.split("/")):
+            raise LairError("bad_arguments", "cwd_rel must be relative to the session's directory, and in it")
     if parameter.type == "number" and not _positive(value):
         raise LairError("bad_arguments", f"{name} must be a positive number")
     return value
@@ -116,13 +119,16 @@ class Tools:
         profile: str | None = None,
         connection: Connection | None = None,
         shown: int = SHOWN,
+        images: bool = False,
     ) -> None:
-        """`profile`: of its sessions. `shown`: the most a model is given of each text, in characters."""
+        """`profile`: of its sessions. `shown`: the most a model is given of each text, in characters. `images`: the
+        answers have pictures of figures too, in base64, for adapters that can show them to the model."""
         self.namespace = steps.new_id() if namespace is None else namespace
         self._keep = namespace is not None
         self._profile = profile
         self._connection = connection
         self._shown = shown
+        self._images = images
         self._known: set[str] = set()
 
     @property
@@ -197,7 +203,7 @@ class Tools:
         return {"ok": True, "session_id": given["session_id"] or "default", "new": info.opened}
 
     def _reset(self, given: dict[str, Any]) -> Plan:
-        yield from steps.reset(self._id(given["session_id"]))
+        yield from steps.reset(self._id(given["session_id"]), ())
         return {"ok": True, "session_id": given["session_id"] or "default", "state": "reset"}
 
     def _shutdown(self, given: dict[str, Any]) -> Plan:
@@ -214,6 +220,14 @@ class Tools:
         path = given["dest_rel"] or os.path.basename(given["source"])
         return {"ok": True, "session_id": given["session_id"] or "default", "path": path, "size": size}
 
+    def _check(self, given: dict[str, Any]) -> Plan:
+        reply = yield from steps.check(None, self._profile, given["code"])
+        answer: Answer = {"ok": reply.valid}
+        if not reply.valid:
+            answer["error"] = {"name": "Rule" if reply.rule else "SyntaxError", "value": reply.error}
+            answer.update(line=reply.line, offset=reply.offset, context=reply.context)
+        return answer
+
     # ---- answers ----
 
     def _answer(self, request: m.Exec, result: Result) -> Answer:
@@ -227,7 +241,11 @@ class Tools:
             "cause": result.cause,
             "state": result.state,
             "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.blocked],
+            "displays": [self._cut(_as_words(it)) for it in result.displays],
+            "artifacts": [{"path": it.path, "size": it.size, "change": it.change} for it in result.artifacts],
         }
+        if self._images and result.images:
+            answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in result.images]
         if not result.ok:
             answer["note"] = self._cut(result.summary())
         if request.session is not None:
@@ -241,6 +259,11 @@ class Tools:
             return text
         half = self._shown // 2
         return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def _as_words(shown: Display) -> str:
+    value = shown.data.get("text/plain", "")
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _refusal(error: LairError) -> Answer:
@@ -287,6 +310,7 @@ _ROWS = (
         ("source", "dest_rel", "session_id"),
         Tools._copy,
     ),
+    Tool("check_syntax", "Whether Python code compiles, without running it.", ("code",), Tools._check),
 )
 TOOLS = {tool.name: tool for tool in _ROWS}
 
