@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from daemon import ROOT, Daemon
-
-HERE = Path(__file__).parent
-VENVS = ROOT / "build/clients/python"
-INSTALL_SECONDS = 240
+from environments import HERE, pinned
 
 # Which package, pinned with all it needs in NAME.txt, and what drives it.
 DRIVERS = {
@@ -28,34 +23,9 @@ DRIVERS = {
 }
 
 
-def install(name: str) -> Path:
-    """The Python of an environment with what NAME.txt says; made once for each content of that file."""
-    lock = HERE / f"{name}.txt"
-    venv = VENVS / name
-    stamp = venv / hashlib.sha256(lock.read_bytes()).hexdigest()[:32]
-    if not stamp.exists():
-        for command in (
-            [sys.executable, "-m", "venv", "--clear", str(venv)],
-            [
-                str(venv / "bin/pip"),
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-                "-r",
-                str(lock),
-            ],
-        ):
-            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-            if done.returncode != 0:
-                pytest.skip(f"{name} cannot be installed: {done.stderr.strip()[-500:]}")
-        stamp.touch()
-    return venv / "bin/python"
-
-
 @pytest.fixture(scope="module", params=DRIVERS)
 def package(request: pytest.FixtureRequest) -> tuple[str, Path]:
-    return request.param, install(request.param)
+    return request.param, pinned(request.param)
 
 
 @pytest.fixture
