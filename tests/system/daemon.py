@@ -110,10 +110,12 @@ class Daemon:
         uid: int | None = None,
         binaries: Path = BIN,
         wait: bool = True,
+        groups: list[Path] | None = None,
         env: dict[str, str] | None = None,
     ) -> None:
         self.binaries = binaries
         self.uid = uid
+        self.home = groups
         self.directory = Path(tempfile.mkdtemp(prefix="lair-test-"))
         self.directory.chmod(0o755)
         self.socket = self.directory / "run" / "socket"
@@ -138,12 +140,19 @@ class Daemon:
         log = self.log_path.open("ab")
         command = [str(self.binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]
         self.process = subprocess.Popen(
-            self._as_user(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
+            self._in_groups(self._as_user(command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
         )
         log.close()
         _started.add(self.process.pid)
         if wait:
             self.wait_ready()
+
+    def _in_groups(self, command: list[str]) -> list[str]:
+        """Started in these control groups, where nobody else is."""
+        if self.home is None:
+            return command
+        doors = " ".join(f"{group}/cgroup.procs" for group in self.home)
+        return ["sh", "-c", f'for door in {doors}; do echo $$ > $door; done; exec "$@"', "sh", *command]
 
     def _as_user(self, command: list[str]) -> list[str]:
         if self.uid is None:
@@ -224,7 +233,7 @@ class Daemon:
 
     def groups(self) -> list[Path]:
         """Its directories of control groups, beneath the group that it was started in."""
-        found = [group / group_name(self.socket) for group in own_groups()]
+        found = [group / group_name(self.socket) for group in self.home or own_groups()]
         return [path for path in found if path.exists()]
 
     def left_behind(self) -> list[str]:
