@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import socket
@@ -35,6 +36,7 @@ class Shape:
     proc: bool = (
         True  # whether a fresh /proc may be mounted; one that is partly covered, as in a container, may not
     )
+    groups: bool = False  # whether laird makes control groups
 
     @property
     def made_by_root(self) -> bool:
@@ -60,6 +62,7 @@ class Shape:
 
 SHAPES = [
     Shape("root", True, "strong-nomem"),
+    Shape("root-with-groups", True, "strong", groups=True),
     Shape("user", False, "strong-nomem"),
     Shape("root-without-userns", True, "strong-nomem", (f"clone:{NEW_USER}=EPERM",)),
     Shape("user-old-kernel", False, "strong-nomem", OLD_KERNEL),
@@ -170,12 +173,45 @@ class World:
         shutil.rmtree(self.root)
 
 
+class Groups:
+    """Control groups of version 1 with the limits below, as laird makes them for a warden."""
+
+    numbers = itertools.count()
+    LIMITS = (("memory", "memory.limit_in_bytes", LIMITS["memory"]), ("pids", "pids.max", LIMITS["processes"] + 1))
+
+    def __init__(self) -> None:
+        own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
+        self.made: List[Path] = []
+        self.homes = [Path("/sys/fs/cgroup", name, own.get(name, "").lstrip("/")) for name, _, _ in self.LIMITS]
+
+    @property
+    def there(self) -> bool:
+        return ROOT and all((home / "tasks").exists() for home in self.homes)
+
+    def make(self) -> Tuple[int, ...]:
+        doors, number = [], next(self.numbers)
+        for home, (_, file, limit) in zip(self.homes, self.LIMITS):
+            group = home / f"lair-cage-{os.getpid()}-{number}"
+            group.mkdir()
+            self.made.append(group)
+            (group / file).write_text(str(limit))
+            doors.append(os.open(group / "tasks", os.O_WRONLY))
+        return tuple(doors)
+
+    def remove(self) -> None:
+        for group in self.made:
+            group.rmdir()
+
+
 class Host:
     """A template on a host of some shape, in a world with things to attack."""
 
     def __init__(self, shape: Shape, **configure: Any) -> None:
         self.shape = shape
         self.world = World(shape)
+        self.groups = Groups()
+        if shape.groups:
+            configure = {"memory_group": True, "processes_group": True, **configure}
         granted = {"read": [str(self.world.root / "ro")], "write": [str(self.world.root / "rw")]}
         self.template = Template(
             uid=shape.uid if shape.root else 0,
@@ -187,9 +223,13 @@ class Host:
 
     def session(self) -> Tuple[Warden, Interpreter]:
         self._serial += 1
-        warden = Warden(self.template, self._serial)
+        doors = self.groups.make() if self.shape.groups else ()
+        warden = Warden(self.template, self._serial, doors)
+        for door in doors:
+            os.close(door)
         return warden, warden.spawn()
 
     def close(self) -> None:
         self.template.close()
+        self.groups.remove()
         self.world.close()

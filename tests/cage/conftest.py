@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cage import ROOT, SHAPES, Host, Shape
+from cage import ROOT, SHAPES, Groups, Host, Shape
 from drive import Interpreter
 
 
@@ -19,6 +19,8 @@ def shape(request: pytest.FixtureRequest) -> Shape:
 
 @pytest.fixture(scope="session")
 def host(shape: Shape) -> Iterator[Host]:
+    if shape.groups and not Groups().there:
+        pytest.skip(f"the shape {shape.name} takes control groups of version 1 that are ours to make")
     it = Host(shape)
     yield it
     it.close()

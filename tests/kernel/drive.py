@@ -221,7 +221,7 @@ class Interpreter:
 
 
 class Warden:
-    def __init__(self, template: "Template", serial: int = 1) -> None:
+    def __init__(self, template: "Template", serial: int = 1, doors: Tuple[int, ...] = ()) -> None:
         self.workspace = tempfile.mkdtemp(prefix="lair-test-")
         if template.owner:
             os.chown(self.workspace, template.owner, template.owner)
@@ -230,7 +230,7 @@ class Warden:
         self.exited: List[Message] = []
         template.channel.send(
             "warden",
-            (self.control.theirs.fileno(),),
+            (self.control.theirs.fileno(), *doors),
             serial=serial,
             workspace=self.workspace,
             uid=template.uid or None,
