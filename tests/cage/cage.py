@@ -15,6 +15,8 @@ from typing import Any, Dict, List, Tuple
 from drive import KERNEL, Interpreter, Template, Warden
 
 DENY = KERNEL.parent.parent / "tests" / "deny"
+# The kernel counts processes by user: other workers' tests have others.
+FIRST_UID = 61000 + 10 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 ROOT = os.geteuid() == 0
 
 NEW_USER = "10000000"
@@ -45,7 +47,7 @@ class Shape:
     @property
     def uid(self) -> int:
         """Whom sessions run as."""
-        return 61000 if self.root else 61001 if ROOT else os.geteuid()
+        return FIRST_UID if self.root else FIRST_UID + 1 if ROOT else os.geteuid()
 
     @property
     def tree(self) -> bool:

@@ -24,7 +24,7 @@ KERNEL = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")) / "lair-ke
 SANITIZERS = {name: value for name, value in os.environ.items() if name in ("ASAN_OPTIONS", "UBSAN_OPTIONS")}
 
 # Who sessions run as: root's never run as root.
-UID = 61000 if os.geteuid() == 0 else 0
+UID = 61005 + 10 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) if os.geteuid() == 0 else 0
 
 # struct outbuffers of proto/outbuffer.h
 OUTBUFFER = 8 + 65536

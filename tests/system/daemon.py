@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import shutil
@@ -21,9 +22,13 @@ BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")).absolute()
 
 _PR_SET_CHILD_SUBREAPER = 36
 
+# Side by side with others: the kernel counts processes by user, so each worker's sessions have users of their own.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+FIRST_UID = 1900000000 + 4096 * WORKER
+
 # Bare and quick, for most tests. A [daemon] or [profile default] of a test's own replaces the settings it names.
 DEFAULTS: dict[str, dict[str, str]] = {
-    "daemon": {"log": "stderr"},
+    "daemon": {"log": "stderr", "uids": f"{FIRST_UID}-{FIRST_UID + 4095}"},
     "profile default": {"preload": "", "spares": "1", "grace": "500ms", "checkpoint": "off"},
 }
 
@@ -242,6 +247,17 @@ class Daemon:
         spaces = list(self.workspaces.iterdir()) if self.workspaces.exists() else []
         return self.left_behind_processes() + [str(path) for path in files + spaces + self.groups()]
 
+    def _remove_groups(self) -> bool:
+        """Nobody else does if the keeper was killed, and what it had takes a moment to die."""
+        try:
+            for path in self.groups():
+                for group in [*filter(Path.is_dir, path.iterdir()), path]:
+                    group.rmdir()
+        except OSError as error:
+            assert error.errno == errno.EBUSY, error
+            return False
+        return True
+
     def close(self) -> None:
         """End it, and remove every trace. Idempotent."""
         for client in self._clients:
@@ -254,7 +270,5 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        for path in self.groups():
-            for group in [*filter(Path.is_dir, path.iterdir()), path]:
-                group.rmdir()  # nobody could, if the keeper was killed
+        wait_until(self._remove_groups, "its control groups are empty")
         shutil.rmtree(self.directory, ignore_errors=True)

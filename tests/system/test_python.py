@@ -214,7 +214,7 @@ def test_syntax_error(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["if True:", "(", "'abc", "  x = 1", "x = 1\n\tif", "\0", "def f(:", "return 1", "1 +"]
+    "code", ["if True:", "(", "'abc", "  x = 1\n y = 2", "x = 1\n\tif", "\0", "def f(:", "return 1", "1 +"]
 )
 def test_other_syntax_errors(client: Client, session: str, code: str) -> None:
     reply = client.exec(code, session)
