@@ -41,27 +41,62 @@ static bool is_frozen(pid_t pid)
 	return file_read(name, sizeof(name), path) > 0 && strcmp(name, "lair-frozen\n") == 0;
 }
 
-static uint64_t memory_walk(pid_t pid, uint64_t baseline, unsigned *budget)
+struct tree {
+	uint64_t baseline, memory, ticks;
+	unsigned budget;
+	bool with_cpu;
+};
+
+/* Clock ticks that a process has run for. Its name, which it chooses itself, may hold anything but ends with the
+ * last parenthesis. */
+static uint64_t ticks_of_process(pid_t pid)
+{
+	unsigned long user = 0, kernel = 0;
+	char path[64], text[1024], *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read(text, sizeof(text), path) <= 0)
+		return 0;
+	end = strrchr(text, ')');
+	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &kernel) != 2)
+		return 0;
+	return (uint64_t)user + kernel;
+}
+
+static void tree_walk(struct tree *tree, pid_t pid)
 {
 	char path[64], text[1024], *at = text, *end;
-	uint64_t own = memory_of_process(pid), sum = own > baseline ? own - baseline : 0;
+	uint64_t own = memory_of_process(pid);
 
+	tree->memory += own > tree->baseline ? own - tree->baseline : 0;
+	if (tree->with_cpu)
+		tree->ticks += ticks_of_process(pid);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	if (file_read(text, sizeof(text), path) <= 0)
-		return sum;
-	for (long child = strtol(at, &end, 10); end != at && *budget > 0; child = strtol(at, &end, 10)) {
+		return;
+	for (long child = strtol(at, &end, 10); end != at && tree->budget > 0; child = strtol(at, &end, 10)) {
 		at = end;
 		if (!is_frozen((pid_t)child)) {
-			--*budget;
-			sum += memory_walk((pid_t)child, baseline, budget);
+			tree->budget--;
+			tree_walk(tree, (pid_t)child);
 		}
 	}
-	return sum;
 }
 
 uint64_t memory_of_tree(pid_t pid, uint64_t baseline)
 {
-	unsigned budget = PROCESSES_MAX;
+	struct tree tree = {.baseline = baseline, .budget = PROCESSES_MAX};
 
-	return pid > 0 ? memory_walk(pid, baseline, &budget) : 0;
+	if (pid > 0)
+		tree_walk(&tree, pid);
+	return tree.memory;
+}
+
+struct usage usage_of_tree(pid_t pid, uint64_t baseline)
+{
+	struct tree tree = {.baseline = baseline, .budget = PROCESSES_MAX, .with_cpu = true};
+
+	if (pid > 0)
+		tree_walk(&tree, pid);
+	return (struct usage){.memory = tree.memory, .cpu = (double)tree.ticks / (double)sysconf(_SC_CLK_TCK)};
 }

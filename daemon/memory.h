@@ -9,5 +9,12 @@
  * of them grew from. Looks at a bounded number of processes. 0 where the host does not tell. */
 uint64_t memory_of_tree(pid_t pid, uint64_t baseline);
 
+/* The same, and the seconds of CPU time that the processes that are left have used. */
+struct usage {
+	uint64_t memory;
+	double cpu;
+};
+struct usage usage_of_tree(pid_t pid, uint64_t baseline);
+
 /* Of one process alone. */
 uint64_t memory_of_process(pid_t pid);

@@ -572,6 +572,31 @@ int promise_display(struct promise *promise, const struct shown *shown)
 	return waits ? CLIENT_E_WAITS : 0;
 }
 
+bool promise_watched(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->stream)
+			return true;
+	return false;
+}
+
+void promise_alive(struct promise *promise, const struct alive_event *alive)
+{
+	struct clients *clients = promise->shelf->promises->clients;
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		struct alive_event event = *alive;
+
+		event.id = asker->to.id;
+		if (asker->stream && !client_waits(clients, &asker->to))
+			(void)asker_lags(promise, asker,
+					 client_send(clients, &asker->to, &alive_event_schema, &event));
+	}
+}
+
 void promise_ask(struct promise *promise, struct bytes prompt, bool password)
 {
 	struct asker *asker;

@@ -105,6 +105,9 @@ bool promise_result(const struct promise *promise, struct exec_reply *reply);
 int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data);
 /* What the cell shows, likewise. */
 int promise_display(struct promise *promise, const struct shown *shown);
+/* That it still runs: to those who keep up. */
+void promise_alive(struct promise *promise, const struct alive_event *alive);
+bool promise_watched(const struct promise *promise);
 /* The cell asks: pass it on to those who may answer. */
 void promise_ask(struct promise *promise, struct bytes prompt, bool password);
 /* Whether there is somebody who may. */

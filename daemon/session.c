@@ -133,6 +133,7 @@ struct session *session_free(struct session *session)
 	timer_clear(session_loop(session), &session->idle);
 	timer_clear(session_loop(session), &session->hard);
 	timer_clear(session_loop(session), &session->measure);
+	timer_clear(session_loop(session), &session->alive);
 	cell_free(session->cell);
 	list_for_each (checkpoint, &session->history.checkpoints, node)
 		history_remove(&session->history, checkpoint);
@@ -251,6 +252,7 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->idle);
 	timer_clear(session_loop(session), &session->hard);
 	timer_clear(session_loop(session), &session->measure);
+	timer_clear(session_loop(session), &session->alive);
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session->live = session->source = NULL;
 	router_on_session_ended(session->router, session);

@@ -70,7 +70,7 @@ struct session {
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
-	struct timer deadline, idle, hard, measure;
+	struct timer deadline, idle, hard, measure, alive;
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
 };
 

@@ -55,6 +55,11 @@ struct waiter {
 /* Do what the table says. An empty cell of it is a violation. */
 void session_event(struct session *session, enum session_event event, const struct particulars *particulars);
 
+/* ---- steps: session_messages.c ---- */
+
+/* From now on those who watch the running cell are told about every second that it still runs. */
+void session_watch(struct session *session);
+
 /* ---- steps: session_table.c ---- */
 
 struct event_loop *session_loop(const struct session *session);

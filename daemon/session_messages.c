@@ -3,9 +3,12 @@
 #include "session_events.h"
 
 #include "log.h"
+#include "memory.h"
 #include "router.h"
 
 #include <inttypes.h>
+
+#define ALIVE_US 1000000
 
 /* ---- from its warden ---- */
 
@@ -93,6 +96,28 @@ void session_on_warden_gone(struct session *session)
 	session_end(session, "killed");
 	session_answer_waiters(session, &session->closers);
 	router_bury_session(session->router, session);
+}
+
+/* ---- to those who watch ---- */
+
+static void on_alive(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, alive);
+	struct alive_event alive = {.elapsed = (double)(event_now() - session->cell->started) / 1e6};
+	struct usage usage;
+
+	session_watch(session);
+	if (!promise_watched(session->cell->reply.promise))
+		return;
+	usage = usage_of_tree(session->warden->pid, session->warden->baseline);
+	alive.memory = usage.memory;
+	alive.cpu = usage.cpu;
+	promise_alive(session->cell->reply.promise, &alive);
+}
+
+void session_watch(struct session *session)
+{
+	(void)timer_set(&session->router->loop, &session->alive, event_now() + ALIVE_US, on_alive);
 }
 
 /* ---- from its interpreters ---- */

@@ -85,6 +85,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		journal_add(&session->journal, session->cell, &told);
 	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
 	session->cell = cell_free(session->cell);
+	timer_clear(session_loop(session), &session->alive);
 	/* Whoever read too slowly watches no more. */
 	if (session->live)
 		interpreter_pause(session->live, false);
@@ -219,6 +220,7 @@ static void run_next(struct session *session, const struct particulars *particul
 	(void)group_oom_killed(&session->warden->group); /* from here on it is this cell's doing */
 	timer_clear(session_loop(session), &session->idle);
 	session_deadline(session, cell->timeout);
+	session_watch(session);
 	stray_hand_over(session);
 	run = (struct run_message){
 		.cell = cell->number,

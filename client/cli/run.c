@@ -110,16 +110,22 @@ static void alive_erase(struct run *run)
 static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
 {
 	struct run *run = userdata;
-	char line[3 * HUMAN_SIZE], elapsed[HUMAN_SIZE], memory[HUMAN_SIZE] = "", cpu[HUMAN_SIZE];
+	double passed = alive->elapsed - run->last_alive.elapsed, used = alive->cpu - run->last_alive.cpu;
+	bool second = run->last_alive.elapsed > 0;
+	char line[3 * HUMAN_SIZE], elapsed[HUMAN_SIZE], memory[HUMAN_SIZE], cpu[HUMAN_SIZE] = "";
 
 	(void)call;
+	run->last_alive.elapsed = alive->elapsed;
+	run->last_alive.cpu = alive->cpu;
 	if (run->events && run->stop != SIGPIPE)
 		event_show(run, json_pack("{s:s, s:f, s:I, s:f}", "event", "alive", "elapsed", alive->elapsed,
 					  "memory", (json_int_t)alive->memory, "cpu", alive->cpu));
 	if (run->cli->json || run->in_line || run->asking || !isatty(STDERR_FILENO))
 		return;
-	snprintf(line, sizeof(line), "\r\033[K[%s, %s, CPU %s]", human_seconds(elapsed, alive->elapsed),
-		 human_bytes(memory, alive->memory), human_seconds(cpu, alive->cpu));
+	if (second && passed > 0 && used >= 0)
+		snprintf(cpu, sizeof(cpu), ", CPU %.0f%%", 100 * used / passed);
+	snprintf(line, sizeof(line), "\r\033[K[%s, %s%s]", human_seconds(elapsed, alive->elapsed),
+		 human_bytes(memory, alive->memory), cpu);
 	(void)write_all(STDERR_FILENO, lair_text(line));
 	run->alive = true;
 }
@@ -264,6 +270,7 @@ static void run_begin(struct run *run)
 {
 	run->interrupts = 0;
 	run->asking = run->hidden = run->in_line = false;
+	run->last_alive.elapsed = 0;
 	fflush(stdout);
 }
 

@@ -18,7 +18,10 @@ struct run {
 	double stop_since; /* when it came */
 	bool asking, hidden;
 	bool in_line; /* the last output did not end a line */
-	bool alive;   /* a line on the terminal says that the cell still runs */
+	struct {
+		double elapsed, cpu;
+	} last_alive;
+	bool alive; /* a line on the terminal says that the cell still runs */
 };
 
 /* Takes SIGINT, SIGTERM and SIGHUP: from here on they only arrive in a run, or on run->signals. Returns 0 or
