@@ -245,6 +245,8 @@ struct bytes artifacts_end(bool changing, bool *more)
 		look_into(&look, home);
 	fd_close(home);
 	*more = look.more;
+	if (look.more) /* there may be newer ones */
+		clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.newest);
 	if (look.told == 0)
 		return (struct bytes){.data = NULL};
 	wire_put_array(&artifacts.array, look.told);

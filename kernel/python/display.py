@@ -20,6 +20,7 @@ _BUNDLE_MAX = 8 << 20
 _TYPES_MAX = 32
 _TEXT_MAX = 65536
 _ITEMS_MAX = 4000
+_DEPTH_MAX = 50
 _METHODS = (
     ("text/html", "_repr_html_"),
     ("text/markdown", "_repr_markdown_"),
@@ -110,19 +111,21 @@ def summary(value: Any, room: int = 100) -> str:
     return first + ", ".join(items).rstrip(" " if kind is tuple else "") + last
 
 
-def _left(value: Any, room: int) -> int:
+def _left(value: Any, room: int, above: Tuple[int, ...] = ()) -> int:
     """How much of @room for items the repr of @value leaves; less than nothing if it is too long."""
     kind = type(value)
     if kind in (str, bytes, bytearray):
         return room - 1 - len(value) // 32
     room -= 1
-    if kind in _BRACKETS:
-        if len(value) > room:
-            return -1
-        for item in _chain(value, value.values()) if kind is dict else value:
-            room = _left(item, room)
-            if room < 0:
-                break
+    if kind not in _BRACKETS or id(value) in above:
+        return room
+    if len(value) > room or len(above) > _DEPTH_MAX:
+        return -1
+    above += (id(value),)
+    for item in _chain(value, value.values()) if kind is dict else value:
+        room = _left(item, room, above)
+        if room < 0:
+            break
     return room
 
 
@@ -149,7 +152,7 @@ def _as_json(value: object) -> str:
 
 def _as_bytes(value: object) -> bytes:
     if isinstance(value, str):
-        return _b64decode(str.encode(value, "ascii"), validate=True)
+        return _b64decode("".join(value.split()), validate=True)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise TypeError(f"bytes expected, not {type(value).__name__}")

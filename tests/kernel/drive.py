@@ -174,9 +174,13 @@ class Interpreter:
             self.drain()
         return message
 
-    def start(self, code: str, stream: bool = False, input: bool = False) -> None:
+    def next_is_quiet(self, seconds: float) -> bool:
+        """Whether it says nothing for so long."""
+        return not select.select([self.link.ours], [], [], seconds)[0]
+
+    def start(self, code: str, **how: Any) -> None:
         self.cell += 1
-        self.send("run", cell=self.cell, code=code, stream=stream or None, input=input or None)
+        self.send("run", cell=self.cell, code=code, **how)
 
     def finish(self, timeout: float = 30) -> Result:
         displays = []
@@ -201,7 +205,7 @@ class Interpreter:
         self.taken = {self.out: bytearray(), self.err: bytearray()}
         return out, err
 
-    def run(self, code: str, timeout: float = 30, **how: bool) -> Result:
+    def run(self, code: str, timeout: float = 30, **how: Any) -> Result:
         self.start(code, **how)
         return self.finish(timeout)
 

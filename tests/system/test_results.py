@@ -66,8 +66,8 @@ def watch(client: Client, request: int) -> tuple[dict[str, list[tuple[int, bytes
         message = client.receive(request, m.ExecReply)
         if isinstance(message, m.ExecReply):
             return seen, message
-        assert isinstance(message, m.StdoutEvent | m.StderrEvent)
-        seen[message.TYPE].append((message.at, message.data))
+        if isinstance(message, m.StdoutEvent | m.StderrEvent):
+            seen[message.TYPE].append((message.at, message.data))
 
 
 def joined(pieces: list[tuple[int, bytes]], at: int = 0) -> bytes:
