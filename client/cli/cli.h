@@ -29,7 +29,10 @@ enum {
 	WITH_CURSOR = 1024,
 	WITH_SOURCE = 2048,
 	WITH_FORGET = 4096,
-	WITH_KEEP = 8192
+	WITH_KEEP = 8192,
+	WITH_TOOLS = 16384,
+	WITH_FORMAT = 32768,
+	WITH_CONFIG = 65536
 };
 
 /* What a verb needs of the daemon. */
@@ -54,9 +57,9 @@ struct verb {
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep;
+		*keep, *tools, *format;
 	double timeout; /* seconds; 0: not given */
-	bool json, stream, files, detach, svg, values, source, reload, no_start, help, version;
+	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version;
 	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
 	size_t n_env;
 	char **args;
@@ -125,6 +128,8 @@ int verb_complete(struct cli *cli);
 int verb_inspect(struct cli *cli);
 int verb_history(struct cli *cli);
 int verb_check(struct cli *cli);
+int verb_mcp(struct cli *cli);
+int verb_tools(struct cli *cli);
 int verb_start(struct cli *cli);
 int verb_stop(struct cli *cli);
 int verb_status(struct cli *cli);

@@ -14,8 +14,7 @@ static bool text_valid(struct lair_text text)
 	return utf8_valid((struct bytes){.data = text.data, .size = text.size});
 }
 
-/* How long the character at @at is, 0 if it is none. */
-static size_t character_size(const char *at, size_t left)
+size_t json_character_size(const char *at, size_t left)
 {
 	for (size_t n = 1; n <= MIN(left, (size_t)4); n++)
 		if (utf8_valid((struct bytes){.data = at, .size = n}))
@@ -32,7 +31,7 @@ static json_t *text_mended(struct lair_text text)
 	if (!mended)
 		return json_null();
 	for (size_t i = 0; i < text.size; i += MAX(step, (size_t)1)) {
-		step = character_size(text.data + i, text.size - i);
+		step = json_character_size(text.data + i, text.size - i);
 		memcpy(mended + size, step ? text.data + i : replacement, step ? step : sizeof(replacement) - 1);
 		size += step ? step : sizeof(replacement) - 1;
 	}

@@ -48,12 +48,31 @@ int lines_fill(struct lines *lines)
 	return 0;
 }
 
-int lines_next(struct lines *lines, struct lair_text *line)
+/* What has come of a line that is too long, or of the rest of it. */
+static void line_skip(struct lines *lines)
 {
 	char *at = lines->data + lines->start, *newline;
 	size_t size = lines->end - lines->start;
 
 	newline = size > 0 ? memchr(at, '\n', size) : NULL;
+	lines->start = newline ? (size_t)(newline - lines->data) + 1 : lines->end;
+	lines->skipping = !newline;
+}
+
+int lines_next(struct lines *lines, struct lair_text *line)
+{
+	char *at, *newline;
+	size_t size;
+
+	if (lines->skipping)
+		line_skip(lines);
+	at = lines->data + lines->start;
+	size = lines->end - lines->start;
+	newline = size > 0 ? memchr(at, '\n', size) : NULL;
+	if (lines->size_max && (newline ? (size_t)(newline - at) : size) > lines->size_max) {
+		line_skip(lines);
+		return LINES_E_TOO_LONG;
+	}
 	if (newline) {
 		*line = (struct lair_text){.data = at, .size = (size_t)(newline - at)};
 		lines->start += line->size + 1;

@@ -9,13 +9,15 @@ enum {
 	_LINES_E_SUCCESS,
 	LINES_E_EMPTY, /* no whole line yet: poll, then fill */
 	LINES_E_EOF,
+	LINES_E_TOO_LONG, /* told once, at its beginning; the rest of it is dropped */
 };
 
 struct lines {
 	int fd;
 	char *data;
 	size_t allocated, start, end;
-	bool eof;
+	size_t size_max; /* of a line; 0: as memory allows */
+	bool eof, skipping;
 };
 
 void lines_init(struct lines *lines, int fd);
@@ -25,5 +27,5 @@ void lines_deinit(struct lines *lines);
  * lines_next has told of it. */
 int lines_fill(struct lines *lines);
 /* The next line, without its newline, valid until the next fill; the last one may have had none. Returns 0,
- * LINES_E_EMPTY or LINES_E_EOF. */
+ * LINES_E_EMPTY, LINES_E_EOF or LINES_E_TOO_LONG. */
 int lines_next(struct lines *lines, struct lair_text *line);

@@ -1,0 +1,88 @@
+/* mcp and tools: sessions as tools of models. The server itself is client/mcp/. */
+#include "cli.h"
+
+#include "json.h"
+
+#include "mcp.h"
+
+#include <limits.h>
+
+/* Pretty, since a person pastes it. */
+static int print_pretty(json_t *document)
+{
+	int r = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
+
+	putchar('\n');
+	json_decref(document);
+	return r < 0 || ferror(stdout) ? EXIT_TROUBLE : 0;
+}
+
+static int tools_set(const struct cli *cli, bool *fullp)
+{
+	*fullp = cli->tools && strcmp(cli->tools, "full") == 0;
+	if (cli->tools && !*fullp && strcmp(cli->tools, "minimal") != 0)
+		return cli_usage(cli, "--tools: expected minimal or full; got \"%s\"", cli->tools);
+	return 0;
+}
+
+static void add_argument(json_t *args, const char *flag, const char *value)
+{
+	if (!value)
+		return;
+	json_array_append_new(args, json_string(flag));
+	json_array_append_new(args, json_text(lair_text(value)));
+}
+
+/* What a client of the protocol wants to have in its configuration, for this very command line. */
+static int config_print(const struct cli *cli)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	json_t *args = json_pack("[s]", "mcp");
+
+	path[MAX(n, (ssize_t)0)] = '\0';
+	add_argument(args, "--tools", cli->tools);
+	add_argument(args, "--session", cli->session);
+	add_argument(args, "--profile", cli->profile);
+	add_argument(args, "--socket", cli->socket);
+	add_argument(args, "--config", cli->config);
+	return print_pretty(json_pack("{s:{s:{s:o, s:o}}}", "mcpServers", "lair", "command",
+				      json_text(lair_text(n > 0 ? path : "lair")), "args", args));
+}
+
+int verb_mcp(struct cli *cli)
+{
+	struct mcp_options options = {
+		.lair = {.socket = cli->socket, .config = cli->config, .no_start = cli->no_start},
+		.session = cli->session,
+		.profile = cli->profile,
+	};
+	int r;
+
+	r = tools_set(cli, &options.full);
+	if (r)
+		return r;
+	if (cli->print_config)
+		return config_print(cli);
+	r = mcp_serve(&options, STDIN_FILENO, STDOUT_FILENO);
+	return r ? cli_fail(cli, "error", "%s", strerror(-r)) : 0;
+}
+
+int verb_tools(struct cli *cli)
+{
+	static const struct {
+		const char *name;
+		enum mcp_format format;
+	} formats[] = {{"openai", MCP_OPENAI}, {"anthropic", MCP_ANTHROPIC}, {"mcp", MCP_TOOLS}};
+	const char *wanted = cli->format ? cli->format : "openai";
+	bool full;
+	int r;
+
+	r = tools_set(cli, &full);
+	if (r)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(wanted, formats[i].name) == 0)
+			return print_pretty(mcp_tools(formats[i].format, full));
+	return cli_usage(cli, "--format: expected openai, anthropic or mcp; got \"%s\"", wanted);
+}

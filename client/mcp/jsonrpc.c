@@ -1,0 +1,121 @@
+/* Lines to messages. Whatever a line holds, it is either a message in the form that the rest of the server expects,
+ * or there is an error that says what is wrong with it. */
+#include "jsonrpc.h"
+
+#include "json.h"
+
+#include <math.h>
+
+#define ID_SIZE_MAX 1024
+/* Up to here a double holds every integer. */
+#define INTEGER_MAX 9007199254740992.0
+
+/* ---- writing ---- */
+
+json_t *rpc_error(json_t *id, int code, const char *message, json_t *data)
+{
+	json_t *error = json_pack("{s:i, s:o}", "code", code, "message", json_text(lair_text(message)));
+
+	if (data)
+		json_object_set_new(error, "data", data);
+	return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id ? id : json_null(), "error", error);
+}
+
+json_t *rpc_result(json_t *id, json_t *result)
+{
+	return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result);
+}
+
+json_t *rpc_notification(const char *method, json_t *params)
+{
+	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
+}
+
+/* ---- reading ---- */
+
+const char *json_text_value(const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	return text && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
+json_t *rpc_id(json_t *value)
+{
+	if (json_is_string(value) && json_string_length(value) <= ID_SIZE_MAX)
+		return json_incref(value);
+	if (json_is_integer(value))
+		return json_incref(value);
+	/* 1.0, or an integer in a message that had another one too large for its type. */
+	if (json_is_real(value) && trunc(json_real_value(value)) == json_real_value(value) &&
+	    fabs(json_real_value(value)) <= INTEGER_MAX)
+		return json_integer((json_int_t)json_real_value(value));
+	return NULL;
+}
+
+static json_t *document_load(struct lair_text line, json_error_t *error)
+{
+	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL, error);
+
+	/* Integers of any size are JSON; the library's are of 64 bits. */
+	if (!document && json_error_code(error) == json_error_numeric_overflow)
+		document = json_loadb(line.data, line.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, error);
+	return document;
+}
+
+/* A member that is there, whatever it is. */
+static bool has(const struct rpc *rpc, const char *key)
+{
+	return json_object_get(rpc->document, key) != NULL;
+}
+
+static json_t *message_check(struct rpc *rpc)
+{
+	const char *version = json_string_value(json_object_get(rpc->document, "jsonrpc"));
+	json_t *method = json_object_get(rpc->document, "method");
+
+	rpc->id = rpc_id(json_object_get(rpc->document, "id"));
+	if (!version || strcmp(version, "2.0") != 0)
+		return rpc_error(rpc->id, RPC_INVALID_REQUEST, "jsonrpc must be \"2.0\"", NULL);
+	if (!method && (has(rpc, "result") || has(rpc, "error"))) {
+		rpc->kind = RPC_RESPONSE;
+		return NULL;
+	}
+	if (!json_text_value(method))
+		return rpc_error(rpc->id, RPC_INVALID_REQUEST, "method must be a string", NULL);
+	if (has(rpc, "id") && !rpc->id)
+		return rpc_error(NULL, RPC_INVALID_REQUEST,
+				 "id must be a string of at most 1024 bytes or an integer of at most 64 bits",
+				 NULL);
+	rpc->kind = has(rpc, "id") ? RPC_REQUEST : RPC_NOTIFICATION;
+	rpc->method = json_text_value(method);
+	rpc->params = json_object_get(rpc->document, "params");
+	if (rpc->params && !json_is_object(rpc->params) && rpc->kind == RPC_REQUEST)
+		return rpc_error(rpc->id, RPC_INVALID_PARAMS, "params must be an object", NULL);
+	if (!json_is_object(rpc->params))
+		rpc->params = NULL;
+	return NULL;
+}
+
+json_t *rpc_read(struct rpc *rpc, struct lair_text line)
+{
+	json_error_t error;
+
+	*rpc = (struct rpc){.document = document_load(line, &error)};
+	if (!rpc->document && json_error_code(&error) == json_error_numeric_overflow)
+		return rpc_error(NULL, RPC_INVALID_REQUEST, "a number is too large", NULL);
+	if (!rpc->document)
+		return rpc_error(NULL, RPC_PARSE, "this line is not JSON in UTF-8", NULL);
+	if (json_is_array(rpc->document))
+		return rpc_error(NULL, RPC_INVALID_REQUEST, "batches are not supported: one object a line", NULL);
+	if (!json_is_object(rpc->document))
+		return rpc_error(NULL, RPC_INVALID_REQUEST, "a message is a JSON object", NULL);
+	return message_check(rpc);
+}
+
+void rpc_deinit(struct rpc *rpc)
+{
+	json_decref(rpc->document);
+	json_decref(rpc->id);
+	*rpc = (struct rpc){.document = NULL};
+}

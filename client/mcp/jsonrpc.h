@@ -1,0 +1,45 @@
+/* JSON-RPC 2.0, as MCP has it: one object is one line, ids are strings or integers, there are no batches. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <jansson.h>
+
+enum {
+	RPC_PARSE = -32700,
+	RPC_INVALID_REQUEST = -32600,
+	RPC_NO_METHOD = -32601,
+	RPC_INVALID_PARAMS = -32602,
+	RPC_INTERNAL = -32603,
+	RPC_NOT_FOUND = -32002, /* MCP before 2026-07-28: there is no such resource */
+	RPC_VERSION = -32022,	/* MCP: the request is of a version that this server does not speak */
+};
+
+enum rpc_kind { RPC_REQUEST, RPC_NOTIFICATION, RPC_RESPONSE };
+
+struct rpc {
+	json_t *document; /* owned */
+	enum rpc_kind kind;
+	json_t *id; /* of a request: owned, a string or an integer; else NULL */
+	const char *method;
+	json_t *params; /* borrowed; an object, or NULL */
+};
+
+/* What came on a line. Returns NULL, or the error to answer with; in either case rpc_deinit @rpc. */
+json_t *rpc_read(struct rpc *rpc, struct lair_text line);
+void rpc_deinit(struct rpc *rpc);
+
+/* Documents to send; new. @id is borrowed, NULL for an answer to what had none that could be read; @data, @result
+ * and
+ * @params are taken over, @data may be NULL. */
+json_t *rpc_error(json_t *id, int code, const char *message, json_t *data);
+json_t *rpc_result(json_t *id, json_t *result);
+json_t *rpc_notification(const char *method, json_t *params);
+
+/* The text of @value: NULL if it is none, or has a NUL in it. Borrowed. */
+const char *json_text_value(const json_t *value);
+
+/* @value as an id or a token: a string that is not too long, or an integer. New, or NULL. */
+json_t *rpc_id(json_t *value);

@@ -1,0 +1,25 @@
+/* stdout, which nobody may be reading: what does not fit waits here, and nothing blocks. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <jansson.h>
+
+struct outbox {
+	int fd;
+	char *data;
+	size_t allocated, start, end;
+};
+
+void outbox_init(struct outbox *outbox, int fd);
+void outbox_deinit(struct outbox *outbox);
+
+/* One document, on a line of its own; taken over, NULL is fine. Returns 0 or -ENOMEM. */
+int outbox_add(struct outbox *outbox, json_t *document);
+/* Write as much as can be without waiting. Returns 0 or -errno: nobody reads any more. */
+int outbox_flush(struct outbox *outbox);
+
+static inline size_t outbox_waiting(const struct outbox *outbox)
+{
+	return outbox->end - outbox->start;
+}

@@ -1,0 +1,126 @@
+/* Requests without an answer: each is in its server's list until it is ended, and ended once. What it waits for may
+ * be answered at any time, so nothing is kept of it elsewhere. */
+#include "server.h"
+
+#include "result.h"
+#include "versions.h"
+
+struct request *request_new(struct server *server, json_t *id)
+{
+	struct request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return NULL;
+	request->server = server;
+	request->id = json_incref(id);
+	request->next = server->requests;
+	if (request->next)
+		request->next->previous = request;
+	server->requests = request;
+	server->n_requests++;
+	return request;
+}
+
+static void request_free(struct request *request)
+{
+	struct server *server = request->server;
+
+	if (request->previous)
+		request->previous->next = request->next;
+	else
+		server->requests = request->next;
+	if (request->next)
+		request->next->previous = request->previous;
+	server->n_requests--;
+	lair_call_free(request->call);
+	if (request->work_free)
+		request->work_free(request->work);
+	json_decref(request->id);
+	json_decref(request->token);
+	json_decref(request->arguments);
+	free(request);
+}
+
+/* ---- ends ---- */
+
+void request_reply(struct request *request, json_t *result)
+{
+	if (request->modern)
+		versions_complete(result);
+	server_send(request->server, rpc_result(request->id, result));
+	request_free(request);
+}
+
+void request_refuse(struct request *request, int code, const char *message, json_t *data)
+{
+	server_send(request->server, rpc_error(request->id, code, message, data));
+	request_free(request);
+}
+
+void request_fail(struct request *request, int error, const char *sentence)
+{
+	if (request->tool)
+		request_reply(request, result_failure(request, error, sentence));
+	else
+		request_refuse(request, RPC_INTERNAL, sentence, NULL);
+}
+
+void request_drop(struct request *request)
+{
+	request_free(request);
+}
+
+void request_cancel(struct request *request)
+{
+	struct lair_call *call = NULL;
+
+	if (!request->runs) {
+		request_drop(request);
+		return;
+	}
+	if (!request->cancelled && lair_cancel(request->server->lair, &call, request->call) == 0)
+		lair_call_free(call); /* the cell's own end is what is waited for */
+	request->cancelled = true;
+	request->due = 0;
+}
+
+/* ---- the daemon ---- */
+
+struct lair *request_lair(struct request *request)
+{
+	const char *sentence;
+	struct lair *lair;
+	int r;
+
+	r = server_connect(request->server, &lair, true, &sentence);
+	if (!r)
+		return lair;
+	request_fail(request, r, sentence);
+	return NULL;
+}
+
+static void on_done(struct lair_call *call, void *userdata)
+{
+	struct request *request = userdata;
+
+	request->call = NULL;
+	request->runs = false;
+	if (request->cancelled)
+		request_drop(request);
+	else if (lair_outcome(call) && !request->tolerant)
+		request_fail(request, lair_outcome(call), lair_call_error(call));
+	else
+		request->then(request, call);
+	lair_call_free(call);
+}
+
+void request_wait(struct request *request, int started, struct lair_call **callp, step *then)
+{
+	if (started) {
+		request_fail(request, started, lair_error(request->server->lair));
+		return;
+	}
+	request->call = *callp;
+	request->then = then;
+	lair_on_done(*callp, on_done, request);
+}

@@ -1,0 +1,168 @@
+/* A model must learn from a result what became of its state, in words it can act on. What is absent is left out:
+ * every field costs the one who reads it. */
+#include "result.h"
+
+#include "json.h"
+#include "text.h"
+#include "tools.h"
+
+#include <inttypes.h>
+
+#define NOTE_SIZE 512
+
+json_t *result_new(json_t *structured)
+{
+	char *text = json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	bool failed = !json_is_true(json_object_get(structured, "ok"));
+	json_t *result;
+
+	result = json_pack("{s:[{s:s, s:s}], s:o, s:b}", "content", "type", "text", "text", text ? text : "{}",
+			   "structuredContent", structured, "isError", (int)failed);
+	free(text);
+	return result;
+}
+
+json_t *result_done(const struct request *request)
+{
+	return json_pack("{s:b, s:o}", "ok", 1, "session_id", json_text(lair_text(argument_session(request))));
+}
+
+json_t *result_refused(const struct request *request, const char *name, const char *sentence)
+{
+	(void)request;
+	return result_new(json_pack("{s:b, s:{s:s, s:o}}", "ok", 0, "error", "name", name, "value",
+				    json_text(lair_text(sentence))));
+}
+
+json_t *result_failure(const struct request *request, int error, const char *sentence)
+{
+	return result_refused(request, lair_code(error), sentence);
+}
+
+/* ---- cells ---- */
+
+static const char *cause_sentence(const struct lair_result *cell)
+{
+	static const struct {
+		const char *cause, *sentence;
+	} causes[] = {
+		{"error", "An exception ended the code."},
+		{"exit", "The code ended the interpreter."},
+		{"interrupt", "The code was interrupted."},
+		{"timeout", "The code took too long and was stopped."},
+		{"oom", "The code used too much memory and was killed."},
+		{"workspace", "The files of the session grew too large, and the code was killed."},
+		{"reset", "The session was reset while the code ran."},
+		{"shutdown", "The session was ended while the code ran."},
+		{"idle_ttl", "The session has reached the end of its time."},
+		{"hard_ttl", "The session has reached the end of its time."},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
+		if (text_is(cell->cause, causes[i].cause))
+			return causes[i].sentence;
+	return cell->cause.data ? "The interpreter was killed." : "";
+}
+
+static void state_sentence(char out[static NOTE_SIZE], const struct lair_result *cell)
+{
+	char state[HUMAN_SIZE];
+
+	*out = '\0';
+	if (text_is(cell->state, "kept"))
+		snprintf(out, NOTE_SIZE, "The session goes on; what the code had done until then stays.");
+	else if (text_is(cell->state, "rolled_back"))
+		snprintf(out, NOTE_SIZE,
+			 "The variables of the session are those of %s; what was done to files stays done.",
+			 human_state(state, cell->restored));
+	else if (text_is(cell->state, "reset"))
+		snprintf(out, NOTE_SIZE, "All variables and imports of the session are lost; its files stay.");
+	else if (cell->session.data)
+		snprintf(out, NOTE_SIZE,
+			 "There is no session any more, nor its files; to use its session_id makes a new one.");
+}
+
+/* What a model has to know, if all is not as it would think. */
+static void add_note(json_t *structured, const struct lair_result *cell)
+{
+	char state[NOTE_SIZE], note[2 * NOTE_SIZE];
+	bool changed = cell->session.data && !text_is(cell->state, "kept");
+
+	state_sentence(state, cell);
+	if (cell->returncode != 0 && !cell->session.data && text_is(cell->cause, "error"))
+		return;
+	if (cell->returncode != 0)
+		snprintf(note, sizeof(note), "%s%s%s", cause_sentence(cell), *state ? " " : "", state);
+	else if (changed)
+		snprintf(note, sizeof(note), "%s%s", state,
+			 text_is(cell->state, "ended") || text_is(cell->cause, "exit")
+				 ? ""
+				 : " That was before this code, which ran on what came back.");
+	else
+		return;
+	json_object_set_new(structured, "note", json_string(note));
+}
+
+static void add_text(json_t *structured, const char *name, struct lair_text text)
+{
+	if (text.data)
+		json_object_set_new(structured, name, excerpt_of(text));
+}
+
+static void add_error(json_t *structured, const struct lair_result *cell)
+{
+	json_t *error = json_object();
+
+	add_text(error, "name", cell->error_name);
+	add_text(error, "value", cell->error_value);
+	/* Where it arose is in stderr. */
+	json_object_set_new(structured, "error", error);
+}
+
+static void add_blocked(json_t *structured, const struct lair_result *cell)
+{
+	json_t *array = json_array(), *object;
+	struct lair_blocked act;
+	size_t cursor = 0;
+
+	while (lair_next_blocked(cell->blocked, &cursor, &act)) {
+		object = json_object();
+		add_text(object, "event", act.event);
+		add_text(object, "target", act.target);
+		add_text(object, "reason", act.reason);
+		json_array_append_new(array, object);
+	}
+	if (json_array_size(array) > 0)
+		json_object_set(structured, "blocked", array);
+	json_decref(array);
+}
+
+static void add_state(json_t *structured, const struct request *request, const struct lair_result *cell)
+{
+	if (cell->session.data) {
+		json_object_set_new(structured, "session_id", json_text(lair_text(argument_session(request))));
+		json_object_set_new(structured, "cell", json_integer((json_int_t)cell->cell));
+	}
+	json_object_set_new(structured, "state", json_text(cell->state));
+	if (text_is(cell->state, "rolled_back"))
+		json_object_set_new(structured, "restored", json_integer((json_int_t)cell->restored));
+	if (cell->cause.data)
+		json_object_set_new(structured, "cause", json_text(cell->cause));
+	if (cell->returncode != 0)
+		json_object_set_new(structured, "returncode", json_integer(cell->returncode));
+}
+
+json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct excerpt *out,
+		    const struct excerpt *err)
+{
+	json_t *structured = json_pack("{s:b, s:o, s:o}", "ok", cell->returncode == 0, "stdout", excerpt_json(out),
+				       "stderr", excerpt_json(err));
+
+	add_text(structured, "text", cell->text);
+	if (cell->error_name.data)
+		add_error(structured, cell);
+	add_state(structured, request, cell);
+	add_blocked(structured, cell);
+	add_note(structured, cell);
+	return result_new(structured);
+}

@@ -1,0 +1,19 @@
+/* Results of tools, as a model gets them. */
+#pragma once
+
+#include "excerpt.h"
+#include "server.h"
+
+/* A result of @structured, which is taken over: as it is, and repeated as text. `ok` in it says whether it is an
+ * error. New, as are all here. */
+json_t *result_new(json_t *structured);
+/* What a tool has done that is no cell: {"ok": true, "session_id": ...}, to which the rest is added. */
+json_t *result_done(const struct request *request);
+/* The daemon would not. */
+json_t *result_failure(const struct request *request, int error, const char *sentence);
+/* The tool would not. */
+json_t *result_refused(const struct request *request, const char *name, const char *sentence);
+
+/* What came of a cell, with the output that has been seen of it. */
+json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct excerpt *out,
+		    const struct excerpt *err);

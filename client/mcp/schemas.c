@@ -1,0 +1,97 @@
+/* The table of tools as JSON: for this protocol, and for the APIs of models. */
+#include "tools.h"
+
+#include "result.h"
+#include "versions.h"
+
+#define LIST_TTL_MS 3600000
+
+/* @strict: every parameter is required, and one that may be left out can be null. */
+static json_t *parameter_schema(const struct parameter *parameter, bool strict)
+{
+	json_t *type = json_string(parameter->type);
+
+	if (strict && !parameter->required)
+		type = json_pack("[o, s]", type, "null");
+	return json_pack("{s:o, s:s}", "type", type, "description", parameter->description);
+}
+
+static json_t *input_schema(const struct tool *tool, bool strict)
+{
+	json_t *properties = json_object(), *required = json_array(), *schema;
+
+	for (const struct parameter *const *at = tool->parameters; *at; at++) {
+		json_object_set_new(properties, (*at)->name, parameter_schema(*at, strict));
+		if (strict || (*at)->required)
+			json_array_append_new(required, json_string((*at)->name));
+	}
+	schema = json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required", required,
+			   "additionalProperties", 0);
+	if (json_array_size(required) == 0)
+		json_object_del(schema, "required");
+	return schema;
+}
+
+static json_t *output_schema(const struct tool *tool)
+{
+	json_t *properties = json_object();
+
+	for (const struct property *const *at = tool->properties; *at; at++)
+		json_object_set_new(properties, (*at)->name, json_loads((*at)->schema, 0, NULL));
+	return json_pack("{s:s, s:o, s:[s], s:b}", "type", "object", "properties", properties, "required", "ok",
+			 "additionalProperties", 0);
+}
+
+/* What it does to what is there; that none reaches out of its session is the operator's to know. */
+static json_t *annotations(const struct tool *tool)
+{
+	json_t *hints =
+		json_pack("{s:s, s:b}", "title", tool->title, "readOnlyHint", (tool->hints & HINT_READ_ONLY) != 0);
+
+	if (tool->hints & (HINT_DESTRUCTIVE | HINT_HARMLESS))
+		json_object_set_new(hints, "destructiveHint", json_boolean(tool->hints & HINT_DESTRUCTIVE));
+	if (tool->hints & HINT_IDEMPOTENT)
+		json_object_set_new(hints, "idempotentHint", json_true());
+	return hints;
+}
+
+static json_t *tool_json(const struct tool *tool, enum mcp_format format)
+{
+	switch (format) {
+	case MCP_OPENAI:
+		return json_pack("{s:s, s:{s:s, s:s, s:o, s:b}}", "type", "function", "function", "name",
+				 tool->name, "description", tool->description, "parameters",
+				 input_schema(tool, true), "strict", 1);
+	case MCP_ANTHROPIC:
+		return json_pack("{s:s, s:s, s:o}", "name", tool->name, "description", tool->description,
+				 "input_schema", input_schema(tool, false));
+	case MCP_TOOLS:
+		return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "name", tool->name, "title", tool->title,
+				 "description", tool->description, "inputSchema", input_schema(tool, false),
+				 "outputSchema", output_schema(tool), "annotations", annotations(tool));
+	}
+	return NULL;
+}
+
+json_t *mcp_tools(enum mcp_format format, bool full)
+{
+	json_t *array = json_array();
+
+	for (const struct tool *tool = tools; tool->name; tool++)
+		if (full || !tool->full)
+			json_array_append_new(array, tool_json(tool, format));
+	return array;
+}
+
+void tools_list(struct request *request)
+{
+	json_t *cursor = json_object_get(request->arguments, "cursor"), *result;
+
+	if (cursor && !json_is_null(cursor)) {
+		request_refuse(request, RPC_INVALID_PARAMS, "there is no page of that cursor", NULL);
+		return;
+	}
+	result = json_pack("{s:o}", "tools", mcp_tools(MCP_TOOLS, request->server->options->full));
+	versions_cacheable(request, result, LIST_TTL_MS, true);
+	request_reply(request, result);
+}

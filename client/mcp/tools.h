@@ -1,0 +1,56 @@
+/* The tools: one table, from which come what a model is told of them, what is checked, and what is done. */
+#pragma once
+
+#include "server.h"
+
+#define TOOL_PARAMETERS_MAX 4
+#define TOOL_PROPERTIES_MAX 20
+
+enum tool_hint { HINT_READ_ONLY = 1, HINT_DESTRUCTIVE = 2, HINT_IDEMPOTENT = 4, HINT_HARMLESS = 8 };
+
+struct parameter {
+	const char *name, *type, *description;
+	bool required;
+};
+
+/* What a result may have; it has no others. Only `ok` is in every one. */
+struct property {
+	const char *name, *schema; /* the latter as JSON */
+};
+
+struct tool {
+	const char *name, *title, *description;
+	unsigned hints;
+	bool full; /* one of those that not everybody needs */
+	const struct parameter *parameters[TOOL_PARAMETERS_MAX + 1];
+	const struct property *properties[TOOL_PROPERTIES_MAX + 1];
+	void (*run)(struct request *request);
+};
+
+/* In the order in which they are listed; the last has no name. */
+extern const struct tool tools[];
+
+/* The methods. */
+void tools_list(struct request *request);
+void tools_call(struct request *request);
+
+/* ---- arguments, after they were checked ---- */
+
+/* Borrowed; NULL if it is not given. */
+const char *argument_text(const struct request *request, const char *name);
+/* 0 if it is not given. */
+double argument_number(const struct request *request, const char *name);
+/* The session that is meant. */
+const char *argument_session(const struct request *request);
+
+/* ---- what they do: run.c, sessions.c, copy.c ---- */
+
+void run_once(struct request *request);
+void run_in_session(struct request *request);
+void session_start(struct request *request);
+void session_reset(struct request *request);
+void session_shutdown(struct request *request);
+void session_undo(struct request *request);
+void session_branch(struct request *request);
+void session_files(struct request *request);
+void copy_to_sandbox(struct request *request);

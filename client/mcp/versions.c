@@ -1,0 +1,128 @@
+/* The eras differ in how they begin and in what their results are wrapped in, and that is all here. Of the
+ * handshake nothing is remembered but which of the old versions a client knows. */
+#include "versions.h"
+
+#define META_VERSION "io.modelcontextprotocol/protocolVersion"
+#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+#define META_SERVER "io.modelcontextprotocol/serverInfo"
+
+#define DISCOVER_TTL_MS 3600000
+
+static const char *const modern[] = {"2026-07-28"};
+/* The newest first. */
+static const char *const legacy[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+/* The last of them that knows links to resources. */
+enum { LEGACY_LINKS = 1 };
+
+static const char instructions[] = "Runs Python in sessions that remember variables, imports and files between "
+				   "calls. Use python_session_execute "
+				   "for work in several steps and python_execute_once for a calculation that "
+				   "stands alone. All calls with the same "
+				   "session_id share one session; use another session_id to keep tasks apart. Read "
+				   "`state` and `note` of a result "
+				   "that failed: they say what became of the session.";
+
+static json_t *array_of(const char *const *texts, size_t n)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(array, json_string(texts[i]));
+	return array;
+}
+
+static json_t *server_info(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "name", "lair", "title", "Lair", "version", LAIR_VERSION);
+}
+
+static json_t *capabilities(void)
+{
+	return json_pack("{s:{}, s:{}}", "tools", "resources");
+}
+
+/* ---- the stateless era ---- */
+
+static json_t *meta_get(const json_t *params, const char *key)
+{
+	return json_object_get(json_object_get(params, "_meta"), key);
+}
+
+bool versions_modern(const json_t *params)
+{
+	return meta_get(params, META_VERSION) != NULL;
+}
+
+int versions_check(const json_t *params, const char **messagep, json_t **datap)
+{
+	json_t *version = meta_get(params, META_VERSION);
+
+	*datap = NULL;
+	if (!json_text_value(version)) {
+		*messagep = "_meta: " META_VERSION " must be a string";
+		return RPC_INVALID_PARAMS;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(modern); i++) {
+		if (strcmp(json_string_value(version), modern[i]) != 0)
+			continue;
+		*messagep = "_meta: " META_CAPABILITIES " must be an object";
+		return json_is_object(meta_get(params, META_CAPABILITIES)) ? 0 : RPC_INVALID_PARAMS;
+	}
+	*messagep = "Unsupported protocol version";
+	*datap = json_pack("{s:o, s:O}", "supported", array_of(modern, ARRAY_SIZE(modern)), "requested", version);
+	return RPC_VERSION;
+}
+
+void versions_complete(json_t *result)
+{
+	json_t *meta = json_object_get(result, "_meta");
+
+	if (!meta) {
+		meta = json_object();
+		json_object_set_new(result, "_meta", meta);
+	}
+	json_object_set_new(result, "resultType", json_string("complete"));
+	json_object_set_new(meta, META_SERVER, server_info());
+}
+
+void versions_cacheable(const struct request *request, json_t *result, int ttl_ms, bool public)
+{
+	if (!request->modern)
+		return;
+	json_object_set_new(result, "ttlMs", json_integer(ttl_ms));
+	json_object_set_new(result, "cacheScope", json_string(public ? "public" : "private"));
+}
+
+void versions_discover(struct request *request)
+{
+	json_t *result = json_pack("{s:o, s:o, s:s}", "supportedVersions", array_of(modern, ARRAY_SIZE(modern)),
+				   "capabilities", capabilities(), "instructions", instructions);
+
+	versions_cacheable(request, result, DISCOVER_TTL_MS, true);
+	request_reply(request, result);
+}
+
+/* ---- the handshake ---- */
+
+bool versions_links(const struct request *request)
+{
+	return request->modern || request->server->legacy <= LEGACY_LINKS;
+}
+
+void versions_initialize(struct request *request)
+{
+	const char *wanted = json_text_value(json_object_get(request->arguments, "protocolVersion"));
+	unsigned version = 0;
+
+	if (!wanted) {
+		request_refuse(request, RPC_INVALID_PARAMS, "protocolVersion must be a string", NULL);
+		return;
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(legacy); i++)
+		if (strcmp(wanted, legacy[i]) == 0)
+			version = i;
+	request->server->legacy = version;
+	request_reply(request,
+		      json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", legacy[version], "capabilities",
+				capabilities(), "serverInfo", server_info(), "instructions", instructions));
+}

@@ -1,0 +1,22 @@
+/* Which MCP is spoken: the stateless era, where each request says so, and the one before it, with its handshake. */
+#pragma once
+
+#include "server.h"
+
+/* Whether @params is of the stateless era. */
+bool versions_modern(const json_t *params);
+/* What is wrong with the _meta of such a request: the code of an error, its message and data (new, may be NULL); or
+ * 0. */
+int versions_check(const json_t *params, const char **messagep, json_t **datap);
+
+/* What every result of the stateless era has. */
+void versions_complete(json_t *result);
+/* What those have that a client may keep for @ttl_ms, if it is of that era. */
+void versions_cacheable(const struct request *request, json_t *result, int ttl_ms, bool public);
+
+/* Whether a client of the handshake era knows links to resources. */
+bool versions_links(const struct request *request);
+
+/* The methods. */
+void versions_initialize(struct request *request);
+void versions_discover(struct request *request);

@@ -1,0 +1,34 @@
+/* What is still to be looked at of a tree: paths, the last one first, so that no more than one way down waits. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <limits.h>
+
+struct walk_entry {
+	char *session; /* owned; NULL if there is but one */
+	char *path;    /* owned */
+	bool directory;
+};
+
+struct walk {
+	struct walk_entry *entries;
+	size_t n, allocated;
+};
+
+void walk_deinit(struct walk *walk);
+static inline void walk_entry_deinit(struct walk_entry *entry)
+{
+	free(entry->session);
+	free(entry->path);
+	*entry = (struct walk_entry){.path = NULL};
+}
+
+/* Strings are copied; @path may be "" for the root. Returns 0 or -ENOMEM. */
+int walk_push(struct walk *walk, const char *session, const char *path, bool directory);
+/* The path of something called @name in the directory @path. False if it can be no name, or there is no room. */
+bool walk_join(char out[static PATH_MAX], const char *path, struct lair_text name);
+/* False when nothing is left; else *entryp is the caller's. */
+bool walk_pop(struct walk *walk, struct walk_entry *entryp);
