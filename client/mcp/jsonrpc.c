@@ -55,11 +55,12 @@ json_t *rpc_id(json_t *value)
 
 static json_t *document_load(struct lair_text line, json_error_t *error)
 {
-	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL, error);
+	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
 
 	/* Integers of any size are JSON; the library's are of 64 bits. */
 	if (!document && json_error_code(error) == json_error_numeric_overflow)
-		document = json_loadb(line.data, line.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, error);
+		document = json_loadb(line.data, line.size,
+				      JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, error);
 	return document;
 }
 

@@ -246,10 +246,10 @@ static void reading_free(void *work)
 	free(reading);
 }
 
-static void not_found(struct request *request)
+static void not_found(struct request *request, const char *sentence)
 {
 	/* The code changed with the era. */
-	request_refuse(request, request->modern ? RPC_INVALID_PARAMS : RPC_NOT_FOUND, "Resource not found",
+	request_refuse(request, request->modern ? RPC_INVALID_PARAMS : RPC_NOT_FOUND, sentence,
 		       json_pack("{s:O}", "uri", json_object_get(request->arguments, "uri")));
 }
 
@@ -299,8 +299,9 @@ static void on_piece(struct request *request, struct lair_call *call)
 	if (!piece) {
 		int error = lair_outcome(call);
 
-		if (error == LAIR_E_NO_SESSION || error == LAIR_E_NO_FILE || error == LAIR_E_BAD_REQUEST)
-			not_found(request);
+		if (error == LAIR_E_NO_SESSION || error == LAIR_E_NO_FILE || error == LAIR_E_BAD_REQUEST ||
+		    error == LAIR_E_DENIED)
+			not_found(request, lair_call_error(call));
 		else
 			request_fail(request, error, lair_call_error(call));
 		return;
@@ -349,13 +350,13 @@ void resources_read(struct request *request)
 		return;
 	}
 	if (!uri_parse(uri, &reading->session, &reading->path)) {
-		not_found(request);
+		not_found(request, "there is no resource of that URI");
 		return;
 	}
 	request->tolerant = true;
 	r = server_connect(request->server, &lair, false, &sentence);
 	if (r == LAIR_E_NO_DAEMON)
-		not_found(request);
+		not_found(request, sentence);
 	else if (r)
 		request_fail(request, r, sentence);
 	else

@@ -1,0 +1,169 @@
+"""lair mcp as a child, spoken to in raw JSON-RPC: what it says is read by a thread, so that no test can hang on it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import subprocess
+import threading
+import time
+from typing import Any, Optional
+
+from daemon import BIN, Daemon
+
+Json = dict[str, Any]
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+_META = "io.modelcontextprotocol/"
+
+
+def meta(version: str = MODERN) -> Json:
+    return {f"{_META}protocolVersion": version, f"{_META}clientCapabilities": {}}
+
+
+class McpServer:
+    def __init__(self, daemon: Optional[Daemon], *arguments: str, modern: bool = True, socket: str = "") -> None:
+        self.modern = modern
+        self._ids = itertools.count(1)
+        self._said: queue.Queue[Optional[bytes]] = queue.Queue()
+        self.notifications: list[Json] = []
+        self._answers: dict[Any, Json] = {}
+        env = {"PATH": "/usr/bin:/bin", "LAIR_SOCKET": str(daemon.socket) if daemon else socket}
+        self.process = subprocess.Popen(
+            [str(BIN / "lair"), "mcp", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._said.put(line)
+        self._said.put(None)
+
+    # ---- lines ----
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, message: Any) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def receive(self, timeout: float = 20) -> Optional[Json]:
+        """The next message; None at the end."""
+        line = self._said.get(timeout=timeout)
+        if line is None:
+            return None
+        assert line.endswith(b"\n")
+        message = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message  # type: ignore[no-any-return]
+
+    def silent(self, seconds: float = 0.3) -> bool:
+        time.sleep(seconds)
+        return self._said.empty()
+
+    def raw(self, line: bytes) -> Json:
+        """What comes back for a line."""
+        self.write(line + b"\n")
+        message = self.receive()
+        assert message is not None
+        return message
+
+    # ---- requests ----
+
+    def begin(self, method: str, params: Optional[Json] = None, token: Any = None, id: Any = None) -> Any:
+        id = f"r{next(self._ids)}" if id is None else id
+        fields = dict(meta()) if self.modern else {}
+        if token is not None:
+            fields["progressToken"] = token
+        params = {**(params or {}), **({"_meta": fields} if fields else {})}
+        self.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        return id
+
+    def wait(self, id: Any, timeout: float = 30) -> Json:
+        """The answer to that request; what else comes meanwhile is kept."""
+        while id not in self._answers:
+            message = self.receive(timeout)
+            assert message is not None, self.errors()
+            if "method" in message:
+                assert "id" not in message
+                self.notifications.append(message)
+            else:
+                assert message["id"] not in self._answers
+                self._answers[message["id"]] = message
+        return self._answers.pop(id)
+
+    def answered(self, id: Any) -> bool:
+        return id in self._answers
+
+    def request(self, method: str, params: Optional[Json] = None, token: Any = None) -> Json:
+        answer = self.wait(self.begin(method, params, token))
+        assert "error" not in answer, answer
+        result: Json = answer["result"]
+        assert (result.get("resultType") == "complete") == self.modern
+        return result
+
+    def refused(self, method: str, params: Optional[Json] = None) -> Json:
+        error: Json = self.wait(self.begin(method, params))["error"]
+        return error
+
+    def notify(self, method: str, params: Json) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def cancel(self, id: Any) -> None:
+        self.notify("notifications/cancelled", {"requestId": id, "reason": "no more"})
+
+    # ---- tools ----
+
+    def begin_call(self, name: str, token: Any = None, **arguments: Any) -> Any:
+        return self.begin("tools/call", {"name": name, "arguments": arguments}, token)
+
+    def call_result(self, name: str, token: Any = None, **arguments: Any) -> Json:
+        return self.request("tools/call", {"name": name, "arguments": arguments}, token)
+
+    def call(self, name: str, token: Any = None, **arguments: Any) -> Json:
+        """What a tool says, which it has to say the same in each form."""
+        return checked(self.call_result(name, token, **arguments))
+
+    def run(self, code: str, session: str, **arguments: Any) -> Json:
+        return self.call("python_session_execute", code=code, session_id=session, **arguments)
+
+    # ---- the end ----
+
+    def end(self, timeout: float = 10) -> int:
+        """End its input."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        return self.process.wait(timeout)
+
+    def errors(self) -> str:
+        self.close()
+        assert self.process.stderr
+        return self.process.stderr.read().decode(errors="replace")
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self) -> McpServer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def checked(result: Json) -> Json:
+    structured: Json = result["structuredContent"]
+    assert json.loads(result["content"][0]["text"]) == structured
+    assert result["content"][0]["type"] == "text"
+    assert result["isError"] == (not structured["ok"])
+    return structured

@@ -1,0 +1,725 @@
+"""lair mcp: sessions as tools, in both eras of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import BIN, Daemon, command_of, descendants, wait_until
+from lair import Client
+from mcp_server import LEGACY, MODERN, Json, McpServer, checked, meta
+
+IMPORTED = Path("/usr/share/common-licenses")
+SETTINGS = {
+    "profile default": {"checkpoint": "cell", "import": str(IMPORTED)},
+    "profile bare": {"checkpoint": "off"},
+}
+
+MINIMAL = [
+    "python_execute_once",
+    "python_session_start",
+    "python_session_execute",
+    "python_session_reset",
+    "python_session_shutdown",
+    "copy_to_sandbox",
+]
+FULL = [*MINIMAL, "python_session_undo", "python_session_branch", "python_session_files"]
+
+
+@pytest.fixture
+def server(daemon: Daemon) -> Iterator[McpServer]:
+    with McpServer(daemon, "--tools", "full") as it:
+        yield it
+        assert it.end() == 0
+        assert it.errors() == ""
+
+
+@pytest.fixture
+def legacy(daemon: Daemon) -> Iterator[McpServer]:
+    with McpServer(daemon, modern=False) as it:
+        greet(it)
+        yield it
+        assert it.end() == 0
+
+
+def greet(server: McpServer, version: str = LEGACY) -> Json:
+    it = server.request(
+        "initialize",
+        {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}},
+    )
+    server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    return it
+
+
+# ---- beginnings ----
+
+
+def test_discover(server: McpServer) -> None:
+    it = server.request("server/discover")
+    assert it["supportedVersions"] == [MODERN]
+    assert set(it["capabilities"]) == {"tools", "resources"}
+    assert it["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "lair"
+    assert it["ttlMs"] > 0 and it["cacheScope"] == "public" and it["instructions"]
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
+def test_initialize_settles_on_the_version_of_the_client(daemon: Daemon, version: str) -> None:
+    with McpServer(daemon, modern=False) as server:
+        it = greet(server, version)
+        assert it["protocolVersion"] == version
+        assert it["serverInfo"]["name"] == "lair" and set(it["capabilities"]) == {"tools", "resources"}
+        assert server.request("ping") == {}
+
+
+@pytest.mark.parametrize("version", [MODERN, "1999-01-01", ""])
+def test_initialize_with_an_unknown_version_gets_the_newest(daemon: Daemon, version: str) -> None:
+    with McpServer(daemon, modern=False) as server:
+        assert greet(server, version)["protocolVersion"] == LEGACY
+
+
+def test_an_unsupported_version(server: McpServer) -> None:
+    server.send({"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {"_meta": meta("2025-11-25")}})
+    error = server.wait(0)["error"]
+    assert error["code"] == -32022
+    assert error["data"] == {"supported": [MODERN], "requested": "2025-11-25"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"io.modelcontextprotocol/protocolVersion": MODERN},
+        {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": [],
+        },
+        {"io.modelcontextprotocol/protocolVersion": 1, "io.modelcontextprotocol/clientCapabilities": {}},
+        {},
+    ],
+)
+def test_what_the_stateless_era_requires(server: McpServer, fields: Json) -> None:
+    server.send({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": fields}})
+    assert server.wait(1)["error"]["code"] == -32602
+
+
+def test_both_eras_in_one_process(daemon: Daemon) -> None:
+    with McpServer(daemon) as server:
+        server.request("server/discover")
+        server.modern = False
+        greet(server)
+        assert "ttlMs" not in server.request("tools/list")
+        server.modern = True
+        assert server.request("tools/list")["cacheScope"] == "public"
+
+
+def test_what_left_with_the_old_era(server: McpServer) -> None:
+    for method in ("ping", "logging/setLevel", "initialize"):
+        assert server.refused(method)["code"] == -32601
+
+
+def test_levels_of_logging(legacy: McpServer) -> None:
+    assert legacy.request("logging/setLevel", {"level": "warning"}) == {}
+    assert legacy.refused("logging/setLevel", {"level": "loud"})["code"] == -32602
+
+
+def test_a_subscription_stays_open_and_is_closed_at_the_end(daemon: Daemon) -> None:
+    with McpServer(daemon) as server:
+        for id in (7, "seven"):
+            server.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id=id)
+            it = server.receive()
+            assert it and it["method"] == "notifications/subscriptions/acknowledged"
+            assert it["params"] == {
+                "_meta": {"io.modelcontextprotocol/subscriptionId": id},
+                "notifications": {},
+            }
+        server.cancel("seven")
+        assert server.silent()
+        assert server.end() == 0
+        closed = server.wait(7)["result"]
+        assert closed["_meta"]["io.modelcontextprotocol/subscriptionId"] == 7
+        assert closed["resultType"] == "complete" and server.receive() is None
+
+
+def test_it_starts_at_once_and_no_daemon_before_one_is_needed(tmp_path: Path) -> None:
+    socket = tmp_path / "run" / "socket"
+    times = []
+    for _ in range(5):
+        with McpServer(None, socket=str(socket)) as server:
+            start = time.monotonic()
+            server.request("server/discover")
+            server.request("tools/list")
+            assert server.request("resources/list")["resources"] == []
+            times.append(time.monotonic() - start)
+            assert server.end() == 0
+    assert min(times) < 0.1
+    assert not socket.exists()
+
+
+# ---- JSON-RPC ----
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "id"),
+    [
+        (b"garbage", -32700, None),
+        (b"{", -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', -32700, None),
+        (b"[" * 100_000, -32700, None),
+        (b"[]", -32600, None),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
+        (b"1", -32600, None),
+        (b"null", -32600, None),
+        (b"{}", -32600, None),
+        (b'{"id":1,"method":"ping"}', -32600, 1),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":2}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":' + b"9" * 400 + b',"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":"' + b"x" * 5000 + b'","method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping\\u0000"}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"nothing/such"}', -32601, 1),
+        (b'{"jsonrpc":"2.0","id":0,"method":"prompts/list"}', -32601, 0),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such_tool"}}', -32602, 1),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check_syntax","arguments":[]}}',
+            -32602,
+            1,
+        ),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"2"}}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"cursor":"x"}}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":1.5}}}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32602, 1),
+    ],
+)
+def test_what_is_wrong_gets_the_error_it_has(daemon: Daemon, line: bytes, code: int, id: Any) -> None:
+    with McpServer(daemon, modern=False) as server:
+        message = server.raw(line)
+        assert (message["error"]["code"], message["id"]) == (code, id)
+        assert isinstance(message["error"]["message"], str)
+        assert server.raw(b'{"jsonrpc":"2.0","id":"still","method":"ping"}')["id"] == "still"
+
+
+@pytest.mark.parametrize("id", [0, -1, 2**63 - 1, -(2**63), "", "a", "ümläut\n", "x" * 1024])
+def test_any_id_comes_back_as_it_was(legacy: McpServer, id: Any) -> None:
+    assert legacy.raw(json.dumps({"jsonrpc": "2.0", "id": id, "method": "ping"}).encode()) == {
+        "jsonrpc": "2.0",
+        "id": id,
+        "result": {},
+    }
+
+
+def test_what_wants_no_answer_gets_none(legacy: McpServer) -> None:
+    for line in (
+        b"",
+        b" \t\r",
+        b'{"jsonrpc":"2.0","method":"nothing/such"}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled"}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"nobody"}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}',
+        b'{"jsonrpc":"2.0","id":1,"result":{}}',
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}',
+    ):
+        legacy.write(line + b"\n")
+    assert legacy.request("ping") == {}
+
+
+def test_lines_in_pieces_and_several_at_once(legacy: McpServer) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n'
+    for byte in line:
+        legacy.write(bytes([byte]))
+    assert legacy.wait(1)["result"] == {}
+    legacy.write(line.replace(b"1,", b"2,") + line.replace(b"1,", b"3,") + line[:10])
+    assert legacy.wait(2) and legacy.wait(3)
+    legacy.write(line[10:])
+    assert legacy.wait(1)
+
+
+def test_a_line_that_is_too_long_is_refused_and_dropped(legacy: McpServer) -> None:
+    for _ in range(40):
+        legacy.write(b"x" * (1 << 20))
+    message = legacy.receive()
+    assert message and (message["error"]["code"], message["id"]) == (-32600, None)
+    legacy.write(b"the end of it\n")
+    assert legacy.request("ping") == {}
+
+
+def test_an_id_may_be_used_again_but_not_twice_at_once(server: McpServer, session: str) -> None:
+    first = server.begin_call("python_session_execute", code="import time; time.sleep(0.5)", session_id=session)
+    server.begin("tools/list", id=first)
+    refused = server.receive()
+    assert refused and refused["error"]["code"] == -32600
+    assert server.wait(first)["result"]["structuredContent"]["ok"]
+    assert server.wait(server.begin("tools/list", id=first))["result"]
+
+
+def test_the_last_line_need_not_end(daemon: Daemon) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}).encode()
+    requests = line[:-1] + b', "params": {"name": "python_execute_once", "arguments": {"code": "6 * 7"}}}'
+    it = subprocess.run(
+        [str(BIN / "lair"), "mcp", "--socket", str(daemon.socket)],
+        input=requests,
+        capture_output=True,
+        timeout=20,
+        check=True,
+    )
+    assert json.loads(it.stdout)["result"]["structuredContent"]["text"] == "42"
+
+
+# ---- tools ----
+
+
+def test_tools_are_listed_in_a_set(daemon: Daemon) -> None:
+    for arguments, expected in (((), MINIMAL), (("--tools", "minimal"), MINIMAL), (("--tools", "full"), FULL)):
+        with McpServer(daemon, *arguments) as server:
+            assert [tool["name"] for tool in server.request("tools/list")["tools"]] == expected
+    with McpServer(daemon) as server:
+        assert server.refused("tools/call", {"name": "python_session_undo"})["code"] == -32602
+    assert daemon.lair("mcp", "--tools", "some").returncode == 2
+
+
+def test_state_stays_between_calls_and_servers(daemon: Daemon, session: str) -> None:
+    with McpServer(daemon) as server:
+        assert server.run("x = 41", session) == {
+            "ok": True,
+            "stdout": "",
+            "stderr": "",
+            "session_id": session,
+            "cell": 1,
+            "state": "kept",
+        }
+        assert server.end() == 0
+    with McpServer(daemon, modern=False) as server:
+        it = server.run("print('hi'); x + 1", session)
+        assert (it["text"], it["stdout"], it["cell"]) == ("42", "hi\n", 2)
+
+
+def test_the_default_session(daemon: Daemon, client: Client) -> None:
+    with McpServer(daemon, "--session", "mine") as server:
+        assert server.call("python_session_start") == {"ok": True, "session_id": "mine", "new": True}
+        assert server.call("python_session_execute", code="x = 1", session_id=None)["session_id"] == "mine"
+        assert server.call("python_session_start", session_id="mine")["new"] is False
+        assert server.call("python_session_shutdown")["state"] == "ended"
+    with McpServer(daemon) as server:
+        assert server.call("python_session_execute", code="1")["session_id"] == "default"
+        assert [info.session for info in client.list()] == ["default"]
+        server.call("python_session_shutdown")
+
+
+def test_once_remembers_nothing(server: McpServer) -> None:
+    assert server.call("python_execute_once", code="x = 1; x")["text"] == "1"
+    it = server.call("python_execute_once", code="x")
+    assert it["error"]["name"] == "NameError" and it["state"] == "ended" and "session_id" not in it
+    assert it["stderr"].count("NameError") == 1
+
+
+def test_an_exception_leaves_what_came_before_it(server: McpServer, session: str) -> None:
+    it = server.run("x = 1\nboom()", session)
+    assert (it["ok"], it["state"], it["cause"], it["error"]["name"]) == (False, "kept", "error", "NameError")
+    assert "stays" in it["note"]
+    assert server.run("x", session)["text"] == "1"
+
+
+def test_a_timeout_says_what_became_of_the_state(server: McpServer, session: str) -> None:
+    server.run("x = 'before'", session)
+    code = "x = 'lost'\nimport signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    it = server.run(code, session, timeout_sec=0.3)
+    assert (it["ok"], it["state"], it["cause"], it["restored"]) == (False, "rolled_back", "timeout", 1)
+    assert "too long" in it["note"] and "after cell 1" in it["note"] and "files" in it["note"]
+    assert server.run("x", session)["text"] == "'before'"
+
+
+def test_a_crash_without_checkpoints_says_that_all_is_lost(daemon: Daemon, session: str) -> None:
+    with McpServer(daemon, "--profile", "bare") as server:
+        server.run("x = 1", session)
+        it = server.run("import os; os.kill(os.getpid(), 9)", session)
+        assert (it["ok"], it["state"]) == (False, "reset") and "lost" in it["note"]
+        assert server.run("'x' in globals()", session)["text"] == "False"
+
+
+def test_what_was_blocked_is_told(server: McpServer, session: str) -> None:
+    it = server.run("open('/etc/lair-was-here', 'w')", session)
+    assert not it["ok"] and it["blocked"][0]["target"] == "/etc/lair-was-here" and it["blocked"][0]["reason"]
+
+
+def test_exit(server: McpServer, session: str) -> None:
+    it = server.run("raise SystemExit(3)", session)
+    assert (it["ok"], it["returncode"], it["cause"]) == (False, 3, "exit")
+
+
+def test_long_output_is_cut_in_the_middle(server: McpServer, session: str) -> None:
+    for token in (None, "t"):
+        it = server.call(
+            "python_session_execute", token, code="print('ä' * 10**6); 'ö' * 10**5", session_id=session
+        )
+        assert it["stdout"].startswith("ä" * 4999) and it["stdout"].endswith("ä" * 4999 + "\n")
+        assert "bytes left out" in it["stdout"] and len(it["stdout"]) < 10_100 and "�" not in it["stdout"]
+        assert "bytes left out" in it["text"]
+
+
+def test_output_that_is_no_text(server: McpServer, session: str) -> None:
+    it = server.run(r"import os; os.write(1, b'a\xff\x00b'); None", session)
+    assert it["stdout"] == "a\ufffd\x00b"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"code": 1}, "code must be a string"),
+        ({"code": None}, "code is missing"),
+        ({}, "code is missing"),
+        ({"code": "1", "session_id": 5}, "session_id must be a string"),
+        ({"code": "1", "session_id": "a\0b"}, "session_id has a NUL in it"),
+        ({"code": "1", "timeout_sec": "5"}, "timeout_sec must be a number above 0"),
+        ({"code": "1", "timeout_sec": 0}, "timeout_sec must be a number above 0"),
+        ({"code": "1", "timeout_sec": True}, "timeout_sec must be a number above 0"),
+        ({"code": "1", "profile": "x"}, 'python_session_execute has no argument "profile"'),
+    ],
+)
+def test_wrong_arguments_are_told_to_the_model(server: McpServer, arguments: Json, complaint: str) -> None:
+    it = server.call("python_session_execute", **arguments)
+    assert it == {"ok": False, "error": {"name": "bad_arguments", "value": complaint}}
+
+
+def test_what_the_daemon_refuses_is_told_to_the_model(server: McpServer) -> None:
+    it = server.call("python_session_reset", session_id="nobody")
+    assert it["error"]["name"] == "no_session" and "nobody" in it["error"]["value"]
+    assert server.run("1", "not an id")["error"]["name"] == "bad_request"
+    assert server.call("python_execute_once", code="1", timeout_sec=1e9)["error"]["name"] == "limit"
+    assert "null bytes" in server.call("python_execute_once", code="1\0")["stderr"]
+
+
+def test_reset_and_shutdown(server: McpServer, session: str) -> None:
+    server.run("x = 1; open('kept', 'w').close()", session)
+    assert server.call("python_session_reset", session_id=session)["state"] == "reset"
+    assert server.run("import os; 'x' in globals(), os.listdir()", session)["text"] == "(False, ['kept'])"
+    assert server.call("python_session_shutdown", session_id=session)["state"] == "ended"
+    assert not server.call("python_session_shutdown", session_id=session)["ok"]
+
+
+def test_undo_and_branch(server: McpServer, session: str) -> None:
+    for code in ("x = 1", "x = 2", "x = 3"):
+        server.run(code, session)
+    assert server.call("python_session_undo", session_id=session)["at_cell"] == 2
+    assert server.run("x", session)["text"] == "2"
+    assert server.call("python_session_undo", session_id=session, steps=2)["at_cell"] == 1
+    other = f"{session}-2"
+    assert server.call("python_session_branch", new_session_id=other, session_id=session)["session_id"] == other
+    server.run("x = 10", other)
+    assert (server.run("x", session)["text"], server.run("x", other)["text"]) == ("1", "10")
+    server.call("python_session_shutdown", session_id=other)
+
+
+def test_files(server: McpServer, session: str) -> None:
+    server.run("import os; os.mkdir('d'); open('d/a', 'w').write('abc'); os.symlink('d/a', 'l')", session)
+    it = server.call("python_session_files", session_id=session)
+    kinds = {entry["name"]: entry["kind"] for entry in it["entries"]}
+    assert kinds["d"] == "directory" and kinds["l"] == "link"
+    it = server.call("python_session_files", session_id=session, path_rel="d")
+    assert it["entries"] == [{"name": "a", "kind": "file", "size": 3}]
+    assert server.call("python_session_files", session_id=session, path_rel="../..")["ok"] is False
+
+
+def test_copy_to_sandbox(server: McpServer, session: str) -> None:
+    licence = (IMPORTED / "GPL-3").read_text()
+    it = server.call("copy_to_sandbox", source=str(IMPORTED / "GPL-3"), session_id=session)
+    assert (it["path"], it["files"], it["size"]) == ("GPL-3", 1, len(licence))
+    assert server.run("len(open('GPL-3').read())", session)["text"] == str(len(licence))
+    it = server.call("copy_to_sandbox", source=f"{IMPORTED}/", dest_rel="all", session_id=session)
+    assert it["files"] > 3 and it["path"] == "all"
+    assert server.run("import os; len(os.listdir('all'))", session)["text"] == str(it["files"])
+    it = server.call("copy_to_sandbox", source=str(IMPORTED / "BSD"), dest_rel="into/", session_id=session)
+    assert it["path"] == "into/BSD"
+    it = server.call("copy_to_sandbox", source="/etc/passwd", session_id=session)
+    assert not it["ok"] and it["error"]["name"] == "denied"
+
+
+# ---- progress, cancellation, several at once ----
+
+
+def test_progress_carries_output_as_it_comes(server: McpServer, session: str) -> None:
+    code = "import time\nfor i in range(4):\n    print('line', i)\n    time.sleep(0.3)"
+    for token in (0, "token"):
+        server.notifications.clear()
+        it = server.call("python_session_execute", token, code=code, session_id=session)
+        said = [note["params"] for note in server.notifications]
+        assert all(note["progressToken"] == token for note in said) and len(said) >= 3
+        assert "".join(note["message"] for note in said) == it["stdout"] == "line 0\nline 1\nline 2\nline 3\n"
+        values = [note["progress"] for note in said]
+        assert all(a < b for a, b in zip(values, values[1:]))
+
+
+def test_a_flood_of_output_is_no_flood_of_progress(server: McpServer, session: str) -> None:
+    code = "for i in range(100_000):\n    print(i, flush=True)"
+    it = server.call("python_session_execute", "t", code=code, session_id=session)
+    assert it["stdout"].endswith("99999\n")
+    assert len(server.notifications) < 200
+    assert sum(len(note["params"]["message"]) for note in server.notifications) < 500_000
+
+
+def test_silence_is_broken(server: McpServer, session: str) -> None:
+    server.call("python_session_execute", "t", code="import time; time.sleep(5.5)", session_id=session)
+    assert [note["params"]["message"] for note in server.notifications] == ["running for 5 s"]
+
+
+def test_without_a_token_there_is_no_progress(server: McpServer, session: str) -> None:
+    server.run("print(1)", session)
+    assert server.notifications == []
+
+
+@pytest.mark.parametrize("token", [None, "t"])
+def test_cancelling_interrupts_the_cell_and_leaves_the_session(
+    server: McpServer, session: str, token: Any
+) -> None:
+    server.run("x = 1", session)
+    running = server.begin_call(
+        "python_session_execute",
+        token,
+        code="x = 2\nprint('on')\nimport time\ntime.sleep(50)",
+        session_id=session,
+    )
+    waiting = server.begin_call("python_session_execute", code="x = 3", session_id=session)
+    time.sleep(0.5)
+    server.cancel(waiting)
+    server.cancel(running)
+    assert server.run("x", session)["text"] == "2"
+    assert not server.answered(running) and not server.answered(waiting)
+    assert server.silent()
+
+
+def test_cancelling_what_only_asks(server: McpServer, session: str) -> None:
+    server.run("pass", session)
+    asked = server.begin_call("python_session_files", session_id=session)
+    server.cancel(asked)
+    server.request("tools/list")  # the answer was there already, or never comes
+    assert server.silent(0.1)
+
+
+def test_calls_run_side_by_side(server: McpServer, session: str) -> None:
+    names = [f"{session}-{i}" for i in range(6)]
+    for name in names:
+        server.call("python_session_start", session_id=name)
+    start = time.monotonic()
+    slow = [
+        server.begin_call(
+            "python_session_execute", code=f"import time; time.sleep(1); {i}", session_id=name
+        )
+        for i, name in enumerate(names)
+    ]
+    assert server.request("tools/list") and time.monotonic() - start < 0.9
+    results = [checked(server.wait(id)["result"]) for id in reversed(slow)]
+    assert [it["text"] for it in results] == [str(i) for i in reversed(range(6))]
+    assert time.monotonic() - start < 5
+    for name in names:
+        server.call("python_session_shutdown", session_id=name)
+
+
+# ---- resources ----
+
+
+def test_files_are_resources(server: McpServer, session: str) -> None:
+    server.run(
+        "import os; os.makedirs('sub dir'); open('sub dir/ä ?.txt', 'w').write('text');"
+        "open('b.bin', 'wb').write(bytes(range(256))); open('.hidden', 'w').close(); os.symlink('b.bin', 'l')",
+        session,
+    )
+    it = server.request("resources/list")
+    assert it["cacheScope"] == "private" and it["ttlMs"] == 0
+    mine = {r["name"]: r for r in it["resources"] if session.replace(":", "%3A") in r["uri"]}
+    assert set(mine) == {"sub dir/ä ?.txt", "b.bin"}
+    assert mine["sub dir/ä ?.txt"]["mimeType"] == "text/plain" and mine["b.bin"]["size"] == 256
+    uri = mine["sub dir/ä ?.txt"]["uri"]
+    assert uri == f"lair://sessions/{session.replace(':', '%3A')}/sub%20dir/%C3%A4%20%3F.txt"
+    it = server.request("resources/read", {"uri": uri})
+    assert it["contents"] == [{"uri": uri, "mimeType": "text/plain", "text": "text"}]
+    contents = server.request("resources/read", {"uri": mine["b.bin"]["uri"]})["contents"][0]
+    assert contents["mimeType"] == "application/octet-stream" and contents["blob"].startswith("AAECAwQF")
+    it = server.request("resources/templates/list")["resourceTemplates"][0]
+    assert it["uriTemplate"] == "lair://sessions/{session_id}/{+path}"
+
+
+def test_resources_that_are_not_there(server: McpServer, legacy: McpServer, session: str) -> None:
+    server.run("import os; os.mkdir('d'); os.symlink('/etc/passwd', 'l')", session)
+    for uri in (
+        "lair://sessions/nobody/x",
+        f"lair://sessions/{session}/nothing",
+        f"lair://sessions/{session}/../../x",
+        f"lair://sessions/{session}/%2e%2e/x",
+        f"lair://sessions/{session}/l",
+        f"lair://sessions/{session}/d",
+        f"lair://sessions/{session}/%00",
+        f"lair://sessions/{session}/%4",
+        f"lair://sessions/{session}/",
+        "lair://sessions/",
+        "file:///etc/passwd",
+        "",
+    ):
+        error = server.refused("resources/read", {"uri": uri})
+        assert (error["code"], error["data"]) == (-32602, {"uri": uri})
+        assert legacy.refused("resources/read", {"uri": uri})["code"] == -32002
+
+
+def test_many_files_come_in_pages(daemon: Daemon) -> None:
+    with McpServer(daemon, "--session", "pages") as server:
+        server.call("python_session_execute", code="for i in range(1100): open(f'{i}', 'w').close()")
+        names: list[str] = []
+        cursor: Json = {}
+        for _ in range(3):
+            it = server.request("resources/list", cursor)
+            names += [r["name"] for r in it["resources"]]
+            cursor = {"cursor": it.get("nextCursor")}
+        assert len(names) == len(set(names)) == 1100 and cursor == {"cursor": None}
+        server.call("python_session_shutdown")
+
+
+def test_a_large_file_is_read_in_pieces_and_one_that_is_too_large_is_not(server: McpServer, session: str) -> None:
+    server.run("open('5M', 'w').write('0123456789' * 500_000); open('20M', 'w').write('x' * 20_000_000)", session)
+    it = server.request("resources/read", {"uri": f"lair://sessions/{session}/5M"})
+    assert it["contents"][0]["text"] == "0123456789" * 500_000
+    error = server.refused("resources/read", {"uri": f"lair://sessions/{session}/20M"})
+    assert error["code"] == -32603 and "20000000" in error["message"]
+
+
+# ---- ends ----
+
+
+def test_the_end_of_input_ends_the_server_and_no_session(daemon: Daemon, client: Client, session: str) -> None:
+    with McpServer(daemon) as server:
+        server.run("x = 1", session)
+        server.begin_call("python_session_execute", code="import time; time.sleep(50)", session_id=session)
+        time.sleep(0.3)
+        start = time.monotonic()
+        assert server.end() == 0
+        assert time.monotonic() - start < 3
+    assert client.exec("x", session).text == "1"
+
+
+def test_a_client_that_is_gone(daemon: Daemon, client: Client, session: str) -> None:
+    """Nobody reads any more: the cell is interrupted, and that is all."""
+    it = subprocess.Popen(
+        [str(BIN / "lair"), "mcp", "--socket", str(daemon.socket)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert it.stdin and it.stdout
+    arguments = {"code": "x = 1\nimport time; time.sleep(50)", "session_id": session}
+    call = {"name": "python_session_execute", "arguments": arguments}
+    it.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode() + b"\n")
+    it.stdin.flush()
+    wait_until(lambda: [i for i in client.list() if i.session == session and i.state == "busy"], "it runs")
+    it.stdout.close()
+    it.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+    it.stdin.flush()
+    assert it.wait(10) == 0
+    assert client.exec("x", session).text == "1"
+    it.stdin.close()
+
+
+def test_a_client_that_does_not_read_blocks_nobody_else(daemon: Daemon, client: Client, session: str) -> None:
+    """Its answers wait; and it takes no request more, but the cells it asked for go on."""
+    client.open(session)
+    it = subprocess.Popen(
+        [str(BIN / "lair"), "mcp", "--socket", str(daemon.socket)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert it.stdin and it.stdout
+    for i in range(100):
+        request = {"jsonrpc": "2.0", "id": i, "method": "tools/list", "params": {"_meta": meta()}}
+        it.stdin.write(json.dumps(request).encode() + b"\n")
+    it.stdin.flush()
+    call = {"name": "python_session_execute", "arguments": {"code": "open('ran', 'w').close()"}}
+    call["arguments"]["session_id"] = session  # type: ignore[index]
+    it.stdin.write(
+        json.dumps({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": call}).encode() + b"\n"
+    )
+    it.stdin.flush()
+    wait_until(lambda: [f for f in client.files(session) if f.name == b"ran"], "the cell ran", 20)
+    it.stdin.close()
+    lines = it.stdout.read().splitlines()
+    assert it.wait(10) == 0 and len(lines) == 101
+
+
+def test_a_router_that_dies(daemon: Daemon, session: str) -> None:
+    """What becomes of sessions then is not for this server to say; it tells, and goes on."""
+    with McpServer(daemon) as server:
+        server.run("x = 41", session)
+        router = next(pid for pid in descendants(daemon.process.pid) if "laird" in command_of(pid))
+        slow = server.begin_call(
+            "python_session_execute", code="import time; time.sleep(1); x + 1", session_id=session
+        )
+        time.sleep(0.3)
+        os.kill(router, signal.SIGKILL)
+        it = checked(server.wait(slow)["result"])
+        assert it.get("text") == "42" or not it["ok"]
+        assert server.run("1 + 1", session)["text"] == "2"
+
+
+def test_a_daemon_that_ends_is_told_and_the_next_one_used(start_daemon: Any) -> None:
+    daemon = start_daemon()
+    with McpServer(daemon) as server:
+        server.run("x = 1", "a")
+        slow = server.begin_call("python_session_execute", code="import time; time.sleep(50)", session_id="a")
+        time.sleep(0.3)
+        daemon.terminate()
+        it = checked(server.wait(slow)["result"])
+        assert not it["ok"] and (it.get("state") == "ended" or it["error"]["name"] == "lost")
+        daemon.start()
+        assert server.run("'x' in globals()", "a")["text"] == "False"
+
+
+def test_no_daemon_to_be_had(tmp_path: Path) -> None:
+    with McpServer(None, "--no-start", socket=str(tmp_path / "none")) as server:
+        it = server.call("python_execute_once", code="1")
+        assert it["error"]["name"] == "no_daemon"
+        assert server.refused("resources/read", {"uri": "lair://sessions/a/b"})["code"] == -32602
+
+
+# ---- what is printed ----
+
+
+def test_configuration_to_paste(daemon: Daemon) -> None:
+    it = json.loads(daemon.lair("mcp", "--print-config", "--tools", "full", "--session", "mine").stdout)
+    entry = it["mcpServers"]["lair"]
+    assert entry["args"] == ["mcp", "--tools", "full", "--session", "mine"]
+    assert Path(entry["command"]).samefile(BIN / "lair")
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "mcp"])
+def test_the_schemas_are_what_they_were(daemon: Daemon, form: str) -> None:
+    """What models are told changes only on purpose: lair tools --tools full --format FORM."""
+    golden = Path(__file__).parent / "golden" / f"tools_{form}.json"
+    said = daemon.lair("tools", "--tools", "full", "--format", form).stdout
+    assert json.loads(said) == json.loads(golden.read_text())
+
+
+def test_the_formats_say_the_same(daemon: Daemon, server: McpServer) -> None:
+    def of(form: str) -> list[Json]:
+        return json.loads(daemon.lair("tools", "--tools", "full", "--format", form).stdout)  # type: ignore[no-any-return]
+
+    assert of("mcp") == server.request("tools/list")["tools"]
+    names = [tool["name"] for tool in of("mcp")]
+    assert names == FULL == [tool["name"] for tool in of("anthropic")]
+    assert names == [tool["function"]["name"] for tool in of("openai")]
+    for tool in of("openai"):
+        schema = tool["function"]["parameters"]
+        assert tool["function"]["strict"] and schema["required"] == list(schema["properties"])
+        assert schema["additionalProperties"] is False
+    assert daemon.lair("tools", "--format", "xml").returncode == 2
+
+
+def test_no_schema_tells_of_policy(daemon: Daemon) -> None:
+    said = daemon.lair("tools", "--tools", "full", "--format", "mcp").stdout.lower()
+    for word in ("profile", "network", "landlock", "seccomp", "1g", "60s", "idle_ttl", "sessions.conf"):
+        assert word not in said
