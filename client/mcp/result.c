@@ -5,10 +5,13 @@
 #include "json.h"
 #include "text.h"
 #include "tools.h"
+#include "uri.h"
+#include "versions.h"
 
 #include <inttypes.h>
 
 #define NOTE_SIZE 512
+#define LINKS_MAX 32
 
 json_t *result_new(json_t *structured)
 {
@@ -115,6 +118,7 @@ static void add_error(json_t *structured, const struct lair_result *cell)
 
 	add_text(error, "name", cell->error_name);
 	add_text(error, "value", cell->error_value);
+	add_text(error, "suggestion", cell->error_suggestion);
 	/* Where it arose is in stderr. */
 	json_object_set_new(structured, "error", error);
 }
@@ -152,17 +156,53 @@ static void add_state(json_t *structured, const struct request *request, const s
 		json_object_set_new(structured, "returncode", json_integer(cell->returncode));
 }
 
-json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct excerpt *out,
-		    const struct excerpt *err)
+/* Files that are there still: those of a one-shot went with it. */
+static void add_artifacts(json_t *structured, const struct lair_result *cell)
 {
-	json_t *structured = json_pack("{s:b, s:o, s:o}", "ok", cell->returncode == 0, "stdout", excerpt_json(out),
-				       "stderr", excerpt_json(err));
+	json_t *array = json_array();
+	struct lair_artifact file;
+	size_t cursor = 0;
+
+	while (cell->session.data && lair_next_artifact(cell->artifacts, &cursor, &file))
+		json_array_append_new(array, json_pack("{s:o, s:I, s:o, s:o}", "path", json_text(file.path), "size",
+						       (json_int_t)file.size, "type", json_text(file.type),
+						       "change", json_text(file.change)));
+	if (json_array_size(array) > 0)
+		json_object_set(structured, "artifacts", array);
+	json_decref(array);
+}
+
+static void append_links(json_t *content, const struct lair_result *cell)
+{
+	struct lair_artifact file;
+	size_t cursor = 0;
+
+	for (unsigned n = 0;
+	     n < LINKS_MAX && cell->session.data && lair_next_artifact(cell->artifacts, &cursor, &file); n++)
+		json_array_append_new(content,
+				      json_pack("{s:s, s:o, s:o, s:o, s:I}", "type", "resource_link", "uri",
+						uri_of(cell->session, file.path), "name", json_text(file.path),
+						"mimeType", json_text(file.type), "size", (json_int_t)file.size));
+}
+
+json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct seen *seen)
+{
+	json_t *structured = json_pack("{s:b, s:o, s:o}", "ok", cell->returncode == 0, "stdout",
+				       excerpt_json(&seen->out), "stderr", excerpt_json(&seen->err));
+	json_t *result, *content;
 
 	add_text(structured, "text", cell->text);
+	shown_describe(&seen->shown, structured);
 	if (cell->error_name.data)
 		add_error(structured, cell);
 	add_state(structured, request, cell);
 	add_blocked(structured, cell);
+	add_artifacts(structured, cell);
 	add_note(structured, cell);
-	return result_new(structured);
+	result = result_new(structured);
+	content = json_object_get(result, "content");
+	shown_append(&seen->shown, content);
+	if (versions_links(request))
+		append_links(content, cell);
+	return result;
 }

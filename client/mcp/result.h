@@ -3,6 +3,7 @@
 
 #include "excerpt.h"
 #include "server.h"
+#include "shown.h"
 
 /* A result of @structured, which is taken over: as it is, and repeated as text. `ok` in it says whether it is an
  * error. New, as are all here. */
@@ -14,6 +15,11 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 /* The tool would not. */
 json_t *result_refused(const struct request *request, const char *name, const char *sentence);
 
-/* What came of a cell, with the output that has been seen of it. */
-json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct excerpt *out,
-		    const struct excerpt *err);
+/* What is seen of a cell while it runs, or else comes with its result. */
+struct seen {
+	struct excerpt out, err;
+	struct shown shown;
+};
+
+/* What came of a cell. */
+json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct seen *seen);

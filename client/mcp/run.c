@@ -16,7 +16,7 @@
 #define PROGRESS_FULL ((size_t)1 << 20)
 
 struct run_work {
-	struct excerpt out, err;
+	struct seen seen;
 	double started, sent, progress; /* when it began and when something was sent last; what was said last */
 	char pending[PENDING_SIZE];	/* output that has not been sent, or the end of it */
 	size_t n_pending;
@@ -77,7 +77,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	struct run_work *run = request->work;
 
 	(void)call;
-	excerpt_add(stream == LAIR_STDOUT ? &run->out : &run->err, data);
+	excerpt_add(stream == LAIR_STDOUT ? &run->seen.out : &run->seen.err, data);
 	if (request->cancelled)
 		return;
 	pending_add(run, data);
@@ -87,17 +87,58 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 		request->due = run->sent + GATHER;
 }
 
+static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
+{
+	struct request *request = userdata;
+	struct run_work *run = request->work;
+
+	(void)call;
+	shown_add(&run->seen.shown, display);
+}
+
 /* ---- the cell ---- */
+
+static void run_free(void *work)
+{
+	struct run_work *run = work;
+
+	shown_deinit(&run->seen.shown);
+	free(run);
+}
 
 static void on_result(struct request *request, struct lair_call *call)
 {
 	const struct lair_result *cell = lair_result(call);
 	struct run_work *run = request->work;
+	struct lair_display display;
+	size_t cursor = 0;
 
 	progress_flush(request);
-	excerpt_add(&run->out, cell->out);
-	excerpt_add(&run->err, cell->err);
-	request_reply(request, result_cell(request, cell, &run->out, &run->err));
+	excerpt_add(&run->seen.out, cell->out);
+	excerpt_add(&run->seen.err, cell->err);
+	while (lair_next_display(cell->displays, &cursor, &display))
+		shown_add(&run->seen.shown, &display);
+	shown_add_value(&run->seen.shown, cell->data);
+	request_reply(request, result_cell(request, cell, &run->seen));
+}
+
+static bool run_begin(struct request *request)
+{
+	struct run_work *run = calloc(1, sizeof(*run));
+
+	if (!run || shown_init(&run->seen.shown)) {
+		free(run);
+		request_fail(request, -ENOMEM, "out of memory");
+		return false;
+	}
+	request->work = run;
+	request->work_free = run_free;
+	run->started = server_now();
+	if (request->token) {
+		request->due = run->started + SILENCE;
+		request->on_due = on_due;
+	}
+	return true;
 }
 
 static void run(struct request *request, const char *session)
@@ -108,26 +149,16 @@ static void run(struct request *request, const char *session)
 		.profile = request->server->options->profile,
 		.code = {json_string_value(code), json_string_length(code)},
 		.timeout = argument_number(request, "timeout_sec"),
+		.directory = argument_text(request, "cwd_rel"),
 		.on_output = request->token ? on_output : NULL,
+		.on_display = request->token ? on_display : NULL,
 		.userdata = request,
 	};
 	struct lair *lair = request_lair(request);
-	struct run_work *work = lair ? calloc(1, sizeof(*work)) : NULL;
 	struct lair_call *call = NULL;
 
-	if (!lair)
+	if (!lair || !run_begin(request))
 		return;
-	request->work = work;
-	request->work_free = free;
-	if (!work) {
-		request_fail(request, -ENOMEM, "out of memory");
-		return;
-	}
-	work->started = server_now();
-	if (request->token) {
-		request->due = work->started + SILENCE;
-		request->on_due = on_due;
-	}
 	request->runs = true;
 	request_wait(request, lair_exec(lair, &call, &exec), &call, on_result);
 }

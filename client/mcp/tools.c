@@ -16,6 +16,9 @@ PARAMETER(session_id, "string",
 	  "Which session: any name without spaces, made when it is first used. Leave it out for the default one.");
 PARAMETER(timeout_sec, "number",
 	  "Stop the code after so many seconds. Leave it out unless the code is known to take long.");
+PARAMETER(
+	cwd_rel, "string",
+	"A directory to run in, relative to the session's own; for this call only. Leave it out for that itself.");
 REQUIRED_PARAMETER(source, "string", "Absolute path of a file or directory on the host.");
 PARAMETER(dest_rel, "string",
 	  "Where to put it, relative to the session's directory. Leave it out for the same name there.");
@@ -38,10 +41,21 @@ static const struct property out_stdout = {"stdout", TYPE("string", "What the co
 static const struct property out_stderr = {"stderr", TYPE("string", "What the code wrote to stderr.")};
 static const struct property out_text = {"text",
 					 TYPE("string", "The value of the last expression, as a prompt shows it.")};
+static const struct property out_displays = {
+	"displays", LIST_OF("{\"type\":\"string\"}", "What else the code has shown, as text.")};
+static const struct property out_images = {"images", TYPE("integer", "How many images come with this result.")};
+static const struct property out_left_out = {"displays_left_out",
+					     TYPE("integer", "How many more things were shown than are given.")};
+static const struct property out_artifacts = {
+	"artifacts",
+	LIST_OF("{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"size\":{\"type\":"
+		"\"integer\"},"
+		"\"type\":{\"type\":\"string\"},\"change\":{\"type\":\"string\"}},\"required\":[\"path\"]}",
+		"The files the code has created or modified, by their paths in the session's directory.")};
 static const struct property out_error = {
 	"error",
 	"{\"type\":\"object\",\"description\":\"The exception, or why it was not done.\",\"properties\":{"
-	"\"name\":{\"type\":\"string\"},\"value\":{\"type\":\"string\"}},"
+	"\"name\":{\"type\":\"string\"},\"value\":{\"type\":\"string\"},\"suggestion\":{\"type\":\"string\"}},"
 	"\"required\":[\"name\",\"value\"]}"};
 static const struct property out_state = {
 	"state",
@@ -82,8 +96,8 @@ static const struct property out_more = {"more",
 					 TYPE("boolean", "Whether there are more entries than are listed.")};
 
 #define CELL                                                                                                       \
-	&ok, &out_stdout, &out_stderr, &out_text, &out_error, &out_state, &out_cause, &out_returncode,             \
-		&out_blocked, &out_note
+	&ok, &out_stdout, &out_stderr, &out_text, &out_displays, &out_images, &out_left_out, &out_error,           \
+		&out_state, &out_cause, &out_returncode, &out_blocked, &out_note
 #define DONE &ok, &out_session, &out_error
 
 /* ---- the tools ---- */
@@ -124,8 +138,8 @@ const struct tool tools[] = {
 			"rolled_back; files are never rolled back. Paths are relative to the session's directory. "
 			"Figures "
 			"come back as images. `blocked` says what was not permitted: do it another way.",
-		.parameters = {&code, &session_id, &timeout_sec},
-		.properties = {CELL, &out_session, &out_cell, &out_restored},
+		.parameters = {&code, &session_id, &timeout_sec, &cwd_rel},
+		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts},
 		.run = run_in_session,
 	},
 	{

@@ -8,6 +8,7 @@ import queue
 import subprocess
 import threading
 import time
+from pathlib import Path
 from typing import Any, Optional
 
 from daemon import BIN, Daemon
@@ -17,6 +18,27 @@ Json = dict[str, Any]
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 _META = "io.modelcontextprotocol/"
+
+
+SCHEMAS: dict[str, Json] = {
+    tool["name"]: tool["outputSchema"]
+    for tool in json.loads((Path(__file__).parent / "golden/tools_mcp.json").read_text())
+}
+_TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+
+
+def conform(value: Any, schema: Json) -> None:
+    """As much of JSON Schema as our schemas have."""
+    assert isinstance(value, _TYPES[schema["type"]]), (value, schema)
+    assert value in schema.get("enum", [value])
+    if isinstance(value, list):
+        for item in value:
+            conform(item, schema["items"])
+    if isinstance(value, dict):
+        assert set(schema.get("required", [])) <= set(value)
+        for name, member in value.items():
+            assert name in schema["properties"], (name, schema)
+            conform(member, schema["properties"][name])
 
 
 def meta(version: str = MODERN) -> Json:
@@ -130,8 +152,10 @@ class McpServer:
         return self.request("tools/call", {"name": name, "arguments": arguments}, token)
 
     def call(self, name: str, token: Any = None, **arguments: Any) -> Json:
-        """What a tool says, which it has to say the same in each form."""
-        return checked(self.call_result(name, token, **arguments))
+        """What a tool says, which it has to say the same in each form, and as its schema has it."""
+        it = checked(self.call_result(name, token, **arguments))
+        conform(it, SCHEMAS[name])
+        return it
 
     def run(self, code: str, session: str, **arguments: Any) -> Json:
         return self.call("python_session_execute", code=code, session_id=session, **arguments)

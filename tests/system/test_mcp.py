@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import pytest
 
 from daemon import BIN, Daemon, command_of, descendants, wait_until
 from lair import Client
-from mcp_server import LEGACY, MODERN, Json, McpServer, checked, meta
+from mcp_server import LEGACY, MODERN, SCHEMAS, Json, McpServer, checked, conform, meta
 
 IMPORTED = Path("/usr/share/common-licenses")
 SETTINGS = {
@@ -447,6 +448,66 @@ def test_copy_to_sandbox(server: McpServer, session: str) -> None:
     assert it["path"] == "into/BSD"
     it = server.call("copy_to_sandbox", source="/etc/passwd", session_id=session)
     assert not it["ok"] and it["error"]["name"] == "denied"
+
+
+def test_a_directory_for_one_call(server: McpServer, session: str) -> None:
+    server.run("import os; os.mkdir('d')", session)
+    code = "import os; os.path.basename(os.getcwd())"
+    assert server.run(code, session, cwd_rel="d")["text"] == "'d'"
+    assert server.run(code, session)["text"] != "'d'"
+    assert server.run(code, session, cwd_rel="../..")["ok"] is False
+
+
+# ---- what cells show and leave ----
+
+
+@pytest.mark.parametrize("token", [None, "t"])
+def test_figures_come_as_images(server: McpServer, session: str, token: Any) -> None:
+    code = "import matplotlib.pyplot as plt\nfor i in (1, 2):\n    plt.figure()\n    plt.plot([1, i])\nplt.show()"
+    it = server.call_result("python_session_execute", token, code=code, session_id=session)
+    assert checked(it)["images"] == 2
+    conform(it["structuredContent"], SCHEMAS["python_session_execute"])
+    images = [content for content in it["content"] if content["type"] == "image"]
+    assert len(images) == 2 and images[0]["mimeType"] == "image/png"
+    assert base64.b64decode(images[0]["data"], validate=True).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("token", [None, "t"])
+def test_what_is_shown_as_text(server: McpServer, session: str, token: Any) -> None:
+    def shown(code: str) -> Any:
+        return server.call("python_session_execute", token, code=code, session_id=session).get("displays")
+
+    assert shown("display(1); display('two')") == ["1", "'two'"]
+    assert shown("h = display(1, display_id='a'); display(2); update_display(3, display_id='a')") == ["3", "2"]
+    assert shown("display(1); clear_output(); display(2)") == ["2"]
+    assert shown("1") is None
+
+
+def test_an_endless_show_is_cut(server: McpServer, session: str) -> None:
+    it = server.call(
+        "python_session_execute", "t", code="for i in range(100): display(i)", session_id=session
+    )
+    assert it["displays"] == [str(i) for i in range(32)] and it["displays_left_out"] == 68
+
+
+def test_files_that_a_cell_left_are_linked(server: McpServer, session: str) -> None:
+    code = "import os; os.mkdir('d'); open('d/ä.csv', 'w').write('a,b'); None"
+    it = server.call_result("python_session_execute", code=code, session_id=session)
+    assert checked(it)["artifacts"] == [{"path": "d/ä.csv", "size": 3, "type": "text/csv", "change": "created"}]
+    conform(it["structuredContent"], SCHEMAS["python_session_execute"])
+    link = it["content"][-1]
+    assert (link["type"], link["name"], link["mimeType"]) == ("resource_link", "d/ä.csv", "text/csv")
+    read = server.request("resources/read", {"uri": link["uri"]})["contents"]
+    assert read == [{"uri": link["uri"], "mimeType": "text/csv", "text": "a,b"}]
+
+
+@pytest.mark.parametrize(("version", "linked"), [("2025-06-18", True), ("2025-03-26", False)])
+def test_links_only_for_who_knows_them(daemon: Daemon, session: str, version: str, linked: bool) -> None:
+    with McpServer(daemon, modern=False) as server:
+        greet(server, version)
+        code = f"open('{version}', 'w').close()"
+        it = server.call_result("python_session_execute", code=code, session_id=session)
+        assert [c["type"] for c in it["content"]] == ["text", "resource_link"][: 1 + linked]
 
 
 # ---- progress, cancellation, several at once ----
