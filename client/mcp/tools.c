@@ -95,6 +95,18 @@ static const struct property out_entries = {
 static const struct property out_more = {"more",
 					 TYPE("boolean", "Whether there are more entries than are listed.")};
 
+static const struct property out_line = {"line", TYPE("integer", "Where it is wrong, from 1.")};
+static const struct property out_offset = {"offset", TYPE("integer", "Where in the line, from 1.")};
+static const struct property out_context = {"context", TYPE("string", "That line.")};
+static const struct property out_variables = {
+	"variables",
+	LIST_OF("{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"}"
+		","
+		"\"shape\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},\"size\":{\"type\":\"integer\"},"
+		"\"text\":{\"type\":\"string\"}},\"required\":[\"name\",\"type\"]}",
+		"Its variables, by name, the first 200.")};
+static const struct property out_total = {"total", TYPE("integer", "How many variables there are.")};
+
 #define CELL                                                                                                       \
 	&ok, &out_stdout, &out_stderr, &out_text, &out_displays, &out_images, &out_left_out, &out_error,           \
 		&out_state, &out_cause, &out_returncode, &out_blocked, &out_note
@@ -174,6 +186,17 @@ const struct tool tools[] = {
 		.run = copy_to_sandbox,
 	},
 	{
+		.name = "check_syntax",
+		.title = "Check Python code",
+		.description = "Whether Python code compiles, without running it; if not, where and why. Running "
+			       "code tells as "
+			       "much: use this for code that is not to run yet.",
+		.hints = HINT_READ_ONLY,
+		.parameters = {&code},
+		.properties = {&ok, &out_error, &out_line, &out_offset, &out_context},
+		.run = check_syntax,
+	},
+	{
 		.name = "python_session_undo",
 		.title = "Undo in a Python session",
 		.description = "Make the variables of a session what they were before its last code, or several "
@@ -196,6 +219,18 @@ const struct tool tools[] = {
 		.parameters = {&new_session_id, &session_id, &copy_files},
 		.properties = {DONE},
 		.run = session_branch,
+	},
+	{
+		.name = "python_session_vars",
+		.title = "List the variables of a session",
+		.description = "List the variables of a session: names, types, shapes, sizes, and what short ones "
+			       "are. Not "
+			       "while its code runs.",
+		.hints = HINT_READ_ONLY,
+		.full = true,
+		.parameters = {&session_id},
+		.properties = {DONE, &out_variables, &out_total},
+		.run = session_vars,
 	},
 	{
 		.name = "python_session_files",

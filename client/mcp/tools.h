@@ -43,7 +43,7 @@ double argument_number(const struct request *request, const char *name);
 /* The session that is meant. */
 const char *argument_session(const struct request *request);
 
-/* ---- what they do: run.c, sessions.c, copy.c ---- */
+/* ---- what they do: run.c, sessions.c, questions.c, copy.c ---- */
 
 void run_once(struct request *request);
 void run_in_session(struct request *request);
@@ -53,4 +53,6 @@ void session_shutdown(struct request *request);
 void session_undo(struct request *request);
 void session_branch(struct request *request);
 void session_files(struct request *request);
+void session_vars(struct request *request);
+void check_syntax(struct request *request);
 void copy_to_sandbox(struct request *request);

@@ -31,8 +31,15 @@ MINIMAL = [
     "python_session_reset",
     "python_session_shutdown",
     "copy_to_sandbox",
+    "check_syntax",
 ]
-FULL = [*MINIMAL, "python_session_undo", "python_session_branch", "python_session_files"]
+FULL = [
+    *MINIMAL,
+    "python_session_undo",
+    "python_session_branch",
+    "python_session_vars",
+    "python_session_files",
+]
 
 
 @pytest.fixture
@@ -424,6 +431,23 @@ def test_undo_and_branch(server: McpServer, session: str) -> None:
     server.run("x = 10", other)
     assert (server.run("x", session)["text"], server.run("x", other)["text"]) == ("1", "10")
     server.call("python_session_shutdown", session_id=other)
+
+
+def test_vars(server: McpServer, session: str) -> None:
+    server.run("class Bad:\n    def __repr__(self): 1/0\nx = 41\nrows = [[1], [2]]\nbad = Bad()", session)
+    it = server.call("python_session_vars", session_id=session)
+    variables = {variable["name"]: variable for variable in it["variables"]}
+    assert variables["x"]["type"] == "int" and variables["x"]["text"] == "41"
+    assert variables["rows"]["shape"] == [2] and variables["bad"]["type"] == "Bad"
+    assert it["total"] == len(variables)
+    assert server.call("python_session_vars", session_id="nobody")["error"]["name"] == "no_session"
+
+
+def test_check_syntax(server: McpServer) -> None:
+    assert server.call("check_syntax", code="x = 1") == {"ok": True}
+    it = server.call("check_syntax", code="x = 1\nif x\n    pass")
+    assert not it["ok"] and it["error"]["name"] == "SyntaxError" and "':'" in it["error"]["value"]
+    assert (it["line"], it["offset"], it["context"]) == (2, 5, "if x")
 
 
 def test_files(server: McpServer, session: str) -> None:
