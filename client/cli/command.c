@@ -2,6 +2,9 @@
 #include "command.h"
 
 #include "json.h"
+#include "shorthand.h"
+
+#include <ctype.h>
 
 enum { WORDS_MAX = 16 };
 
@@ -9,6 +12,14 @@ static int help(struct cli *cli);
 
 /* Their numbers of arguments are without the session, which is put in front. */
 static const struct verb commands[] = {
+	{"vars", "", "list the variables; takes --forget a,b", AT_PROMPT | WITH_FORGET, 0, 0, NEED_NOTHING,
+	 verb_vars},
+	{"who", "", "list their names", AT_PROMPT, 0, 0, NEED_NOTHING, verb_who},
+	{"inspect", "NAME", "say what a name is; also ?NAME or NAME?, and with ?? its source",
+	 AT_PROMPT | WITH_SOURCE, 1, 1, NEED_NOTHING, verb_inspect},
+	{"history", "[N]", "list the cells that have run, or the last N", AT_PROMPT, 0, 1, NEED_NOTHING,
+	 verb_history},
+	{"reset", "", "begin anew; takes --keep a,b", AT_PROMPT | WITH_KEEP, 0, 0, NEED_NOTHING, verb_reset},
 	{"undo", "[N]", "go back to the state before the last cell, or N states", AT_PROMPT, 0, 1, NEED_NOTHING,
 	 verb_undo},
 	{"checkpoint", "[NAME]", "keep the state of now, under a name if there is one", AT_PROMPT, 0, 1,
@@ -29,7 +40,16 @@ static int help_json(void)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "name", commands[i].name, "usage",
 						       commands[i].usage, "summary", commands[i].summary));
+	for (size_t i = 0; i < n_shorthands; i++)
+		json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "name", shorthands[i].name, "usage",
+						       shorthands[i].usage, "summary", shorthands[i].summary));
 	return json_print(json_pack("{s:o}", "commands", array));
+}
+
+static void help_line(const char *sign, const char *name, const char *usage, const char *summary)
+{
+	printf("%s%s%s%-*s %s\n", sign, name, *usage ? " " : "",
+	       (int)(20 - strlen(sign) - strlen(name) - (*usage != '\0')), usage, summary);
 }
 
 static int help(struct cli *cli)
@@ -37,21 +57,36 @@ static int help(struct cli *cli)
 	if (cli->json)
 		return help_json();
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		printf("%%%s%s%-*s %s\n", commands[i].name, *commands[i].usage ? " " : "",
-		       (int)(17 - strlen(commands[i].name) - (*commands[i].usage != '\0')), commands[i].usage,
-		       commands[i].summary);
+		help_line("%", commands[i].name, commands[i].usage, commands[i].summary);
+	for (size_t i = 0; i < n_shorthands; i++)
+		help_line("", shorthands[i].name, shorthands[i].usage, shorthands[i].summary);
 	puts("Anything else is Python; an empty line ends what a colon began. Ctrl-C interrupts, Ctrl-D leaves the "
 	     "session running.");
 	return 0;
 }
 
+/* Whether @text is nothing but a dotted name and one or two question marks. */
+static bool is_question(struct lair_text text)
+{
+	size_t at = 0, marks = 0;
+
+	while (at < text.size && (isalnum((unsigned char)text.data[at]) || text.data[at] == '_' ||
+				  text.data[at] == '.' || (text.data[at] & 0x80)))
+		at++;
+	for (; at > 0 && at < text.size && text.data[at] == '?'; at++)
+		marks++;
+	while (at < text.size && isspace((unsigned char)text.data[at]))
+		at++;
+	return at == text.size && (marks == 1 || marks == 2);
+}
+
 bool command_is(struct lair_text text)
 {
-	size_t i = 0;
-
-	while (i < text.size && (text.data[i] == ' ' || text.data[i] == '\t'))
-		i++;
-	return i < text.size && text.data[i] == '%';
+	while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
+		text.data++;
+		text.size--;
+	}
+	return text.size > 0 && (strchr("%!?", text.data[0]) || is_question(text));
 }
 
 /* Cut @line at its spaces. Returns how many words there are, at most WORDS_MAX, one more than anything takes. */
@@ -108,15 +143,36 @@ static int words_run(const struct cli *prompt, char **sessionp, char *words[], i
 	return r || cli.verb->fn != verb_branch ? r : session_follow(&cli, sessionp);
 }
 
+/* ?NAME, NAME? and NAME?? as the command they are; the others as they stand, without their sign. New. */
+static char *line_of(struct lair_text text)
+{
+	char *line = NULL, *copy = strndup(text.data, text.size), *mark = copy;
+	int marks = 0;
+
+	if (!copy)
+		return NULL;
+	if (copy[strspn(copy, " \t")] == '%') {
+		*strchr(copy, '%') = ' ';
+		return copy;
+	}
+	while ((mark = strchr(mark, '?'))) {
+		*mark = ' ';
+		marks++;
+	}
+	if (asprintf(&line, "inspect %s %s", marks > 1 ? "--source" : "", copy) < 0)
+		line = NULL;
+	free(copy);
+	return line;
+}
+
 int command_run(const struct cli *cli, char **sessionp, struct lair_text text)
 {
-	_cleanup_(freep) char *line = strndup(text.data, text.size);
+	_cleanup_(freep) char *line = line_of(text);
 	char *words[WORDS_MAX + 1];
 	int r;
 
 	if (!line)
 		return cli_fail(cli, "error", "out of memory");
-	*strchr(line, '%') = ' ';
 	r = words_run(cli, sessionp, words, words_split(words, line));
 	fflush(stdout);
 	return r;

@@ -1,4 +1,5 @@
-/* What a prompt can be told besides Python: lines that begin with %, which no Python does. */
+/* What a prompt can be told besides Python: lines that begin with %, ! or ?, or are a name and ?, which no Python
+ * is. Those that are short for a cell are shorthand.h's. */
 #pragma once
 
 #include "cli.h"

@@ -3,6 +3,8 @@
  * alone. */
 #include "edit.h"
 
+#include "text.h"
+
 #include <histedit.h>
 #include <locale.h>
 #include <poll.h>
@@ -22,6 +24,8 @@ struct edit {
 	const char *prompt;
 	int signals;
 	bool interrupted, ended;
+	void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice);
+	void *userdata;
 };
 
 static char *prompt_of(EditLine *el)
@@ -86,6 +90,97 @@ static int character_read(EditLine *el, wchar_t *out)
 	}
 	*out = L'?';
 	return 1;
+}
+
+/* ---- Tab ---- */
+
+/* How many bytes all of them begin with. */
+static size_t common_size(const struct edit_choice *choice)
+{
+	size_t size = strlen(choice->texts[0]);
+
+	for (size_t i = 1; i < choice->n; i++) {
+		size_t same = 0;
+
+		while (same < size && choice->texts[i][same] == choice->texts[0][same])
+			same++;
+		size = same;
+	}
+	while (size > 0 && (choice->texts[0][size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
+static const char *characters_skip(const char *text, size_t n)
+{
+	for (; n > 0 && *text; n--) {
+		text++;
+		while ((*text & 0xc0) == 0x80)
+			text++;
+	}
+	return text;
+}
+
+static void choices_list(const struct edit_choice *choice)
+{
+	enum { LISTED_MAX = 60 };
+
+	putchar('\n');
+	for (size_t i = 0; i < MIN(choice->n, (size_t)LISTED_MAX); i++)
+		printf("%s%s", text_tame(choice->texts[i]), i + 1 < choice->n ? "  " : "");
+	printf("%s\n", choice->n > LISTED_MAX ? "..." : "");
+	fflush(stdout);
+}
+
+/* What all choices have in common is put in; if that is nothing, they are listed. */
+static unsigned char choose(EditLine *el, const struct edit_choice *choice)
+{
+	size_t size = common_size(choice);
+	const char *rest = characters_skip(choice->texts[0], choice->typed);
+	char *more =
+		rest < choice->texts[0] + size ? strndup(rest, (size_t)(choice->texts[0] + size - rest)) : NULL;
+	int r = more ? el_insertstr(el, text_tame(more)) : -1;
+
+	free(more);
+	if (r == 0)
+		return CC_REFRESH;
+	if (choice->n == 1)
+		return CC_NORM;
+	choices_list(choice);
+	return CC_REDISPLAY;
+}
+
+/* More keys wait: nobody types that fast, it is pasted. */
+static bool pasting(void)
+{
+	struct pollfd more = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	return poll(&more, 1, 0) > 0;
+}
+
+static unsigned char tab(EditLine *el, int key)
+{
+	const LineInfo *line = el_line(el);
+	struct lair_text before = {.data = line->buffer, .size = (size_t)(line->cursor - line->buffer)};
+	struct edit_choice choice = {.n = 0};
+	unsigned char done = CC_ERROR;
+	struct edit *edit = NULL;
+	bool complete = true;
+
+	(void)key;
+	el_get(el, EL_CLIENTDATA, &edit);
+	if (pasting())
+		return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
+	if (before.size == 0 || strchr(" \t", line->cursor[-1]))
+		return el_insertstr(el, "    ") == 0 ? CC_REFRESH : CC_ERROR;
+	edit->on_tab(edit->userdata, before, &choice);
+	for (size_t i = 0; i < choice.n; i++)
+		complete &= choice.texts[i] != NULL;
+	if (choice.n > 0 && complete)
+		done = choose(el, &choice);
+	for (size_t i = 0; i < choice.n; i++)
+		free(choice.texts[i]);
+	return done;
 }
 
 /* ---- history ---- */
@@ -154,19 +249,23 @@ static void keys_set(struct edit *edit)
 	el_set(edit->el, EL_EDITOR, "emacs");
 	el_set(edit->el, EL_SIGNAL, 1);
 	el_set(edit->el, EL_GETCFN, character_read);
-	el_set(edit->el, EL_BIND, "^I", "ed-insert", NULL);
+	el_set(edit->el, EL_ADDFN, "lair-complete", "What may stand here", tab);
+	el_set(edit->el, EL_BIND, "^I", "lair-complete", NULL);
 	el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
 	el_set(edit->el, EL_HIST, history, edit->history);
 	el_source(edit->el, NULL); /* ~/.editrc: the user's own keys */
 }
 
-int edit_new(struct edit **editp, int signals)
+int edit_new(struct edit **editp, int signals,
+	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata)
 {
 	struct edit *edit = calloc(1, sizeof(*edit));
 
 	if (!edit)
 		return -ENOMEM;
 	edit->signals = signals;
+	edit->on_tab = on_tab;
+	edit->userdata = userdata;
 	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
 		(void)setlocale(LC_CTYPE, "C.UTF-8");
 	edit->el = el_init("lair", stdin, stdout, stderr);

@@ -3,7 +3,17 @@
 
 #include "proto/base.h"
 
+#include "lair.h"
+
 struct edit;
+
+enum { EDIT_CHOICES_MAX = 500 };
+
+/* What may stand at the cursor, in place of the last @typed characters, with which each begins. */
+struct edit_choice {
+	size_t typed, n;
+	char *texts[EDIT_CHOICES_MAX]; /* owned by whoever asks; NULL where there was no memory */
+};
 
 enum {
 	_EDIT_E_SUCCESS,
@@ -11,8 +21,10 @@ enum {
 	EDIT_E_INTERRUPTED, /* Ctrl-C: the line is given up */
 };
 
-/* @signals: a signalfd on which SIGINT, and what is to end us, arrives. Returns 0 or -errno. */
-int edit_new(struct edit **editp, int signals);
+/* @signals: a signalfd on which SIGINT, and what is to end us, arrives. @on_tab is asked for Tab, with what is
+ * before the cursor. Returns 0 or -errno. */
+int edit_new(struct edit **editp, int signals,
+	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata);
 /* Keeps the history. Returns NULL. */
 struct edit *edit_free(struct edit *edit);
 /* A line with its newline, valid until the next. @prompt must stay until then. Returns 0 or EDIT_E_*. */

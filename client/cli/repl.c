@@ -8,6 +8,7 @@
 #include "edit.h"
 #include "json.h"
 #include "run.h"
+#include "shorthand.h"
 #include "shown.h"
 #include "text.h"
 
@@ -107,6 +108,39 @@ static int cell_read(struct repl *repl)
 	return r;
 }
 
+/* ---- Tab ---- */
+
+/* What the session says may stand at the cursor. */
+static int matches_ask(struct repl *repl, struct lair_text before, struct lair_call **callp)
+{
+	_cleanup_(freep) char *code = malloc(repl->size + before.size + 1);
+	struct lair_text whole = {.data = code, .size = repl->size + before.size};
+	int r;
+
+	if (!code)
+		return -ENOMEM;
+	if (repl->size > 0)
+		memcpy(code, repl->text, repl->size);
+	memcpy(code + repl->size, before.data, before.size);
+	r = lair_complete(repl->run.cli->lair, callp, repl->session, whole, 0);
+	return r ? r : run_wait(&repl->run, *callp);
+}
+
+static void on_tab(void *userdata, struct lair_text before, struct edit_choice *choice)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	const struct lair_completions *found;
+	struct lair_match match;
+	size_t cursor = 0;
+
+	if (matches_ask(userdata, before, &call))
+		return;
+	found = lair_completions(call);
+	choice->typed = found->end - MIN(found->start, found->end);
+	while (choice->n < EDIT_CHOICES_MAX && lair_next_match(found->matches, &cursor, &match))
+		choice->texts[choice->n++] = strndup(match.text.data, match.text.size);
+}
+
 /* ---- running ---- */
 
 /* As long as it stays so, once is enough. */
@@ -149,14 +183,14 @@ static void leave_if_over(struct repl *repl, int status)
 	repl->status = repl->run.stop ? 128 + repl->run.stop : status;
 }
 
-static void cell_run(struct repl *repl)
+static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct cli *cli = repl->run.cli;
 	struct lair_exec exec = {
 		.session = repl->session,
 		.profile = cli->profile,
-		.code = {.data = repl->text, .size = repl->size},
+		.code = code,
 		.timeout = cli->timeout,
 		.figure = cli->svg ? "svg" : NULL,
 	};
@@ -165,17 +199,25 @@ static void cell_run(struct repl *repl)
 	status = run_cell(&repl->run, &call, &exec);
 	if (!status)
 		result_show(repl, lair_result(call));
+	if (!status && timed && !cli->json)
+		cli_notice("that took %.3g ms", lair_result(call)->duration_ms);
 	leave_if_over(repl, status);
 }
 
 static void input_run(struct repl *repl)
 {
 	struct lair_text text = {.data = repl->text, .size = repl->size};
+	_cleanup_(freep) char *code = NULL;
+	const struct shorthand *shorthand = shorthand_expand(text, &code);
 
-	if (command_is(text))
+	if (shorthand && code)
+		cell_run(repl, lair_text(code), !shorthand->script);
+	else if (shorthand)
+		(void)cli_fail(repl->run.cli, "error", "out of memory");
+	else if (command_is(text))
 		leave_if_over(repl, command_run(repl->run.cli, &repl->session, text));
 	else
-		cell_run(repl);
+		cell_run(repl, text, false);
 }
 
 static int loop(struct repl *repl)
@@ -239,7 +281,7 @@ int verb_repl(struct cli *cli)
 	repl.run.answers = true;
 	cli->run = &repl.run;
 	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-		r = edit_new(&repl.edit, repl.run.signals);
+		r = edit_new(&repl.edit, repl.run.signals, on_tab, &repl);
 	if (r)
 		r = cli_fail(cli, "error", "%s", strerror(-r));
 	else

@@ -1,0 +1,116 @@
+"""lair repl: Tab, questions and shorthands at a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from daemon import Daemon
+from terminal import Terminal
+
+SETTINGS = {"profile default": {"checkpoint": "cell"}, "profile shell": {"subprocess": "on"}}
+
+
+def repl(daemon: Daemon, text: str, *arguments: str) -> str:
+    done = daemon.lair("repl", "-s", "piped", *arguments, input=text)
+    daemon.lair("close", "piped")
+    return done.stdout + done.stderr
+
+
+def test_tab(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "tab")
+    it.prompt()
+    it.type("valuable = valid = 5; größe = 7\n")
+    it.prompt()
+    it.type("valua\t")
+    it.expect("ble")
+    it.type(" + 1\n")
+    it.expect("6")
+    it.prompt()
+    it.type("val\t")
+    it.expect("valid  valuable")
+    it.type("id\n")
+    it.expect("5")
+    it.prompt()
+    it.type("grö\t")
+    it.expect("ße")
+    it.type("\n")
+    it.expect("7")
+    it.prompt()
+    it.type("nothinglikeit\t")
+    it.type("\x15")  # the whole line away
+    it.type("import os\n")
+    it.prompt()
+    it.type("os.getpi\t")
+    it.expect("d")
+    it.type("() > 0\n")
+    it.expect("True")
+
+
+def test_tab_indents(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "indents")
+    it.prompt()
+    it.type("for i in range(2):\n")
+    it.prompt("... ")
+    it.type("\t")
+    it.expect("[9G")  # the cursor is four further
+    it.type("print('n', i)\n")
+    it.prompt("... ")
+    it.type("\n")
+    it.expect("n 1")
+    it.prompt()
+    it.type("for i in range(2):\n\tprint('p', i)\n\n")  # as when it is pasted
+    it.expect("p 1")
+
+
+def test_questions(daemon: Daemon) -> None:
+    said = repl(daemon, 'def f(a):\n    "Fine."\n    return a\n\n?f\nf?\nf??\n%inspect f\n')
+    assert said.count("f(a)\ntype: function") == 4
+    assert said.count("\nFine.\n") == 4
+    assert said.count("    return a\n") == 1
+
+
+def test_variables(daemon: Daemon) -> None:
+    said = repl(daemon, "x = 1; y = [2]\n%who\n%vars\n%vars --forget x\n%who\n%history\n%reset --keep y\n%who\ny\n")
+    assert "x  y  \n" in said
+    assert "y     list  1" in said
+    assert said.count("\ny  \n") == 2
+    assert "# 1\nx = 1; y = [2]\n" in said
+    assert said.endswith("[2]\n")
+
+
+def test_shorthands(daemon: Daemon) -> None:
+    said = repl(
+        daemon,
+        "import os\nos.mkdir('d')\n%cd d\nos.path.basename(os.getcwd())\n%cd\n%cd nowhere\n"
+        "%env GREETING=gr\u00fc\u00df \U0001f40d\n%env GREETING\n%env\n%time n = sum(range(10))\nn\n%timeit n + 1\n%who\n",
+    )
+    assert "'d'\n" in said
+    assert "FileNotFoundError" in said
+    assert "\ngr\u00fc\u00df \U0001f40d\n" in said
+    assert "\nUSER=session\n" in said
+    assert "\n45\n" in said
+    assert " ms\n" in said
+    assert "the best of 5 times" in said
+    assert "\nn  os  \n" in said
+
+
+def test_programs(daemon: Daemon) -> None:
+    said = repl(daemon, "!echo \"it's\" 'quoted' | tr a-z A-Z; exit 3\n", "-p", "shell")
+    assert said == "IT'S QUOTED\nexit status 3\n"
+    assert "PermissionError" in repl(daemon, "!echo hello\n")
+
+
+@pytest.mark.parametrize("code", ["    x = 5\n    print(x)\n", "  for i in [5]:\n    print(i)\n\n", "\tprint(5)\n"])
+def test_indented_code_is_forgiven(daemon: Daemon, code: str) -> None:
+    assert repl(daemon, code) == "5\n"
+    assert daemon.lair("exec", code).stdout == "5\n"
+
+
+def test_what_is_no_command(daemon: Daemon) -> None:
+    assert repl(daemon, "x = 7 # really?\nx % 4\n'a?'\n") == "3\n'a?'\n"
+    assert "there is no command" in repl(daemon, "%nothing\n")
+    helped = repl(daemon, "%help\n")
+    for name in ("%vars", "%who", "%inspect", "%history", "%reset", "%cd", "%env", "%time ", "%timeit", "! COMMAND"):
+        assert name in helped
