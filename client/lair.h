@@ -460,6 +460,7 @@ struct lair_inspection {
 struct lair_variables {
 	struct lair_items variables; /* by name, not more than a thousand */
 	uint64_t total;
+	struct lair_text directory; /* where the session works; absent if that is gone */
 };
 
 struct lair_variable {

@@ -126,8 +126,9 @@ void take_variables(struct lair_call *call, const void *message)
 {
 	const struct vars_reply *reply = message;
 
-	call->answer.variables =
-		(struct lair_variables){.variables = items_from(reply->variables), .total = reply->total};
+	call->answer.variables = (struct lair_variables){.variables = items_from(reply->variables),
+							 .total = reply->total,
+							 .directory = text_from(reply->directory)};
 }
 
 void take_checked(struct lair_call *call, const void *message)

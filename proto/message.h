@@ -361,11 +361,12 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, STR, file, OPTIONAL)                                                                                  \
 	F(m, UINT, line, OPTIONAL)                                                                                 \
 	F(m, STR, source, OPTIONAL)
-/* total: how many there are; variables has the first of them, by name. */
+/* total: how many there are; variables has the first of them, by name. directory: where the session is. */
 #define VARS_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, RAW, variables, REQUIRED)                                                                             \
-	F(m, UINT, total, REQUIRED)
+	F(m, UINT, total, REQUIRED)                                                                                \
+	F(m, BIN, directory, OPTIONAL)
 /* shape: array of uint, the length of each dimension. size: bytes. */
 #define VARIABLE_FIELDS(F, m)                                                                                      \
 	F(m, STR, name, REQUIRED)                                                                                  \

@@ -109,7 +109,8 @@ int verb_vars(struct cli *cli)
 	array = json_array();
 	while (lair_next_variable(found->variables, &cursor, &variable))
 		json_array_append_new(array, variable_json(&variable));
-	return json_print(json_pack("{s:o, s:I}", "variables", array, "total", (json_int_t)found->total));
+	return json_print(json_pack("{s:o, s:I, s:o}", "variables", array, "total", (json_int_t)found->total,
+				    "directory", json_text(found->directory)));
 }
 
 /* Only their names, in a line. */

@@ -10,6 +10,7 @@ _MOST = 1000
 _collect = gc.collect
 _environ = os.environ
 _chdir = os.chdir
+_directory = os.getcwdb
 
 Names = Dict[Any, Any]
 
@@ -47,7 +48,11 @@ def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
     for name in forget:
         names.pop(name, None)
     shown = sorted(name for name in list(names) if _shown(name))
-    return {"variables": [_described(name, names[name]) for name in shown[:_MOST]], "total": len(shown)}
+    told = {"variables": [_described(name, names[name]) for name in shown[:_MOST]], "total": len(shown)}
+    try:
+        return {**told, "directory": _directory()}
+    except OSError:  # it has been removed
+        return told
 
 
 def keep(names: Names, builtins: Names, wanted: List[str]) -> Dict[str, Any]:

@@ -102,6 +102,16 @@ def test_reset_keeps(client: Client, session: str) -> None:
     assert refused(client.call, missing, m.Reply) == "bad_request"
 
 
+def test_vars_say_where_the_session_is(client: Client, session: str) -> None:
+    def where() -> bytes | None:
+        return client.call(m.Vars(id=client.new_id(), session=session), m.VarsReply).directory
+
+    client.exec("import os; os.mkdir('sub'); os.chdir('sub')", session)
+    assert (where() or b"").endswith(b"/sub")
+    client.exec("os.rmdir(os.getcwd())", session)
+    assert where() is None
+
+
 def test_busy(client: Client, session: str) -> None:
     cell = client.start("import time; print('up'); time.sleep(30)", session, stream=True)
     client.receive(cell, m.ExecReply)

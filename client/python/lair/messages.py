@@ -498,12 +498,14 @@ class InspectReply(Message):
 
 @dataclass(kw_only=True)
 class VarsReply(Message):
-    """`total` is how many variables there are; `variables` has the first of them, by name."""
+    """`total` is how many variables there are; `variables` has the first of them, by name. The session works in
+    `directory`."""
 
     TYPE = "reply"
     id: Uint = 0
     variables: Raw
     total: Uint
+    directory: Bin | None = None
 
 
 @dataclass(kw_only=True)
