@@ -152,6 +152,21 @@ static struct bytes joined_or_nothing(struct output *output)
 	return output_join(output, &joined) ? BYTES("") : joined;
 }
 
+void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer)
+{
+	const struct blocked_act act = {.event = BYTES("oom"), .reason = BYTES("memory-limit")};
+	struct bytes item;
+	size_t n = 0;
+
+	for (size_t cursor = 0; wire_next(verdict->blocked, &cursor, &item);)
+		n++;
+	wire_put_array(buffer, n + 1);
+	for (size_t cursor = 0; wire_next(verdict->blocked, &cursor, &item);)
+		(void)msgpack_sbuffer_write(buffer, item.data, item.size);
+	if (wire_encode_body(buffer, &blocked_act_schema, &act) == 0)
+		verdict->blocked = wire_bytes(buffer);
+}
+
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict)
 {
 	msgpack_sbuffer displays;

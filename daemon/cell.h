@@ -56,5 +56,9 @@ struct verdict {
 	uint64_t forgotten;	 /* checkpoints dropped since the last reply */
 };
 
+/* Add to what was refused that the kernel has killed, for memory, a process the cell had started. @buffer, which
+ * must be empty, then holds what verdict->blocked points to. */
+void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer);
+
 /* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict);

@@ -534,7 +534,7 @@ static int heritage_take(struct router *router)
 	}
 }
 
-/* Five descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
+/* Six descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
 static void descriptors_raise(void)
 {
 	struct rlimit limit;

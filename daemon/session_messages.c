@@ -93,7 +93,7 @@ void session_on_warden_failed(struct session *session)
 void session_on_warden_gone(struct session *session)
 {
 	/* Nobody asked for it: what was running is lost with its cage. */
-	session_end(session, "killed");
+	session_end(session, session->warden->starved ? "oom" : "killed");
 	session_answer_waiters(session, &session->closers);
 	router_bury_session(session->router, session);
 }

@@ -260,6 +260,7 @@ static void finish_done(struct session *session, const struct particulars *parti
 				  .unfaithful = done->unfaithful};
 	bool checkpoint =
 		session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL && !done->unfaithful.data;
+	msgpack_sbuffer blocked;
 
 	if (done->cell != session->cell->number) {
 		session_on_lost(session, session->live, "it answered for another cell");
@@ -282,7 +283,11 @@ static void finish_done(struct session *session, const struct particulars *parti
 	}
 	if (session->profile->checkpoint == CHECKPOINT_OFF)
 		verdict.unfaithful.data = NULL;
+	msgpack_sbuffer_init(&blocked);
+	if (group_oom_killed(&session->warden->group))
+		verdict_tell_killed(&verdict, &blocked);
 	session_finish_cell(session, &verdict);
+	msgpack_sbuffer_destroy(&blocked);
 	if (checkpoint)
 		session_freeze(session);
 	else if (session->id[0])

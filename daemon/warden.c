@@ -104,6 +104,7 @@ static void warden_gone(struct warden *warden)
 	event_remove(&warden->router->loop, &warden->pidfd_source);
 	timer_clear(&warden->router->loop, &warden->patience);
 	list_remove(&warden->node);
+	warden->starved = group_oom_killed(&warden->group);
 	if (warden->group.cgroups)
 		cgroups_drop(&warden->router->cgroups, warden->group.name);
 	if (!warden->used || warden->keep == WORKSPACE_DELETE)

@@ -44,6 +44,7 @@ struct warden {
 	bool used;		/* a session has had it */
 	struct list interpreters;
 	uint64_t last_interpreter;
+	bool starved;	  /* it died because memory ran out */
 	bool sweeping;	  /* a `sweep` is unanswered */
 	char reason[256]; /* why it could not be made */
 };

@@ -31,6 +31,7 @@ SETTINGS: Settings = {
     "daemon": {"log": "stderr"},
     "profile default": {"preload": "", "spares": "4"},
     "profile cold": {"preload": "", "spares": "0"},
+    "profile ungrouped": {"preload": "", "spares": "0", "memory": "off", "processes": "off"},
     "profile data": {"preload": DATA, "spares": "4"},
     "profile cold-data": {"preload": DATA, "spares": "0"},
     "profile many": {"preload": DATA, "spares": "0"},
@@ -142,6 +143,12 @@ class Bench:
                 lambda: [jupyter_open("1+1")],
                 then=574e-3,
                 p99=3e-3,
+            ),
+            Measure(
+                "open to first result, no spare",
+                lambda: self.lair("open", "cold", 40, 0.01),
+                "in no control group",
+                lambda: self.lair("open", "ungrouped", 40, 0.01),
             ),
             Measure(
                 "open, numpy pandas matplotlib, spare",

@@ -41,6 +41,19 @@ def test_it_says_what_a_session_gets(client: Client, session: str) -> None:
     assert found["linux"] == os.uname().release
 
 
+def test_control_groups_that_cannot_be_written() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make them so")
+    remount = (
+        'for m in /sys/fs/cgroup /sys/fs/cgroup/*; do mount -o remount,bind,ro $m 2>/dev/null; done; exec "$@"'
+    )
+    found = doctor("unshare", "--mount", "sh", "-c", remount, "--")
+    assert found["level"] == "strong-nomem"
+    assert {lack["group"] for lack in found["groups_lacking"]} == {"memory", "pids", "cpu"}
+    assert all(lack["reason"].endswith("Read-only file system") for lack in found["groups_lacking"])
+    assert any("control group" in remedy["because"] for remedy in found["remedies"])
+
+
 def test_for_people() -> None:
     done = subprocess.run([str(BIN / "lair"), "doctor"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("level    ")

@@ -132,11 +132,15 @@ def test_a_tree_has_no_more_than_one(client: Client, session: str) -> None:
     client.exec(TOUCH, session)
     reply = client.exec("tree(7, 70)", session)
     assert reply.returncode == 0, reply
+    assert reply.blocked == [{"event": "oom", "reason": "memory-limit"}]
     assert 1 <= int(reply.text or "0") <= 3
     limit = group_of(client, session, "memory") / "memory.limit_in_bytes"
     if limit.exists():
         assert int(limit.read_text()) < 270 << 20
-    assert client.exec("tree(2, 60)", session).text == "2"
+    reply = client.exec("tree(2, 60)", session)
+    assert (reply.text, reply.blocked) == ("2", None)
+    reply = client.exec("tree(7, 70)\nopen('/x', 'w')", session)
+    assert [act["event"] for act in reply.blocked] == ["open", "oom"]
 
 
 def test_shared_memory_counts_and_leaves_room(client: Client, session: str) -> None:
