@@ -244,4 +244,5 @@ void interpreter_pause(struct interpreter *interpreter, bool paused)
 	interpreter->paused = paused;
 	for (int i = 0; i < 2; i++)
 		event_change(interpreter->loop, &interpreter->pipe_sources[i], paused ? 0 : EPOLLIN);
+	peer_pause(&interpreter->peer, paused);
 }

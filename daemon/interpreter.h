@@ -62,5 +62,5 @@ bool interpreter_has_last_words(struct interpreter *interpreter);
 /* Before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);
 
-/* Stop and resume reading output, so that its writer blocks instead of us buffering. */
+/* Stop and resume reading what it writes and says, so that it blocks instead of us buffering. */
 void interpreter_pause(struct interpreter *interpreter, bool paused);

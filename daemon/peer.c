@@ -163,6 +163,17 @@ int peer_say(struct peer *peer, const struct wire_schema *schema, const void *me
 	return 0;
 }
 
+static uint32_t wanted_events(const struct peer *peer)
+{
+	return (peer->paused ? 0 : EPOLLIN) | (list_empty(&peer->messages) ? 0 : EPOLLOUT);
+}
+
+void peer_pause(struct peer *peer, bool paused)
+{
+	peer->paused = paused;
+	peer_settle_later(peer);
+}
+
 static void flush(struct peer *peer)
 {
 	struct peer_message *message;
@@ -176,7 +187,7 @@ static void flush(struct peer *peer)
 		/* One that is gone is told of by its warden, or by the end of the warden. */
 		message_free(message);
 	}
-	event_change(peer->loop, &peer->source, list_empty(&peer->messages) ? EPOLLIN : EPOLLIN | EPOLLOUT);
+	event_change(peer->loop, &peer->source, wanted_events(peer));
 }
 
 void peer_settle(struct peer *peer)

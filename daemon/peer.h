@@ -19,6 +19,7 @@ struct peer {
 	int fd;
 	int letters;		 /* the file the peer's letters lie in; -1: it sends none. Not ours */
 	uint64_t sent, received; /* the last numbers */
+	bool paused;		 /* nothing is to be heard for now */
 	bool handled;		 /* a message of this round is still in the socket */
 	struct list messages;	 /* to be sent */
 	char *letter;		 /* the last one */
@@ -49,6 +50,8 @@ void peer_deinit(struct peer *peer);
 /* Be told by @fn when there is something to hear. Returns 0 or -errno. */
 int peer_listen(struct peer *peer, void (*fn)(struct event_source *source, uint32_t events));
 void peer_ignore(struct peer *peer);
+/* Let what it says wait in the socket, or no longer. Its end is told nevertheless. */
+void peer_pause(struct peer *peer, bool paused);
 
 /* Look at the next frame, at most one a round, which is valid until the next look. Returns 0 or PEER_E_*. */
 int peer_hear(struct peer *peer, struct bytes *frame);

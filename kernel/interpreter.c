@@ -42,7 +42,7 @@ static struct {
 	int fds[CHANNEL_FDS_MAX]; /* passed along with a frame that wants them */
 	size_t n_fds;
 	msgpack_sbuffer frame, data, error;
-	bool running, input; /* a cell runs; somebody answers its questions */
+	bool running, input, watched; /* a cell runs; somebody answers its questions; somebody watches */
 	PyObject *streams[2];
 } self = {.channel = -1};
 
@@ -119,11 +119,10 @@ static int wait_interruptibly(void)
 	return r;
 }
 
-/* The room for letters holds two, so before one is written all but the last must have been read: when nothing waits
- * in the channel. Waits a moment if something does, in which another thread may send. */
-static bool letter_waits(void)
+/* Whether the router still has to hear something. Then waits a moment, in which another thread may send. */
+static bool unheard(void)
 {
-	static const struct timespec moment = {.tv_nsec = 100000};
+	static const struct timespec moment = {.tv_nsec = 20000};
 	PyThreadState *state;
 	int unread = 0;
 
@@ -144,6 +143,7 @@ static int encode(const struct wire_schema *schema, const void *message)
 								      : wire_encode(&self.frame, schema, message);
 }
 
+/* The room for letters holds two, so before one is written all but the last must have been read. */
 static int send_message(const struct wire_schema *schema, const void *message)
 {
 	struct link_header header;
@@ -154,7 +154,7 @@ static int send_message(const struct wire_schema *schema, const void *message)
 		r = encode(schema, message);
 		if (r)
 			return r;
-	} while (self.frame.size > CHANNEL_SIZE_MAX && letter_waits());
+	} while (self.frame.size > CHANNEL_SIZE_MAX && unheard());
 	datagram = wire_bytes(&self.frame);
 	header = (struct link_header){.number = self.sent + 1};
 	if (datagram.size > CHANNEL_SIZE_MAX) {
@@ -248,10 +248,15 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 		return -1;
 	}
 	output_flush_all();
-	if (!send_message(schema, message))
-		return 0;
-	PyErr_SetString(PyExc_RuntimeError, "the session is ending");
-	return -1;
+	if (send_message(schema, message)) {
+		PyErr_SetString(PyExc_RuntimeError, "the session is ending");
+		return -1;
+	}
+	/* What is written from now on goes another way, and who watches must not have it first. */
+	while (self.watched && unheard())
+		if (PyErr_CheckSignals() < 0)
+			return -1;
+	return 0;
 }
 
 static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
@@ -317,6 +322,7 @@ static void cell_around(struct cell_result *result, const struct run_message *ru
 {
 	self.running = true;
 	self.input = run->input;
+	self.watched = run->stream;
 	output_begin(run->stream);
 	refusals_forget();
 	audit_begin_cell();

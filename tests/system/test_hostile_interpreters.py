@@ -52,6 +52,37 @@ FRAMES: dict[str, list[bytes]] = {
     "asks without end": [framed(internal.Ask(prompt="?"))] * 2000,
     "thousands of them": [framed(internal.Done(cell=2, returncode=0))] * 5000,
     "text that is none": [b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa4text\xa2\xff\xfe"],
+    "displays that are none": [b"\x93\x01\xa7display\x81\xa4data\x01"],
+    "a bundle of numbers": [framed(internal.Display(data={"text/plain": 1}))],
+    "a bundle of too many": [framed(internal.Display(data={str(i): "x" for i in range(65)}))],
+    "a bundle of bundles": [framed(internal.Display(data={"a/b": {"c": "d"}}))],
+    "data that is no bundle": [framed(internal.Done(cell=2, returncode=0, data=["x"]))],
+    "artifacts that are none": [framed(internal.Done(cell=2, returncode=0, artifacts=[{"path": 1}]))],
+    "too many artifacts": [
+        framed(
+            internal.Done(
+                cell=2, returncode=0, artifacts=[{"path": b"f", "size": 1, "type": "t", "change": "c"}] * 257
+            )
+        )
+    ],
+    "frames that are none": [
+        framed(
+            internal.Done(
+                cell=2, returncode=1, error={"name": "E", "value": "", "traceback": "", "frames": [{"line": -1}]}
+            )
+        )
+    ],
+    "values that are none": [
+        framed(
+            internal.Done(
+                cell=2,
+                returncode=1,
+                error={"name": "E", "value": "", "traceback": "", "frames": [{"function": "f", "values": [1]}]},
+            )
+        )
+    ],
+    "blocked that are none": [framed(internal.Done(cell=2, returncode=0, blocked="all"))],
+    "thousands of displays": [framed(internal.Display(data={"text/plain": "x"}))] * 3000,
     "an error that is no map": [b"\x93\x01\xa4done\x83\xa4cell\x02\xaareturncode\x00\xa5error\x01"],
 }
 
@@ -81,7 +112,7 @@ PLAUSIBLE = {
     "done twice",
     "asks without end",
     "thousands of them",
-    "an error that is no map",
+    "thousands of displays",
     "repeats without end",
 }
 
