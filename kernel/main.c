@@ -1,5 +1,6 @@
 /* lair-kernel is started by laird's keeper as a template, with its end of a pair to the router; wardens and
  * interpreters come from it by forking. `lair doctor` starts it to learn what cage this host allows. */
+#include "cost.h"
 #include "doctor.h"
 #include "template.h"
 
@@ -23,6 +24,8 @@ int main(int argc, char *argv[])
 {
 	if (argc >= 2 && strcmp(argv[1], "--doctor") == 0)
 		return doctor_run(argv + 2);
+	if (argc == 2 && strcmp(argv[1], "--cost") == 0)
+		return cost_run();
 	if (argc != 2 || !is_channel(CHANNEL_FD)) {
 		(void)fprintf(stderr, "%s is started by laird\n", argc > 0 ? argv[0] : "lair-kernel");
 		return 2;

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 static const char *const level_names[_LEVEL_N] = {
 	[LEVEL_AUDIT_ONLY] = "audit-only", [LEVEL_READONLY] = "readonly",	  [LEVEL_UID] = "uid",
@@ -139,6 +140,9 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 	if (!r)
 		r = limits_prepare(cage);
 	if (!r)
+		r = descriptors_prepare(cage);
+	mounts_prepare(cage);
+	if (!r)
 		r = probe(cage, report);
 	if (r) {
 		cage_free(cage);
@@ -233,19 +237,45 @@ static int identity_enter(struct cage *cage, struct cage_report *report)
 	return cage->namespaces & CLONE_NEWUSER ? 0 : privileges_become(cage, report);
 }
 
-static int (*const steps[])(struct cage *cage, struct cage_report *report) = {
-	workspace_add,	 files_add,	   namespaces_enter,
-	keyring_enter,	 mounts_enter,	   /* becomes the session's user on the way, if it is in a user namespace */
-	limits_enter,	 privileges_bound, /* while there are powers to give up */
-	identity_enter,			   /* after the mounts, if those took root's powers */
-	privileges_drop,		   /* no_new_privs too, which Landlock and seccomp ask for */
-	workspace_enter,		   /* with the rights of the session and no others */
-	landlock_enter,			   /* forbids all mounting */
-	seccomp_enter,			   /* forbids everything above */
+static const struct step {
+	const char *name;
+	int (*take)(struct cage *cage, struct cage_report *report);
+} steps[] = {
+	{"workspace", workspace_add},
+	{"own files", files_add},
+	{"namespaces", namespaces_enter},
+	{"keyring", keyring_enter},
+	{"mounts", mounts_enter}, /* becomes the session's user on the way, if it is in a user namespace */
+	{"limits", limits_enter},
+	{"bounding set", privileges_bound},	/* while there are powers to give up */
+	{"identity", identity_enter},		/* after the mounts, if those took root's powers */
+	{"privileges", privileges_drop},	/* no_new_privs too, which Landlock and seccomp ask for */
+	{"working directory", workspace_enter}, /* with the rights of the session and no others */
+	{"landlock", landlock_enter},		/* forbids all mounting */
+	{"seccomp", seccomp_enter},		/* forbids everything above */
 };
+
+_Static_assert(ARRAY_SIZE(steps) < CAGE_STEPS_MAX, "raise CAGE_STEPS_MAX");
+
+/* What comes before them has a name too. */
+const char *cage_step_name(size_t i)
+{
+	if (i == ARRAY_SIZE(steps))
+		return "groups, descriptors";
+	return i < ARRAY_SIZE(steps) ? steps[i].name : NULL;
+}
+
+uint64_t cage_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct cage_report *report)
 {
+	uint64_t start = cage_clock(), end;
 	int r = 0;
 
 	cage->workspace = workspace;
@@ -253,8 +283,14 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 	r = groups_enter(cage, report);
 	if (!r)
 		r = descriptors_close(cage, keep, report);
-	for (size_t i = 0; !r && i < ARRAY_SIZE(steps); i++)
-		r = steps[i](cage, report);
+	end = cage_clock();
+	report->step_took[ARRAY_SIZE(steps)] = end - start;
+	for (size_t i = 0; !r && i < ARRAY_SIZE(steps); i++) {
+		start = end;
+		r = steps[i].take(cage, report);
+		end = cage_clock();
+		report->step_took[i] = end - start;
+	}
 	report->level = level_names[cage->reached];
 	cage_guard(report, "audit");
 	return r;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #define CAGE_GUARDS_MAX 24
+#define CAGE_STEPS_MAX 16
 #define CAGE_GROUPS_MAX 3
 
 struct cage; /* what a template prepared; lives as long as the template, inherited by its wardens */
@@ -18,8 +19,14 @@ struct cage_report {
 	const char *level; /* the name of the sum: see docs/SECURITY.md */
 	const char *guards[CAGE_GUARDS_MAX];
 	size_t n_guards;
-	char reason[256]; /* when something failed: what, to what, why */
+	char reason[256];		    /* when something failed: what, to what, why */
+	uint64_t step_took[CAGE_STEPS_MAX]; /* by cage_clock() */
 };
+
+/* Nanoseconds. */
+uint64_t cage_clock(void);
+/* Of step @i of entering; NULL after the last. Static. */
+const char *cage_step_name(size_t i);
 
 /* In the template, after Python is up and the preload imported, once. @configure need not outlive the call.
  * @python_dirs: NULL-terminated absolute directories and files that hold Python and its packages (always readable).

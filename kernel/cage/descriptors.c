@@ -9,6 +9,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 static bool is_kept(int fd, const int *keep)
 {
@@ -18,17 +23,24 @@ static bool is_kept(int fd, const int *keep)
 	return false;
 }
 
-/* A file, open only to be read, in a place that is readable. */
+/* A file, open only to be read. */
+static bool is_plain(int fd)
+{
+	struct stat meta;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_PATH) && fstat(fd, &meta) == 0 &&
+	       S_ISREG(meta.st_mode);
+}
+
+/* One in a place that is readable. */
 static bool is_harmless(const struct cage *cage, int directory, const char *name, int fd)
 {
 	const struct place *place;
 	char path[PATH_MAX];
-	struct stat meta;
-	int flags = fcntl(fd, F_GETFL);
 	ssize_t size;
 
-	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || flags & O_PATH || fstat(fd, &meta) < 0 ||
-	    !S_ISREG(meta.st_mode))
+	if (!is_plain(fd))
 		return false;
 	size = readlinkat(directory, name, path, sizeof(path));
 	if (size <= 0 || size == sizeof(path))
@@ -37,24 +49,64 @@ static bool is_harmless(const struct cage *cage, int directory, const char *name
 	return place && place->kind == PLACE_READ;
 }
 
+/* What a template has it has by now; a warden has little more, and looks through the numbers. */
+int descriptors_prepare(struct cage *cage)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory))) {
+		int fd = atoi(entry->d_name);
+
+		cage->descriptors_end = MAX(cage->descriptors_end, fd + 1);
+		if (fd > STDERR_FILENO && fd < DESCRIPTORS_MARKED && fd != dirfd(directory) &&
+		    is_harmless(cage, dirfd(directory), entry->d_name, fd))
+			cage->descriptors_harmless[fd / 64] |= 1ULL << (fd % 64);
+	}
+	closedir(directory);
+	return 0;
+}
+
+/* Its number may have changed hands since, but the template opens no file for anything else. */
+static bool is_still_harmless(const struct cage *cage, int fd)
+{
+	return fd < DESCRIPTORS_MARKED && (cage->descriptors_harmless[fd / 64] >> (fd % 64) & 1) && is_plain(fd);
+}
+
+/* From @first on there should be none. */
+static int close_above(int first)
+{
+	struct dirent *entry;
+	DIR *directory;
+
+	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0U) == 0)
+		return 0;
+	directory = opendir("/proc/self/fd");
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory)))
+		if (atoi(entry->d_name) >= first && atoi(entry->d_name) != dirfd(directory))
+			(void)close(atoi(entry->d_name));
+	closedir(directory);
+	return 0;
+}
+
 int descriptors_close(struct cage *cage, const int *keep, struct cage_report *report)
 {
 	_cleanup_(fd_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	DIR *directory = opendir("/proc/self/fd");
-	struct dirent *entry;
-	int r = 0, fd;
+	int end = MAX(cage->descriptors_end, null + 1), r = 0;
 
-	if (null < 0 || !directory || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+	for (const int *kept = keep; kept && *kept >= 0; kept++)
+		end = MAX(end, *kept + 1);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		r = -errno;
-	while (!r && directory && (entry = readdir(directory))) {
-		fd = atoi(entry->d_name);
-		if (fd <= STDERR_FILENO || fd == null || fd == dirfd(directory) || is_kept(fd, keep) ||
-		    is_harmless(cage, dirfd(directory), entry->d_name, fd))
-			continue;
-		if (dup3(null, fd, O_CLOEXEC) < 0)
+	for (int fd = STDERR_FILENO + 1; !r && fd < end; fd++)
+		if (fd != null && !is_kept(fd, keep) && !is_still_harmless(cage, fd) && fcntl(fd, F_GETFD) >= 0 &&
+		    dup3(null, fd, O_CLOEXEC) < 0)
 			r = -errno;
-	}
-	if (directory)
-		closedir(directory);
+	if (!r)
+		r = close_above(end);
 	return r ? cage_fail(report, -r, "the descriptors") : 0;
 }

@@ -143,17 +143,21 @@ static int source_open(struct source *source, const char *path)
 
 static int source_mount(const struct source *source, const char *path)
 {
-	if (fchdir(source->fd) < 0 || mount(source->name, path, NULL, MS_BIND | MS_REC, NULL) < 0)
-		return -errno;
-	return chdir("/") < 0 ? -errno : 0;
+	return fchdir(source->fd) < 0 || mount(source->name, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
 /* ---- making mount points ---- */
 
+/* Places are sorted: most lie where the one before does. */
 static int parents_make(const char *path)
 {
+	static char last[PATH_MAX];
+	size_t size = (size_t)(strrchr(path, '/') - path);
 	char partial[PATH_MAX];
 
+	if (strlen(last) == size && memcmp(path, last, size) == 0)
+		return 0;
+	snprintf(last, sizeof(last), "%.*s", (int)size, path);
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(partial, sizeof(partial), "%.*s", (int)(slash - path), path);
 		/* What is there already may well be in a read-only place. */
@@ -165,17 +169,18 @@ static int parents_make(const char *path)
 
 static int point_make(const char *path, bool directory)
 {
-	int fd, r = parents_make(path);
+	int fd = -1, r = parents_make(path);
 
-	if (r || strcmp(path, "/") == 0 || access(path, F_OK) == 0)
+	if (r || strcmp(path, "/") == 0)
 		return r;
 	if (directory)
-		return mkdir(path, 0755) < 0 ? -errno : 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	if (fd < 0)
-		return -errno;
+		r = mkdir(path, 0755) < 0 ? -errno : 0;
+	else
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (!directory && fd < 0)
+		r = -errno;
 	fd_close(fd);
-	return 0;
+	return r && access(path, F_OK) == 0 ? 0 : r;
 }
 
 static int tmpfs(const char *path, const char *options)
@@ -275,14 +280,29 @@ static int build_devices(struct build *build, size_t i)
 	return r ? r : point_make("/dev/shm", true);
 }
 
+/* What tells of the host or its kernel, where there is such a file. What only the host's root may open, no session
+ * may: it never is that. */
+static const char *const masked[] = {"cmdline",	      "locks",	       "partitions",  "diskstats",  "kcore",
+				     "keys",	      "key-users",     "kallsyms",    "kmsg",	    "kpagecount",
+				     "kpageflags",    "kpagecgroup",   "sched_debug", "timer_list", "timer_stats",
+				     "sysrq-trigger", "latency_stats", "config.gz",   "modules",    "iomem",
+				     "ioports",	      "vmallocinfo",   "slabinfo"};
+
+void mounts_prepare(struct cage *cage)
+{
+	char path[64];
+	struct stat meta;
+
+	for (size_t n = 0; n < ARRAY_SIZE(masked); n++) {
+		snprintf(path, sizeof(path), "/proc/%s", masked[n]);
+		if (stat(path, &meta) == 0 && (meta.st_uid != 0 || meta.st_gid != 0 || (meta.st_mode & 0007)))
+			cage->masked |= 1U << n;
+	}
+}
+
 /* /proc itself may be forbidden (a container's is partly covered): then there is none. */
 static int build_proc(struct build *build, size_t i)
 {
-	static const char *const masked[] = {
-		"cmdline",     "locks",	     "partitions",  "diskstats",     "kcore",	      "keys",
-		"key-users",   "kallsyms",   "kmsg",	    "kpagecount",    "kpageflags",    "kpagecgroup",
-		"sched_debug", "timer_list", "timer_stats", "sysrq-trigger", "latency_stats", "config.gz",
-		"modules",     "iomem",	     "ioports",	    "vmallocinfo",   "slabinfo"};
 	char path[64];
 	int r = point_make("/proc", true);
 
@@ -293,7 +313,7 @@ static int build_proc(struct build *build, size_t i)
 		return -errno;
 	for (size_t n = 0; !r && n < ARRAY_SIZE(masked); n++) {
 		snprintf(path, sizeof(path), "/proc/%s", masked[n]);
-		if (access(path, F_OK) == 0)
+		if (build->cage->masked & (1U << n))
 			r = source_mount(&build->null, path);
 	}
 	return r ? r : remount("/proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
@@ -395,7 +415,7 @@ static int roots_close(struct build *build, struct cage_report *report)
 	const struct places *places = &build->cage->places;
 	int r;
 
-	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+	if (chdir("/") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return cage_fail(report, errno, "cannot leave the host's root");
 	for (size_t i = 0; i < places->n; i++) {
 		const struct place *place = &places->items[i];

@@ -36,8 +36,8 @@ int privileges_bound(struct cage *cage, struct cage_report *report)
 	/* Without powers over the bounding set there are none in it to fear: no_new_privs keeps it so. */
 	if (prctl(PR_CAPBSET_DROP, 0, 0, 0, 0) < 0)
 		return 0;
-	for (int cap = 1; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
+	for (int cap = 1, r; (r = prctl(PR_CAPBSET_DROP, cap, 0, 0, 0)) == 0 || errno != EINVAL; cap++)
+		if (r < 0)
 			return cage_fail(report, errno, "cannot drop capability %d", cap);
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
 		return cage_fail(report, errno, "cannot lock the securebits");

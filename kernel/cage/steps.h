@@ -20,6 +20,8 @@ enum cage_level {
 	_LEVEL_N,
 };
 
+#define DESCRIPTORS_MARKED 256
+
 struct cage {
 	/* what the profile says */
 	struct places places;
@@ -41,7 +43,10 @@ struct cage {
 	bool uid_alone; /* sessions run as a uid that nothing else has */
 	enum cage_level reached;
 	struct sock_fprog filter;
-	uint64_t data_baseline; /* bytes of data a template has already */
+	int descriptors_end;					/* above every descriptor that the template has */
+	uint64_t descriptors_harmless[DESCRIPTORS_MARKED / 64]; /* a bit for each that may stay as it is */
+	uint32_t masked;					/* which files of /proc are covered, see mounts.c */
+	uint64_t data_baseline;					/* bytes of data a template has already */
 
 	/* this warden */
 	uid_t uid;			/* the host's; 0: the template's own */
@@ -82,6 +87,8 @@ int seccomp_enter_interpreter(void);
 /* in the template, once */
 int landlock_abi(void);
 int limits_prepare(struct cage *cage);
+void mounts_prepare(struct cage *cage);
+int descriptors_prepare(struct cage *cage);
 int seccomp_prepare(struct cage *cage, struct cage_report *report);
 int probe(struct cage *cage, struct cage_report *report);
 const char *level_name(enum cage_level level);
