@@ -23,6 +23,7 @@ struct cell {
 	char *prompt;  /* its words */
 	bool password; /* its answer is not to be shown */
 	bool timed_out;
+	bool written;	   /* its code is in the ledger */
 	struct bytes code; /* owned */
 	struct cell_options options;
 	struct output stdout_, stderr_;

@@ -27,11 +27,19 @@ struct outbox {
 	uint64_t stuck_since;
 };
 
+/* An answer of this round. */
+struct held {
+	struct list node;
+	struct address to;
+	zmq_msg_t frame;
+};
+
 void clients_init(struct clients *clients, struct event_loop *loop, void *socket,
 		  void (*on_drained)(struct clients *clients))
 {
 	*clients = (struct clients){.loop = loop, .socket = socket, .on_drained = on_drained};
 	list_init(&clients->outboxes);
+	list_init(&clients->held);
 }
 
 static void waiting_free(struct waiting *waiting)
@@ -51,15 +59,25 @@ static void outbox_free(struct outbox *outbox)
 	free(outbox);
 }
 
+static void held_free(struct held *held)
+{
+	list_remove(&held->node);
+	zmq_msg_close(&held->frame);
+	free(held);
+}
+
 void clients_deinit(struct clients *clients)
 {
 	struct outbox *outbox;
+	struct held *held;
 
 	if (!clients->socket)
 		return;
 	timer_clear(clients->loop, &clients->retry);
 	list_for_each (outbox, &clients->outboxes, node)
 		outbox_free(outbox);
+	list_for_each (held, &clients->held, node)
+		held_free(held);
 }
 
 bool address_same_client(const struct address *a, const struct address *b)
@@ -196,17 +214,58 @@ static int frame_make(zmq_msg_t *frame, msgpack_sbuffer *buffer)
 													: 0;
 }
 
+static int frame_pass(struct clients *clients, const struct address *to, zmq_msg_t *frame)
+{
+	int r = client_waits(clients, to) ? CLIENT_E_WAITS : frame_send(clients, to, frame);
+
+	return r == CLIENT_E_WAITS ? frame_queue(clients, to, frame) : r;
+}
+
+static int frame_hold(struct clients *clients, const struct address *to, zmq_msg_t *frame)
+{
+	struct held *held = malloc(sizeof(*held));
+
+	if (!held)
+		return -ENOMEM;
+	held->to = *to;
+	zmq_msg_init(&held->frame);
+	zmq_msg_move(&held->frame, frame);
+	list_append(&clients->held, &held->node);
+	return 0;
+}
+
+void clients_settle(struct clients *clients)
+{
+	struct held *held;
+
+	list_for_each (held, &clients->held, node) {
+		int r = frame_pass(clients, &held->to, &held->frame);
+
+		if (r < 0)
+			log_error(NULL, "cannot answer request %" PRIu64 ": %s", held->to.id, strerror(-r));
+		held_free(held);
+	}
+}
+
+static bool is_event(const struct wire_schema *schema)
+{
+	return schema == &stdout_event_schema || schema == &stderr_event_schema || schema == &ask_event_schema ||
+	       schema == &display_event_schema || schema == &alive_event_schema;
+}
+
 /* Takes what @buffer holds. */
-static int buffer_send(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
+static int buffer_send(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer, bool hold)
 {
 	zmq_msg_t frame;
-	int r = frame_make(&frame, buffer);
+	int r;
 
+	/* Somebody that a former router knew. */
+	if (to->identity_size == 0)
+		return CLIENT_E_GONE;
+	r = frame_make(&frame, buffer);
 	if (r)
 		return r;
-	r = client_waits(clients, to) ? CLIENT_E_WAITS : frame_send(clients, to, &frame);
-	if (r == CLIENT_E_WAITS)
-		r = frame_queue(clients, to, &frame);
+	r = hold ? frame_hold(clients, to, &frame) : frame_pass(clients, to, &frame);
 	zmq_msg_close(&frame);
 	return r;
 }
@@ -222,7 +281,7 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 	if (!r && to->promise)
 		promise_answer(to->promise, schema, &buffer);
 	else if (!r)
-		r = buffer_send(clients, to, &buffer);
+		r = buffer_send(clients, to, &buffer, !is_event(schema));
 	msgpack_sbuffer_destroy(&buffer);
 	if (r < 0)
 		log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
@@ -235,7 +294,8 @@ int client_post(struct clients *clients, const struct address *to, struct bytes 
 	int r;
 
 	msgpack_sbuffer_init(&buffer);
-	r = msgpack_sbuffer_write(&buffer, data.data, data.size) ? -ENOMEM : buffer_send(clients, to, &buffer);
+	r = msgpack_sbuffer_write(&buffer, data.data, data.size) ? -ENOMEM
+								 : buffer_send(clients, to, &buffer, true);
 	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }

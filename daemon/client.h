@@ -32,6 +32,7 @@ struct clients {
 	struct event_loop *loop;
 	void *socket;
 	struct list outboxes;
+	struct list held; /* answers, until the round is safe */
 	struct timer retry;
 	void (*on_drained)(struct clients *clients); /* an outbox has become empty */
 	uint64_t n_errors;			     /* requests answered with one */
@@ -41,12 +42,17 @@ void clients_init(struct clients *clients, struct event_loop *loop, void *socket
 		  void (*on_drained)(struct clients *clients));
 void clients_deinit(struct clients *clients);
 
-/* Encode and send; to a promise, only the one final message. Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE or -errno. */
+/* Encode and send; to a promise, only the one final message. An answer goes out when the round is settled, since it
+ * says what must have become true; an event at once. Returns 0, or for an event CLIENT_E_WAITS or CLIENT_E_GONE, or
+ * -errno. */
 int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		const void *message);
 
-/* Send what is encoded already. Returns the same. */
+/* Send an answer that is encoded already. Returns the same. */
 int client_post(struct clients *clients, const struct address *to, struct bytes frame);
+
+/* The round is safe: let the answers go. */
+void clients_settle(struct clients *clients);
 
 /* Whether something still waits for this client. */
 bool client_waits(const struct clients *clients, const struct address *to);

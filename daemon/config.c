@@ -95,13 +95,19 @@ static void section_print(const void *section, const struct key_table *table, FI
 	}
 }
 
+void profile_print(const struct profile *profile, FILE *out)
+{
+	fprintf(out, "[profile %s]\n", profile->name);
+	section_print(profile, &profile_keys, out);
+}
+
 void config_print(const struct config *config, FILE *out)
 {
 	fputs("[daemon]\n", out);
 	section_print(config, &daemon_keys, out);
 	for (size_t i = 0; i < config->n_profiles; i++) {
-		fprintf(out, "\n[profile %s]\n", config->profiles[i]->name);
-		section_print(config->profiles[i], &profile_keys, out);
+		fputc('\n', out);
+		profile_print(config->profiles[i], out);
 	}
 }
 

@@ -84,6 +84,9 @@ struct bytes config_embedded(void);
 /* Print every effective setting as a sessions.conf. */
 void config_print(const struct config *config, FILE *out);
 
+/* One profile, as a sessions.conf of its own. */
+void profile_print(const struct profile *profile, FILE *out);
+
 /* Borrowed; NULL if there is none. An empty name means "default". */
 struct profile *config_profile(const struct config *config, struct bytes name);
 

@@ -109,6 +109,22 @@ int group_make(struct group *group, const struct cgroups *cgroups, const char *n
 	return r;
 }
 
+void group_revive(struct group *group, const struct cgroups *cgroups, const char *name, unsigned held,
+		  const struct group_limits *limits, uint64_t oom_kills)
+{
+	*group = GROUP_NONE;
+	for (int i = 0; i < _CONTROLLER_N; i++)
+		if (cgroups_find(cgroups, (enum controller)i))
+			group->held |= held & CONTROLLER_BIT(i);
+	if (!group->held)
+		return;
+	group->cgroups = cgroups;
+	group->name = name;
+	group->limits = *limits;
+	events_open(group);
+	group->oom_kills = oom_kills;
+}
+
 void group_deinit(struct group *group)
 {
 	fd_close(group->events);

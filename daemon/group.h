@@ -25,6 +25,9 @@ unsigned group_would_hold(const struct cgroups *cgroups, const struct group_limi
 /* Make one with those limits that can be made to hold; if that is none, there is no group. Returns 0 or -errno. */
 int group_make(struct group *group, const struct cgroups *cgroups, const char *name,
 	       const struct group_limits *limits);
+/* One that a former router has made, with the same members. */
+void group_revive(struct group *group, const struct cgroups *cgroups, const char *name, unsigned held,
+		  const struct group_limits *limits, uint64_t oom_kills);
 /* Close it; it is for cgroups_drop to remove. */
 void group_deinit(struct group *group);
 

@@ -1,6 +1,7 @@
 /* Channel and pipes of one interpreter. */
 #include "interpreter.h"
 
+#include "records.h"
 #include "session.h"
 
 #include "proto/channel.h"
@@ -57,16 +58,13 @@ static int make_descriptors(struct interpreter *interpreter, struct list *due, i
 	return r;
 }
 
-int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
-		    enum interpreter_role role, uint64_t serial, int theirs[INTERPRETER_FDS])
+static struct interpreter *interpreter_blank(struct event_loop *loop, struct list *due, enum interpreter_role role,
+					     uint64_t serial)
 {
 	struct interpreter *interpreter = malloc(sizeof(*interpreter));
-	int r;
 
-	for (int i = 0; i < INTERPRETER_FDS; i++)
-		theirs[i] = -1;
 	if (!interpreter)
-		return -ENOMEM;
+		return NULL;
 	*interpreter = (struct interpreter){
 		.serial = serial,
 		.role = role,
@@ -77,6 +75,19 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 	};
 	list_init(&interpreter->node);
 	peer_init(&interpreter->peer, loop, due, -1, -1);
+	return interpreter;
+}
+
+int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
+		    enum interpreter_role role, uint64_t serial, int theirs[INTERPRETER_FDS])
+{
+	struct interpreter *interpreter = interpreter_blank(loop, due, role, serial);
+	int r;
+
+	for (int i = 0; i < INTERPRETER_FDS; i++)
+		theirs[i] = -1;
+	if (!interpreter)
+		return -ENOMEM;
 	r = make_descriptors(interpreter, due, theirs);
 	if (r) {
 		for (int i = 0; i < INTERPRETER_FDS; i++)
@@ -84,6 +95,35 @@ int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, 
 		interpreter_free(interpreter);
 		return r;
 	}
+	*interpreterp = interpreter;
+	return 0;
+}
+
+int interpreter_revive(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
+		       const struct interpreter_record *record, int *fds, size_t n_fds)
+{
+	enum interpreter_role role = record->role == ROLE_FROZEN ? ROLE_FROZEN : ROLE_LIVE;
+	size_t ours = role == ROLE_LIVE ? 4 : 1;
+	struct interpreter *interpreter;
+
+	if (n_fds < ours)
+		return -EBADMSG;
+	interpreter = interpreter_blank(loop, due, role, record->serial);
+	if (!interpreter)
+		return -ENOMEM;
+	for (int i = 0; i < 2 && role == ROLE_LIVE; i++)
+		interpreter->pipes[i] = steal_fd(&fds[1 + i]);
+	if (role == ROLE_LIVE)
+		interpreter->buffer = steal_fd(&fds[3]);
+	peer_init(&interpreter->peer, loop, due, steal_fd(&fds[0]), interpreter->buffer);
+	interpreter->peer.sent = record->sent;
+	interpreter->peer.received = record->received;
+	interpreter->size = record->size;
+	interpreter->adopted = record->adopted;
+	interpreter->alive = record->alive;
+	interpreter->stored = n_fds > ours ? STORED_BOTH : STORED_OURS;
+	interpreter->signals_unanswered = (unsigned)record->signals_unanswered;
+	interpreter->last_words = (unsigned)record->last_words;
 	*interpreterp = interpreter;
 	return 0;
 }
@@ -150,7 +190,8 @@ bool interpreter_has_last_words(struct interpreter *interpreter)
 /* Returns how much there was; a pipe at its end is taken out of the set, or it would be ready for ever. */
 static size_t pipe_read(struct interpreter *interpreter, enum interpreter_stream stream)
 {
-	ssize_t n = read(interpreter->pipes[stream], chunk, sizeof(chunk));
+	ssize_t n = transcript_take(&interpreter->session->transcripts[stream], interpreter->pipes[stream], chunk,
+				    sizeof(chunk));
 
 	if (n > 0) {
 		session_on_output(interpreter->session, stream, (struct bytes){.data = chunk, .size = (size_t)n});
@@ -202,7 +243,7 @@ static void salvage(struct interpreter *interpreter, enum interpreter_stream str
 	at += (off_t)offsetof(struct outbuffer, data) + bounds[0];
 	n = pread(interpreter->buffer, chunk, bounds[1] - bounds[0], at);
 	if (n > 0)
-		session_on_output(interpreter->session, stream, (struct bytes){.data = chunk, .size = (size_t)n});
+		session_on_words(interpreter->session, stream, (struct bytes){.data = chunk, .size = (size_t)n});
 }
 
 void interpreter_salvage(struct interpreter *interpreter)

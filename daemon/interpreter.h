@@ -16,11 +16,16 @@ enum interpreter_role { ROLE_LIVE, ROLE_FROZEN };
 /* What travels with `spawn`: channel, stdout, stderr, the memory file of proto/outbuffer.h. */
 #define INTERPRETER_FDS 4
 
+/* What of it the keeper has. */
+enum interpreter_stored { STORED_NOTHING, STORED_BOTH, STORED_OURS };
+
 struct interpreter {
 	struct list node; /* in its warden */
-	uint64_t serial;
+	uint64_t family, serial;
 	enum interpreter_role role;
-	bool adopted;		 /* its warden knows it */
+	bool adopted; /* its warden knows it */
+	bool alive;   /* and it has its descriptors */
+	enum interpreter_stored stored;
 	uint64_t size;		 /* of a frozen one: bytes it had beyond the image when it was made */
 	struct session *session; /* who is told; NULL while it is a spare */
 	struct event_loop *loop;
@@ -37,6 +42,11 @@ struct interpreter {
  * stdout and stderr), the caller's to send and close; unused ones are -1. Returns 0 or -errno. */
 int interpreter_new(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
 		    enum interpreter_role role, uint64_t serial, int theirs[INTERPRETER_FDS]);
+/* One that the last router had, from what the keeper held of it, of which is taken what is the router's. Returns 0
+ * or -errno. */
+struct interpreter_record;
+int interpreter_revive(struct interpreter **interpreterp, struct event_loop *loop, struct list *due,
+		       const struct interpreter_record *record, int *fds, size_t n_fds);
 struct interpreter *interpreter_free(struct interpreter *interpreter);
 
 /* Let go of it at once, where its memory has to last a little longer: a handler of its own frames may be running.

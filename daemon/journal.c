@@ -3,6 +3,10 @@
 #include "journal.h"
 
 #include "cell.h"
+#include "ledger.h"
+#include "records.h"
+
+#include <stdio.h>
 
 #define ENTRIES_MAX 1000
 #define SIZE_MAX_ALL ((size_t)1 << 20)
@@ -15,6 +19,7 @@ struct entry {
 	double duration_ms;
 	char cause[32];
 	bool undone;	  /* as of the last journal_put */
+	bool written;	  /* to the ledger */
 	size_t code_size; /* of all of it */
 	size_t size;	  /* of what is kept */
 	char code[];
@@ -84,8 +89,69 @@ void journal_copy(struct journal *journal, const struct journal *from, uint64_t 
 		if (!copy)
 			return;
 		memcpy(copy, entry, sizeof(*copy) + entry->size);
+		copy->written = false;
 		entry_append(journal, copy);
 	}
+}
+
+static int entry_write(const struct entry *entry, struct ledger *ledger, uint64_t session)
+{
+	const struct entry_record record = {
+		.session = session,
+		.cell = entry->cell,
+		.after = entry->after,
+		.returncode = entry->returncode,
+		.duration_ms = entry->duration_ms,
+		.cause = bytes_of(entry->cause[0] ? entry->cause : NULL),
+		.size = entry->code_size,
+		.code = {.data = entry->code, .size = entry->size},
+	};
+
+	return ledger_append(ledger, &entry_record_schema, &record);
+}
+
+int journal_write(struct journal *journal, struct ledger *ledger, uint64_t session)
+{
+	struct list *node = journal->entries.previous;
+	int r = 0;
+
+	while (node != &journal->entries && !container_of(node, struct entry, node)->written)
+		node = node->previous;
+	while (!r && node->next != &journal->entries) {
+		struct entry *entry = container_of(node->next, struct entry, node);
+
+		r = entry_write(entry, ledger, session);
+		entry->written = r == 0;
+		node = node->next;
+	}
+	return r;
+}
+
+void journal_rewrite(struct journal *journal)
+{
+	struct entry *entry;
+
+	list_for_each (entry, &journal->entries, node)
+		entry->written = false;
+}
+
+void journal_read(struct journal *journal, const struct entry_record *record)
+{
+	struct entry *entry = calloc(1, sizeof(*entry) + record->code.size);
+
+	if (!entry)
+		return;
+	entry->cell = record->cell;
+	entry->after = record->after;
+	entry->returncode = record->returncode;
+	entry->duration_ms = record->duration_ms;
+	snprintf(entry->cause, sizeof(entry->cause), "%.*s", (int)MIN(record->cause.size, sizeof(entry->cause) - 1),
+		 record->cause.data ? record->cause.data : "");
+	entry->written = true;
+	entry->code_size = record->size;
+	entry->size = record->code.size;
+	memcpy(entry->code, record->code.data, record->code.size);
+	entry_append(journal, entry);
 }
 
 /* Backwards: each cell leads to the one it came after. */

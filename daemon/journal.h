@@ -19,6 +19,13 @@ void journal_deinit(struct journal *journal);
 
 /* @cell has ended. Without memory it is left out. */
 void journal_add(struct journal *journal, const struct cell *cell, const struct verdict *verdict);
+/* For the next router: write down for session @session what has not been, or has to be once more; and read it back.
+ */
+struct entry_record;
+struct ledger;
+int journal_write(struct journal *journal, struct ledger *ledger, uint64_t session);
+void journal_rewrite(struct journal *journal);
+void journal_read(struct journal *journal, const struct entry_record *record);
 /* A branch remembers what led to it: the cells of @from up to number @last. */
 void journal_copy(struct journal *journal, const struct journal *from, uint64_t last);
 /* Append the last @n (0 = all) as an array of history records. @at: the live state is the one after that cell.

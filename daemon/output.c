@@ -84,6 +84,11 @@ void output_add(struct output *output, struct bytes data)
 		tail_add(output, rest);
 }
 
+void output_skip(struct output *output, uint64_t size)
+{
+	output->total += size;
+}
+
 uint64_t output_dropped(const struct output *output)
 {
 	return output->total - output->head_size - output->tail_size;

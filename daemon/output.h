@@ -17,6 +17,9 @@ void output_deinit(struct output *output);
 /* Take @data in. Without memory for it, it is counted as dropped. */
 void output_add(struct output *output, struct bytes data);
 
+/* So much was written here and is gone. */
+void output_skip(struct output *output, uint64_t size);
+
 uint64_t output_dropped(const struct output *output);
 
 /* What is kept, in order, and how much had been written before it. Returns how many pieces there are. */

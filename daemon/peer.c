@@ -131,35 +131,61 @@ bool peer_pending(const struct peer *peer)
 	return peer->fd >= 0 && !peer->handled && receive(peer, &byte, 1, MSG_PEEK) > 0;
 }
 
+static struct peer_message *message_new(uint64_t subject, int *fds, size_t n_fds)
+{
+	struct peer_message *message = calloc(1, sizeof(*message));
+
+	for (size_t i = 0; i < n_fds; i++) {
+		if (message)
+			message->fds[message->n_fds++] = steal_fd(&fds[i]);
+		else
+			fd_closep(&fds[i]);
+	}
+	if (!message)
+		return NULL;
+	list_init(&message->node);
+	msgpack_sbuffer_init(&message->datagram);
+	message->subject = subject;
+	return message;
+}
+
+static void message_queue(struct peer *peer, struct peer_message *message, uint64_t number)
+{
+	message->number = number;
+	list_append(&peer->messages, &message->node);
+	peer_settle_later(peer);
+}
+
 int peer_say(struct peer *peer, const struct wire_schema *schema, const void *message, uint64_t subject, int *fds,
 	     size_t n_fds)
 {
 	static const char header[LINK_HEADER];
-	struct peer_message *said = calloc(1, sizeof(*said));
-	int r = -ENOMEM;
+	struct peer_message *said = message_new(subject, fds, n_fds);
+	int r;
 
-	if (said) {
-		list_init(&said->node);
-		msgpack_sbuffer_init(&said->datagram);
-		r = msgpack_sbuffer_write(&said->datagram, header, sizeof(header)) ? -ENOMEM : 0;
-	}
+	if (!said)
+		return -ENOMEM;
+	r = msgpack_sbuffer_write(&said->datagram, header, sizeof(header)) ? -ENOMEM : 0;
 	if (!r)
 		r = wire_encode(&said->datagram, schema, message);
-	for (size_t i = 0; i < n_fds; i++) {
-		if (said && !r)
-			said->fds[said->n_fds++] = steal_fd(&fds[i]);
-		else
-			fd_closep(&fds[i]);
+	if (r)
+		message_free(said);
+	else
+		message_queue(peer, said, ++peer->sent);
+	return r;
+}
+
+int peer_repeat(struct peer *peer, uint64_t number, struct bytes datagram, uint64_t subject, int *fds, size_t n_fds)
+{
+	struct peer_message *said = message_new(subject, fds, n_fds);
+
+	if (!said)
+		return -ENOMEM;
+	if (msgpack_sbuffer_write(&said->datagram, datagram.data, datagram.size)) {
+		message_free(said);
+		return -ENOMEM;
 	}
-	if (r) {
-		if (said)
-			message_free(said);
-		return r;
-	}
-	said->number = ++peer->sent;
-	said->subject = subject;
-	list_append(&peer->messages, &said->node);
-	peer_settle_later(peer);
+	message_queue(peer, said, number);
 	return 0;
 }
 

@@ -65,6 +65,10 @@ bool peer_pending(const struct peer *peer);
 int peer_say(struct peer *peer, const struct wire_schema *schema, const void *message, uint64_t subject, int *fds,
 	     size_t n_fds);
 
+/* What a former router said and may not have sent: once more under the same number. The rest as above. */
+int peer_repeat(struct peer *peer, uint64_t number, struct bytes datagram, uint64_t subject, int *fds,
+		size_t n_fds);
+
 /* It can take what it did not take before. */
 void peer_settle_later(struct peer *peer);
 

@@ -14,23 +14,6 @@
 /* Of one event that repeats output. */
 #define CHUNK 65536
 
-struct user {
-	struct list node;
-	uid_t uid;
-	struct list answered; /* oldest first */
-	uint64_t size;
-};
-
-struct shelf {
-	uid_t owner;
-	char session[129]; /* "": none */
-	struct promises *promises;
-	struct user *user;
-	struct keeping keeping;
-	struct list list; /* of promises, oldest first */
-	uint64_t n_answered, size;
-};
-
 static struct list nothing = {.next = &nothing, .previous = &nothing};
 
 /* ---- shelves ---- */
@@ -117,6 +100,9 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	*promises = (struct promises){.loop = loop, .clients = clients};
 	list_init(&promises->users);
 	list_init(&promises->dead);
+	list_init(&promises->all);
+	list_init(&promises->changed);
+	ledger_init(&promises->ledger);
 }
 
 static void asker_free(struct promise *promise, struct asker *asker)
@@ -133,6 +119,8 @@ static void promise_free(struct promise *promise)
 	list_for_each (asker, &promise->askers, node)
 		asker_free(promise, asker);
 	list_remove(&promise->node);
+	list_remove(&promise->changed);
+	list_remove(&promise->all);
 	free(promise->answer);
 	free(promise);
 }
@@ -167,6 +155,7 @@ void promises_deinit(struct promises *promises)
 	tdestroy(promises->table, shelf_free);
 	list_for_each (user, &promises->users, node)
 		free(user);
+	ledger_deinit(&promises->ledger);
 }
 
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key)
@@ -235,6 +224,12 @@ uint64_t promise_fingerprint(const struct wire_schema *schema, const void *reque
 	return hash;
 }
 
+static void promise_changes(struct promise *promise)
+{
+	list_remove(&promise->changed);
+	list_append(&promise->shelf->promises->changed, &promise->changed);
+}
+
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
 		struct bytes key, uint64_t request, const struct keeping *keeping)
 {
@@ -250,8 +245,12 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise->request = request;
 	promise->keep = key.size > 0;
 	promise->since = event_now();
+	promise->serial = ++promises->last_serial;
 	list_init(&promise->kin);
+	list_init(&promise->changed);
 	list_init(&promise->askers);
+	list_append(&promises->all, &promise->all);
+	promise_changes(promise);
 	if (key.size > 0)
 		memcpy(promise->key, key.data, key.size);
 	list_append(&shelf->list, &promise->node);
@@ -274,7 +273,7 @@ static uint64_t size_of(const struct promise *promise)
 	return sizeof(*promise) + promise->answer_size;
 }
 
-static void promise_forget(struct promise *promise)
+void promise_forget(struct promise *promise)
 {
 	struct shelf *shelf = promise->shelf;
 
@@ -287,6 +286,9 @@ static void promise_forget(struct promise *promise)
 	timer_clear(shelf->promises->loop, &promise->expiry);
 	list_remove(&promise->node);
 	list_append(&shelf->promises->dead, &promise->node);
+	list_remove(&promise->all);
+	list_remove(&promise->changed);
+	shelf->promises->ledger.dead += promise->written ? size_of(promise) : 0;
 	promise->shelf = NULL;
 	shelf_free_if_empty(shelf);
 }
@@ -306,8 +308,7 @@ static struct promise *oldest_answered(struct shelf *shelf, const struct promise
 	return NULL;
 }
 
-/* The newest stays, however large it is. */
-static void promise_keep(struct promise *promise)
+void promise_keep(struct promise *promise)
 {
 	struct shelf *shelf = promise->shelf;
 	struct user *user = shelf->user;
@@ -381,10 +382,14 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 {
 	bool refused = schema == &error_reply_schema && !promise->taken;
 
+	/* By a former router, which died before it could write down that the request was done. */
+	if (promise->answer)
+		return;
 	promise->answer_size = buffer->size;
 	promise->answer = msgpack_sbuffer_release(buffer);
 	promise->since = event_now();
 	promise->running = NULL;
+	promise_changes(promise);
 	answer_all(promise);
 	if (refused || !promise->keep)
 		promise_forget(promise);

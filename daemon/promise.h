@@ -7,13 +7,13 @@
 #pragma once
 
 #include "client.h"
+#include "ledger.h"
 #include "output.h"
 
 #define KEY_MAX 64
 
 struct cell;
 struct promises;
-struct shelf;
 
 enum promise_stream { PROMISE_STDOUT, PROMISE_STDERR };
 
@@ -30,8 +30,13 @@ struct asker {
 };
 
 struct promise {
-	struct list node; /* in its shelf, oldest first */
-	struct list kin;  /* of those that are answered, of one user, oldest first */
+	struct list node;    /* in its shelf, oldest first */
+	struct list all;     /* that there are */
+	struct list changed; /* in a round in which it changes */
+	uint64_t serial;
+	bool written, answer_written; /* to the ledger */
+	bool unclaimed;		      /* a former router's, and not known yet to be anybody's */
+	struct list kin;	      /* of those that are answered, of one user, oldest first */
 	struct shelf *shelf;
 	char key[KEY_MAX + 1]; /* "": it cannot be asked for by key */
 	uint64_t request;      /* fingerprint: the same key for something else is a mistake */
@@ -54,19 +59,56 @@ struct keeping {
 	uint64_t ttl, number, size;
 };
 
+/* What is answered to one user. */
+struct user {
+	struct list node;
+	uid_t uid;
+	struct list answered; /* oldest first */
+	uint64_t size;
+};
+
+struct shelf {
+	uid_t owner;
+	char session[129]; /* "": none */
+	struct promises *promises;
+	struct user *user;
+	struct keeping keeping;
+	struct list list; /* of promises, oldest first */
+	uint64_t n_answered, size;
+};
+
 /* All promises, on shelves: one for each session of a user, and one for what names no session. */
 struct promises {
 	struct event_loop *loop;
 	struct clients *clients;
 	uint64_t size_per_user;
 	uint64_t last_made; /* of keys */
-	void *table;	    /* tsearch(3) of shelves */
+	uint64_t last_serial;
+	struct list all, changed;
+	struct ledger ledger;
+	bool unkept; /* the last commit has failed */
+	void *table; /* tsearch(3) of shelves */
 	struct list users;
 	struct list dead; /* freed between two rounds */
 };
 
 void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients);
 void promises_deinit(struct promises *promises);
+/* ---- promise_ledger.c: what the next router has to know ---- */
+
+/* Write down what has changed. */
+void promises_commit(struct promises *promises);
+/* Those of the last router, whose ledger is ours from now on. Returns 0 or -errno. */
+int promises_revive(struct promises *promises, int ledger);
+/* The one that something of the last router's refers to; made anew if it was none that is kept. NULL when out of
+ * memory. */
+struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,
+			       const struct keeping *keeping);
+/* Forget those that nothing refers to: their requests are as if never made. */
+void promises_drop_unclaimed(struct promises *promises);
+
+/* ---- promise.c ---- */
+
 /* Free what is forgotten. */
 void promises_sweep(struct promises *promises);
 
@@ -114,3 +156,7 @@ void promise_ask(struct promise *promise, struct bytes prompt, bool password);
 bool promise_listened_to(const struct promise *promise);
 /* Whether one of those who watch reads too slowly. */
 bool promise_waits(const struct promise *promise);
+
+/* It is answered: from now on it counts. The newest stays, however large it is. */
+void promise_keep(struct promise *promise);
+void promise_forget(struct promise *promise);

@@ -3,15 +3,16 @@
 #include "router.h"
 
 #include "audit_log.h"
+#include "family.h"
 #include "instance.h"
-#include "keeper.h"
 #include "log.h"
 #include "pulse.h"
+#include "revive.h"
+#include "vault.h"
 
 #include "proto/channel.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <search.h>
 #include <signal.h>
 #include <stdio.h>
@@ -68,6 +69,15 @@ int router_open(struct session **sessionp, struct router *router, struct profile
 		 owner, profile->name, session->warden->workspace);
 	audit_log_opened(session);
 	*sessionp = session;
+	return 0;
+}
+
+int router_readmit(struct router *router, struct session *session)
+{
+	list_append(&router->sessions, &session->node);
+	if (session->id[0] && session->state != SESSION_CLOSING &&
+	    !tsearch(session->id, &router->table, compare_ids))
+		return -ENOMEM;
 	return 0;
 }
 
@@ -142,25 +152,13 @@ uid_t router_take_uid(struct router *router)
 
 /* ---- the keeper ---- */
 
-/* The keeper always reads, though it may be making a process just now: what must not fail is waited for. */
-static int keeper_send(const struct keeper_message *message, const int *fds, size_t n_fds)
-{
-	struct bytes data = {.data = (const char *)message, .size = keeper_message_size(message->op)};
-	struct pollfd writable = {.fd = KEEPER_FD, .events = POLLOUT};
-	int r;
-
-	while ((r = channel_send(KEEPER_FD, data, fds, n_fds)) == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
-		(void)poll(&writable, 1, r == CHANNEL_E_EMPTY ? -1 : 1);
-	return r;
-}
-
 int router_start_template(struct router *router, struct nursery *nursery)
 {
 	struct keeper_message message = {.op = KEEPER_START_TEMPLATE, .serial = ++router->last_template};
 	int r;
 
 	snprintf(message.profile, sizeof(message.profile), "%s", nursery->profile->name);
-	r = keeper_send(&message, &nursery->theirs, 1);
+	r = keeper_tell(&message, &nursery->theirs, 1);
 	if (!r)
 		nursery->serial = message.serial;
 	return r > 0 ? -EPIPE : r;
@@ -174,7 +172,7 @@ void router_remove_tree(struct router *router, const char *path)
 	if (rmdir(path) == 0 || errno == ENOENT)
 		return;
 	snprintf(message.path, sizeof(message.path), "%s", path);
-	if (keeper_send(&message, NULL, 0))
+	if (keeper_tell(&message, NULL, 0))
 		log_error(NULL, "cannot have %s removed", path);
 }
 
@@ -487,6 +485,8 @@ static int socket_open(struct router *router)
 
 static void on_stale(void *userdata, const char *path)
 {
+	if (families_use(userdata, path))
+		return;
 	log_info(NULL, "sweeping %s, left by an earlier life", path);
 	router_remove_tree(userdata, path);
 }
@@ -508,33 +508,7 @@ static int signals_open(struct router *router)
 	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
 }
 
-/* What the keeper holds, up to its last word. */
-static int heritage_take(struct router *router)
-{
-	struct pollfd readable = {.fd = KEEPER_FD, .events = POLLIN};
-	struct keeper_message message;
-	int fds[CHANNEL_FDS_MAX], r;
-	struct bytes data;
-	size_t n_fds;
-
-	for (;;) {
-		r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
-		if (r == CHANNEL_E_EMPTY) {
-			(void)poll(&readable, 1, -1);
-			continue;
-		}
-		if (r)
-			return r > 0 ? -EPIPE : r;
-		if (message.op == KEEPER_END)
-			return router->listener < 0 ? -ENOTSOCK : 0;
-		if (message.op == KEEPER_HELD && message.name.kind == STORE_LISTENER)
-			router->listener = steal_fd(&fds[0]);
-		for (size_t i = 0; i < n_fds; i++)
-			fd_closep(&fds[i]);
-	}
-}
-
-/* Six descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
+/* Nine descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
 static void descriptors_raise(void)
 {
 	struct rlimit limit;
@@ -556,11 +530,27 @@ static void groups_open(struct router *router)
 				 router->cgroups.lacking[i]);
 }
 
+static int heritage_read(struct router *router)
+{
+	struct heirloom *promises = heritage_find(&router->heritage, VAULT_PROMISES, 0, 0);
+	int r = 0;
+
+	if (promises) {
+		promises->taken = true;
+		r = promises_revive(&router->promises, steal_fd(&promises->fds[0]));
+	}
+	if (r)
+		log_error(NULL, "answers of the last router are lost: %s", strerror(-r));
+	families_read(router);
+	return 0;
+}
+
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
 	struct list *lists[] = {
-		&router->sessions,	&router->nurseries,    &router->retired,	&router->due,
-		&router->dead_sessions, &router->dead_wardens, &router->dead_nurseries, &router->dead_interpreters};
+		&router->sessions,     &router->nurseries,	&router->retired,	   &router->due,
+		&router->touched,      &router->heritage,	&router->remains,	   &router->dead_sessions,
+		&router->dead_wardens, &router->dead_nurseries, &router->dead_interpreters};
 	struct config_error error;
 	struct config *config;
 	int r;
@@ -573,6 +563,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
+	snapshot_init(&router->snapshot);
 	promises_init(&router->promises, &router->loop, &router->clients);
 	router->stats.started = event_now();
 	r = instance_name(router->instance, getppid());
@@ -589,11 +580,15 @@ static int router_init(struct router *router, const char *config_path, const cha
 		log_error(NULL, "%s", r == -EINVAL ? error.text : strerror(-r));
 		return r;
 	}
-	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno : heritage_take(router);
+	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno
+						      : heritage_receive(&router->heritage, &router->listener);
 	if (!r)
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)
 		r = signals_open(router);
+	if (r)
+		return r;
+	r = heritage_read(router);
 	if (r)
 		return r;
 	r = workspaces_open(&router->workspaces, router->config->workspaces, socket_path, on_stale, router);
@@ -611,6 +606,9 @@ static int router_init(struct router *router, const char *config_path, const cha
 	config = router->config;
 	router->config = NULL;
 	config_use(router, config);
+	families_revive(router);
+	promises_drop_unclaimed(&router->promises);
+	heritage_settle(&router->heritage);
 	return 0;
 }
 
@@ -636,6 +634,7 @@ static void router_deinit(struct router *router)
 		zmq_close(router->socket);
 	if (router->context)
 		zmq_ctx_term(router->context);
+	snapshot_deinit(&router->snapshot);
 	workspaces_close(&router->workspaces);
 	cgroups_close(&router->cgroups);
 	fd_closep(&router->audit_log);
@@ -646,6 +645,16 @@ static void router_deinit(struct router *router)
 	fd_close(router->signal_source.fd);
 	event_loop_deinit(&router->loop);
 	free(router->socket_path);
+}
+
+/* What was heard is taken out of its socket, and what was said goes out, only when the next router would know. */
+static void round_settle(struct router *router)
+{
+	promises_commit(&router->promises);
+	families_commit(router);
+	peers_settle(&router->due);
+	clients_settle(&router->clients);
+	families_settle(router);
 }
 
 static int round_run(struct router *router)
@@ -667,7 +676,7 @@ static int round_run(struct router *router)
 	if (items[1].revents & ZMQ_POLLIN)
 		event_dispatch(&router->loop);
 	timer_run(&router->loop);
-	peers_settle(&router->due);
+	round_settle(router);
 	funeral(router);
 	stop_check(router);
 	return 0;
@@ -678,7 +687,7 @@ static void on_beat(struct timer *timer)
 	struct router *router = container_of(timer, struct router, beat);
 	struct keeper_message beat = {.op = KEEPER_BEAT};
 
-	(void)keeper_send(&beat, NULL, 0);
+	(void)keeper_tell(&beat, NULL, 0);
 	(void)timer_set(&router->loop, timer, event_now() + PULSE_BEAT_MS * 1000, on_beat);
 }
 
@@ -691,7 +700,7 @@ int router_run(const char *config_path, const char *socket_path)
 	r = router_init(&router, config_path, socket_path);
 	if (!r) {
 		log_info(NULL, "listening on %s", router.socket_path);
-		r = keeper_send(&ready, NULL, 0);
+		r = keeper_tell(&ready, NULL, 0);
 		on_beat(&router.beat);
 	}
 	while (!r && !router.stopped && !router.replaced)

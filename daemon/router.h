@@ -8,6 +8,7 @@
 #include "nursery.h"
 #include "quota.h"
 #include "session.h"
+#include "snapshot.h"
 #include "workspace.h"
 
 struct router_stats {
@@ -33,6 +34,9 @@ struct router {
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
 	void *table;	      /* tsearch(3) of session->id */
 	struct list nurseries, retired;
+	struct list touched; /* wardens about whose families something may have changed in this round */
+	struct snapshot snapshot;
+	struct list heritage, remains; /* at the start: what the last router has left */
 	struct list due; /* wardens and interpreters to which something is said in this round, or was heard from */
 	struct list dead_sessions, dead_wardens, dead_nurseries, dead_interpreters; /* freed between two rounds */
 
@@ -58,6 +62,8 @@ int router_open(struct session **sessionp, struct router *router, struct profile
  */
 void router_branch(struct router *router, struct session *parent, struct checkpoint *from,
 		   struct operation *operation);
+/* One of the last router's. Returns 0 or -ENOMEM. */
+int router_readmit(struct router *router, struct session *session);
 /* What info and open tell of it. */
 struct session_info session_record(const struct session *session);
 /* NULL only when out of memory. */

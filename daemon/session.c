@@ -2,6 +2,7 @@
 #include "session_events.h"
 
 #include "audit_log.h"
+#include "family.h"
 #include "log.h"
 #include "nursery.h"
 #include "router.h"
@@ -23,7 +24,7 @@ static const char *const state_names[_SESSION_STATE_N] = {
 
 static void on_hard_ttl(struct timer *timer);
 
-static struct session *session_alloc(struct router *router, struct profile *profile, const char *id, uid_t owner)
+struct session *session_alloc(struct router *router, struct profile *profile, const char *id, uid_t owner)
 {
 	struct session *session = calloc(1, sizeof(*session));
 	struct timespec now;
@@ -47,12 +48,22 @@ static struct session *session_alloc(struct router *router, struct profile *prof
 	session->created = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 	session->opened = session->last = event_now();
 	session->idle.calendar = session->hard.calendar = true;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		output_init(&session->stray[i], STRAY_MAX);
+		transcript_init(&session->transcripts[i]);
+		msgpack_sbuffer_init(&session->words[i]);
+	}
 	return session;
 }
 
-static void hard_ttl_start(struct session *session)
+static int transcripts_create(struct session *session)
+{
+	int r = transcript_create(&session->transcripts[0]);
+
+	return r ? r : transcript_create(&session->transcripts[1]);
+}
+
+void session_arm_hard(struct session *session)
 {
 	if (session->profile->hard_ttl)
 		(void)timer_set(session_loop(session), &session->hard, session->opened + session->profile->hard_ttl,
@@ -64,13 +75,15 @@ int session_new(struct session **sessionp, struct router *router, struct profile
 {
 	struct session *session = session_alloc(router, profile, id, owner);
 	struct nursery *nursery = router_nursery(router, profile);
-	int r = session && nursery ? nursery_claim(nursery, session, &session->warden) : -ENOMEM;
+	int r = session && nursery ? transcripts_create(session) : -ENOMEM;
 
+	if (!r)
+		r = nursery_claim(nursery, session, &session->warden);
 	if (r) {
 		session_free(session);
 		return r;
 	}
-	hard_ttl_start(session);
+	session_arm_hard(session);
 	*sessionp = session;
 	if (session->warden->state == WARDEN_READY)
 		session_event(session, EVENT_READY, &session_nothing);
@@ -94,7 +107,7 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 	if (!session)
 		return -ENOMEM;
 	session->warden = parent->warden;
-	if (operation->files && branch_directory(session, directory)) {
+	if (transcripts_create(session) || (operation->files && branch_directory(session, directory))) {
 		session_free(session);
 		return -ENOMEM;
 	}
@@ -106,7 +119,7 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);
 	warden_join(session->warden, session);
-	hard_ttl_start(session);
+	session_arm_hard(session);
 	*sessionp = session;
 	session_thaw(session, &how, from->interpreter);
 	return 0;
@@ -144,8 +157,11 @@ struct session *session_free(struct session *session)
 	waiters_free(&session->closers);
 	transfers_free(&session->transfers);
 	journal_deinit(&session->journal);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		output_deinit(&session->stray[i]);
+		transcript_deinit(&session->transcripts[i]);
+		msgpack_sbuffer_destroy(&session->words[i]);
+	}
 	profile_unref(session->profile);
 	free(session->workspace);
 	free(session);
@@ -154,6 +170,7 @@ struct session *session_free(struct session *session)
 
 void session_exec(struct session *session, struct cell *cell)
 {
+	family_touch(session->warden);
 	list_append(&session->queue, &cell->node);
 	session->n_queued++;
 	if (session->n_queued == 1)
@@ -162,6 +179,7 @@ void session_exec(struct session *session, struct cell *cell)
 
 void session_operate(struct session *session, struct operation *operation)
 {
+	family_touch(session->warden);
 	list_append(&session->operations, &operation->node);
 	session_proceed(session);
 }
@@ -187,6 +205,7 @@ bool session_cancel(struct session *session, const struct address *request)
 		.returncode = RETURNCODE_INTERRUPTED, .state = "kept", .cause = "interrupt"};
 	struct cell *cell;
 
+	family_touch(session->warden);
 	if (session->cell && promise_asked_by(session->cell->reply.promise, request))
 		return session_interrupt(session);
 	list_for_each (cell, &session->queue, node) {
@@ -202,6 +221,7 @@ bool session_cancel(struct session *session, const struct address *request)
 
 bool session_interrupt(struct session *session)
 {
+	family_touch(session->warden);
 	if (!session_busy(session))
 		return false;
 	interpreter_mark_interrupted(session->live, session->cell->number);
@@ -222,12 +242,14 @@ static void waiter_add(struct list *waiters, const struct address *request)
 
 void session_reset(struct session *session, const struct address *request)
 {
+	family_touch(session->warden);
 	waiter_add(&session->resets, request);
 	session_event(session, EVENT_RESET, &session_nothing);
 }
 
 void session_close(struct session *session, const struct address *request)
 {
+	family_touch(session->warden);
 	waiter_add(&session->closers, request);
 	session_end(session, "shutdown");
 }
@@ -236,6 +258,7 @@ void session_end(struct session *session, const char *cause)
 {
 	struct verdict verdict = {.returncode = RETURNCODE_KILLED, .state = "ended", .cause = cause};
 
+	family_touch(session->warden);
 	if (session->state == SESSION_CLOSING)
 		return;
 	session->state = SESSION_CLOSING;
@@ -261,6 +284,7 @@ void session_end(struct session *session, const char *cause)
 
 void session_heed_ask(struct session *session)
 {
+	family_touch(session->warden);
 	if (session->state == SESSION_BUSY && session->cell->asking &&
 	    promise_listened_to(session->cell->reply.promise))
 		session_deadline(session, 0);
@@ -270,6 +294,7 @@ void session_answer(struct session *session, const struct input_request *input)
 {
 	struct answer_message answer = {.text = input->text, .eof = input->eof};
 
+	family_touch(session->warden);
 	session->cell->asking = false;
 	if (session->state == SESSION_BUSY)
 		session_deadline(session, session->cell->timeout);

@@ -7,6 +7,7 @@
 #include "history.h"
 #include "journal.h"
 #include "operation.h"
+#include "transcript.h"
 #include "warden.h"
 
 #define SESSION_ID_MAX 128
@@ -30,6 +31,7 @@ enum sweep { SWEEP_NONE, SWEEP_WANTED, SWEEP_SENT };
 struct session {
 	struct list node;	     /* in the router, oldest first */
 	struct list kin;	     /* in its warden */
+	uint64_t number;	     /* in its family */
 	char id[SESSION_ID_MAX + 1]; /* "" for a one-shot */
 	uid_t owner;
 	struct router *router;
@@ -47,12 +49,16 @@ struct session {
 	uint64_t n_cells;	/* started so far */
 	struct list transfers;	/* files on their way in, see transfer.h */
 	struct output stray[2]; /* written between cells; the next one gets it */
-	bool exited;		/* the interpreter is dead; its last words are being read */
-	const char *kill_cause; /* why KILLING or CLOSING */
-	struct verdict verdict; /* of the cell whose reply waits */
-	char verdict_cause[32]; /* holds "signal NN" */
-	char lost_cause[32];	/* state was lost between two cells: the next reply says so */
-	uint64_t lost_to;	/* the state after which cell took its place */
+	struct transcript transcripts[2];
+	bool transcripts_stored;
+	msgpack_sbuffer words[2]; /* of what no reply holds yet, that which is in no transcript */
+	bool exited;		  /* the interpreter is dead; its last words are being read */
+	const char *kill_cause;	  /* why KILLING or CLOSING */
+	char kill_text[32];	  /* holds it if a former router said so */
+	struct verdict verdict;	  /* of the cell whose reply waits */
+	char verdict_cause[32];	  /* holds "signal NN" */
+	char lost_cause[32];	  /* state was lost between two cells: the next reply says so */
+	uint64_t lost_to;	  /* the state after which cell took its place */
 
 	struct history history;
 	struct journal journal;
@@ -132,6 +138,9 @@ void session_on_full(struct session *session);
 void session_on_warden_failed(struct session *session);
 void session_on_warden_gone(struct session *session);
 void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes frame);
+/* From a pipe, and in the session's transcript. */
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
+/* From elsewhere: of the dead, or of ourselves. */
+void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data);
 /* It broke the protocol, or (@why NULL) closed its channel. */
 void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why);

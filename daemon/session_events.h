@@ -77,6 +77,14 @@ void session_proceed(struct session *session);
 /* Kill the interpreter; another one follows when it is gone. */
 void session_kill_interpreter(struct session *session, const char *cause);
 
+/* One that nothing has happened to yet. NULL when out of memory. */
+struct session *session_alloc(struct router *router, struct profile *profile, const char *id, uid_t owner);
+/* Timers, where there are any. */
+void session_arm_hard(struct session *session);
+void session_arm_measure(struct session *session);
+/* It is as a former router had it: but for its timers. */
+void session_on_revived(struct session *session);
+
 /* ---- entries of the table: session_restore.c ---- */
 
 void session_replace_after_exit(struct session *session, const struct particulars *particulars);

@@ -2,6 +2,7 @@
  * is hostile: a frame is scanned, decoded by its table, and legal only from an interpreter of the right role. */
 #include "session_events.h"
 
+#include "family.h"
 #include "log.h"
 #include "memory.h"
 #include "router.h"
@@ -152,6 +153,12 @@ void session_on_output(struct session *session, enum interpreter_stream stream, 
 		interpreter_pause(session->live, true);
 }
 
+void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data)
+{
+	(void)msgpack_sbuffer_write(&session->words[stream], data.data, data.size);
+	session_on_output(session, stream, data);
+}
+
 static bool done_valid(const struct done_message *done)
 {
 	return (!done->data.data || bundle_valid(done->data)) && error_valid(done->error) &&
@@ -256,6 +263,7 @@ void session_on_frame(struct session *session, struct interpreter *interpreter, 
 	struct wire_fault fault;
 	struct wire_frame message;
 
+	family_touch(session->warden);
 	if (wire_open(&message, frame)) {
 		session_on_lost(session, interpreter, "it sent a malformed frame");
 		return;

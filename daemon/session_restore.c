@@ -240,6 +240,12 @@ static void measure_later(struct session *session)
 		(void)timer_set(session_loop(session), &session->measure, event_now() + MEASURE_US, on_measure);
 }
 
+void session_arm_measure(struct session *session)
+{
+	if (!list_empty(&session->history.checkpoints))
+		measure_later(session);
+}
+
 static void frozen_done(struct session *session)
 {
 	if (list_empty(&session->resets))

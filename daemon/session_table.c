@@ -4,6 +4,7 @@
 #include "session_events.h"
 
 #include "audit_log.h"
+#include "family.h"
 #include "log.h"
 #include "router.h"
 
@@ -86,6 +87,10 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
 	session->cell = cell_free(session->cell);
 	timer_clear(session_loop(session), &session->alive);
+	for (int i = 0; i < 2; i++) {
+		session->transcripts[i].begin = session->transcripts[i].end;
+		session->words[i].size = 0;
+	}
 	/* Whoever read too slowly watches no more. */
 	if (session->live)
 		interpreter_pause(session->live, false);
@@ -128,14 +133,31 @@ void session_proceed(struct session *session)
 		session_event(session, EVENT_RUN, &session_nothing);
 }
 
+static void idle_arm(struct session *session)
+{
+	if (session->profile->idle_ttl)
+		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
+				on_idle_ttl);
+}
+
 void session_begin_idle(struct session *session)
 {
 	session->state = SESSION_IDLE;
 	session_deadline(session, 0);
-	if (session->profile->idle_ttl)
-		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
-				on_idle_ttl);
+	idle_arm(session);
 	session_proceed(session);
+}
+
+void session_on_revived(struct session *session)
+{
+	if (session->state == SESSION_CLOSING)
+		return;
+	session_arm_hard(session);
+	session_arm_measure(session);
+	if (session->state == SESSION_IDLE)
+		idle_arm(session);
+	if (session_busy(session))
+		quota_on_run(session->warden);
 }
 
 /* Kill the interpreter; another one follows when it is gone. The first cause stands. */
@@ -315,6 +337,8 @@ static void pass_display(struct session *session, const struct particulars *part
 
 	interpreter_drain(session->live);
 	displays_add(&session->cell->displays, &shown);
+	if (family_write_display(session->warden, session->cell, &shown))
+		session->cell->displays.dropped++;
 	if (promise_display(session->cell->reply.promise, &shown) == CLIENT_E_WAITS)
 		interpreter_pause(session->live, true);
 }
@@ -370,7 +394,7 @@ static void kill_full(struct session *session, const struct particulars *particu
 	log_info(session->id, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
 		 limit);
 	interpreter_drain(session->live);
-	session_on_output(session, STREAM_STDERR, (struct bytes){note, (size_t)size});
+	session_on_words(session, STREAM_STDERR, (struct bytes){note, (size_t)size});
 	session_kill_interpreter(session, "workspace");
 }
 
@@ -566,6 +590,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 
 void session_event(struct session *session, enum session_event event, const struct particulars *particulars)
 {
+	family_touch(session->warden);
 	if (table[session->state][event]) {
 		table[session->state][event](session, particulars);
 		return;

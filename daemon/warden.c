@@ -3,8 +3,10 @@
 #include "warden.h"
 
 #include "budget.h"
+#include "family.h"
 #include "log.h"
 #include "nursery.h"
+#include "records.h"
 #include "router.h"
 #include "session.h"
 #include "workspace.h"
@@ -31,18 +33,16 @@ static int control_make(struct warden *warden)
 	return r;
 }
 
-int warden_new(struct warden **wardenp, struct router *router, struct nursery *nursery, struct profile *profile)
+static struct warden *warden_blank(struct router *router, struct nursery *nursery, const struct profile *profile)
 {
 	struct warden *warden = malloc(sizeof(*warden));
-	int r;
 
 	if (!warden)
-		return -ENOMEM;
+		return NULL;
 	*warden = (struct warden){
 		.router = router,
 		.nursery = nursery,
 		.state = WARDEN_WANTED,
-		.serial = ++router->last_serial,
 		.theirs = -1,
 		.pidfd = -1,
 		.directory = -1,
@@ -53,9 +53,22 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 	quota_init(&warden->quota, profile);
 	msgpack_sbuffer_init(&warden->guards);
 	peer_init(&warden->peer, &router->loop, &router->due, -1, -1);
+	ledger_init(&warden->ledger);
 	list_init(&warden->node);
+	list_init(&warden->touched);
 	list_init(&warden->sessions);
 	list_init(&warden->interpreters);
+	return warden;
+}
+
+int warden_new(struct warden **wardenp, struct router *router, struct nursery *nursery, struct profile *profile)
+{
+	struct warden *warden = warden_blank(router, nursery, profile);
+	int r;
+
+	if (!warden)
+		return -ENOMEM;
+	warden->family = warden->serial = ++router->last_serial;
 	warden->uid = router_take_uid(router);
 	r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid);
 	if (!r)
@@ -86,6 +99,8 @@ struct warden *warden_free(struct warden *warden)
 	fd_closep(&warden->theirs);
 	fd_closep(&warden->pidfd);
 	list_remove(&warden->node);
+	list_remove(&warden->touched);
+	ledger_deinit(&warden->ledger);
 	msgpack_sbuffer_destroy(&warden->guards);
 	fd_closep(&warden->directory);
 	group_deinit(&warden->group);
@@ -219,6 +234,7 @@ static void sweep_try(struct warden *warden)
 void warden_sweep(struct warden *warden, struct session *session)
 {
 	session->sweep = SWEEP_WANTED;
+	family_touch(warden);
 	sweep_try(warden);
 }
 
@@ -226,6 +242,7 @@ void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
 {
 	struct survey_message message = {.size = size, .files = files};
 
+	family_touch(warden);
 	if (peer_say(&warden->peer, &survey_message_schema, &message, 0, NULL, 0))
 		warden_failed(warden, BYTES("its warden does not listen"));
 }
@@ -236,9 +253,12 @@ static int interpreter_make(struct interpreter **interpreterp, struct warden *wa
 	int r = interpreter_new(interpreterp, &warden->router->loop, &warden->router->due, role,
 				++warden->last_interpreter, theirs);
 
-	if (!r)
-		list_append(&warden->interpreters, &(*interpreterp)->node);
-	return r;
+	if (r)
+		return r;
+	list_append(&warden->interpreters, &(*interpreterp)->node);
+	(*interpreterp)->family = warden->family;
+	family_touch(warden);
+	return 0;
 }
 
 /* Ask @maker for it. */
@@ -298,8 +318,9 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 	struct adopt_message message = {.serial = interpreter->serial, .pid = pid};
 	int r = peer_say(&warden->peer, &adopt_message_schema, &message, 0, NULL, 0);
 
-	interpreter->adopted = true;
+	interpreter->adopted = interpreter->alive = true;
 	budget_introduce(warden, interpreter, pid);
+	family_touch(warden);
 	sweep_try(warden);
 	return r;
 }
@@ -311,6 +332,7 @@ int warden_signal(struct warden *warden, struct interpreter *interpreter, int si
 
 	if (!r)
 		interpreter->signals_unanswered++;
+	family_touch(warden);
 	return r;
 }
 
@@ -337,7 +359,9 @@ struct interpreter *warden_first(struct warden *warden)
 void warden_join(struct warden *warden, struct session *session)
 {
 	list_append(&warden->sessions, &session->kin);
+	session->number = ++warden->last_session;
 	warden->used = true;
+	family_touch(warden);
 }
 
 /* Others that are leaving too, at the end of the family's life or the daemon's, will not need it. */
@@ -377,6 +401,13 @@ void warden_kill(struct warden *warden)
 	}
 	warden->state = WARDEN_DYING;
 	timer_clear(&warden->router->loop, &warden->patience);
+	warden->kill_due = true;
+	family_touch(warden);
+}
+
+void warden_kill_now(struct warden *warden)
+{
+	warden->kill_due = false;
 	group_kill(&warden->group);
 	if (warden->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, warden->pidfd, SIGKILL, NULL, 0);
@@ -454,7 +485,10 @@ static int on_spawned(struct warden *warden, struct bytes body, struct wire_faul
 		return WIRE_E_FIELD;
 	interpreter = interpreter_find(warden, spawned.serial);
 	if (interpreter)
-		budget_introduce(warden, interpreter, spawned.pid);
+		if (interpreter) {
+			interpreter->alive = true;
+			budget_introduce(warden, interpreter, spawned.pid);
+		}
 	return 0;
 }
 
@@ -566,6 +600,7 @@ static void on_control(struct event_source *source, uint32_t events)
 			warden_gone(warden);
 		return;
 	}
+	family_touch(warden);
 	if (!r)
 		r = message_handle(warden, frame);
 	if (r == WARDEN_E_LATER)
@@ -587,4 +622,93 @@ void warden_made(struct warden *warden, pid_t pid, int pidfd)
 		r = event_add(&warden->router->loop, &warden->pidfd_source, pidfd, EPOLLIN, on_pidfd);
 	if (r)
 		warden_failed(warden, bytes_of(strerror(-r)));
+}
+
+/* ---- one of the last router's ---- */
+
+static void values_from(struct warden *warden, const struct family_record *record)
+{
+	struct quota *quota = &warden->quota;
+
+	warden->serial = record->serial;
+	warden->uid = (uid_t)record->uid;
+	warden->pid = (pid_t)record->pid;
+	warden->baseline = record->baseline;
+	warden->keep = (enum workspace_policy)record->keep;
+	warden->last_interpreter = record->last_interpreter;
+	warden->last_session = record->last_session;
+	warden->sweeping = record->sweeping;
+	warden->used = true;
+	warden->level = record->level.data ? strndup(record->level.data, record->level.size) : NULL;
+	if (record->guards.data)
+		msgpack_sbuffer_write(&warden->guards, record->guards.data, record->guards.size);
+	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)record->reason.size,
+		 record->reason.data ? record->reason.data : "");
+	group_revive(&warden->group, &warden->router->cgroups, strrchr(warden->workspace, '/') + 1,
+		     (unsigned)record->group_held,
+		     &(struct group_limits){.of = {[CONTROLLER_MEMORY] = record->group_memory,
+						   [CONTROLLER_PIDS] = record->group_processes,
+						   [CONTROLLER_CPU] = record->group_cpu}},
+		     record->group_oom_kills);
+	quota->size = record->quota_size;
+	quota->files = record->quota_files;
+	quota->size_allowed = record->quota_size_allowed;
+	quota->files_allowed = record->quota_files_allowed;
+	quota->step = (enum quota_step)record->quota_step;
+	quota->settling = record->quota_settling;
+	quota->asked = record->quota_asked;
+	quota->asked_at = event_now();
+}
+
+static int listen_again(struct warden *warden, const struct family_record *record, int *fds)
+{
+	int r;
+
+	warden->state = record->state == WARDEN_DYING ? WARDEN_DYING : WARDEN_READY;
+	warden->kill_due = warden->state == WARDEN_DYING;
+	warden->stored = true;
+	peer_init(&warden->peer, &warden->router->loop, &warden->router->due, steal_fd(&fds[0]), -1);
+	warden->peer.sent = record->sent;
+	warden->peer.received = record->received;
+	warden->directory = steal_fd(&fds[1]);
+	warden->pidfd = steal_fd(&fds[2]);
+	r = peer_listen(&warden->peer, on_control);
+	if (!r && warden->pidfd >= 0)
+		r = event_add(&warden->router->loop, &warden->pidfd_source, warden->pidfd, EPOLLIN, on_pidfd);
+	return r;
+}
+
+/* It died with the last router: nobody has worked in there yet. */
+static int make_again(struct warden *warden)
+{
+	int r = workspace_handle(&warden->directory, warden->workspace);
+
+	warden->sweeping = false;
+	if (!r && warden->nursery->retired)
+		r = -ESTALE;
+	if (!r)
+		warden_want_again(warden);
+	return r;
+}
+
+int warden_revive(struct warden **wardenp, struct router *router, struct nursery *nursery, uint64_t family,
+		  const struct family_record *record, int *fds)
+{
+	struct warden *warden = warden_blank(router, nursery, nursery->profile);
+	int r;
+
+	if (!warden)
+		return -ENOMEM;
+	warden->family = family;
+	warden->workspace = strndup(record->workspace.data, record->workspace.size);
+	r = warden->workspace && strrchr(warden->workspace, '/') ? 0 : -EBADMSG;
+	if (!r)
+		values_from(warden, record);
+	if (!r)
+		r = fds ? listen_again(warden, record, fds) : make_again(warden);
+	if (r)
+		warden_free(warden);
+	else
+		*wardenp = warden;
+	return r;
 }

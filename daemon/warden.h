@@ -5,6 +5,7 @@
 #include "config.h"
 #include "group.h"
 #include "interpreter.h"
+#include "ledger.h"
 #include "quota.h"
 
 #include <sys/types.h>
@@ -21,7 +22,13 @@ enum warden_state {
 };
 
 struct warden {
-	struct list node; /* in its nursery */
+	struct list node;    /* in its nursery */
+	struct list touched; /* in the router, in a round that changes something about it */
+	uint64_t family;     /* its number for the keeper */
+	struct ledger ledger;
+	bool stored;   /* the keeper has its descriptors */
+	bool unkept;   /* the last commit has failed */
+	bool kill_due; /* as soon as that is written down */
 	struct router *router;
 	struct nursery *nursery;
 	enum warden_state state;
@@ -43,7 +50,7 @@ struct warden {
 	struct list sessions;	/* a session and its branches; empty: a spare */
 	bool used;		/* a session has had it */
 	struct list interpreters;
-	uint64_t last_interpreter;
+	uint64_t last_interpreter, last_session;
 	bool starved;	  /* it died because memory ran out */
 	bool sweeping;	  /* a `sweep` is unanswered */
 	char reason[256]; /* why it could not be made */
@@ -52,6 +59,11 @@ struct warden {
 /* A new warden in the state WANTED, with its workspace. Returns 0 or -errno. */
 int warden_new(struct warden **wardenp, struct router *router, struct nursery *nursery, struct profile *profile);
 struct warden *warden_free(struct warden *warden);
+/* One of the last router's. @fds: what the keeper held of it, which is taken; NULL if it had not been ready, and
+ * has to be made again. Returns 0 or -errno. */
+struct family_record;
+int warden_revive(struct warden **wardenp, struct router *router, struct nursery *nursery, uint64_t family,
+		  const struct family_record *record, int *fds);
 
 /* The message that asks a template for it, and the template's answers. */
 int warden_request(struct warden *warden, int template_channel);
@@ -93,3 +105,5 @@ void warden_survey(struct warden *warden, uint64_t size, uint64_t files);
 
 /* Kill it and with it everything in its cage; session_on_warden_gone or the nursery is told when it is gone. */
 void warden_kill(struct warden *warden);
+/* For families_settle. */
+void warden_kill_now(struct warden *warden);

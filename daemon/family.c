@@ -1,0 +1,285 @@
+/* One commit a round and family: first the descriptors go to the keeper, then the record that names them is
+ * written. Where that fails, for want of memory or descriptors, the family lives on and would not survive the
+ * router: there is nothing better to do, and it is said once. */
+#include "family.h"
+
+#include "log.h"
+#include "router.h"
+#include "vault.h"
+
+#include <stdio.h>
+
+void family_touch(struct warden *warden)
+{
+	list_remove(&warden->touched);
+	list_append(&warden->router->touched, &warden->touched);
+}
+
+/* ---- descriptors ---- */
+
+static int warden_store(struct warden *warden)
+{
+	const int fds[] = {warden->peer.fd, warden->directory, warden->pidfd};
+	int r;
+
+	if (warden->stored || warden->state < WARDEN_READY)
+		return 0;
+	r = vault_store(VAULT_WARDEN, warden->family, 0, fds, warden->pidfd < 0 ? 2 : 3);
+	warden->stored = r == 0;
+	return r;
+}
+
+static int session_store(struct session *session)
+{
+	const int fds[] = {session->transcripts[0].fd, session->transcripts[1].fd};
+	int r;
+
+	if (session->transcripts_stored)
+		return 0;
+	r = vault_store(VAULT_SESSION, session->warden->family, session->number, fds, 2);
+	session->transcripts_stored = r == 0;
+	return r;
+}
+
+/* The ends that are on their way to it. */
+static const struct peer_message *message_about(const struct warden *warden, uint64_t serial)
+{
+	struct interpreter *interpreter;
+	struct peer_message *message;
+
+	list_for_each (message, (struct list *)&warden->peer.messages, node)
+		if (message->subject == serial)
+			return message;
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
+		list_for_each (message, &interpreter->peer.messages, node)
+			if (message->subject == serial)
+				return message;
+	return NULL;
+}
+
+static int interpreter_store(struct warden *warden, struct interpreter *interpreter)
+{
+	enum interpreter_stored wanted = interpreter->alive ? STORED_OURS : STORED_BOTH;
+	const struct peer_message *message = NULL;
+	int fds[STORE_FDS_MAX] = {interpreter->peer.fd, interpreter->pipes[0], interpreter->pipes[1],
+				  interpreter->buffer};
+	size_t n = interpreter->role == ROLE_LIVE ? 4 : 1;
+	int r;
+
+	if (interpreter->stored == wanted)
+		return 0;
+	if (wanted == STORED_BOTH)
+		message = message_about(warden, interpreter->serial);
+	for (size_t i = 0; message && i < message->n_fds; i++)
+		fds[n++] = message->fds[i];
+	r = vault_store(VAULT_INTERPRETER, warden->family, interpreter->serial, fds, n);
+	if (!r)
+		interpreter->stored = wanted;
+	return r;
+}
+
+static int descriptors_store(struct warden *warden)
+{
+	struct interpreter *interpreter;
+	struct session *session;
+	int r = warden_store(warden);
+
+	list_for_each (session, &warden->sessions, kin)
+		r = r ? r : session_store(session);
+	list_for_each (interpreter, &warden->interpreters, node)
+		r = r ? r : interpreter_store(warden, interpreter);
+	return r;
+}
+
+/* ---- records ---- */
+
+static int profile_write(struct warden *warden)
+{
+	struct profile_record record;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	profile_print(warden->nursery->profile, out);
+	r = fclose(out) ? -ENOMEM : 0;
+	record.text = (struct bytes){.data = text, .size = size};
+	if (!r)
+		r = ledger_append(&warden->ledger, &profile_record_schema, &record);
+	free(text);
+	return r;
+}
+
+static int code_write(struct ledger *ledger, struct cell *cell)
+{
+	const struct code_record record = {.promise = cell->reply.promise->serial, .code = cell->code};
+	int r;
+
+	if (cell->written)
+		return 0;
+	r = ledger_append(ledger, &code_record_schema, &record);
+	cell->written = r == 0;
+	ledger->dead += cell->code.size;
+	return r;
+}
+
+int family_write_display(const struct warden *warden, const struct cell *cell, const struct shown *shown)
+{
+	struct display_record record = {.promise = cell->reply.promise->serial};
+	msgpack_sbuffer body;
+	int r;
+
+	msgpack_sbuffer_init(&body);
+	r = wire_encode_body(&body, &shown_schema, shown);
+	record.shown = wire_bytes(&body);
+	if (!r)
+		r = ledger_append((struct ledger *)&warden->ledger, &display_record_schema, &record);
+	msgpack_sbuffer_destroy(&body);
+	return r;
+}
+
+/* Into a fresh ledger. */
+static int displays_write(const struct warden *warden, const struct cell *cell)
+{
+	msgpack_sbuffer array;
+	struct shown shown;
+	size_t cursor = 0;
+	int r = 0;
+
+	msgpack_sbuffer_init(&array);
+	if (displays_join(&cell->displays, &array))
+		while (!r && displays_next(wire_bytes(&array), &cursor, &shown))
+			r = family_write_display(warden, cell, &shown);
+	msgpack_sbuffer_destroy(&array);
+	return r;
+}
+
+/* What the family's record refers to. */
+static int particulars_write(struct warden *warden)
+{
+	struct session *session;
+	struct cell *cell;
+	int r = 0;
+
+	list_for_each (session, &warden->sessions, kin) {
+		list_for_each (cell, &session->queue, node)
+			r = r ? r : code_write(&warden->ledger, cell);
+		if (!r && session->cell)
+			r = code_write(&warden->ledger, session->cell);
+		if (!r)
+			r = journal_write(&session->journal, &warden->ledger, session->number);
+	}
+	return r;
+}
+
+static int everything_again(struct warden *warden)
+{
+	struct session *session;
+	struct cell *cell;
+	int r = 0;
+
+	list_for_each (session, &warden->sessions, kin) {
+		list_for_each (cell, &session->queue, node)
+			cell->written = false;
+		if (session->cell)
+			session->cell->written = false;
+		if (!r && session->cell)
+			r = displays_write(warden, session->cell);
+		journal_rewrite(&session->journal);
+	}
+	return r;
+}
+
+static int family_write(struct warden *warden)
+{
+	struct family_record record;
+	uint64_t before = warden->ledger.size;
+	int r = snapshot_take(&warden->router->snapshot, &record, warden);
+
+	if (!r)
+		r = ledger_append(&warden->ledger, &family_record_schema, &record);
+	warden->ledger.dead += warden->ledger.size - before;
+	return r;
+}
+
+/* From the beginning: a first one, or one without what is out of date. */
+static int ledger_begin(struct warden *warden)
+{
+	int r;
+
+	warden->ledger.fd = fd_close(warden->ledger.fd);
+	r = ledger_create(&warden->ledger);
+	if (!r)
+		r = profile_write(warden);
+	if (!r)
+		r = everything_again(warden);
+	if (!r)
+		r = particulars_write(warden);
+	if (!r)
+		r = family_write(warden);
+	return r ? r : vault_store(VAULT_FAMILY, warden->family, 0, &warden->ledger.fd, 1);
+}
+
+static int family_commit(struct warden *warden)
+{
+	int r = descriptors_store(warden);
+
+	if (r)
+		return r;
+	if (warden->ledger.fd < 0 || ledger_is_stale(&warden->ledger))
+		return ledger_begin(warden);
+	r = particulars_write(warden);
+	return r ? r : family_write(warden);
+}
+
+/* A spare is nobody's, and not worth keeping. */
+void families_commit(struct router *router)
+{
+	struct warden *warden;
+
+	list_for_each (warden, &router->touched, touched) {
+		int r = list_empty(&warden->sessions) ? 0 : family_commit(warden);
+
+		if (r && !warden->unkept)
+			log_error(NULL, "sessions of warden %d cannot be kept for another router: %s",
+				  (int)warden->pid, strerror(-r));
+		warden->unkept = r != 0;
+	}
+}
+
+/* ---- afterwards ---- */
+
+static void forget_dead(struct router *router)
+{
+	struct interpreter *interpreter;
+	struct session *session;
+	struct warden *warden;
+
+	list_for_each (interpreter, &router->dead_interpreters, node)
+		if (interpreter->stored)
+			vault_forget(VAULT_INTERPRETER, interpreter->family, interpreter->serial);
+	list_for_each (session, &router->dead_sessions, node)
+		if (session->transcripts_stored)
+			vault_forget(VAULT_SESSION, session->warden->family, session->number);
+	list_for_each (warden, &router->dead_wardens, node)
+		if (warden->ledger.fd >= 0)
+			vault_forget_family(warden->family);
+}
+
+void families_settle(struct router *router)
+{
+	struct session *session;
+	struct warden *warden;
+
+	list_for_each (warden, &router->touched, touched) {
+		list_remove(&warden->touched);
+		if (warden->kill_due)
+			warden_kill_now(warden);
+		list_for_each (session, &warden->sessions, kin)
+			for (int i = 0; i < 2; i++)
+				transcript_trim(&session->transcripts[i], session->profile->output_size);
+	}
+	forget_dead(router);
+}

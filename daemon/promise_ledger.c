@@ -1,0 +1,193 @@
+/* The ledger of promises: each that has a key, when it is made, and its answer. What has been forgotten since
+ * needs no record, because the same rules forget it again. A promise is written down before the session that keeps
+ * it: one without a session is one whose request nobody has begun. */
+#include "promise.h"
+
+#include "log.h"
+#include "records.h"
+#include "vault.h"
+
+static int promise_write(struct ledger *ledger, const struct promise *promise)
+{
+	const struct shelf *shelf = promise->shelf;
+	const struct promise_record record = {
+		.serial = promise->serial,
+		.owner = shelf->owner,
+		.session = bytes_of(shelf->session),
+		.key = bytes_of(promise->key),
+		.request = promise->request,
+		.since = promise->since,
+		.ttl = shelf->keeping.ttl,
+		.number = shelf->keeping.number,
+		.size = shelf->keeping.size,
+	};
+
+	return ledger_append(ledger, &promise_record_schema, &record);
+}
+
+static int answer_write(struct ledger *ledger, const struct promise *promise)
+{
+	const struct answered_record record = {
+		.serial = promise->serial,
+		.since = promise->since,
+		.is_cell = promise->is_cell,
+		.cell = promise->cell,
+		.stdout_head = promise->heads[0],
+		.stderr_head = promise->heads[1],
+		.answer = {.data = promise->answer, .size = promise->answer_size},
+	};
+
+	return ledger_append(ledger, &answered_record_schema, &record);
+}
+
+static int promise_commit(struct ledger *ledger, struct promise *promise)
+{
+	int r = 0;
+
+	if (!promise->written)
+		r = promise_write(ledger, promise);
+	promise->written |= r == 0;
+	if (!r && promise->answer && !promise->answer_written)
+		r = answer_write(ledger, promise);
+	promise->answer_written |= r == 0 && promise->answer;
+	return r;
+}
+
+/* With what is alive. */
+static int ledger_begin(struct promises *promises)
+{
+	struct promise *promise;
+	int r;
+
+	promises->ledger.fd = fd_close(promises->ledger.fd);
+	r = ledger_create(&promises->ledger);
+	list_for_each (promise, &promises->all, all) {
+		promise->written = promise->answer_written = false;
+		if (!r && promise->keep)
+			r = promise_commit(&promises->ledger, promise);
+	}
+	return r ? r : vault_store(VAULT_PROMISES, 0, 0, &promises->ledger.fd, 1);
+}
+
+void promises_commit(struct promises *promises)
+{
+	struct promise *promise;
+	int r = 0;
+
+	if (list_empty(&promises->changed))
+		return;
+	if (promises->ledger.fd < 0 || ledger_is_stale(&promises->ledger))
+		r = ledger_begin(promises);
+	list_for_each (promise, &promises->changed, changed) {
+		list_remove(&promise->changed);
+		if (!r && promise->keep && promise->shelf)
+			r = promise_commit(&promises->ledger, promise);
+	}
+	if (r && !promises->unkept)
+		log_error(NULL, "answers cannot be kept for another router: %s", strerror(-r));
+	promises->unkept = r != 0;
+}
+
+/* ---- the way back ---- */
+
+static struct promise *by_serial(struct promises *promises, uint64_t serial)
+{
+	struct promise *promise;
+
+	list_for_each (promise, &promises->all, all)
+		if (promise->serial == serial)
+			return promise;
+	return NULL;
+}
+
+static int promise_read(struct promises *promises, struct bytes body)
+{
+	struct promise_record record;
+	struct wire_fault fault;
+	struct promise *promise;
+	int r;
+
+	if (wire_decode(&record, &promise_record_schema, body, &fault))
+		return -EBADMSG;
+	r = promise_new(&promise, promises, (uid_t)record.owner, record.session, record.key, record.request,
+			&(struct keeping){.ttl = record.ttl, .number = record.number, .size = record.size});
+	if (r)
+		return r;
+	promise->serial = record.serial;
+	promise->since = record.since;
+	promise->taken = promise->written = promise->unclaimed = true;
+	promises->last_serial = MAX(promises->last_serial, record.serial);
+	return 0;
+}
+
+static int answer_read(struct promises *promises, struct bytes body)
+{
+	struct answered_record record;
+	struct wire_fault fault;
+	struct promise *promise;
+
+	if (wire_decode(&record, &answered_record_schema, body, &fault))
+		return -EBADMSG;
+	promise = by_serial(promises, record.serial);
+	if (!promise || promise->answer)
+		return 0;
+	promise->answer = malloc(record.answer.size + 1);
+	if (!promise->answer)
+		return -ENOMEM;
+	memcpy(promise->answer, record.answer.data, record.answer.size);
+	promise->answer_size = record.answer.size;
+	promise->since = record.since;
+	promise->is_cell = record.is_cell;
+	promise->cell = record.cell;
+	promise->heads[0] = record.stdout_head;
+	promise->heads[1] = record.stderr_head;
+	promise->answer_written = true;
+	promise->unclaimed = false;
+	promise_keep(promise);
+	return 0;
+}
+
+int promises_revive(struct promises *promises, int ledger)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct wire_frame record;
+	uint64_t at = 0;
+	int r = ledger_open(&promises->ledger, ledger);
+
+	if (!r)
+		r = ledger_read(&promises->ledger, &text);
+	while (!r && ledger_next(&promises->ledger, text, &at, &record)) {
+		if (bytes_is(record.type, promise_record_schema.type))
+			r = promise_read(promises, record.body);
+		else if (bytes_is(record.type, answered_record_schema.type))
+			r = answer_read(promises, record.body);
+	}
+	return r;
+}
+
+struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,
+			       const struct keeping *keeping)
+{
+	struct promise *promise = by_serial(promises, serial);
+	const struct bytes no_key = {.data = NULL};
+
+	if (promise) {
+		promise->unclaimed = false;
+		return promise;
+	}
+	if (promise_new(&promise, promises, owner, session, no_key, 0, keeping))
+		return NULL;
+	promise->serial = serial;
+	promises->last_serial = MAX(promises->last_serial, serial);
+	promise->taken = true;
+	return promise;
+}
+
+void promises_drop_unclaimed(struct promises *promises)
+{
+	struct promise *promise;
+
+	list_for_each (promise, &promises->all, all)
+		if (promise->unclaimed)
+			promise_forget(promise);
+}

@@ -1,0 +1,208 @@
+/* What is in a router's ledgers: read and written by laird alone, with the tables of every other message. A record
+ * has no version: a router that cannot read what another build has written ends those sessions and says so.
+ *
+ * A number that names something, such as a session, an interpreter by its serial, a checkpoint by its place, is 0
+ * for none. Times are those of event_now(). */
+#pragma once
+
+#include "proto/wire.h"
+
+/* ---- a family's ledger; the last family record says what is, and others before it are what it refers to; what
+ * comes after it has not happened ---- */
+
+#define LINK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, sent, OPTIONAL)                                                                                 \
+	F(m, UINT, received, OPTIONAL)
+
+#define FAMILY_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, state, REQUIRED)                                                                                \
+	F(m, UINT, uid, OPTIONAL)                                                                                  \
+	F(m, UINT, pid, OPTIONAL)                                                                                  \
+	LINK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, baseline, OPTIONAL)                                                                             \
+	F(m, BIN, workspace, REQUIRED)                                                                             \
+	F(m, UINT, keep, OPTIONAL)                                                                                 \
+	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, RAW, guards, OPTIONAL)                                                                                \
+	F(m, UINT, last_interpreter, OPTIONAL)                                                                     \
+	F(m, UINT, last_session, OPTIONAL)                                                                         \
+	F(m, FLAG, sweeping, OPTIONAL)                                                                             \
+	F(m, STR, reason, OPTIONAL)                                                                                \
+	F(m, UINT, group_held, OPTIONAL)                                                                           \
+	F(m, UINT, group_memory, OPTIONAL)                                                                         \
+	F(m, UINT, group_processes, OPTIONAL)                                                                      \
+	F(m, UINT, group_cpu, OPTIONAL)                                                                            \
+	F(m, UINT, group_oom_kills, OPTIONAL)                                                                      \
+	F(m, UINT, quota_size, OPTIONAL)                                                                           \
+	F(m, UINT, quota_files, OPTIONAL)                                                                          \
+	F(m, UINT, quota_size_allowed, OPTIONAL)                                                                   \
+	F(m, UINT, quota_files_allowed, OPTIONAL)                                                                  \
+	F(m, UINT, quota_step, OPTIONAL)                                                                           \
+	F(m, FLAG, quota_settling, OPTIONAL)                                                                       \
+	F(m, FLAG, quota_asked, OPTIONAL)                                                                          \
+	F(m, RAW, interpreters, REQUIRED)                                                                          \
+	F(m, RAW, sessions, REQUIRED)                                                                              \
+	F(m, RAW, messages, REQUIRED)
+#define INTERPRETER_FIELDS(F, m)                                                                                   \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, role, OPTIONAL)                                                                                 \
+	F(m, UINT, session, OPTIONAL)                                                                              \
+	LINK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, FLAG, adopted, OPTIONAL)                                                                              \
+	F(m, FLAG, alive, OPTIONAL)                                                                                \
+	F(m, UINT, signals_unanswered, OPTIONAL)                                                                   \
+	F(m, UINT, last_words, OPTIONAL)
+/* Said, and not known to be sent: on the channel of @to, or the warden's control pair. subject: whose descriptors
+ * travel along. */
+#define MESSAGE_FIELDS(F, m)                                                                                       \
+	F(m, UINT, to, OPTIONAL)                                                                                   \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, UINT, subject, OPTIONAL)                                                                              \
+	F(m, UINT, n_fds, OPTIONAL)                                                                                \
+	F(m, BIN, datagram, REQUIRED)
+#define KEPT_SESSION_FIELDS(F, m)                                                                                  \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, id, OPTIONAL)                                                                                    \
+	F(m, UINT, owner, OPTIONAL)                                                                                \
+	F(m, UINT, state, OPTIONAL)                                                                                \
+	F(m, UINT, live, OPTIONAL)                                                                                 \
+	F(m, UINT, sweep, OPTIONAL)                                                                                \
+	F(m, BIN, workspace, OPTIONAL)                                                                             \
+	F(m, RAW, queue, REQUIRED)                                                                                 \
+	F(m, RAW, cell, OPTIONAL)                                                                                  \
+	F(m, UINT, n_cells, OPTIONAL)                                                                              \
+	F(m, UINT, stdout_begin, OPTIONAL)                                                                         \
+	F(m, UINT, stderr_begin, OPTIONAL)                                                                         \
+	F(m, BIN, stdout_words, OPTIONAL)                                                                          \
+	F(m, BIN, stderr_words, OPTIONAL)                                                                          \
+	F(m, FLAG, exited, OPTIONAL)                                                                               \
+	F(m, STR, kill_cause, OPTIONAL)                                                                            \
+	F(m, INT, verdict_returncode, OPTIONAL)                                                                    \
+	F(m, STR, verdict_cause, OPTIONAL)                                                                         \
+	F(m, STR, lost_cause, OPTIONAL)                                                                            \
+	F(m, UINT, lost_to, OPTIONAL)                                                                              \
+	F(m, RAW, checkpoints, REQUIRED)                                                                           \
+	F(m, UINT, base, OPTIONAL)                                                                                 \
+	F(m, FLAG, saved, OPTIONAL)                                                                                \
+	F(m, FLAG, severed, OPTIONAL)                                                                              \
+	F(m, UINT, at, OPTIONAL)                                                                                   \
+	F(m, FLAG, growing, OPTIONAL)                                                                              \
+	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
+	F(m, UINT, n_questions, OPTIONAL)                                                                          \
+	F(m, FLAG, exact, OPTIONAL)                                                                                \
+	F(m, UINT, source, OPTIONAL)                                                                               \
+	F(m, UINT, target, OPTIONAL)                                                                               \
+	F(m, UINT, freezing, OPTIONAL)                                                                             \
+	F(m, RAW, operations, REQUIRED)                                                                            \
+	F(m, RAW, operation, OPTIONAL)                                                                             \
+	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
+	F(m, UINT, opened, OPTIONAL)                                                                               \
+	F(m, UINT, last, OPTIONAL)                                                                                 \
+	F(m, REAL, created, OPTIONAL)                                                                              \
+	F(m, UINT, deadline, OPTIONAL)                                                                             \
+	F(m, RAW, resets, REQUIRED)                                                                                \
+	F(m, RAW, closers, REQUIRED)
+/* Its code and what it has shown are records of their own. */
+#define CELL_FIELDS(F, m)                                                                                          \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, FLAG, kept, OPTIONAL)                                                                                 \
+	F(m, UINT, number, OPTIONAL)                                                                               \
+	F(m, UINT, after, OPTIONAL)                                                                                \
+	F(m, STR, figure, OPTIONAL)                                                                                \
+	F(m, RAW, env, OPTIONAL)                                                                                   \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, values, OPTIONAL)                                                                               \
+	F(m, FLAG, reload, OPTIONAL)                                                                               \
+	F(m, UINT, displays, OPTIONAL)                                                                             \
+	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
+	F(m, UINT, timeout, OPTIONAL)                                                                              \
+	F(m, UINT, started, OPTIONAL)                                                                              \
+	F(m, FLAG, stream, OPTIONAL)                                                                               \
+	F(m, FLAG, input, OPTIONAL)                                                                                \
+	F(m, FLAG, asking, OPTIONAL)                                                                               \
+	F(m, BIN, prompt, OPTIONAL)                                                                                \
+	F(m, FLAG, password, OPTIONAL)                                                                             \
+	F(m, FLAG, timed_out, OPTIONAL)
+#define CELL_CODE_FIELDS(F, m)                                                                                     \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, STR, code, REQUIRED)
+/* Something that a running cell has shown. */
+#define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, RAW, shown, REQUIRED)
+/* A cell that a session has run, for its journal. size: of all the code. */
+#define ENTRY_FIELDS(F, m)                                                                                         \
+	F(m, UINT, session, REQUIRED)                                                                              \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, UINT, after, OPTIONAL)                                                                                \
+	F(m, INT, returncode, OPTIONAL)                                                                            \
+	F(m, REAL, duration_ms, OPTIONAL)                                                                          \
+	F(m, STR, cause, OPTIONAL)                                                                                 \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, STR, code, REQUIRED)
+#define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, UINT, born, OPTIONAL)                                                                                 \
+	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, UINT, parent, OPTIONAL)                                                                               \
+	F(m, FLAG, severed, OPTIONAL)                                                                              \
+	F(m, UINT, interpreter, REQUIRED)
+#define OPERATION_FIELDS(F, m)                                                                                     \
+	F(m, UINT, kind, OPTIONAL)                                                                                 \
+	F(m, UINT, promise, OPTIONAL)                                                                              \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, STR, branch, OPTIONAL)                                                                                \
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, FLAG, asks, OPTIONAL)                                                                                 \
+	F(m, UINT, question, OPTIONAL)                                                                             \
+	F(m, UINT, serial, OPTIONAL)                                                                               \
+	F(m, UINT, cursor, OPTIONAL)                                                                               \
+	F(m, FLAG, source, OPTIONAL)                                                                               \
+	F(m, FLAG, changes, OPTIONAL)                                                                              \
+	F(m, FLAG, interrupted, OPTIONAL)                                                                          \
+	F(m, STR, code, OPTIONAL)                                                                                  \
+	F(m, RAW, names, OPTIONAL)
+#define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
+/* The settings of the profile, as a sessions.conf. */
+#define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)
+
+WIRE_DECLARE(family_record, FAMILY_FIELDS);
+WIRE_DECLARE(interpreter_record, INTERPRETER_FIELDS);
+WIRE_DECLARE(message_record, MESSAGE_FIELDS);
+WIRE_DECLARE(kept_session, KEPT_SESSION_FIELDS);
+WIRE_DECLARE(cell_record, CELL_FIELDS);
+WIRE_DECLARE(code_record, CELL_CODE_FIELDS);
+WIRE_DECLARE(entry_record, ENTRY_FIELDS);
+WIRE_DECLARE(display_record, KEPT_DISPLAY_FIELDS);
+WIRE_DECLARE(kept_checkpoint, KEPT_CHECKPOINT_FIELDS);
+WIRE_DECLARE(operation_record, OPERATION_FIELDS);
+WIRE_DECLARE(waiter_record, WAITER_FIELDS);
+WIRE_DECLARE(profile_record, PROFILE_FIELDS);
+
+/* ---- the ledger of promises ---- */
+
+#define PROMISE_FIELDS(F, m)                                                                                       \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, owner, OPTIONAL)                                                                                \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, request, OPTIONAL)                                                                              \
+	F(m, UINT, since, OPTIONAL)                                                                                \
+	F(m, UINT, ttl, OPTIONAL)                                                                                  \
+	F(m, UINT, number, OPTIONAL)                                                                               \
+	F(m, UINT, size, OPTIONAL)
+#define ANSWERED_FIELDS(F, m)                                                                                      \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, since, REQUIRED)                                                                                \
+	F(m, FLAG, is_cell, OPTIONAL)                                                                              \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, UINT, stdout_head, OPTIONAL)                                                                          \
+	F(m, UINT, stderr_head, OPTIONAL)                                                                          \
+	F(m, BIN, answer, REQUIRED)
+
+WIRE_DECLARE(promise_record, PROMISE_FIELDS);
+WIRE_DECLARE(answered_record, ANSWERED_FIELDS);

@@ -1,0 +1,32 @@
+/* What a session's processes have written to one stream, in a memory file that outlives the router. The kernel
+ * moves it there from the pipe, so that at any moment each byte is in exactly one of the two. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <sys/types.h>
+
+struct transcript {
+	int fd;		/* -1: none */
+	uint64_t begin; /* where that which no reply holds yet begins */
+	uint64_t end;
+	uint64_t gone; /* up to here the file holds nothing any more */
+	uint64_t hole; /* and from where a cell's head ends up to here */
+};
+
+void transcript_init(struct transcript *transcript);
+void transcript_deinit(struct transcript *transcript);
+
+/* A fresh one. Returns 0 or -errno. */
+int transcript_create(struct transcript *transcript);
+/* One that the last router had, which becomes the transcript's. Returns 0 or -errno. */
+int transcript_open(struct transcript *transcript, int fd, uint64_t begin);
+
+/* Take up to @size bytes out of @pipe. Returns how many, and a copy of them in @buffer; 0 at its end; or -errno. */
+ssize_t transcript_take(struct transcript *transcript, int pipe, char *buffer, size_t size);
+
+/* Read what has been taken at @at before. Returns how much, or -errno. */
+ssize_t transcript_read(const struct transcript *transcript, uint64_t at, char *buffer, size_t size);
+
+/* Give back the memory of what replies hold, and of the middle of what does not fit into @limit. */
+void transcript_trim(struct transcript *transcript, uint64_t limit);

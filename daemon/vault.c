@@ -1,0 +1,111 @@
+/* Messages to and from the keeper about what is stored. */
+#include "vault.h"
+
+#include "log.h"
+
+#include "proto/channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_fds)
+{
+	struct bytes data = {.data = (const char *)message, .size = keeper_message_size(message->op)};
+	struct pollfd writable = {.fd = KEEPER_FD, .events = POLLOUT};
+	int r;
+
+	while ((r = channel_send(KEEPER_FD, data, fds, n_fds)) == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
+		(void)poll(&writable, 1, r == CHANNEL_E_EMPTY ? -1 : 1);
+	return r;
+}
+
+int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds)
+{
+	const struct keeper_message message = {.op = KEEPER_STORE,
+					       .name = {.kind = kind, .family = family, .number = number}};
+	int r = keeper_tell(&message, fds, n_fds);
+
+	return r > 0 ? -EPIPE : r;
+}
+
+void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number)
+{
+	const struct keeper_message message = {.op = KEEPER_FORGET,
+					       .name = {.kind = kind, .family = family, .number = number}};
+
+	(void)keeper_tell(&message, NULL, 0);
+}
+
+void vault_forget_family(uint64_t family)
+{
+	vault_forget((enum vault_kind)0, family, 0);
+}
+
+static int heirloom_add(struct list *heritage, const struct store_name *name, int *fds, size_t n_fds)
+{
+	struct heirloom *heirloom = calloc(1, sizeof(*heirloom));
+
+	if (!heirloom)
+		return -ENOMEM;
+	heirloom->name = *name;
+	heirloom->n_fds = n_fds;
+	for (size_t i = 0; i < STORE_FDS_MAX; i++)
+		heirloom->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
+	list_append(heritage, &heirloom->node);
+	return 0;
+}
+
+int heritage_receive(struct list *heritage, int *listenerp)
+{
+	struct pollfd readable = {.fd = KEEPER_FD, .events = POLLIN};
+	struct keeper_message message;
+	int fds[CHANNEL_FDS_MAX], r;
+	struct bytes data;
+	size_t n_fds;
+
+	for (;;) {
+		r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
+		if (r == CHANNEL_E_EMPTY) {
+			(void)poll(&readable, 1, -1);
+			continue;
+		}
+		if (r)
+			return r > 0 ? -EPIPE : r;
+		if (message.op == KEEPER_END)
+			return *listenerp < 0 ? -ENOTSOCK : 0;
+		if (message.op == KEEPER_HELD && message.name.kind == STORE_LISTENER)
+			*listenerp = steal_fd(&fds[0]);
+		else if (message.op == KEEPER_HELD)
+			r = heirloom_add(heritage, &message.name, fds, n_fds);
+		for (size_t i = 0; i < n_fds; i++)
+			fd_closep(&fds[i]);
+		if (r)
+			return r;
+	}
+}
+
+struct heirloom *heritage_find(struct list *heritage, enum vault_kind kind, uint64_t family, uint64_t number)
+{
+	struct heirloom *heirloom;
+
+	list_for_each (heirloom, heritage, node)
+		if (heirloom->name.kind == kind && heirloom->name.family == family &&
+		    heirloom->name.number == number)
+			return heirloom;
+	return NULL;
+}
+
+void heritage_settle(struct list *heritage)
+{
+	struct heirloom *heirloom;
+
+	list_for_each (heirloom, heritage, node) {
+		if (!heirloom->taken)
+			vault_forget((enum vault_kind)heirloom->name.kind, heirloom->name.family,
+				     heirloom->name.number);
+		for (size_t i = 0; i < STORE_FDS_MAX; i++)
+			fd_close(heirloom->fds[i]);
+		list_remove(&heirloom->node);
+		free(heirloom);
+	}
+}

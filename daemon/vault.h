@@ -1,0 +1,41 @@
+/* The router's side of the keeper: what it stores there for the next router, and what the last one has stored.
+ *
+ * A family is a warden with its sessions and interpreters, under one number. Descriptors are stored in the order in
+ * which they stand here. */
+#pragma once
+
+#include "keeper.h"
+
+enum vault_kind {
+	VAULT_PROMISES = 1, /* the ledger of promises */
+	VAULT_FAMILY,	    /* a family's ledger */
+	VAULT_WARDEN,	    /* its control pair; its workspace; its pidfd, where there are any */
+	VAULT_SESSION,	    /* by number: the logs of stdout and stderr */
+	VAULT_INTERPRETER,  /* by serial: channel, and of a live one stdout, stderr, buffer; then, until it is known
+			     * to  have them, its own ends of the same */
+};
+
+/* To the keeper, which always reads: what must not fail is waited for. Returns 0, CHANNEL_E_EOF or -errno. */
+int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_fds);
+
+/* When this returns 0 the descriptors outlive us. They stay the caller's. Returns 0 or -errno. */
+int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds);
+void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number);
+void vault_forget_family(uint64_t family);
+
+/* One thing that the last router has stored. */
+struct heirloom {
+	struct list node;
+	struct store_name name;
+	size_t n_fds;
+	int fds[STORE_FDS_MAX]; /* what is taken of it becomes -1 */
+	bool taken;
+};
+
+/* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. Returns 0 or
+ * -errno. */
+int heritage_receive(struct list *heritage, int *listenerp);
+/* NULL if there is none. */
+struct heirloom *heritage_find(struct list *heritage, enum vault_kind kind, uint64_t family, uint64_t number);
+/* Close what nobody has taken, and have the keeper forget it. */
+void heritage_settle(struct list *heritage);
