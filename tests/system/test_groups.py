@@ -278,14 +278,18 @@ def test_groups_of_an_earlier_life_are_swept(start_daemon: Callable[..., Daemon]
     assert daemon.groups() == []
 
 
-def test_nothing_is_left_when_the_router_dies(start_daemon: Callable[..., Daemon]) -> None:
+def test_groups_outlive_the_router(start_daemon: Callable[..., Daemon]) -> None:
+    """They go on to limit their sessions, and go with them."""
     daemon = start_daemon(SETTINGS)
     client = daemon.client()
     client.open("a")
     client.exec("1", "a")
     groups = [group_of(client, "a", controller) for controller in ("memory", "pids")]
     os.kill(client.hello().pid, signal.SIGKILL)
-    daemon.client().exec("1", "b")
+    client = daemon.client()
+    assert groups == [group_of(client, "a", controller) for controller in ("memory", "pids")]
+    assert client.exec("x = bytearray(1 << 30)", "a").state != "ended"
+    client.shutdown("a")
     wait_until(lambda: not any(group.exists() for group in groups), "the dead session's groups are gone", 30)
     assert daemon.terminate() == 0
     assert daemon.groups() == []
