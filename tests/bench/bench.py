@@ -67,7 +67,14 @@ class Bench:
         self.driver = ROOT / "build/release/tests/lair_bench"
         self.jupyter = Jupyter()
         self.queues = Queues()
-        for profile in ("default", "data", "cold", "ungrouped", "cold-data", "saved"):  # templates and spares are made once
+        for profile in (
+            "default",
+            "data",
+            "cold",
+            "ungrouped",
+            "cold-data",
+            "saved",
+        ):  # templates and spares are made once
             self.client.exec("1", profile=profile)
         time.sleep(1)
 

@@ -508,9 +508,7 @@ def test_what_is_shown_as_text(server: McpServer, session: str, token: Any) -> N
 
 
 def test_an_endless_show_is_cut(server: McpServer, session: str) -> None:
-    it = server.call(
-        "python_session_execute", "t", code="for i in range(100): display(i)", session_id=session
-    )
+    it = server.call("python_session_execute", "t", code="for i in range(100): display(i)", session_id=session)
     assert it["displays"] == [str(i) for i in range(32)] and it["displays_left_out"] == 68
 
 
@@ -568,9 +566,7 @@ def test_without_a_token_there_is_no_progress(server: McpServer, session: str) -
 
 
 @pytest.mark.parametrize("token", [None, "t"])
-def test_cancelling_interrupts_the_cell_and_leaves_the_session(
-    server: McpServer, session: str, token: Any
-) -> None:
+def test_cancelling_interrupts_the_cell_and_leaves_the_session(server: McpServer, session: str, token: Any) -> None:
     server.run("x = 1", session)
     running = server.begin_call(
         "python_session_execute",
@@ -601,9 +597,7 @@ def test_calls_run_side_by_side(server: McpServer, session: str) -> None:
         server.call("python_session_start", session_id=name)
     start = time.monotonic()
     slow = [
-        server.begin_call(
-            "python_session_execute", code=f"import time; time.sleep(1); {i}", session_id=name
-        )
+        server.begin_call("python_session_execute", code=f"import time; time.sleep(1); {i}", session_id=name)
         for i, name in enumerate(names)
     ]
     assert server.request("tools/list") and time.monotonic() - start < 0.9

@@ -196,7 +196,9 @@ def test_a_daemon_that_falls_silent_is_given_up(
     start_daemon: Callable[..., Daemon], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     it = start_daemon()
-    (router,) = [pid for pid in children(it.process.pid) if b"laird" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (router,) = [
+        pid for pid in children(it.process.pid) if b"--router" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
     monkeypatch.setattr(inner, "SILENCE", 1.0)
     with Connection(str(it.socket), start=False, timeout=1) as connection:
         s = Session("a", connection=connection)

@@ -112,5 +112,16 @@ def test_what_is_no_command(daemon: Daemon) -> None:
     assert repl(daemon, "x = 7 # really?\nx % 4\n'a?'\n") == "3\n'a?'\n"
     assert "there is no command" in repl(daemon, "%nothing\n")
     helped = repl(daemon, "%help\n")
-    for name in ("%vars", "%who", "%inspect", "%history", "%reset", "%cd", "%env", "%time ", "%timeit", "! COMMAND"):
+    for name in (
+        "%vars",
+        "%who",
+        "%inspect",
+        "%history",
+        "%reset",
+        "%cd",
+        "%env",
+        "%time ",
+        "%timeit",
+        "! COMMAND",
+    ):
         assert name in helped
