@@ -11,7 +11,7 @@ import pytest
 
 import lair
 from daemon import Daemon, wait_until
-from lair import CellFailed, Connection, Display, LairError, Output, Result, Session
+from lair import Alive, CellFailed, Connection, Display, LairError, Output, Result, Session
 
 SETTINGS = {
     "profile default": {"checkpoint": "cell"},
@@ -261,6 +261,14 @@ def test_artifacts(s: Session) -> None:
     (artifact,) = s.run("open('d/a.csv', 'a').write('3')").artifacts
     assert (artifact.size, artifact.change) == (4, "modified")
     assert s.run("1").artifacts == []
+
+
+def test_signs_of_life(s: Session) -> None:
+    seen: list[Alive] = []
+    s.run("import time; time.sleep(2.5)", on_alive=seen.append)
+    assert len(seen) >= 1
+    assert 0.5 < seen[0].elapsed < 2.5
+    assert seen[0].memory > 0
 
 
 def test_where_and_with_what_a_cell_works(s: Session) -> None:

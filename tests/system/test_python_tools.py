@@ -66,8 +66,24 @@ def test_strict_mode() -> None:
             optional = name not in ("code", "source")
             assert ({"type": "null"} in schema.get("anyOf", [])) is optional, name
             assert schema["description"]
-        assert len(function["description"]) < 500
+        assert len(function["description"]) < 600
     json.dumps(schemas())
+
+
+def test_models_are_told_the_same_by_the_command_line(daemon: Daemon) -> None:
+    """But for the pictures, which dictionaries do not show."""
+    theirs = {
+        it["function"]["name"]: it["function"]
+        for it in json.loads(daemon.lair("tools", "--format", "openai").stdout)
+    }
+    ours = {it["function"]["name"]: it["function"] for it in schemas()}
+    assert list(ours) == list(theirs)
+    for name, function in ours.items():
+        assert function["description"] == theirs[name]["description"].replace("Figures come back as images. ", "")
+        ours_of, theirs_of = (it["parameters"]["properties"] for it in (function, theirs[name]))
+        assert {key: it["description"] for key, it in ours_of.items()} == {
+            key: it["description"] for key, it in theirs_of.items()
+        }
 
 
 def test_formats() -> None:
@@ -196,6 +212,13 @@ def test_files_of_the_host(tools: Tools) -> None:
     assert (answer["ok"], answer["path"], answer["size"]) == (True, "data/here.py", Path(__file__).stat().st_size)
     assert execute(tools, "len(open('data/here.py').read())")["text"] == str(answer["size"])
     assert tools.call("copy_to_sandbox", {"source": __file__})["path"] == Path(__file__).name
+
+
+def test_directories_of_the_host(tools: Tools) -> None:
+    answer = tools.call("copy_to_sandbox", {"source": str(IMPORTED / "golden"), "dest_rel": "all"})
+    names = sorted(path.name for path in (IMPORTED / "golden").iterdir())
+    assert (answer["ok"], answer["files"], answer["path"]) == (True, len(names), "all")
+    assert execute(tools, "import os; sorted(os.listdir('all'))")["text"] == str(names)
 
 
 def test_another_directory_for_one_call(tools: Tools) -> None:

@@ -26,6 +26,8 @@ Path = str | bytes | os.PathLike[str]
 CHUNK = 1 << 20
 # How long to wait for the answer to anything but a cell, in seconds.
 PATIENCE = 60.0
+# How many files and directories may wait to be copied.
+TREE_MAX = 10_000
 # How often a file is begun.
 ATTEMPTS = 10
 # What a cell may take when nobody has said; the profile's limit is less, if it has one.
@@ -310,6 +312,49 @@ def files(session: str, path: Path) -> Steps[list[File]]:
 
 def copy_in(session: str, source: Path, path: Path | None) -> Steps[int]:
     return (yield from persistently(lambda: _copy_in(session, source, path)))
+
+
+@dataclass
+class Copied:
+    """How much was copied, and how many entries were neither files nor directories."""
+
+    files: int = 0
+    size: int = 0
+    skipped: int = 0
+
+
+def copy_tree(session: str, source: Path, path: Path) -> Steps[Copied]:
+    """A file, or a directory with all that is in it."""
+    copied = Copied()
+    left = [(os.fsencode(source), os.fsencode(path), "")]
+    while left:
+        origin, target, kind = left.pop()
+        if len(left) > TREE_MAX:
+            raise LairError(
+                "limit", f"there is more than {TREE_MAX} files and directories in {os.fsdecode(source)}"
+            )
+        entries = None if kind == "file" else (yield from _host_directory(session, origin))
+        if entries is None:
+            copied.size += yield from copy_in(session, origin, target)
+            copied.files += 1
+            continue
+        yield from make_directory(session, target)
+        for entry in entries:
+            if entry.kind in ("file", "directory"):
+                left.append((os.path.join(origin, entry.name), os.path.join(target, entry.name), entry.kind))
+            else:
+                copied.skipped += 1
+    return copied
+
+
+def _host_directory(session: str, path: bytes) -> Steps[list[m.FileRecord] | None]:
+    """What is in it; None if it is no directory."""
+    try:
+        return (yield from records(session, path, host=True))
+    except LairError as error:
+        if error.code != "no_file":
+            raise
+    return None
 
 
 def _copy_in(session: str, source: Path, path: Path | None) -> Steps[int]:

@@ -45,20 +45,25 @@ class Parameter:
         return {**allowed, "description": self.description}
 
 
-_CODE = Parameter("string", "Python source. The value of a last expression is returned as `text`.", True)
-_SESSION = Parameter("string", "Which session; null for the default one. Any short name without spaces.")
-_TIMEOUT = Parameter("number", "Seconds the code may run; null for the default.")
+# The words are those of `lair tools`, and what they promise is too.
 _PARAMETERS = {
-    "code": _CODE,
-    "session_id": _SESSION,
-    "timeout_sec": _TIMEOUT,
+    "code": Parameter(
+        "string", "Python source. The value of its last expression comes back as `text`; print is not needed.", True
+    ),
+    "session_id": Parameter(
+        "string",
+        "Which session: any name without spaces, made when it is first used. Leave it out for the default one.",
+    ),
+    "timeout_sec": Parameter(
+        "number", "Stop the code after so many seconds. Leave it out unless the code is known to take long."
+    ),
     "cwd_rel": Parameter(
         "string",
-        "Directory in which to run, relative to the session's own; null for that. Holds for this call only.",
+        "A directory to run in, relative to the session's own; for this call only. Leave it out for that itself.",
     ),
-    "source": Parameter("string", "Absolute path of the file on the host.", True),
+    "source": Parameter("string", "Absolute path of a file or directory on the host.", True),
     "dest_rel": Parameter(
-        "string", "Where to put it, relative to the session's directory; null for the same name."
+        "string", "Where to put it, relative to the session's directory. Leave it out for the same name there."
     ),
 }
 
@@ -215,10 +220,11 @@ class Tools:
 
     def _copy(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
+        path = given["dest_rel"] or os.path.basename(given["source"].rstrip("/"))
         yield from steps.open(id, self._profile)
-        size = yield from steps.copy_in(id, given["source"], given["dest_rel"])
-        path = given["dest_rel"] or os.path.basename(given["source"])
-        return {"ok": True, "session_id": given["session_id"] or "default", "path": path, "size": size}
+        copied = yield from steps.copy_tree(id, given["source"], path)
+        answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "path": path}
+        return {**answer, "files": copied.files, "size": copied.size, "skipped": copied.skipped}
 
     def _check(self, given: dict[str, Any]) -> Plan:
         reply = yield from steps.check(None, self._profile, given["code"])
@@ -276,41 +282,53 @@ def _refusal(error: LairError) -> Answer:
 _ROWS = (
     Tool(
         "python_execute_once",
-        "Run Python code in a fresh interpreter that ends with it. Nothing is remembered: use it for independent "
-        "calculations, and python_session_execute for work in several steps.",
+        "Run Python code in a fresh interpreter with a directory of its own; both are gone when it ends. Nothing is "
+        "remembered: use it for a calculation that stands alone, and python_session_execute for work in several steps or "
+        "with files that are to stay.",
         ("code", "timeout_sec"),
         Tools._once,
     ),
     Tool(
         "python_session_start",
-        "Make a session, or find that it exists. Not needed before python_session_execute, which does the same.",
+        "Make a session, or find that it exists. Not needed before python_session_execute, which makes one too.",
         ("session_id",),
         Tools._start,
     ),
     Tool(
         "python_session_execute",
-        "Run Python code in a session. Variables, imports and files stay for the next call. Code that is killed for taking "
-        "too long or too much memory takes back only what it did itself: `state` says what became of the session, `kept`, "
-        "`rolled_back` or `reset`, and `blocked` what was not permitted. Files are relative to the session's directory.",
+        "Run Python code in a session. Variables, imports and files stay for the next call with the same session_id. After "
+        "an exception what the code had done until then stays. Code that is killed, for its time or its memory, takes "
+        "nothing along but what it did itself, where `state` is rolled_back; files are never rolled back. Paths are relative "
+        "to the session's directory. `blocked` says what was not permitted: do it another way.",
         ("code", "session_id", "timeout_sec", "cwd_rel"),
         Tools._execute,
     ),
     Tool(
         "python_session_reset",
-        "Forget all variables and imports of a session. Its files stay.",
+        "Forget all variables and imports of a session; code that runs is ended. Its files stay.",
         ("session_id",),
         Tools._reset,
     ),
     Tool(
-        "python_session_shutdown", "End a session, with its variables and files.", ("session_id",), Tools._shutdown
+        "python_session_shutdown",
+        "End a session: its variables are lost, and its files with them. Take results out first.",
+        ("session_id",),
+        Tools._shutdown,
     ),
     Tool(
         "copy_to_sandbox",
-        "Copy a file of the host into the directory of a session, where code can read it.",
+        "Copy a file or a directory of the host into the directory of a session, where its code can read it. Only some "
+        "places of the host may be copied from.",
         ("source", "dest_rel", "session_id"),
         Tools._copy,
     ),
-    Tool("check_syntax", "Whether Python code compiles, without running it.", ("code",), Tools._check),
+    Tool(
+        "check_syntax",
+        "Whether Python code compiles, without running it; if not, where and why. Running code tells as much: use this "
+        "for code that is not to run yet.",
+        ("code",),
+        Tools._check,
+    ),
 )
 TOOLS = {tool.name: tool for tool in _ROWS}
 

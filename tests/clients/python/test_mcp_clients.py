@@ -28,7 +28,7 @@ def daemon() -> Iterator[Daemon]:
     it.close()
 
 
-@pytest.fixture(scope="module", params=CLIENTS.values(), ids=CLIENTS.keys())
+@pytest.fixture(scope="module", params=CLIENTS.values(), ids=list(CLIENTS))
 def command(request: pytest.FixtureRequest) -> list[str]:
     name, driver, argument = request.param
     return [str(pinned(name)), str(HERE / driver), argument]
