@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -87,7 +87,7 @@ FRAMES: dict[str, list[bytes]] = {
 }
 
 # What is wrong before there is a frame.
-DATAGRAMS = {
+DATAGRAMS: dict[str, Callable[[int], list[bytes]]] = {
     "nothing": lambda first: [b""],
     "half a header": lambda first: [b"\x01" * 10],
     "out of turn": lambda first: [internal.datagram(framed(internal.Done(cell=2, returncode=0)), first + 7)],
