@@ -39,6 +39,7 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.restored = reply->restored,
 		.unfaithful = text_from(reply->unfaithful),
 		.forgotten = reply->forgotten,
+		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded),
 	};
 }
 
@@ -121,6 +122,21 @@ static void take_detached(struct lair_call *call, const void *message)
 	call->answer.detached = (struct lair_detached){.key = text_from(reply->key), .cell = reply->cell};
 }
 
+static void take_saved(struct lair_call *call, const void *message)
+{
+	const struct save_reply *reply = message;
+
+	call->answer.saved = (struct lair_saved){
+		.names = items_from(reply->saved), .refused = items_from(reply->not_saved), .size = reply->size};
+}
+
+static void take_loaded(struct lair_call *call, const void *message)
+{
+	const struct load_reply *reply = message;
+
+	call->answer.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded);
+}
+
 static void take_results(struct lair_call *call, const void *message)
 {
 	call->answer.results = items_from(((const struct results_reply *)message)->results);
@@ -159,7 +175,8 @@ static const struct {
 	{&results_reply_schema, take_results},	  {&complete_reply_schema, take_completions},
 	{&inspect_reply_schema, take_inspection}, {&vars_reply_schema, take_variables},
 	{&check_reply_schema, take_checked},	  {&is_complete_reply_schema, take_completeness},
-	{&history_reply_schema, take_history},
+	{&history_reply_schema, take_history},	  {&save_reply_schema, take_saved},
+	{&load_reply_schema, take_loaded},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -184,6 +201,8 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct check_reply check;
 		struct is_complete_reply is_complete;
 		struct history_reply history;
+		struct save_reply save;
+		struct load_reply load;
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -380,6 +399,16 @@ const struct lair_counters *lair_counters(const struct lair_call *call)
 const struct lair_detached *lair_detached(const struct lair_call *call)
 {
 	return call_answered(call, &detached_reply_schema) ? &call->answer.detached : NULL;
+}
+
+const struct lair_saved *lair_saved(const struct lair_call *call)
+{
+	return call_answered(call, &save_reply_schema) ? &call->answer.saved : NULL;
+}
+
+const struct lair_loaded *lair_loaded(const struct lair_call *call)
+{
+	return call_answered(call, &load_reply_schema) ? &call->answer.loaded : NULL;
 }
 
 struct lair_items lair_result_list(const struct lair_call *call)

@@ -329,6 +329,20 @@ int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *sessi
 	return call_start(callp, lair, &shutdown_request_schema, &request, &empty_reply_schema);
 }
 
+int lair_save(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct save_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &save_request_schema, &request, &save_reply_schema);
+}
+
+int lair_load(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct load_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &load_request_schema, &request, &load_reply_schema);
+}
+
 int lair_list(struct lair *lair, struct lair_call **callp)
 {
 	struct list_request request = {.id = 0};

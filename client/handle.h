@@ -69,6 +69,8 @@ struct lair_call {
 		struct lair_checked checked;
 		struct lair_completeness completeness;
 		struct lair_items history;
+		struct lair_saved saved;
+		struct lair_loaded loaded;
 		bool interrupted;
 	} answer;
 
@@ -168,5 +170,6 @@ int socket_probe(struct lair *lair);
 int daemon_start(struct lair *lair, double timeout);
 
 /* items.c: of messages that are not elements of a list, too. */
+struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused);
 void items_session(struct lair_session *session, const struct session_info *info);
 struct lair_display items_display(const struct shown *shown);

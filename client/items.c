@@ -1,6 +1,11 @@
 /* The elements of lists, each decoded by its table when it is asked for. */
 #include "handle.h"
 
+struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused)
+{
+	return (struct lair_loaded){.age = age, .names = items_from(names), .refused = items_from(refused)};
+}
+
 void items_session(struct lair_session *session, const struct session_info *info)
 {
 	*session = (struct lair_session){
@@ -23,6 +28,7 @@ void items_session(struct lair_session *session, const struct session_info *info
 		.checkpoints = info->checkpoints,
 		.checkpoint_memory = info->checkpoint_memory,
 		.checkpoint_age = info->checkpoint_age,
+		.loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded),
 	};
 }
 
@@ -44,6 +50,19 @@ bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *i
 	if (!wire_next_string(bytes_from_items(items), cursor, &text))
 		return false;
 	*item = text_from(text);
+	return true;
+}
+
+bool lair_next_refused(struct lair_items items, size_t *cursor, struct lair_refused *item)
+{
+	struct refused_name refused;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&refused, &refused_name_schema, body, &fault))
+		return false;
+	*item = (struct lair_refused){.name = text_from(refused.name), .reason = text_from(refused.reason)};
 	return true;
 }
 

@@ -224,6 +224,12 @@ int lair_check(struct lair *lair, struct lair_call **callp, const struct lair_co
 /* Whether a prompt should ask for another line. */
 int lair_is_complete(struct lair *lair, struct lair_call **callp, const struct lair_code *code);
 
+/* Save the variables of a session, so that they outlive it, and load what was saved, into a new session if there is
+ * none of that id. What was saved is loaded by itself when its id is opened, and when a cell opens it.
+ * LAIR_E_UNSUPPORTED: nothing could be saved; LAIR_E_GONE: nothing is saved. */
+int lair_save(struct lair *lair, struct lair_call **callp, const char *session);
+int lair_load(struct lair *lair, struct lair_call **callp, const char *session);
+
 /* Checkpoints: states of a session between two cells, which can be gone back to. All but lair_checkpoints want the
  * session to run nothing: LAIR_E_BUSY. LAIR_E_GONE: the state asked for is not remembered any more. */
 struct lair_branch {
@@ -313,6 +319,11 @@ struct lair_items {
 	size_t size;
 };
 
+/* A variable that was not saved, or not loaded. */
+struct lair_refused {
+	struct lair_text name, reason;
+};
+
 struct lair_blocked {
 	struct lair_text event, target, reason;
 };
@@ -354,6 +365,17 @@ struct lair_error_frame {
 	struct lair_items values; /* of lair_data, whose types are the names */
 };
 
+struct lair_saved {
+	struct lair_items names, refused; /* of text; of struct lair_refused */
+	uint64_t size;			  /* in bytes */
+};
+
+/* What came back of a saved state. */
+struct lair_loaded {
+	double age;			  /* in seconds; 0: nothing was loaded */
+	struct lair_items names, refused; /* of text; of struct lair_refused */
+};
+
 /* Its numbers are as untrustworthy as the code that ran. */
 struct lair_result {
 	struct lair_text session; /* absent for a one-shot */
@@ -379,6 +401,7 @@ struct lair_result {
 	uint64_t restored;	     /* if rolled_back: the cell whose state it went back to, 0: before the first */
 	struct lair_text unfaithful; /* absent, or why no checkpoint is taken of the state after this cell */
 	uint64_t forgotten;	     /* how many checkpoints have had to go since the last answer */
+	struct lair_loaded loaded;   /* if the session was opened for this cell */
 };
 
 struct lair_session {
@@ -389,6 +412,7 @@ struct lair_session {
 	bool opened;				 /* by this very request */
 	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
 	double checkpoint_age;			 /* seconds since the oldest was made */
+	struct lair_loaded loaded;		 /* if this very request opened it */
 };
 
 /* What the state of a session is now. */
@@ -507,6 +531,8 @@ const struct lair_detached *lair_detached(const struct lair_call *call); /* exec
 struct lair_items lair_result_list(const struct lair_call *call);	 /* results */
 const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
 bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel */
+const struct lair_saved *lair_saved(const struct lair_call *call);	 /* save */
+const struct lair_loaded *lair_loaded(const struct lair_call *call);	 /* load */
 struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
 const struct lair_state *lair_state(const struct lair_call *call);	 /* checkpoint, restore, undo */
 struct lair_items lair_checkpoint_list(const struct lair_call *call);	 /* checkpoints, oldest first */
@@ -523,6 +549,7 @@ const struct lair_completeness *lair_completeness(const struct lair_call *call);
 struct lair_items lair_past_cells(const struct lair_call *call);		 /* history, oldest first */
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
+bool lair_next_refused(struct lair_items items, size_t *cursor, struct lair_refused *item);
 bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item);
 bool lair_next_data(struct lair_items bundle, size_t *cursor, struct lair_data *item);
 bool lair_next_display(struct lair_items items, size_t *cursor, struct lair_display *item);

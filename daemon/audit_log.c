@@ -97,7 +97,7 @@ void audit_log_exec(const struct session *session, const struct cell *cell)
 	char digest[SHA256_HEX_SIZE];
 	json_t *object;
 
-	if (off(session))
+	if (off(session) || cell->task != CELL_CODE)
 		return;
 	object = entry(session, "exec");
 	(void)json_object_set_new(object, "cell", json_integer((json_int_t)cell->number));

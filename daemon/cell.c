@@ -77,27 +77,48 @@ static int cell_copy(struct cell *cell, const struct exec_request *request)
 	return r;
 }
 
-int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
-	     size_t output_limit)
+static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, size_t output_limit)
 {
 	struct cell *cell = calloc(1, sizeof(*cell));
 
 	if (!cell)
-		return -ENOMEM;
+		return NULL;
 	list_init(&cell->node);
 	displays_init(&cell->displays);
 	output_init(&cell->stdout_, output_limit);
 	output_init(&cell->stderr_, output_limit);
+	cell->reply = *reply;
+	cell->timeout = timeout;
+	cell->file = -1;
+	return cell;
+}
+
+int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
+	     size_t output_limit)
+{
+	struct cell *cell = cell_alloc(reply, timeout, output_limit);
+
+	if (!cell)
+		return -ENOMEM;
 	if (cell_copy(cell, request)) {
 		cell_free(cell);
 		return -ENOMEM;
 	}
-	cell->reply = *reply;
 	reply->promise->is_cell = true;
 	reply->promise->running = cell;
-	cell->timeout = timeout;
 	cell->stream = request->stream;
 	cell->input = request->input;
+	*cellp = cell;
+	return 0;
+}
+
+int cell_new_task(struct cell **cellp, enum cell_task task, const struct address *reply, uint64_t timeout)
+{
+	struct cell *cell = cell_alloc(reply, timeout, 0);
+
+	if (!cell)
+		return -ENOMEM;
+	cell->task = task;
 	*cellp = cell;
 	return 0;
 }
@@ -130,6 +151,8 @@ struct cell *cell_free(struct cell *cell)
 		output_deinit(&cell->stdout_);
 		output_deinit(&cell->stderr_);
 		free(cell->prompt);
+		fd_close(cell->file);
+		saved_free(cell->saved);
 		displays_deinit(&cell->displays);
 		free((char *)cell->code.data);
 		free((char *)cell->options.figure.data);
@@ -193,6 +216,11 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 	};
 	int r;
 
+	if (verdict->tidings) {
+		reply.saved_age = verdict->tidings->age;
+		reply.loaded = wire_bytes(&verdict->tidings->loaded);
+		reply.not_loaded = wire_bytes(&verdict->tidings->not_loaded);
+	}
 	cell->reply.promise->heads[0] = cell->stdout_.head_size;
 	cell->reply.promise->heads[1] = cell->stderr_.head_size;
 	reply.stdout = joined_or_nothing(&cell->stdout_);

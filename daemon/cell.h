@@ -4,11 +4,28 @@
 #include "displays.h"
 #include "output.h"
 #include "promise.h"
+#include "saved.h"
 
 /* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
 struct cell_options {
 	struct bytes figure, env, directory;
 	bool values, reload;
+};
+
+/* Code of a client, or a task of ours: see saving.h. */
+enum cell_task { CELL_CODE, CELL_SAVE, CELL_LOAD };
+
+/* What is told of a load when it is done, and to whom. */
+enum telling {
+	TELL_NEXT, /* the next reply of a cell */
+	TELL_OPEN, /* with the session's record */
+	TELL_LOAD,
+};
+
+/* What a load has brought back, until somebody has been told. */
+struct tidings {
+	double age; /* of what was saved; 0: nothing to tell */
+	msgpack_sbuffer loaded, not_loaded;
 };
 
 struct cell {
@@ -28,6 +45,11 @@ struct cell {
 	struct cell_options options;
 	struct output stdout_, stderr_;
 	struct displays displays;
+
+	enum cell_task task;
+	int file;	     /* to save into; -1 */
+	struct saved *saved; /* to load */
+	enum telling telling;
 };
 
 /* NULL, or a sentence about the option that cannot have such a value. Static. */
@@ -36,6 +58,8 @@ const char *cell_option_wrong(const struct exec_request *request);
 /* Copies what it needs of @request. Returns 0 or -ENOMEM. */
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
 	     size_t output_limit);
+/* The same for a task. */
+int cell_new_task(struct cell **cellp, enum cell_task task, const struct address *reply, uint64_t timeout);
 /* It has begun. */
 void cell_number(struct cell *cell, uint64_t number);
 /* It reads from stdin: ask those who may answer, and whoever attaches until one has. Returns whether that may be.
@@ -52,6 +76,8 @@ struct verdict {
 	const char *cause;				    /* NULL = it simply ended */
 	struct bytes text, data, error, blocked, artifacts; /* from `done`, or absent */
 	bool artifacts_more;
+	struct bytes report; /* of a task */
+	const struct tidings *tidings;
 	struct bytes unfaithful; /* why no checkpoint follows */
 	uint64_t restored;	 /* rolled back to the state after this cell */
 	uint64_t forgotten;	 /* checkpoints dropped since the last reply */

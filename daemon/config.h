@@ -12,6 +12,7 @@ struct string_list {
 	size_t n;
 };
 
+enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
 enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
 enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
@@ -31,6 +32,10 @@ struct profile {
 
 	/* answers that can be asked for again */
 	uint64_t result_ttl, results, results_size;
+
+	/* what outlives it */
+	enum expiry_policy on_expire;
+	uint64_t save_timeout, save_size, save_ttl;
 
 	/* what it remembers */
 	enum checkpoint_policy checkpoint;
@@ -58,9 +63,10 @@ struct config {
 	/* [daemon] */
 	char *socket;	  /* NULL: path_default_socket */
 	char *workspaces; /* NULL: chosen by the router, see workspace.h */
+	char *saves;	  /* NULL: chosen as for workspaces */
 	char *log;	  /* "stderr" or a file */
 	char *audit_log;  /* NULL: none */
-	uint64_t sessions, sessions_per_uid, frame_size, results_per_uid;
+	uint64_t sessions, sessions_per_uid, frame_size, results_per_uid, saves_per_uid;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session */
 
 	struct profile **profiles; /* NULL-terminated, each with a reference */

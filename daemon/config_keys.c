@@ -15,6 +15,7 @@
 #define DAY (24 * HOUR)
 
 static const char *const levels[] = {"strong", "strong-nomem", "landlock", "uid", "readonly", "audit-only", NULL};
+static const char *const expiry_policies[] = {[EXPIRE_END] = "end", [EXPIRE_SAVE] = "save", NULL};
 static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", [WORKSPACE_KEEP] = "keep", NULL};
 
 _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
@@ -33,6 +34,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "where clients connect; empty: in $XDG_RUNTIME_DIR or /run"),
 	KEY("workspaces", PATH, workspaces, NULL, .optional = true,
 	    .doc = "the directory that holds the workspaces; empty: a standard place"),
+	KEY("saves", PATH, saves, NULL, .optional = true,
+	    .doc = "the directory that holds saved states; empty: a standard place"),
 	KEY("log", LOG, log, "stderr",
 	    .doc = "stderr, or a file to append to"),
 	KEY("audit_log", PATH, audit_log, NULL, .optional = true,
@@ -46,6 +49,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "the largest request from a client"),
 	KEY("results_per_uid", SIZE, results_per_uid, "256M", .min = 1 * M, .max = 1024 * T,
 	    .doc = "what the answers kept for one user may hold together"),
+	KEY("saves_per_uid", INT, saves_per_uid, "32", .min = 1, .max = 100000,
+	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293,
 	    .doc = "host users for sessions, one each, when laird is root"),
 };
@@ -79,6 +84,15 @@ static const struct key profile_rows[] = {
 	    .doc = "how many answers are kept for a session; the oldest goes first"),
 	KEY("results_size", SIZE, results_size, "64M", .min = 1 * M, .max = 1 * T,
 	    .doc = "what these may hold together; the newest is kept whatever its size"),
+
+	KEY("on_expire", CHOICE, on_expire, "end", .words = expiry_policies,
+	    .doc = "what comes of the variables of a session whose time is over: end, or save"),
+	KEY("save_timeout", DURATION, save_timeout, "30s", .min = 100 * MILLISECOND, .max = 1 * HOUR,
+	    .doc = "how long saving or loading them may take"),
+	KEY("save_size", SIZE, save_size, "64M", .min = 64 * K, .max = 1 * T,
+	    .doc = "how large a saved state may be; what does not fit is left out"),
+	KEY("save_ttl", DURATION, save_ttl, "7d", .min = 1 * SECOND, .max = 3650 * DAY, .optional = true,
+	    .doc = "how long a saved state is kept"),
 
 	KEY("checkpoint", CHOICE, checkpoint, "cell", .words = checkpoint_policies,
 	    .doc = "after every cell, only when asked for (manual), or never (off)"),

@@ -278,6 +278,12 @@ int interpreter_send(struct interpreter *interpreter, const struct wire_schema *
 	return peer_say(&interpreter->peer, schema, message, 0, NULL, 0);
 }
 
+int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
+			int fd)
+{
+	return peer_say(&interpreter->peer, schema, message, 0, &fd, 1);
+}
+
 void interpreter_pause(struct interpreter *interpreter, bool paused)
 {
 	if (interpreter->paused == paused)

@@ -4,6 +4,7 @@
 #include "keeper.h"
 #include "log.h"
 #include "memory.h"
+#include "saving.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -182,6 +183,15 @@ static void handle_hello(struct router *router, const struct address *from, cons
 	client_send(&router->clients, from, &hello_reply_schema, &reply);
 }
 
+/* A session that is opened goes on from what was saved of it. Returns whether there is something. */
+static bool come_back(struct session *session, const struct address *from, enum telling telling)
+{
+	struct saved *saved;
+
+	return !saved_find(&saved, &session->router->saved, session->owner, bytes_of(session->id)) &&
+	       !saving_load(session, saved, from, telling);
+}
+
 static void handle_open(struct router *router, const struct address *from, const union request *request)
 {
 	bool made;
@@ -189,7 +199,7 @@ static void handle_open(struct router *router, const struct address *from, const
 		session_find_or_make(router, from, request->open.session, request->open.profile, &made);
 	struct session_info info;
 
-	if (!session)
+	if (!session || (made && come_back(session, from, TELL_OPEN)))
 		return;
 	info = session_record(session);
 	info.id = request->id;
@@ -228,24 +238,31 @@ static uint64_t exec_timeout(const struct exec_request *exec, const struct profi
 	return profile->cell_timeout;
 }
 
+static bool session_room_for_cell(struct router *router, const struct address *from, const struct session *session)
+{
+	if (session->n_queued < session->profile->queue)
+		return true;
+	client_error(&router->clients, from, "limit",
+		     "%zu cells wait in session \"%s\" already, as many as queue = %" PRIu64 " allows",
+		     session->n_queued, session->id, session->profile->queue);
+	return false;
+}
+
 static void exec_in(struct router *router, const struct address *from, const struct exec_request *exec,
 		    struct session *session, bool made)
 {
 	const struct profile *profile = session->profile;
+	bool room = session_room_for_cell(router, from, session);
 	struct cell *cell;
 
-	if (session->n_queued >= profile->queue) {
-		client_error(&router->clients, from, "limit",
-			     "%zu cells wait in session \"%s\" already, as many as queue = %" PRIu64 " allows",
-			     session->n_queued, session->id, profile->queue);
-	} else if (cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
-		client_error(&router->clients, from, "internal", "out of memory");
-	} else {
+	if (room && !cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
 		session_exec(session, cell);
 		if (exec->detach)
 			exec_detach(router, from, exec);
 		return;
 	}
+	if (room)
+		client_error(&router->clients, from, "internal", "out of memory");
 	if (made)
 		session_end(session, "shutdown");
 }
@@ -264,6 +281,8 @@ static void handle_exec(struct router *router, const struct address *from, const
 		session = session_find_or_make(router, from, exec->session, exec->profile, &made);
 	else
 		session = session_make(router, from, (struct bytes){.data = NULL}, exec->profile);
+	if (session && made && session->id[0])
+		(void)come_back(session, NULL, TELL_NEXT);
 	if (session)
 		exec_in(router, from, exec, session, made);
 }
@@ -346,6 +365,40 @@ static void handle_info(struct router *router, const struct address *from, const
 	info = session_record(session);
 	info.id = request->id;
 	client_send(&router->clients, from, &session_info_schema, &info);
+}
+
+/* ---- saved states ---- */
+
+static void handle_save(struct router *router, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(router, from, request->save.session);
+
+	if (session && session_room_for_cell(router, from, session) && saving_save(session, from))
+		client_error(&router->clients, from, "internal", "out of memory");
+}
+
+static void handle_load(struct router *router, const struct address *from, const union request *request)
+{
+	struct bytes id = request->load.session;
+	struct session *session = session_id_valid(id) ? router_find(router, id) : NULL;
+	uid_t owner = session && may_use(session, from->uid) ? session->owner : from->uid;
+	struct saved *saved;
+	bool made;
+
+	if (!session_id_valid(id)) {
+		session_named(router, from, id);
+		return;
+	}
+	if (saved_find(&saved, &router->saved, owner, id)) {
+		client_error(&router->clients, from, "gone", "no state of session \"%.*s\" is saved", (int)id.size,
+			     id.data);
+		return;
+	}
+	session = session_find_or_make(router, from, id, (struct bytes){.data = NULL}, &made);
+	if (!session || !session_room_for_cell(router, from, session))
+		saved_free(saved);
+	else if (saving_load(session, saved, from, TELL_LOAD))
+		client_error(&router->clients, from, "internal", "out of memory");
 }
 
 /* ---- checkpoints ---- */
@@ -568,6 +621,8 @@ static const struct {
 	{&put_request_schema, handle_put},
 	{&files_request_schema, handle_files},
 	{&copy_in_request_schema, handle_copy_in},
+	{&save_request_schema, handle_save},
+	{&load_request_schema, handle_load},
 	{&info_request_schema, handle_info},
 	{&complete_request_schema, handle_complete},
 	{&inspect_request_schema, handle_inspect},

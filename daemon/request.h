@@ -31,6 +31,8 @@ union request {
 	struct check_request check;
 	struct is_complete_request is_complete;
 	struct history_request history;
+	struct save_request save;
+	struct load_request load;
 	struct list_request list;
 	struct stats_request stats;
 };

@@ -127,6 +127,13 @@ static bool shelf_named(struct router *router, const struct address *from, struc
 	return !session.data || session_id_valid(session) || session_named(router, from, session);
 }
 
+/* What is a cell, or may become one. */
+static bool always_promised(const struct wire_schema *schema)
+{
+	return schema == &exec_request_schema || schema == &open_request_schema || schema == &save_request_schema ||
+	       schema == &load_request_schema;
+}
+
 void request_take(struct router *router, const struct address *from, const struct wire_schema *schema,
 		  const union request *request,
 		  void (*handler)(struct router *router, const struct address *from, const union request *request))
@@ -135,7 +142,7 @@ void request_take(struct router *router, const struct address *from, const struc
 	struct address to = *from;
 	struct promise *promise;
 
-	if (schema == &attach_request_schema || (!key.data && schema != &exec_request_schema)) {
+	if (schema == &attach_request_schema || (!key.data && !always_promised(schema))) {
 		handler(router, from, request);
 		return;
 	}

@@ -291,6 +291,9 @@ static void config_use(struct router *router, struct config *config)
 	config_free(router->config);
 	router->config = config;
 	router->promises.size_per_user = config->results_per_uid;
+	router->saved = (struct saved_store){
+		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
+	saved_sweep(&router->saved);
 	for (size_t i = 0; i < config->n_profiles; i++) {
 		nursery = router_nursery(router, config->profiles[i]);
 		if (nursery)

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "nursery.h"
 #include "quota.h"
+#include "saved.h"
 #include "session.h"
 #include "snapshot.h"
 #include "workspace.h"
@@ -20,6 +21,7 @@ struct router {
 	struct event_loop loop;
 	struct clients clients;
 	struct promises promises;
+	struct saved_store saved;
 	void *context, *socket;
 	char instance[64]; /* this life of the daemon, whichever router it is */
 	const char *config_path;

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "nursery.h"
 #include "router.h"
+#include "saving.h"
 #include "transfer.h"
 
 #include <signal.h>
@@ -157,6 +158,7 @@ struct session *session_free(struct session *session)
 	waiters_free(&session->closers);
 	transfers_free(&session->transfers);
 	journal_deinit(&session->journal);
+	tidings_deinit(&session->tidings);
 	for (int i = 0; i < 2; i++) {
 		output_deinit(&session->stray[i]);
 		transcript_deinit(&session->transcripts[i]);
@@ -211,7 +213,7 @@ bool session_cancel(struct session *session, const struct address *request)
 	list_for_each (cell, &session->queue, node) {
 		if (!promise_asked_by(cell->reply.promise, request))
 			continue;
-		cell_reply(cell, &session->router->clients, session_id_or_null(session), &cancelled);
+		session_reply(session, cell, &cancelled);
 		cell_free(cell);
 		session->n_queued--;
 		return true;
@@ -251,6 +253,7 @@ void session_close(struct session *session, const struct address *request)
 {
 	family_touch(session->warden);
 	waiter_add(&session->closers, request);
+	saving_close(session);
 	session_end(session, "shutdown");
 }
 
@@ -310,5 +313,5 @@ void session_resume(struct session *session)
 
 static void on_hard_ttl(struct timer *timer)
 {
-	session_end(container_of(timer, struct session, hard), "hard_ttl");
+	saving_expire(container_of(timer, struct session, hard), "hard_ttl");
 }

@@ -74,6 +74,12 @@ struct session {
 	uint64_t n_questions;
 	uint64_t n_forgotten; /* checkpoints since the last reply */
 
+	const char *expiring; /* its time is over, for this reason: it is saved, then ended */
+	bool save_tried;
+	struct cell *last_save; /* the cell that does it, until it is answered */
+	bool restored; /* it came back from a saved state, and has not been saved since */
+	struct tidings tidings;
+
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
 	struct timer deadline, idle, hard, measure, alive;

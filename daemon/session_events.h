@@ -67,6 +67,10 @@ const char *session_id_or_null(const struct session *session);
 /* The one deadline of the state it is in, @after microseconds from now; 0 = none. */
 void session_deadline(struct session *session, uint64_t after);
 void session_answer_waiters(struct session *session, struct list *waiters);
+/* Answer a cell, whatever it is. */
+void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict);
+/* What a cell ended of whose time was over. */
+const char *session_overdue(const struct session *session);
 /* Answer the running cell and forget it. */
 void session_finish_cell(struct session *session, const struct verdict *verdict);
 /* Whatever waits, cells and operations, will not be done. */

@@ -144,7 +144,7 @@ static struct verdict verdict_of_exit(struct session *session, const struct part
 
 	if (session->cell && session->cell->timed_out) {
 		verdict.returncode = RETURNCODE_TIMEOUT;
-		verdict.cause = "timeout";
+		verdict.cause = session_overdue(session);
 	} else if (exit->oom) {
 		verdict.cause = "oom";
 	} else if (WIFEXITED(exit->status)) {

@@ -7,6 +7,7 @@
 #include "family.h"
 #include "log.h"
 #include "router.h"
+#include "saving.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -62,6 +63,19 @@ void session_answer_waiters(struct session *session, struct list *waiters)
 	}
 }
 
+const char *session_overdue(const struct session *session)
+{
+	return session->expiring ? session->expiring : "timeout";
+}
+
+void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	if (cell->task == CELL_CODE)
+		cell_reply(cell, &session->router->clients, session_id_or_null(session), verdict);
+	else
+		saving_reply(session, cell, verdict);
+}
+
 /* Answer the running cell and forget it. */
 void session_finish_cell(struct session *session, const struct verdict *verdict)
 {
@@ -82,9 +96,12 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	}
 	told.forgotten = session->n_forgotten;
 	audit_log_blocked(session, session->cell, told.blocked);
-	if (session->id[0])
+	if (session->id[0] && session->cell->task == CELL_CODE)
 		journal_add(&session->journal, session->cell, &told);
-	cell_reply(session->cell, &session->router->clients, session_id_or_null(session), &told);
+	told.tidings = session->tidings.age > 0 ? &session->tidings : NULL;
+	session_reply(session, session->cell, &told);
+	if (told.tidings && session->cell->task == CELL_CODE)
+		tidings_deinit(&session->tidings);
 	session->cell = cell_free(session->cell);
 	timer_clear(session_loop(session), &session->alive);
 	for (int i = 0; i < 2; i++) {
@@ -110,6 +127,7 @@ void session_refuse_work(struct session *session, const char *why)
 		client_error(&session->router->clients, &cell->reply, "gone", "%s before this cell could run", why);
 		cell_free(cell);
 	}
+	session->last_save = NULL;
 	session->n_queued = 0;
 	list_for_each (operation, &session->operations, node)
 		operation_refuse(session, operation, why);
@@ -120,6 +138,8 @@ void session_refuse_work(struct session *session, const char *why)
 /* What waits for an idle moment: first operations, then cells. */
 void session_proceed(struct session *session)
 {
+	if (saving_proceed(session))
+		return;
 	/* An interrupt on its way may only reach the cell or question it was meant for. */
 	while (session->state == SESSION_IDLE && !session->operation && !session->exited &&
 	       session->live->signals_unanswered == 0) {
@@ -179,7 +199,7 @@ static void on_deadline(struct timer *timer)
 
 static void on_idle_ttl(struct timer *timer)
 {
-	session_end(container_of(timer, struct session, idle), "idle_ttl");
+	saving_expire(container_of(timer, struct session, idle), "idle_ttl");
 }
 
 /* ---- entries ---- */
@@ -217,10 +237,27 @@ static void stray_hand_over(struct session *session)
 	}
 }
 
+static int send_run(struct session *session, const struct cell *cell)
+{
+	const struct run_message run = {
+		.cell = cell->number,
+		.code = cell->code,
+		.stream = cell->stream,
+		.input = cell->input,
+		.figure = cell->options.figure,
+		.values = cell->options.values,
+		.env = cell->options.env,
+		.directory = cell->options.directory,
+		.reload = cell->options.reload,
+	};
+
+	return interpreter_send(session->live, &run_message_schema, &run);
+}
+
 static void run_next(struct session *session, const struct particulars *particulars)
 {
-	struct run_message run;
 	struct cell *cell;
+	int r;
 
 	(void)particulars;
 	if (session->live->signals_unanswered > 0 || session->exited)
@@ -244,19 +281,9 @@ static void run_next(struct session *session, const struct particulars *particul
 	session_deadline(session, cell->timeout);
 	session_watch(session);
 	stray_hand_over(session);
-	run = (struct run_message){
-		.cell = cell->number,
-		.code = cell->code,
-		.stream = cell->stream,
-		.input = cell->input,
-		.figure = cell->options.figure,
-		.values = cell->options.values,
-		.env = cell->options.env,
-		.directory = cell->options.directory,
-		.reload = cell->options.reload,
-	};
-	if (interpreter_send(session->live, &run_message_schema, &run)) {
-		log_error(session->id, "out of memory for cell %" PRIu64, cell->number);
+	r = cell->task == CELL_CODE ? send_run(session, cell) : saving_send(session, cell);
+	if (r) {
+		log_error(session->id, "cannot run cell %" PRIu64 ": %s", cell->number, strerror(-r));
 		session_end(session, "internal");
 	}
 }
@@ -279,9 +306,11 @@ static void finish_done(struct session *session, const struct particulars *parti
 				  .blocked = done->blocked,
 				  .artifacts = done->artifacts,
 				  .artifacts_more = done->artifacts_more,
+				  .report = done->report,
 				  .unfaithful = done->unfaithful};
-	bool checkpoint =
-		session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL && !done->unfaithful.data;
+	bool changed = session->cell->task != CELL_SAVE;
+	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
+			  !done->unfaithful.data;
 	msgpack_sbuffer blocked;
 
 	if (done->cell != session->cell->number) {
@@ -294,10 +323,10 @@ static void finish_done(struct session *session, const struct particulars *parti
 			verdict.cause = causes[i];
 	if (session->cell->timed_out) {
 		verdict.returncode = RETURNCODE_TIMEOUT;
-		verdict.cause = "timeout";
+		verdict.cause = session_overdue(session);
 	}
-	if (bytes_is(done->cause, "forbidden")) {
-		/* It was not run: the state is what it was. */
+	if (bytes_is(done->cause, "forbidden") || !changed) {
+		/* It was not run, or has changed nothing: the state is what it was. */
 		session->history.saved = session->was_saved;
 		checkpoint = checkpoint && !session->was_saved;
 	} else {
@@ -347,8 +376,12 @@ static void time_out(struct session *session, const struct particulars *particul
 {
 	(void)particulars;
 	session->cell->timed_out = true;
-	log_info(session->id, "cell %" PRIu64 " is over its time of %.3g s: interrupted", session->cell->number,
-		 (double)session->cell->timeout / 1e6);
+	if (session->expiring)
+		log_info(session->id, "cell %" PRIu64 " is interrupted: %s", session->cell->number,
+			 session->expiring);
+	else
+		log_info(session->id, "cell %" PRIu64 " is over its time of %.3g s: interrupted",
+			 session->cell->number, (double)session->cell->timeout / 1e6);
 	session->state = SESSION_GRACE;
 	interpreter_mark_interrupted(session->live, session->cell->number);
 	if (warden_signal(session->warden, session->live, SIGINT))

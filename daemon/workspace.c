@@ -30,7 +30,14 @@ static int make_parents(const char *path)
 	return 0;
 }
 
-static int root_path(char path[PATH_MAX], const char *configured, const char *socket)
+int make_directories(const char *path)
+{
+	int r = make_parents(path);
+
+	return r || mkdir(path, 0700) == 0 || errno == EEXIST ? r : -errno;
+}
+
+int state_directory(char path[PATH_MAX], const char *kind, const char *configured, const char *socket)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	uint64_t name = path_hash(socket);
@@ -39,11 +46,11 @@ static int root_path(char path[PATH_MAX], const char *configured, const char *so
 	if (configured)
 		n = snprintf(path, PATH_MAX, "%s/%016" PRIx64, configured, name);
 	else if (geteuid() == 0)
-		n = snprintf(path, PATH_MAX, "/var/lib/lair/workspaces/%016" PRIx64, name);
+		n = snprintf(path, PATH_MAX, "/var/lib/lair/%s/%016" PRIx64, kind, name);
 	else if (state && state[0] == '/')
-		n = snprintf(path, PATH_MAX, "%s/lair/workspaces/%016" PRIx64, state, name);
+		n = snprintf(path, PATH_MAX, "%s/lair/%s/%016" PRIx64, state, kind, name);
 	else if (home && home[0] == '/')
-		n = snprintf(path, PATH_MAX, "%s/.local/state/lair/workspaces/%016" PRIx64, home, name);
+		n = snprintf(path, PATH_MAX, "%s/.local/state/lair/%s/%016" PRIx64, home, kind, name);
 	else
 		return -ENOENT;
 	return n < PATH_MAX - 64 ? 0 : -ENAMETOOLONG;
@@ -82,7 +89,7 @@ int workspaces_open(struct workspaces *workspaces, const char *configured, const
 	int r;
 
 	*workspaces = (struct workspaces){.fd = -1};
-	r = root_path(path, configured, socket);
+	r = state_directory(path, "workspaces", configured, socket);
 	if (r)
 		return r;
 	workspaces->path = strdup(path);

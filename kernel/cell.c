@@ -435,6 +435,19 @@ PyObject *cell_last(void)
 	return last;
 }
 
+void cell_task(struct cell_result *result, const struct task_message *task, int fd)
+{
+	*result = (struct cell_result){0};
+	if (bytes_is(task->task, "save"))
+		result->report = PyObject_CallFunction(helper(HELPER_SAVE), "iKd", fd,
+						       (unsigned long long)task->size, task->budget);
+	else
+		result->report =
+			PyObject_CallFunction(helper(HELPER_LOAD), "iK", fd, (unsigned long long)task->offset);
+	if (!result->report)
+		fail(result);
+}
+
 void cell_forget(uint64_t number, PyObject *last)
 {
 	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
@@ -453,5 +466,6 @@ void cell_result_deinit(struct cell_result *result)
 {
 	Py_CLEAR(result->text);
 	Py_CLEAR(result->data);
+	Py_CLEAR(result->report);
 	Py_CLEAR(result->error);
 }

@@ -10,6 +10,7 @@ struct cell_result {
 	const char *cause; /* static; NULL if it simply ended */
 	PyObject *text;	   /* bytes: the last expression's repr; NULL if there is none */
 	PyObject *data;	   /* dict: what else it can be shown as, by MIME type; NULL if nothing */
+	PyObject *report;  /* dict, as task_report; NULL if it was no task */
 	PyObject *error;   /* dict, as cell_error; NULL if there is none */
 };
 
@@ -22,6 +23,8 @@ void cell_heed_rules(bool heed);
 /* Run the code of @run, as <cell NUMBER>. Whatever happens is in @result, and no exception is left; its
  * traceback has been written to stderr. SIGINT may arrive at any time. */
 void cell_run(struct cell_result *result, const struct run_message *run);
+/* The same for a task, with the descriptor it wants. */
+void cell_task(struct cell_result *result, const struct task_message *task, int fd);
 /* What _ stands for. New reference; NULL, without an exception, if it is nothing. */
 PyObject *cell_last(void);
 /* As if it had not been run: without its source, and with @last, which may be NULL, for _ again. */

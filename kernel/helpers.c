@@ -12,6 +12,7 @@
 EMBED(source);
 EMBED(awaiting);
 EMBED(branching);
+EMBED(saving);
 EMBED(errors);
 EMBED(objects);
 EMBED(variables);
@@ -45,6 +46,7 @@ enum module {
 	QUESTIONS,
 	SURROUNDINGS,
 	RELOADING,
+	SAVING,
 	N_MODULES
 };
 
@@ -75,6 +77,7 @@ static const struct {
 	[QUESTIONS] = MODULE(questions),
 	[SURROUNDINGS] = MODULE(surroundings),
 	[RELOADING] = MODULE(reloading),
+	[SAVING] = MODULE(saving),
 };
 
 static const struct {
@@ -100,6 +103,8 @@ static const struct {
 	[HELPER_AWAIT] = {AWAITING, "run"},
 	[HELPER_TOGETHER] = {AWAITING, "together"},
 	[HELPER_PENDING_TASKS] = {AWAITING, "pending"},
+	[HELPER_SAVE] = {SAVING, "save"},
+	[HELPER_LOAD] = {SAVING, "load"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},
 	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
 	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},

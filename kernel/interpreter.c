@@ -41,7 +41,7 @@ static struct {
 	char *letter;		  /* the last one */
 	int fds[CHANNEL_FDS_MAX]; /* passed along with a frame that wants them */
 	size_t n_fds;
-	msgpack_sbuffer frame, data, error;
+	msgpack_sbuffer frame, data, error, report;
 	bool running, input, watched; /* a cell runs; somebody answers its questions; somebody watches */
 	PyObject *streams[2];
 } self = {.channel = -1};
@@ -318,22 +318,32 @@ static void interrupts_block(bool block)
 	pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, NULL);
 }
 
-static void cell_around(struct cell_result *result, const struct run_message *run)
+static void cell_begin(uint64_t cell, bool stream, bool input)
 {
 	self.running = true;
-	self.input = run->input;
-	self.watched = run->stream;
-	output_begin(run->stream);
+	self.input = input;
+	self.watched = stream;
+	output_begin(stream);
 	refusals_forget();
 	audit_begin_cell();
 	artifacts_begin();
-	interrupts_discard(run->cell);
+	interrupts_discard(cell);
 	interrupts_block(false);
-	cell_run(result, run);
+}
+
+static void cell_end(void)
+{
 	interrupts_block(true);
 	mend_sys();
 	output_end();
 	self.running = false;
+}
+
+static void cell_around(struct cell_result *result, const struct run_message *run)
+{
+	cell_begin(run->cell, run->stream, run->input);
+	cell_run(result, run);
+	cell_end();
 }
 
 static struct bytes bytes_in(PyObject *object)
@@ -361,6 +371,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .text = bytes_in(result->text),
 				    .data = packed(&self.data, result->data),
 				    .error = packed(&self.error, result->error),
+				    .report = packed(&self.report, result->report),
 				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
 
@@ -389,6 +400,25 @@ static int serve_run(const struct wire_frame *message)
 	cell_around(&result, &run);
 	end_if_child(&result);
 	r = answer_done(&result, run.cell);
+	cell_result_deinit(&result);
+	return r;
+}
+
+static int serve_task(const struct wire_frame *message)
+{
+	struct cell_result result;
+	struct task_message task;
+	int r;
+
+	r = decode(&task, &task_message_schema, message);
+	if (r || self.n_fds != 1)
+		return r ? r : -EBADMSG;
+	cell_begin(task.cell, false, false);
+	cell_task(&result, &task, self.fds[0]);
+	cell_end();
+	end_if_child(&result);
+	descriptors_drop();
+	r = answer_done(&result, task.cell);
 	cell_result_deinit(&result);
 	return r;
 }
@@ -694,6 +724,8 @@ static int serve(const struct wire_frame *message)
 		return serve_freeze(message);
 	if (bytes_is(message->type, question_message_schema.type))
 		return serve_question(message);
+	if (bytes_is(message->type, task_message_schema.type))
+		return serve_task(message);
 	/* To a question whose cell was interrupted meanwhile. */
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }

@@ -178,6 +178,8 @@ WIRE_DECLARE(vars_request, VARS_FIELDS);
 WIRE_DECLARE(history_request, HISTORY_FIELDS);
 WIRE_DECLARE(check_request, CODE_FIELDS);
 WIRE_DECLARE(is_complete_request, CODE_FIELDS);
+WIRE_DECLARE(save_request, SESSION_CHANGE_FIELDS);
+WIRE_DECLARE(load_request, SESSION_CHANGE_FIELDS);
 WIRE_DECLARE(list_request, PLAIN_REQUEST_FIELDS);
 WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 
@@ -216,7 +218,10 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, restored, OPTIONAL)                                                                             \
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
 	F(m, UINT, forgotten, OPTIONAL)                                                                            \
-	F(m, REAL, duration_ms, REQUIRED)
+	F(m, REAL, duration_ms, REQUIRED)                                                                          \
+	F(m, REAL, saved_age, OPTIONAL)                                                                            \
+	F(m, RAW, loaded, OPTIONAL)                                                                                \
+	F(m, RAW, not_loaded, OPTIONAL)
 /* Elements of displays, and what a display event carries. data: a map of MIME type to str (text and JSON) or bin.
  * metadata: JSON. at: how many there were before it. */
 #define SHOWN_FIELDS(F, m)                                                                                         \
@@ -285,12 +290,26 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, checkpoints, OPTIONAL)                                                                          \
 	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
 	F(m, REAL, checkpoint_age, OPTIONAL)                                                                       \
-	F(m, FLAG, opened, OPTIONAL)
+	F(m, FLAG, opened, OPTIONAL)                                                                               \
+	F(m, REAL, saved_age, OPTIONAL)                                                                            \
+	F(m, RAW, loaded, OPTIONAL)                                                                                \
+	F(m, RAW, not_loaded, OPTIONAL)
 /* checkpoint, restore, undo: the state now in force is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, name, OPTIONAL)
+/* saved, loaded: arrays of str; not_saved, not_loaded: arrays of maps of name and reason. size: bytes. */
+#define SAVE_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, saved, REQUIRED)                                                                                 \
+	F(m, RAW, not_saved, REQUIRED)                                                                             \
+	F(m, UINT, size, REQUIRED)
+#define LOAD_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, REAL, saved_age, REQUIRED)                                                                            \
+	F(m, RAW, loaded, REQUIRED)                                                                                \
+	F(m, RAW, not_loaded, REQUIRED)
 #define CHECKPOINT_RECORD_FIELDS(F, m)                                                                             \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
@@ -414,6 +433,8 @@ WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, reset, shutdown */
 WIRE_DECLARE(interrupt_reply, INTERRUPT_REPLY_FIELDS);
 WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
 WIRE_DECLARE(state_reply, STATE_REPLY_FIELDS);
+WIRE_DECLARE(save_reply, SAVE_REPLY_FIELDS);
+WIRE_DECLARE(load_reply, LOAD_REPLY_FIELDS);
 WIRE_DECLARE(checkpoint_record, CHECKPOINT_RECORD_FIELDS);
 WIRE_DECLARE(checkpoints_reply, CHECKPOINTS_REPLY_FIELDS);
 WIRE_DECLARE(transfer_reply, TRANSFER_REPLY_FIELDS);
@@ -578,6 +599,14 @@ WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)
+/* Like run, but for what it runs: "save" into the descriptor that travels along, at most size bytes, looking for no
+ * longer than half of budget seconds for what can be; or "load" what begins in it at offset. */
+#define TASK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, STR, task, REQUIRED)                                                                                  \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, UINT, offset, OPTIONAL)                                                                               \
+	F(m, REAL, budget, OPTIONAL)
 #define ANSWER_FIELDS(F, m)                                                                                        \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, FLAG, eof, OPTIONAL)
@@ -593,6 +622,7 @@ WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 
 WIRE_DECLARE(run_message, RUN_FIELDS);
 WIRE_DECLARE(question_message, QUESTION_FIELDS);
+WIRE_DECLARE(task_message, TASK_FIELDS);
 WIRE_DECLARE(answer_message, ANSWER_FIELDS);
 WIRE_DECLARE(freeze_message, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like spawn */
@@ -610,7 +640,8 @@ WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like sp
 	F(m, RAW, blocked, OPTIONAL)                                                                               \
 	F(m, RAW, artifacts, OPTIONAL)                                                                             \
 	F(m, FLAG, artifacts_more, OPTIONAL)                                                                       \
-	F(m, STR, unfaithful, OPTIONAL)
+	F(m, STR, unfaithful, OPTIONAL)                                                                            \
+	F(m, RAW, report, OPTIONAL)
 #define ASK_FIELDS(F, m)                                                                                           \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
@@ -653,3 +684,27 @@ WIRE_DECLARE(measured_message, MEASURED_FIELDS);
 
 WIRE_DECLARE(cell_error, CELL_ERROR_FIELDS);
 WIRE_DECLARE(blocked_act, BLOCKED_FIELDS);
+
+/* What came of a task: the report inside done, whose refused has maps of name and reason. */
+#define REPORT_FIELDS(F, m)                                                                                        \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, RAW, names, REQUIRED)                                                                                 \
+	F(m, RAW, refused, REQUIRED)
+#define REFUSED_FIELDS(F, m)                                                                                       \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, reason, REQUIRED)
+
+WIRE_DECLARE(task_report, REPORT_FIELDS);
+WIRE_DECLARE(refused_name, REFUSED_FIELDS);
+
+/* ---- files of the router: the beginning of a saved state ---- */
+
+#define SAVED_FIELDS(F, m)                                                                                         \
+	F(m, UINT, owner, REQUIRED)                                                                                \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, REAL, created, REQUIRED)                                                                              \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, RAW, names, REQUIRED)                                                                                 \
+	F(m, RAW, refused, REQUIRED)
+
+WIRE_DECLARE(saved_state, SAVED_FIELDS);

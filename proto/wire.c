@@ -516,6 +516,14 @@ int wire_readdress(msgpack_sbuffer *buffer, struct bytes data, uint64_t id)
 	return msgpack_sbuffer_write(buffer, span.data + span.size, data.size - before - span.size);
 }
 
+size_t wire_count(struct bytes raw)
+{
+	struct cursor cursor = cursor_of(raw);
+	struct head head;
+
+	return raw.data && head_read(&cursor, &head) && head.kind == KIND_ARRAY ? head.number : 0;
+}
+
 bool wire_next(struct bytes raw, size_t *cursorp, struct bytes *item)
 {
 	struct cursor cursor = cursor_of(raw);

@@ -89,6 +89,9 @@ bool wire_next_string(struct bytes raw, size_t *cursor, struct bytes *item);
 /* The same for an array of anything: @item is one encoded value, such as the map wire_encode_body wrote. */
 bool wire_next(struct bytes raw, size_t *cursor, struct bytes *item);
 
+/* How many elements an already scanned array has; 0 for anything else. */
+size_t wire_count(struct bytes raw);
+
 /* The same for a map with str keys: @value is one encoded value. */
 bool wire_next_pair(struct bytes raw, size_t *cursor, struct bytes *key, struct bytes *value);
 

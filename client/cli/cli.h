@@ -101,10 +101,15 @@ static inline void call_freep(struct lair_call **callp)
 	*callp = lair_call_free(*callp);
 }
 
+/* saving.c: one line about a session that came back, if it did. */
+void loaded_notice(const char *session, const struct lair_loaded *loaded);
+
 /* The verbs. Return exit statuses. */
 int verb_exec(struct cli *cli);
 int verb_attach(struct cli *cli);
 int verb_results(struct cli *cli);
+int verb_save(struct cli *cli);
+int verb_load(struct cli *cli);
 int verb_open(struct cli *cli);
 int verb_ls(struct cli *cli);
 int verb_info(struct cli *cli);

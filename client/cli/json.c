@@ -139,6 +139,32 @@ static json_t *members_json(const struct member *members, size_t n, const void *
 #define COUNTER(kind, member) MEMBER(lair_counters, kind, member)
 #define CHECKPOINT(kind, member) MEMBER(lair_checkpoint, kind, member)
 
+static json_t *json_refused(struct lair_items items)
+{
+	json_t *array = json_array();
+	struct lair_refused refused;
+	size_t cursor = 0;
+
+	while (lair_next_refused(items, &cursor, &refused))
+		json_array_append_new(array, json_pack("{s:o, s:o}", "name", json_text(refused.name), "reason",
+						       json_text(refused.reason)));
+	return array;
+}
+
+json_t *json_saved(const char *session, const struct lair_saved *saved)
+{
+	return json_pack("{s:s, s:I, s:o, s:o}", "session", session, "size", (json_int_t)saved->size, "names",
+			 json_texts(saved->names), "refused", json_refused(saved->refused));
+}
+
+json_t *json_loaded(const struct lair_loaded *loaded)
+{
+	if (!(loaded->age > 0))
+		return json_null();
+	return json_pack("{s:f, s:o, s:o}", "age", loaded->age, "names", json_texts(loaded->names), "refused",
+			 json_refused(loaded->refused));
+}
+
 json_t *json_session(const struct lair_session *session)
 {
 	static const struct member members[] = {
@@ -248,6 +274,7 @@ json_t *json_result(const struct lair_result *result)
 								  : json_null());
 	json_object_set_new(document, "unfaithful", json_text(result->unfaithful));
 	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
+	json_object_set_new(document, "loaded", json_loaded(&result->loaded));
 	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
 	return document;
 }

@@ -15,6 +15,9 @@ json_t *json_base64(struct lair_text bytes);
 json_t *json_session(const struct lair_session *session);
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint);
 json_t *json_state(const char *session, const struct lair_state *state);
+json_t *json_saved(const char *session, const struct lair_saved *saved);
+/* null if nothing was. */
+json_t *json_loaded(const struct lair_loaded *loaded);
 json_t *json_kept(const struct lair_kept *kept);
 json_t *json_counters(const struct lair_counters *counters);
 json_t *json_result(const struct lair_result *result);

@@ -40,6 +40,8 @@ static const struct verb verbs[] = {
 	{"drop", "ID NAME", "forget a kept state", 0, 2, 2, NEED_RUNNING, verb_drop},
 	{"branch", "ID NEW [--from NAME] [--files]", "make a session that goes on from the state of another",
 	 WITH_BRANCH, 2, 2, NEED_RUNNING, verb_branch},
+	{"save", "ID", "save a session's variables, so that they outlive it", 0, 1, 1, NEED_RUNNING, verb_save},
+	{"load", "ID", "load what was saved of a session", 0, 1, 1, NEED_RUNNING, verb_load},
 	{"put", "ID FILE [DEST]", "copy a file or a directory into a session", 0, 2, 3, NEED_RUNNING, verb_put},
 	{"get", "ID PATH [DEST]", "copy a file or a directory out of a session; - for stdout", 0, 2, 3,
 	 NEED_RUNNING, verb_get},

@@ -366,7 +366,9 @@ static void session_notice(const struct lair_result *result, const char *cause)
 void run_notice(const struct lair_result *result)
 {
 	bool stopped = text_is(result->cause, "timeout");
-	char cause[64] = "";
+	char cause[64] = "", session[160];
+
+	loaded_notice(text_tamed(session, sizeof(session), result->session), &result->loaded);
 
 	if (result->cause.data)
 		snprintf(cause, sizeof(cause), ": %.*s", (int)result->cause.size, result->cause.data);

@@ -94,10 +94,12 @@ int verb_open(struct cli *cli)
 	if (cli->json) {
 		document = json_session(session);
 		json_object_set_new(document, "opened", json_boolean(session->opened));
+		json_object_set_new(document, "loaded", json_loaded(&session->loaded));
 		return json_print(document);
 	}
 	printf("session \"%s\" %s, profile %.*s\n", cli->args[0], session->opened ? "opened" : "was open already",
 	       (int)session->profile.size, session->profile.data);
+	loaded_notice(cli->args[0], &session->loaded);
 	return 0;
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from lair.codec import Flag, Int, Message, Raw, Str, Uint
+from lair.codec import Flag, Int, Message, Raw, Real, Str, Uint
 from lair.messages import Shown
 
 
@@ -230,6 +230,7 @@ class Done(Message):
     artifacts: Raw = None
     artifacts_more: Flag = False
     unfaithful: Str | None = None
+    report: Raw = None
 
 
 @dataclass(kw_only=True)
@@ -242,3 +243,36 @@ class Ask(Message):
 @dataclass(kw_only=True)
 class Display(Shown):
     TYPE = "display"
+
+
+@dataclass(kw_only=True)
+class Task(Message):
+    TYPE = "task"
+    cell: Uint
+    task: Str
+    size: Uint = 0
+    offset: Uint = 0
+    budget: Real | None = None
+
+
+@dataclass(kw_only=True)
+class Report(Message):
+    """What came of a task: the report inside Done."""
+
+    TYPE = "report"
+    size: Uint
+    names: Raw
+    refused: Raw
+
+
+@dataclass(kw_only=True)
+class Saved(Message):
+    """The beginning of a file that holds a saved state."""
+
+    TYPE = "saved"
+    owner: Uint
+    session: Str
+    created: Real
+    size: Uint
+    names: Raw
+    refused: Raw

@@ -109,6 +109,14 @@ static struct {
 	MESSAGE(history_record),
 	MESSAGE(question_message),
 	MESSAGE(told_message),
+	MESSAGE(save_request),
+	MESSAGE(load_request),
+	MESSAGE(save_reply),
+	MESSAGE(load_reply),
+	MESSAGE(refused_name),
+	MESSAGE(task_report),
+	MESSAGE(saved_state),
+	MESSAGE(task_message),
 };
 
 /* What a vector's fields point into; all of it goes when the vector is done. */

@@ -244,6 +244,20 @@ class CopyIn(Request):
 
 
 @dataclass(kw_only=True)
+class Save(Request):
+    TYPE = "save"
+    session: Str
+    key: Str | None = None
+
+
+@dataclass(kw_only=True)
+class Load(Request):
+    TYPE = "load"
+    session: Str
+    key: Str | None = None
+
+
+@dataclass(kw_only=True)
 class ListSessions(Request):
     TYPE = "list"
 
@@ -301,6 +315,9 @@ class ExecReply(Reply):
     unfaithful: Str | None = None
     forgotten: Uint = 0
     duration_ms: Real
+    saved_age: Real | None = None
+    loaded: Raw = None
+    not_loaded: Raw = None
 
 
 @dataclass(kw_only=True)
@@ -382,6 +399,9 @@ class SessionInfo(Message):
     checkpoint_memory: Uint = 0
     checkpoint_age: Real | None = None
     opened: Flag = False
+    saved_age: Real | None = None
+    loaded: Raw = None
+    not_loaded: Raw = None
 
 
 @dataclass(kw_only=True)
@@ -390,6 +410,29 @@ class StateReply(Reply):
 
     cell: Uint
     name: Str | None = None
+
+
+@dataclass(kw_only=True)
+class SaveReply(Reply):
+    saved: Raw
+    not_saved: Raw
+    size: Uint
+
+
+@dataclass(kw_only=True)
+class LoadReply(Reply):
+    saved_age: Real
+    loaded: Raw
+    not_loaded: Raw
+
+
+@dataclass(kw_only=True)
+class RefusedName(Message):
+    """A variable that was not saved or loaded: an element of not_saved or not_loaded."""
+
+    TYPE = "refused"
+    name: Str
+    reason: Str
 
 
 @dataclass(kw_only=True)

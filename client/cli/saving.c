@@ -1,0 +1,93 @@
+/* save and load, and what is said of a session that came back. */
+#include "cli.h"
+
+#include "json.h"
+#include "text.h"
+
+#include <inttypes.h>
+
+/* The daemon gives each at least as long as this by default, and a cell may come before. */
+#define SAVING_TIMEOUT 120.0
+
+static size_t count(struct lair_items names)
+{
+	struct lair_text name;
+	size_t cursor = 0, n = 0;
+
+	while (lair_next_text(names, &cursor, &name))
+		n++;
+	return n;
+}
+
+/* "; not f (why), g (why)", as far as there is room. */
+static const char *refused_text(char *out, size_t size, struct lair_items items)
+{
+	struct lair_refused refused;
+	size_t cursor = 0, at = 0;
+
+	*out = '\0';
+	while (lair_next_refused(items, &cursor, &refused) && at < size)
+		at += (size_t)snprintf(out + at, size - at, "%s %.*s (%.*s)", at ? "," : "; not",
+				       (int)MIN(refused.name.size, 64U), refused.name.data,
+				       (int)MIN(refused.reason.size, 200U), refused.reason.data);
+	return out;
+}
+
+static const char *names_text(char *out, size_t size, struct lair_items names)
+{
+	size_t n = count(names);
+
+	snprintf(out, size, "%zu name%s", n, n == 1 ? "" : "s");
+	return out;
+}
+
+void loaded_notice(const char *session, const struct lair_loaded *loaded)
+{
+	char age[HUMAN_SIZE], names[32], refused[800];
+
+	if (loaded->age > 0)
+		cli_notice("session \"%s\" goes on from what was saved %s ago: %s%s", session,
+			   human_seconds(age, loaded->age), names_text(names, sizeof(names), loaded->names),
+			   refused_text(refused, sizeof(refused), loaded->refused));
+}
+
+static void timeout_default(struct cli *cli)
+{
+	if (!(cli->timeout > 0))
+		cli->timeout = SAVING_TIMEOUT;
+}
+
+int verb_save(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	char size[HUMAN_SIZE], names[32], refused[800];
+	const struct lair_saved *saved;
+	int r;
+
+	timeout_default(cli);
+	r = cli_wait(cli, lair_save(cli->lair, &call, cli->args[0]), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	saved = lair_saved(call);
+	if (cli->json)
+		return json_print(json_saved(cli->args[0], saved));
+	printf("session \"%s\" saved, %s: %s%s\n", cli->args[0], human_bytes(size, saved->size),
+	       names_text(names, sizeof(names), saved->names),
+	       text_tame((char *)refused_text(refused, sizeof(refused), saved->refused)));
+	return 0;
+}
+
+int verb_load(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
+
+	timeout_default(cli);
+	r = cli_wait(cli, lair_load(cli->lair, &call, cli->args[0]), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (cli->json)
+		return json_print(json_loaded(lair_loaded(call)));
+	loaded_notice(cli->args[0], lair_loaded(call));
+	return 0;
+}

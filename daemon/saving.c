@@ -1,0 +1,325 @@
+/* Saving and loading are cells: they wait in the queue, have a time, can be interrupted and killed, and what became
+ * of the session is told as after any other cell. Only what they run, and how they are answered, differs. The bytes
+ * go through a memory file that the router makes, into a file of its own; it never looks at them. */
+#include "saving.h"
+
+#include "log.h"
+#include "router.h"
+#include "saved.h"
+#include "session_events.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* More than python/saving.py takes. */
+#define NAMES_MAX 20000
+
+/* ---- asking for one ---- */
+
+static int task_new(struct cell **cellp, struct session *session, enum cell_task task,
+		    const struct address *request)
+{
+	struct address address = {.uid = session->owner};
+	struct promise *promise;
+	int r = 0;
+
+	if (request) {
+		address = *request;
+	} else {
+		r = promise_new(&promise, &session->router->promises, session->owner, bytes_of(session->id),
+				(struct bytes){.data = NULL}, 0, &(struct keeping){.ttl = 1});
+		if (!r)
+			address.promise = promise;
+	}
+	if (!r)
+		r = cell_new_task(cellp, task, &address, session->profile->save_timeout);
+	return r;
+}
+
+int saving_save(struct session *session, const struct address *request)
+{
+	struct cell *cell;
+	int r = task_new(&cell, session, CELL_SAVE, request);
+
+	if (!r)
+		session_exec(session, cell);
+	return r;
+}
+
+int saving_load(struct session *session, struct saved *saved, const struct address *request, enum telling telling)
+{
+	struct cell *cell;
+	int r = task_new(&cell, session, CELL_LOAD, request);
+
+	if (r) {
+		saved_free(saved);
+		return r;
+	}
+	cell->saved = saved;
+	cell->telling = telling;
+	session_exec(session, cell);
+	return 0;
+}
+
+/* ---- the end of a session ---- */
+
+void saving_expire(struct session *session, const char *cause)
+{
+	bool saves = session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
+
+	if (!saves || session->expiring) {
+		session_end(session, cause);
+		return;
+	}
+	session->expiring = cause;
+	session->save_tried = false;
+	if (session->state == SESSION_BUSY)
+		session_event(session, EVENT_DEADLINE, &session_nothing);
+	else
+		session_proceed(session);
+}
+
+/* Before all cells that wait. */
+static void last_save_enqueue(struct session *session)
+{
+	session->save_tried = true;
+	if (task_new(&session->last_save, session, CELL_SAVE, NULL))
+		return;
+	list_append(session->queue.next, &session->last_save->node);
+	session->n_queued++;
+}
+
+bool saving_proceed(struct session *session)
+{
+	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
+
+	if (!session->expiring || session->state != SESSION_IDLE || session->operation || session->last_save)
+		return false;
+	if (!session->save_tried)
+		last_save_enqueue(session);
+	if (session->last_save)
+		return false;
+	/* Somebody came while it was being saved: then it is not idle. */
+	if (work && !strcmp(session->expiring, "idle_ttl")) {
+		session->expiring = NULL;
+		return false;
+	}
+	session_end(session, session->expiring);
+	return true;
+}
+
+void saving_close(struct session *session)
+{
+	if (session->restored)
+		saved_remove(&session->router->saved, session->owner, bytes_of(session->id));
+}
+
+/* ---- running one ---- */
+
+/* It holds what save_size allows, whatever is written to it. */
+static int state_file(int *fdp, uint64_t size)
+{
+	_cleanup_(fd_closep) int fd = memfd_create("lair-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*fdp = steal_fd(&fd);
+	return 0;
+}
+
+int saving_send(struct session *session, struct cell *cell)
+{
+	struct task_message task = {.cell = cell->number};
+	int r = 0, fd;
+
+	if (cell->task == CELL_SAVE) {
+		task.task = BYTES("save");
+		task.size = session->profile->save_size;
+		task.budget = (double)session->profile->save_timeout / 1e6;
+		r = state_file(&cell->file, task.size);
+	} else {
+		task.task = BYTES("load");
+		task.offset = cell->saved->offset;
+	}
+	if (r)
+		return r;
+	fd = fcntl(cell->task == CELL_SAVE ? cell->file : cell->saved->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	return interpreter_send_fd(session->live, &task_message_schema, &task, fd);
+}
+
+/* ---- what came of it ---- */
+
+static bool report_read(struct task_report *report, const struct verdict *verdict)
+{
+	struct wire_fault fault;
+
+	return verdict->report.data && !wire_decode(report, &task_report_schema, verdict->report, &fault) &&
+	       wire_count(report->names) <= NAMES_MAX && wire_count(report->refused) <= NAMES_MAX;
+}
+
+/* Why there is no report. */
+static void failure(char *why, size_t size, const struct verdict *verdict)
+{
+	struct cell_error error;
+	struct wire_fault fault;
+
+	if (verdict->error.data && !wire_decode(&error, &cell_error_schema, verdict->error, &fault))
+		snprintf(why, size, "%.*s: %.*s", (int)MIN(error.name.size, 60U), error.name.data,
+			 (int)MIN(error.value.size, 200U), error.value.data);
+	else
+		snprintf(why, size, "%s", verdict->cause ? verdict->cause : "its interpreter did not tell");
+}
+
+static int state_write(struct session *session, struct cell *cell, const struct task_report *report)
+{
+	struct timespec now;
+	struct saved_state state = {
+		.owner = session->owner,
+		.session = bytes_of(session->id),
+		.size = report->size,
+		.names = report->names,
+		.refused = report->refused,
+	};
+
+	if (report->size > session->profile->save_size)
+		return -EBADMSG;
+	clock_gettime(CLOCK_REALTIME, &now);
+	state.created = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return saved_write(&session->router->saved, &state, cell->file, session->profile->save_ttl);
+}
+
+static void reply_saved(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	struct save_reply reply = {.id = cell->reply.id};
+	struct task_report report;
+	char why[300];
+	int r = 0;
+
+	if (!report_read(&report, verdict))
+		failure(why, sizeof(why), verdict);
+	else if ((r = state_write(session, cell, &report)))
+		snprintf(why, sizeof(why), "%s", strerror(-r));
+	else
+		*why = '\0';
+	if (*why) {
+		log_warn(session->id, "its state could not be saved: %s", why);
+		client_error(&session->router->clients, &cell->reply, r ? "internal" : "unsupported",
+			     "the state of session \"%s\" could not be saved: %s", session->id, why);
+		return;
+	}
+	session->restored = false;
+	log_info(session->id, "saved, %" PRIu64 " bytes: %zu names, and %zu not", report.size,
+		 wire_count(report.names), wire_count(report.refused));
+	reply.saved = report.names;
+	reply.not_saved = report.refused;
+	reply.size = report.size;
+	client_send(&session->router->clients, &cell->reply, &save_reply_schema, &reply);
+}
+
+/* All that was to come back has not, for the reason @why. */
+static int refuse_all(msgpack_sbuffer *buffer, struct bytes names, const char *why)
+{
+	struct refused_name refused = {.reason = bytes_of(why)};
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next_string(names, &cursor, &refused.name))
+		r = wire_encode_body(buffer, &refused_name_schema, &refused);
+	return r;
+}
+
+static int append_all(msgpack_sbuffer *buffer, struct bytes items)
+{
+	struct bytes item;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next(items, &cursor, &item))
+		r = msgpack_sbuffer_write(buffer, item.data, item.size);
+	return r;
+}
+
+void tidings_deinit(struct tidings *tidings)
+{
+	msgpack_sbuffer_destroy(&tidings->loaded);
+	msgpack_sbuffer_destroy(&tidings->not_loaded);
+	*tidings = (struct tidings){.age = 0};
+}
+
+/* What was not even saved has not come back either. */
+static void tidings_make(struct tidings *tidings, const struct saved *saved, const struct verdict *verdict)
+{
+	size_t n = wire_count(saved->state.refused);
+	struct task_report report;
+	char why[300];
+	int r;
+
+	tidings_deinit(tidings);
+	if (report_read(&report, verdict)) {
+		wire_put_array(&tidings->not_loaded, n + wire_count(report.refused));
+		r = append_all(&tidings->not_loaded, report.refused);
+		if (!r)
+			r = msgpack_sbuffer_write(&tidings->loaded, report.names.data, report.names.size);
+	} else {
+		failure(why, sizeof(why), verdict);
+		wire_put_array(&tidings->not_loaded, n + wire_count(saved->state.names));
+		r = refuse_all(&tidings->not_loaded, saved->state.names, why);
+		wire_put_array(&tidings->loaded, 0);
+	}
+	if (!r)
+		r = append_all(&tidings->not_loaded, saved->state.refused);
+	tidings->age = r ? 0 : saved_age(saved);
+}
+
+static void reply_opened(struct session *session, const struct address *request)
+{
+	struct session_info info = session_record(session);
+
+	info.id = request->id;
+	info.opened = true;
+	info.saved_age = session->tidings.age;
+	info.loaded = wire_bytes(&session->tidings.loaded);
+	info.not_loaded = wire_bytes(&session->tidings.not_loaded);
+	client_send(&session->router->clients, request, &session_info_schema, &info);
+}
+
+static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	struct tidings *tidings = &session->tidings;
+	struct load_reply reply = {.id = cell->reply.id};
+
+	if (!strcmp(verdict->state, "ended")) {
+		client_error(&session->router->clients, &cell->reply, "gone",
+			     "the session ended while its saved state was loaded: %s", verdict->cause);
+		return;
+	}
+	tidings_make(tidings, cell->saved, verdict);
+	session->restored = true;
+	log_info(session->id, "loaded what was saved %.0f s ago: %zu names, and %zu not", tidings->age,
+		 wire_count(wire_bytes(&tidings->loaded)), wire_count(wire_bytes(&tidings->not_loaded)));
+	if (cell->telling == TELL_OPEN)
+		reply_opened(session, &cell->reply);
+	reply.saved_age = tidings->age;
+	reply.loaded = wire_bytes(&tidings->loaded);
+	reply.not_loaded = wire_bytes(&tidings->not_loaded);
+	if (cell->telling != TELL_OPEN)
+		client_send(&session->router->clients, &cell->reply, &load_reply_schema, &reply);
+	if (cell->telling != TELL_NEXT)
+		tidings_deinit(tidings);
+}
+
+void saving_reply(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	if (cell == session->last_save)
+		session->last_save = NULL;
+	if (cell->task == CELL_SAVE)
+		reply_saved(session, cell, verdict);
+	else
+		reply_loaded(session, cell, verdict);
+}

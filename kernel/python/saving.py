@@ -1,0 +1,179 @@
+"""The state of a session as bytes that outlive it: its variables, by cloudpickle, each for itself.
+
+One pickler writes them one after the other, so that what two of them share is one thing again; each is tried alone
+before, so that one which cannot be pickled spoils no other. Protocol 3 numbers what it shares explicitly: what
+cannot be loaded leaves a gap, and not everything after it shifted by one.
+
+Functions and classes that cells made come back as code, and in the namespace of the session, not in a copy of it.
+"""
+
+import io
+import mmap
+import os
+import pickle
+import struct
+import sys
+import time
+import types
+from typing import Any, Callable, Dict, List, Tuple
+
+_PROTOCOL = 3
+_NAMES_MAX = 5000
+_REASON_MAX = 200
+
+Refused = List[Dict[str, str]]
+Report = Dict[str, Any]
+
+_main = sys.modules["__main__"]
+_import_module = __import__("importlib").import_module
+
+
+class _Full(Exception):
+    """There is no room for it."""
+
+
+class _Counter(io.RawIOBase):
+    """Takes no more than so much, and keeps nothing."""
+
+    def __init__(self, limit: int) -> None:
+        self.size = 0
+        self.limit = limit
+
+    def write(self, data: Any) -> int:
+        n = memoryview(data).nbytes
+        self.size += n
+        if self.size > self.limit:
+            raise _Full
+        return n
+
+
+class _Main:
+    """Stands for the module of the cells."""
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        return _import_module, ("__main__",)
+
+
+class _Namespace:
+    """Stands for its namespace."""
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        return vars, (_Main(),)
+
+
+def _pickler_class(namespace: Dict[str, Any]) -> Any:
+    from cloudpickle import CloudPickler
+
+    class Pickler(CloudPickler):  # type: ignore[misc]
+        def reducer_override(self, obj: Any) -> Any:
+            reduced = super().reducer_override(obj)
+            if not isinstance(obj, types.FunctionType) or obj.__globals__ is not namespace:
+                return reduced
+            # (make, (code, globals, ...), (attributes, {"__globals__": ..., ...}), ...)
+            if isinstance(reduced, tuple) and len(reduced) > 2 and "__globals__" in reduced[2][1]:
+                reduced[2][1]["__globals__"] = {}
+                code, _, *rest = reduced[1]
+                return (reduced[0], (code, _Namespace(), *rest), *reduced[2:])
+            return reduced
+
+    return Pickler
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, _Full):
+        return "it is larger than save_size"
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except BaseException:
+        text = type(error).__name__
+    return text if len(text) <= _REASON_MAX else text[: _REASON_MAX - 3] + "..."
+
+
+def _refuse(name: str, reason: str) -> Dict[str, str]:
+    return {"name": name, "reason": reason}
+
+
+def _try(make: Any, names: List[str], namespace: Dict[str, Any], limit: int, until: float) -> Tuple[Any, Refused]:
+    """What each would take, alone, and what is wrong with the others."""
+    sizes: Dict[str, int] = {}
+    refused: Refused = []
+    for name in names:
+        if time.monotonic() > until:
+            refused.append(_refuse(name, "there was no time left for it"))
+            continue
+        counter = _Counter(limit)
+        try:
+            make(counter, protocol=_PROTOCOL).dump(namespace[name])
+            sizes[name] = counter.size
+        except KeyboardInterrupt:
+            until = 0.0
+            refused.append(_refuse(name, "it took longer than save_timeout"))
+        except BaseException as error:
+            refused.append(_refuse(name, _reason(error)))
+    return sizes, refused
+
+
+def _write(make: Any, file: Any, names: List[str], namespace: Dict[str, Any]) -> List[Tuple[str, int]]:
+    pickler = make(file, protocol=_PROTOCOL)
+    index = []
+    for name in names:
+        index.append((name, file.tell()))
+        pickler.dump(namespace[name])
+    return index
+
+
+def _fit(sizes: Dict[str, int], limit: int) -> Tuple[List[str], Refused]:
+    """The small ones first; in the end they stand in their old order, so that what is shared is with the first."""
+    room = limit
+    fits = set()
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        room -= sizes[name] + len(name) + 64
+        if room >= 0:
+            fits.add(name)
+    kept = [name for name in sizes if name in fits]
+    return kept, [_refuse(name, "there was no room left within save_size") for name in sizes if name not in fits]
+
+
+def save(fd: int, limit: int, budget: float) -> Report:
+    """Into a file of at most that size."""
+    namespace = vars(_main)
+    make = _pickler_class(namespace)
+    names = [name for name in namespace if type(name) is str and not (name[:2] == "__" == name[-2:])]
+    refused = [_refuse(name, "there are too many names") for name in names[_NAMES_MAX : 2 * _NAMES_MAX]]
+    sizes, bad = _try(make, names[:_NAMES_MAX], namespace, limit - 4096, time.monotonic() + budget / 2)
+    kept, large = _fit(sizes, limit - 4096)
+    refused += bad + large
+    with open(fd, "r+b", buffering=1 << 20, closefd=False) as file:
+        file.write(struct.pack("<Q", 0))
+        index = _write(make, file, kept, namespace)
+        at = file.tell()
+        pickle.dump(index, file, protocol=_PROTOCOL)
+        size = file.tell()
+        file.seek(0)
+        file.write(struct.pack("<Q", at))
+    return {"size": size, "names": kept, "refused": refused}
+
+
+def load(fd: int, offset: int) -> Report:
+    """Into the namespace, what can be."""
+    namespace = vars(_main)
+    builtins = namespace.get("__builtins__")
+    loaded: List[str] = []
+    refused: Refused = []
+    with mmap.mmap(fd, os.fstat(fd).st_size, access=mmap.ACCESS_READ) as file:
+        (at,) = struct.unpack_from("<Q", file, offset)
+        file.seek(offset + at)
+        index = pickle.load(file)
+        unpickler = pickle.Unpickler(file)
+        for name, where in index:
+            try:
+                file.seek(offset + where)
+                namespace[name] = unpickler.load()
+                loaded.append(name)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                refused.append(_refuse(name, _reason(error)))
+        del unpickler
+    namespace["__builtins__"] = builtins
+    return {"size": 0, "names": loaded, "refused": refused}
