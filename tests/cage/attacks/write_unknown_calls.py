@@ -21,6 +21,5 @@ def attack():
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EPERM):
                 found.append((n, error.errno))
-    # What another architecture would call by such a number kills who tries.
     odd = (0x3FFFFFFF, 0x40000000 + 2, 0x40000000 + 59, 0x80000000, 0xFFFFFFFE)
     return found or first(*(lambda n=n: child(lambda: number(n, b"/etc/hosts", 2, 0)) for n in odd))
