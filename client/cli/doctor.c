@@ -106,31 +106,42 @@ static const struct remedy landlock_remedy = {
 	false,
 };
 
-/* systemd hands a part of version 2 to whoever asks for it. Without it, version 1 can be given to a user by its
- * modes, together with the process that laird will be started from; and to root of a container by its manager. */
+static bool there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* Who may make control groups: with systemd, whoever asks it for a part of version 2; without, root, in a group
+ * where laird is alone; a user, of version 1, beneath directories that are his, once the process that laird will be
+ * started from, our parent, is in them. */
 static struct remedy groups_remedy(void)
 {
-	static char command[512];
-	static const char because[] = "No control group limits the memory of a session as a whole";
-	bool systemd = access("/run/systemd/system", F_OK) == 0, root = true;
+	static char command[640];
 	unsigned uid = geteuid();
+	struct remedy remedy = {"No control group limits the memory of a session as a whole", command, true};
 
-	if (systemd && access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
+	if (there("/run/systemd/system") && there("/sys/fs/cgroup/cgroup.controllers")) {
 		snprintf(command, sizeof(command),
 			 "systemd-run %s-p Delegate=yes laird    (in a unit: Delegate=yes in its [Service])",
 			 uid ? "--user " : "");
-		root = uid == 0;
-	} else if (uid && access("/sys/fs/cgroup/memory/cgroup.procs", F_OK) == 0) {
+		remedy.root = uid == 0;
+	} else if (uid && there("/sys/fs/cgroup/memory/cgroup.procs")) {
+		snprintf(
+			command, sizeof(command),
+			"for c in memory pids cpu; do "
+			"d=/sys/fs/cgroup/$c$(grep -E \":([a-z_]+,)*$c(,[a-z_]+)*:\" /proc/%d/cgroup | cut -d: -f3)"
+			"/lair-%u; mkdir -p $d && chown %u $d $d/cgroup.procs && echo %d > $d/cgroup.procs; done",
+			(int)getppid(), uid, uid, (int)getppid());
+	} else if (access("/sys/fs/cgroup", W_OK) == 0 && there("/sys/fs/cgroup/cgroup.controllers")) {
 		snprintf(command, sizeof(command),
-			 "for c in memory pids cpu; do d=/sys/fs/cgroup/$c/lair-%u; mkdir -p $d && "
-			 "chown %u $d $d/cgroup.procs && echo %d > $d/cgroup.procs; done",
-			 uid, uid, (int)getppid());
+			 "cd /sys/fs/cgroup && mkdir -p others laird && "
+			 "for p in $(cat cgroup.procs); do echo $p > others/cgroup.procs; done; "
+			 "echo +memory +pids +cpu > cgroup.subtree_control && "
+			 "(echo 0 > laird/cgroup.procs && exec laird)");
 	} else {
-		snprintf(command, sizeof(command),
-			 "mount -o remount,rw /sys/fs/cgroup    (in a container: start laird in a group of its "
-			 "own)");
+		snprintf(command, sizeof(command), "mount -o remount,rw /sys/fs/cgroup");
 	}
-	return (struct remedy){because, command, root};
+	return remedy;
 }
 
 static bool file_says(const char *path, const char *value)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from daemon import BIN
+from daemon import BIN, own_groups
 from lair import Client
 
+USER = 61008
 DENY = BIN.parent / "tests" / "deny"
 
 # What the kernel is made to refuse, and what must then be neither reached nor guarding.
@@ -52,6 +53,27 @@ def test_control_groups_that_cannot_be_written() -> None:
     assert {lack["group"] for lack in found["groups_lacking"]} == {"memory", "pids", "cpu"}
     assert all(lack["reason"].endswith("Read-only file system") for lack in found["groups_lacking"])
     assert any("control group" in remedy["because"] for remedy in found["remedies"])
+
+
+def test_the_command_it_gives_raises_the_level() -> None:
+    if os.geteuid() != 0 or not os.path.exists("/sys/fs/cgroup/memory/cgroup.procs"):
+        pytest.skip("takes root, and control groups of version 1")
+    ask = f"{BIN}/lair doctor --json; read line; {BIN}/lair doctor --json; true"
+    shell = subprocess.Popen(
+        ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "bash", "-c", ask],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert shell.stdin and shell.stdout
+    before = json.loads(shell.stdout.readline())
+    command = next(remedy["command"] for remedy in before["remedies"] if "control group" in remedy["because"])
+    subprocess.run(["sh", "-c", command], check=True)
+    groups = [group / f"lair-{USER}" for group in own_groups() if (group / f"lair-{USER}").exists()]
+    after = json.loads(shell.communicate(b"\n")[0])
+    for group in groups:
+        group.rmdir()
+    assert (before["level"], after["level"], len(groups)) == ("strong-nomem", "strong", 3)
+    assert after["remedies"] == []
 
 
 def test_for_people() -> None:
