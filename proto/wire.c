@@ -591,9 +591,15 @@ bool wire_read_span(struct bytes value, struct bytes *span, bool *binary)
 
 bool wire_next_uint(struct bytes raw, size_t *cursorp, uint64_t *number)
 {
+	size_t before = *cursorp;
 	struct bytes item;
 
-	return wire_next(raw, cursorp, &item) && value_read(number, WIRE_UINT, item);
+	if (!wire_next(raw, cursorp, &item))
+		return false;
+	if (value_read(number, WIRE_UINT, item))
+		return true;
+	*cursorp = before;
+	return false;
 }
 
 void wire_put_array(msgpack_sbuffer *buffer, size_t n)

@@ -231,6 +231,8 @@ def _matches(rule: Rule, use: Use) -> bool:
 
 
 def _first_broken(tree: AST, names: Names) -> Optional[Tuple[Use, Rule]]:
+    if not _rules:
+        return None
     counts = dict.fromkeys(_rules, 0)
     for use in _Reader(tree, names).uses():
         for rule in _rules:

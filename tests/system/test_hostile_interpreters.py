@@ -10,7 +10,7 @@ import pytest
 import internal
 from daemon import Daemon
 from lair import Client, LairError, codec
-from lair.messages import AskEvent, ExecReply
+from lair.messages import AskEvent, ExecReply, Vars, VarsReply
 
 SETTINGS = {"profile default": {"checkpoint": "cell", "grace": "200ms"}}
 
@@ -47,6 +47,7 @@ FRAMES: dict[str, list[bytes]] = {
     "done of another cell": [framed(internal.Done(cell=77, returncode=0))],
     "done twice": [framed(internal.Done(cell=2, returncode=0))] * 2,
     "done without a cell": [b"\x93\x01\xa4done\x80"],
+    "told, unasked": [framed(internal.Told(serial=1, answer={"variables": [], "total": 0}))],
     "frozen, unasked": [framed(internal.Frozen(serial=1, pid=1))],
     "spawned, unasked": [framed(internal.Spawned(serial=1, pid=1))],
     "asks without end": [framed(internal.Ask(prompt="?"))] * 2000,
@@ -157,6 +158,42 @@ def test_frames_between_cells(client: Client, bystander: Client, session: str, w
     code = f"if os.fork() == 0:\n    time.sleep(0.05)\n    say({said!r})\n    os._exit(0)"
     client.exec(code, session)
     client.exec("pass", "bystander")
+    settle(client, session)
+
+
+# An answer that user code gives in place of its interpreter, while that looks for the name it was asked about.
+ANSWERS: dict[str, bytes] = {
+    "to another question": framed(internal.Told(serial=77, answer={"variables": [], "total": 0})),
+    "of another kind": framed(internal.Told(serial=1, answer={"valid": True})),
+    "with a field too many": framed(internal.Told(serial=1, answer={"variables": [], "total": 0, "x": 1})),
+    "with no list": framed(internal.Told(serial=1, answer={"variables": 5, "total": 0})),
+    "with items that are none": framed(internal.Told(serial=1, answer={"variables": [1], "total": 1})),
+    "with half an item": framed(internal.Told(serial=1, answer={"variables": [{"name": "x"}], "total": 1})),
+    "with a shape of text": framed(
+        internal.Told(
+            serial=1,
+            answer={"variables": [{"name": "x", "type": "t", "size": 1, "text": "", "shape": ["1"]}], "total": 1},
+        )
+    ),
+    "that is no map": framed(internal.Told(serial=1, answer=[1, 2])),
+    "with text that is none": b"\x93\x01\xa4told\x82\xa6serial\x01\xa7refused\xa2\xff\xfe",
+    "of no serial": b"\x93\x01\xa4told\x80",
+    "without any": b"",
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_answers(client: Client, bystander: Client, session: str, what: str) -> None:
+    prepare(client, session)
+    client.exec(
+        "class Key(str):\n"
+        "    def __hash__(self): return hash('wanted')\n"
+        f"    def __eq__(self, other): say([{internal.datagram(ANSWERS[what], AFTER_CELL)!r}]); time.sleep(5)\n"
+        "globals()[Key('key')] = 1",
+        session,
+    )
+    with pytest.raises(LairError, match="gone"):
+        client.call(Vars(id=client.new_id(), session=session, forget=["wanted"]), VarsReply)
     settle(client, session)
 
 

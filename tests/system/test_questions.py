@@ -58,6 +58,7 @@ def test_vars_of_arrays_and_frames(client: Client, session: str) -> None:
         "import numpy as np, pandas as pd\n"
         "a = np.zeros((300, 400))\n"
         "view = a[:3]\n"
+        "zero = np.array(5)\n"
         "frame = pd.DataFrame({'k': range(5), 'v': 1.5})\n"
         "column = frame.v",
         session,
@@ -66,6 +67,7 @@ def test_vars_of_arrays_and_frames(client: Client, session: str) -> None:
     assert (found["a"].type, found["a"].shape) == ("ndarray", [300, 400])
     assert found["a"].text == "f64 [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, ...]"
     assert found["a"].size >= 300 * 400 * 8
+    assert (found["zero"].shape, found["zero"].text) == ([], "i64 [5]")
     assert (found["frame"].type, found["frame"].shape) == ("DataFrame", [5, 2])
     assert found["frame"].text == "columns 'k', 'v'"
     assert (found["column"].shape, found["column"].text) == ([5], "Series of float64")

@@ -172,6 +172,26 @@ static void test_strings(void)
 	CHECK(!wire_next_string((struct bytes){.data = NULL}, &cursor, &item));
 }
 
+/* Whoever asks whether all of them were numbers looks at how far it went. */
+static void test_numbers(void)
+{
+	struct bytes raw = hex("93 07 cd 01 00 00");
+	uint64_t number = 1;
+	size_t cursor = 0;
+
+	CHECK(wire_next_uint(raw, &cursor, &number) && number == 7);
+	CHECK(wire_next_uint(raw, &cursor, &number) && number == 256);
+	CHECK(wire_next_uint(raw, &cursor, &number) && number == 0);
+	CHECK(!wire_next_uint(raw, &cursor, &number) && cursor == raw.size);
+	raw = hex("92 07 a1 61");
+	cursor = 0;
+	CHECK(wire_next_uint(raw, &cursor, &number) && !wire_next_uint(raw, &cursor, &number));
+	CHECK(cursor == 2);
+	raw = hex("90");
+	cursor = 0;
+	CHECK(!wire_next_uint(raw, &cursor, &number) && cursor == raw.size);
+}
+
 static void test_utf8(void)
 {
 	CHECK(utf8_valid(BYTES("")) && utf8_valid(BYTES("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x8d")));
@@ -191,6 +211,7 @@ int main(void)
 	test_find_id();
 	test_reals();
 	test_strings();
+	test_numbers();
 	test_utf8();
 	return check_report();
 }
