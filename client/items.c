@@ -28,6 +28,7 @@ void items_session(struct lair_session *session, const struct session_info *info
 		.checkpoints = info->checkpoints,
 		.checkpoint_memory = info->checkpoint_memory,
 		.checkpoint_age = info->checkpoint_age,
+		.cpu = info->cpu,
 		.loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded),
 	};
 }

@@ -412,6 +412,7 @@ struct lair_session {
 	bool opened;				 /* by this very request */
 	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
 	double checkpoint_age;			 /* seconds since the oldest was made */
+	double cpu;				 /* seconds of it that its processes have used */
 	struct lair_loaded loaded;		 /* if this very request opened it */
 };
 

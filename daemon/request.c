@@ -129,20 +129,21 @@ static double ttl_left(uint64_t since, uint64_t ttl)
 	return !ttl ? 0.0 : seconds(end > now ? end - now : 1);
 }
 
-/* Of a family, whose members cannot be told apart by their memory. */
-static uint64_t memory_of_warden(const struct warden *warden)
+/* Of a family, whose members cannot be told apart by their processes. */
+static struct usage usage_of_warden(const struct warden *warden)
 {
-	uint64_t sum = memory_of_tree(warden->pid, warden->baseline);
+	struct usage usage = usage_of_tree(warden->pid, warden->baseline);
 	struct session *session;
 
 	list_for_each (session, &warden->sessions, kin)
-		sum += history_memory(&session->history);
-	return sum;
+		usage.memory += history_memory(&session->history);
+	return usage;
 }
 
 struct session_info session_record(const struct session *session)
 {
 	const struct warden *warden = session->warden;
+	const struct usage usage = usage_of_warden(warden);
 	bool working = session_busy(session) || session->n_queued > 0;
 
 	return (struct session_info){
@@ -156,7 +157,8 @@ struct session_info session_record(const struct session *session)
 		.cells = session->n_cells,
 		.queued = session->n_queued,
 		.pid = (uint64_t)warden->pid,
-		.memory = memory_of_warden(warden),
+		.memory = usage.memory,
+		.cpu = usage.cpu,
 		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
 		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
 		.level = bytes_of(warden->level),

@@ -290,6 +290,7 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, checkpoints, OPTIONAL)                                                                          \
 	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
 	F(m, REAL, checkpoint_age, OPTIONAL)                                                                       \
+	F(m, REAL, cpu, OPTIONAL)                                                                                  \
 	F(m, FLAG, opened, OPTIONAL)                                                                               \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
 	F(m, RAW, loaded, OPTIONAL)                                                                                \

@@ -186,6 +186,7 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(COUNT, checkpoints),
 		SESSION(COUNT, checkpoint_memory),
 		SESSION(REAL, checkpoint_age),
+		SESSION(REAL, cpu),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), session);

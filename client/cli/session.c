@@ -71,6 +71,7 @@ static void session_print(const struct lair_session *session)
 			   session->idle_left > 0 && session->hard_left > 0 ? ", or " : "",
 			   session->hard_left > 0 ? human_seconds(left, session->hard_left) : "");
 	item_print("memory", "%s", human_bytes(text, session->memory));
+	item_print("cpu time", "%.3g s", session->cpu);
 	item_print("checkpoints", "%s%s%s", checkpoints_text(checkpoints, sizeof(checkpoints), session),
 		   any ? ", the oldest of " : "", any ? human_seconds(text, session->checkpoint_age) : "");
 	if (session->pid)

@@ -114,6 +114,11 @@ def test_vars_say_where_the_session_is(client: Client, session: str) -> None:
     assert where() is None
 
 
+def test_info_tells_the_time_used(client: Client, session: str) -> None:
+    client.exec("import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass", session)
+    assert 0.25 < (client.info(session).cpu or 0) < 30
+
+
 def test_busy(client: Client, session: str) -> None:
     cell = client.start("import time; print('up'); time.sleep(30)", session, stream=True)
     client.receive(cell, m.ExecReply)

@@ -398,6 +398,7 @@ class SessionInfo(Message):
     checkpoints: Uint = 0
     checkpoint_memory: Uint = 0
     checkpoint_age: Real | None = None
+    cpu: Real | None = None
     opened: Flag = False
     saved_age: Real | None = None
     loaded: Raw = None
