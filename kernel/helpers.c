@@ -26,6 +26,7 @@ EMBED(setup);
 EMBED(display);
 EMBED(tables);
 EMBED(figures);
+EMBED(fifos);
 EMBED(surroundings);
 
 enum module {
@@ -38,6 +39,7 @@ enum module {
 	DISPLAY,
 	TABLES,
 	FIGURES,
+	FIFOS,
 	OBJECTS,
 	VARIABLES,
 	CHECKING,
@@ -69,6 +71,7 @@ static const struct {
 	[DISPLAY] = MODULE(display),
 	[TABLES] = MODULE(tables, .in = DISPLAY),
 	[FIGURES] = MODULE(figures, .in = DISPLAY),
+	[FIFOS] = MODULE(fifos),
 	[OBJECTS] = MODULE(objects),
 	[VARIABLES] = MODULE(variables),
 	[CHECKING] = MODULE(checking),

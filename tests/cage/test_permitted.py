@@ -136,6 +136,40 @@ p.start(), p.join()
 value = block.buf[0]
 block.close(), block.unlink()
 value == 7""",
+    "manager": """
+import multiprocessing as mp
+def work(numbers, names, i):
+    numbers[i] = i * i
+    names.append(str(i))
+with mp.Manager() as manager:
+    numbers, names, lock = manager.dict(), manager.list(), manager.Lock()
+    many = [mp.Process(target=work, args=(numbers, names, i)) for i in range(4)]
+    [p.start() for p in many], [p.join() for p in many]
+    with lock: found = dict(numbers), sorted(names), len(manager.list(range(100000))[:])
+found == ({0: 0, 1: 1, 2: 4, 3: 9}, ["0", "1", "2", "3"], 100000)""",
+    "listener": """
+import glob, os, tempfile, threading
+from multiprocessing.connection import Client, Listener
+from multiprocessing import AuthenticationError
+answers = []
+with Listener(authkey=b"key") as listener:
+    def serve():
+        for _ in range(2):
+            try:
+                with listener.accept() as it: it.send(it.recv() * 2), it.send_bytes(bytes(1 << 20))
+            except AuthenticationError: answers.append("refused")
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with Client(listener.address, authkey=b"key") as it:
+        it.send([1, 2])
+        answers += [it.recv(), len(it.recv_bytes()), it.poll(5)]
+    try: Client(listener.address, authkey=b"other")
+    except AuthenticationError: answers.append("told")
+    thread.join()
+    address = listener.address
+try: Client(address)
+except ConnectionRefusedError: answers.append("closed")
+answers == [[1, 2, 1, 2], 1 << 20, True, "refused", "told", "closed"] and glob.glob(address + "*") == []""",
     "proc": "'lair' in open('/proc/self/comm').read() and len(open('/proc/cpuinfo').read()) > 9",
     "scratch": "open('/tmp/x', 'w').write('x') and open('/dev/shm/x', 'w').write('x') == 1",
     "modes": """
