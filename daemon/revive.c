@@ -606,6 +606,8 @@ static int session_from(const struct revival *revival, struct bytes body)
 	if (!r && record.deadline)
 		session_deadline(session,
 				 record.deadline > event_now() ? record.deadline - event_now() : (uint64_t)1);
+	if (!r && session->cell)
+		session_watch(session);
 	return r;
 }
 

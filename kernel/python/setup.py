@@ -47,7 +47,7 @@ def _warm_pandas(pandas: object) -> None:
     frame.groupby("key").agg({"value": "sum", "real": "mean"})
     frame.merge(frame, on="key").sort_values("value_x").describe()
     frame[frame.value > 1].pivot_table(index="key", values="real")
-    repr(frame), frame._repr_html_(), repr(frame.value)
+    repr(frame), frame._repr_html_(), repr(frame.value), frame.to_json(orient="split", date_format="iso")
 
 
 def _warm_numpy(numpy: object) -> None:
@@ -62,7 +62,7 @@ def _warm_matplotlib(matplotlib: object) -> None:
         figure, axes = pyplot.subplots(figsize=(1, 1))
         axes.plot([0, 1], [0, 1], label="x")
         axes.legend()
-        figure.savefig(file, format="png")
+        figure.savefig(file, format="png", bbox_inches="tight")
         pyplot.close("all")
     # A cached font keeps its file open, but no descriptor of the template's outlives it: at the next fork the font
     # would close whatever has its number by then.

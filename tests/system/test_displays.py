@@ -133,7 +133,7 @@ def test_slow_readers_hold_the_cell_up(daemon: Daemon, session: str) -> None:
 def test_who_never_reads_costs_the_router_no_memory(daemon: Daemon, client: Client, session: str) -> None:
     before = client.stats().memory
     with Client(str(daemon.socket)) as sleeper:
-        code = "while True: display({'text/plain': '', 'image/png': bytes(2 << 20)}, raw=True)"
+        code = "while True: display({'text/plain': '', 'image/png': bytes(60_000)}, raw=True)"
         sleeper.start(code, session, stream=True, timeout=2)
         time.sleep(1.5)
         assert client.stats().memory < before + (100 << 20)
