@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import select
+import signal
 import socket
 import threading
 import time
@@ -205,6 +206,19 @@ def test_a_request_made_while_the_connection_ends(s: Session, wire: Wire) -> Non
     for _ in range(100):
         wire.cut()
         assert s.run("1").text == "1"
+
+
+def test_the_router_is_killed(start_daemon: Callable[..., Daemon]) -> None:
+    """It is the same daemon afterwards: the cell has gone on, and so does its output."""
+    it = start_daemon()
+    with Connection(str(it.socket), start=False) as connection, Session(connection=connection) as s:
+        s.run("n = 0")
+        with it.client() as client:
+            killing = later(0.5, lambda: os.kill(client.stats().pid, signal.SIGKILL))
+            result = s.run("import time\nfor i in range(150): print(i); time.sleep(0.01); n += 1", on_output=print)
+            killing.join()
+        assert result.stdout == "".join(f"{i}\n" for i in range(150))
+        assert s.run("n").text == "150"
 
 
 def test_coroutines(wire: Wire, connection: Connection) -> None:

@@ -61,8 +61,10 @@ async def main(mode: str) -> None:
         assert (await run("x")).structured_content["text"] == "41"
         assert time.monotonic() - began < 20
 
+        running = asyncio.ensure_future(run("import time; time.sleep(1); x"))
+        await asyncio.sleep(0.3)
         os.kill(status()["pid"], signal.SIGKILL)
-        assert (await client.call_tool("python_execute_once", {"code": "1 + 1"})).structured_content["text"] == "2"
+        assert (await running).structured_content["text"] == "41"
 
 
 asyncio.run(main(sys.argv[1]))

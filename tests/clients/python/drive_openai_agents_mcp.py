@@ -63,7 +63,7 @@ async def main() -> None:
 
         done = subprocess.run([LAIR, "status", "--json"], capture_output=True, check=True)
         os.kill(json.loads(done.stdout)["pid"], signal.SIGKILL)
-        assert not (await server.call_tool("python_execute_once", {"code": "1 + 1"})).model_dump()["is_error"]
+        assert '"42"' in (await run("x + 1")).model_dump_json()
 
 
 asyncio.run(main())
