@@ -660,12 +660,13 @@ static int family_revive(struct router *router, struct remains *remains)
 	if (heirloom)
 		heirloom->taken = true;
 	list_append(&nursery->wardens, &revival.warden->node);
-	revival.warden->ledger = remains->ledger;
-	ledger_init(&remains->ledger);
 	r = each(&revival, record->interpreters, interpreter_from);
 	r = r ? r : each(&revival, record->sessions, session_from);
 	r = r ? r : each(&revival, record->interpreters, interpreter_reattach);
 	r = r ? r : each(&revival, record->messages, message_from);
+	/* Not before: what is read above is read from it. */
+	revival.warden->ledger = remains->ledger;
+	ledger_init(&remains->ledger);
 	if (r) {
 		warden_failed(revival.warden, bytes_of(strerror(-r)));
 		return r;

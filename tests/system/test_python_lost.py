@@ -221,6 +221,19 @@ def test_the_router_is_killed(start_daemon: Callable[..., Daemon]) -> None:
         assert s.run("n").text == "150"
 
 
+def test_the_router_is_killed_while_cells_wait(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon({"profile default": {"checkpoint": "cell"}})
+    with Connection(str(it.socket), start=False) as connection, Session(connection=connection) as s:
+        s.run("n = 1")
+        keys = [s.detach("import time; display('shown'); time.sleep(1); n += 1; n"), s.detach("n *= 10; n")]
+        with it.client() as client:
+            wait_until(lambda: s.results()[1].state == "running", "the first runs")
+            os.kill(client.stats().pid, signal.SIGKILL)
+        first, second = (s.attach(key) for key in keys)
+        assert (first.text, len(first.displays), second.text) == ("2", 1, "20")
+        assert [cell.code for cell in s.history()][0] == "n = 1"
+
+
 def test_coroutines(wire: Wire, connection: Connection) -> None:
     async def scenario() -> None:
         async with aio.Session(connection=connection) as s:
