@@ -14,6 +14,7 @@ struct tool;
 struct server {
 	const struct mcp_options *options;
 	struct lair *lair; /* NULL: nobody needed it yet */
+	int signals;	   /* owned; -1: they do what they do */
 	struct lines input;
 	struct outbox outbox;
 	struct request *requests; /* newest first */
@@ -65,7 +66,7 @@ void request_drop(struct request *request);
 /* The handle, connected; if @start, a daemon is started where none is. Returns 0, or an error as lair_connect with
  * *sentencep. */
 int server_connect(struct server *server, struct lair **lairp, bool start, const char **sentencep);
-/* The same for a request, which is ended if there is none: NULL then. */
+/* The same for a request, which is ended if there is none: NULL then, and @request is gone. */
 struct lair *request_lair(struct request *request);
 /* Go on with @then once *callp, which was started with the result @started, is answered; if it is refused the
  * request ends with request_fail. */

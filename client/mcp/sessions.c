@@ -94,9 +94,9 @@ void session_shutdown(struct request *request)
 
 void session_undo(struct request *request)
 {
+	uint64_t steps = (uint64_t)argument_number(request, "steps");
 	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;
-	uint64_t steps = (uint64_t)argument_number(request, "steps");
 
 	if (lair)
 		request_wait(request, lair_undo(lair, &call, argument_session(request), steps), &call, on_undone);

@@ -694,7 +694,8 @@ def test_a_client_that_is_gone(daemon: Daemon, client: Client, session: str) -> 
         [str(BIN / "lair"), "mcp", "--socket", str(daemon.socket)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert it.stdin and it.stdout
-    arguments = {"code": "x = 1\nimport time; time.sleep(50)", "session_id": session}
+    client.exec("x = 1", session)
+    arguments = {"code": "import time; time.sleep(50)", "session_id": session}
     call = {"name": "python_session_execute", "arguments": arguments}
     it.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode() + b"\n")
     it.stdin.flush()
@@ -705,6 +706,17 @@ def test_a_client_that_is_gone(daemon: Daemon, client: Client, session: str) -> 
     assert it.wait(10) == 0
     assert client.exec("x", session).text == "1"
     it.stdin.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_and_what_runs(daemon: Daemon, client: Client, session: str, number: int) -> None:
+    client.exec("x = 1", session)
+    with McpServer(daemon) as server:
+        server.begin_call("python_session_execute", code="import time; time.sleep(50)", session_id=session)
+        wait_until(lambda: [i for i in client.list() if i.session == session and i.state == "busy"], "it runs")
+        server.process.send_signal(number)
+        assert server.process.wait(5) == 0
+    assert client.exec("x", session).text == "1"
 
 
 def test_a_client_that_does_not_read_blocks_nobody_else(daemon: Daemon, client: Client, session: str) -> None:
@@ -759,9 +771,11 @@ def test_a_daemon_that_ends_is_told_and_the_next_one_used(start_daemon: Any) -> 
 
 
 def test_no_daemon_to_be_had(tmp_path: Path) -> None:
-    with McpServer(None, "--no-start", socket=str(tmp_path / "none")) as server:
-        it = server.call("python_execute_once", code="1")
-        assert it["error"]["name"] == "no_daemon"
+    arguments = {"code": "1", "source": "/x", "new_session_id": "b", "steps": 2, "session_id": "a"}
+    with McpServer(None, "--no-start", "--tools", "full", socket=str(tmp_path / "none")) as server:
+        for tool in server.request("tools/list")["tools"]:
+            taken = {name: arguments[name] for name in tool["inputSchema"]["properties"] if name in arguments}
+            assert server.call(tool["name"], **taken)["error"]["name"] == "no_daemon"
         assert server.refused("resources/read", {"uri": "lair://sessions/a/b"})["code"] == -32602
 
 
