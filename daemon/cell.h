@@ -49,6 +49,7 @@ struct cell {
 	enum cell_task task;
 	int file;	     /* to save into; -1 */
 	struct saved *saved; /* to load */
+	bool file_stored;    /* whichever it is, it outlives the router */
 	enum telling telling;
 };
 

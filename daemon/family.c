@@ -29,6 +29,22 @@ static int warden_store(struct warden *warden)
 	return r;
 }
 
+/* Only one at a time runs, and only that one's may hold something that is nowhere else. */
+static int task_store(struct session *session)
+{
+	struct cell *cell = session->cell;
+	int file, r;
+
+	if (!cell || cell->task == CELL_CODE || cell->file_stored)
+		return 0;
+	file = cell->saved ? cell->saved->fd : cell->file;
+	if (file < 0)
+		return 0;
+	r = vault_store(VAULT_TASK, session->warden->family, session->number, &file, 1);
+	cell->file_stored = r == 0;
+	return r;
+}
+
 static int session_store(struct session *session)
 {
 	const int fds[] = {session->transcripts[0].fd, session->transcripts[1].fd};
@@ -86,6 +102,8 @@ static int descriptors_store(struct warden *warden)
 
 	list_for_each (session, &warden->sessions, kin)
 		r = r ? r : session_store(session);
+	list_for_each (session, &warden->sessions, kin)
+		r = r ? r : task_store(session);
 	list_for_each (interpreter, &warden->interpreters, node)
 		r = r ? r : interpreter_store(warden, interpreter);
 	return r;
@@ -117,7 +135,7 @@ static int code_write(struct ledger *ledger, struct cell *cell)
 	const struct code_record record = {.promise = cell->reply.promise->serial, .code = cell->code};
 	int r;
 
-	if (cell->written)
+	if (cell->written || cell->task != CELL_CODE)
 		return 0;
 	r = ledger_append(ledger, &code_record_schema, &record);
 	cell->written = r == 0;
@@ -268,6 +286,15 @@ static void forget_dead(struct router *router)
 			vault_forget_family(warden->family);
 }
 
+static void session_settle(struct session *session)
+{
+	for (int i = 0; i < 2; i++)
+		transcript_trim(&session->transcripts[i], session->profile->output_size);
+	if (session->task_file_due)
+		vault_forget(VAULT_TASK, session->warden->family, session->number);
+	session->task_file_due = false;
+}
+
 void families_settle(struct router *router)
 {
 	struct session *session;
@@ -278,8 +305,7 @@ void families_settle(struct router *router)
 		if (warden->kill_due)
 			warden_kill_now(warden);
 		list_for_each (session, &warden->sessions, kin)
-			for (int i = 0; i < 2; i++)
-				transcript_trim(&session->transcripts[i], session->profile->output_size);
+			session_settle(session);
 	}
 	forget_dead(router);
 }

@@ -279,9 +279,9 @@ int interpreter_send(struct interpreter *interpreter, const struct wire_schema *
 }
 
 int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
-			int fd)
+			uint64_t subject, int fd)
 {
-	return peer_say(&interpreter->peer, schema, message, 0, &fd, 1);
+	return peer_say(&interpreter->peer, schema, message, subject, &fd, 1);
 }
 
 void interpreter_pause(struct interpreter *interpreter, bool paused)

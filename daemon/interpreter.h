@@ -59,9 +59,9 @@ int interpreter_attach(struct interpreter *interpreter, struct session *session)
 /* At the end of the round. Returns 0 or -ENOMEM; a closed channel is no error here, it is told by an event. */
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message);
 
-/* The same with a descriptor, which is the message's from now on, whatever is returned. */
+/* The same with a descriptor, which is the message's from now on, whatever is returned. @subject: see peer.h. */
 int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
-			int fd);
+			uint64_t subject, int fd);
 
 /* Take from both pipes what they hold at this moment. What is written meanwhile waits: no writer can keep us here.
  */

@@ -25,11 +25,14 @@ struct peer {
 	char *letter;		 /* the last one */
 };
 
+/* A subject that is the number of a session, whose task's file goes along. */
+#define SUBJECT_TASK (1ULL << 62)
+
 /* What waits to be sent. The descriptors are its own. */
 struct peer_message {
 	struct list node;
 	uint64_t number;
-	uint64_t subject; /* which interpreter the descriptors are for */
+	uint64_t subject; /* which interpreter the descriptors are for, or whose session's task with SUBJECT_TASK */
 	size_t n_fds;
 	int fds[PEER_FDS_MAX];
 	msgpack_sbuffer datagram; /* room for a header, and the frame */

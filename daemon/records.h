@@ -89,6 +89,12 @@
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
 	F(m, UINT, at, OPTIONAL)                                                                                   \
 	F(m, FLAG, growing, OPTIONAL)                                                                              \
+	F(m, STR, expiring, OPTIONAL)                                                                              \
+	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
+	F(m, FLAG, restored, OPTIONAL)                                                                             \
+	F(m, REAL, tidings_age, OPTIONAL)                                                                          \
+	F(m, RAW, loaded, OPTIONAL)                                                                                \
+	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
 	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
 	F(m, UINT, n_questions, OPTIONAL)                                                                          \
 	F(m, FLAG, exact, OPTIONAL)                                                                                \
@@ -124,7 +130,10 @@
 	F(m, FLAG, asking, OPTIONAL)                                                                               \
 	F(m, BIN, prompt, OPTIONAL)                                                                                \
 	F(m, FLAG, password, OPTIONAL)                                                                             \
-	F(m, FLAG, timed_out, OPTIONAL)
+	F(m, FLAG, timed_out, OPTIONAL)                                                                            \
+	F(m, UINT, task, OPTIONAL)                                                                                 \
+	F(m, UINT, telling, OPTIONAL)                                                                              \
+	F(m, FLAG, last_save, OPTIONAL)
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, STR, code, REQUIRED)

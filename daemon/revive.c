@@ -11,6 +11,7 @@
 #include "session_events.h"
 #include "vault.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -189,10 +190,10 @@ static struct promise *claim(const struct revival *revival, uint64_t serial, con
 	return promises_claim(&revival->router->promises, serial, session->owner, bytes_of(session->id), &keeping);
 }
 
-/* Nobody, but for a promise. */
+/* Nobody, but for a promise, which puts the number of each asker where this one stands. */
 static struct address address_of(const struct revival *revival, uint64_t serial, const struct session *session)
 {
-	struct address address = {.uid = session->owner};
+	struct address address = {.uid = session->owner, .id = 1};
 
 	if (serial > 0)
 		address.promise = claim(revival, serial, session);
@@ -251,7 +252,9 @@ static int message_from(const struct revival *revival, struct bytes body)
 	to = record.to ? interpreter_named(warden, record.to) : NULL;
 	if (record.to && !to)
 		return 0;
-	subject = heritage_find(&revival->router->heritage, VAULT_INTERPRETER, warden->family, record.subject);
+	subject = heritage_find(&revival->router->heritage,
+				record.subject & SUBJECT_TASK ? VAULT_TASK : VAULT_INTERPRETER, warden->family,
+				record.subject & ~SUBJECT_TASK);
 	for (size_t i = 0; subject && n < record.n_fds && i < STORE_FDS_MAX; i++)
 		if (subject->fds[i] >= 0)
 			theirs[n++] = steal_fd(&subject->fds[i]);
@@ -305,6 +308,39 @@ static void journal_from(const struct revival *revival, struct session *session)
 			journal_read(&session->journal, &record);
 }
 
+/* The file of a task goes along again, so it is only borrowed here. One that had not begun finds it anew. */
+static int task_file_from(struct cell *cell, const struct revival *revival, const struct session *session)
+{
+	struct heirloom *heirloom = cell->number > 0 ? heritage_find(&revival->router->heritage, VAULT_TASK,
+								     revival->warden->family, session->number)
+						     : NULL;
+	int fd = heirloom && heirloom->fds[0] >= 0 ? fcntl(heirloom->fds[0], F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (heirloom)
+		heirloom->taken = cell->file_stored = true;
+	if (cell->task == CELL_SAVE)
+		cell->file = fd;
+	else if (fd >= 0)
+		return saved_take(&cell->saved, fd, session->owner, bytes_of(session->id));
+	else
+		(void)saved_find(&cell->saved, &revival->router->saved, session->owner, bytes_of(session->id));
+	return 0;
+}
+
+static int task_from(struct cell **cellp, const struct revival *revival, struct session *session,
+		     const struct cell_record *record, const struct address *address)
+{
+	int r = cell_new_task(cellp, record->task == CELL_LOAD ? CELL_LOAD : CELL_SAVE, address, record->timeout);
+
+	if (r)
+		return r;
+	(*cellp)->number = record->number;
+	(*cellp)->telling = (enum telling)MIN(record->telling, (uint64_t)TELL_LOAD);
+	if (record->last_save)
+		session->last_save = *cellp;
+	return task_file_from(*cellp, revival, session);
+}
+
 static int cell_from(struct cell **cellp, const struct revival *revival, struct session *session, struct bytes body)
 {
 	struct exec_request request = {.code = BYTES("")};
@@ -329,7 +365,10 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 	request.directory = record.directory;
 	request.values = record.values;
 	request.reload = record.reload;
-	r = cell_new(&cell, &request, &address, record.timeout, session->profile->output_size);
+	if (record.task != CELL_CODE)
+		r = task_from(&cell, revival, session, &record, &address);
+	else
+		r = cell_new(&cell, &request, &address, record.timeout, session->profile->output_size);
 	if (r)
 		return r;
 	if (promise->answer)
@@ -544,6 +583,20 @@ static void text_from(char *text, size_t size, struct bytes from)
 	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
 }
 
+static void expiry_from(struct session *session, const struct kept_session *record)
+{
+	struct tidings *tidings = &session->tidings;
+
+	if (record->expiring.data)
+		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
+	session->save_tried = record->save_tried;
+	session->restored = record->restored;
+	if (record->tidings_age > 0 &&
+	    !msgpack_sbuffer_write(&tidings->loaded, record->loaded.data, record->loaded.size) &&
+	    !msgpack_sbuffer_write(&tidings->not_loaded, record->not_loaded.data, record->not_loaded.size))
+		tidings->age = record->tidings_age;
+}
+
 static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)
 {
 	session->number = record->number;
@@ -564,6 +617,7 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->opened = record->opened;
 	session->last = record->last;
 	session->created = record->created;
+	expiry_from(session, record);
 	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
 	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;

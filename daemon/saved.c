@@ -129,6 +129,24 @@ int saved_find(struct saved **savedp, const struct saved_store *store, uid_t own
 	return r;
 }
 
+int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session)
+{
+	struct saved *saved = calloc(1, sizeof(*saved));
+	int r;
+
+	if (!saved) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	saved->fd = fd;
+	r = head_read(saved, owner, session);
+	if (r)
+		saved_free(saved);
+	else
+		*savedp = saved;
+	return r;
+}
+
 struct saved *saved_free(struct saved *saved)
 {
 	if (saved) {

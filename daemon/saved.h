@@ -28,6 +28,8 @@ int saved_write(const struct saved_store *store, const struct saved_state *state
 
 /* What is saved for that user and id; the caller frees it. Returns 0, -ENOENT or -errno. */
 int saved_find(struct saved **savedp, const struct saved_store *store, uid_t owner, struct bytes session);
+/* The same from a descriptor of it, which becomes its own. */
+int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session);
 struct saved *saved_free(struct saved *saved);
 double saved_age(const struct saved *saved);
 

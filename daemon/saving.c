@@ -3,6 +3,7 @@
  * go through a memory file that the router makes, into a file of its own; it never looks at them. */
 #include "saving.h"
 
+#include "family.h"
 #include "log.h"
 #include "router.h"
 #include "saved.h"
@@ -70,6 +71,7 @@ void saving_expire(struct session *session, const char *cause)
 {
 	bool saves = session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
 
+	family_touch(session->warden);
 	if (!saves || session->expiring) {
 		session_end(session, cause);
 		return;
@@ -141,6 +143,8 @@ int saving_send(struct session *session, struct cell *cell)
 		task.size = session->profile->save_size;
 		task.budget = (double)session->profile->save_timeout / 1e6;
 		r = state_file(&cell->file, task.size);
+	} else if (!cell->saved) {
+		r = -ENOENT;
 	} else {
 		task.task = BYTES("load");
 		task.offset = cell->saved->offset;
@@ -150,7 +154,7 @@ int saving_send(struct session *session, struct cell *cell)
 	fd = fcntl(cell->task == CELL_SAVE ? cell->file : cell->saved->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	return interpreter_send_fd(session->live, &task_message_schema, &task, fd);
+	return interpreter_send_fd(session->live, &task_message_schema, &task, SUBJECT_TASK | session->number, fd);
 }
 
 /* ---- what came of it ---- */

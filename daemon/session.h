@@ -77,7 +77,8 @@ struct session {
 	const char *expiring; /* its time is over, for this reason: it is saved, then ended */
 	bool save_tried;
 	struct cell *last_save; /* the cell that does it, until it is answered */
-	bool restored; /* it came back from a saved state, and has not been saved since */
+	bool task_file_due;	/* the file of the last task need not outlive the router any more */
+	bool restored;		/* it came back from a saved state, and has not been saved since */
 	struct tidings tidings;
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */

@@ -102,6 +102,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	session_reply(session, session->cell, &told);
 	if (told.tidings && session->cell->task == CELL_CODE)
 		tidings_deinit(&session->tidings);
+	session->task_file_due |= session->cell->file_stored;
 	session->cell = cell_free(session->cell);
 	timer_clear(session_loop(session), &session->alive);
 	for (int i = 0; i < 2; i++) {

@@ -50,7 +50,7 @@ static uint64_t serial_of(const struct interpreter *interpreter)
 
 /* ---- of a session ---- */
 
-static int put_cell(msgpack_sbuffer *buffer, const struct cell *cell)
+static int put_cell(msgpack_sbuffer *buffer, const struct session *session, const struct cell *cell)
 {
 	const struct cell_record record = {
 		.promise = cell->reply.promise->serial,
@@ -72,6 +72,9 @@ static int put_cell(msgpack_sbuffer *buffer, const struct cell *cell)
 		.prompt = bytes_of(cell->prompt),
 		.password = cell->password,
 		.timed_out = cell->timed_out,
+		.task = cell->task,
+		.telling = cell->telling,
+		.last_save = cell == session->last_save,
 	};
 
 	return wire_encode_body(buffer, &cell_record_schema, &record);
@@ -84,10 +87,10 @@ static int put_queue(struct snapshot *snapshot, const struct session *session)
 	int r = 0;
 
 	list_for_each (cell, (struct list *)&session->queue, node)
-		r = r ? r : put_cell(buffer, cell);
+		r = r ? r : put_cell(buffer, session, cell);
 	snapshot->parts[PART_CELL].size = 0;
 	if (!r && session->cell)
-		r = put_cell(&snapshot->parts[PART_CELL], session->cell);
+		r = put_cell(&snapshot->parts[PART_CELL], session, session->cell);
 	return r;
 }
 
@@ -215,6 +218,9 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.at = session->at,
 		.growing = session->growing,
 		.was_saved = session->was_saved,
+		.expiring = bytes_of(session->expiring),
+		.save_tried = session->save_tried,
+		.restored = session->restored,
 		.n_questions = session->n_questions,
 		.exact = session->exact,
 		.source = serial_of(session->source),
@@ -235,6 +241,11 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	record.queue = part(snapshot, PART_QUEUE);
 	if (session->cell)
 		record.cell = part(snapshot, PART_CELL);
+	if (session->tidings.age > 0) {
+		record.tidings_age = session->tidings.age;
+		record.loaded = wire_bytes(&session->tidings.loaded);
+		record.not_loaded = wire_bytes(&session->tidings.not_loaded);
+	}
 	record.checkpoints = part(snapshot, PART_CHECKPOINTS);
 	record.operations = part(snapshot, PART_OPERATIONS);
 	if (session->operation)

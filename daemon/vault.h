@@ -11,6 +11,7 @@ enum vault_kind {
 	VAULT_FAMILY,	    /* a family's ledger */
 	VAULT_WARDEN,	    /* its control pair; its workspace; its pidfd, where there are any */
 	VAULT_SESSION,	    /* by number: the logs of stdout and stderr */
+	VAULT_TASK,	    /* by number of its session: the file that is saved into or loaded from */
 	VAULT_INTERPRETER,  /* by serial: channel, and of a live one stdout, stderr, buffer; then, until it is known
 			     * to  have them, its own ends of the same */
 };

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -364,3 +366,49 @@ def test_a_state_belongs_to_its_user(daemon: Daemon, client: Client, session: st
     assert daemon.as_user(65534, f"print(c.exec('dir()', {session!r}).loaded)") == "None"
     client.shutdown(session)
     assert client.open(session).loaded == ["x"]
+
+
+# ---- another router ----
+
+SLOW = "class Slow:\n    def __reduce__(self): import time; time.sleep(1); return (time.sleep, (1,))\n"
+
+
+def lair_while_router_dies(daemon: Daemon, *arguments: str) -> str:
+    """What `lair` says when the router is killed half a second after it has been asked."""
+    with daemon.client() as client:
+        router = client.stats().pid
+    process = subprocess.Popen(
+        [str(daemon.binaries / "lair"), *arguments],
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    time.sleep(0.5)
+    os.kill(router, signal.SIGKILL)
+    said = process.communicate(timeout=30)[0]
+    assert process.returncode == 0, said
+    return said
+
+
+def test_saved_and_loaded_while_routers_die(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    daemon = start_daemon({"daemon": {"saves": str(tmp_path / "saves")}})
+    assert daemon.lair("exec", "-s", "s", SLOW + "x = 1; slow = Slow()").returncode == 0
+    assert "3 names" in lair_while_router_dies(daemon, "save", "s")
+    daemon.lair("close", "s")
+    assert "3 names" in lair_while_router_dies(daemon, "open", "s")
+    assert daemon.lair("exec", "-s", "s", "x").stdout == "1\n"
+    assert "3 names" in lair_while_router_dies(daemon, "load", "s")
+
+
+def test_expiry_while_a_router_dies(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    brief = {"on_expire": "save", "idle_ttl": "300ms"}
+    daemon = start_daemon({"daemon": {"saves": str(tmp_path / "saves")}, "profile brief": brief})
+    assert daemon.lair("exec", "-p", "brief", "-s", "s", SLOW + "x = 1; slow = Slow()").returncode == 0
+    with daemon.client() as client:
+        router = client.stats().pid
+    time.sleep(1)
+    os.kill(router, signal.SIGKILL)
+    with daemon.client() as client:
+        gone(client, "s")
+    assert daemon.lair("exec", "-s", "s", "x").stdout == "1\n"
