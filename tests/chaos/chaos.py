@@ -15,11 +15,13 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -123,7 +125,8 @@ class Chaos:
     def __init__(self, seed: int, clients: int, only: set[str]) -> None:
         self.rng = random.Random(seed)
         self.seed, self.clients, self.only = seed, clients, only
-        self.daemon = Daemon(SETTINGS)
+        self.audit = tempfile.NamedTemporaryFile(prefix="lair-chaos-audit-")
+        self.daemon = Daemon({**SETTINGS, "daemon": {"log": "stderr", "audit_log": self.audit.name}})
         self.processes = Processes(self.daemon)
         self.crew: Crew | None = None
         self.done: Counter[str] = Counter()
@@ -266,6 +269,7 @@ def main() -> int:
             print(f"WRONG {line}")
         if wrong and a.keep:
             print(f"kept: {chaos.daemon.directory}")
+            shutil.copy(chaos.audit.name, chaos.daemon.directory / "audit")
             chaos.daemon.directory = Path("/nonexistent")
         print(f"chaos: {'FAILED' if wrong else 'passed'}, seed {seed}")
     finally:
