@@ -1,6 +1,7 @@
 """The variables of a session: listed, forgotten, all but some forgotten."""
 
 import gc
+import operator
 import os
 from typing import Any, Dict, List
 
@@ -11,6 +12,7 @@ _collect = gc.collect
 _environ = os.environ
 _chdir = os.chdir
 _directory = os.getcwdb
+_first = operator.itemgetter(0)
 
 Names = Dict[Any, Any]
 
@@ -47,8 +49,8 @@ def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
     _missing(names, forget)
     for name in forget:
         names.pop(name, None)
-    shown = sorted(name for name in list(names) if _shown(name))
-    told = {"variables": [_described(name, names[name]) for name in shown[:_MOST]], "total": len(shown)}
+    found = sorted(((name, value) for name, value in list(names.items()) if _shown(name)), key=_first)
+    told = {"variables": [_described(name, value) for name, value in found[:_MOST]], "total": len(found)}
     try:
         return {**told, "directory": _directory()}
     except OSError:  # it has been removed
@@ -60,7 +62,7 @@ def keep(names: Names, builtins: Names, wanted: List[str]) -> Dict[str, Any]:
     _missing(names, wanted)
     for name in list(names):
         if _shown(name) and name not in wanted:
-            del names[name]
+            names.pop(name, None)
     builtins.pop("_", None)
     _collect()
     _chdir(_environ.get("HOME") or ".")

@@ -201,6 +201,68 @@ def test_hostile_objects(client: Client, prepared: str, name: str) -> None:
     assert client.call(m.Vars(id=client.new_id(), session=prepared), m.VarsReply).total > 20
 
 
+# A class with traps in place of some of its special methods, of some base, with some metaclass: whatever springs says so.
+TRAPS = """
+import random, types
+ran = []
+SPECIAL = ('getattr getattribute dir repr str len iter bool hash eq lt contains getitem call class dict doc name qualname '
+           'module signature wrapped annotations get set_name instancecheck subclasscheck sizeof format index int float '
+           'bytes complex length_hint reduce_ex fspath array wrapped text_signature defaults kwdefaults code mro bases').split()
+SAFE = {'hash'}  # of a base that is hashable, so that a dict can be made
+BASES = (object, int, str, bytes, float, list, tuple, dict, set, frozenset, complex, Exception, types.ModuleType, type)
+def trap(name):
+    def spring(*args, **names):
+        ran.append(name)
+        raise SystemExit(name)
+    return random.choice((spring, property(spring), classmethod(spring), staticmethod(spring)))
+def names(chance):
+    return {f'__{name}__': trap(name) for name in SPECIAL if name not in SAFE and random.random() < chance}
+def make(seed):
+    random.seed(seed)
+    base = random.choice(BASES)
+    chance = random.choice((0.1, 0.5, 1.0))
+    space = {'field': 1, 'method': lambda self: None, 'computed': property(lambda self: ran.append('computed'))}
+    try:
+        kind = type(base)(f'Kind{seed}', (base,), {**space, **names(chance)})
+        value = base.__new__(kind, *(('name', (), {}) if base is type else ()))
+    except BaseException:  # with such traps there can be none
+        return None
+    return value
+made = {f'value{seed}': value for seed in range(START, START + 40) if (value := make(seed)) is not None}
+globals().update(made)
+holder = types.SimpleNamespace(**made)
+items = list(made.values())
+nested = [items, {name: [value] for name, value in made.items()}, (items,)]
+ran.clear()
+"""
+
+
+@pytest.mark.parametrize("start", range(0, 200, 40))
+def test_no_trap_springs(client: Client, session: str, start: int) -> None:
+    reply = client.exec(TRAPS.replace("START", str(start)), session)
+    assert reply.returncode == 0, reply.stderr
+    made = client.exec("print(*made)", session).stdout.decode().split()
+    assert len(made) > 10
+    client.exec("ran.clear()", session)
+    assert client.call(m.Vars(id=client.new_id(), session=session), m.VarsReply).total > len(made)
+    for name in (*made, "items", "nested", "holder"):
+        for code in (
+            name,
+            f"{name}.",
+            f"{name}.field.",
+            f"{name}.computed.",
+            f"holder.{name}.",
+            f"{name}['",
+            f"{name}(",
+        ):
+            complete(client, session, code)
+        for code in (name, f"holder.{name}", f"{name}.method", f"{name}.computed", f"{name}.__class__", f"{name}("):
+            inspect(client, session, code, source=True)
+    assert client.exec("print(ran)", session).stdout == b"[]\n"
+    used = "for value in items:\n    try: repr(value)\n    except SystemExit: pass\nlen(ran) > 0"
+    assert client.exec(used, session).text == "True", "the traps are none"
+
+
 def test_a_session_that_has_broken_everything(client: Client, session: str) -> None:
     """What answers does not look its own tools up where a cell can reach them."""
     client.exec("value = 1", session)
