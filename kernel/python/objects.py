@@ -24,6 +24,14 @@ _modules = sys.modules
 _getsizeof = sys.getsizeof
 _BUILTIN_METHOD = type(str.join)
 _SLOT = type(list.__len__)
+_FUNCTIONS = (
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    _BUILTIN_METHOD,
+    _SLOT,
+    type(dict.__dict__["fromkeys"]),
+)
 _HEAPTYPE = 1 << 9
 _ATOMS = (float, bool, complex, type(None), type(...), type(NotImplemented), range)
 _SHOWN = 6
@@ -100,9 +108,9 @@ def attribute(value: Any, name: str) -> Any:
     if type(found) in (GetSetDescriptorType, MemberDescriptorType):
         try:
             return type(found).__get__(found, value, kind)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             return MISSING
     return unwrapped(found)
 
@@ -294,7 +302,6 @@ def kind_of(value: object) -> str:
         return "module"
     if is_type(value):
         return "class"
-    callables = ("FunctionType", "builtin_function_or_method", "method_descriptor", "wrapper_descriptor", "ufunc")
-    if kind in (FunctionType, BuiltinFunctionType, MethodType) or title(kind) in callables:
+    if kind in _FUNCTIONS or known(value, "numpy", "ufunc"):
         return "function"
     return "property" if kind is property else "instance"
