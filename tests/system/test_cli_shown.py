@@ -166,7 +166,7 @@ def test_pdb(at_prompt: Terminal) -> None:
     at_prompt.type("def f(n):\n    half = n / 2\n    breakpoint()\n    return half\n\n")
     at_prompt.prompt()
     at_prompt.type("f(10)\n")
-    for command, answer in (("p half", "5.0"), ("half = 7", "half = 7"), ("w", "f(10)"), ("n", "f()->7")):
+    for command, answer in (("w", "f(10)"), ("p half", "5.0"), ("half = 7", "half = 7"), ("n", "f()->7")):
         at_prompt.expect("(Pdb) ")
         at_prompt.type(command + "\n")
         at_prompt.expect(answer)
