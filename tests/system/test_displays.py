@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daemon import Daemon
-from lair import Client, LairError, codec
+from lair import Client, LairError
 from lair import messages as m
 
 SETTINGS = {
@@ -21,9 +21,9 @@ def texts(displays: list[dict[str, Any]] | None) -> list[str]:
     return [display["data"]["text/plain"] for display in displays or []]
 
 
-def follow(client: Client, request: int) -> tuple[list[codec.Message], m.ExecReply]:
+def follow(client: Client, request: int) -> tuple[list[Any], m.ExecReply]:
     """All that is said of a cell, in order."""
-    said: list[codec.Message] = []
+    said: list[Any] = []
     while not isinstance(message := client.receive(request, m.ExecReply), m.ExecReply):
         said.append(message)
     return said, message
@@ -39,7 +39,7 @@ def test_in_the_reply(client: Client, session: str) -> None:
 def test_streamed_in_order(client: Client, session: str) -> None:
     code = "for i in range(3):\n    print(i)\n    display(i)"
     said, reply = follow(client, client.start(code, session, stream=True))
-    seen = [(e.TYPE, e.data if isinstance(e, m.StdoutEvent) else e.data["text/plain"]) for e in said]  # type: ignore[union-attr]
+    seen = [(e.TYPE, e.data if isinstance(e, m.StdoutEvent) else e.data["text/plain"]) for e in said]
     assert seen == [
         ("stdout", b"0\n"),
         ("display", "0"),
