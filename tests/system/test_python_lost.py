@@ -231,7 +231,7 @@ def test_the_router_is_killed_while_cells_wait(start_daemon: Callable[..., Daemo
             os.kill(client.stats().pid, signal.SIGKILL)
         first, second = (s.attach(key) for key in keys)
         assert (first.text, len(first.displays), second.text) == ("2", 1, "20")
-        assert [cell.code for cell in s.history()][0] == "n = 1"
+        assert next(cell.code for cell in s.history()) == "n = 1"
 
 
 def test_coroutines(wire: Wire, connection: Connection) -> None:

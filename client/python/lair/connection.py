@@ -367,6 +367,11 @@ class Connection:
             error = codec.read(m.ErrorReply, content)
             if error.id == 0:
                 raise codec.CodecError(error.message)
+            if call is not None and error.code == "limit" and isinstance(call.request, m.Get | m.Files):
+                # Others' output was waiting for this client, which has it now.
+                self._forget(call)
+                self._send(call)
+                return
             self._finish(call, LairError(error.code, error.message))
         elif kind == "reply":
             self._finish(call, call and codec.read(call.reply, content))
