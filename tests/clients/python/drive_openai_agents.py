@@ -32,12 +32,14 @@ class Scripted(Model):
 
     async def get_response(self, system_instructions, input, model_settings, tools, *rest, **more) -> ModelResponse:  # type: ignore[no-untyped-def]
         self.offered = [tool.name for tool in tools]
-        outputs = (
-            [item["output"] for item in input if item.get("type") == "function_call_output"]
-            if isinstance(input, list)
-            else []
-        )
-        answer = json.loads(outputs[-1]) if outputs else {}
+        items = input if isinstance(input, list) else []
+        outputs = [item["output"] for item in items if item.get("type") == "function_call_output"]
+        said = outputs[-1] if outputs else "{}"
+        if not isinstance(said, str):
+            text, picture = said
+            assert picture["image_url"].startswith("data:image/png;base64,iVBOR")
+            said = text["text"]
+        answer = json.loads(said)
         return ModelResponse(output=[self.steps.pop(0)(answer)], usage=Usage(), response_id=None)
 
     def stream_response(self, *arguments: Any, **more: Any) -> Any:
@@ -56,9 +58,10 @@ async def main() -> None:
         lambda answer: run("x + 1") if answer["ok"] else say("no"),
         lambda answer: run("while True: pass", timeout_sec=0.3) if answer["text"] == "42" else say("no"),
         lambda answer: run("x") if (answer["cause"], answer["state"]) == ("timeout", "kept") else say(str(answer)),
+        lambda answer: run("import matplotlib.pyplot as p; p.plot([1]); p.show(); x"),
         lambda answer: say(f"it is {answer['text']}"),
     )
-    with Tools() as tools:
+    with Tools(images=True) as tools:
         agent = Agent(name="analyst", model=model, tools=function_tools(tools))
         result = await Runner.run(agent, "go", run_config=RunConfig(tracing_disabled=True))
         assert result.final_output == "it is 41", result.final_output

@@ -8,7 +8,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from lair.adapters.pydantic_ai import toolset
-from lair.tools import TOOLS
+from lair.tools import TOOLS, Tools
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -19,11 +19,13 @@ def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         return ModelResponse(parts=[ToolCallPart("python_session_execute", {"code": "x = 41", **arguments})])
     if len(returned) == 1:
         assert returned[0]["ok"]
-        return ModelResponse(parts=[ToolCallPart("python_session_execute", {"code": "x + 1", **arguments})])
+        code = "import matplotlib.pyplot as p; p.plot([1]); p.show(); x + 1"
+        return ModelResponse(parts=[ToolCallPart("python_session_execute", {"code": code, **arguments})])
+    assert "image/png" in repr(messages)
     return ModelResponse(parts=[TextPart(f"it is {returned[-1]['text']}")])
 
 
-agent = Agent(FunctionModel(model), toolsets=[toolset()])
+agent = Agent(FunctionModel(model), toolsets=[toolset(Tools(images=True))])
 assert agent.run_sync("go").output == "it is 42"
 
 # Its own model makes up arguments from the schemas; whatever they are, there is an answer.

@@ -30,7 +30,7 @@ def package(request: pytest.FixtureRequest) -> tuple[str, Path]:
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile default": {"checkpoint": "cell"}})
+    it = Daemon({"profile default": {"checkpoint": "cell", "preload": "matplotlib.pyplot?"}})
     yield it
     assert it.terminate() == 0
     it.close()

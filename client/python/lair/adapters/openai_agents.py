@@ -1,11 +1,11 @@
-"""The OpenAI Agents SDK: `Agent(tools=function_tools())`."""
+"""The OpenAI Agents SDK: `Agent(tools=function_tools())`. With `Tools(images=True)` models see figures, too."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from agents import FunctionTool
+from agents import FunctionTool, ToolOutputImage, ToolOutputText
 
 from ..tools import TOOLS, Tool, Tools
 
@@ -17,8 +17,14 @@ def function_tools(tools: Tools | None = None) -> list[FunctionTool]:
 
 
 def _function_tool(tools: Tools, tool: Tool) -> FunctionTool:
-    async def invoke(context: Any, arguments: str) -> str:
-        return json.dumps(await tools.acall(tool.name, arguments))
+    async def invoke(context: Any, arguments: str) -> Any:
+        answer = await tools.acall(tool.name, arguments)
+        images = answer.pop("images", [])
+        text = json.dumps(answer)
+        if not images:
+            return text
+        urls = [f"data:{image['type']};base64,{image['base64']}" for image in images]
+        return [ToolOutputText(text=text), *(ToolOutputImage(image_url=url) for url in urls)]
 
     return FunctionTool(
         name=tool.name,

@@ -1,9 +1,11 @@
-"""Pydantic AI: `Agent(toolsets=[toolset()])`."""
+"""Pydantic AI: `Agent(toolsets=[toolset()])`. With `Tools(images=True)` models see figures, too."""
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Any
 
+from pydantic_ai import BinaryContent, ToolReturn
 from pydantic_ai import Tool as AiTool
 from pydantic_ai.toolsets import FunctionToolset
 
@@ -17,7 +19,12 @@ def toolset(tools: Tools | None = None) -> FunctionToolset[Any]:
 
 
 def _tool(tools: Tools, tool: Tool) -> AiTool[Any]:
-    async def call(**arguments: Any) -> dict[str, Any]:
-        return await tools.acall(tool.name, arguments)
+    async def call(**arguments: Any) -> Any:
+        answer = await tools.acall(tool.name, arguments)
+        images = answer.pop("images", [])
+        if not images:
+            return answer
+        content = [BinaryContent(b64decode(image["base64"]), media_type=image["type"]) for image in images]
+        return ToolReturn(return_value=answer, content=content)
 
     return AiTool.from_schema(call, name=tool.name, description=tool.description, json_schema=tool.schema())
