@@ -85,6 +85,15 @@ static void state_sentence(char out[static NOTE_SIZE], const struct lair_result 
 			 "There is no session any more, nor its files; to use its session_id makes a new one.");
 }
 
+/* After what has been noted already. */
+static void note_add(json_t *structured, const char *sentence)
+{
+	const char *before = json_string_value(json_object_get(structured, "note"));
+
+	json_object_set_new(structured, "note",
+			    json_sprintf("%s%s%s", before ? before : "", before ? " " : "", sentence));
+}
+
 /* What a model has to know, if all is not as it would think. */
 static void add_note(json_t *structured, const struct lair_result *cell)
 {
@@ -103,13 +112,36 @@ static void add_note(json_t *structured, const struct lair_result *cell)
 				 : " That was before this code, which ran on what came back.");
 	else
 		return;
-	json_object_set_new(structured, "note", json_string(note));
+	note_add(structured, note);
 }
 
 static void add_text(json_t *structured, const char *name, struct lair_text text)
 {
 	if (text.data)
 		json_object_set_new(structured, name, excerpt_of(text));
+}
+
+void result_add_loaded(json_t *structured, const struct lair_loaded *loaded)
+{
+	json_t *names = json_array(), *refused = json_array();
+	struct lair_refused item;
+	struct lair_text name;
+	size_t cursor = 0;
+
+	while (lair_next_text(loaded->names, &cursor, &name))
+		json_array_append_new(names, excerpt_of(name));
+	cursor = 0;
+	while (lair_next_refused(loaded->refused, &cursor, &item))
+		json_array_append_new(refused, json_pack("{s:o, s:o}", "name", excerpt_of(item.name), "reason",
+							 excerpt_of(item.reason)));
+	if (json_array_size(names) || json_array_size(refused)) {
+		json_object_set(structured, "loaded", names);
+		json_object_set(structured, "not_loaded", refused);
+		note_add(structured, "The session had ended before this call and was made anew: the variables in "
+				     "`loaded` came back, all else and its files did not.");
+	}
+	json_decref(names);
+	json_decref(refused);
 }
 
 static void add_error(json_t *structured, const struct lair_result *cell)
@@ -198,6 +230,7 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	add_state(structured, request, cell);
 	add_blocked(structured, cell);
 	add_artifacts(structured, cell);
+	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
 	result = result_new(structured);
 	content = json_object_get(result, "content");

@@ -15,6 +15,9 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 /* The tool would not. */
 json_t *result_refused(const struct request *request, const char *name, const char *sentence);
 
+/* What came back of a session that had been saved, if anything had. */
+void result_add_loaded(json_t *structured, const struct lair_loaded *loaded);
+
 /* What is seen of a cell while it runs, or else comes with its result. */
 struct seen {
 	struct excerpt out, err;

@@ -17,6 +17,7 @@ static void on_opened(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	json_object_set_new(structured, "new", json_boolean(lair_session(call)->opened));
+	result_add_loaded(structured, &lair_session(call)->loaded);
 	request_reply(request, result_new(structured));
 }
 

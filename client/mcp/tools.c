@@ -95,6 +95,12 @@ static const struct property out_entries = {
 static const struct property out_more = {"more",
 					 TYPE("boolean", "Whether there are more entries than are listed.")};
 
+static const struct property out_loaded = {
+	"loaded", LIST_OF("{\"type\":\"string\"}", "The variables that came back of a session that had ended.")};
+static const struct property out_not_loaded = {"not_loaded",
+					       LIST_OF("{\"type\":\"object\",\"properties\":{\"name\":{\"type\":"
+						       "\"string\"},\"reason\":{\"type\":\"string\"}}}",
+						       "Those that did not, and why.")};
 static const struct property out_line = {"line", TYPE("integer", "Where it is wrong, from 1.")};
 static const struct property out_offset = {"offset", TYPE("integer", "Where in the line, from 1.")};
 static const struct property out_context = {"context", TYPE("string", "That line.")};
@@ -135,7 +141,7 @@ const struct tool tools[] = {
 			       "one too.",
 		.hints = HINT_HARMLESS | HINT_IDEMPOTENT,
 		.parameters = {&session_id},
-		.properties = {DONE, &out_new},
+		.properties = {DONE, &out_new, &out_loaded, &out_not_loaded, &out_note},
 		.run = session_start,
 	},
 	{
@@ -151,7 +157,8 @@ const struct tool tools[] = {
 			"Figures "
 			"come back as images. `blocked` says what was not permitted: do it another way.",
 		.parameters = {&code, &session_id, &timeout_sec, &cwd_rel},
-		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts},
+		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
+			       &out_not_loaded},
 		.run = run_in_session,
 	},
 	{

@@ -22,6 +22,7 @@ IMPORTED = Path("/usr/share/common-licenses")
 SETTINGS = {
     "profile default": {"checkpoint": "cell", "import": str(IMPORTED)},
     "profile bare": {"checkpoint": "off"},
+    "profile brief": {"on_expire": "save", "idle_ttl": "300ms"},
 }
 
 MINIMAL = [
@@ -358,6 +359,16 @@ def test_a_crash_without_checkpoints_says_that_all_is_lost(daemon: Daemon, sessi
         it = server.run("import os; os.kill(os.getpid(), 9)", session)
         assert (it["ok"], it["state"]) == (False, "reset") and "lost" in it["note"]
         assert server.run("'x' in globals()", session)["text"] == "False"
+
+
+def test_a_session_that_expired_and_came_back_says_so(daemon: Daemon, client: Client, session: str) -> None:
+    with McpServer(daemon, "--profile", "brief") as server:
+        for name, arguments in (("python_session_execute", {"code": "1"}), ("python_session_start", {})):
+            server.run("x = 41; g = (i for i in ())", session)
+            wait_until(lambda: session not in [info.session for info in client.list()], "it expires")
+            it = server.call(name, session_id=session, **arguments)
+            assert it["loaded"] == ["x"] and [v["name"] for v in it["not_loaded"]] == ["g"]
+            assert "came back" in it["note"]
 
 
 def test_what_was_blocked_is_told(server: McpServer, session: str) -> None:
