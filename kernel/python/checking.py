@@ -33,6 +33,8 @@ _warnings = warnings
 _catch_warnings = warnings.catch_warnings
 _simplefilter = warnings.simplefilter
 _CONTEXT = 500
+_TARGETS = 16  # of a name, and
+_LENGTH = 200  # of each: code may go on binding it
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 Names = Dict[Any, Any]
@@ -177,8 +179,8 @@ class _Reader:
             self._add(node.target.id, self.resolved(node.value))
 
     def _add(self, name: str, targets: Set[str]) -> None:
-        if targets:
-            self._bound.setdefault(name, set()).update(targets)
+        known = self._bound.setdefault(name, set()) if targets else set()
+        known.update(sorted(target for target in targets if len(target) < _LENGTH)[: _TARGETS - len(known)])
 
     def uses(self) -> Iterator[Use]:
         for node in self._nodes:

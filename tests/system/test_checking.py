@@ -52,11 +52,20 @@ def test_invalid(client: Client, code: str, error: str, line: int, offset: int, 
     assert (reply.line, reply.offset, reply.context, reply.rule) == (line, offset, context, None)
 
 
-@pytest.mark.parametrize("code", ["(" * 100_000, "-" * 100_000 + "1", "x\0", "\N{SNOWMAN}", "a." * 50_000 + "b"])
-def test_hostile_code_is_only_invalid(client: Client, session: str, code: str) -> None:
+HOSTILE = {
+    "brackets": "(" * 100_000,
+    "signs": "-" * 100_000 + "1",
+    "a NUL": "x\0",
+    "no name": "\N{SNOWMAN}",
+    "dots": "a." * 50_000 + "b",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_code_is_only_invalid(client: Client, session: str, what: str) -> None:
     client.exec("x = 1", session)
-    assert not check(client, code).valid
-    assert not check(client, code, session).valid
+    assert not check(client, HOSTILE[what]).valid
+    assert not check(client, HOSTILE[what], session).valid
     assert client.exec("x", session).text == "1"
 
 
@@ -106,6 +115,11 @@ def test_a_rule_about_what_was_imported_before(client: Client, session: str) -> 
     assert check(client, "sns.heatmap(1)").valid
 
 
+def test_names_that_are_bound_without_end(client: Client) -> None:
+    assert check(client, "import os as x\n" + "x = x.y\n" * 20_000 + "x = z = x\n" * 1000).valid
+    assert check(client, "import os as x\n" + "x = x.y\n" * 2000 + "import seaborn").line == 2002
+
+
 def test_checking_runs_nothing(client: Client, session: str) -> None:
     client.exec("x = 1", session)
     assert check(client, "x = 2\nimport os; os._exit(1)", session).valid
@@ -144,7 +158,7 @@ def test_only_check_tells_unless_the_profile_says_more(client: Client, session: 
         ("x = = 1", "invalid", None),
         ("await x", "complete", None),
         ("  x = 1", "complete", None),
-        ("(" * 100_000, "invalid", None),
+        ("(" * 300, "invalid", None),
     ],
 )
 def test_is_complete(client: Client, session: str, code: str, status: str, indent: str | None) -> None:
