@@ -137,6 +137,9 @@ static void test_values(void)
 		       "subprocess = yes\n"
 		       "level =\n"
 		       "workspace = keep\n"
+		       "forbid = module seaborn: Do not \"use\" it: it = bad # really\n"
+		       "\tcall plt.figure max 2: One; two ; a comment\n"
+		       "forbid_in = exec\n"
 		       "[profile empty]\n");
 	if (!config) {
 		CHECK(!"a good file is refused");
@@ -158,6 +161,9 @@ static void test_values(void)
 	CHECK(!strcmp(profile->env.items[3], "D=#;"));
 	CHECK(!strcmp(profile->network, "tcp:443,80") && profile->subprocess && !profile->level);
 	CHECK(profile->workspace == WORKSPACE_KEEP);
+	CHECK(profile->forbid.n == 2 && profile->forbid_in == FORBID_EXEC);
+	CHECK(!strcmp(profile->forbid.items[0], "module seaborn: Do not \"use\" it: it = bad # really"));
+	CHECK(!strcmp(profile->forbid.items[1], "call plt.figure max 2: One; two"));
 	CHECK(config_profile(config, BYTES("empty"))->preload.n == 3);
 	free(settle(config));
 }
@@ -236,6 +242,11 @@ static const struct {
 	{"[profile a]\nnetwork = tcp:0\n", "expected off, host, or tcp:"},
 	{"[profile a]\nnetwork = tcp:80,65536\n", "expected off, host, or tcp:"},
 	{"[profile a]\nnetwork = tcp:80,\n", "expected off, host, or tcp:"},
+	{"[profile a]\nforbid = seaborn: no\n", "2: forbid = seaborn: no: expected KIND NAME: MESSAGE"},
+	{"[profile a]\nforbid = module a:\n", "expected KIND NAME: MESSAGE"},
+	{"[profile a]\nforbid = module a.: x\n", "expected KIND NAME: MESSAGE"},
+	{"[profile a]\nforbid = call a max 99999999999: x\n", "expected KIND NAME: MESSAGE"},
+	{"[profile a]\nforbid_in = cell\n", "expected one of: check exec"},
 	{"[profile a]\npreload = numpy??\n", "expected names of modules"},
 	{"[profile a]\npreload = a..b\n", "expected names of modules"},
 	{"[profile a]\npreload = 3d\n", "expected names of modules"},
