@@ -138,7 +138,7 @@ static void test_values(void)
 		       "level =\n"
 		       "workspace = keep\n"
 		       "forbid = module seaborn: Do not \"use\" it: it = bad # really\n"
-		       "\tcall plt.figure max 2: One; two ; a comment\n"
+		       "\tcall plt.figure max 2: One; two\n"
 		       "forbid_in = exec\n"
 		       "[profile empty]\n");
 	if (!config) {
