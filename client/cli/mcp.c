@@ -39,11 +39,14 @@ static int config_print(const struct cli *cli)
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	json_t *args = json_pack("[s]", "mcp");
+	char timeout[32];
 
 	path[MAX(n, (ssize_t)0)] = '\0';
 	add_argument(args, "--tools", cli->tools);
 	add_argument(args, "--session", cli->session);
 	add_argument(args, "--profile", cli->profile);
+	snprintf(timeout, sizeof(timeout), "%g", cli->timeout);
+	add_argument(args, "--timeout", cli->timeout > 0 ? timeout : NULL);
 	add_argument(args, "--socket", cli->socket);
 	add_argument(args, "--config", cli->config);
 	return print_pretty(json_pack("{s:{s:{s:o, s:o}}}", "mcpServers", "lair", "command",
@@ -56,6 +59,7 @@ int verb_mcp(struct cli *cli)
 		.lair = {.socket = cli->socket, .config = cli->config, .no_start = cli->no_start},
 		.session = cli->session,
 		.profile = cli->profile,
+		.timeout = cli->timeout,
 	};
 	int r;
 

@@ -11,6 +11,7 @@ struct mcp_options {
 	struct lair_options lair;
 	const char *session; /* of calls that name none; NULL: MCP_SESSION */
 	const char *profile; /* of sessions that have to be opened; NULL: the default one */
+	double timeout;	     /* of code, in seconds, if the call names none; 0: the profile's */
 	bool full;	     /* all tools, not only those that everybody needs */
 };
 

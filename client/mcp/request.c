@@ -21,7 +21,7 @@ struct request *request_new(struct server *server, json_t *id)
 	return request;
 }
 
-static void request_free(struct request *request)
+void request_drop(struct request *request)
 {
 	struct server *server = request->server;
 
@@ -48,13 +48,13 @@ void request_reply(struct request *request, json_t *result)
 	if (request->modern)
 		versions_complete(result);
 	server_send(request->server, rpc_result(request->id, result));
-	request_free(request);
+	request_drop(request);
 }
 
 void request_refuse(struct request *request, int code, const char *message, json_t *data)
 {
 	server_send(request->server, rpc_error(request->id, code, message, data));
-	request_free(request);
+	request_drop(request);
 }
 
 void request_fail(struct request *request, int error, const char *sentence)
@@ -63,11 +63,6 @@ void request_fail(struct request *request, int error, const char *sentence)
 		request_reply(request, result_failure(request, error, sentence));
 	else
 		request_refuse(request, RPC_INTERNAL, sentence, NULL);
-}
-
-void request_drop(struct request *request)
-{
-	request_free(request);
 }
 
 void request_cancel(struct request *request)

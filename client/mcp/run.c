@@ -143,12 +143,14 @@ static bool run_begin(struct request *request)
 
 static void run(struct request *request, const char *session)
 {
+	const struct mcp_options *options = request->server->options;
 	json_t *code = json_object_get(request->arguments, "code");
+	double timeout = argument_number(request, "timeout_sec");
 	struct lair_exec exec = {
 		.session = session,
-		.profile = request->server->options->profile,
+		.profile = options->profile,
 		.code = {json_string_value(code), json_string_length(code)},
-		.timeout = argument_number(request, "timeout_sec"),
+		.timeout = timeout > 0 ? timeout : options->timeout,
 		.directory = argument_text(request, "cwd_rel"),
 		.on_output = request->token ? on_output : NULL,
 		.on_display = request->token ? on_display : NULL,

@@ -193,7 +193,7 @@ static void server_turn(struct server *server)
 		}
 	}
 	/* That the daemon is gone each of its calls has said. */
-	if (!r && fds[FD_LAIR].revents && lair_process(server->lair))
+	if (!r && fds[FD_LAIR].revents && lair_process(server->lair) == LAIR_E_LOST)
 		server->lair = lair_free(server->lair);
 	/* Also what has been read, but was too much for an outbox that was full. */
 	if (!r)

@@ -353,6 +353,12 @@ def test_a_timeout_says_what_became_of_the_state(server: McpServer, session: str
     assert server.run("x", session)["text"] == "'before'"
 
 
+def test_the_timeout_of_calls_that_name_none(daemon: Daemon, session: str) -> None:
+    with McpServer(daemon, "--timeout", "300ms") as server:
+        assert server.run("while True: pass", session)["cause"] == "timeout"
+        assert server.run("import time; time.sleep(0.6)", session, timeout_sec=20)["ok"]
+
+
 def test_a_crash_without_checkpoints_says_that_all_is_lost(daemon: Daemon, session: str) -> None:
     with McpServer(daemon, "--profile", "bare") as server:
         server.run("x = 1", session)

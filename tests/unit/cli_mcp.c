@@ -18,7 +18,7 @@ static json_t *excerpted(const char *unit, size_t n, size_t step)
 {
 	static struct excerpt excerpt;
 	size_t size = strlen(unit);
-	char *text = malloc(n);
+	char *text = malloc(n + 1);
 
 	excerpt.size = 0;
 	for (size_t i = 0; i < n; i++)
@@ -44,10 +44,11 @@ static void check_cut(const char *unit, size_t n, size_t step)
 {
 	json_t *text = excerpted(unit, n, step);
 	const char *at = json_string_value(text), *gap = strstr(at, "\n[... ");
+	const char *end = gap ? strchr(gap + 1, '\n') : NULL;
 	size_t left_out = 0, size = strlen(unit);
 
 	CHECK(gap && sscanf(gap, "\n[... %zu bytes", &left_out) == 1);
-	CHECK(strlen(at) - (size_t)(strchr(gap + 1, '\n') + 1 - gap) + left_out == n);
+	CHECK(end && strlen(at) - (size_t)(end + 1 - gap) + left_out == n);
 	CHECK(!strstr(at, "\xef\xbf\xbd"));
 	CHECK(strncmp(at, unit, size) == 0 && strcmp(at + strlen(at) - size, unit) == 0);
 	json_decref(text);
