@@ -344,6 +344,18 @@ void cgroups_adopt(struct cgroups *cgroups)
 			for_each_group(&cgroups->hierarchies[i], adopt_one, cgroups);
 }
 
+void cgroups_keep(struct cgroups *cgroups, const char *name)
+{
+	struct leftover *leftover;
+
+	list_for_each (leftover, &cgroups->leftovers, node) {
+		if (strcmp(leftover->name, name) != 0)
+			continue;
+		list_remove(&leftover->node);
+		free(leftover);
+	}
+}
+
 void cgroups_erase(const char *socket)
 {
 	struct cgroups cgroups = {0};

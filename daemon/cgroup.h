@@ -39,6 +39,8 @@ const struct hierarchy *cgroups_find(const struct cgroups *cgroups, enum control
 
 /* A router that was here before had groups too. Remove each as soon as nobody is in it. */
 void cgroups_adopt(struct cgroups *cgroups);
+/* But not the group @name, although nobody is in it yet. */
+void cgroups_keep(struct cgroups *cgroups, const char *name);
 /* Remove the group @name, now or, if something in it has yet to die of the SIGKILL it gets, soon. */
 void cgroups_drop(struct cgroups *cgroups, const char *name);
 

@@ -684,6 +684,7 @@ static int make_again(struct warden *warden)
 	int r = workspace_handle(&warden->directory, warden->workspace);
 
 	warden->sweeping = false;
+	cgroups_keep(&warden->router->cgroups, strrchr(warden->workspace, '/') + 1);
 	if (!r && warden->nursery->retired)
 		r = -ESTALE;
 	if (!r)

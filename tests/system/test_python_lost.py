@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import lair
-from daemon import Daemon, wait_until
+from daemon import Daemon, children, command_of, wait_until
 from lair import Connection, LairError, Output, Session, aio
 
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
@@ -232,6 +232,28 @@ def test_the_router_is_killed_while_cells_wait(start_daemon: Callable[..., Daemo
         first, second = (s.attach(key) for key in keys)
         assert (first.text, len(first.displays), second.text) == ("2", 1, "20")
         assert next(cell.code for cell in s.history()) == "n = 1"
+
+
+def test_the_router_is_killed_before_sessions_have_begun(start_daemon: Callable[..., Daemon]) -> None:
+    """No spare, and a template that stands still: they wait to be made, and are made by the next one's."""
+    it = start_daemon({"profile default": {"spares": "0"}})
+    with Connection(str(it.socket), start=False) as connection, it.client() as client:
+        assert lair.run("1", connection=connection).text == "1"
+        for pid in children(it.process.pid):
+            if "lair-kernel" in command_of(pid):
+                os.kill(pid, signal.SIGSTOP)
+        results: list[str | None] = []
+        waiting = [
+            threading.Thread(target=lambda: results.append(lair.run("6 * 7", connection=connection).text))
+            for _ in range(3)
+        ]
+        for thread in waiting:
+            thread.start()
+        time.sleep(0.3)
+        os.kill(client.stats().pid, signal.SIGKILL)
+        for thread in waiting:
+            thread.join()
+        assert results == ["42"] * 3
 
 
 def test_coroutines(wire: Wire, connection: Connection) -> None:
