@@ -26,6 +26,7 @@ EMBED(setup);
 EMBED(display);
 EMBED(tables);
 EMBED(figures);
+EMBED(libraries);
 EMBED(fifos);
 EMBED(surroundings);
 
@@ -39,6 +40,7 @@ enum module {
 	DISPLAY,
 	TABLES,
 	FIGURES,
+	LIBRARIES,
 	FIFOS,
 	OBJECTS,
 	VARIABLES,
@@ -71,6 +73,7 @@ static const struct {
 	[DISPLAY] = MODULE(display),
 	[TABLES] = MODULE(tables, .in = DISPLAY),
 	[FIGURES] = MODULE(figures, .in = DISPLAY),
+	[LIBRARIES] = MODULE(libraries, .in = DISPLAY),
 	[FIFOS] = MODULE(fifos),
 	[OBJECTS] = MODULE(objects),
 	[VARIABLES] = MODULE(variables),

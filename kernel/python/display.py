@@ -233,9 +233,16 @@ def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Dat
     return data, metadata
 
 
+def _own_way(value: object) -> Optional[Callable[..., Any]]:
+    """How it shows itself, unless it can say what it looks like."""
+    if contained("_repr_mimebundle_", method, value, "_repr_mimebundle_") is not None:
+        return None
+    return contained("_ipython_display_", method, value, "_ipython_display_")  # type: ignore[no-any-return]
+
+
 def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
     """The last expression of a cell: its text, and what else it is."""
-    shows_itself = contained("_ipython_display_", method, value, "_ipython_display_")
+    shows_itself = _own_way(value)
     if shows_itself is not None:
         shows_itself()
         return None, None
@@ -294,7 +301,7 @@ def display(
     if clear:
         clear_output(wait=True)
     for value in objs:
-        shows_itself = None if raw else contained("_ipython_display_", method, value, "_ipython_display_")
+        shows_itself = None if raw else _own_way(value)
         if shows_itself is not None:
             shows_itself()
             continue

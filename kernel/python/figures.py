@@ -1,34 +1,21 @@
 """matplotlib: a backend of ours, through which plt.show() and the end of a cell show what is open and close it, so
 that no figure outlives the cell that made it. It is chosen in matplotlib's settings and not in the environment,
-where programs that a cell starts would find a name they cannot import. The libraries are met when they are
-imported, by a finder: here is nothing but waiting until then."""
+where programs that a cell starts would find a name they cannot import. Nothing here imports matplotlib: see
+libraries.py."""
 
 import importlib
-import importlib.abc
-import importlib.machinery
 import io
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 if TYPE_CHECKING:
-    from display import (
-        Data,
-        DisplayHandle,
-        clear_output,
-        contained,
-        display,
-        formats,
-        publish_display_data,
-        send,
-        update_display,
-    )
+    from display import Data, contained, formats, send
 
-_BACKEND = "lair_figures"
+BACKEND = "lair_figures"
 
 # pyplot's own list of open figures, once there is one: C looks whether it is empty.
 opened: List[Dict[int, Any]] = []
 
+_managers: Any = None  # pyplot's class for them
 _shown: List[Any] = []  # explicitly, in this cell
 _format = "png"
 _BytesIO = io.BytesIO
@@ -64,12 +51,11 @@ def _show(figure: Any) -> None:
 
 
 def _show_all() -> None:
-    pylab = sys.modules["matplotlib._pylab_helpers"]
     try:
         for manager in list(opened[0].values()):
             contained("figure", _show, manager.canvas.figure)
     finally:
-        contained("figure", pylab.Gcf.destroy_all)
+        contained("figure", _managers.destroy_all)
         del _shown[:]
 
 
@@ -88,7 +74,7 @@ formats["matplotlib.figure", "Figure"] = _picture
 # ---- the backend ----
 
 
-def _make_backend(module: Any) -> None:
+def make_backend(module: Any) -> None:
     bases = importlib.import_module("matplotlib.backend_bases")
     agg = importlib.import_module("matplotlib.backends.backend_agg")
     figures = importlib.import_module("matplotlib.figure")
@@ -111,71 +97,12 @@ def _make_backend(module: Any) -> None:
             _show_all()
 
     for thing in (FigureManager, FigureCanvas, new_figure_manager_given_figure, new_figure_manager, show):
-        thing.__module__ = _BACKEND
+        thing.__module__ = BACKEND
         setattr(module, thing.__name__, thing)
 
 
-# ---- meeting libraries ----
-
-
-def _meet_matplotlib(module: Any) -> None:
-    module.rcParams["backend"] = f"module://{_BACKEND}"
-
-
-def _meet_pylab(module: Any) -> None:
-    opened[:] = [module.Gcf.figs]
-
-
-def _meet_ipython(module: Any) -> None:
-    """Its display() is for IPython's own shell, which there is none of."""
-    for ours in (display, update_display, clear_output, publish_display_data, DisplayHandle):
-        if hasattr(module, ours.__name__):
-            setattr(module, ours.__name__, ours)
-
-
-_met: Dict[str, Callable[[Any], None]] = {
-    "matplotlib": _meet_matplotlib,
-    "matplotlib._pylab_helpers": _meet_pylab,
-    "IPython.core.display": _meet_ipython,
-    "IPython.core.display_functions": _meet_ipython,
-}
-
-
-class _BackendLoader(importlib.abc.Loader):
-    def exec_module(self, module: ModuleType) -> None:
-        _make_backend(module)
-
-
-class _MeetingLoader(importlib.abc.Loader):
-    """Another's loader, and what is to be done to the module afterwards."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        module: Optional[ModuleType] = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        contained(module.__name__, _met[module.__name__], module)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(
-        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
-        if name == _BACKEND:
-            return importlib.machinery.ModuleSpec(name, _BackendLoader())
-        if name not in _met:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _MeetingLoader(spec.loader)
-        return spec
-
-
-sys.meta_path.insert(0, _Finder())
+def watch_figures(managers: Any) -> None:
+    """@managers: the class in which pyplot has them."""
+    global _managers
+    _managers = managers
+    opened[:] = [managers.figs]

@@ -102,6 +102,15 @@ def test_an_object_that_shows_itself(python: Interpreter) -> None:
     assert python.run("display(Self(), 1)").out == b"here I am\n"
 
 
+def test_an_object_that_could_but_need_not(python: Interpreter) -> None:
+    python.run(
+        "class Both:\n    def _ipython_display_(self): print('never')\n"
+        "    def _repr_mimebundle_(self, **k): return {'text/plain': 'both', 'text/html': '<b>'}"
+    )
+    result = python.run("Both()")
+    assert (result.text, result.data, result.out) == ("both", {"text/html": "<b>"}, b"")
+
+
 def test_classes_and_what_answers_to_everything(python: Interpreter) -> None:
     """The methods of a class are not its own; and __getattr__ is not asked."""
     assert python.run(RICH + "Rich").data is None

@@ -1,0 +1,105 @@
+"""Libraries that have to know where they are: they are met when they are imported, by a finder, and until then not
+touched."""
+
+import importlib.abc
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence
+
+if TYPE_CHECKING:
+    from display import (
+        DisplayHandle,
+        clear_output,
+        contained,
+        display,
+        publish_display_data,
+        update_display,
+    )
+    from figures import BACKEND, make_backend, watch_figures
+
+_ModuleSpec = importlib.machinery.ModuleSpec
+_PathFinder = importlib.machinery.PathFinder
+
+
+def _meet_matplotlib(module: Any) -> None:
+    module.rcParams["backend"] = f"module://{BACKEND}"
+
+
+def _meet_pylab(module: Any) -> None:
+    watch_figures(module.Gcf)
+
+
+def _meet_ipython(module: Any) -> None:
+    """Its display() is for IPython's own shell, which there is none of."""
+    for ours in (display, update_display, clear_output, publish_display_data, DisplayHandle):
+        if hasattr(module, ours.__name__):
+            setattr(module, ours.__name__, ours)
+
+
+def _meet_tqdm(module: Any) -> None:
+    """Its thread would be in the way of checkpoints, and only refreshes bars that are updated too rarely."""
+    module.tqdm.monitor_interval = 0
+
+
+def _meet_plotly(module: Any) -> None:
+    """Its own show() would open a browser, or wants packages that only a notebook has."""
+    own = module.show
+
+    def show(fig: Any, renderer: Any = None, **options: Any) -> None:
+        if renderer is not None or isinstance(fig, dict):
+            own(fig, renderer=renderer, **options)
+        else:
+            display(fig)
+
+    module.show = show
+
+
+_met: Dict[str, Callable[[Any], None]] = {
+    "matplotlib": _meet_matplotlib,
+    "matplotlib._pylab_helpers": _meet_pylab,
+    "tqdm.std": _meet_tqdm,
+    "plotly.io._renderers": _meet_plotly,
+    "IPython.core.display": _meet_ipython,
+    "IPython.core.display_functions": _meet_ipython,
+}
+
+
+class _BackendLoader(importlib.abc.Loader):
+    def exec_module(self, module: ModuleType) -> None:
+        make_backend(module)
+
+
+class _MeetingLoader(importlib.abc.Loader):
+    """Another's loader, and what is to be done to the module afterwards."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
+        module: Optional[ModuleType] = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        contained(module.__name__, _met[module.__name__], module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        if name == BACKEND:
+            return _ModuleSpec(name, _BackendLoader())
+        if name not in _met:
+            return None
+        spec = _PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _MeetingLoader(spec.loader)
+        return spec
+
+
+sys.meta_path.insert(0, _Finder())
