@@ -278,19 +278,24 @@ def test_groups_of_an_earlier_life_are_swept(start_daemon: Callable[..., Daemon]
     assert daemon.groups() == []
 
 
-def test_groups_outlive_the_router(start_daemon: Callable[..., Daemon]) -> None:
-    """They go on to limit their sessions, and go with them."""
+def test_limits_outlive_a_router(start_daemon: Callable[..., Daemon]) -> None:
+    """The next one tells of what is killed, makes room for frozen copies, and removes groups, like the one before."""
     daemon = start_daemon(SETTINGS)
     client = daemon.client()
-    client.open("a")
-    client.exec("1", "a")
+    client.exec(TOUCH + "x = 1", "a", profile="kept")
     groups = [group_of(client, "a", controller) for controller in ("memory", "pids")]
     os.kill(client.hello().pid, signal.SIGKILL)
     client = daemon.client()
-    assert groups == [group_of(client, "a", controller) for controller in ("memory", "pids")]
-    assert client.exec("x = bytearray(1 << 30)", "a").state != "ended"
+    for _ in range(6):
+        client.exec("x += 1", "a")
+    assert client.info("a").level == "strong"
+    reply = client.exec("touch(400)", "a")
+    assert (reply.cause, reply.state) == ("oom", "rolled_back")
+    assert client.exec("x", "a").text == "7"
+    wait_until(lambda: len(client.checkpoints("a")) == 8, "the last one is taken")
+    assert int((groups[1] / "pids.max").read_text()) == 9 + 8
     client.shutdown("a")
-    wait_until(lambda: not any(group.exists() for group in groups), "the dead session's groups are gone", 30)
+    wait_until(lambda: not any(group.exists() for group in groups), "its groups are gone", 3)
     assert daemon.terminate() == 0
     assert daemon.groups() == []
 

@@ -73,7 +73,7 @@ int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
 		const struct host *host = &hosts[i];
-		struct cgroup_place places[_CONTROLLER_N];
+		struct cgroup_place places[_CONTROLLER_N] = {{0}};
 		FILE *cgroup = file_of(host->cgroup), *mountinfo = file_of(host->mountinfo);
 
 		CHECK(cgroup && mountinfo && cgroup_places_read(places, cgroup, mountinfo) == 0);
