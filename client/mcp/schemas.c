@@ -32,12 +32,48 @@ static json_t *input_schema(const struct tool *tool, bool strict)
 	return schema;
 }
 
+static json_t *members_schema(const struct property *members);
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the table */
+static json_t *property_schema(const struct property *property)
+{
+	static const char *const types[] = {
+		[KIND_TEXT] = "string",	   [KIND_COUNT] = "integer",  [KIND_FLAG] = "boolean",
+		[KIND_TEXTS] = "string",   [KIND_COUNTS] = "integer", [KIND_OBJECT] = "object",
+		[KIND_OBJECTS] = "object",
+	};
+	bool list = property->kind == KIND_TEXTS || property->kind == KIND_COUNTS || property->kind == KIND_OBJECTS;
+	json_t *schema = property->members ? members_schema(property->members)
+					   : json_pack("{s:s}", "type", types[property->kind]);
+	json_t *values = property->values ? json_array() : NULL;
+
+	for (const char *const *at = property->values; at && *at; at++)
+		json_array_append_new(values, json_string(*at));
+	if (values)
+		json_object_set_new(schema, "enum", values);
+	if (list)
+		schema = json_pack("{s:s, s:o}", "type", "array", "items", schema);
+	if (property->description)
+		json_object_set_new(schema, "description", json_string(property->description));
+	return schema;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the table */
+static json_t *members_schema(const struct property *members)
+{
+	json_t *properties = json_object();
+
+	for (const struct property *at = members; at->name; at++)
+		json_object_set_new(properties, at->name, property_schema(at));
+	return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
+}
+
 static json_t *output_schema(const struct tool *tool)
 {
 	json_t *properties = json_object();
 
 	for (const struct property *const *at = tool->properties; *at; at++)
-		json_object_set_new(properties, (*at)->name, json_loads((*at)->schema, 0, NULL));
+		json_object_set_new(properties, (*at)->name, property_schema(*at));
 	return json_pack("{s:s, s:o, s:[s], s:b}", "type", "object", "properties", properties, "required", "ok",
 			 "additionalProperties", 0);
 }

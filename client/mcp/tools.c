@@ -31,87 +31,80 @@ PARAMETER(path_rel, "string",
 
 /* ---- what results have ---- */
 
-#define TYPE(type, text) "{\"type\":\"" type "\",\"description\":\"" text "\"}"
-#define LIST_OF(item, text) "{\"type\":\"array\",\"description\":\"" text "\",\"items\":" item "}"
+#define PROPERTY(identifier, called, type, text, ...)                                                              \
+	static const struct property identifier = {                                                                \
+		.name = (called), .kind = (type), .description = (text), __VA_ARGS__}
+#define MEMBER(called, type)                                                                                       \
+	{                                                                                                          \
+		.name = (called), .kind = (type)                                                                   \
+	}
+#define LAST                                                                                                       \
+	{                                                                                                          \
+		.name = NULL                                                                                       \
+	}
 
-static const struct property ok = {"ok", TYPE("boolean", "Whether it did what was asked.")};
-static const struct property out_session = {"session_id", TYPE("string", "The session that was used.")};
-static const struct property out_cell = {"cell", TYPE("integer", "The number of this code in its session.")};
-static const struct property out_stdout = {"stdout", TYPE("string", "What the code printed.")};
-static const struct property out_stderr = {"stderr", TYPE("string", "What the code wrote to stderr.")};
-static const struct property out_text = {"text",
-					 TYPE("string", "The value of the last expression, as a prompt shows it.")};
-static const struct property out_displays = {
-	"displays", LIST_OF("{\"type\":\"string\"}", "What else the code has shown, as text.")};
-static const struct property out_images = {"images", TYPE("integer", "How many images come with this result.")};
-static const struct property out_left_out = {"displays_left_out",
-					     TYPE("integer", "How many more things were shown than are given.")};
-static const struct property out_artifacts = {
-	"artifacts",
-	LIST_OF("{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"size\":{\"type\":"
-		"\"integer\"},"
-		"\"type\":{\"type\":\"string\"},\"change\":{\"type\":\"string\"}},\"required\":[\"path\"]}",
-		"The files the code has created or modified, by their paths in the session's directory.")};
-static const struct property out_error = {
-	"error",
-	"{\"type\":\"object\",\"description\":\"The exception, or why it was not done.\",\"properties\":{"
-	"\"name\":{\"type\":\"string\"},\"value\":{\"type\":\"string\"},\"suggestion\":{\"type\":\"string\"}},"
-	"\"required\":[\"name\",\"value\"]}"};
-static const struct property out_state = {
-	"state",
-	"{\"type\":\"string\",\"description\":\"What became of the variables of the session: kept; rolled_back to "
-	"what "
-	"they were before this code; reset, which is all lost; ended, when there is no session any more.\","
-	"\"enum\":[\"kept\",\"rolled_back\",\"reset\",\"ended\"]}"};
-static const struct property out_restored = {
-	"restored",
-	TYPE("integer", "With rolled_back: the state is the one after this cell, 0 = before the first.")};
-static const struct property out_cause = {
-	"cause",
-	TYPE("string", "Why the code did not simply end: error, exit, interrupt, timeout, oom, signal N, ...")};
-static const struct property out_returncode = {"returncode", TYPE("integer", "0, or how the code failed.")};
-static const struct property out_blocked = {
-	"blocked",
-	LIST_OF("{\"type\":\"object\",\"properties\":{\"event\":{\"type\":\"string\"},\"target\":{\"type\":"
-		"\"string\"},\"reason\":{\"type\":\"string\"}}}",
-		"What the code was not permitted to do.")};
-static const struct property out_note = {"note",
-					 TYPE("string", "What happened, and what that means for the session.")};
-static const struct property out_new = {"new", TYPE("boolean", "Whether the session did not exist before.")};
-static const struct property out_path = {"path",
-					 TYPE("string", "Where it is now, relative to the session's directory.")};
-static const struct property out_copied = {"files", TYPE("integer", "How many files were copied.")};
-static const struct property out_size = {"size", TYPE("integer", "How many bytes they have.")};
-static const struct property out_skipped = {
-	"skipped", TYPE("integer", "How many entries were left out, being neither files nor directories.")};
-static const struct property out_at_cell = {
-	"at_cell", TYPE("integer", "The state is the one after this cell, 0 = before the first.")};
-static const struct property out_entries = {
-	"entries",
-	LIST_OF("{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\","
-		"\"enum\":[\"file\",\"directory\",\"link\",\"other\"]},\"size\":{\"type\":\"integer\"}},"
-		"\"required\":[\"name\",\"kind\",\"size\"]}",
-		"What is in the directory.")};
-static const struct property out_more = {"more",
-					 TYPE("boolean", "Whether there are more entries than are listed.")};
+static const struct property error_members[] = {MEMBER("name", KIND_TEXT), MEMBER("value", KIND_TEXT),
+						MEMBER("suggestion", KIND_TEXT), LAST};
+static const struct property blocked_members[] = {MEMBER("event", KIND_TEXT), MEMBER("target", KIND_TEXT),
+						  MEMBER("reason", KIND_TEXT), LAST};
+static const struct property artifact_members[] = {MEMBER("path", KIND_TEXT), MEMBER("size", KIND_COUNT),
+						   MEMBER("type", KIND_TEXT), MEMBER("change", KIND_TEXT), LAST};
+static const struct property refused_members[] = {MEMBER("name", KIND_TEXT), MEMBER("reason", KIND_TEXT), LAST};
+static const struct property entry_members[] = {MEMBER("name", KIND_TEXT), MEMBER("kind", KIND_TEXT),
+						MEMBER("size", KIND_COUNT), LAST};
+static const struct property variable_members[] = {MEMBER("name", KIND_TEXT),	 MEMBER("type", KIND_TEXT),
+						   MEMBER("shape", KIND_COUNTS), MEMBER("size", KIND_COUNT),
+						   MEMBER("text", KIND_TEXT),	 LAST};
+static const char *const states[] = {"kept", "rolled_back", "reset", "ended", NULL};
 
-static const struct property out_loaded = {
-	"loaded", LIST_OF("{\"type\":\"string\"}", "The variables that came back of a session that had ended.")};
-static const struct property out_not_loaded = {"not_loaded",
-					       LIST_OF("{\"type\":\"object\",\"properties\":{\"name\":{\"type\":"
-						       "\"string\"},\"reason\":{\"type\":\"string\"}}}",
-						       "Those that did not, and why.")};
-static const struct property out_line = {"line", TYPE("integer", "Where it is wrong, from 1.")};
-static const struct property out_offset = {"offset", TYPE("integer", "Where in the line, from 1.")};
-static const struct property out_context = {"context", TYPE("string", "That line.")};
-static const struct property out_variables = {
-	"variables",
-	LIST_OF("{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"}"
-		","
-		"\"shape\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},\"size\":{\"type\":\"integer\"},"
-		"\"text\":{\"type\":\"string\"}},\"required\":[\"name\",\"type\"]}",
-		"Its variables, by name, the first 200.")};
-static const struct property out_total = {"total", TYPE("integer", "How many variables there are.")};
+PROPERTY(ok, "ok", KIND_FLAG, "Whether it did what was asked.");
+PROPERTY(out_error, "error", KIND_OBJECT, "The exception, or why it was not done.", .members = error_members);
+PROPERTY(out_note, "note", KIND_TEXT, "What happened, and what that means for the session.");
+
+/* of a cell */
+PROPERTY(out_session, "session_id", KIND_TEXT, "The session that was used.");
+PROPERTY(out_cell, "cell", KIND_COUNT, "The number of this code in its session.");
+PROPERTY(out_stdout, "stdout", KIND_TEXT, "What the code printed.");
+PROPERTY(out_stderr, "stderr", KIND_TEXT, "What the code wrote to stderr.");
+PROPERTY(out_text, "text", KIND_TEXT, "The value of the last expression, as a prompt shows it.");
+PROPERTY(out_displays, "displays", KIND_TEXTS, "What else the code has shown, as text.");
+PROPERTY(out_images, "images", KIND_COUNT, "How many images come with this result.");
+PROPERTY(out_left_out, "displays_left_out", KIND_COUNT, "How many more things were shown than are given.");
+PROPERTY(
+	out_state, "state", KIND_TEXT,
+	"What became of the variables of the session: kept; rolled_back to what they were before this code; reset, "
+	"which is all lost; ended, when there is no session any more.",
+	.values = states);
+PROPERTY(out_restored, "restored", KIND_COUNT,
+	 "With rolled_back: the state is the one after this cell, 0 = before the first.");
+PROPERTY(out_cause, "cause", KIND_TEXT,
+	 "Why the code did not simply end: error, exit, interrupt, timeout, oom, signal N, ...");
+PROPERTY(out_returncode, "returncode", KIND_COUNT, "How the code failed, if it did.");
+PROPERTY(out_blocked, "blocked", KIND_OBJECTS, "What the code was not permitted to do.",
+	 .members = blocked_members);
+PROPERTY(out_artifacts, "artifacts", KIND_OBJECTS,
+	 "The files the code has created or modified, by their paths in the session's directory.",
+	 .members = artifact_members);
+PROPERTY(out_loaded, "loaded", KIND_TEXTS, "The variables that came back of a session that had ended.");
+PROPERTY(out_not_loaded, "not_loaded", KIND_OBJECTS, "Those that did not, and why.", .members = refused_members);
+
+/* of the others */
+PROPERTY(out_new, "new", KIND_FLAG, "Whether the session did not exist before.");
+PROPERTY(out_path, "path", KIND_TEXT, "Where it is now, relative to the session's directory.");
+PROPERTY(out_copied, "files", KIND_COUNT, "How many files were copied.");
+PROPERTY(out_size, "size", KIND_COUNT, "How many bytes they have.");
+PROPERTY(out_skipped, "skipped", KIND_COUNT,
+	 "How many entries were left out, being neither files nor directories.");
+PROPERTY(out_line, "line", KIND_COUNT, "Where it is wrong, from 1.");
+PROPERTY(out_offset, "offset", KIND_COUNT, "Where in the line, from 1.");
+PROPERTY(out_context, "context", KIND_TEXT, "That line.");
+PROPERTY(out_at_cell, "at_cell", KIND_COUNT, "The state is the one after this cell, 0 = before the first.");
+PROPERTY(out_variables, "variables", KIND_OBJECTS, "Its variables, by name, the first 200.",
+	 .members = variable_members);
+PROPERTY(out_total, "total", KIND_COUNT, "How many variables there are.");
+PROPERTY(out_entries, "entries", KIND_OBJECTS, "What is in the directory; kind is file, directory, link or other.",
+	 .members = entry_members);
+PROPERTY(out_more, "more", KIND_FLAG, "Whether there are more entries than are listed.");
 
 #define CELL                                                                                                       \
 	&ok, &out_stdout, &out_stderr, &out_text, &out_displays, &out_images, &out_left_out, &out_error,           \
@@ -124,11 +117,10 @@ const struct tool tools[] = {
 	{
 		.name = "python_execute_once",
 		.title = "Run Python once",
-		.description = "Run Python code in a fresh interpreter with a directory of its own; both are gone "
-			       "when it ends. "
-			       "Nothing is remembered: use it for a calculation that stands alone, and "
-			       "python_session_execute "
-			       "for work in several steps or with files that are to stay.",
+		.description =
+			"Run Python code in a fresh interpreter with a directory of its own; both are gone when "
+			"it ends. Nothing is remembered: use it for a calculation that stands alone, and "
+			"python_session_execute for work in several steps or with files that are to stay.",
 		.parameters = {&code, &timeout_sec},
 		.properties = {CELL},
 		.run = run_once,
@@ -136,9 +128,9 @@ const struct tool tools[] = {
 	{
 		.name = "python_session_start",
 		.title = "Start a Python session",
-		.description = "Make a session, or find that it exists. Not needed before python_session_execute, "
-			       "which makes "
-			       "one too.",
+		.description =
+			"Make a session, or find that it exists. Not needed before python_session_execute, which "
+			"makes one too.",
 		.hints = HINT_HARMLESS | HINT_IDEMPOTENT,
 		.parameters = {&session_id},
 		.properties = {DONE, &out_new, &out_loaded, &out_not_loaded, &out_note},
@@ -149,13 +141,11 @@ const struct tool tools[] = {
 		.title = "Run Python in a session",
 		.description =
 			"Run Python code in a session. Variables, imports and files stay for the next call with "
-			"the same "
-			"session_id. After an exception what the code had done until then stays. Code that is "
-			"killed, "
-			"for its time or its memory, takes nothing along but what it did itself, where `state` is "
-			"rolled_back; files are never rolled back. Paths are relative to the session's directory. "
-			"Figures "
-			"come back as images. `blocked` says what was not permitted: do it another way.",
+			"the same session_id. After an exception what the code had done until then stays. Code "
+			"that is killed, for its time or its memory, takes nothing along but what it did itself, "
+			"where `state` is rolled_back; files are never rolled back. Paths are relative to the "
+			"session's directory. Figures come back as images. `blocked` says what was not "
+			"permitted: do it another way.",
 		.parameters = {&code, &session_id, &timeout_sec, &cwd_rel},
 		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
 			       &out_not_loaded},
@@ -184,9 +174,9 @@ const struct tool tools[] = {
 	{
 		.name = "copy_to_sandbox",
 		.title = "Copy files into a session",
-		.description = "Copy a file or a directory of the host into the directory of a session, where its "
-			       "code can read "
-			       "it. Only some places of the host may be copied from.",
+		.description =
+			"Copy a file or a directory of the host into the directory of a session, where its code "
+			"can read it. Only some places of the host may be copied from.",
 		.hints = HINT_HARMLESS,
 		.parameters = {&source, &dest_rel, &session_id},
 		.properties = {DONE, &out_path, &out_copied, &out_size, &out_skipped},
@@ -195,9 +185,9 @@ const struct tool tools[] = {
 	{
 		.name = "check_syntax",
 		.title = "Check Python code",
-		.description = "Whether Python code compiles, without running it; if not, where and why. Running "
-			       "code tells as "
-			       "much: use this for code that is not to run yet.",
+		.description =
+			"Whether Python code compiles, without running it; if not, where and why. Running code "
+			"tells as much: use this for code that is not to run yet.",
 		.hints = HINT_READ_ONLY,
 		.parameters = {&code},
 		.properties = {&ok, &out_error, &out_line, &out_offset, &out_context},
@@ -206,9 +196,9 @@ const struct tool tools[] = {
 	{
 		.name = "python_session_undo",
 		.title = "Undo in a Python session",
-		.description = "Make the variables of a session what they were before its last code, or several "
-			       "codes back. Files "
-			       "stay as they are.",
+		.description =
+			"Make the variables of a session what they were before its last code, or several codes "
+			"back. Files stay as they are.",
 		.hints = HINT_DESTRUCTIVE,
 		.full = true,
 		.parameters = {&session_id, &steps},
@@ -218,9 +208,9 @@ const struct tool tools[] = {
 	{
 		.name = "python_session_branch",
 		.title = "Branch a Python session",
-		.description = "Make a new session that goes on from the variables a session has now. Both then "
-			       "change without "
-			       "each other: use it to try alternatives from one expensive state.",
+		.description =
+			"Make a new session that goes on from the variables a session has now. Both then change "
+			"without each other: use it to try alternatives from one expensive state.",
 		.hints = HINT_HARMLESS,
 		.full = true,
 		.parameters = {&new_session_id, &session_id, &copy_files},
@@ -230,9 +220,9 @@ const struct tool tools[] = {
 	{
 		.name = "python_session_vars",
 		.title = "List the variables of a session",
-		.description = "List the variables of a session: names, types, shapes, sizes, and what short ones "
-			       "are. Not "
-			       "while its code runs.",
+		.description =
+			"List the variables of a session: names, types, shapes, sizes, and what short ones are. "
+			"Not while its code runs.",
 		.hints = HINT_READ_ONLY,
 		.full = true,
 		.parameters = {&session_id},

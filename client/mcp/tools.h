@@ -13,9 +13,15 @@ struct parameter {
 	bool required;
 };
 
+enum kind { KIND_TEXT, KIND_COUNT, KIND_FLAG, KIND_TEXTS, KIND_COUNTS, KIND_OBJECT, KIND_OBJECTS };
+
 /* What a result may have; it has no others. Only `ok` is in every one. */
 struct property {
-	const char *name, *schema; /* the latter as JSON */
+	const char *name;
+	enum kind kind;
+	const char *description;	/* NULL: the name says it */
+	const struct property *members; /* of an object, or of each; the last has no name */
+	const char *const *values;	/* of a text: these and no others, the last is NULL; or NULL */
 };
 
 struct tool {
