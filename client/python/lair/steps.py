@@ -239,14 +239,15 @@ def history(session: str, n: int | None) -> Steps[list[m.HistoryRecord]]:
 
 
 def persistently(transfer: Callable[[], Steps[T]]) -> Steps[T]:
-    """Move a file, from its beginning whenever the connection is lost."""
+    """Move a file, from its beginning whenever the connection is lost, or the router that knew how far it was."""
     for _ in range(ATTEMPTS):
         try:
             return (yield from transfer())
         except LairError as error:
-            if error.code != BEGIN_AGAIN:
+            if error.code not in (BEGIN_AGAIN, "gone"):
                 raise
-    raise LairError("lost", f"the connection was lost {ATTEMPTS} times in the middle of a file")
+            failed = error
+    raise LairError("gone" if failed.code == "gone" else "lost", failed.message)
 
 
 def put(session: str, path: Path, data: bytes | str, mode: int) -> Steps[None]:
