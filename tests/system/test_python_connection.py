@@ -223,6 +223,10 @@ def test_a_request_too_large_costs_nothing_but_itself(daemon: Daemon) -> None:
         with pytest.raises(LairError) as wrong:
             s.run("'\udcff'")
         assert wrong.value.code == "bad_request"
+        for nonsense in ({"code": object()}, {"code": "1", "env": {"A": 1 << 70}, "values": "yes"}, {"code": 1}):
+            with pytest.raises(LairError) as wrong:
+                s.run(**nonsense)
+            assert wrong.value.code == "bad_request"
         assert s.run("1").text == "1"
 
 

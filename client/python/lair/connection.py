@@ -269,8 +269,9 @@ class Connection:
                 raise LairError("closed", "the connection was closed")
             if self._thread is None:
                 self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-                self._thread = threading.Thread(target=self._main, name="lair", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._main, name="lair", daemon=True)
+                thread.start()
+                self._thread = thread
             self._posted.append(function)
             os.eventfd_write(self._wake, 1)
 
@@ -292,19 +293,26 @@ class Connection:
     def _main(self) -> None:
         while not self._stopping:
             try:
-                self._round()
-            except _Lost:
-                self._lose()
-            except codec.CodecError as error:
-                self._fail(
-                    LairError("protocol", f"what listens on {self.socket} does not speak the protocol: {error}")
-                )
+                try:
+                    self._round()
+                except _Lost:
+                    self._lose()
             except Exception as error:  # a thread that dies leaves everybody waiting
-                self._fail(LairError("internal", f"{type(error).__name__}: {error}"))
+                self._fail(self._explained(error))
         self._fail(LairError("closed", "the connection was closed"))
         with self._lock:
             os.close(self._wake)
             self._wake, self._thread = -1, None
+
+    def _explained(self, error: Exception) -> LairError:
+        """What everybody else is told."""
+        if isinstance(error, LairError):
+            return error
+        if isinstance(error, _Lost):
+            return LairError("lost", f"the daemon on {self.socket} ended the connection")
+        if isinstance(error, codec.CodecError):
+            return LairError("protocol", f"what listens on {self.socket} does not speak the protocol: {error}")
+        return LairError("internal", f"{type(error).__name__}: {error}")
 
     def _stop(self) -> None:
         self._stopping = True
@@ -402,8 +410,8 @@ class Connection:
         try:
             if self._link is None:
                 self._connect()
-        except LairError as error:
-            call.sink.put(error)
+        except Exception as error:
+            call.sink.put(self._explained(error))
             return
         self._last_id += 1
         call.request.id = self._last_id
@@ -414,7 +422,7 @@ class Connection:
         assert self._link is not None
         try:
             frame = codec.encode(call.request)
-        except (codec.CodecError, ValueError, OverflowError) as error:
+        except Exception as error:  # whatever callers have put into it
             call.sink.put(LairError("bad_request", str(error)))
             return
         if len(frame) > self._link.frame_max:
@@ -439,18 +447,15 @@ class Connection:
             self._link = None
 
     def _connect(self) -> None:
-        """Find a daemon, or start one. Raises LairError."""
+        """Find a daemon, or start one."""
         deadline = time.monotonic() + self.timeout
         try:
-            try:
-                self._attempt(deadline)
-            except LairError as error:
-                if error.code != "no_daemon" or not self._may_start:
-                    raise
-                start_daemon(self.socket, self._config, self.timeout)
-                self._attempt(deadline)
-        except _Lost:
-            raise LairError("lost", f"the daemon on {self.socket} ended the connection") from None
+            self._attempt(deadline)
+        except LairError as error:
+            if error.code != "no_daemon" or not self._may_start:
+                raise
+            start_daemon(self.socket, self._config, self.timeout)
+            self._attempt(deadline)
 
     def _attempt(self, deadline: float) -> None:
         trust(self.socket)
@@ -461,8 +466,6 @@ class Connection:
                 self._link = _open_link(self.socket, deadline - time.monotonic())
             else:
                 raise LairError("no_daemon", f"no laird answers on {self.socket}") from None
-        except codec.CodecError as error:
-            raise LairError("protocol", f"what listens on {self.socket} is no laird: {error}") from None
         self._heard = time.monotonic()
 
     def _lose(self) -> None:
@@ -480,7 +483,7 @@ class Connection:
         )
 
     def _send_again(self, call: Call[Any]) -> None:
-        if isinstance(call.sink, _Nobody):
+        if isinstance(call.request, m.Input) or (isinstance(call.request, m.Interrupt) and call.request.exec):
             return  # it was about another call, as that was
         if isinstance(call.request, m.Put | m.CopyIn):
             call.sink.put(LairError(BEGIN_AGAIN, "the connection was lost in the middle of a file"))
@@ -496,7 +499,7 @@ class Connection:
                 self._attempt(until)
             except _Lost:
                 time.sleep(0.02)
-            except LairError:
+            except (LairError, codec.CodecError):
                 break
             else:
                 return self._link is not None and self._link.daemon == daemon
