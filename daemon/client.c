@@ -4,6 +4,7 @@
 #include "client.h"
 
 #include "log.h"
+#include "parcel.h"
 #include "promise.h"
 
 #include <inttypes.h>
@@ -14,6 +15,9 @@
 #define RETRY_US 2000
 #define PATIENCE_US (30 * 1000000ULL)
 #define COPY_MAX 16384
+/* What may wait for one client, and for all of one user. */
+#define OUTBOX_MAX ((size_t)64 << 20)
+#define USER_MAX (4 * OUTBOX_MAX)
 
 struct waiting {
 	struct list node;
@@ -24,6 +28,7 @@ struct outbox {
 	struct list node;
 	struct address to;
 	struct list frames;
+	size_t size; /* of these */
 	uint64_t stuck_since;
 };
 
@@ -39,6 +44,7 @@ void clients_init(struct clients *clients, struct event_loop *loop, void *socket
 {
 	*clients = (struct clients){.loop = loop, .socket = socket, .on_drained = on_drained};
 	list_init(&clients->outboxes);
+	list_init(&clients->accounts);
 	list_init(&clients->held);
 }
 
@@ -108,11 +114,17 @@ bool client_waits(const struct clients *clients, const struct address *to)
 /* Hand @frame to ZeroMQ; on success it is ZeroMQ's. */
 static int frame_send(struct clients *clients, const struct address *to, zmq_msg_t *frame)
 {
+	size_t size = zmq_msg_size(frame);
+
+	if (size > COPY_MAX && !parcel_fits(&clients->accounts, to, size))
+		return CLIENT_E_WAITS;
 	if (zmq_send(clients->socket, to->identity, to->identity_size, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
 		if (errno == EAGAIN)
 			return CLIENT_E_WAITS;
 		return errno == EHOSTUNREACH ? CLIENT_E_GONE : -errno;
 	}
+	if (size > COPY_MAX)
+		return parcel_send(&clients->accounts, to, clients->socket, frame);
 	return zmq_msg_send(frame, clients->socket, ZMQ_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -122,6 +134,7 @@ static bool outbox_flush(struct clients *clients, struct outbox *outbox, uint64_
 	struct waiting *waiting;
 
 	list_for_each (waiting, &outbox->frames, node) {
+		size_t size = zmq_msg_size(&waiting->frame);
 		int r = frame_send(clients, &outbox->to, &waiting->frame);
 
 		if (r == CLIENT_E_WAITS) {
@@ -132,6 +145,7 @@ static bool outbox_flush(struct clients *clients, struct outbox *outbox, uint64_
 			return true;
 		}
 		outbox->stuck_since = now;
+		outbox->size -= MIN(outbox->size, size);
 		waiting_free(waiting);
 	}
 	return true;
@@ -169,6 +183,33 @@ static struct outbox *outbox_new(struct clients *clients, const struct address *
 	return outbox;
 }
 
+static size_t waiting_of(const struct clients *clients, uid_t uid)
+{
+	struct outbox *outbox;
+	size_t size = 0;
+
+	list_for_each (outbox, (struct list *)&clients->outboxes, node)
+		size += outbox->to.uid == uid ? outbox->size : 0;
+	return size;
+}
+
+/* Whoever has so much waiting does not read. The outbox stays, so that what streams to it pauses once more. */
+static void outbox_drop(struct clients *clients, struct outbox *outbox)
+{
+	struct waiting *waiting;
+
+	if (clients->n_dropped == 0)
+		log_warn(NULL,
+			 "client of uid %u does not read: what waited for it is dropped (further ones are only "
+			 "counted, see stats)",
+			 outbox->to.uid);
+	list_for_each (waiting, &outbox->frames, node) {
+		clients->n_dropped++;
+		waiting_free(waiting);
+	}
+	outbox->size = 0;
+}
+
 static int frame_queue(struct clients *clients, const struct address *to, zmq_msg_t *frame)
 {
 	struct outbox *outbox = outbox_find(clients, to);
@@ -185,6 +226,10 @@ static int frame_queue(struct clients *clients, const struct address *to, zmq_ms
 	zmq_msg_init(&waiting->frame);
 	zmq_msg_move(&waiting->frame, frame);
 	list_append(&outbox->frames, &waiting->node);
+	outbox->size += zmq_msg_size(&waiting->frame);
+	if (list_first(&outbox->frames) != &waiting->node &&
+	    (outbox->size > OUTBOX_MAX || waiting_of(clients, to->uid) > USER_MAX))
+		outbox_drop(clients, outbox);
 	if (!clients->retry.index) {
 		r = timer_set(clients->loop, &clients->retry, event_now() + RETRY_US, on_retry);
 		if (r)
@@ -231,6 +276,7 @@ static int frame_hold(struct clients *clients, const struct address *to, zmq_msg
 	zmq_msg_init(&held->frame);
 	zmq_msg_move(&held->frame, frame);
 	list_append(&clients->held, &held->node);
+	clients->held_size += zmq_msg_size(&held->frame);
 	return 0;
 }
 
@@ -245,6 +291,7 @@ void clients_settle(struct clients *clients)
 			log_error(NULL, "cannot answer request %" PRIu64 ": %s", held->to.id, strerror(-r));
 		held_free(held);
 	}
+	clients->held_size = 0;
 }
 
 static bool is_event(const struct wire_schema *schema)

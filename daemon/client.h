@@ -32,10 +32,13 @@ struct clients {
 	struct event_loop *loop;
 	void *socket;
 	struct list outboxes;
-	struct list held; /* answers, until the round is safe */
+	struct list accounts; /* see parcel.h */
+	struct list held;     /* answers, until the round is safe */
+	size_t held_size;     /* of these */
 	struct timer retry;
 	void (*on_drained)(struct clients *clients); /* an outbox has become empty */
 	uint64_t n_errors;			     /* requests answered with one */
+	uint64_t n_dropped;			     /* messages for those who do not read */
 };
 
 void clients_init(struct clients *clients, struct event_loop *loop, void *socket,

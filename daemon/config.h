@@ -67,6 +67,7 @@ struct config {
 	char *log;	  /* "stderr" or a file */
 	char *audit_log;  /* NULL: none */
 	uint64_t sessions, sessions_per_uid, frame_size, results_per_uid, saves_per_uid;
+	uint64_t connections_per_uid, router_memory;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session */
 
 	struct profile **profiles; /* NULL-terminated, each with a reference */

@@ -47,6 +47,10 @@ static const struct key daemon_rows[] = {
 	/* Over the largest code_size by more than all else in a request can take. */
 	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
 	    .doc = "the largest request from a client"),
+	KEY("connections_per_uid", INT, connections_per_uid, "1000", .min = 1, .max = 1000000,
+	    .doc = "how many connections one user may have"),
+	KEY("router_memory", SIZE, router_memory, "2G", .min = 256 * M, .max = 1024 * T, .optional = true,
+	    .doc = "more than this, and laird's router is replaced; sessions go on"),
 	KEY("results_per_uid", SIZE, results_per_uid, "256M", .min = 1 * M, .max = 1024 * T,
 	    .doc = "what the answers kept for one user may hold together"),
 	KEY("saves_per_uid", INT, saves_per_uid, "32", .min = 1, .max = 100000,

@@ -577,7 +577,8 @@ static void handle_stats(struct router *router, const struct address *from, cons
 		.ended = router->stats.ended,
 		.cells = router->stats.cells,
 		.requests = router->stats.requests,
-		.refused = router->stats.refused + router->clients.n_errors,
+		.refused = router->stats.refused + router->stats.connections_refused + router->clients.n_errors +
+			   router->clients.n_dropped,
 		.memory = memory_of_process(getpid()),
 	};
 	struct session *session;

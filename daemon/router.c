@@ -2,10 +2,12 @@
  * are freed only between its rounds, so a handler may end anything. */
 #include "router.h"
 
+#include "admission.h"
 #include "audit_log.h"
 #include "family.h"
 #include "instance.h"
 #include "log.h"
+#include "parcel.h"
 #include "pulse.h"
 #include "revive.h"
 #include "vault.h"
@@ -23,6 +25,8 @@
 
 /* Requests taken in one round before sessions get their turn. */
 #define REQUESTS_PER_ROUND 64
+/* And so many bytes of answers, which wait for its end. */
+#define ANSWERS_PER_ROUND ((size_t)32 << 20)
 #define SEND_QUEUE 256
 #define RECEIVE_QUEUE 256
 #define HANDSHAKE_MS 1000
@@ -278,6 +282,18 @@ static int audit_log_use(struct router *router, const struct config *config)
 	return r;
 }
 
+/* libzmq bounds the messages of a client, and neither their parts nor their bytes. What it then lacks is memory,
+ * for which it ends the process; so it is the router that dies of it, and not the host. */
+static void memory_limit(uint64_t size)
+{
+	struct rlimit limit;
+	int r = getrlimit(RLIMIT_DATA, &limit);
+
+	limit.rlim_cur = size ? MIN((rlim_t)size, limit.rlim_max) : limit.rlim_max;
+	if (r < 0 || setrlimit(RLIMIT_DATA, &limit) < 0)
+		log_warn(NULL, "router_memory cannot be set: %s", strerror(errno));
+}
+
 /* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
 static void config_use(struct router *router, struct config *config)
 {
@@ -291,6 +307,8 @@ static void config_use(struct router *router, struct config *config)
 	config_free(router->config);
 	router->config = config;
 	router->promises.size_per_user = config->results_per_uid;
+	admission_limit(config->connections_per_uid);
+	memory_limit(config->router_memory);
 	router->saved = (struct saved_store){
 		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
 	saved_sweep(&router->saved);
@@ -575,6 +593,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 		return r;
 	}
 	descriptors_raise();
+	admission_begin(getppid());
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
 	if (!r)
@@ -637,6 +656,8 @@ static void router_deinit(struct router *router)
 		zmq_close(router->socket);
 	if (router->context)
 		zmq_ctx_term(router->context);
+	if (router->clients.socket)
+		parcels_deinit(&router->clients.accounts);
 	snapshot_deinit(&router->snapshot);
 	workspaces_close(&router->workspaces);
 	cgroups_close(&router->cgroups);
@@ -660,6 +681,17 @@ static void round_settle(struct router *router)
 	families_settle(router);
 }
 
+/* Counted always, said once. */
+static void refusals_note(struct router *router)
+{
+	const char *why;
+	uint64_t n = admission_refused(&why);
+
+	if (n > 0 && router->stats.connections_refused == 0)
+		log_warn(NULL, "a connection was refused: %s (further ones are only counted, see stats)", why);
+	router->stats.connections_refused = n;
+}
+
 static int round_run(struct router *router)
 {
 	zmq_pollitem_t items[] = {
@@ -674,11 +706,12 @@ static int round_run(struct router *router)
 		return r;
 	}
 	for (int i = 0; i < REQUESTS_PER_ROUND && (items[0].revents & ZMQ_POLLIN); i++)
-		if (!client_receive(router))
+		if (!client_receive(router) || router->clients.held_size > ANSWERS_PER_ROUND)
 			break;
 	if (items[1].revents & ZMQ_POLLIN)
 		event_dispatch(&router->loop);
 	timer_run(&router->loop);
+	refusals_note(router);
 	round_settle(router);
 	funeral(router);
 	stop_check(router);

@@ -15,6 +15,7 @@
 struct router_stats {
 	uint64_t started;				  /* event_now() */
 	uint64_t opened, ended, cells, requests, refused; /* refused: dropped unanswered */
+	uint64_t connections_refused;
 };
 
 struct router {

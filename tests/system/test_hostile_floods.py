@@ -1,0 +1,252 @@
+"""Clients that send or connect without end, or read nothing: the others go on, and so do all sessions."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+
+from daemon import Daemon, wait_until
+from lair import Client, codec
+from lair import messages as m
+
+SETTINGS = {"daemon": {"connections_per_uid": "100", "router_memory": "512M"}}
+
+
+@pytest.fixture(autouse=True)
+def many_descriptors() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def connect(daemon: Daemon) -> socket.socket:
+    it = socket.socket(socket.AF_UNIX)
+    it.connect(str(daemon.socket))
+    return it
+
+
+def memory(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) << 10
+
+
+# ---- connections ----
+
+
+def test_connections_are_counted(daemon: Daemon, client: Client, session: str) -> None:
+    """Those above the limit are refused, and said of once; who is connected stays so."""
+    client.exec("x = 1", session)
+    before = client.stats().refused
+    sockets = [connect(daemon) for _ in range(300)]
+    wait_until(lambda: client.stats().refused >= before + 195, "some are refused")
+    assert client.exec("x", session).text == "1"
+    for it in sockets:
+        it.close()
+    wait_until(lambda: answers(daemon), "there is room again")
+    assert daemon.log().count("a connection was refused") == 1
+
+
+def answers(daemon: Daemon) -> bool:
+    with Client(str(daemon.socket), timeout=2) as client:
+        try:
+            return client.hello().version == 1
+        except TimeoutError:
+            return False
+
+
+def test_connections_that_come_and_go(daemon: Daemon, client: Client) -> None:
+    for _ in range(3000):
+        connect(daemon).close()
+    assert client.hello().version == 1
+    wait_until(lambda: answers(daemon), "who comes now is served")
+
+
+def test_descriptors_run_out(start_daemon: Callable[..., Daemon]) -> None:
+    """libzmq would end the router; the listening socket is not left ready for ever either."""
+    daemon = start_daemon({"daemon": {"connections_per_uid": "1000000"}})
+    client = daemon.client()
+    client.exec("x = 1", "s")
+    router = client.stats().pid
+    resource.prlimit(router, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{router}/fd")) + 20, 20000))
+    sockets = [connect(daemon) for _ in range(200)]
+    time.sleep(0.5)
+    assert client.exec("x", "s").text == "1"
+    assert client.stats().pid == router
+    ticks = [int(value) for value in Path(f"/proc/{router}/stat").read_text().rsplit(")", 1)[1].split()[11:13]]
+    time.sleep(1)
+    later = [int(value) for value in Path(f"/proc/{router}/stat").read_text().rsplit(")", 1)[1].split()[11:13]]
+    assert sum(later) - sum(ticks) < 50
+    for it in sockets:
+        it.close()
+    resource.prlimit(router, resource.RLIMIT_NOFILE, (20000, 20000))
+    wait_until(lambda: answers(daemon), "there is room again")
+
+
+def test_half_greetings(daemon: Daemon, client: Client) -> None:
+    sockets = []
+    for i in range(60):
+        it = connect(daemon)
+        it.send((b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(60))[: 1 + i])
+        sockets.append(it)
+    assert client.hello().version == 1
+    for it in sockets:
+        it.settimeout(20)
+        try:
+            while it.recv(4096):
+                pass
+        except ConnectionError:
+            pass
+        it.close()
+
+
+def test_one_name_for_two(daemon: Daemon, client: Client) -> None:
+    """The first has it. Whoever takes another's name gets nothing, neither its answers nor its own."""
+    context = zmq.Context()
+    pair = []
+    for _ in range(2):
+        it = context.socket(zmq.DEALER)
+        it.setsockopt(zmq.LINGER, 0)
+        it.setsockopt(zmq.IDENTITY, b"same")
+        it.connect(f"ipc://{daemon.socket}")
+        it.send(codec.encode(m.Hello(id=1)))
+        time.sleep(0.2)
+        pair.append(it)
+    assert pair[0].poll(5000) and not pair[1].poll(300)
+    pair[0].recv()
+    pair[0].send(codec.encode(m.Hello(id=2)))
+    assert pair[0].poll(5000) and not pair[1].poll(300)
+    for it in pair:
+        it.close()
+    context.term()
+    assert client.hello().version == 1
+
+
+# ---- messages ----
+
+
+def multipart(path: Path, stop: threading.Event) -> None:
+    """One message of parts without end, which ZeroMQ keeps until the last has come."""
+    it = socket.socket(socket.AF_UNIX)
+    it.connect(str(path))
+    it.settimeout(5)
+    try:
+        it.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48))
+        it.recv(64)
+        ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 6) + b"DEALER"
+        it.sendall(b"\x04" + bytes([len(ready)]) + ready)
+        part = b"\x03" + struct.pack(">Q", 1 << 20) + bytes(1 << 20)
+        while not stop.is_set():
+            it.sendall(part)
+    except OSError:
+        pass
+    it.close()
+
+
+def test_parts_without_end(start_daemon: Callable[..., Daemon]) -> None:
+    """Where memory ends libzmq drops the connection, or the router dies of it: sessions and cells do not."""
+    daemon = start_daemon({"daemon": {"router_memory": "256M"}})
+    assert daemon.lair("exec", "-s", "s", "x = 1").returncode == 0
+    with daemon.client() as client:
+        router = client.stats().pid
+    cell = subprocess.Popen(
+        [str(daemon.binaries / "lair"), "exec", "-s", "s", "import time; time.sleep(3); x + 1"],
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(0.5)
+    stop = threading.Event()
+    thread = threading.Thread(target=multipart, args=(daemon.socket, stop))
+    thread.start()
+    most = 0
+    while thread.is_alive():
+        try:
+            most = max(most, memory(router))
+        except (OSError, StopIteration):
+            break
+        time.sleep(0.005)
+    thread.join(30)
+    stop.set()
+    assert cell.communicate(timeout=60)[0] == "2\n"
+    assert daemon.process.poll() is None
+    assert 128 << 20 < most < 320 << 20
+    assert daemon.lair("exec", "-s", "s", "x").stdout == "1\n"
+    with daemon.client() as client:
+        assert memory(client.stats().pid) < 64 << 20
+
+
+def raw(daemon: Daemon, context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
+    it = context.socket(zmq.DEALER)
+    it.setsockopt(zmq.LINGER, 0)
+    it.setsockopt(zmq.RCVHWM, 1)
+    it.connect(f"ipc://{daemon.socket}")
+    return it
+
+
+@pytest.mark.memory
+def test_who_asks_and_does_not_read(daemon: Daemon, client: Client, session: str) -> None:
+    """A gigabyte of answers to somebody who takes none: bounded in bytes, not in messages."""
+    client.exec("print('x' * 4_000_000)", session)
+    request = m.Exec(id=client.new_id(), session=session, code="print('x' * 4_000_000)", key="k")
+    client.finish(client.send(request), m.ExecReply)
+    pid = client.stats().pid
+    before = memory(pid)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    slow = raw(daemon, context)
+    for i in range(250):
+        slow.send(codec.encode(m.Attach(id=i + 1, session=session, key="k")))
+    most = 0
+    for _ in range(60):
+        most = max(most, memory(pid))
+        time.sleep(0.05)
+    assert client.exec("1 + 1", session).text == "2"
+    assert client.stats().pid == pid
+    assert most - before < 200 << 20
+    slow.close()
+    context.term()
+    wait_until(lambda: memory(pid) - before < 64 << 20, "what waited is gone", 30)
+    assert daemon.log().count("does not read: what waited") == 1
+
+
+@pytest.mark.memory
+def test_who_watches_and_does_not_read(daemon: Daemon, client: Client, session: str) -> None:
+    pid = client.stats().pid
+    before = memory(pid)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    slow = raw(daemon, context)
+    code = "for i in range(300): print('x' * 1_000_000)"
+    slow.send(codec.encode(m.Exec(id=1, session=session, code=code, stream=True)))
+    most = 0
+    for _ in range(40):
+        most = max(most, memory(pid))
+        time.sleep(0.05)
+    assert most - before < 64 << 20
+    assert client.exec("2").text == "2"
+    slow.close()
+    context.term()
+    assert client.exec("i", session, timeout=30).text == "299"
+
+
+def test_a_client_killed_in_the_middle_of_its_stream(daemon: Daemon, client: Client, session: str) -> None:
+    client.open(session)
+    process = subprocess.Popen(
+        [str(daemon.binaries / "lair"), "exec", "-s", session, "for i in range(200_000): print('x' * 100)\ny = 1"],
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"},
+        stdout=subprocess.DEVNULL,
+    )
+    wait_until(lambda: client.info(session).state == "busy", "the cell runs")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert client.exec("y", session, timeout=30).text == "1"
