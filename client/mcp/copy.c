@@ -243,17 +243,18 @@ void copy_to_sandbox(struct request *request)
 
 	if (!lair)
 		return;
-	request->work = copy;
-	request->work_free = copy_free;
-	if (copy) {
-		copy->source = strdup(argument_text(request, "source"));
-		copy->dest = destination(argument_text(request, "source"), argument_text(request, "dest_rel"));
-	}
-	if (!copy || !copy->source || !copy->dest) {
-		request->work_free = copy ? copy_free : NULL;
+	if (!copy) {
 		out_of_memory(request);
 		return;
 	}
-	request_wait(request, lair_open(lair, &call, argument_session(request), request->server->options->profile),
-		     &call, on_opened);
+	request->work = copy;
+	request->work_free = copy_free;
+	copy->source = strdup(argument_text(request, "source"));
+	copy->dest = destination(argument_text(request, "source"), argument_text(request, "dest_rel"));
+	if (!copy->source || !copy->dest)
+		out_of_memory(request);
+	else
+		request_wait(request,
+			     lair_open(lair, &call, argument_session(request), request->server->options->profile),
+			     &call, on_opened);
 }

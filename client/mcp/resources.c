@@ -343,12 +343,12 @@ void resources_read(struct request *request)
 		return;
 	}
 	reading = calloc(1, sizeof(*reading));
-	request->work = reading;
-	request->work_free = reading ? reading_free : NULL;
 	if (!reading) {
 		request_fail(request, -ENOMEM, "out of memory");
 		return;
 	}
+	request->work = reading;
+	request->work_free = reading_free;
 	if (!uri_parse(uri, &reading->session, &reading->path)) {
 		not_found(request, "there is no resource of that URI");
 		return;
