@@ -57,7 +57,6 @@ static const struct {
 	{"MKL_NUM_THREADS", "1"},
 	{"NUMEXPR_NUM_THREADS", "1"},
 	{"MPLBACKEND", "Agg"},
-	{"PLOTLY_RENDERER", "plotly_mimetype"},
 };
 
 static void environment_set(const struct configure_message *configure)

@@ -45,6 +45,7 @@ def _meet_tqdm(module: Any) -> None:
 def _meet_plotly(module: Any) -> None:
     """Its own show() would open a browser, or wants packages that only a notebook has."""
     own = module.show
+    module.renderers.default = "plotly_mimetype"
 
     def show(fig: Any, renderer: Any = None, **options: Any) -> None:
         if renderer is not None or isinstance(fig, dict):

@@ -319,6 +319,11 @@ def test_ipython(scientist: Interpreter) -> None:
     assert result.displays[-1]["clear"] is True
 
 
+def test_progress_bars_are_no_obstacle_to_checkpoints(python: Interpreter) -> None:
+    result = python.run("from tqdm import tqdm\nfor i in tqdm(range(3), mininterval=0): pass")
+    assert b"\r" in result.err and b"100%" in result.err and result.unfaithful is None
+
+
 # ---- figures ----
 
 PLT = "import matplotlib.pyplot as plt\n"
