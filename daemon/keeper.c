@@ -111,8 +111,8 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 	r = router_tell(keeper, &reply, &pidfd, pidfd >= 0);
 	if (r == 0)
 		return;
-	/* A router that reads so little is beyond help, and a template it does not know of is nobody's. */
-	log_error(NULL, "the router does not take its template %d", (int)pid);
+	/* It has died, or reads so little that it is beyond help: a template it does not know of is nobody's. */
+	log_warn(NULL, "the router does not take its template %d", (int)pid);
 	if (pid > 0)
 		(void)kill(pid, SIGKILL);
 }
@@ -257,6 +257,8 @@ static void router_replace_later(struct keeper *keeper)
 		return;
 	}
 	pause = throttle_died(&keeper->throttle, now, keeper->is_ready);
+	if (keeper->options->restart_at_once && keeper->is_ready)
+		pause = 0;
 	keeper->start_at = now + pause;
 	explain_end(keeper, pause);
 }

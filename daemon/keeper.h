@@ -42,10 +42,11 @@ struct keeper_message {
 #define ROUTER_EXIT_REPLACE 75
 
 struct keeper_options {
-	const char *config; /* absolute path, or NULL for the embedded default */
-	const char *socket; /* absolute path */
-	const char *log;    /* path, or NULL for stderr */
-	int ready_fd;	    /* -1, or where to write one byte once the socket answers */
+	const char *config;   /* absolute path, or NULL for the embedded default */
+	const char *socket;   /* absolute path */
+	const char *log;      /* path, or NULL for stderr */
+	int ready_fd;	      /* -1, or where to write one byte once the socket answers */
+	bool restart_at_once; /* a router that was ready, however often it dies: for tests that kill it */
 };
 
 /* How much of a message with this operation travels. */

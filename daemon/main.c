@@ -16,7 +16,7 @@
 
 struct arguments {
 	const char *config, *socket, *ready_fd;
-	bool check, defaults, groups, router, version, help;
+	bool check, defaults, groups, router, at_once, version, help;
 };
 
 /* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
@@ -37,6 +37,7 @@ static const struct option_row rows[] = {
 	{'r', "ready-fd", "N", PLACE(ready_fd), "write a byte to this descriptor once the socket answers"},
 	{'G', "groups", NULL, PLACE(groups), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
+	{'A', "restart-at-once", NULL, PLACE(at_once), NULL},
 	{'V', "version", NULL, PLACE(version), "print the version, and exit"},
 	{'h', "help", NULL, PLACE(help), "print this, and exit"},
 };
@@ -174,7 +175,8 @@ static int standard_descriptors(void)
 
 static int start(const struct arguments *arguments, const struct config *config, const char *config_path)
 {
-	struct keeper_options options = {.config = config_path, .ready_fd = -1};
+	struct keeper_options options = {
+		.config = config_path, .ready_fd = -1, .restart_at_once = arguments->at_once};
 	char socket[PATH_SIZE];
 
 	if (arguments->ready_fd && parse_ready_fd(&options.ready_fd, arguments->ready_fd) < 0)

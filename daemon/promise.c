@@ -97,7 +97,8 @@ struct list *promises_of(struct promises *promises, uid_t owner, struct bytes se
 
 void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients)
 {
-	*promises = (struct promises){.loop = loop, .clients = clients};
+	/* No number is ever given twice, whichever router gave it. */
+	*promises = (struct promises){.loop = loop, .clients = clients, .last_serial = event_now()};
 	list_init(&promises->users);
 	list_init(&promises->dead);
 	list_init(&promises->all);

@@ -214,8 +214,10 @@ static int interpreter_from(const struct revival *revival, struct bytes body)
 	if (wire_decode(&record, &interpreter_record_schema, body, &fault))
 		return -EBADMSG;
 	heirloom = heritage_find(&revival->router->heritage, VAULT_INTERPRETER, warden->family, record.serial);
-	if (!heirloom)
+	if (!heirloom) {
+		log_error(NULL, "interpreter %" PRIu64 " is not held", record.serial);
 		return -ENOENT;
+	}
 	r = interpreter_revive(&interpreter, &revival->router->loop, &revival->router->due, &record, heirloom->fds,
 			       heirloom->n_fds);
 	if (r)

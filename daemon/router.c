@@ -229,6 +229,8 @@ static void bury(struct list *dead, struct list *node)
 void router_bury_session(struct router *router, struct session *session)
 {
 	router->stats.ended++;
+	list_remove(&session->kin);
+	family_touch(session->warden);
 	bury(&router->dead_sessions, &session->node);
 }
 
@@ -556,6 +558,8 @@ static int heritage_read(struct router *router)
 	struct heirloom *promises = heritage_find(&router->heritage, VAULT_PROMISES, 0, 0);
 	int r = 0;
 
+	/* Or all but the newest would be forgotten at once. */
+	router->promises.size_per_user = router->config->results_per_uid;
 	if (promises) {
 		promises->taken = true;
 		r = promises_revive(&router->promises, steal_fd(&promises->fds[0]));

@@ -339,6 +339,7 @@ int warden_signal(struct warden *warden, struct interpreter *interpreter, int si
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter)
 {
 	if (interpreter) {
+		family_touch(warden);
 		if (interpreter->adopted && warden->state == WARDEN_READY)
 			(void)warden_signal(warden, interpreter, SIGKILL);
 		interpreter_close(interpreter);

@@ -117,7 +117,9 @@ class Daemon:
         wait: bool = True,
         groups: list[Path] | None = None,
         env: dict[str, str] | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
+        self.options = options
         self.binaries = binaries
         self.uid = uid
         self.home = groups
@@ -144,6 +146,7 @@ class Daemon:
         """Also where one has ended, with the same files."""
         log = self.log_path.open("ab")
         command = [str(self.binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]
+        command += self.options
         self.process = subprocess.Popen(
             self._in_groups(self._as_user(command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
         )

@@ -1,0 +1,345 @@
+"""The router dies before each of its system calls in turn, while something is done that can be done wrongly twice or
+not at all. What is asked with a key is done once and answered, and nothing that was there is missing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import Daemon, wait_until
+from lair import Client, LairError
+from lair import messages as m
+
+SETTINGS = {
+    "profile default": {"checkpoint": "cell", "spares": "1", "checkpoints": "100"},
+    "profile plain": {"checkpoint": "off"},
+}
+
+# Between two of these nothing becomes visible to anybody else.
+CALLS = ["sendmsg", "recvfrom", "pwrite64", "splice", "write", "epoll_wait", "epoll_ctl", "close", "pread64"]
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    it = Daemon(SETTINGS, options=("--restart-at-once",))
+    yield it
+    try:
+        assert it.terminate() == 0, it.log()
+        assert it.left_behind() == []
+    finally:
+        it.close()
+
+
+def insist(daemon: Daemon, make: Callable[[int, str], m.Request], reply: type[Any], patience: float = 0.25) -> Any:
+    """Send it until it is answered, always with the same key."""
+    key = uuid.uuid4().hex
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with Client(str(daemon.socket), timeout=patience) as client:
+            try:
+                return client.call(make(client.new_id(), key), reply)
+            except TimeoutError:
+                continue
+    pytest.fail(f"no answer to {make(0, key)}:\n{daemon.log()[-3000:]}")
+
+
+def run(daemon: Daemon, code: str, session: str | None, **options: Any) -> m.ExecReply:
+    return insist(
+        daemon, lambda id, key: m.Exec(id=id, key=key, session=session, code=code, **options), m.ExecReply
+    )
+
+
+def router_of(daemon: Daemon) -> int:
+    with Client(str(daemon.socket), timeout=30) as client:
+        return client.stats().pid
+
+
+def is_traced(pid: int) -> bool:
+    try:
+        return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True  # so soon
+
+
+@contextmanager
+def dies_at(pid: int, call: str, n: int) -> Iterator[None]:
+    """Kill it before the call of that name that is its nth from now."""
+    tracer = subprocess.Popen(
+        ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}"]
+        + ["-p", str(pid)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(lambda: is_traced(pid) or tracer.poll() is not None, "it is traced")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.communicate()
+
+
+def at_every_call(daemon: Daemon, calls: list[str], act: Callable[[], None], most: int = 60) -> int:
+    """Do it again and again, until nothing is left of it at which the router could die. Returns how often it did."""
+    deaths = 0
+    for call in calls:
+        for n in range(1, most):
+            pid = router_of(daemon)
+            with dies_at(pid, call, n):
+                act()
+            if os.path.exists(f"/proc/{pid}") and router_of(daemon) == pid:
+                break
+            deaths += 1
+    return deaths
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_cell(daemon: Daemon, call: str) -> None:
+    session = f"cell-{call}"
+    run(daemon, "import sys\nn = 0", session)
+    count = 0
+
+    def act() -> None:
+        nonlocal count
+        count += 1
+        reply = run(daemon, "n += 1\nprint('out', n)\nprint('err', n, file=sys.stderr)\nn", session)
+        assert (reply.text, reply.returncode, reply.state) == (str(count), 0, "kept")
+        assert (reply.stdout, reply.stderr) == (b"out %d\n" % count, b"err %d\n" % count)
+        assert reply.cell == count + 1
+
+    deaths = at_every_call(daemon, [call], act)
+    assert deaths > 0 or call in ("pread64", "splice", "epoll_ctl")
+    with Client(str(daemon.socket)) as client:
+        assert client.info(session).cells == count + 1
+        # What the journal of the session says happened, happened.
+        assert client.undo(session, 1).cell == count
+        assert client.exec("n", session).text == str(count - 1)
+        client.shutdown(session)
+
+
+@pytest.mark.parametrize("call", ["sendmsg", "recvfrom", "pwrite64"])
+def test_a_cell_that_breaks(daemon: Daemon, call: str) -> None:
+    session = f"broken-{call}"
+    run(daemon, "import os\nn = 7", session)
+
+    def act() -> None:
+        reply = run(daemon, "n = 8\nprint('last words', flush=True)\nos._exit(3)", session)
+        assert (reply.returncode, reply.cause, reply.state) == (3, "exit", "rolled_back"), reply
+        assert reply.stdout == b"last words\n"
+
+    assert at_every_call(daemon, [call], act) > 0
+    assert run(daemon, "n", session).text == "7"
+    with Client(str(daemon.socket)) as client:
+        client.shutdown(session)
+
+
+@pytest.mark.parametrize("call", ["sendmsg", "recvfrom", "pwrite64"])
+def test_undo(daemon: Daemon, call: str) -> None:
+    """Not twice."""
+    session = f"undo-{call}"
+    n = 50
+    for i in range(n + 1):
+        run(daemon, f"n = {i}", session)
+
+    def act() -> None:
+        nonlocal n
+        n += 1
+        assert run(daemon, f"n = {n}", session).state == "kept"
+        insist(daemon, lambda id, key: m.Undo(id=id, key=key, session=session), m.StateReply)
+        n -= 1
+        assert run(daemon, "n", session).text == str(n)
+        insist(daemon, lambda id, key: m.Undo(id=id, key=key, session=session, n=2), m.StateReply)
+        n -= 1
+
+    assert at_every_call(daemon, [call], act) > 0
+    with Client(str(daemon.socket)) as client:
+        client.shutdown(session)
+
+
+@pytest.mark.parametrize("call", ["sendmsg", "recvfrom", "pwrite64"])
+def test_one_shots(daemon: Daemon, call: str) -> None:
+    def act() -> None:
+        reply = run(daemon, "print('once')\n6 * 7", None)
+        assert (reply.text, reply.stdout, reply.state) == ("42", b"once\n", "ended")
+
+    assert at_every_call(daemon, [call], act) > 0
+
+
+@pytest.mark.parametrize("call", ["sendmsg", "recvfrom", "pwrite64"])
+def test_branches(daemon: Daemon, call: str) -> None:
+    parent = f"parent-{call}"
+    run(daemon, "n = 1", parent)
+    count = 0
+
+    def act() -> None:
+        nonlocal count
+        count += 1
+        name = f"branch-{call}-{count}"
+        insist(daemon, lambda id, key: m.Branch(id=id, key=key, session=parent, branch=name), m.SessionInfo)
+        assert run(daemon, f"n += {count}\nn", name).text == str(1 + count)
+        insist(daemon, lambda id, key: m.Reset(id=id, key=key, session=name), m.Reply)
+        assert run(daemon, "'n' in globals()", name).text == "False"
+        insist(daemon, lambda id, key: m.Shutdown(id=id, key=key, session=name), m.Reply)
+        assert run(daemon, "n", parent).text == "1"
+
+    assert at_every_call(daemon, [call], act, most=25) > 0
+    with Client(str(daemon.socket)) as client:
+        client.shutdown(parent)
+
+
+def kill_soon(daemon: Daemon, after: float) -> threading.Thread:
+    pid = router_of(daemon)
+
+    def kill() -> None:
+        time.sleep(after)
+        os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("size", [1000, 10 << 20])
+def test_output(daemon: Daemon, size: int) -> None:
+    """Each byte once and in order, as far as it is kept."""
+    session = f"output-{size}"
+    run(daemon, "import time", session, profile="plain")
+    code = (
+        f"for i in range({size} // 1000):\n"
+        "    print(f'{i:08}' + '.' * 991)\n"
+        f"    time.sleep({0.5 if size == 1000 else 0.00005})\n"
+    )
+    expected = b"".join(b"%08d%s\n" % (i, b"." * 991) for i in range(size // 1000))
+    for after in (0.05, 0.2, 0.4):
+        thread = kill_soon(daemon, after)
+        reply = run(daemon, code, session)
+        thread.join()
+        head, _, tail = reply.stdout.partition(b"\n[... ")
+        assert expected.startswith(head)
+        if tail:
+            assert expected.endswith(tail.partition(b" bytes left out ...]\n")[2])
+        assert len(head) + reply.stdout_dropped + len(tail.partition(b"...]\n")[2]) == len(expected)
+    with Client(str(daemon.socket)) as client:
+        client.shutdown(session)
+
+
+def test_a_long_computation(daemon: Daemon) -> None:
+    """It goes on, and its time with it."""
+    run(daemon, "import time", "long")
+    thread = kill_soon(daemon, 0.3)
+    reply = run(daemon, "t = time.time()\nwhile time.time() < t + 1: pass\n'done'", "long")
+    thread.join()
+    assert reply.text == "'done'" and 1000 <= reply.duration_ms < 5000
+    thread = kill_soon(daemon, 0.2)
+    reply = run(daemon, "time.sleep(60)", "long", timeout=1.0)
+    thread.join()
+    assert (reply.returncode, reply.cause, reply.state) == (124, "timeout", "kept")
+    with Client(str(daemon.socket)) as client:
+        client.shutdown("long")
+
+
+def test_it_asks(daemon: Daemon) -> None:
+    """What it asks is asked again, of whoever comes."""
+    key = uuid.uuid4().hex
+    with Client(str(daemon.socket), timeout=20) as client:
+        exec = m.Exec(id=client.new_id(), key=key, session="asks", code="input('name? ')", input=True)
+        client.send(exec)
+        event = client.receive(exec.id, m.ExecReply)
+        assert isinstance(event, m.AskEvent) and event.prompt == "name? "
+    os.kill(router_of(daemon), signal.SIGKILL)
+    with Client(str(daemon.socket), timeout=20) as client:
+        exec = m.Exec(id=client.new_id(), key=key, session="asks", code="input('name? ')", input=True)
+        client.send(exec)
+        event = client.receive(exec.id, m.ExecReply)
+        assert isinstance(event, m.AskEvent) and event.prompt == "name? "
+        client.input(exec.id, "Ada\n")
+        assert client.finish(exec.id, m.ExecReply).text == "'Ada'"
+        client.shutdown("asks")
+
+
+def test_what_waits(daemon: Daemon) -> None:
+    """Cells in a queue run, in their order."""
+    keys = [uuid.uuid4().hex for _ in range(10)]
+    codes = ["import time\nseen = []\ntime.sleep(1)"] + [f"seen.append({i})\nlist(seen)" for i in range(9)]
+
+    def send_all(client: Client) -> list[int]:
+        return [
+            client.send(m.Exec(id=client.new_id(), key=key, session="queue", code=code))
+            for key, code in zip(keys, codes)
+        ]
+
+    with Client(str(daemon.socket)) as client:
+        send_all(client)
+        wait_until(lambda: client.info("queue").queued == 9, "they wait")
+    os.kill(router_of(daemon), signal.SIGKILL)
+    with Client(str(daemon.socket)) as client:
+        replies = [client.finish(cell, m.ExecReply) for cell in send_all(client)]
+        assert [reply.text for reply in replies[1:]] == [str(list(range(i + 1))) for i in range(9)]
+        client.shutdown("queue")
+
+
+def test_what_a_session_knows_of_itself(daemon: Daemon) -> None:
+    """Names of checkpoints, its journal, what a running cell has shown, how a cell is to be run."""
+    run(daemon, "x = 1", "itself")
+    run(daemon, "x = 2", "itself")
+    insist(daemon, lambda id, key: m.Checkpoint(id=id, key=key, session="itself", name="here"), m.StateReply)
+    shown = (
+        "from IPython.display import display\n" if False else ""
+    ) + "import time, os\ndisplay('first')\ntime.sleep(1)\ndisplay('second')\nos.environ['WHO']"
+    thread = kill_soon(daemon, 0.4)
+    reply = run(daemon, shown, "itself", env=["WHO=me"])
+    thread.join()
+    assert reply.text == "'me'" and len(reply.displays) == 2, reply
+    with Client(str(daemon.socket)) as client:
+        assert [record.name for record in client.checkpoints("itself") if record.name] == ["here"]
+        history = client.call(m.History(id=client.new_id(), session="itself"), m.HistoryReply)
+        assert [record["code"] for record in history.cells] == ["x = 1", "x = 2", shown]
+        assert client.call(m.Restore(id=client.new_id(), session="itself", name="here"), m.StateReply).cell == 2
+        assert client.exec("x", "itself").text == "2"
+        client.shutdown("itself")
+
+
+def test_many_sessions(daemon: Daemon) -> None:
+    """Random instants, everybody at work, and every answer as it must be."""
+    stop = threading.Event()
+    failures: list[str] = []
+    done = 0
+
+    def work(name: str) -> None:
+        nonlocal done
+        n = 0
+        try:
+            while not stop.is_set():
+                n += 1
+                reply = run(daemon, "n += 1\nprint(n)\nn", name)
+                if (reply.text, reply.stdout) != (str(n), b"%d\n" % n):
+                    failures.append(f"{name}: {n}: {reply}")
+                    return
+                done += 1
+        except (LairError, AssertionError) as error:
+            failures.append(f"{name}: {n}: {error}")
+
+    for i in range(6):
+        run(daemon, "n = 0", f"many-{i}")
+    threads = [threading.Thread(target=work, args=(f"many-{i}",)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for i in range(50):
+        time.sleep(0.02 + (i * 37 % 100) / 500)
+        os.kill(router_of(daemon), signal.SIGKILL)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and done > 50
+    with Client(str(daemon.socket)) as client:
+        for i in range(6):
+            client.shutdown(f"many-{i}")
