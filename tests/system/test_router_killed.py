@@ -75,8 +75,7 @@ def is_traced(pid: int) -> bool:
 def dies_at(pid: int, call: str, n: int) -> Iterator[None]:
     """Kill it before the call of that name that is its nth from now."""
     tracer = subprocess.Popen(
-        ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}"]
-        + ["-p", str(pid)],
+        f"strace -qq -o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={n} -p {pid}".split(),
         stderr=subprocess.PIPE,
         text=True,
     )
