@@ -379,6 +379,23 @@ def test_reset(s: Session) -> None:
     assert s.get("kept.txt") == b"still here"
 
 
+def test_a_saved_state_comes_back(connection: Connection) -> None:
+    with Session("saved", connection=connection) as s:
+        s.run("x, gone = [1, 2], (i for i in range(3))")
+        saved = s.save()
+        assert (saved.names, list(saved.missing)) == (["x"], ["gone"])
+        s.run("x = 0")
+        assert s.load().names == ["x"]
+        assert s.run("x").text == "[1, 2]"
+        s.save()
+        s.shutdown()
+    s = Session("saved", connection=connection, keep=False)
+    result = s.run("x")
+    assert (result.text, result.loaded and result.loaded.names) == ("[1, 2]", ["x"])
+    assert s.run("x").loaded is None
+    s.close()
+
+
 # ---- files ----
 
 

@@ -15,7 +15,7 @@ from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
-from .result import Alive, Artifact, Display, Output, Result
+from .result import Alive, Artifact, Display, Output, Result, Saved
 from .session import Session, check, run, sessions
 from .start import default_socket
 from .steps import Completion, File
@@ -38,6 +38,7 @@ __all__ = [
     "LairError",
     "Output",
     "Result",
+    "Saved",
     "Session",
     "SessionInfo",
     "StateReply",

@@ -17,7 +17,7 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Alive, Collector, Display, Event, Handlers, Result, handlers
+from .result import Alive, Collector, Display, Event, Handlers, Result, Saved, handlers
 from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
@@ -282,6 +282,12 @@ class Session:
         new = Session(id, profile=self.profile, connection=self.connection)
         await self._do(steps.branch(self.id, new.id, checkpoint, files))
         return new
+
+    async def save(self) -> Saved:
+        return await self._do(steps.save(self.id))
+
+    async def load(self) -> Saved:
+        return await self._do(steps.load(self.id))
 
     # ---- files, by their path in the workspace ----
 

@@ -30,7 +30,8 @@ import zmq
 
 from . import codec
 from . import messages as m
-from .errors import BEGIN_AGAIN, DeadlineError, LairError
+from .errors import BEGIN_AGAIN, LairError
+from .link import Link, Lost, open_link
 from .start import find_socket, listening, start_daemon, trust
 
 # With calls on their way and nothing heard for so long, laird is asked for a sign of life, and given as long again.
@@ -39,8 +40,6 @@ SILENCE = 15.0
 FAREWELL = 2.0
 # A call with more than this to read can wait.
 BACKLOG = 8 << 20
-# Never, in effect: a lost connection is ours to make anew, since laird does not know the new one.
-_RECONNECT_MS = 24 * 3600 * 1000
 
 R = TypeVar("R", bound=m.Reply | m.SessionInfo)
 
@@ -95,66 +94,6 @@ class _Nobody:
         pass
 
 
-class _Lost(Exception):
-    """The connection has ended."""
-
-
-class _Link:
-    """One ZeroMQ connection, from connecting to its loss. It is not made again: laird would not know it."""
-
-    def __init__(self, socket: str) -> None:
-        self._context = zmq.Context()
-        self.dealer = self._context.socket(zmq.DEALER)
-        self.dealer.setsockopt(zmq.LINGER, 0)
-        self.dealer.setsockopt(zmq.SNDHWM, 0)
-        self.dealer.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
-        ends = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-        ends |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-        self.monitor = self.dealer.get_monitor_socket(ends)
-        self.dealer.connect(f"ipc://{socket}")
-        self.frame_max = 0
-        self.daemon: str | None = None
-
-    def close(self) -> None:
-        self.dealer.disable_monitor()
-        self.monitor.close(linger=0)
-        self.dealer.close()
-        self._context.term()
-
-    def greet(self, timeout: float) -> None:
-        """Whoever listens must answer as a daemon of our version before anything else is asked of it."""
-        self.dealer.send(codec.encode(m.Hello(id=0, client="lair for Python")))
-        if not self._wait(timeout):
-            raise DeadlineError("what listens on the socket does not answer")
-        kind, content = codec.unpack(self.dealer.recv())
-        if kind == "error":
-            error = codec.read(m.ErrorReply, content)
-            raise LairError(error.code, error.message)
-        hello = codec.read(m.HelloReply, content)
-        self.frame_max, self.daemon = hello.frame_max, hello.instance
-
-    def _wait(self, timeout: float) -> bool:
-        poller = zmq.Poller()
-        poller.register(self.dealer, zmq.POLLIN)
-        poller.register(self.monitor, zmq.POLLIN)
-        ready = dict(poller.poll(max(0, int(timeout * 1000))))
-        if self.dealer in ready:
-            return True
-        if self.monitor in ready:
-            raise _Lost
-        return False
-
-
-def _open_link(socket: str, timeout: float) -> _Link:
-    link = _Link(socket)
-    try:
-        link.greet(timeout)
-    except BaseException:
-        link.close()
-        raise
-    return link
-
-
 class Connection:
     """A connection to laird, to be shared freely. It is made when it is first used, and again when it was lost."""
 
@@ -178,7 +117,7 @@ class Connection:
         self._posted: deque[Callable[[], None]] = deque()
         self._adopted: set[str] = set()
         # What follows is the thread's alone.
-        self._link: _Link | None = None
+        self._link: Link | None = None
         self._calls: dict[int, Call[Any]] = {}
         self._last_id = 0
         self._heard = self._asked = 0.0
@@ -295,7 +234,7 @@ class Connection:
             try:
                 try:
                     self._round()
-                except _Lost:
+                except Lost:
                     self._lose()
             except Exception as error:  # a thread that dies leaves everybody waiting
                 self._fail(self._explained(error))
@@ -308,7 +247,7 @@ class Connection:
         """What everybody else is told."""
         if isinstance(error, LairError):
             return error
-        if isinstance(error, _Lost):
+        if isinstance(error, Lost):
             return LairError("lost", f"the daemon on {self.socket} ended the connection")
         if isinstance(error, codec.CodecError):
             return LairError("protocol", f"what listens on {self.socket} does not speak the protocol: {error}")
@@ -325,7 +264,7 @@ class Connection:
         if link is not None and link.dealer in ready:
             self._receive(link)
         if link is not None and link.monitor in ready and not self._receive(link):
-            raise _Lost
+            raise Lost
         while self._posted and not self._stopping:
             self._posted.popleft()()
 
@@ -351,14 +290,14 @@ class Connection:
             return None
         now = time.monotonic()
         if self._asked > self._heard and now > self._asked + SILENCE:
-            raise _Lost
+            raise Lost
         if self._asked <= self._heard and now > self._heard + SILENCE:
             self._asked = now
             self._last_id += 1
             self._link.dealer.send(codec.encode(m.Hello(id=self._last_id)))
         return int((max(self._asked, self._heard) + SILENCE - now) * 1000) + 1
 
-    def _receive(self, link: _Link) -> int:
+    def _receive(self, link: Link) -> int:
         """Take in what has come, within reason, so that a flood leaves time for other things."""
         for n in range(64):
             try:
@@ -460,10 +399,10 @@ class Connection:
     def _attempt(self, deadline: float) -> None:
         trust(self.socket)
         try:
-            self._link = _open_link(self.socket, deadline - time.monotonic())
-        except _Lost:
+            self._link = open_link(self.socket, deadline - time.monotonic())
+        except Lost:
             if listening(self.socket):  # it is just coming, or going
-                self._link = _open_link(self.socket, deadline - time.monotonic())
+                self._link = open_link(self.socket, deadline - time.monotonic())
             else:
                 raise LairError("no_daemon", f"no laird answers on {self.socket}") from None
         self._heard = time.monotonic()
@@ -497,7 +436,7 @@ class Connection:
         while daemon is not None and not self._closed and time.monotonic() < until:
             try:
                 self._attempt(until)
-            except _Lost:
+            except Lost:
                 time.sleep(0.02)
             except (LairError, codec.CodecError):
                 break

@@ -69,6 +69,19 @@ class Artifact:
     change: str
 
 
+@dataclass(frozen=True)
+class Saved:
+    """Which variables were saved or came back, and for each that was not, or did not, why; `age` in seconds."""
+
+    names: list[str]
+    missing: dict[str, str]
+    age: float = 0.0
+
+
+def refused(items: Any) -> dict[str, str]:
+    return {it.name: it.reason for it in (codec.read(m.RefusedName, item) for item in items or ())}
+
+
 Event = Output | Display | Alive
 
 
@@ -91,6 +104,7 @@ class Result:
     data: Bundle = field(default_factory=dict)  # the last expression in richer forms
     displays: list[Display] = field(default_factory=list)  # what else it has shown, figures among it
     artifacts: list[Artifact] = field(default_factory=list)
+    loaded: Saved | None = None  # the session was opened for this cell, from a state that had been saved
 
     @property
     def ok(self) -> bool:
@@ -181,6 +195,10 @@ def _metadata(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _loaded(reply: m.ExecReply) -> Saved:
+    return Saved(list(reply.loaded or ()), refused(reply.not_loaded), reply.saved_age or 0.0)
+
+
 class Collector:
     """Makes of a cell's messages what users get, for blocking and for asyncio callers alike."""
 
@@ -243,6 +261,7 @@ class Collector:
             error=None if reply.error is None else codec.read(m.CellError, reply.error),
             blocked=[codec.read(m.Blocked, item) for item in reply.blocked or ()],
             artifacts=[Artifact(os.fsdecode(it.path), it.size, it.type, it.change) for it in artifacts],
+            loaded=None if reply.saved_age is None else _loaded(reply),
             duration=reply.duration_ms / 1000,
             reply=reply,
         )

@@ -12,7 +12,7 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Alive, Collector, Display, Event, Handlers, Result, handlers
+from .result import Alive, Collector, Display, Event, Handlers, Result, Saved, handlers
 from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
@@ -287,6 +287,14 @@ class Session:
         new = Session(id, profile=self.profile, connection=self.connection)
         self._do(steps.branch(self.id, new.id, checkpoint, files))
         return new
+
+    def save(self) -> Saved:
+        """Write its variables to a file of the daemon, for the next session of this id."""
+        return self._do(steps.save(self.id))
+
+    def load(self) -> Saved:
+        """Take the variables that were saved, over what is there. By itself a state is loaded when its id is opened."""
+        return self._do(steps.load(self.id))
 
     # ---- files, by their path in the workspace ----
 

@@ -17,6 +17,7 @@ from . import codec
 from . import messages as m
 from .connection import Connection
 from .errors import BEGIN_AGAIN, LairError
+from .result import Saved, refused
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -196,6 +197,19 @@ def branch(session: str, new: str, checkpoint: str | int | None, files: bool) ->
         m.SessionInfo,
     )
     return reply
+
+
+# ---- saved states ----
+
+
+def save(session: str) -> Steps[Saved]:
+    reply: m.SaveReply = yield m.Save(id=0, session=session), m.SaveReply
+    return Saved(list(reply.saved), refused(reply.not_saved))
+
+
+def load(session: str) -> Steps[Saved]:
+    reply: m.LoadReply = yield m.Load(id=0, session=session), m.LoadReply
+    return Saved(list(reply.loaded), refused(reply.not_loaded), reply.saved_age)
 
 
 # ---- questions ----

@@ -257,6 +257,8 @@ class Tools:
         if request.session is not None:
             answer["session_id"] = request.session.removeprefix(f"{self.namespace}:")
             answer["cell"] = result.cell
+        if result.loaded is not None:
+            answer["loaded"], answer["not_loaded"] = result.loaded.names, result.loaded.missing
         return answer
 
     def _cut(self, text: str) -> str:
