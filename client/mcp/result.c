@@ -50,6 +50,7 @@ static const char *cause_sentence(const struct lair_result *cell)
 		const char *cause, *sentence;
 	} causes[] = {
 		{"error", "An exception ended the code."},
+		{"forbidden", "The code breaks a rule, which stderr names, and was not run."},
 		{"exit", "The code ended the interpreter."},
 		{"interrupt", "The code was interrupted."},
 		{"timeout", "The code took too long and was stopped."},
@@ -64,7 +65,7 @@ static const char *cause_sentence(const struct lair_result *cell)
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
 		if (text_is(cell->cause, causes[i].cause))
 			return causes[i].sentence;
-	return cell->cause.data ? "The interpreter was killed." : "";
+	return cell->cause.data ? "The interpreter crashed or was killed." : "";
 }
 
 static void state_sentence(char out[static NOTE_SIZE], const struct lair_result *cell)
@@ -72,7 +73,9 @@ static void state_sentence(char out[static NOTE_SIZE], const struct lair_result 
 	char state[HUMAN_SIZE];
 
 	*out = '\0';
-	if (text_is(cell->state, "kept"))
+	if (text_is(cell->cause, "forbidden") && text_is(cell->state, "kept"))
+		snprintf(out, NOTE_SIZE, "The session is as it was.");
+	else if (text_is(cell->state, "kept"))
 		snprintf(out, NOTE_SIZE, "The session goes on; what the code had done until then stays.");
 	else if (text_is(cell->state, "rolled_back"))
 		snprintf(out, NOTE_SIZE,

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define GATHER 0.1
-#define SILENCE 5.0
+#define SILENCE 2.0
 #define PENDING_SIZE ((size_t)4096)
 /* A client that does not read as fast gets less to read. */
 #define PROGRESS_FULL ((size_t)1 << 20)

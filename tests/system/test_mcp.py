@@ -22,6 +22,7 @@ IMPORTED = Path("/usr/share/common-licenses")
 SETTINGS = {
     "profile default": {"checkpoint": "cell", "import": str(IMPORTED)},
     "profile bare": {"checkpoint": "off"},
+    "profile strict": {"forbid": "module seaborn: Do not use seaborn", "forbid_in": "exec"},
     "profile brief": {"on_expire": "save", "idle_ttl": "300ms"},
 }
 
@@ -382,6 +383,15 @@ def test_what_was_blocked_is_told(server: McpServer, session: str) -> None:
     assert not it["ok"] and it["blocked"][0]["target"] == "/etc/lair-was-here" and it["blocked"][0]["reason"]
 
 
+def test_a_rule_that_is_broken_is_told(daemon: Daemon, session: str) -> None:
+    with McpServer(daemon, "--profile", "strict") as server:
+        it = server.run("x = 1\nimport seaborn", session)
+        assert (it["ok"], it["cause"], it["state"]) == (False, "forbidden", "kept")
+        assert "Do not use seaborn" in it["stderr"] and "not run" in it["note"] and "as it was" in it["note"]
+        it = server.call("check_syntax", code="import seaborn")
+        assert it["error"] == {"name": "Rule", "value": "Do not use seaborn"}
+
+
 def test_exit(server: McpServer, session: str) -> None:
     it = server.run("raise SystemExit(3)", session)
     assert (it["ok"], it["returncode"], it["cause"]) == (False, 3, "exit")
@@ -573,8 +583,8 @@ def test_a_flood_of_output_is_no_flood_of_progress(server: McpServer, session: s
 
 
 def test_silence_is_broken(server: McpServer, session: str) -> None:
-    server.call("python_session_execute", "t", code="import time; time.sleep(5.5)", session_id=session)
-    assert [note["params"]["message"] for note in server.notifications] == ["running for 5 s"]
+    server.call("python_session_execute", "t", code="import time; time.sleep(2.5)", session_id=session)
+    assert [note["params"]["message"] for note in server.notifications] == ["running for 2 s"]
 
 
 def test_without_a_token_there_is_no_progress(server: McpServer, session: str) -> None:
