@@ -97,9 +97,10 @@ int group_make(struct group *group, const struct cgroups *cgroups, const char *n
 		return 0;
 	group->cgroups = cgroups;
 	group->name = name;
+	/* One that is there was made by a router that died before it could say so; names are never used twice. */
 	for (size_t i = 0; i < cgroups->n && !r; i++)
 		if (cgroups->hierarchies[i].controllers & group->held)
-			r = mkdirat(cgroups->hierarchies[i].fd, name, 0755) < 0 ? -errno : 0;
+			r = mkdirat(cgroups->hierarchies[i].fd, name, 0755) < 0 && errno != EEXIST ? -errno : 0;
 	for (int i = 0; i < _CONTROLLER_N && !r; i++)
 		r = group_limit(group, (enum controller)i, limits->of[i]);
 	if (r)
