@@ -134,9 +134,17 @@ static void waiters_free(struct list *waiters)
 		free(waiter);
 }
 
-struct session *session_free(struct session *session)
+static void history_empty(struct session *session)
 {
 	struct checkpoint *checkpoint;
+
+	session->target = NULL;
+	list_for_each (checkpoint, &session->history.checkpoints, node)
+		history_remove(&session->history, checkpoint);
+}
+
+struct session *session_free(struct session *session)
+{
 	struct operation *operation;
 
 	if (!session)
@@ -149,8 +157,7 @@ struct session *session_free(struct session *session)
 	timer_clear(session_loop(session), &session->measure);
 	timer_clear(session_loop(session), &session->alive);
 	cell_free(session->cell);
-	list_for_each (checkpoint, &session->history.checkpoints, node)
-		history_remove(&session->history, checkpoint);
+	history_empty(session);
 	list_for_each (operation, &session->operations, node)
 		operation_free(operation);
 	operation_free(session->operation);
@@ -282,6 +289,8 @@ void session_end(struct session *session, const char *cause)
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session->live = session->source = NULL;
 	router_on_session_ended(session->router, session);
+	/* Its frozen interpreters go now, and nothing may refer to them. */
+	history_empty(session);
 	warden_leave(session->warden, session);
 }
 

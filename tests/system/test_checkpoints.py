@@ -310,6 +310,19 @@ def test_a_family_s_time_is_up(start_daemon: Callable[..., Daemon]) -> None:
         wait_until(lambda: not os.path.exists(f"/proc/{warden}"), "and the cage with them")
 
 
+def test_a_branch_with_checkpoints_ends(client: Client, session: str) -> None:
+    """Its family, and the router, go on without them."""
+    router = client.stats().pid
+    client.exec("x = 1", session)
+    for n in range(3):
+        branch = f"{session}:{n}"
+        client.branch(session, branch)
+        client.exec("y = 2", branch)
+        client.shutdown(branch)
+        assert client.exec("x += 1; x", session).text == str(n + 2)
+    assert client.stats().pid == router
+
+
 def test_branch_from_and_files(client: Client, session: str) -> None:
     client.exec("open('data', 'w').write('old')\nx = 1", session)
     client.checkpoint(session, "start")
