@@ -1,6 +1,7 @@
 /* Channel and pipes of one interpreter. */
 #include "interpreter.h"
 
+#include "family.h"
 #include "records.h"
 #include "session.h"
 
@@ -275,6 +276,8 @@ int interpreter_attach(struct interpreter *interpreter, struct session *session)
 
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message)
 {
+	/* Its number must be known to the next router, or what that one says first is taken for a repetition. */
+	family_touch(interpreter->session->warden);
 	return peer_say(&interpreter->peer, schema, message, 0, NULL, 0);
 }
 

@@ -161,3 +161,50 @@ int verb_stop(struct cli *cli)
 	       sessions == 1 ? "" : "s");
 	return 0;
 }
+
+/* ---- upgrade ---- */
+
+/* Until another router answers than @before; the connection finds it by itself. */
+static int replaced(struct cli *cli, uint64_t before, double timeout)
+{
+	static const struct timespec nap = {.tv_nsec = 20000000};
+
+	for (int left = (int)(timeout * 50); left > 0; left--) {
+		struct lair_call *call = NULL;
+		int r = counters_get(cli, &call);
+		bool another = !r && lair_counters(call)->pid != before;
+
+		lair_call_free(call);
+		if (r || another)
+			return r;
+		(void)nanosleep(&nap, NULL);
+	}
+	return -ETIMEDOUT;
+}
+
+int verb_upgrade(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r, status;
+	pid_t pid;
+
+	if (!running(cli, EXIT_NOT_RUNNING, &status))
+		return status;
+	r = counters_get(cli, &call);
+	if (r)
+		return cli_trouble(cli, r);
+	pid = (pid_t)lair_counters(call)->keeper_pid;
+	if (pid <= 1)
+		return cli_fail(cli, "internal", "the daemon does not know its own pid");
+	if (kill(pid, SIGUSR2) < 0)
+		return cli_fail(cli, "denied", "laird, pid %d: %s", (int)pid, strerror(errno));
+	r = replaced(cli, lair_counters(call)->pid, cli->timeout > 0 ? cli->timeout : STOP_TIMEOUT);
+	if (r)
+		return cli_fail(cli, lair_code(r), "laird, pid %d, has no other router yet: %s", (int)pid,
+				strerror(-r));
+	if (cli->json)
+		return json_print(json_pack("{s:b, s:i}", "upgraded", 1, "pid", (int)pid));
+	printf("laird, pid %d, goes on with the build that is installed; %" PRIu64 " session%s with it\n", (int)pid,
+	       lair_counters(call)->sessions, lair_counters(call)->sessions == 1 ? "" : "s");
+	return 0;
+}

@@ -54,6 +54,8 @@ static const struct verb verbs[] = {
 	 NEED_NOTHING, verb_tools},
 	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
 	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
+	{"upgrade", "", "have the daemon go on with the build that is installed now; sessions stay", 0, 0, 0,
+	 NEED_NOTHING, verb_upgrade},
 	{"status", "", "say whether the daemon runs, and how it fares", 0, 0, 0, NEED_NOTHING, verb_status},
 	{"doctor", "", "say what cage this host gives, and what would give a stronger one", 0, 0, 0, NEED_NOTHING,
 	 verb_doctor},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from daemon import Daemon, command_of, wait_until
+from daemon import BIN, Daemon, command_of, wait_until
 from lair import Client
 
 
@@ -100,6 +103,34 @@ def test_replaced(daemon: Daemon) -> None:
     with daemon.client() as client:
         assert router_pid(client) != pid
         assert client.exec("6 * 7").text == "42"
+
+
+def test_upgrade(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    """The file has another build in it meanwhile; what runs goes on."""
+    for name in ("laird", "lair", "lair-kernel"):
+        shutil.copy2(BIN / name, tmp_path / name)
+    daemon = start_daemon(binaries=tmp_path)
+    with daemon.client() as client:
+        client.exec("import time\nx = 1", "s")
+        pid = router_pid(client)
+        slow = subprocess.Popen(
+            [str(BIN / "lair"), "exec", "-s", "s", "time.sleep(1); x += 1; x"],
+            env={**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(lambda: client.info("s").state == "busy", "it runs")
+    shutil.copy2(BIN / "laird", tmp_path / "new")
+    (tmp_path / "new").rename(tmp_path / "laird")
+    result = daemon.lair("upgrade")
+    assert result.returncode == 0 and "1 session with it" in result.stdout, result
+    with daemon.client() as client:
+        other = router_pid(client)
+        assert other != pid and os.readlink(f"/proc/{other}/exe") == str(tmp_path / "laird")
+        assert slow.communicate(timeout=20)[0] == "2\n"
+        assert client.exec("x", "s").text == "2"
+    assert daemon.terminate() == 0
+    assert daemon.left_behind() == []
 
 
 def test_the_keeper_dies(start_daemon: Callable[..., Daemon]) -> None:
