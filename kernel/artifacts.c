@@ -3,8 +3,9 @@
  * process or another interpreter. The price is a look at every file. It is not paid for a cell that took next to no
  * time and of which Python has seen nothing that may write; and it is bounded, in time and in number.
  *
- * The kernel's file times advance in ticks of a few milliseconds. Two cells in one tick would both have a file that
- * the first wrote, so the second waits for the next tick, if the first has written. */
+ * The kernel's file times advance in ticks of a few milliseconds, or finer. Two cells in one tick would both have a file
+ * that the first wrote, so the second waits for the next tick, if the first has written. What counts for its beginning
+ * is the coarse clock, behind which no file time lies. */
 #include "artifacts.h"
 
 #include "proto/message.h"
@@ -62,7 +63,7 @@ static struct timespec time_of(struct statx_timestamp stamp)
 void artifacts_home(const char *workspace)
 {
 	if (artifacts.home[0]) /* a copy, which the next cell has not made */
-		clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.newest);
+		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
 	snprintf(artifacts.home, sizeof(artifacts.home), "%s", workspace);
 }
 
@@ -248,7 +249,7 @@ struct bytes artifacts_end(bool changing, bool *more)
 	fd_close(home);
 	*more = look.more;
 	if (look.more) /* there may be newer ones */
-		clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.newest);
+		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
 	if (look.told == 0)
 		return (struct bytes){.data = NULL};
 	wire_put_array(&artifacts.array, look.told);
