@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -138,6 +141,25 @@ def test_who_never_reads_costs_the_router_no_memory(daemon: Daemon, client: Clie
         time.sleep(1.5)
         assert client.stats().memory < before + (100 << 20)
         assert client.exec("6 * 7").text == "42"
+
+
+def test_another_router_has_them(start_daemon: Callable[..., Daemon]) -> None:
+    """The one that had them dies while the cell runs; what is numbered goes on from there."""
+    daemon = start_daemon(SETTINGS)
+    code = "import time\ndisplay(1)\ndisplay(2, display_id='x')\ntime.sleep(2.5)\ndisplay(3)\nupdate_display(4, display_id='x')"
+    client = daemon.client()
+    request = m.Exec(id=client.new_id(), session="s", code=code, key="k", stream=True)
+    client.send(request)
+    while not (isinstance(event := client.receive(request.id, m.ExecReply), m.DisplayEvent) and event.at == 1):
+        pass
+    os.kill(client.stats().pid, signal.SIGKILL)
+    other = daemon.client()
+    said, _ = follow(other, other.send(m.Attach(id=other.new_id(), session="s", key="k", stream=True, displays=2)))
+    shown = [(e.at, e.data["text/plain"]) for e in said if isinstance(e, m.DisplayEvent)]
+    assert shown == [(2, "3"), (3, "4")]
+    assert any(isinstance(e, m.AliveEvent) for e in said)
+    reply = other.finish(other.send(m.Attach(id=other.new_id(), session="s", key="k")), m.ExecReply)
+    assert texts(reply.displays) == ["1", "4", "3"]
 
 
 # ---- rolling back ----
