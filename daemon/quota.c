@@ -158,14 +158,16 @@ void quota_on_surveyed(struct warden *warden, const struct surveyed_message *sur
 
 /* ---- between cells ---- */
 
-static bool disk_fuller(struct disk_watch *disk, const struct statvfs *now)
+static bool differ(uint64_t a, uint64_t b, uint64_t by)
 {
-	uint64_t size = (uint64_t)now->f_bfree * now->f_frsize, files = now->f_ffree;
-	bool fuller = size + DISK_SIZE_STEP < disk->size_free || files + DISK_FILES_STEP < disk->files_free;
+	return a + by < b || b + by < a;
+}
 
-	disk->size_free = MAX(disk->size_free, size);
-	disk->files_free = MAX(disk->files_free, files);
-	return fuller;
+/* Emptier too: what somebody deletes hides what another writes. */
+static bool disk_changed(const struct disk_watch *disk, const struct statvfs *now)
+{
+	return differ(disk->size_free, (uint64_t)now->f_bfree * now->f_frsize, DISK_SIZE_STEP) ||
+	       differ(disk->files_free, now->f_ffree, DISK_FILES_STEP);
 }
 
 /* Whether everybody could be asked: not whoever has been asked a moment ago. */
@@ -199,7 +201,7 @@ static void on_disk_time(struct timer *timer)
 		*disk = (struct disk_watch){0};
 		return;
 	}
-	if (statvfs(router->workspaces.path, &now) == 0 && disk_fuller(disk, &now) && ask_all(router)) {
+	if (statvfs(router->workspaces.path, &now) == 0 && disk_changed(disk, &now) && ask_all(router)) {
 		disk->size_free = (uint64_t)now.f_bfree * now.f_frsize;
 		disk->files_free = now.f_ffree;
 	}

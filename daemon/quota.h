@@ -6,7 +6,7 @@
  *   growing on from there  the session ends, and so it does with twice the limit
  *   over it between cells  nothing yet, if nothing grows
  *
- * Between cells nobody asks, unless the file system has become fuller. */
+ * Between cells nobody asks, unless the file system has become fuller or emptier. */
 #pragma once
 
 #include "config.h"
@@ -39,7 +39,7 @@ struct disk_watch {
 void quota_init(struct quota *quota, const struct profile *profile);
 void quota_deinit(struct warden *warden);
 
-/* A cell begins in one of the warden's sessions. */
+/* A cell begins in one of the warden's sessions, or has perhaps been writing while there was no router. */
 void quota_on_run(struct warden *warden);
 void quota_on_surveyed(struct warden *warden, const struct surveyed_message *surveyed);
 

@@ -574,7 +574,7 @@ static int transcripts_from(const struct revival *revival, struct session *sessi
 		r = transcript_open(&session->transcripts[i], steal_fd(&heirloom->fds[i]), begins[i]);
 		if (!r)
 			output_from(output, &session->transcripts[i], words[i]);
-		if (!r && words[i].data)
+		if (!r && words[i].size > 0)
 			(void)msgpack_sbuffer_write(&session->words[i], words[i].data, words[i].size);
 	}
 	return r;

@@ -177,8 +177,7 @@ void session_on_revived(struct session *session)
 	session_arm_measure(session);
 	if (session->state == SESSION_IDLE)
 		idle_arm(session);
-	if (session_busy(session))
-		quota_on_run(session->warden);
+	quota_on_run(session->warden);
 }
 
 /* Kill the interpreter; another one follows when it is gone. The first cause stands. */
