@@ -279,7 +279,7 @@ void promise_forget(struct promise *promise)
 	struct shelf *shelf = promise->shelf;
 
 	if (!list_empty(&promise->kin)) {
-		shelf->n_answered--;
+		shelf->n_cells -= promise->is_cell;
 		shelf->size -= size_of(promise);
 		shelf->user->size -= size_of(promise);
 		list_remove(&promise->kin);
@@ -299,28 +299,40 @@ static void on_expiry(struct timer *timer)
 	promise_forget(container_of(timer, struct promise, expiry));
 }
 
-static struct promise *oldest_answered(struct shelf *shelf, const struct promise *except)
+static struct promise *oldest_answered(struct shelf *shelf, const struct promise *except, bool cells)
 {
 	struct promise *promise;
 
 	list_for_each (promise, &shelf->list, node)
-		if (promise->answer && promise != except)
+		if (promise->answer && promise != except && (promise->is_cell || !cells))
 			return promise;
 	return NULL;
+}
+
+/* By number, results of cells: what else is answered is small, and must not push them out. */
+static struct promise *excess(struct shelf *shelf, const struct promise *except)
+{
+	struct promise *found = NULL;
+
+	if (shelf->n_cells > shelf->keeping.number)
+		found = oldest_answered(shelf, except, true);
+	if (!found && shelf->size > shelf->keeping.size)
+		found = oldest_answered(shelf, except, false);
+	return found;
 }
 
 void promise_keep(struct promise *promise)
 {
 	struct shelf *shelf = promise->shelf;
 	struct user *user = shelf->user;
+	struct promise *oldest;
 
 	list_append(&user->answered, &promise->kin);
-	shelf->n_answered++;
+	shelf->n_cells += promise->is_cell;
 	shelf->size += size_of(promise);
 	user->size += size_of(promise);
-	while (shelf->n_answered > 1 &&
-	       (shelf->n_answered > shelf->keeping.number || shelf->size > shelf->keeping.size))
-		promise_forget(oldest_answered(shelf, promise));
+	while ((oldest = excess(shelf, promise)) != NULL)
+		promise_forget(oldest);
 	while (user->size > shelf->promises->size_per_user && list_first(&user->answered) != &promise->kin)
 		promise_forget(container_of(list_first(&user->answered), struct promise, kin));
 	(void)timer_set(shelf->promises->loop, &promise->expiry, promise->since + shelf->keeping.ttl, on_expiry);

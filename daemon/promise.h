@@ -73,8 +73,8 @@ struct shelf {
 	struct promises *promises;
 	struct user *user;
 	struct keeping keeping;
-	struct list list; /* of promises, oldest first */
-	uint64_t n_answered, size;
+	struct list list;	/* of promises, oldest first */
+	uint64_t n_cells, size; /* of what is answered: cells, and bytes */
 };
 
 /* All promises, on shelves: one for each session of a user, and one for what names no session. */

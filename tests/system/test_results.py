@@ -307,6 +307,14 @@ def test_the_oldest_goes_first(client: Client, session: str) -> None:
     assert [record.key for record in results(client, session)] == ["k2", "k3", "k4"]
 
 
+def test_other_answers_push_out_no_results(client: Client, session: str) -> None:
+    client.open(session, "few")
+    run(client, "1", session, "k")
+    for i in range(10):
+        client.call(m.Interrupt(id=client.new_id(), session=session, key=f"i{i}"), m.InterruptReply)
+    assert [record.key for record in results(client, session)] == ["k"]
+
+
 def test_results_are_bounded_in_bytes(client: Client, session: str) -> None:
     client.open(session, "narrow")
     for i in range(4):
