@@ -207,16 +207,16 @@ static int accept_by_reserve(int listener)
 	return -1;
 }
 
-int accept4(int listener, struct sockaddr *address, socklen_t *sizep, int flags)
+int accept4(int fd, struct sockaddr *addr, socklen_t *addr_len, int flags)
 {
-	int fd = (int)syscall(SYS_accept4, listener, address, sizep, flags);
+	int peer = (int)syscall(SYS_accept4, fd, addr, addr_len, flags);
 	const char *why;
 	uid_t uid = 0;
 
-	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE ? accept_by_reserve(listener) : -1;
-	why = why_not(fd, &uid);
-	if (!why && !remember(fd, uid))
+	if (peer < 0)
+		return errno == EMFILE || errno == ENFILE ? accept_by_reserve(fd) : -1;
+	why = why_not(peer, &uid);
+	if (!why && !remember(peer, uid))
 		why = "there was no memory for it";
-	return why ? refuse(fd, why) : fd;
+	return why ? refuse(peer, why) : peer;
 }

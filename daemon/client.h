@@ -52,7 +52,7 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 		const void *message);
 
 /* Send an answer that is encoded already. Returns the same. */
-int client_post(struct clients *clients, const struct address *to, struct bytes frame);
+int client_post(struct clients *clients, const struct address *to, struct bytes data);
 
 /* The round is safe: let the answers go. */
 void clients_settle(struct clients *clients);

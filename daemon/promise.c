@@ -278,6 +278,8 @@ void promise_forget(struct promise *promise)
 {
 	struct shelf *shelf = promise->shelf;
 
+	if (!shelf)
+		return;
 	if (!list_empty(&promise->kin)) {
 		shelf->n_cells -= promise->is_cell;
 		shelf->size -= size_of(promise);
@@ -462,7 +464,7 @@ static void piece_send(struct promise *promise, struct asker *asker, enum promis
 static void output_repeat(struct promise *promise, struct asker *asker, const uint64_t from[2])
 {
 	struct piece pieces[PIECES_MAX];
-	struct exec_reply reply;
+	struct exec_reply reply = {.id = 0};
 	size_t n;
 
 	if (promise->answer && !promise_result(promise, &reply))

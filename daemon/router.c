@@ -291,6 +291,9 @@ static void memory_limit(uint64_t size)
 	struct rlimit limit;
 	int r = getrlimit(RLIMIT_DATA, &limit);
 
+#ifdef __SANITIZE_ADDRESS__
+	size = 0; /* its shadow counts, and is larger than all else */
+#endif
 	limit.rlim_cur = size ? MIN((rlim_t)size, limit.rlim_max) : limit.rlim_max;
 	if (r < 0 || setrlimit(RLIMIT_DATA, &limit) < 0)
 		log_warn(NULL, "router_memory cannot be set: %s", strerror(errno));

@@ -201,7 +201,7 @@ static int state_write(struct session *session, struct cell *cell, const struct 
 static void reply_saved(struct session *session, struct cell *cell, const struct verdict *verdict)
 {
 	struct save_reply reply = {.id = cell->reply.id};
-	struct task_report report;
+	struct task_report report = {.size = 0};
 	char why[300];
 	int r = 0;
 

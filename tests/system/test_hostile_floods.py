@@ -154,6 +154,7 @@ def multipart(path: Path, stop: threading.Event) -> None:
     it.close()
 
 
+@pytest.mark.memory
 def test_parts_without_end(start_daemon: Callable[..., Daemon]) -> None:
     """Where memory ends libzmq drops the connection, or the router dies of it: sessions and cells do not."""
     daemon = start_daemon({"daemon": {"router_memory": "256M"}})
