@@ -16,7 +16,7 @@ BACKEND = "lair_figures"
 opened: List[Dict[int, Any]] = []
 
 _managers: Any = None  # pyplot's class for them
-_shown: List[Any] = []  # explicitly, in this cell
+_shown: List[Any] = []  # of those, in this cell
 _format = "png"
 _BytesIO = io.BytesIO
 
@@ -35,7 +35,7 @@ def _picture(figure: Any) -> "Data":
         file, format=_format, dpi=figure.dpi, bbox_inches="tight", facecolor=figure.get_facecolor()
     )
     figure.stale = False
-    if figure not in _shown:
+    if opened and any(manager.canvas.figure is figure for manager in opened[0].values()):
         _shown.append(figure)
     picture = file.getvalue()
     return {"image/svg+xml": picture.decode()} if _format == "svg" else {"image/png": picture}

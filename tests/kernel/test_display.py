@@ -357,6 +357,12 @@ def test_a_figure_is_shown_once(scientist: Interpreter) -> None:
     assert len(shown(scientist.run("a, b = plt.figure(), plt.figure()\na.show()"))) == 2
 
 
+def test_a_figure_of_nobodys_is_not_kept(scientist: Interpreter) -> None:
+    code = "import gc, weakref\nfrom matplotlib.figure import Figure\nf = Figure(); w = weakref.ref(f); display(f); del f"
+    assert len(scientist.run(code).displays) == 1
+    assert scientist.run("_ = gc.collect(); w() is None").text == "True"
+
+
 def test_figures_are_shown_after_an_error(scientist: Interpreter) -> None:
     result = scientist.run(PLT + "plt.plot([1])\n1/0")
     assert result.cause == "error" and "image/png" in result.displays[0]["data"]
