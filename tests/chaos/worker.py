@@ -135,11 +135,21 @@ class Worker:
             self.equal("text", reply.text, text)
             self.model.reached(reply.cell, then)
             return True
+        if reply.state == "rolled_back" and reply.returncode == 0 and not self.mild:
+            return self.ran_after_a_fall(reply, then[len(self.model.log) :])
         if reply.cause == "error" and not self.mild and b"NameError" in reply.stderr:
             self.ended()  # its session had been ended from outside, and the cell opened another
         else:
             self.fell(reply)
         return False
+
+    def ran_after_a_fall(self, reply: m.ExecReply, added: list[int]) -> bool:
+        """Its interpreter had died before it, between two cells: the cell began in an earlier state, and ran."""
+        self.model.count("fell: before")
+        self.went_to(reply.restored or 0)
+        if self.model.alive:
+            self.model.reached(reply.cell, [*self.model.log, *added])
+        return self.model.alive
 
     def fell(self, reply: m.ExecReply) -> None:
         """A cell that ended badly: the state must be one that was."""
