@@ -158,6 +158,8 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "too long a time": ("python_execute_once", {"code": "1", "timeout_sec": 10_000}, "limit"),
     "another argument": ("python_execute_once", {"code": "1", "profile": "root"}, "bad_arguments"),
     "no JSON": ("python_execute_once", "{code: 1}", "bad_arguments"),
+    "endless JSON": ("python_execute_once", "[" * 100_000, "bad_arguments"),
+    "an empty list": ("python_session_start", [], "bad_arguments"),
     "a list": ("python_execute_once", "[1]", "bad_arguments"),
     "an id with a blank": ("python_session_execute", {"code": "1", "session_id": "a b"}, "bad_request"),
     "a long id": ("python_session_execute", {"code": "1", "session_id": "a" * 200}, "bad_request"),

@@ -96,12 +96,12 @@ async def follow(
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
-        for output in collector.rest():
-            yield output
-        yield collector.result(item)
     except BaseException:
         connection.cancel(call)
         raise
+    for output in collector.rest():
+        yield output
+    yield collector.result(item)
 
 
 async def finish(events: Events, watch: Handlers) -> Result:

@@ -70,11 +70,11 @@ def follow(connection: Connection, request: m.Exec | m.Attach, patience: float, 
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
-        yield from collector.rest()
-        yield collector.result(item)
     except BaseException:
         connection.cancel(call)
         raise
+    yield from collector.rest()
+    yield collector.result(item)
 
 
 def finish(events: Events, watch: Handlers) -> Result:

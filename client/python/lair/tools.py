@@ -183,9 +183,9 @@ class Tools:
         if isinstance(arguments, str):
             try:
                 arguments = json.loads(arguments) if arguments.strip() else {}
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise LairError("bad_arguments", f"the arguments are not JSON: {error}") from None
-        return tool.plan(self, tool.check(arguments or {}))
+        return tool.plan(self, tool.check({} if arguments is None else arguments))
 
     def _id(self, given: str | None) -> str:
         id = f"{self.namespace}:{given or 'default'}"
