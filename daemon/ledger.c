@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 /* Below this much it is not worth the while. */
-#define STALE_SIZE (1U << 20)
+#define STALE_SIZE (128U << 10)
 #define LENGTH 8
 
 void ledger_init(struct ledger *ledger)

@@ -1,11 +1,17 @@
-/* The keeper's store: a list, since a name is looked up far less often than a cell runs. The place in it up to
- * which it was handed out stays right whatever is put in or forgotten meanwhile. */
+/* The keeper's store. Each cell may change something in it, so a family's items are found without a look at most of
+ * the others. The place up to which it was handed out stays right whatever is put in or forgotten meanwhile. */
 #include "store.h"
 
 void store_init(struct store *store)
 {
-	list_init(&store->items);
+	for (size_t i = 0; i < STORE_SHELVES; i++)
+		list_init(&store->shelves[i]);
 	store_rewind(store);
+}
+
+static struct list *shelf_of(struct store *store, uint64_t family)
+{
+	return &store->shelves[family % STORE_SHELVES];
 }
 
 static void item_free(struct store *store, struct store_item *item)
@@ -22,8 +28,9 @@ void store_deinit(struct store *store)
 {
 	struct store_item *item;
 
-	list_for_each (item, &store->items, node)
-		item_free(store, item);
+	for (size_t i = 0; i < STORE_SHELVES; i++)
+		list_for_each (item, &store->shelves[i], node)
+			item_free(store, item);
 }
 
 static bool matches(const struct store_item *item, const struct store_name *name)
@@ -46,7 +53,7 @@ int store_put(struct store *store, const struct store_name *name, const int *fds
 	item->name = *name;
 	item->n_fds = MIN(n_fds, (size_t)STORE_FDS_MAX);
 	memcpy(item->fds, fds, item->n_fds * sizeof(*fds));
-	list_append(&store->items, &item->node);
+	list_append(shelf_of(store, name->family), &item->node);
 	return 0;
 }
 
@@ -54,24 +61,26 @@ void store_forget(struct store *store, const struct store_name *name)
 {
 	struct store_item *item;
 
-	list_for_each (item, &store->items, node)
+	list_for_each (item, shelf_of(store, name->family), node)
 		if (matches(item, name))
 			item_free(store, item);
 }
 
 void store_rewind(struct store *store)
 {
-	store->after = &store->items;
+	store->shelf = 0;
+	store->after = &store->shelves[0];
 }
 
 struct store_item *store_next(struct store *store)
 {
-	struct list *node = store->after->next;
-
-	if (node == &store->items)
-		return NULL;
-	store->after = node;
-	return container_of(node, struct store_item, node);
+	while (store->after->next == &store->shelves[store->shelf]) {
+		if (store->shelf + 1 == STORE_SHELVES)
+			return NULL;
+		store->after = &store->shelves[++store->shelf];
+	}
+	store->after = store->after->next;
+	return container_of(store->after, struct store_item, node);
 }
 
 void store_again(struct store *store)

@@ -18,9 +18,12 @@ struct store_item {
 	int fds[STORE_FDS_MAX];
 };
 
+#define STORE_SHELVES 256
+
 struct store {
-	struct list items;  /* oldest first */
-	struct list *after; /* the item that was handed out last, or the head */
+	struct list shelves[STORE_SHELVES]; /* by family; each oldest first */
+	size_t shelf;			    /* which is being handed out */
+	struct list *after;		    /* the item of it that was handed out last, or its head */
 };
 
 void store_init(struct store *store);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 /* Punching holes costs more than what it gains for less. */
-#define TRIM_SIZE (256U << 10)
+#define TRIM_SIZE (64U << 10)
 #define PAGE 4096ULL
 
 void transcript_init(struct transcript *transcript)
