@@ -3,9 +3,9 @@
  * process or another interpreter. The price is a look at every file. It is not paid for a cell that took next to no
  * time and of which Python has seen nothing that may write; and it is bounded, in time and in number.
  *
- * The kernel's file times advance in ticks of a few milliseconds, or finer. Two cells in one tick would both have a file
- * that the first wrote, so the second waits for the next tick, if the first has written. What counts for its beginning
- * is the coarse clock, behind which no file time lies. */
+ * The kernel's file times advance in ticks of a few milliseconds, or finer. Two cells in one tick would both have a
+ * file that the first wrote, so the second waits for the next tick, if the first has written. What counts for its
+ * beginning is the coarse clock, behind which no file time lies. */
 #include "artifacts.h"
 
 #include "proto/message.h"
