@@ -127,17 +127,23 @@ static void judge(struct warden *warden, bool blind)
 
 	if (quota->size > 2 * quota->size_max || quota->files > 2 * quota->files_max) {
 		end_all(warden);
-	} else if (any_session(warden, is_recovering)) {
 		return;
-	} else if (within || quota->settling) {
+	}
+	if (any_session(warden, is_recovering))
+		return;
+	if (within || quota->settling) {
 		quota->step = within ? QUOTA_KEPT : quota->step;
 		quota->settling = false;
 		allow_what_there_is(quota);
-	} else if (grown && quota->step == QUOTA_KILLED) {
+		return;
+	}
+	if (!grown)
+		return;
+	if (quota->step == QUOTA_KILLED) {
 		end_all(warden);
-	} else if (grown && (blind || quota->step == QUOTA_NOTED || any_session(warden, session_busy))) {
+	} else if (blind || quota->step == QUOTA_NOTED || any_session(warden, session_busy)) {
 		kill_all(warden);
-	} else if (grown) {
+	} else {
 		quota->step = QUOTA_NOTED;
 		allow_what_there_is(quota);
 	}

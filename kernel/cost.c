@@ -24,8 +24,10 @@ static int compare(const void *a, const void *b)
 
 static void line_print(const char *name, uint64_t took[ROUNDS])
 {
+	const size_t middle = ROUNDS / 2, late = ROUNDS * 99 / 100;
+
 	qsort(took, ROUNDS, sizeof(took[0]), compare);
-	printf("%-28s %8.1f %8.1f\n", name, (double)took[ROUNDS / 2] / 1e3, (double)took[ROUNDS * 99 / 100] / 1e3);
+	printf("%-28s %8.1f %8.1f\n", name, (double)took[middle] / 1e3, (double)took[late] / 1e3);
 }
 
 /* ---- namespaces ---- */

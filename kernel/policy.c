@@ -104,19 +104,19 @@ static size_t path_prepare(char path[PATH_MAX], struct bytes text)
 	return text.data && text.size && !memchr(text.data, 0, text.size) ? path_normalise(path, text) : 0;
 }
 
-const char *policy_path_reason(struct bytes text, enum want want)
+const char *policy_path_reason(struct bytes path, enum want want)
 {
-	char path[PATH_MAX];
-	size_t size = path_prepare(path, text);
+	char normal[PATH_MAX];
+	size_t size = path_prepare(normal, path);
 
-	return size && path_reason(path, size, want) ? path_reason_resolved(path, size, want) : NULL;
+	return size && path_reason(normal, size, want) ? path_reason_resolved(normal, size, want) : NULL;
 }
 
-bool policy_path_granted(struct bytes text)
+bool policy_path_granted(struct bytes path)
 {
-	char path[PATH_MAX];
-	size_t size = path_prepare(path, text);
-	const struct place *place = size ? places_find(&policy.places, path, size) : NULL;
+	char normal[PATH_MAX];
+	size_t size = path_prepare(normal, path);
+	const struct place *place = size ? places_find(&policy.places, normal, size) : NULL;
 
 	return !place || place->kind == PLACE_READ || place->kind == PLACE_WRITE || place->kind == PLACE_SCRATCH ||
 	       place->kind == PLACE_SHM;
