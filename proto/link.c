@@ -69,6 +69,7 @@ int link_send(int fd, uint64_t number, char *datagram, size_t size, const int *f
 {
 	struct link_header header = {.number = number};
 	struct bytes data = {.data = datagram, .size = size};
+	_cleanup_(fd_closep) int letter = -1;
 	int all[CHANNEL_FDS_MAX], r;
 
 	if (size > CHANNEL_SIZE_MAX) {
@@ -82,12 +83,9 @@ int link_send(int fd, uint64_t number, char *datagram, size_t size, const int *f
 		return channel_send(fd, data, fds, n_fds);
 	for (size_t i = 0; i < n_fds; i++)
 		all[i] = fds[i];
-	r = letter_make(&all[n_fds], datagram + LINK_HEADER, header.size);
-	if (r)
-		return r;
-	r = channel_send(fd, data, all, n_fds + 1);
-	fd_close(all[n_fds]);
-	return r;
+	r = letter_make(&letter, datagram + LINK_HEADER, header.size);
+	all[n_fds] = letter;
+	return r ? r : channel_send(fd, data, all, n_fds + 1);
 }
 
 int link_read_letter(char **textp, int file, const struct link_header *header)

@@ -12,13 +12,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from daemon import Daemon, wait_until
-from lair import Client, LairError
+from lair import Client, LairError, codec
 from lair import messages as m
+
+R = TypeVar("R", bound=codec.Message)
 
 SETTINGS = {
     "profile default": {"checkpoint": "cell", "spares": "1", "checkpoints": "100"},
@@ -40,7 +42,7 @@ def daemon() -> Iterator[Daemon]:
         it.close()
 
 
-def insist(daemon: Daemon, make: Callable[[int, str], m.Request], reply: type[Any], patience: float = 0.25) -> Any:
+def insist(daemon: Daemon, make: Callable[[int, str], m.Request], reply: type[R], patience: float = 0.25) -> R:
     """Send it until it is answered, always with the same key."""
     key = uuid.uuid4().hex
     deadline = time.monotonic() + 20
