@@ -54,7 +54,7 @@ struct cell {
 };
 
 /* NULL, or a sentence about the option that cannot have such a value. Static. */
-const char *cell_option_wrong(const struct exec_request *request);
+const char *cell_option_wrong(const struct exec_request *exec);
 
 /* Copies what it needs of @request. Returns 0 or -ENOMEM. */
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,

@@ -341,8 +341,9 @@ int client_post(struct clients *clients, const struct address *to, struct bytes 
 	int r;
 
 	msgpack_sbuffer_init(&buffer);
-	r = msgpack_sbuffer_write(&buffer, data.data, data.size) ? -ENOMEM
-								 : buffer_send(clients, to, &buffer, true);
+	r = data.size == 0 || msgpack_sbuffer_write(&buffer, data.data, data.size)
+		    ? -ENOMEM
+		    : buffer_send(clients, to, &buffer, true);
 	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }

@@ -485,11 +485,10 @@ static int on_spawned(struct warden *warden, struct bytes body, struct wire_faul
 	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
 		return WIRE_E_FIELD;
 	interpreter = interpreter_find(warden, spawned.serial);
-	if (interpreter)
-		if (interpreter) {
-			interpreter->alive = true;
-			budget_introduce(warden, interpreter, spawned.pid);
-		}
+	if (interpreter) {
+		interpreter->alive = true;
+		budget_introduce(warden, interpreter, spawned.pid);
+	}
 	return 0;
 }
 

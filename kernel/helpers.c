@@ -154,7 +154,7 @@ static int module_run(enum module module, PyObject *globals)
 
 int helpers_load(PyObject *given)
 {
-	PyObject *namespaces[N_MODULES];
+	PyObject *namespaces[N_MODULES] = {NULL};
 
 	for (size_t i = 0; i < N_MODULES; i++) {
 		namespaces[i] = modules[i].in ? namespaces[modules[i].in] : namespace_new((enum module)i, given);

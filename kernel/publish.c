@@ -36,9 +36,12 @@ static PyObject *publish(PyObject *module, PyObject *args)
 	if (!r)
 		r = interpreter_tell(&display_message_schema, &shown);
 	msgpack_sbuffer_destroy(&packed);
+	if (r && !PyErr_Occurred())
+		PyErr_SetString(PyExc_OSError, "it could not be sent");
 	if (r)
 		return NULL;
-	Py_RETURN_NONE;
+	Py_INCREF(Py_None);
+	return Py_None;
 }
 
 static PyMethodDef publish_method = {"publish", publish, METH_VARARGS, NULL};

@@ -78,9 +78,10 @@ int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const
 /* Append only the body map, to build nested values for a WIRE_RAW field. Returns 0 or -ENOMEM. */
 int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
 
-/* Append a copy of a whole frame, with @id in the place of its own. Returns 0, -EINVAL if it has none, or -ENOMEM.
+/* Append a copy of @data, a whole frame, with @id in the place of its own. Returns 0, -EINVAL if it has none, or
+ * -ENOMEM.
  */
-int wire_readdress(msgpack_sbuffer *buffer, struct bytes frame, uint64_t id);
+int wire_readdress(msgpack_sbuffer *buffer, struct bytes data, uint64_t id);
 
 /* Walk an already scanned array of strings. Start with *@cursor == 0. Returns true and sets @item while there is
  * one; false at the end, or when @raw is absent or anything but an array of str. */

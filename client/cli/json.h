@@ -9,7 +9,7 @@ json_t *json_text(struct lair_text text);
 /* How long the character at @at is, 0 if it is none. */
 size_t json_character_size(const char *at, size_t left);
 /* The bytes in base 64. New. */
-json_t *json_base64(struct lair_text bytes);
+json_t *json_base64(struct lair_text text);
 
 /* Every field the documentation names, null where there is nothing. New. */
 json_t *json_session(const struct lair_session *session);
@@ -35,4 +35,3 @@ json_t *json_display(const struct lair_display *display);
 json_t *json_displays(const struct lair_result *result);
 json_t *json_artifacts(const struct lair_result *result);
 json_t *json_error(const struct lair_result *result);
-json_t *json_base64(struct lair_text bytes);
