@@ -73,6 +73,28 @@ def test_connections_that_come_and_go(daemon: Daemon, client: Client) -> None:
     wait_until(lambda: answers(daemon), "who comes now is served")
 
 
+@pytest.mark.skipif(
+    resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 11_000, reason="we may not have so many descriptors ourselves"
+)
+def test_ten_thousand_at_once(start_daemon: Callable[..., Daemon]) -> None:
+    """All held, far more than there may be: who is connected works on, and the router is the one that it was."""
+    daemon = start_daemon()
+    client = daemon.client()
+    client.exec("x = 1", "s")
+    router, before = client.stats().pid, memory(client.stats().pid)
+    sockets = []
+    for i in range(10_000):
+        sockets.append(connect(daemon))
+        if i % 1000 == 0:
+            assert client.exec("x", "s").text == "1"
+    assert client.exec("x", "s").text == "1"
+    assert client.stats().pid == router
+    assert memory(router) - before < 100 << 20
+    for it in sockets:
+        it.close()
+    wait_until(lambda: answers(daemon), "there is room again")
+
+
 def test_descriptors_run_out(start_daemon: Callable[..., Daemon]) -> None:
     """libzmq would end the router; the listening socket is not left ready for ever either."""
     daemon = start_daemon({"daemon": {"connections_per_uid": "1000000"}})
