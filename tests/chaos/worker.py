@@ -337,7 +337,7 @@ class Worker:
         # What has a name stays.
         marked = str(self.model.marked)
         self.model.states = {cell: log for cell, log in self.model.states.items() if cell == marked}
-        self.model.parents = {}
+        self.model.parents, self.model.at = {}, 0
         self.model.alive = False
 
     def end(self) -> None:
