@@ -147,7 +147,7 @@ def test_a_cell_that_breaks(daemon: Daemon, call: str) -> None:
 def test_undo(daemon: Daemon, call: str) -> None:
     """Not twice."""
     session = f"undo-{call}"
-    n = 50
+    n = 70  # each round takes one away
     for i in range(n + 1):
         run(daemon, f"n = {i}", session)
 
