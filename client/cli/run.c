@@ -187,12 +187,13 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 
 	(void)call;
 	alive_erase(run);
+	/* Before it is asked for: whoever sees the question may type at once. */
+	if (password)
+		echo_set(false);
 	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
 	(void)write_all(isatty(STDOUT_FILENO) && !run->cli->json ? STDOUT_FILENO : STDERR_FILENO, prompt);
 	run->asking = true;
 	run->hidden = password;
-	if (password)
-		echo_set(false);
 }
 
 static void asked(struct run *run)

@@ -114,7 +114,10 @@ class Crew:
         return name
 
     def wait(self) -> None:
+        """Until all have come to their end; after a failure of one, nobody needs the others."""
         for process in self.processes.values():
+            if self.failed():
+                process.kill()
             process.wait(300)
 
     def failed(self) -> bool:
