@@ -169,6 +169,7 @@ with Listener(authkey=b"key") as listener:
     address = listener.address
 try: Client(address)
 except ConnectionRefusedError: answers.append("closed")
+answers[3:5] = sorted(answers[3:5])  # either may be first
 answers == [[1, 2, 1, 2], 1 << 20, True, "refused", "told", "closed"] and glob.glob(address + "*") == []""",
     "proc": "'lair' in open('/proc/self/comm').read() and len(open('/proc/cpuinfo').read()) > 9",
     "scratch": "open('/tmp/x', 'w').write('x') and open('/dev/shm/x', 'w').write('x') == 1",

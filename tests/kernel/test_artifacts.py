@@ -63,7 +63,9 @@ def test_the_shortest_cells(python: Interpreter) -> None:
     """Ones that end before a look is worth its time, unless something was opened."""
     python.run("f = open('f', 'w')\nimport os")
     for i in range(50):
-        assert told(python.run(f"os.close(os.open('n{i}', 65))")) == {f"n{i}": ("created", 0)}
+        files = told(python.run(f"os.close(os.open('n{i}', 65))"))
+        files.pop(f"n{i - 1}", None)  # made in the last tick of the clock before, it may be told once more
+        assert files == {f"n{i}": ("created", 0)}
 
 
 def test_cells_in_quick_succession_have_each_its_own(python: Interpreter) -> None:

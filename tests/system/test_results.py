@@ -117,7 +117,7 @@ def test_a_waiting_cell_too(client: Client, other: Client, session: str) -> None
 def test_a_result_outlives_the_connection_that_asked(daemon: Daemon, client: Client, session: str) -> None:
     gone = Client(str(daemon.socket))
     start(gone, "import time; time.sleep(0.3); 'still ' + 'here'", session, "k")
-    client.open(session)
+    gone.hello()  # so it has arrived
     gone.close()
     assert attached(client, session, key="k").text == "'still here'"
     assert run(client, "import time; time.sleep(0.3); 'still ' + 'here'", session, "k").text == "'still here'"
