@@ -44,7 +44,6 @@ static bool is_frozen(pid_t pid)
 struct tree {
 	uint64_t baseline, memory, ticks;
 	unsigned budget;
-	bool with_cpu;
 };
 
 /* Clock ticks that a process has run for. Its name, which it chooses itself, may hold anything but ends with the
@@ -69,8 +68,7 @@ static void tree_walk(struct tree *tree, pid_t pid)
 	uint64_t own = memory_of_process(pid);
 
 	tree->memory += own > tree->baseline ? own - tree->baseline : 0;
-	if (tree->with_cpu)
-		tree->ticks += ticks_of_process(pid);
+	tree->ticks += ticks_of_process(pid);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	if (file_read(text, sizeof(text), path) <= 0)
 		return;
@@ -83,18 +81,9 @@ static void tree_walk(struct tree *tree, pid_t pid)
 	}
 }
 
-uint64_t memory_of_tree(pid_t pid, uint64_t baseline)
-{
-	struct tree tree = {.baseline = baseline, .budget = PROCESSES_MAX};
-
-	if (pid > 0)
-		tree_walk(&tree, pid);
-	return tree.memory;
-}
-
 struct usage usage_of_tree(pid_t pid, uint64_t baseline)
 {
-	struct tree tree = {.baseline = baseline, .budget = PROCESSES_MAX, .with_cpu = true};
+	struct tree tree = {.baseline = baseline, .budget = PROCESSES_MAX};
 
 	if (pid > 0)
 		tree_walk(&tree, pid);

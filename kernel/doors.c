@@ -25,15 +25,16 @@ static bool may_be_ours(int number)
 	return number == EPERM || number == EACCES || number == EROFS || number == ENOSYS;
 }
 
-/* What the profile grants may lie on a disk that has errors. */
-static bool disk_is_readonly(struct bytes path)
+/* What the profile lets be changed may lie on a disk that has errors. */
+static bool disk_is_to_blame(struct bytes path)
 {
 	char directory[PATH_MAX];
 	struct statvfs status;
 	int n = snprintf(directory, sizeof(directory), "%.*s", (int)path.size, path.data);
 	char *slash = strrchr(directory, '/');
 
-	if (n < 0 || (size_t)n >= sizeof(directory))
+	if (n < 0 || (size_t)n >= sizeof(directory) || !policy_path_granted(path) ||
+	    policy_path_reason(path, WANT_CHANGE))
 		return false;
 	if (slash && slash > directory)
 		*slash = '\0';
@@ -48,10 +49,7 @@ static const char *reason_of(int number, struct bytes path, enum want want)
 	if (reason)
 		return reason;
 	if (number == EROFS)
-		return policy_path_reason(path, WANT_CHANGE) || !policy_path_granted(path) ||
-				       !disk_is_readonly(path)
-			       ? "write-outside-workspace"
-			       : NULL;
+		return disk_is_to_blame(path) ? NULL : "write-outside-workspace";
 	return number == EPERM || number == ENOSYS || !policy_path_granted(path) ? "not-permitted" : NULL;
 }
 
