@@ -16,7 +16,7 @@ from typing import Callable, Optional
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 
-from daemon import ROOT, Daemon, Settings
+from daemon import BIN, ROOT, Daemon, Settings
 from lair import Client
 from rivals import Jupyter, Queues, jupyter_open, timed
 
@@ -130,6 +130,17 @@ class Bench:
         for kernel in kernels:
             kernel.close()
         return [each]
+
+    def mcp_start(self, count: int = 20) -> list[float]:
+        """From starting `lair mcp` to its list of tools."""
+        command = [str(BIN / "lair"), "mcp", "--socket", str(self.daemon.socket)]
+        request = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+
+        def start() -> None:
+            done = subprocess.run(command, input=request, stdout=subprocess.PIPE, check=True)
+            assert b"python_session_execute" in done.stdout
+
+        return [timed(start) for _ in range(count)]
 
     def measures(self) -> list[Measure]:
         jupyter, queues = self.jupyter, self.queues
@@ -264,6 +275,7 @@ class Bench:
                 p50=0.5,
                 rounds=1,
             ),
+            Measure("lair mcp, from its start to its tools", self.mcp_start, p50=10e-3),
             Measure(
                 "memory of an idle session, all loaded",
                 self.memory_of_sessions,
