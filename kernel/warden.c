@@ -30,11 +30,19 @@
 #define SWEEP_MS 2000
 /* Files looked at between two looks at the control pair: some milliseconds. */
 #define SURVEY_ENTRIES 2000
+/* Dead strangers remembered. Numbers are given out in turn, so none is another's while it is among so few. */
+#define STRANGERS 64
 
 struct interpreter {
 	struct interpreter *next;
 	uint64_t serial;
 	pid_t pid;
+};
+
+/* One that died while the warden did not know it: it may have been a copy's child, on its way to be adopted. */
+struct stranger {
+	pid_t pid; /* 0: none */
+	int status;
 };
 
 struct warden {
@@ -45,6 +53,8 @@ struct warden {
 	int children; /* of the host's /proc, opened before the cage forbade it; -1 where there is a better way
 		       */
 	struct interpreter *interpreters;
+	struct stranger strangers[STRANGERS]; /* the last ones, the oldest is overwritten */
+	size_t n_strangers;
 	int64_t sweep_deadline; /* 0: none is under way */
 	const char *workspace;
 	struct survey survey;
@@ -185,6 +195,28 @@ static void interpreter_remove(struct warden *warden, struct interpreter *interp
 	free(interpreter);
 }
 
+static void stranger_remember(struct warden *warden, pid_t pid, int status)
+{
+	warden->strangers[warden->n_strangers++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
+}
+
+/* How it died. One that is forgotten, or never was a child of ours, might as well have been killed. */
+static int stranger_status(struct warden *warden, pid_t pid)
+{
+	for (size_t i = 0; i < STRANGERS; i++) {
+		if (warden->strangers[i].pid != pid)
+			continue;
+		warden->strangers[i].pid = 0;
+		return warden->strangers[i].status;
+	}
+	return SIGKILL;
+}
+
+static void say_exited(struct warden *warden, uint64_t serial, int status)
+{
+	say(warden, &exited_message_schema, &(struct exited_message){.serial = serial, .status = (uint64_t)status});
+}
+
 static void reap(struct warden *warden)
 {
 	struct interpreter *interpreter;
@@ -193,10 +225,11 @@ static void reap(struct warden *warden)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		interpreter = interpreter_of(warden, pid);
-		if (!interpreter)
+		if (!interpreter) {
+			stranger_remember(warden, pid, status);
 			continue;
-		say(warden, &exited_message_schema,
-		    &(struct exited_message){.serial = interpreter->serial, .status = (uint64_t)status});
+		}
+		say_exited(warden, interpreter->serial, status);
 		interpreter_remove(warden, interpreter);
 	}
 }
@@ -257,8 +290,8 @@ static void handle_spawn(struct warden *warden, const void *decoded)
 		    &(struct spawned_message){.serial = spawn->serial, .pid = (uint64_t)pid});
 }
 
-/* The number comes from a hostile process: it must be a child of ours that is none yet. One that has died since was
- * reaped as a stranger. */
+/* The number comes from a hostile process: it must be a child of ours that is none yet, or was one and has died as
+ * a stranger. */
 static void handle_adopt(struct warden *warden, const void *decoded)
 {
 	const struct adopt_message *adopt = decoded;
@@ -268,8 +301,7 @@ static void handle_adopt(struct warden *warden, const void *decoded)
 	if (pid <= 0 || interpreter_of(warden, pid) || interpreter_find(warden, adopt->serial) ||
 	    waitid(P_PID, (id_t)pid, &child, WEXITED | WNOHANG | WNOWAIT) < 0 ||
 	    interpreter_add(warden, adopt->serial, pid))
-		say(warden, &exited_message_schema,
-		    &(struct exited_message){.serial = adopt->serial, .status = SIGKILL});
+		say_exited(warden, adopt->serial, pid > 0 ? stranger_status(warden, pid) : SIGKILL);
 }
 
 static void handle_sweep(struct warden *warden, const void *decoded)

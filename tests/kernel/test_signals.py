@@ -193,6 +193,19 @@ def test_siblings_draw_different_numbers(warden: Warden) -> None:
     assert first.run(code).text != second.run(code).text
 
 
+@pytest.mark.parametrize("death, status", [("os._exit(9)", 9 << 8), ("os.kill(os.getpid(), 6)", 6)])
+def test_one_that_dies_before_it_is_adopted(python: Interpreter, death: str, status: int) -> None:
+    """A copy's child may run a cell and die of it before the router's word reaches the warden."""
+    dying = f"os.write(w, str(os.getpid()).encode()); {death}"
+    python.run(f"import os\nr, w = os.pipe()\nif not os.fork():\n    if not os.fork(): {dying}\n    os._exit(0)")
+    pid = int(python.run("int(os.read(r, 9))").text or 0)
+    time.sleep(0.2)
+    python.warden.control.send("adopt", serial=7, pid=pid)
+    assert exited(python.warden, 7) == status
+    python.warden.control.send("adopt", serial=8, pid=pid)
+    assert exited(python.warden, 8) == signal.SIGKILL, "told once"
+
+
 def test_signal_to_nobody(warden: Warden) -> None:
     warden.control.send("signal", serial=9, signal=2)
     assert warden.control.expect("signalled") == {"serial": 9}

@@ -170,11 +170,13 @@ def answers(client: Client) -> bool:
 def test_the_keeper_dies(start_daemon: StartDaemon, step: Callable[[Client], None]) -> None:
     """Everything dies with it, and what lies on the disk goes at the next start."""
     daemon = start_daemon(SETTINGS)
-    step(daemon.client())
+    client = daemon.client()
+    step(client)
     everything = daemon.processes()
     assert everything
     daemon.process.kill()
     daemon.process.wait()
+    client.close()  # or what had not gone out yet reaches the next laird
 
     def gone() -> bool:
         reap()
