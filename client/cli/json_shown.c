@@ -5,11 +5,11 @@
 
 static bool is_json(struct lair_text type)
 {
-	static const char suffix[] = "+json";
+	static const char suffix[] = "json";
 	size_t n = sizeof(suffix) - 1;
 
-	return text_is(type, "application/json") ||
-	       (type.size > n && memcmp(type.data + type.size - n, suffix, n) == 0);
+	return type.size > n && memcmp(type.data + type.size - n, suffix, n) == 0 &&
+	       strchr("/+.", type.data[type.size - n - 1]);
 }
 
 /* JSON is part of the document; what only claims to be is text. */

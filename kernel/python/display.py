@@ -136,6 +136,10 @@ def text_of(value: object) -> str:
 # ---- bundles ----
 
 
+def _is_json(mime: str) -> bool:
+    return mime.endswith(("/json", "+json", ".json"))
+
+
 def _is_text(mime: str) -> bool:
     return mime.startswith("text/") or mime.endswith("+xml") or mime == "application/javascript"
 
@@ -159,7 +163,7 @@ def _as_bytes(value: object) -> bytes:
 
 
 def _checked(mime: str, value: object) -> Union[str, bytes]:
-    if mime == "application/json" or mime.endswith("+json"):
+    if _is_json(mime):
         return utf8(_as_json(value))
     if not _is_text(mime):
         return _as_bytes(value)

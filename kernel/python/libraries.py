@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         contained,
         display,
         publish_display_data,
+        text_of,
         update_display,
     )
     from figures import BACKEND, make_backend, watch_figures
@@ -44,16 +45,33 @@ def _meet_tqdm(module: Any) -> None:
 
 def _meet_plotly(module: Any) -> None:
     """Its own show() would open a browser, or wants packages that only a notebook has."""
-    own = module.show
-    module.renderers.default = "plotly_mimetype"
+    renderers = module.renderers
+    renderers.default = "plotly_mimetype"
 
-    def show(fig: Any, renderer: Any = None, **options: Any) -> None:
-        if renderer is not None or isinstance(fig, dict):
-            own(fig, renderer=renderer, **options)
-        else:
+    def show(fig: Any, renderer: Any = None, validate: bool = True, **options: Any) -> None:
+        if renderer is None and not options and not isinstance(fig, dict):
             display(fig)
+            return
+        known = module.validate_coerce_fig_to_dict(fig, validate)
+        data = renderers._build_mime_bundle(known, renderers_string=renderer, **options)
+        if data:
+            display({"text/plain": text_of(fig), **data}, raw=True)
+        renderers._perform_external_rendering(known, renderers_string=renderer, **options)
 
     module.show = show
+
+
+def _meet_altair(module: Any) -> None:
+    """Its own show() is IPython's, which need not be there."""
+    own = module.TopLevelMixin.show
+
+    def show(chart: Any) -> None:
+        if module.renderers.active == "browser":
+            own(chart)
+        else:
+            display(chart)
+
+    module.TopLevelMixin.show = show
 
 
 _met: Dict[str, Callable[[Any], None]] = {
@@ -61,6 +79,7 @@ _met: Dict[str, Callable[[Any], None]] = {
     "matplotlib._pylab_helpers": _meet_pylab,
     "tqdm.std": _meet_tqdm,
     "plotly.io._renderers": _meet_plotly,
+    "altair": _meet_altair,
     "IPython.core.display": _meet_ipython,
     "IPython.core.display_functions": _meet_ipython,
 }

@@ -46,8 +46,8 @@ def test_figures_that_cannot_be_saved(daemon: Daemon, tmp_path: Path) -> None:
 
 def test_json(daemon: Daemon) -> None:
     code = (
-        "display({'text/plain': 'p', 'application/json': '[1, 2.5]', 'image/png': b'\\x89PNG', 'a/b+json': '{'},"
-        " raw=True, metadata={'m': 1}, display_id='d')\n"
+        "display({'text/plain': 'p', 'application/json': '[1, 2.5]', 'image/png': b'\\x89PNG', 'a/b+json': '{',"
+        " 'a/b.json': {'c': 3}}, raw=True, metadata={'m': 1}, display_id='d')\n"
         "open('f.csv', 'w').close()\nclass R:\n    def _repr_html_(self): return '<b>'\n"
         "    def __repr__(self): return 'r'\nR()"
     )
@@ -59,6 +59,7 @@ def test_json(daemon: Daemon) -> None:
         "application/json": [1, 2.5],
         "image/png": base64.b64encode(b"\x89PNG").decode(),
         "a/b+json": "{",
+        "a/b.json": {"c": 3},
     }
     assert (display["metadata"], display["display_id"], display["update"]) == ({"m": 1}, "d", False)
     assert document["artifacts"] == [{"path": "f.csv", "size": 0, "type": "text/csv", "change": "created"}]

@@ -221,6 +221,21 @@ def test_a_table_in_several_forms(s: Session) -> None:
     assert "<table" in str(result.data["text/html"])
     assert result._repr_mimebundle_()["text/html"] == result.data["text/html"]
     assert result._repr_mimebundle_()["text/plain"] == result.text
+    assert result._repr_mimebundle_()["application/json"]["data"] == [[1], [2]]
+
+
+def test_a_notebook_gets_json_as_what_it_says(s: Session) -> None:
+    shown = s.run(
+        "display({'text/plain': 'x', 'application/vnd.x.v1+json': {'a': [1]}, 'a/b.json': '2'}, raw=True)"
+    )
+    (display,) = shown.displays
+    assert display._repr_mimebundle_() == {
+        "text/plain": "x",
+        "application/vnd.x.v1+json": {"a": [1]},
+        "a/b.json": 2,
+    }
+    # What a session claims to be JSON need not be.
+    assert Display({"text/plain": "x", "application/json": "{"})._repr_mimebundle_() == {"text/plain": "x"}
 
 
 def test_displays_are_the_same_streamed_or_not(s: Session) -> None:

@@ -46,8 +46,8 @@ class Display:
     update: bool = False
     clear: bool = False
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {kind: as_text(value) for kind, value in self.data.items()}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return _for_notebook(self.data)
 
 
 @dataclass(frozen=True)
@@ -150,10 +150,9 @@ class Result:
             parts.append(f"{self.summary()}\n")
         return "".join(parts)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        bundle = {kind: as_text(value) for kind, value in self.data.items()}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         shown = self.text if self.text is not None else self.stdout
-        return {"text/plain": shown, **bundle}
+        return {"text/plain": shown, **_for_notebook(self.data)}
 
 
 _FATE = {
@@ -166,6 +165,20 @@ _FATE = {
 def as_text(value: str | bytes) -> str:
     """For JSON and notebooks, which want bytes in base64."""
     return value if isinstance(value, str) else b64encode(value).decode()
+
+
+def _for_notebook(bundle: Bundle) -> dict[str, Any]:
+    """They want JSON as what it says; what only claims to be JSON is no use to them."""
+    shown: dict[str, Any] = {}
+    for kind, value in bundle.items():
+        if not kind.endswith(("/json", "+json", ".json")):
+            shown[kind] = as_text(value)
+            continue
+        try:
+            shown[kind] = json.loads(value)
+        except ValueError:
+            pass
+    return shown
 
 
 Handlers = dict[type[Event], Callable[[Any], object]]
