@@ -269,21 +269,22 @@ void families_commit(struct router *router)
 
 /* ---- afterwards ---- */
 
+/* A family goes at once, and first: one of which only a part is left could not be revived. */
 static void forget_dead(struct router *router)
 {
 	struct interpreter *interpreter;
 	struct session *session;
 	struct warden *warden;
 
+	list_for_each (warden, &router->dead_wardens, node)
+		if (warden->stored || warden->ledger.fd >= 0)
+			vault_forget_family(warden->family);
 	list_for_each (interpreter, &router->dead_interpreters, node)
 		if (interpreter->stored)
 			vault_forget(VAULT_INTERPRETER, interpreter->family, interpreter->serial);
 	list_for_each (session, &router->dead_sessions, node)
 		if (session->transcripts_stored)
 			vault_forget(VAULT_SESSION, session->warden->family, session->number);
-	list_for_each (warden, &router->dead_wardens, node)
-		if (warden->ledger.fd >= 0)
-			vault_forget_family(warden->family);
 }
 
 static void session_settle(struct session *session)

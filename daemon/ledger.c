@@ -73,12 +73,15 @@ int ledger_open(struct ledger *ledger, int fd)
 	r = whole_size(fd, (uint64_t)status.st_size, &ledger->size);
 	if (!r && ftruncate(fd, (off_t)ledger->size) < 0)
 		r = -errno;
+	/* How much is alive, nobody has counted: one that is large is begun anew, or each router would add to it.
+	 */
+	ledger->dead = ledger->size;
 	return r;
 }
 
 int ledger_cut(struct ledger *ledger, uint64_t size)
 {
-	ledger->size = size;
+	ledger->size = ledger->dead = size;
 	return ftruncate(ledger->fd, (off_t)size) < 0 ? -errno : 0;
 }
 

@@ -727,9 +727,6 @@ static int family_revive(struct router *router, struct remains *remains)
 		warden_failed(revival.warden, bytes_of(strerror(-r)));
 		return r;
 	}
-	/* It has been read from for the last time. */
-	revival.warden->ledger = remains->ledger;
-	ledger_init(&remains->ledger);
 	list_for_each (session, &revival.warden->sessions, kin)
 		session_on_revived(session);
 	family_touch(revival.warden);

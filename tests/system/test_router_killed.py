@@ -38,6 +38,8 @@ def daemon() -> Iterator[Daemon]:
     try:
         assert it.terminate() == 0, it.log()
         assert it.left_behind() == []
+        # Nor was there a moment at which the next router found half of something.
+        assert "cannot be used" not in it.log()
     finally:
         it.close()
 
