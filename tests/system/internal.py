@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from lair.codec import Flag, Int, Message, Raw, Real, Str, Uint
 from lair.messages import Shown
@@ -19,7 +18,6 @@ def letter(size: int, offset: int, number: int) -> bytes:
     return struct.pack("<QII", number, size, offset)
 
 
-@dataclass(kw_only=True)
 class Configure(Message):
     TYPE = "configure"
     profile: Str
@@ -46,7 +44,6 @@ class Configure(Message):
     cpu_group: Flag = False
 
 
-@dataclass(kw_only=True)
 class MakeWarden(Message):
     TYPE = "warden"
     serial: Uint
@@ -54,28 +51,24 @@ class MakeWarden(Message):
     uid: Uint = 0
 
 
-@dataclass(kw_only=True)
 class TemplateReady(Message):
     TYPE = "ready"
     python: Str
     missing: Raw = None
 
 
-@dataclass(kw_only=True)
 class Failed(Message):
     TYPE = "failed"
     serial: Uint = 0
     reason: Str
 
 
-@dataclass(kw_only=True)
 class Made(Message):
     TYPE = "made"
     serial: Uint
     pid: Uint
 
 
-@dataclass(kw_only=True)
 class Spawn(Message):
     TYPE = "spawn"
     serial: Uint
@@ -83,32 +76,27 @@ class Spawn(Message):
     directory: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Adopt(Message):
     TYPE = "adopt"
     serial: Uint
     pid: Uint
 
 
-@dataclass(kw_only=True)
 class Sweep(Message):
     TYPE = "sweep"
     serial: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Swept(Message):
     TYPE = "swept"
     serial: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Freeze(Message):
     TYPE = "freeze"
     serial: Uint
 
 
-@dataclass(kw_only=True)
 class Frozen(Message):
     TYPE = "frozen"
     serial: Uint
@@ -116,60 +104,51 @@ class Frozen(Message):
     reason: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Measure(Message):
     TYPE = "measure"
     serial: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Measured(Message):
     TYPE = "measured"
     memory: Uint
 
 
-@dataclass(kw_only=True)
 class Signal(Message):
     TYPE = "signal"
     serial: Uint
     signal: Uint
 
 
-@dataclass(kw_only=True)
 class WardenReady(Message):
     TYPE = "ready"
     level: Str
     guards: Raw
 
 
-@dataclass(kw_only=True)
 class Spawned(Message):
     TYPE = "spawned"
     serial: Uint
     pid: Uint
 
 
-@dataclass(kw_only=True)
 class Signalled(Message):
     TYPE = "signalled"
     serial: Uint
 
 
-@dataclass(kw_only=True)
 class Exited(Message):
     TYPE = "exited"
     serial: Uint
     status: Uint
 
 
-@dataclass(kw_only=True)
 class Survey(Message):
     TYPE = "survey"
     size: Uint
     files: Uint
 
 
-@dataclass(kw_only=True)
 class Surveyed(Message):
     TYPE = "surveyed"
     size: Uint
@@ -177,7 +156,6 @@ class Surveyed(Message):
     blind: Flag = False
 
 
-@dataclass(kw_only=True)
 class Run(Message):
     TYPE = "run"
     cell: Uint
@@ -191,7 +169,6 @@ class Run(Message):
     reload: Flag = False
 
 
-@dataclass(kw_only=True)
 class Question(Message):
     TYPE = "question"
     serial: Uint
@@ -202,7 +179,6 @@ class Question(Message):
     names: Raw = None
 
 
-@dataclass(kw_only=True)
 class Told(Message):
     TYPE = "told"
     serial: Uint
@@ -210,14 +186,12 @@ class Told(Message):
     refused: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Answer(Message):
     TYPE = "answer"
     text: Str | None = None
     eof: Flag = False
 
 
-@dataclass(kw_only=True)
 class Done(Message):
     TYPE = "done"
     cell: Uint
@@ -233,19 +207,16 @@ class Done(Message):
     report: Raw = None
 
 
-@dataclass(kw_only=True)
 class Ask(Message):
     TYPE = "ask"
     prompt: Str
     password: Flag = False
 
 
-@dataclass(kw_only=True)
 class Display(Shown):
     TYPE = "display"
 
 
-@dataclass(kw_only=True)
 class Task(Message):
     TYPE = "task"
     cell: Uint
@@ -255,7 +226,6 @@ class Task(Message):
     budget: Real | None = None
 
 
-@dataclass(kw_only=True)
 class Report(Message):
     """What came of a task: the report inside Done."""
 
@@ -265,7 +235,6 @@ class Report(Message):
     refused: Raw
 
 
-@dataclass(kw_only=True)
 class Saved(Message):
     """The beginning of a file that holds a saved state."""
 

@@ -1,7 +1,7 @@
 """Frames: one msgpack array [version, type, body], body a map, as proto/PROTOCOL.md has it.
 
-A message is a dataclass whose annotations are the wire types below, in the order of the protocol's tables. What is
-None, or an optional zero, false or nothing, is not encoded; an absent optional field decodes to None, and a flag to
+A message is a dataclass, made so by its base, whose annotations are the wire types below, in the order of the protocol's
+tables. What is None, or an optional zero, false or nothing, is not encoded; an absent optional field decodes to None, and a flag to
 False. Both this codec and the one in C must reproduce the vectors in proto/vectors byte for byte.
 """
 
@@ -9,10 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 import msgpack
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[type], type]:
+        """typing's, which Python 3.10 lacks: it tells type checkers what __init_subclass__ does."""
+        return lambda cls: cls
+
 
 VERSION = 1
 DEPTH_MAX = 16
@@ -31,10 +40,14 @@ class CodecError(ValueError):
     """A frame that is not one, or a field that is unknown, missing or of another type."""
 
 
+@dataclass_transform(kw_only_default=True)
 class Message:
     """The base of every message. TYPE is the name it travels under."""
 
     TYPE: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True)(cls)
 
 
 M = TypeVar("M", bound=Message)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import get_args
 
 from .codec import Bin, Flag, Int, Message, Raw, Real, Str, Uint
 
 
-@dataclass(kw_only=True)
 class Request(Message):
     id: Uint
 
 
-@dataclass(kw_only=True)
 class Hello(Request):
     TYPE = "hello"
     client: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Open(Request):
     TYPE = "open"
     session: Str
@@ -27,7 +23,6 @@ class Open(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Exec(Request):
     TYPE = "exec"
     session: Str | None = None
@@ -48,7 +43,6 @@ class Exec(Request):
     reload: Flag = False
 
 
-@dataclass(kw_only=True)
 class Attach(Request):
     """Ask for the answer to an exec again, by the number of its cell or by its key."""
 
@@ -63,13 +57,11 @@ class Attach(Request):
     displays: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Results(Request):
     TYPE = "results"
     session: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Input(Request):
     TYPE = "input"
     exec: Uint
@@ -78,7 +70,6 @@ class Input(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Interrupt(Request):
     TYPE = "interrupt"
     session: Str | None = None
@@ -86,7 +77,6 @@ class Interrupt(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Reset(Request):
     TYPE = "reset"
     session: Str
@@ -94,7 +84,6 @@ class Reset(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Complete(Request):
     TYPE = "complete"
     session: Str
@@ -102,7 +91,6 @@ class Complete(Request):
     cursor: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Inspect(Request):
     TYPE = "inspect"
     session: Str
@@ -111,21 +99,18 @@ class Inspect(Request):
     source: Flag = False
 
 
-@dataclass(kw_only=True)
 class Vars(Request):
     TYPE = "vars"
     session: Str
     forget: Raw = None
 
 
-@dataclass(kw_only=True)
 class History(Request):
     TYPE = "history"
     session: Str
     n: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Check(Request):
     TYPE = "check"
     session: Str | None = None
@@ -133,7 +118,6 @@ class Check(Request):
     code: Str
 
 
-@dataclass(kw_only=True)
 class IsComplete(Request):
     TYPE = "is_complete"
     session: Str | None = None
@@ -141,20 +125,17 @@ class IsComplete(Request):
     code: Str
 
 
-@dataclass(kw_only=True)
 class Shutdown(Request):
     TYPE = "shutdown"
     session: Str
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Info(Request):
     TYPE = "info"
     session: Str
 
 
-@dataclass(kw_only=True)
 class Checkpoint(Request):
     TYPE = "checkpoint"
     session: Str
@@ -162,13 +143,11 @@ class Checkpoint(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Checkpoints(Request):
     TYPE = "checkpoints"
     session: Str
 
 
-@dataclass(kw_only=True)
 class Restore(Request):
     TYPE = "restore"
     session: Str
@@ -176,7 +155,6 @@ class Restore(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Drop(Request):
     TYPE = "drop"
     session: Str
@@ -184,7 +162,6 @@ class Drop(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Undo(Request):
     TYPE = "undo"
     session: Str
@@ -192,7 +169,6 @@ class Undo(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Branch(Request):
     TYPE = "branch"
     session: Str
@@ -202,7 +178,6 @@ class Branch(Request):
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Files(Request):
     TYPE = "files"
     session: Str
@@ -211,7 +186,6 @@ class Files(Request):
     after: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Get(Request):
     TYPE = "get"
     session: Str
@@ -221,7 +195,6 @@ class Get(Request):
     file: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Put(Request):
     TYPE = "put"
     session: Str
@@ -234,7 +207,6 @@ class Put(Request):
     directory: Flag = False
 
 
-@dataclass(kw_only=True)
 class CopyIn(Request):
     TYPE = "copy_in"
     session: Str
@@ -243,31 +215,26 @@ class CopyIn(Request):
     transfer: Uint = 0
 
 
-@dataclass(kw_only=True)
 class Save(Request):
     TYPE = "save"
     session: Str
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class Load(Request):
     TYPE = "load"
     session: Str
     key: Str | None = None
 
 
-@dataclass(kw_only=True)
 class ListSessions(Request):
     TYPE = "list"
 
 
-@dataclass(kw_only=True)
 class Stats(Request):
     TYPE = "stats"
 
 
-@dataclass(kw_only=True)
 class Reply(Message):
     """The final answer to a request; empty where a request has none of its own."""
 
@@ -275,7 +242,6 @@ class Reply(Message):
     id: Uint
 
 
-@dataclass(kw_only=True)
 class ErrorReply(Message):
     TYPE = "error"
     id: Uint
@@ -283,7 +249,6 @@ class ErrorReply(Message):
     message: Str
 
 
-@dataclass(kw_only=True)
 class HelloReply(Reply):
     version: Uint
     server: Str
@@ -292,7 +257,6 @@ class HelloReply(Reply):
     instance: Str | None = None
 
 
-@dataclass(kw_only=True)
 class ExecReply(Reply):
     session: Str | None = None
     cell: Uint
@@ -320,7 +284,6 @@ class ExecReply(Reply):
     not_loaded: Raw = None
 
 
-@dataclass(kw_only=True)
 class Shown(Message):
     """An element of `displays`: `data` is a map of MIME type to str or bytes, `metadata` is JSON."""
 
@@ -333,7 +296,6 @@ class Shown(Message):
     clear: Flag = False
 
 
-@dataclass(kw_only=True)
 class Artifact(Message):
     """An element of `artifacts`: a file that was created or modified."""
 
@@ -344,14 +306,12 @@ class Artifact(Message):
     change: Str
 
 
-@dataclass(kw_only=True)
 class DetachedReply(Reply):
     key: Str
     session: Str | None = None
     cell: Uint = 0
 
 
-@dataclass(kw_only=True)
 class ResultRecord(Message):
     """A cell whose result is kept or awaited: `state` is queued, running or finished."""
 
@@ -364,17 +324,14 @@ class ResultRecord(Message):
     bytes: Uint = 0
 
 
-@dataclass(kw_only=True)
 class ResultsReply(Reply):
     results: Raw
 
 
-@dataclass(kw_only=True)
 class InterruptReply(Reply):
     interrupted: Flag
 
 
-@dataclass(kw_only=True)
 class SessionInfo(Message):
     """One session, in the replies to open and info (with an id) and in that to list (without)."""
 
@@ -405,7 +362,6 @@ class SessionInfo(Message):
     not_loaded: Raw = None
 
 
-@dataclass(kw_only=True)
 class StateReply(Reply):
     """The state now in force is the one after this cell; 0 is before the first."""
 
@@ -413,21 +369,18 @@ class StateReply(Reply):
     name: Str | None = None
 
 
-@dataclass(kw_only=True)
 class SaveReply(Reply):
     saved: Raw
     not_saved: Raw
     size: Uint
 
 
-@dataclass(kw_only=True)
 class LoadReply(Reply):
     saved_age: Real
     loaded: Raw
     not_loaded: Raw
 
 
-@dataclass(kw_only=True)
 class RefusedName(Message):
     """A variable that was not saved or loaded: an element of not_saved or not_loaded."""
 
@@ -436,7 +389,6 @@ class RefusedName(Message):
     reason: Str
 
 
-@dataclass(kw_only=True)
 class CheckpointRecord(Message):
     TYPE = "checkpoint"
     name: Str | None = None
@@ -445,12 +397,10 @@ class CheckpointRecord(Message):
     memory: Uint
 
 
-@dataclass(kw_only=True)
 class CheckpointsReply(Reply):
     checkpoints: Raw
 
 
-@dataclass(kw_only=True)
 class TransferReply(Reply):
     """A transfer goes on under its number; 0: the file is in its place."""
 
@@ -459,7 +409,6 @@ class TransferReply(Reply):
     size: Uint = 0
 
 
-@dataclass(kw_only=True)
 class GetReply(Reply):
     data: Bin
     size: Uint
@@ -467,7 +416,6 @@ class GetReply(Reply):
     mode: Uint
 
 
-@dataclass(kw_only=True)
 class FileRecord(Message):
     """What a name in a directory is: `kind` is file, directory, link or other."""
 
@@ -480,18 +428,15 @@ class FileRecord(Message):
     modified: Real
 
 
-@dataclass(kw_only=True)
 class FilesReply(Reply):
     files: Raw
     next: Uint = 0
 
 
-@dataclass(kw_only=True)
 class ListReply(Reply):
     sessions: Raw
 
 
-@dataclass(kw_only=True)
 class StatsReply(Reply):
     uptime: Real
     pid: Uint
@@ -507,7 +452,6 @@ class StatsReply(Reply):
     profiles: Raw
 
 
-@dataclass(kw_only=True)
 class CompleteReply(Message):
     """`matches` may stand in place of the characters of the code from `start` to `end`."""
 
@@ -518,14 +462,12 @@ class CompleteReply(Message):
     end: Uint
 
 
-@dataclass(kw_only=True)
 class Match(Message):
     TYPE = "match"
     text: Str
     type: Str | None = None
 
 
-@dataclass(kw_only=True)
 class InspectReply(Message):
     TYPE = "reply"
     id: Uint = 0
@@ -540,7 +482,6 @@ class InspectReply(Message):
     source: Str | None = None
 
 
-@dataclass(kw_only=True)
 class VarsReply(Message):
     """`total` is how many variables there are; `variables` has the first of them, by name. The session works in
     `directory`."""
@@ -552,7 +493,6 @@ class VarsReply(Message):
     directory: Bin | None = None
 
 
-@dataclass(kw_only=True)
 class Variable(Message):
     """`shape` has the length of each dimension; `size` is in bytes."""
 
@@ -564,7 +504,6 @@ class Variable(Message):
     text: Str
 
 
-@dataclass(kw_only=True)
 class IsCompleteReply(Message):
     """`status` is complete, incomplete, invalid or unknown; the next line begins with `indent`."""
 
@@ -574,7 +513,6 @@ class IsCompleteReply(Message):
     indent: Str | None = None
 
 
-@dataclass(kw_only=True)
 class CheckReply(Message):
     """`line` and `offset` count from 1, `context` is that line, `rule` the rule of the profile that is broken."""
 
@@ -588,12 +526,10 @@ class CheckReply(Message):
     rule: Str | None = None
 
 
-@dataclass(kw_only=True)
 class HistoryReply(Reply):
     cells: Raw
 
 
-@dataclass(kw_only=True)
 class HistoryRecord(Message):
     """A cell that has ended: `code` is the beginning of `size` bytes; `undone` is not part of the state of now."""
 
@@ -607,7 +543,6 @@ class HistoryRecord(Message):
     undone: Flag = False
 
 
-@dataclass(kw_only=True)
 class StdoutEvent(Message):
     TYPE = "stdout"
     id: Uint
@@ -615,7 +550,6 @@ class StdoutEvent(Message):
     at: Uint = 0
 
 
-@dataclass(kw_only=True)
 class StderrEvent(Message):
     TYPE = "stderr"
     id: Uint
@@ -623,7 +557,6 @@ class StderrEvent(Message):
     at: Uint = 0
 
 
-@dataclass(kw_only=True)
 class AskEvent(Message):
     TYPE = "ask"
     id: Uint
@@ -631,13 +564,11 @@ class AskEvent(Message):
     password: Flag = False
 
 
-@dataclass(kw_only=True)
 class DisplayEvent(Shown):
     TYPE = "display"
     id: Uint
 
 
-@dataclass(kw_only=True)
 class AliveEvent(Message):
     """A long cell still runs: for so many seconds, with so much memory, after so much CPU time."""
 
@@ -653,7 +584,6 @@ Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent
 EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}
 
 
-@dataclass(kw_only=True)
 class CellError(Message):
     """The exception a cell ended with: the map in an ExecReply's error."""
 
@@ -668,7 +598,6 @@ class CellError(Message):
     frames: Raw = None
 
 
-@dataclass(kw_only=True)
 class ErrorFrame(Message):
     """An element of `frames`: a line of a cell, or else of a file."""
 
@@ -682,7 +611,6 @@ class ErrorFrame(Message):
     values: Raw = None
 
 
-@dataclass(kw_only=True)
 class Blocked(Message):
     """One thing the cage refused: an element of an ExecReply's blocked."""
 
