@@ -1,4 +1,4 @@
-"""One template for all tests, a warden and an interpreter for each."""
+"""One template for all tests, and one with libraries; a warden and an interpreter for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drive import Interpreter, Template, Warden
 
 @pytest.fixture(scope="session")
 def template() -> Iterator[Template]:
-    it = Template(subprocess=True)
+    it = Template()
     yield it
     it.close()
 
@@ -26,3 +26,18 @@ def warden(template: Template) -> Iterator[Warden]:
 @pytest.fixture
 def python(warden: Warden) -> Interpreter:
     return warden.spawn()
+
+
+@pytest.fixture(scope="session")
+def science() -> Iterator[Template]:
+    """One with libraries; `nowhere` it cannot have."""
+    it = Template(preload=("numpy", "pandas", "matplotlib.pyplot", "nowhere?", "json"))
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def scientist(science: Template) -> Iterator[Interpreter]:
+    warden = Warden(science)
+    yield warden.spawn()
+    warden.close()

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from drive import Interpreter, Result, Template, Warden
-
-
-@pytest.fixture(scope="session")
-def science() -> Iterator[Template]:
-    it = Template(preload=("numpy", "pandas", "matplotlib.pyplot"), subprocess=True)
-    yield it
-    it.close()
-
-
-@pytest.fixture
-def scientist(science: Template) -> Iterator[Interpreter]:
-    warden = Warden(science)
-    yield warden.spawn()
-    warden.close()
+from drive import Interpreter, Result
 
 
 def shown(result: Result) -> list[dict[str, Any]]:

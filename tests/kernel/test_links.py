@@ -4,47 +4,27 @@ datagram."""
 from __future__ import annotations
 
 import socket
-from typing import Iterator
 
 import pytest
 
 from drive import Interpreter, Template, Warden
 
 
-@pytest.fixture(scope="module")
-def template() -> Iterator[Template]:
-    it = Template()
-    yield it
-    it.close()
+def test_a_cell_sent_twice_runs_once(python: Interpreter) -> None:
+    python.run("n = 0")
+    python.cell += 1
+    python.link.send("run", cell=python.cell, code="n += 1\nprint(n)")
+    python.link.send_again("run", cell=python.cell, code="n += 1\nprint(n)")
+    assert python.finish().out == b"1\n"
+    assert python.run("n").text == "1"
 
 
-@pytest.fixture
-def warden(template: Template) -> Iterator[Warden]:
-    it = Warden(template)
-    yield it
-    it.close()
-
-
-@pytest.fixture
-def interpreter(warden: Warden) -> Interpreter:
-    return warden.spawn()
-
-
-def test_a_cell_sent_twice_runs_once(interpreter: Interpreter) -> None:
-    interpreter.run("n = 0")
-    interpreter.cell += 1
-    interpreter.link.send("run", cell=interpreter.cell, code="n += 1\nprint(n)")
-    interpreter.link.send_again("run", cell=interpreter.cell, code="n += 1\nprint(n)")
-    assert interpreter.finish().out == b"1\n"
-    assert interpreter.run("n").text == "1"
-
-
-def test_a_copy_asked_for_twice(interpreter: Interpreter) -> None:
+def test_a_copy_asked_for_twice(python: Interpreter) -> None:
     channels = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
-    interpreter.link.send("freeze", (channels[0][1].fileno(),), serial=7)
-    interpreter.link.send_again("freeze", (channels[1][1].fileno(),), serial=7)
-    assert interpreter.next()[1]["serial"] == 7
-    assert interpreter.run("6 * 7").text == "42"
+    python.link.send("freeze", (channels[0][1].fileno(),), serial=7)
+    python.link.send_again("freeze", (channels[1][1].fileno(),), serial=7)
+    assert python.next()[1]["serial"] == 7
+    assert python.run("6 * 7").text == "42"
     for _, theirs in channels:
         theirs.close()
     channels[1][0].settimeout(10)
@@ -56,35 +36,35 @@ def test_a_copy_asked_for_twice(interpreter: Interpreter) -> None:
         ours.close()
 
 
-def test_a_warden_told_twice(warden: Warden, interpreter: Interpreter) -> None:
-    interpreter.run("import signal\nhits = []\nsignal.signal(signal.SIGUSR1, lambda *_: hits.append(1))")
+def test_a_warden_told_twice(warden: Warden, python: Interpreter) -> None:
+    python.run("import signal\nhits = []\nsignal.signal(signal.SIGUSR1, lambda *_: hits.append(1))")
     warden.control.send("signal", serial=1, signal=10)
     warden.control.send_again("signal", serial=1, signal=10)
     warden.control.expect("signalled")
     warden.sweep()
-    assert interpreter.run("hits").text == "[1]"
+    assert python.run("hits").text == "[1]"
 
 
 @pytest.mark.parametrize("size", [65000, 65536, 1 << 20, 5 << 20])
-def test_letters(interpreter: Interpreter, size: int) -> None:
-    assert interpreter.run(f"len('{'x' * size}')").text == str(size)
-    assert interpreter.run(f"raise ValueError('y' * {size})").error is not None
-    interpreter.start("input()", input=True)
-    assert interpreter.next()[0] == "ask"
-    interpreter.send("answer", text="z" * size)
-    assert interpreter.finish().text is not None
+def test_letters(python: Interpreter, size: int) -> None:
+    assert python.run(f"len('{'x' * size}')").text == str(size)
+    assert python.run(f"raise ValueError('y' * {size})").error is not None
+    python.start("input()", input=True)
+    assert python.next()[0] == "ask"
+    python.send("answer", text="z" * size)
+    assert python.finish().text is not None
 
 
-def test_letters_come_and_go(interpreter: Interpreter) -> None:
+def test_letters_come_and_go(python: Interpreter) -> None:
     """Files sent along are closed again."""
     count = "import os\nlen(os.listdir('/proc/self/fd'))"
-    before = interpreter.run(count).text
+    before = python.run(count).text
     for _ in range(20):
-        interpreter.run("pass#" + "x" * 100_000)
-    assert interpreter.run(count).text == before
+        python.run("pass#" + "x" * 100_000)
+    assert python.run(count).text == before
 
 
-def test_letters_need_no_room_for_files(template: Template) -> None:
+def test_letters_need_no_room_for_files() -> None:
     """They are written where the limit on the size of files does not count."""
     small = Template(file_size=4096)
     warden = Warden(small)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +49,6 @@ def test_environment_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "bin/python").symlink_to("/usr/bin/python3")
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.7.1\n")
     assert "was made for Python 3.7.1, and this is 3." in fails(python=str(tmp_path))
-
-
-@pytest.fixture(scope="module")
-def science() -> Iterator[Template]:
-    it = Template(preload=("numpy", "pandas", "matplotlib.pyplot", "nowhere?", "json"))
-    yield it
-    it.close()
-
-
-@pytest.fixture
-def scientist(science: Template) -> Iterator[Interpreter]:
-    warden = Warden(science)
-    yield warden.spawn()
-    warden.close()
 
 
 def test_missing_is_told(science: Template) -> None:

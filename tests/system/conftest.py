@@ -33,23 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="a sanitizer keeps memory of its own"))
 
 
-def end(daemon: Daemon) -> None:
-    """SIGTERM, and look around."""
-    try:
-        status = daemon.process.poll()
-        assert status is None, f"laird has ended by itself with {status}:\n{daemon.log()}"
-        assert daemon.terminate() == 0, daemon.log()
-        assert daemon.left_behind() == []
-    finally:
-        daemon.close()
-
-
 @pytest.fixture(scope="module")
 def daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
     settings: Settings = getattr(request.module, "SETTINGS", {})
     it = Daemon(settings)
     yield it
-    end(it)
+    it.end()
 
 
 @pytest.fixture
@@ -65,6 +54,20 @@ def session(request: pytest.FixtureRequest, client: Client) -> Iterator[str]:
     yield name
     if any(info.session == name for info in client.list()):
         client.shutdown(name)
+
+
+@pytest.fixture
+def opened(client: Client, session: str) -> str:
+    client.open(session)
+    return session
+
+
+@pytest.fixture
+def no_sessions_left(client: Client) -> Iterator[None]:
+    """For tests that name sessions as they like."""
+    yield
+    for info in client.list():
+        client.shutdown(info.session)
 
 
 @pytest.fixture

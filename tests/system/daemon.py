@@ -32,6 +32,10 @@ DEFAULTS: dict[str, dict[str, str]] = {
     "profile default": {"preload": "", "spares": "1", "grace": "500ms", "checkpoint": "off"},
 }
 
+# Exit statuses of lair that are not a cell's.
+TROUBLE = 125
+USAGE = 2
+
 Settings = dict[str, dict[str, str]]
 
 _started: set[int] = set()
@@ -216,6 +220,16 @@ class Daemon:
     def terminate(self, timeout: float = 20.0) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
+
+    def end(self) -> None:
+        """SIGTERM, and look around."""
+        try:
+            status = self.process.poll()
+            assert status is None, f"laird has ended by itself with {status}:\n{self.log()}"
+            assert self.terminate() == 0, self.log()
+            assert self.left_behind() == []
+        finally:
+            self.close()
 
     def as_user(self, uid: int, act: str) -> str:
         """What a client of another user prints, or the code it is refused with. `c` is the client."""

@@ -12,19 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon import BIN, Daemon, wait_until
+from daemon import BIN, TROUBLE, USAGE, Daemon, wait_until
 from terminal import Terminal
 
-TROUBLE = 125
-USAGE = 2
-
-
-@pytest.fixture(autouse=True)
-def no_sessions_left(daemon: Daemon) -> Iterator[None]:
-    yield
-    with_client = daemon.client()
-    for info in with_client.list():
-        with_client.shutdown(info.session)
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
 
 
 # ---- exec ----

@@ -7,11 +7,11 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import TROUBLE, USAGE, Daemon, wait_until
 from lair import Client
 from terminal import Terminal
 
@@ -21,17 +21,10 @@ SETTINGS = {
     "profile off": {"spares": "0", "checkpoint": "off", "level": ""},
 }
 
-TROUBLE = 125
-USAGE = 2
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
+
 DEAF = "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass"
 THREAD = "from threading import *; e = Event(); t = Thread(target=e.wait, daemon=True); t.start()"
-
-
-@pytest.fixture(autouse=True)
-def no_sessions_left(client: Client) -> Iterator[None]:
-    yield
-    for info in client.list():
-        client.shutdown(info.session)
 
 
 def cells(daemon: Daemon, *codes: str) -> None:

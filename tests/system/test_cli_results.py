@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from daemon import Daemon
+from daemon import TROUBLE, USAGE, Daemon
 
-TROUBLE = 125
-USAGE = 2
-
-
-@pytest.fixture(autouse=True)
-def no_sessions_left(daemon: Daemon) -> Iterator[None]:
-    yield
-    with_client = daemon.client()
-    for info in with_client.list():
-        with_client.shutdown(info.session)
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
 
 
 def test_detach_and_attach(daemon: Daemon) -> None:

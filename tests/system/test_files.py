@@ -48,23 +48,13 @@ def daemon(
     }
     it = Daemon(settings, binaries=binaries)
     yield it
-    try:
-        assert it.terminate() == 0, it.log()
-        assert it.left_behind() == []
-    finally:
-        it.close()
+    it.end()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def host_is_removed(host: Path) -> Iterator[None]:
     yield
     os.system(f"rm -rf {host}")
-
-
-@pytest.fixture
-def opened(client: Client, session: str) -> str:
-    client.open(session)
-    return session
 
 
 def run(client: Client, session: str, code: str) -> str:

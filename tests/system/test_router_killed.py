@@ -36,12 +36,10 @@ def daemon() -> Iterator[Daemon]:
     it = Daemon(SETTINGS, options=("--restart-at-once",))
     yield it
     try:
-        assert it.terminate() == 0, it.log()
-        assert it.left_behind() == []
-        # Nor was there a moment at which the next router found half of something.
+        # There was no moment at which the next router found half of something.
         assert "cannot be used" not in it.log()
     finally:
-        it.close()
+        it.end()
 
 
 def insist(daemon: Daemon, make: Callable[[int, str], m.Request], reply: type[R], patience: float = 0.25) -> R:

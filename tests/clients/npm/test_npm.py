@@ -6,15 +6,14 @@ Each client has a directory here, whose lock pins it and what it needs; it is in
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from daemon import BIN, ROOT, Daemon
+from daemon import ROOT
 
 HERE = Path(__file__).parent
 MADE = ROOT / "build/clients/npm"
@@ -56,27 +55,12 @@ def installed(name: str, directory: str) -> Path:
     return made / "client.mjs"
 
 
-@pytest.fixture
-def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile default": {"checkpoint": "cell", "preload": "matplotlib.pyplot?"}})
-    yield it
-    assert it.terminate() == 0
-    it.close()
-
-
 @pytest.fixture(scope="module", params=list(CLIENTS.items()), ids=list(CLIENTS))
 def command(request: pytest.FixtureRequest) -> list[str]:
     name, (directory, argument) = request.param
     return ["node", str(installed(name, directory)), argument]
 
 
-def test_a_client(command: list[str], daemon: Daemon) -> None:
+def test_a_client(command: list[str], drive: Callable[..., None]) -> None:
     pytest.importorskip("matplotlib")
-    env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(daemon.directory),
-        "LAIR_BIN": str(BIN),
-        "LAIR_SOCKET": str(daemon.socket),
-    }
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=55)
-    assert done.returncode == 0, done.stdout + done.stderr
+    drive(*command)

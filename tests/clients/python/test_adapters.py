@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from daemon import ROOT, Daemon
+from daemon import ROOT
 from environments import HERE, pinned
 
 # Which package, pinned with all it needs in NAME.txt, and what drives it.
@@ -28,27 +26,6 @@ def package(request: pytest.FixtureRequest) -> tuple[str, Path]:
     return request.param, pinned(request.param)
 
 
-@pytest.fixture
-def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile default": {"checkpoint": "cell", "preload": "matplotlib.pyplot?"}})
-    yield it
-    assert it.terminate() == 0
-    it.close()
-
-
-def test_an_adapter(package: tuple[str, Path], daemon: Daemon) -> None:
+def test_an_adapter(package: tuple[str, Path], drive: Callable[..., None]) -> None:
     name, python = package
-    done = subprocess.run(
-        [str(python), str(HERE / DRIVERS[name])],
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(daemon.directory),
-            "LAIR_SOCKET": str(daemon.socket),
-            "PYTHONPATH": str(ROOT / "client/python"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=50,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    drive(python, HERE / DRIVERS[name], PYTHONPATH=str(ROOT / "client/python"))

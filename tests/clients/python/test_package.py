@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,6 @@ def python() -> Path:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
     return environment("lair", b"".join(path.read_bytes() for path in files), str(copy))
-
-
-@pytest.fixture
-def daemon() -> Iterator[Daemon]:
-    it = Daemon()
-    yield it
-    assert it.terminate() == 0
-    it.close()
 
 
 def run(python: Path, code: str, **env: str) -> str:
