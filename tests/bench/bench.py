@@ -345,8 +345,12 @@ def report(measures: list[Measure]) -> None:
                 f"{their50 / p50:.1f}x" if p50 > 0 else "",
             ]
         rows.append([*row, verdict(measure, p50, p99)])
-    widths = [max(len(row[i]) for row in [list(heads), *rows]) for i in range(len(heads))]
-    for row in [list(heads), *rows]:
+    print_table([list(heads), *rows])
+
+
+def print_table(rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
 

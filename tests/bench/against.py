@@ -1,0 +1,156 @@
+"""Two builds of Lair, in turn, in one run: what came between two commits costs, or saves.
+
+usage: against.py COMMIT[..OTHER] [NAME...]     OTHER is this tree if it is not named; with names, only the measures
+                                                whose name contains one of them
+
+Each build has its own daemon, client and codec. A round starts both daemons anew, since where a process comes to lie
+in memory makes a difference, too; in a round both are measured in short turns, now the one first, now the other. Each
+pair of turns gives one difference of medians. The report has their median, and the interval that holds it with 95 %.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench import PRINTS, ROOT, human, print_table
+from daemon import Daemon, Settings, wait_until
+
+ROUNDS = 8
+TURNS = 12  # of each build, each round
+CODE = "1+1"
+
+
+@dataclass
+class Measure:
+    name: str
+    measure: str  # of lair_bench
+    count: int  # samples a turn
+    gap: float = 0
+    code: str = CODE
+    turns: int = TURNS
+    most: float = 0  # that it may cost; 0: as you like
+    medians: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+
+
+MEASURES = [
+    Measure("round trip of 1+1, back to back", "exec", 300, most=5e-6),
+    Measure("round trip of 1+1, after 5 ms", "exec", 20, 5e-3, turns=4),
+    Measure("open to first result, spare", "open", 10, 10e-3, turns=4),
+    Measure("one-shot", "oneshot", 10, 10e-3, turns=4),
+    Measure("reset, to the next result", "reset", 10, turns=4),
+    Measure("interrupt of a loop", "interrupt", 10, turns=2),
+    Measure("10 MB in 100,000 prints", "exec", 2, code=PRINTS, turns=2),
+]
+
+
+class Build:
+    """What is compiled of a commit; once, since it stays the same."""
+
+    def __init__(self, commit: str) -> None:
+        self.name = "this tree"
+        self.build = ROOT / "build/release"
+        if commit:
+            sha = output("git", "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+            self.name, at = output("git", "log", "-1", "--format=%h", sha).strip(), ROOT / "build/against" / sha
+            self.build = at / "build"
+            if not (at / "made").exists():
+                print(f"building {self.name}", flush=True)
+                self._make(sha, at / "source")
+                (at / "made").touch()
+
+    def _make(self, sha: str, source: Path) -> None:
+        source.mkdir(parents=True, exist_ok=True)
+        subprocess.run(f"git archive {sha} | tar -x -C {source}", shell=True, check=True, cwd=ROOT)
+        kind = "-DCMAKE_BUILD_TYPE=RelWithDebInfo"
+        output("cmake", "-G", "Ninja", kind, "-DLAIR_WERROR=OFF", "-S", str(source), "-B", str(self.build))
+        programs = ("laird", "lair", "lair-kernel", "lair_bench")
+        output("cmake", "--build", str(self.build), "-j", str(os.cpu_count()), "--target", *programs)
+
+    def start(self, uids: str) -> None:
+        """With settings that any commit knows, and users of its own: two lairds run."""
+        settings: Settings = {
+            "daemon": {"uids": uids},
+            "profile default": {"preload": "", "spares": "4", "checkpoint": "off"},
+        }
+        self.daemon = Daemon(settings, binaries=self.build / "bin", wait=False)
+        wait_until(lambda: self.daemon.socket.exists(), f"{self.name} listens: {self.daemon.log()}")
+        self.samples(MEASURES[0])
+
+    def samples(self, measure: Measure) -> list[float]:
+        command = [self.build / "tests/lair_bench", self.daemon.socket, measure.measure, "default"]
+        command += [measure.count, int(measure.gap * 1e6), measure.code]
+        return [float(line) / 1e6 for line in output(*map(str, command)).split()]
+
+
+def output(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stdout[-2000:]}")
+    return done.stdout
+
+
+def measure_round(builds: tuple[Build, Build], measures: list[Measure]) -> None:
+    try:
+        for build, uids in zip(builds, ("1900000000-1900004095", "1900004096-1900008191")):
+            build.start(uids)
+        for measure in measures:
+            for turn in range(measure.turns):
+                for which in (0, 1) if turn % 2 else (1, 0):
+                    measure.medians[which].append(statistics.median(builds[which].samples(measure)))
+    finally:
+        for build in builds:
+            build.daemon.close()
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """That holds their median with 95 %, whatever they are like: by rank."""
+    ordered, half = sorted(values), len(values) / 2
+    reach = 0.98 * math.sqrt(len(values))
+    return ordered[max(0, math.floor(half - reach))], ordered[min(len(ordered) - 1, math.ceil(half + reach) - 1)]
+
+
+def signed(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}{human(abs(value), 'time')}"
+
+
+def row_of(measure: Measure) -> list[str]:
+    before, after = measure.medians
+    differences = [b - a for a, b in zip(before, after)]
+    low, high = interval(differences)
+    verdict = ""
+    if measure.most:
+        met = "ok" if high <= measure.most else "MISSED" if low > measure.most else "cannot be told"
+        verdict = f"<= {signed(measure.most)} {met}"
+    times = [human(statistics.median(medians), "time") for medians in (before, after)]
+    change = signed(statistics.median(differences))
+    return [measure.name, *times, change, f"{signed(low)} to {signed(high)}", verdict]
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__)
+        return 2
+    first, _, second = sys.argv[1].partition("..")
+    names = sys.argv[2:]
+    measures = [m for m in MEASURES if not names or any(name in m.name for name in names)]
+    if not measures:
+        print("no such measure; there are:", *[m.name for m in MEASURES], sep="\n  ")
+        return 2
+    builds = (Build(first), Build(second))
+    for number in range(ROUNDS):
+        print(f"round {number + 1} of {ROUNDS}", flush=True)
+        measure_round(builds, measures)
+    print()
+    heads = ["measure", builds[0].name, builds[1].name, "change", "surely", "target"]
+    print_table([heads, *map(row_of, measures)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
