@@ -22,7 +22,7 @@ from bench import PRINTS, ROOT, human, print_table
 from daemon import Daemon, Settings, wait_until
 
 ROUNDS = 8
-TURNS = 12  # of each build, each round
+TURNS = 4  # of each build, each round
 CODE = "1+1"
 
 
@@ -39,11 +39,11 @@ class Measure:
 
 
 MEASURES = [
-    Measure("round trip of 1+1, back to back", "exec", 300, most=5e-6),
-    Measure("round trip of 1+1, after 5 ms", "exec", 20, 5e-3, turns=4),
-    Measure("open to first result, spare", "open", 10, 10e-3, turns=4),
-    Measure("one-shot", "oneshot", 10, 10e-3, turns=4),
-    Measure("reset, to the next result", "reset", 10, turns=4),
+    Measure("round trip of 1+1, back to back", "exec", 100, turns=40, most=5e-6),
+    Measure("round trip of 1+1, after 5 ms", "exec", 20, 5e-3),
+    Measure("open to first result, spare", "open", 10, 10e-3),
+    Measure("one-shot", "oneshot", 10, 10e-3),
+    Measure("reset, to the next result", "reset", 10),
     Measure("interrupt of a loop", "interrupt", 10, turns=2),
     Measure("10 MB in 100,000 prints", "exec", 2, code=PRINTS, turns=2),
 ]
