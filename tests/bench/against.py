@@ -18,8 +18,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import PRINTS, ROOT, human, print_table
-from daemon import Daemon, Settings, wait_until
+from bench import PRINTS, human, print_table
+from daemon import ROOT, Daemon, Settings, wait_until
 
 ROUNDS = 8
 TURNS = 4  # of each build, each round
