@@ -142,7 +142,7 @@ void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call
 static struct bytes *key_of(const struct wire_schema *schema, void *request)
 {
 	for (size_t i = 0; i < schema->n_fields; i++)
-		if (!strcmp(schema->fields[i].name, "key"))
+		if (bytes_is(schema->fields[i].name, "key"))
 			return (struct bytes *)((char *)request + schema->fields[i].offset);
 	return NULL;
 }

@@ -225,10 +225,8 @@ static int family_write(struct warden *warden)
 /* From the beginning: a first one, or one without what is out of date. */
 static int ledger_begin(struct warden *warden)
 {
-	int r;
+	int r = ledger_create(&warden->ledger);
 
-	warden->ledger.fd = fd_close(warden->ledger.fd);
-	r = ledger_create(&warden->ledger);
 	if (!r)
 		r = profile_write(warden);
 	if (!r)

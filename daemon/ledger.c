@@ -1,14 +1,18 @@
-/* Ledgers. The file is as long as what has been written to it; a write that is cut short by SIGKILL leaves a
- * record that its length betrays. */
+/* Ledgers. The file is mapped: a record costs no system call, and the kernel keeps what was stored in it however
+ * the router dies. First comes the record, then the store of its length, which is a whole one at any instant;
+ * lengths are therefore aligned, and the file is all zeroes where nothing has been written. Its pages are there
+ * before they are stored to, so that want of memory is an error and not a signal. */
 #include "ledger.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 /* Below this much it is not worth the while. */
 #define STALE_SIZE (128U << 10)
-#define LENGTH 8
+#define GROWTH (16U << 10)
+#define LENGTH sizeof(uint64_t)
 
 void ledger_init(struct ledger *ledger)
 {
@@ -16,110 +20,116 @@ void ledger_init(struct ledger *ledger)
 	msgpack_sbuffer_init(&ledger->record);
 }
 
+static void ledger_close(struct ledger *ledger)
+{
+	if (ledger->map)
+		munmap(ledger->map, ledger->room);
+	ledger->map = NULL;
+	ledger->fd = fd_close(ledger->fd);
+	ledger->room = ledger->size = ledger->dead = 0;
+}
+
 void ledger_deinit(struct ledger *ledger)
 {
-	fd_close(ledger->fd);
+	ledger_close(ledger);
 	msgpack_sbuffer_destroy(&ledger->record);
 	ledger_init(ledger);
 }
 
 int ledger_create(struct ledger *ledger)
 {
+	ledger_close(ledger);
 	ledger->fd = memfd_create("lair-ledger", MFD_CLOEXEC);
-	ledger->size = ledger->dead = 0;
 	return ledger->fd < 0 ? -errno : 0;
 }
 
-static int read_all(int fd, char *text, uint64_t size, uint64_t at)
+static uint64_t after(uint64_t at, uint64_t length)
 {
-	while (size > 0) {
-		ssize_t n = pread(fd, text, size, (off_t)at);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return -EBADMSG;
-		text += MAX(n, 0);
-		at += (uint64_t)MAX(n, 0);
-		size -= (uint64_t)MAX(n, 0);
-	}
-	return 0;
+	return at + LENGTH + (length + LENGTH - 1) / LENGTH * LENGTH;
 }
 
-/* Where what is whole ends. */
-static int whole_size(int fd, uint64_t size, uint64_t *wholep)
+/* Of the record at @at; 0 where there is none. */
+static uint64_t length_at(const char *text, uint64_t size, uint64_t at)
 {
-	uint64_t at = 0, length;
-	int r = 0;
+	uint64_t length;
 
-	while (!r && size - at >= LENGTH) {
-		r = read_all(fd, (char *)&length, LENGTH, at);
-		if (r || length > size - at - LENGTH)
-			break;
-		at += LENGTH + length;
-	}
-	*wholep = at;
-	return r;
+	if (at > size || size - at < LENGTH)
+		return 0;
+	memcpy(&length, text + at, LENGTH);
+	return length <= size - at - LENGTH && after(at, length) <= size ? length : 0;
+}
+
+static int map(struct ledger *ledger, uint64_t room)
+{
+	char *fresh = ledger->map ? mremap(ledger->map, ledger->room, room, MREMAP_MAYMOVE)
+				  : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd, 0);
+
+	if (fresh == MAP_FAILED)
+		return -errno;
+	ledger->map = fresh;
+	ledger->room = room;
+	return 0;
 }
 
 int ledger_open(struct ledger *ledger, int fd)
 {
 	struct stat status;
+	uint64_t length;
 	int r;
 
 	ledger->fd = fd;
 	if (fstat(fd, &status) < 0)
 		return -errno;
-	r = whole_size(fd, (uint64_t)status.st_size, &ledger->size);
-	if (!r && ftruncate(fd, (off_t)ledger->size) < 0)
-		r = -errno;
+	r = status.st_size > 0 ? map(ledger, (uint64_t)status.st_size) : 0;
+	if (r)
+		return r;
+	while ((length = length_at(ledger->map, ledger->room, ledger->size)))
+		ledger->size = after(ledger->size, length);
 	/* How much is alive, nobody has counted: one that is large is begun anew, or each router would add to it.
 	 */
-	ledger->dead = ledger->size;
-	return r;
-}
-
-int ledger_cut(struct ledger *ledger, uint64_t size)
-{
-	ledger->size = ledger->dead = size;
-	return ftruncate(ledger->fd, (off_t)size) < 0 ? -errno : 0;
-}
-
-/* In one write; a fatal signal may still cut it short. */
-static int write_record(struct ledger *ledger)
-{
-	const char *data = ledger->record.data;
-	size_t size = ledger->record.size, written = 0;
-
-	while (written < size) {
-		ssize_t n = pwrite(ledger->fd, data + written, size - written, (off_t)(ledger->size + written));
-
-		if (n < 0 && errno != EINTR) {
-			int r = -errno;
-
-			(void)!ftruncate(ledger->fd, (off_t)ledger->size);
-			return r;
-		}
-		written += (size_t)MAX(n, 0);
-	}
-	ledger->size += size;
+	ledger_cut(ledger, ledger->size);
 	return 0;
+}
+
+void ledger_cut(struct ledger *ledger, uint64_t size)
+{
+	if (ledger->map)
+		memset(ledger->map + size, 0, ledger->room - size);
+	ledger->size = ledger->dead = size;
+}
+
+static int make_room(struct ledger *ledger, uint64_t wanted)
+{
+	uint64_t room = (wanted + GROWTH - 1) / GROWTH * GROWTH;
+	int r;
+
+	if (wanted <= ledger->room)
+		return 0;
+	do
+		r = fallocate(ledger->fd, 0, (off_t)ledger->room, (off_t)(room - ledger->room)) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	return r ? r : map(ledger, room);
 }
 
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record)
 {
-	uint64_t length = 0;
+	uint64_t length, end;
 	int r;
 
 	ledger->record.size = 0;
-	r = msgpack_sbuffer_write(&ledger->record, (const char *)&length, LENGTH) ? -ENOMEM : 0;
-	if (!r)
-		r = wire_encode(&ledger->record, schema, record);
+	r = wire_encode(&ledger->record, schema, record);
 	if (r)
 		return r;
-	length = ledger->record.size - LENGTH;
-	memcpy(ledger->record.data, &length, LENGTH);
-	return write_record(ledger);
+	length = ledger->record.size;
+	end = after(ledger->size, length);
+	r = make_room(ledger, end);
+	if (r)
+		return r;
+	memcpy(ledger->map + ledger->size + LENGTH, ledger->record.data, length);
+	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), length,
+			      memory_order_release);
+	ledger->size = end;
+	return 0;
 }
 
 bool ledger_is_stale(const struct ledger *ledger)
@@ -129,27 +139,22 @@ bool ledger_is_stale(const struct ledger *ledger)
 
 int ledger_read(const struct ledger *ledger, char **textp)
 {
-	_cleanup_(freep) char *text = malloc(ledger->size + 1);
-	int r;
+	char *text = malloc(ledger->size + 1);
 
 	if (!text)
 		return -ENOMEM;
-	r = read_all(ledger->fd, text, ledger->size, 0);
-	if (!r)
-		*textp = steal_ptr(&text);
-	return r;
+	if (ledger->size > 0)
+		memcpy(text, ledger->map, ledger->size);
+	*textp = text;
+	return 0;
 }
 
 bool ledger_next(const struct ledger *ledger, const char *text, uint64_t *at, struct wire_frame *record)
 {
-	uint64_t length;
+	uint64_t length = length_at(text, ledger->size, *at);
 
-	if (ledger->size - *at < LENGTH)
+	if (length == 0 || wire_open(record, (struct bytes){.data = text + *at + LENGTH, .size = length}))
 		return false;
-	memcpy(&length, text + *at, LENGTH);
-	if (length > ledger->size - *at - LENGTH ||
-	    wire_open(record, (struct bytes){.data = text + *at + LENGTH, .size = length}))
-		return false;
-	*at += LENGTH + length;
+	*at = after(*at, length);
 	return true;
 }

@@ -212,10 +212,10 @@ uint64_t promise_fingerprint(const struct wire_schema *schema, const void *reque
 		bool counts = true;
 
 		for (size_t k = 0; k < ARRAY_SIZE(manners); k++)
-			counts &= strcmp(field->name, manners[k]) != 0;
+			counts &= !bytes_is(field->name, manners[k]);
 		if (!counts)
 			continue;
-		hash = hash_add(hash, bytes_of(field->name));
+		hash = hash_add(hash, field->name);
 		if (field->type == WIRE_STR || field->type == WIRE_BIN || field->type == WIRE_RAW)
 			hash = hash_add(hash, *(const struct bytes *)slot);
 		else

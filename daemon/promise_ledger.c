@@ -57,10 +57,8 @@ static int promise_commit(struct ledger *ledger, struct promise *promise)
 static int ledger_begin(struct promises *promises)
 {
 	struct promise *promise;
-	int r;
+	int r = ledger_create(&promises->ledger);
 
-	promises->ledger.fd = fd_close(promises->ledger.fd);
-	r = ledger_create(&promises->ledger);
 	list_for_each (promise, &promises->all, all) {
 		promise->written = promise->answer_written = false;
 		if (!r && promise->keep)

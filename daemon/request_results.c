@@ -11,7 +11,7 @@
 static struct bytes text_of(const struct wire_schema *schema, const union request *request, const char *name)
 {
 	for (size_t i = 0; i < schema->n_fields; i++)
-		if (schema->fields[i].type == WIRE_STR && !strcmp(schema->fields[i].name, name))
+		if (schema->fields[i].type == WIRE_STR && bytes_is(schema->fields[i].name, name))
 			return *(const struct bytes *)((const char *)request + schema->fields[i].offset);
 	return (struct bytes){.data = NULL};
 }

@@ -286,7 +286,7 @@ static size_t field_find(const struct wire_schema *schema, struct bytes name)
 	size_t i;
 
 	for (i = 0; i < schema->n_fields; i++)
-		if (bytes_is(name, schema->fields[i].name))
+		if (bytes_equal(name, schema->fields[i].name))
 			break;
 	return i;
 }
@@ -295,7 +295,7 @@ static int fields_missing(const struct wire_schema *schema, uint64_t seen, struc
 {
 	for (size_t i = 0; i < schema->n_fields; i++)
 		if (schema->fields[i].need == WIRE_REQUIRED && !(seen & 1ULL << i))
-			return fault_set(fault, bytes_of(schema->fields[i].name), "to be there");
+			return fault_set(fault, schema->fields[i].name, "to be there");
 	return 0;
 }
 
@@ -447,7 +447,7 @@ static size_t body_bound(const struct wire_schema *schema, const void *in)
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const struct wire_field *field = &schema->fields[i];
 
-		bound += 9 + strlen(field->name) + 9;
+		bound += 9 + field->name.size + 9;
 		if (field->type == WIRE_STR || field->type == WIRE_BIN || field->type == WIRE_RAW)
 			bound += ((const struct bytes *)((const char *)in + field->offset))->size;
 	}
@@ -473,7 +473,7 @@ int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, 
 
 		if (!field_present(field, slot))
 			continue;
-		put_str(&packer, bytes_of(field->name));
+		put_str(&packer, field->name);
 		value_put(&packer, field->type, slot);
 	}
 	return 0;

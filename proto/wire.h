@@ -35,7 +35,7 @@ enum wire_type {
 enum wire_need { WIRE_OPTIONAL, WIRE_REQUIRED };
 
 struct wire_field {
-	const char *name;
+	struct bytes name; /* a literal */
 	enum wire_type type;
 	enum wire_need need;
 	size_t offset;
@@ -133,7 +133,10 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
 
 #define WIRE_MEMBER_(m, kind, name_, need_) WIRE_CTYPE_##kind name_;
 #define WIRE_ENTRY_(m, kind, name_, need_)                                                                         \
-	{.name = #name_, .type = WIRE_##kind, .need = WIRE_##need_, .offset = offsetof(struct m, name_)},
+	{.name = {#name_, sizeof(#name_) - 1},                                                                     \
+	 .type = WIRE_##kind,                                                                                      \
+	 .need = WIRE_##need_,                                                                                     \
+	 .offset = offsetof(struct m, name_)},
 
 #define WIRE_DECLARE(message, FIELDS)                                                                              \
 	struct message {                                                                                           \

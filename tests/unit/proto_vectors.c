@@ -259,7 +259,7 @@ static void message_set(struct arena *arena, char *out, const struct wire_schema
 	size_t known = 0;
 
 	for (size_t i = 0; i < schema->n_fields; i++) {
-		json_t *value = json_object_get(fields, schema->fields[i].name);
+		json_t *value = json_object_get(fields, schema->fields[i].name.data);
 
 		if (!value)
 			continue;

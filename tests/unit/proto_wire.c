@@ -141,7 +141,7 @@ static double real_of(const char *text)
 {
 	struct wire_fault fault;
 	struct session_info out;
-	static const struct wire_field field[] = {{.name = "r",
+	static const struct wire_field field[] = {{.name = {"r", 1},
 						   .type = WIRE_REAL,
 						   .need = WIRE_REQUIRED,
 						   .offset = offsetof(struct session_info, created)}};
