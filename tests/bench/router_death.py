@@ -66,7 +66,7 @@ def main() -> int:
         for sessions in map(int, sys.argv[1:] or map(str, SESSIONS)):
             with Client(str(daemon.socket), timeout=60) as client:
                 for n in range(made, sessions):
-                    for i in range(ANSWERS):
+                    for _ in range(ANSWERS):
                         run(client, f"s{n}", f"x = {n}")
                 made = sessions
             print(f"{sessions:8}{measure(daemon, sessions)}", flush=True)
