@@ -15,7 +15,7 @@ import pytest
 from daemon import BIN, Daemon
 from lair import Client, LairError
 from lair import messages as m
-from lair.client import CHUNK
+from lair.steps import CHUNK
 
 CANARY = b"canary: nobody in there may have this"
 
@@ -171,14 +171,14 @@ def test_a_branch_with_files_has_its_own(client: Client, opened: str) -> None:
 def test_paths_that_are_none(client: Client, opened: str, path: str) -> None:
     assert refused(lambda: client.get(opened, path)).code == "bad_request"
     assert refused(lambda: client.put(opened, path, b"")).code == "bad_request"
-    assert refused(lambda: list(client.files(opened, path))).code == "bad_request"
+    assert refused(lambda: client.files(opened, path)).code == "bad_request"
 
 
 def test_no_file(client: Client, opened: str) -> None:
     client.put(opened, "f", b"")
     assert refused(lambda: client.get(opened, "g")).code == "no_file"
     assert refused(lambda: client.get(opened, "f/g")).code == "no_file"
-    assert refused(lambda: list(client.files(opened, "f"))).code == "no_file"
+    assert refused(lambda: client.files(opened, "f")).code == "no_file"
     assert refused(lambda: client.put(opened, "f/g", b"")).code == "no_file"
     assert refused(lambda: client.get("nobody", "f")).code == "no_session"
 
@@ -194,8 +194,8 @@ def test_symbolic_links(client: Client, opened: str, host: Path) -> None:
     for act in (
         lambda: client.get(opened, "directory/canary"),
         lambda: client.get(opened, f"root{host}/canary"),
-        lambda: list(client.files(opened, "directory")),
-        lambda: list(client.files(opened, "directory/import")),
+        lambda: client.files(opened, "directory"),
+        lambda: client.files(opened, "directory/import"),
         lambda: client.put(opened, "directory/new", b"1"),
         lambda: client.make_directory(opened, "directory/new"),
     ):
@@ -254,7 +254,7 @@ def test_sparse_and_large_files(client: Client, opened: str) -> None:
 def test_put_is_limited(client: Client, opened: str) -> None:
     error = refused(lambda: client.put(opened, "large", bytes((64 << 20) + 1)))
     assert error.code == "too_large" and "file_size" in error.message
-    assert list(client.files(opened)) == []
+    assert client.files(opened) == []
     whole = m.Put(id=client.new_id(), session=opened, path=b"large", data=bytes(CHUNK + 1))
     assert refused(lambda: client.call(whole, m.TransferReply)).code == "too_large"
 
@@ -278,7 +278,7 @@ def make_deep(path: str, depth: int) -> None:
 def test_deep_trees(client: Client, opened: str) -> None:
     make_deep(client.info(opened).workspace, 15000)
     assert [record.kind for record in client.files(opened, "d/" * 64)] == ["directory"]
-    assert refused(lambda: list(client.files(opened, "d/" * 65))).code == "bad_request"
+    assert refused(lambda: client.files(opened, "d/" * 65)).code == "bad_request"
 
 
 def test_other_users(daemon: Daemon, client: Client, opened: str) -> None:
@@ -290,7 +290,7 @@ def test_other_users(daemon: Daemon, client: Client, opened: str) -> None:
     for act in (
         f"c.get({opened!r}, 'f')",
         f"c.put({opened!r}, 'g', b'')",
-        f"list(c.files({opened!r}))",
+        f"c.files({opened!r})",
         f"c.copy_in({opened!r}, '/x')",
     ):
         assert daemon.as_user(54321, act) in ("no_session", "denied")
@@ -450,12 +450,12 @@ def test_copy_in_is_only_from_there(daemon: Daemon, client: Client, opened: str,
     ):
         error = refused(lambda source=source: client.copy_in(opened, source))  # type: ignore[misc]
         assert error.code == "denied", source
-    assert refused(lambda: list(client.files(opened, str(host), host=True))).code == "denied"
+    assert refused(lambda: client.files(opened, str(host), host=True)).code == "denied"
     assert refused(lambda: client.copy_in(opened, f"{host}/import/nothing")).code == "no_file"
     client.open("test:closed", "closed")
     assert refused(lambda: client.copy_in("test:closed", f"{host}/import/sub/data")).code == "denied"
     client.shutdown("test:closed")
-    assert list(client.files(opened)) == []
+    assert client.files(opened) == []
 
 
 def test_copy_in_leaves_other_sessions_alone(start_daemon: Callable[..., Daemon]) -> None:
@@ -467,7 +467,7 @@ def test_copy_in_leaves_other_sessions_alone(start_daemon: Callable[..., Daemon]
         client.put("one", "secret", b"1")
         workspace = client.info("one").workspace
         assert refused(lambda: client.copy_in("two", f"{workspace}/secret")).code == "denied"
-        assert refused(lambda: list(client.files("two", workspace, host=True))).code == "denied"
+        assert refused(lambda: client.files("two", workspace, host=True)).code == "denied"
         assert client.copy_in("two", "/etc/hostname") > 0
 
 

@@ -6,7 +6,6 @@ time, starts no daemon, does not connect again, and takes every message that nob
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -14,15 +13,13 @@ from typing import Any, TypeVar, cast
 
 import zmq
 
-from . import codec
+from . import codec, steps
 from . import messages as m
 from .errors import LairError
 from .messages import EVENTS, Event
 from .start import default_socket
 
-# The largest piece of a file in one request.
-CHUNK = 1 << 20
-
+T = TypeVar("T")
 R = TypeVar("R", bound=codec.Message)
 
 
@@ -85,6 +82,18 @@ class Client:
 
     def call(self, request: m.Request, reply: type[R], timeout: float | None = None) -> R:
         return self.finish(self.send(request), reply, timeout)
+
+    def _do(self, what: steps.Steps[T]) -> T:
+        """What the steps say. An error is the caller's: nothing is begun again."""
+        answer: Any = None
+        while True:
+            try:
+                request, reply = what.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            request.id = self.new_id()
+            answer = self.call(request, reply)
 
     def _next(self, request_id: int, timeout: float) -> tuple[str, dict[str, Any]]:
         deadline = time.monotonic() + timeout
@@ -193,58 +202,22 @@ class Client:
 
     def put(self, session: str, path: str | bytes, data: bytes, *, mode: int = 0o644) -> None:
         """Make a file of this content, and the directories above it; it appears when it is complete."""
-        transfer = offset = 0
-        while True:
-            piece, more = data[offset : offset + CHUNK], offset + CHUNK < len(data)
-            request = m.Put(id=self.new_id(), session=session, offset=offset, data=piece, more=more)
-            if transfer:
-                request.transfer = transfer
-            else:
-                request.path, request.mode = os.fsencode(path), mode
-            reply = self.call(request, m.TransferReply)
-            if not more:
-                return
-            transfer, offset = reply.transfer, reply.offset
+        self._do(steps.put(session, path, data, mode))
 
     def make_directory(self, session: str, path: str | bytes) -> None:
-        self.call(m.Put(id=self.new_id(), session=session, path=os.fsencode(path), directory=True), m.TransferReply)
+        self._do(steps.make_directory(session, path))
 
     def get(self, session: str, path: str | bytes) -> bytes:
         """What is in a file. It may change meanwhile, but it is one file and not longer than it was at first."""
-        pieces: list[bytes] = []
-        file = size = offset = 0
-        while not pieces or offset < size:
-            request = m.Get(id=self.new_id(), session=session, path=os.fsencode(path), offset=offset, file=file)
-            reply = self.call(request, m.GetReply)
-            if not pieces:
-                file, size = reply.file, reply.size
-            pieces.append(reply.data[: size - offset])
-            offset += len(pieces[-1])
-            if not reply.data:
-                break
-        return b"".join(pieces)
+        return self._do(steps.get(session, path))
 
-    def files(self, session: str, path: str | bytes = b"", *, host: bool = False) -> Iterator[m.FileRecord]:
+    def files(self, session: str, path: str | bytes = b"", *, host: bool = False) -> list[m.FileRecord]:
         """What is in a directory, of the host if its profile lets it be imported."""
-        after = 0
-        while True:
-            request = m.Files(id=self.new_id(), session=session, path=os.fsencode(path), host=host, after=after)
-            reply = self.call(request, m.FilesReply)
-            yield from (codec.read(m.FileRecord, item) for item in reply.files)
-            after = reply.next
-            if not after:
-                return
+        return self._do(steps.records(session, path, host))
 
     def copy_in(self, session: str, source: str | bytes, path: str | bytes | None = None) -> int:
         """Have the daemon copy a file of the host that the profile lets be imported. Returns its size."""
-        transfer = 0
-        while True:
-            request = m.CopyIn(id=self.new_id(), session=session, source=os.fsencode(source), transfer=transfer)
-            request.path = None if path is None else os.fsencode(path)
-            reply = self.call(request, m.TransferReply)
-            transfer = reply.transfer
-            if not transfer:
-                return reply.offset
+        return self._do(steps.copy_in(session, source, path))
 
     def info(self, session: str) -> m.SessionInfo:
         return self.call(m.Info(id=self.new_id(), session=session), m.SessionInfo)

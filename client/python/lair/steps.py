@@ -1,4 +1,5 @@
-"""What each method of a session asks of the daemon and makes of the answers, for blocking and asyncio callers alike.
+"""What each method of a session asks of the daemon and makes of the answers, for blocking and asyncio callers alike, and
+of the plain client's, those that take several requests.
 
 A generator yields a request and the type of its reply, is sent the reply, and returns the result; who drives it does the
 waiting. The ids of the requests are the connection's to choose.
