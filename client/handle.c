@@ -5,19 +5,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #define TIMEOUT_DEFAULT 30.0
 /* At most so many messages in one lair_process, so that a flood leaves the caller time for other things. */
 #define BATCH 64
-
-double clock_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 int clock_left_ms(double start, double timeout)
 {
@@ -25,7 +16,7 @@ int clock_left_ms(double start, double timeout)
 
 	if (timeout < 0)
 		return -1;
-	left = ceil((start + timeout - clock_now()) * 1e3);
+	left = ceil((start + timeout - clock_seconds()) * 1e3);
 	return left <= 0 ? 0 : (int)fmin(left, 1e9);
 }
 
@@ -175,7 +166,7 @@ static int handle_connect(struct lair *lair, double timeout)
 
 int lair_connect(struct lair *lair)
 {
-	double start = clock_now();
+	double start = clock_seconds();
 	int r;
 
 	if (lair->epoll >= 0 && !lair->lost)
@@ -190,7 +181,7 @@ int lair_connect(struct lair *lair)
 	r = socket_probe(lair);
 	if (r == LAIR_E_NO_DAEMON && !lair->no_start)
 		r = daemon_start(lair, lair->timeout);
-	return r ? r : handle_connect(lair, fmax(0.0, start + lair->timeout - clock_now()));
+	return r ? r : handle_connect(lair, fmax(0.0, start + lair->timeout - clock_seconds()));
 }
 
 /* ---- traffic ---- */
@@ -265,7 +256,7 @@ int lair_process(struct lair *lair)
 
 int lair_wait(struct lair_call *call, double timeout)
 {
-	double start = clock_now();
+	double start = clock_seconds();
 	struct lair *lair = call->lair;
 
 	while (call->outcome == -EINPROGRESS) {

@@ -1,6 +1,7 @@
 /* Inside liblair: the handle and its calls. */
 #pragma once
 
+#include "proto/clock.h"
 #include "proto/message.h"
 #include "proto/paths.h"
 
@@ -99,10 +100,8 @@ static inline struct lair_items items_from(struct bytes bytes)
 	return (struct lair_items){.data = bytes.data, .size = bytes.size};
 }
 
-/* Seconds on a clock that only goes forward. */
-double clock_now(void);
-/* What is left of @timeout since @start, for poll: -1 for LAIR_FOREVER. Rounded up, so that it is 0 only when
- * nothing is left. */
+/* What is left of @timeout since @start, in clock_seconds(), for poll: -1 for LAIR_FOREVER. Rounded up, so that it
+ * is 0 only when nothing is left. */
 int clock_left_ms(double start, double timeout);
 
 /* Keep a sentence and pass @error on. */

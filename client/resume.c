@@ -121,7 +121,7 @@ static double pause_of(unsigned attempts)
 
 static void attempt(struct lair *lair)
 {
-	double left = lair->resuming_since + lair->timeout - clock_now();
+	double left = lair->resuming_since + lair->timeout - clock_seconds();
 
 	if (left <= 0 || socket_probe(lair)) {
 		give_up(lair, "is gone");
@@ -167,7 +167,7 @@ void resume_begin(struct lair *lair)
 		return;
 	}
 	if (!lair->resuming) {
-		lair->resuming_since = clock_now();
+		lair->resuming_since = clock_seconds();
 		lair->attempts = 0;
 	}
 	resume_stop(lair);

@@ -271,7 +271,7 @@ static int launch_run(struct lair *lair, const struct launch *launch, double sta
 int daemon_start(struct lair *lair, double timeout)
 {
 	_cleanup_(launch_deinit) struct launch launch = {.log = -1, .null = -1};
-	double start = clock_now();
+	double start = clock_seconds();
 	int r, status = EXIT_ALREADY_RUNNING;
 
 	r = path_make_socket_dir(lair->socket);

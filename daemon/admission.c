@@ -7,6 +7,8 @@
  * its user has too many. */
 #include "admission.h"
 
+#include "proto/clock.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,7 +17,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #define ANCESTORS_MAX 64
 /* Between two looks at all that are known. */
@@ -31,7 +32,7 @@ static struct {
 	struct connection *table; /* by descriptor */
 	size_t size, n, n_max;
 	int reserve;
-	int64_t looked_ms;
+	uint64_t looked_ms;
 } known = {.reserve = -1};
 
 static pid_t keeper;
@@ -76,14 +77,6 @@ static int refuse(int fd, const char *why)
 
 /* ---- those that are known ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void entry_clear(struct connection *entry)
 {
 	known.n -= entry->fd >= 0;
@@ -99,9 +92,9 @@ static bool alive(const struct connection *entry)
 
 static void look_again(void)
 {
-	if (now_ms() - known.looked_ms < LOOK_MS)
+	if (clock_ms() - known.looked_ms < LOOK_MS)
 		return;
-	known.looked_ms = now_ms();
+	known.looked_ms = clock_ms();
 	for (size_t i = 0; i < known.size; i++)
 		if (!alive(&known.table[i]))
 			entry_clear(&known.table[i]);

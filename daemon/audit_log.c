@@ -6,11 +6,12 @@
 #include "router.h"
 #include "sha256.h"
 
+#include "proto/clock.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <sys/stat.h>
-#include <time.h>
 
 int audit_log_open(int *fdp, const char *path)
 {
@@ -67,10 +68,7 @@ static void put(const struct session *session, json_t *object)
 /* What every line begins with. */
 static json_t *entry(const struct session *session, const char *event)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return json_pack("{s:f, s:s*, s:I, s:s}", "time", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "session",
+	return json_pack("{s:f, s:s*, s:I, s:s}", "time", clock_date(), "session",
 			 session->id[0] ? session->id : NULL, "uid", (json_int_t)session->owner, "event", event);
 }
 

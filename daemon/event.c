@@ -2,29 +2,22 @@
  * place, so that clearing one is as cheap as setting it. */
 #include "event.h"
 
+#include "proto/clock.h"
+
 #include <limits.h>
-#include <time.h>
 
 #define BATCH 64
 #define SLEEP_MIN_US 500000
 
-static uint64_t clock_read(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 uint64_t event_now(void)
 {
-	return clock_read(CLOCK_BOOTTIME);
+	return clock_ns(CLOCK_BOOTTIME) / 1000;
 }
 
 /* Since it was started. */
 static uint64_t machine_slept(void)
 {
-	uint64_t awake = clock_read(CLOCK_MONOTONIC), all = event_now();
+	uint64_t awake = clock_ns(CLOCK_MONOTONIC) / 1000, all = event_now();
 
 	return MAX(all, awake) - awake;
 }

@@ -16,6 +16,7 @@
 #include "throttle.h"
 
 #include "proto/channel.h"
+#include "proto/clock.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +25,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 
 /* The router gives its sessions six seconds at most. */
 #define STOP_LIMIT_MS 10000
@@ -53,14 +53,6 @@ struct keeper {
 	struct removals removals;
 	char program[PATH_SIZE]; /* ourselves */
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- talking ---- */
 
@@ -161,7 +153,7 @@ static void on_beat(struct keeper *keeper, const struct keeper_message *request,
 	(void)request;
 	(void)fds;
 	(void)n_fds;
-	pulse_heard(&keeper->pulse, now_ms());
+	pulse_heard(&keeper->pulse, clock_ms());
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
@@ -254,7 +246,7 @@ static void explain_end(const struct keeper *keeper, uint64_t pause)
 
 static void router_replace_later(struct keeper *keeper)
 {
-	uint64_t now = now_ms(), pause;
+	uint64_t now = clock_ms(), pause;
 
 	if (WIFEXITED(keeper->status) && WEXITSTATUS(keeper->status) == ROUTER_EXIT_REPLACE) {
 		keeper->start_at = now;
@@ -288,7 +280,7 @@ static void stop(struct keeper *keeper)
 {
 	if (stopping(keeper))
 		return;
-	keeper->stop_deadline = now_ms() + STOP_LIMIT_MS;
+	keeper->stop_deadline = clock_ms() + STOP_LIMIT_MS;
 	keeper->over = keeper->router == 0;
 	notify_manager("STOPPING=1");
 	if (keeper->router > 0)
@@ -399,12 +391,12 @@ static int router_start(struct keeper *keeper)
 	if (r < 0) {
 		log_error(NULL, "cannot start the router: %s", strerror(-r));
 		keeper->channel = fd_close(keeper->channel);
-		keeper->start_at = now_ms() + THROTTLE_PAUSE_MAX_MS;
+		keeper->start_at = clock_ms() + THROTTLE_PAUSE_MAX_MS;
 		return r;
 	}
 	keeper->is_ready = false;
 	keeper->handing = true;
-	pulse_heard(&keeper->pulse, now_ms());
+	pulse_heard(&keeper->pulse, clock_ms());
 	store_rewind(&keeper->store);
 	return 0;
 }
@@ -413,7 +405,7 @@ static int router_start(struct keeper *keeper)
  * one. */
 static int wait_ms(const struct keeper *keeper)
 {
-	uint64_t now = now_ms(), at = now + PULSE_BEAT_MS;
+	uint64_t now = clock_ms(), at = now + PULSE_BEAT_MS;
 
 	if (keeper->router == 0)
 		at = keeper->start_at;
@@ -424,7 +416,7 @@ static int wait_ms(const struct keeper *keeper)
 
 static void look_after_router(struct keeper *keeper)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms();
 
 	if (keeper->router > 0 && stopping(keeper) && now >= keeper->stop_deadline)
 		on_stop_limit(keeper);
@@ -464,7 +456,7 @@ static int run(struct keeper *keeper)
 	int r = 0;
 
 	while (r == 0 && !keeper->over) {
-		if (keeper->router == 0 && now_ms() >= keeper->start_at)
+		if (keeper->router == 0 && clock_ms() >= keeper->start_at)
 			(void)router_start(keeper);
 		r = wait_once(keeper);
 	}
@@ -498,12 +490,12 @@ static bool children_kill(struct keeper *keeper)
 /* The children of the killed become ours, so it takes as many rounds as they were deep. */
 static void children_end(struct keeper *keeper)
 {
-	uint64_t deadline = now_ms() + KILL_LIMIT_MS;
+	uint64_t deadline = clock_ms() + KILL_LIMIT_MS;
 
 	while (children_kill(keeper)) {
 		struct pollfd ready = {.fd = keeper->signals, .events = POLLIN};
 
-		if (now_ms() > deadline) {
+		if (clock_ms() > deadline) {
 			log_error(NULL, "not everything could be killed");
 			return;
 		}

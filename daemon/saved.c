@@ -7,13 +7,14 @@
 #include "sha256.h"
 #include "workspace.h"
 
+#include "proto/clock.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define MAGIC "lair\0sv1"
 #define HEAD_SIZE 12
@@ -159,10 +160,7 @@ struct saved *saved_free(struct saved *saved)
 
 double saved_age(const struct saved *saved)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return MAX((double)now.tv_sec + (double)now.tv_nsec / 1e9 - saved->state.created, 0.001);
+	return MAX(clock_date() - saved->state.created, 0.001);
 }
 
 /* ---- writing ---- */

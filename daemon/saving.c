@@ -9,11 +9,12 @@
 #include "saved.h"
 #include "session_events.h"
 
+#include "proto/clock.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* More than python/saving.py takes. */
 #define NAMES_MAX 20000
@@ -182,7 +183,6 @@ static void failure(char *why, size_t size, const struct verdict *verdict)
 
 static int state_write(struct session *session, struct cell *cell, const struct task_report *report)
 {
-	struct timespec now;
 	struct saved_state state = {
 		.owner = session->owner,
 		.session = bytes_of(session->id),
@@ -193,8 +193,7 @@ static int state_write(struct session *session, struct cell *cell, const struct 
 
 	if (report->size > session->profile->save_size)
 		return -EBADMSG;
-	clock_gettime(CLOCK_REALTIME, &now);
-	state.created = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	state.created = clock_date();
 	return saved_write(&session->router->saved, &state, cell->file, session->profile->save_ttl);
 }
 

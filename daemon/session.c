@@ -9,9 +9,10 @@
 #include "saving.h"
 #include "transfer.h"
 
+#include "proto/clock.h"
+
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #define STRAY_MAX 65536
 
@@ -28,7 +29,6 @@ static void on_hard_ttl(struct timer *timer);
 struct session *session_alloc(struct router *router, struct profile *profile, const char *id, uid_t owner)
 {
 	struct session *session = calloc(1, sizeof(*session));
-	struct timespec now;
 
 	if (!session)
 		return NULL;
@@ -45,8 +45,7 @@ struct session *session_alloc(struct router *router, struct profile *profile, co
 	session->owner = owner;
 	session->router = router;
 	session->profile = profile_ref(profile);
-	clock_gettime(CLOCK_REALTIME, &now);
-	session->created = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	session->created = clock_date();
 	session->opened = session->last = event_now();
 	session->idle.calendar = session->hard.calendar = true;
 	for (int i = 0; i < 2; i++) {

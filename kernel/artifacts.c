@@ -8,6 +8,7 @@
  * beginning is the coarse clock, behind which no file time lies. */
 #include "artifacts.h"
 
+#include "proto/clock.h"
 #include "proto/message.h"
 
 #include <dirent.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 /* A shorter cell can have written only by what Python sees. */
 #define SHORT_NS 100000
@@ -41,14 +41,6 @@ struct look {
 	uint64_t until;
 	bool more;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static bool before(struct timespec a, struct timespec b)
 {
@@ -79,7 +71,7 @@ void artifacts_begin(void)
 	while (clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.began) == 0 && artifacts.newest.tv_sec &&
 	       !before(artifacts.newest, artifacts.began) && artifacts.newest.tv_sec - artifacts.began.tv_sec < 1)
 		nanosleep(&moment, NULL);
-	artifacts.began_ns = now_ns();
+	artifacts.began_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* ---- telling ---- */
@@ -163,7 +155,7 @@ static void look_at(struct look *look, int directory, const char *name)
 	struct timespec changed;
 	struct statx status;
 
-	if (++look->seen >= SEEN_MAX || (look->seen % 256 == 0 && now_ns() > look->until)) {
+	if (++look->seen >= SEEN_MAX || (look->seen % 256 == 0 && clock_ns(CLOCK_MONOTONIC) > look->until)) {
 		look->more = true;
 		return;
 	}
@@ -236,12 +228,12 @@ static void look_into(struct look *look, int directory)
 
 struct bytes artifacts_end(bool changing, bool *more)
 {
-	struct look look = {.until = now_ns() + LOOK_NS};
+	struct look look = {.until = clock_ns(CLOCK_MONOTONIC) + LOOK_NS};
 	int home;
 
 	*more = false;
 	artifacts.records.size = artifacts.array.size = 0;
-	if (!artifacts.home[0] || (!changing && now_ns() - artifacts.began_ns < SHORT_NS))
+	if (!artifacts.home[0] || (!changing && clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns < SHORT_NS))
 		return (struct bytes){.data = NULL};
 	home = open(artifacts.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (home >= 0)

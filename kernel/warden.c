@@ -13,6 +13,7 @@
 #include "helpers.h"
 #include "interpreter.h"
 #include "policy.h"
+#include "proto/clock.h"
 #include "proto/link.h"
 #include "survey.h"
 
@@ -24,7 +25,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 
 /* For what is swept to be gone. */
 #define SWEEP_MS 2000
@@ -55,21 +55,13 @@ struct warden {
 	struct interpreter *interpreters;
 	struct stranger strangers[STRANGERS]; /* the last ones, the oldest is overwritten */
 	size_t n_strangers;
-	int64_t sweep_deadline; /* 0: none is under way */
+	uint64_t sweep_deadline; /* 0: none is under way */
 	const char *workspace;
 	struct survey survey;
 	bool surveying;
 	char buffer[CHANNEL_SIZE_MAX];
 	int fds[CHANNEL_FDS_MAX]; /* came with the message; what its handler does not take is closed */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct interpreter *interpreter_find(struct warden *warden, uint64_t serial)
 {
@@ -252,7 +244,7 @@ static void sweep(struct warden *warden)
 	if (!strangers_live(warden)) {
 		warden->sweep_deadline = 0;
 		say(warden, &swept_message_schema, &(struct swept_message){0});
-	} else if (now_ms() > warden->sweep_deadline) {
+	} else if (clock_ms() > warden->sweep_deadline) {
 		_exit(1);
 	}
 }
@@ -307,7 +299,7 @@ static void handle_adopt(struct warden *warden, const void *decoded)
 static void handle_sweep(struct warden *warden, const void *decoded)
 {
 	(void)decoded;
-	warden->sweep_deadline = now_ms() + SWEEP_MS;
+	warden->sweep_deadline = clock_ms() + SWEEP_MS;
 	sweep(warden);
 }
 
@@ -412,7 +404,7 @@ static bool children_left(void)
 
 static _Noreturn void warden_end(struct warden *warden)
 {
-	int64_t deadline = now_ms() + SWEEP_MS;
+	uint64_t deadline = clock_ms() + SWEEP_MS;
 	int n;
 
 	warden->ending = true;
@@ -422,7 +414,7 @@ static _Noreturn void warden_end(struct warden *warden)
 		reap(warden);
 		n = strangers_kill(warden);
 		poll(NULL, 0, n > 0 || children_left() ? 1 : 0);
-	} while ((n > 0 || children_left()) && now_ms() < deadline);
+	} while ((n > 0 || children_left()) && clock_ms() < deadline);
 	_exit(0);
 }
 

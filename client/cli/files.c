@@ -6,12 +6,13 @@
 #include "json.h"
 #include "text.h"
 
+#include "proto/clock.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define DEPTH_MAX 64
 #define ENTRIES_MAX 100000
@@ -64,22 +65,14 @@ static int destination(struct copy *copy, const char *path, const char *given)
 	return join(copy->cli, copy->to, given, last_name(clean));
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 /* On a terminal, once it has taken a while. */
 static void progress(struct copy *copy, const char *path, uint64_t done, uint64_t size)
 {
 	char name[64], sizes[2][HUMAN_SIZE];
 
-	if (copy->cli->json || !isatty(STDERR_FILENO) || now() - copy->shown < 0.3)
+	if (copy->cli->json || !isatty(STDERR_FILENO) || clock_seconds() - copy->shown < 0.3)
 		return;
-	copy->shown = now();
+	copy->shown = clock_seconds();
 	copy->drawn = true;
 	text_tamed(name, sizeof(name), lair_text(*path ? path : last_name(copy->from)));
 	fprintf(stderr, "\r\033[K%s: %s of %s", name, human_bytes(sizes[0], done), human_bytes(sizes[1], size));

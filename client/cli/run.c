@@ -6,23 +6,16 @@
 #include "shown.h"
 #include "text.h"
 
+#include "proto/clock.h"
+
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <termios.h>
-#include <time.h>
 
 /* After a signal that ends us the cell has so long to end, too. */
 #define STOP_PATIENCE 1.0
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 int run_init(struct run *run, struct cli *cli)
 {
@@ -65,7 +58,7 @@ static void stop(struct run *run, int signal)
 	if (run->stop)
 		return;
 	run->stop = signal;
-	run->stop_since = now();
+	run->stop_since = clock_seconds();
 	interrupt(run);
 }
 
@@ -232,7 +225,8 @@ static int run_turn(struct run *run)
 		{.fd = run->signals, .events = POLLIN},
 		{.fd = run->asking ? STDIN_FILENO : -1, .events = POLLIN},
 	};
-	int timeout = run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - now()) * 1e3)) : -1;
+	int timeout =
+		run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - clock_seconds()) * 1e3)) : -1;
 	int r = 0;
 
 	if (poll(fds, ARRAY_SIZE(fds), timeout) < 0)
@@ -254,7 +248,7 @@ static int run_turn(struct run *run)
 
 static bool run_given_up(const struct run *run)
 {
-	return run->interrupts > 1 || (run->stop && now() - run->stop_since >= STOP_PATIENCE);
+	return run->interrupts > 1 || (run->stop && clock_seconds() - run->stop_since >= STOP_PATIENCE);
 }
 
 /* The exit status for a cell that nobody waits for any more. */

@@ -28,7 +28,7 @@ static void progress_send(struct request *request, json_t *message)
 {
 	struct run_work *run = request->work;
 
-	run->sent = server_now();
+	run->sent = clock_seconds();
 	run->n_pending = 0;
 	request->due = run->sent + SILENCE;
 	if (outbox_waiting(&request->server->outbox) > PROGRESS_FULL) {
@@ -56,9 +56,9 @@ static void on_due(struct request *request)
 	char message[64];
 
 	progress_flush(request);
-	if (request->due > server_now())
+	if (request->due > clock_seconds())
 		return;
-	snprintf(message, sizeof(message), "running for %.0f s", server_now() - run->started);
+	snprintf(message, sizeof(message), "running for %.0f s", clock_seconds() - run->started);
 	progress_send(request, json_string(message));
 }
 
@@ -81,7 +81,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	if (request->cancelled)
 		return;
 	pending_add(run, data);
-	if (server_now() >= run->sent + GATHER)
+	if (clock_seconds() >= run->sent + GATHER)
 		progress_flush(request);
 	else
 		request->due = run->sent + GATHER;
@@ -133,7 +133,7 @@ static bool run_begin(struct request *request)
 	}
 	request->work = run;
 	request->work_free = run_free;
-	run->started = server_now();
+	run->started = clock_seconds();
 	if (request->token) {
 		request->due = run->started + SILENCE;
 		request->on_due = on_due;

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <time.h>
 
 #define LINE_SIZE_MAX ((size_t)32 << 20)
 /* No more is read while so much waits to be written. */
@@ -15,14 +14,6 @@
 /* After the end of input, answers that are on their way have so long; then cells are interrupted, and have it
  * again. */
 #define END_PATIENCE 1.0
-
-double server_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 void server_init(struct server *server, const struct mcp_options *options, int in, int out)
 {
@@ -83,7 +74,7 @@ static void input_ended(struct server *server)
 {
 	struct request *request, *next;
 
-	server->ending_since = server_now();
+	server->ending_since = clock_seconds();
 	for (request = server->requests; request; request = next) {
 		next = request->next;
 		if (!request->call)
@@ -126,7 +117,7 @@ static void client_gone(struct server *server)
 {
 	outbox_deinit(&server->outbox);
 	server->mute = server->interrupted = true;
-	server->ending_since = server_now();
+	server->ending_since = clock_seconds();
 	cells_interrupt(server);
 }
 
@@ -146,7 +137,7 @@ static double next_due(const struct server *server)
 static void run_due(struct server *server)
 {
 	struct request *request, *next;
-	double now = server_now();
+	double now = clock_seconds();
 
 	for (request = server->requests; request; request = next) {
 		next = request->next;
@@ -169,7 +160,7 @@ enum { FD_INPUT, FD_LAIR, FD_OUTPUT, FD_SIGNALS, N_FDS };
 static int server_wait(const struct server *server, struct pollfd fds[static N_FDS])
 {
 	double due = next_due(server);
-	int timeout = due ? (int)fmin(fmax(0, ceil((due - server_now()) * 1e3)), 60e3) : -1;
+	int timeout = due ? (int)fmin(fmax(0, ceil((due - clock_seconds()) * 1e3)), 60e3) : -1;
 
 	fds[FD_INPUT] = (struct pollfd){.fd = input_wanted(server) ? server->input.fd : -1, .events = POLLIN};
 	fds[FD_LAIR] = (struct pollfd){.fd = server->lair ? lair_fd(server->lair) : -1, .events = POLLIN};

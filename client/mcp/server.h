@@ -8,6 +8,8 @@
 #include "lines.h"
 #include "outbox.h"
 
+#include "proto/clock.h"
+
 struct request;
 struct tool;
 
@@ -44,7 +46,7 @@ struct request {
 	step *then;
 	bool tolerant; /* it is for @then to see what went wrong */
 	bool runs;     /* that is a cell: to cancel it is to interrupt it */
-	double due;    /* when on_due is to be run, on server_now; 0: never */
+	double due;    /* when on_due is to be run, in clock_seconds(); 0: never */
 	void (*on_due)(struct request *request);
 	void *work; /* what the steps share, freed with */
 	void (*work_free)(void *work);
@@ -74,8 +76,6 @@ void request_wait(struct request *request, int started, struct lair_call **callp
 
 /* ---- messages ---- */
 
-/* Seconds on a clock that only goes forward. */
-double server_now(void);
 /* @document is taken over. */
 void server_send(struct server *server, json_t *document);
 /* One line of input. */

@@ -1,6 +1,8 @@
 /* The cage: one list of steps, in the only order that works. Each is fatal. */
 #include "steps.h"
 
+#include "proto/clock.h"
+
 #include <limits.h>
 #include <linux/keyctl.h>
 #include <sched.h>
@@ -10,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 static const char *const level_names[_LEVEL_N] = {
 	[LEVEL_AUDIT_ONLY] = "audit-only", [LEVEL_READONLY] = "readonly",	  [LEVEL_UID] = "uid",
@@ -267,10 +268,7 @@ const char *cage_step_name(size_t i)
 
 uint64_t cage_clock(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct cage_report *report)
