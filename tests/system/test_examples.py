@@ -1,12 +1,17 @@
-"""Whole sessions as people have them: the examples of the standard library's documentation, of pandas' and of
-matplotlib's, each cell after the other in one session."""
+"""Whole sessions as people have them: the examples of Python's tutorial, of the standard library's modules, of pandas
+and of matplotlib, each cell after the other in one session."""
 
 from __future__ import annotations
 
 import ast
 import doctest
 import importlib
+import json
+import re
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +77,70 @@ def test_there_are_many_examples() -> None:
     assert sum(len(examples) for module in MODULES for _, examples in examples_of(module)) > 300
 
 
-TUTORIAL = [
+# ---- the tutorial of Python's documentation, which python3-doc brings along ----
+
+CHAPTERS = sorted(Path("/usr/share/doc").glob(f"python3.{sys.version_info.minor}/html/_sources/tutorial/*.rst.txt"))
+
+# What reaches out of the session, waits for somebody, or is another thing each time.
+NOT_RUN = re.compile(
+    r"os\.(chdir|system|getcwd)|shutil\.|urlopen|smtplib|server\.|while True|input\(|help\(|random\.|Timer\("
+    r"|^dir\(|sys\.(path|ps|argv)|getusersite"
+)
+PROMPT = """
+import ast, contextlib, io, json, sys
+names, answers = {"__name__": "__main__"}, []
+for source in json.load(sys.stdin):
+    out, error = io.StringIO(), None
+    try:
+        tree = ast.Interactive(ast.parse(source, "<cell>").body)
+        with contextlib.redirect_stdout(out): exec(compile(tree, "<cell>", "single"), names)
+    except BaseException as e: error = f"{type(e).__name__}: {e}"
+    answers.append((out.getvalue(), error))
+json.dump(answers, sys.__stdout__)
+"""
+
+
+def at_pythons_prompt(sources: list[str], directory: Path) -> list[tuple[str, str | None]]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROMPT],
+        input=json.dumps(sources),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    return list(map(tuple, json.loads(done.stdout)))
+
+
+def likened(said: str | None) -> list[str]:
+    """Addresses are of a process, sets have no order, and a cell has a number."""
+    return sorted(re.sub(r"0x[0-9a-f]+|(?<=<cell) \d+", "", said or ""))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=[path.name.partition(".")[0] for path in CHAPTERS])
+def test_the_tutorial(client: Client, session: str, chapter: Path, tmp_path: Path) -> None:
+    """A session answers as Python's own prompt does, whether or not that is what the book says."""
+    examples = doctest.DocTestParser().get_examples(chapter.read_text())
+    sources = [example.source for example in examples if not NOT_RUN.search(example.source)]
+    wrong = []
+    for source, (said, error) in zip(sources, at_pythons_prompt(sources, tmp_path)):
+        reply = client.exec(source, session)
+        told = f"{reply.error['name']}: {reply.error['value']}" if reply.error is not None else None
+        got = reply.stdout.decode() + (f"{reply.text}\n" if reply.text is not None else "")
+        if (likened(got), likened(told)) != (likened(said), likened(error)):
+            wrong.append(f"{source}: {got!r}, {told}, and not {said!r}, {error}")
+    assert wrong == []
+
+
+def test_it_is_the_whole_tutorial() -> None:
+    if not CHAPTERS:
+        pytest.skip("python3-doc is not installed")
+    found = [doctest.DocTestParser().get_examples(chapter.read_text()) for chapter in CHAPTERS]
+    assert sum(map(len, found)) > 500
+
+
+SHORT_TUTORIAL = [
     (
         "the_world_is_flat = True\nif the_world_is_flat:\n    print('Be careful not to fall off!')",
         "Be careful not",
@@ -115,8 +183,8 @@ TUTORIAL = [
 ]
 
 
-def test_a_tutorial(client: Client, session: str) -> None:
-    for number, (code, said, text) in enumerate(TUTORIAL, 1):
+def test_a_short_tutorial(client: Client, session: str) -> None:
+    for number, (code, said, text) in enumerate(SHORT_TUTORIAL, 1):
         reply = client.exec(code, session)
         assert reply.cell == number
         assert said in reply.stdout.decode() + reply.stderr.decode(), code
