@@ -44,6 +44,7 @@ struct keeper {
 	bool is_ready;	/* this one */
 	bool handing;	/* it does not have all of the store yet */
 	bool asked_to_stop, over;
+	sigset_t owed;		/* signals for the router, which would die of them before it is ready */
 	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
 	uint64_t start_at;	/* when the next router starts */
 	struct throttle throttle;
@@ -66,6 +67,17 @@ static int router_tell(struct keeper *keeper, const struct keeper_message *messa
 	struct bytes data = {.data = (const char *)message, .size = keeper_message_size(message->op)};
 
 	return channel_send(keeper->channel, data, fds, n_fds);
+}
+
+/* What it is owed, as soon as it can take it. */
+static void router_pay(struct keeper *keeper)
+{
+	if (keeper->router == 0 || !keeper->is_ready)
+		return;
+	for (int signal = 1; signal < NSIG; signal++)
+		if (sigismember(&keeper->owed, signal) == 1)
+			(void)kill(keeper->router, signal);
+	sigemptyset(&keeper->owed);
 }
 
 /* ---- templates ---- */
@@ -127,6 +139,7 @@ static void on_ready(struct keeper *keeper, const struct keeper_message *request
 	(void)fds;
 	(void)n_fds;
 	keeper->was_ready = keeper->is_ready = true;
+	router_pay(keeper);
 	if (keeper->ready >= 0 && write(keeper->ready, "\n", 1) < 0)
 		log_warn(NULL, "nobody waits for laird to be ready: %s", strerror(errno));
 	fd_closep(&keeper->ready);
@@ -348,8 +361,8 @@ static void on_signal(struct keeper *keeper)
 		break;
 	case SIGHUP:
 	case SIGUSR2:
-		if (keeper->router > 0)
-			(void)kill(keeper->router, signal);
+		sigaddset(&keeper->owed, signal);
+		router_pay(keeper);
 		break;
 	}
 }

@@ -103,6 +103,8 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	list_init(&promises->dead);
 	list_init(&promises->all);
 	list_init(&promises->changed);
+	for (size_t i = 0; i < PROMISE_SERIALS; i++)
+		list_init(&promises->serials[i]);
 	ledger_init(&promises->ledger);
 }
 
@@ -122,6 +124,7 @@ static void promise_free(struct promise *promise)
 	list_remove(&promise->node);
 	list_remove(&promise->changed);
 	list_remove(&promise->all);
+	list_remove(&promise->serials);
 	free(promise->answer);
 	free(promise);
 }
@@ -246,7 +249,8 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise->request = request;
 	promise->keep = key.size > 0;
 	promise->since = event_now();
-	promise->serial = ++promises->last_serial;
+	list_init(&promise->serials);
+	promise_number(promise, promises->last_serial + 1);
 	list_init(&promise->kin);
 	list_init(&promise->changed);
 	list_init(&promise->askers);
@@ -257,6 +261,26 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	list_append(&shelf->list, &promise->node);
 	*promisep = promise;
 	return 0;
+}
+
+void promise_number(struct promise *promise, uint64_t serial)
+{
+	struct promises *promises = promise->shelf->promises;
+
+	promise->serial = serial;
+	promises->last_serial = MAX(promises->last_serial, serial);
+	list_remove(&promise->serials);
+	list_append(&promises->serials[serial % PROMISE_SERIALS], &promise->serials);
+}
+
+struct promise *promises_find_serial(struct promises *promises, uint64_t serial)
+{
+	struct promise *promise;
+
+	list_for_each (promise, &promises->serials[serial % PROMISE_SERIALS], serials)
+		if (promise->serial == serial)
+			return promise;
+	return NULL;
 }
 
 void promise_name(struct promise *promise)
@@ -290,6 +314,7 @@ void promise_forget(struct promise *promise)
 	list_remove(&promise->node);
 	list_append(&shelf->promises->dead, &promise->node);
 	list_remove(&promise->all);
+	list_remove(&promise->serials);
 	list_remove(&promise->changed);
 	shelf->promises->ledger.dead += promise->written ? size_of(promise) : 0;
 	promise->shelf = NULL;

@@ -31,7 +31,8 @@ struct asker {
 
 struct promise {
 	struct list node;    /* in its shelf, oldest first */
-	struct list all;     /* that there are */
+	struct list all;     /* that there are, oldest first */
+	struct list serials; /* with the same remainder */
 	struct list changed; /* in a round in which it changes */
 	uint64_t serial;
 	bool written, answer_written; /* to the ledger */
@@ -77,6 +78,8 @@ struct shelf {
 	uint64_t n_cells, size; /* of what is answered: cells, and bytes */
 };
 
+#define PROMISE_SERIALS 1024
+
 /* All promises, on shelves: one for each session of a user, and one for what names no session. */
 struct promises {
 	struct event_loop *loop;
@@ -85,6 +88,7 @@ struct promises {
 	uint64_t last_made; /* of keys */
 	uint64_t last_serial;
 	struct list all, changed;
+	struct list serials[PROMISE_SERIALS]; /* by remainder: a router that begins reads very many */
 	struct ledger ledger;
 	bool unkept; /* the last commit has failed */
 	void *table; /* tsearch(3) of shelves */
@@ -127,6 +131,10 @@ uint64_t promise_fingerprint(const struct wire_schema *schema, const void *reque
  * -ENOMEM. */
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
 		struct bytes key, uint64_t request, const struct keeping *keeping);
+/* A number that a former router has given it. */
+void promise_number(struct promise *promise, uint64_t serial);
+/* NULL if there is none. */
+struct promise *promises_find_serial(struct promises *promises, uint64_t serial);
 /* A key nobody has chosen. */
 void promise_name(struct promise *promise);
 /* From now on @to waits for the answer too, or has it. Returns 0, CLIENT_E_WAITS or -ENOMEM. */

@@ -88,16 +88,6 @@ void promises_commit(struct promises *promises)
 
 /* ---- the way back ---- */
 
-static struct promise *by_serial(struct promises *promises, uint64_t serial)
-{
-	struct promise *promise;
-
-	list_for_each (promise, &promises->all, all)
-		if (promise->serial == serial)
-			return promise;
-	return NULL;
-}
-
 static int promise_read(struct promises *promises, struct bytes body)
 {
 	struct promise_record record;
@@ -111,10 +101,9 @@ static int promise_read(struct promises *promises, struct bytes body)
 			&(struct keeping){.ttl = record.ttl, .number = record.number, .size = record.size});
 	if (r)
 		return r;
-	promise->serial = record.serial;
+	promise_number(promise, record.serial);
 	promise->since = record.since;
 	promise->taken = promise->written = promise->unclaimed = true;
-	promises->last_serial = MAX(promises->last_serial, record.serial);
 	return 0;
 }
 
@@ -126,7 +115,7 @@ static int answer_read(struct promises *promises, struct bytes body)
 
 	if (wire_decode(&record, &answered_record_schema, body, &fault))
 		return -EBADMSG;
-	promise = by_serial(promises, record.serial);
+	promise = promises_find_serial(promises, record.serial);
 	if (!promise || promise->answer)
 		return 0;
 	promise->answer = malloc(record.answer.size + 1);
@@ -166,7 +155,7 @@ int promises_revive(struct promises *promises, int ledger)
 struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,
 			       const struct keeping *keeping)
 {
-	struct promise *promise = by_serial(promises, serial);
+	struct promise *promise = promises_find_serial(promises, serial);
 	const struct bytes no_key = {.data = NULL};
 
 	if (promise) {
@@ -175,8 +164,7 @@ struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t
 	}
 	if (promise_new(&promise, promises, owner, session, no_key, 0, keeping))
 		return NULL;
-	promise->serial = serial;
-	promises->last_serial = MAX(promises->last_serial, serial);
+	promise_number(promise, serial);
 	promise->taken = true;
 	return promise;
 }

@@ -108,6 +108,7 @@
 	F(m, UINT, last, OPTIONAL)                                                                                 \
 	F(m, REAL, created, OPTIONAL)                                                                              \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
+	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, RAW, resets, REQUIRED)                                                                                \
 	F(m, RAW, closers, REQUIRED)
 /* Its code and what it has shown are records of their own. */

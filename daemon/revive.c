@@ -98,32 +98,34 @@ static void family_lost(uint64_t family, int r)
 	vault_forget_family(family);
 }
 
+static void family_read(struct router *router, struct heirloom *heirloom)
+{
+	struct remains *remains = calloc(1, sizeof(*remains));
+	int r;
+
+	if (!remains)
+		return;
+	list_init(&remains->node);
+	ledger_init(&remains->ledger);
+	remains->family = heirloom->name.family;
+	r = ledger_take(remains, heirloom);
+	if (r) {
+		family_lost(remains->family, r);
+		remains_free(remains);
+		return;
+	}
+	list_append(&router->remains, &remains->node);
+	router->last_serial = MAX(router->last_serial, MAX(remains->family, remains->record.serial));
+}
+
 void families_read(struct router *router)
 {
 	struct heirloom *heirloom;
 
-	list_for_each (heirloom, &router->heritage, node) {
-		struct remains *remains;
-		int r;
-
-		if (heirloom->name.kind != VAULT_FAMILY)
-			continue;
-		remains = calloc(1, sizeof(*remains));
-		if (!remains)
-			return;
-		list_init(&remains->node);
-		ledger_init(&remains->ledger);
-		remains->family = heirloom->name.family;
-		r = ledger_take(remains, heirloom);
-		if (r) {
-			family_lost(remains->family, r);
-			remains_free(remains);
-		} else {
-			list_append(&router->remains, &remains->node);
-			router->last_serial =
-				MAX(router->last_serial, MAX(remains->family, remains->record.serial));
-		}
-	}
+	for (size_t i = 0; i < STORE_SHELVES; i++)
+		list_for_each (heirloom, &router->heritage.shelves[i], node)
+			if (heirloom->name.kind == VAULT_FAMILY)
+				family_read(router, heirloom);
 }
 
 bool families_use(const struct router *router, const char *path)
@@ -662,6 +664,7 @@ static int session_from(const struct revival *revival, struct bytes body)
 	if (!r && record.deadline)
 		session_deadline(session,
 				 record.deadline > event_now() ? record.deadline - event_now() : (uint64_t)1);
+	session->patience = record.patience;
 	if (!r && session->cell)
 		session_watch(session);
 	return r;

@@ -10,7 +10,6 @@
 #include "parcel.h"
 #include "pulse.h"
 #include "revive.h"
-#include "vault.h"
 
 #include "proto/channel.h"
 
@@ -576,9 +575,9 @@ static int heritage_read(struct router *router)
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
 	struct list *lists[] = {
-		&router->sessions,     &router->nurseries,	&router->retired,	   &router->due,
-		&router->touched,      &router->heritage,	&router->remains,	   &router->dead_sessions,
-		&router->dead_wardens, &router->dead_nurseries, &router->dead_interpreters};
+		&router->sessions,	 &router->nurseries,	    &router->retired,	    &router->due,
+		&router->touched,	 &router->remains,	    &router->dead_sessions, &router->dead_wardens,
+		&router->dead_nurseries, &router->dead_interpreters};
 	struct config_error error;
 	struct config *config;
 	int r;
@@ -591,6 +590,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
+	heritage_init(&router->heritage);
 	snapshot_init(&router->snapshot);
 	promises_init(&router->promises, &router->loop, &router->clients);
 	router->stats.started = event_now();

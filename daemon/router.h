@@ -10,6 +10,7 @@
 #include "saved.h"
 #include "session.h"
 #include "snapshot.h"
+#include "vault.h"
 #include "workspace.h"
 
 struct router_stats {
@@ -39,7 +40,9 @@ struct router {
 	struct list nurseries, retired;
 	struct list touched; /* wardens about whose families something may have changed in this round */
 	struct snapshot snapshot;
-	struct list heritage, remains; /* at the start: what the last router has left */
+	/* At the start: what the last router has left. */
+	struct heritage heritage;
+	struct list remains;
 	struct list due; /* wardens and interpreters to which something is said in this round, or was heard from */
 	struct list dead_sessions, dead_wardens, dead_nurseries, dead_interpreters; /* freed between two rounds */
 

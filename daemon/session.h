@@ -84,6 +84,7 @@ struct session {
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
 	struct timer deadline, idle, hard, measure, alive;
+	uint64_t patience;	     /* from when the deadline was set */
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
 };
 

@@ -5,6 +5,7 @@
 #include "log.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -150,7 +151,7 @@ static struct verdict verdict_of_exit(struct session *session, const struct part
 	} else if (WIFEXITED(exit->status)) {
 		verdict.returncode = WEXITSTATUS(exit->status);
 		verdict.cause = "exit";
-	} else if (!verdict.cause && WIFSIGNALED(exit->status)) {
+	} else if (WIFSIGNALED(exit->status) && (!verdict.cause || WTERMSIG(exit->status) != SIGKILL)) {
 		verdict.returncode = RETURNCODE_SIGNAL + WTERMSIG(exit->status);
 		snprintf(session->verdict_cause, sizeof(session->verdict_cause), "signal %d",
 			 WTERMSIG(exit->status));

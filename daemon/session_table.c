@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 /* From the end of the channel to the news of the death. */
-#define EXIT_US 1000000
+#define EXIT_US (3 * 1000000ULL)
 
 const struct particulars session_nothing;
 
@@ -44,6 +44,7 @@ const char *session_id_or_null(const struct session *session)
 
 void session_deadline(struct session *session, uint64_t after)
 {
+	session->patience = after;
 	if (after)
 		(void)timer_set(session_loop(session), &session->deadline, event_now() + after, on_deadline);
 	else
@@ -169,10 +170,21 @@ void session_begin_idle(struct session *session)
 	session_proceed(session);
 }
 
+/* A cell that runs has gone on while there was no router, and so has its time. Of whatever else is waited for,
+ * nobody could hear, and it may be only now that it is told what to do: it has all of its time again. */
+static void deadline_renew(struct session *session)
+{
+	bool goes_on = session->state == SESSION_BUSY && session->live && list_empty(&session->live->peer.messages);
+
+	if (session->deadline.index && session->patience && !goes_on)
+		session_deadline(session, session->patience);
+}
+
 void session_on_revived(struct session *session)
 {
 	if (session->state == SESSION_CLOSING)
 		return;
+	deadline_renew(session);
 	session_arm_hard(session);
 	session_arm_measure(session);
 	if (session->state == SESSION_IDLE)
@@ -192,9 +204,42 @@ void session_kill_interpreter(struct session *session, const char *cause)
 		session_deadline(session, PATIENCE_US);
 }
 
+static bool speaks(const struct peer *peer)
+{
+	return peer->handled || peer_pending(peer);
+}
+
+/* What is waited for may be there, or behind what is, and the one that is late is the router. In these states
+ * nobody can go on speaking for ever. */
+static bool may_be_answered(const struct session *session)
+{
+	switch (session->state) {
+	case SESSION_KILLING:
+	case SESSION_SWEEPING:
+		return speaks(&session->warden->peer);
+	case SESSION_ANSWERING:
+	case SESSION_FREEZING:
+	case SESSION_RESTORING:
+		return speaks(&session->live->peer);
+	case SESSION_STARTING:
+	case SESSION_IDLE:
+	case SESSION_BUSY:
+	case SESSION_GRACE:
+	case SESSION_CLOSING:
+	case _SESSION_STATE_N:
+		break;
+	}
+	return false;
+}
+
 static void on_deadline(struct timer *timer)
 {
-	session_event(container_of(timer, struct session, deadline), EVENT_DEADLINE, &session_nothing);
+	struct session *session = container_of(timer, struct session, deadline);
+
+	if (may_be_answered(session))
+		(void)timer_set(session_loop(session), timer, event_now() + 1, on_deadline); /* after a round */
+	else
+		session_event(session, EVENT_DEADLINE, &session_nothing);
 }
 
 static void on_idle_ttl(struct timer *timer)

@@ -231,6 +231,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.last = session->last,
 		.created = session->created,
 		.deadline = session->deadline.index ? session->deadline.deadline : 0,
+		.patience = session->patience,
 	};
 	int r = put_queue(snapshot, session);
 

@@ -41,7 +41,18 @@ void vault_forget_family(uint64_t family)
 	vault_forget((enum vault_kind)0, family, 0);
 }
 
-static int heirloom_add(struct list *heritage, const struct store_name *name, int *fds, size_t n_fds)
+void heritage_init(struct heritage *heritage)
+{
+	for (size_t i = 0; i < STORE_SHELVES; i++)
+		list_init(&heritage->shelves[i]);
+}
+
+static struct list *shelf_of(struct heritage *heritage, uint64_t family)
+{
+	return &heritage->shelves[family % STORE_SHELVES];
+}
+
+static int heirloom_add(struct heritage *heritage, const struct store_name *name, int *fds, size_t n_fds)
 {
 	struct heirloom *heirloom = calloc(1, sizeof(*heirloom));
 
@@ -51,11 +62,11 @@ static int heirloom_add(struct list *heritage, const struct store_name *name, in
 	heirloom->n_fds = n_fds;
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
 		heirloom->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
-	list_append(heritage, &heirloom->node);
+	list_append(shelf_of(heritage, name->family), &heirloom->node);
 	return 0;
 }
 
-int heritage_receive(struct list *heritage, int *listenerp)
+int heritage_receive(struct heritage *heritage, int *listenerp)
 {
 	struct pollfd readable = {.fd = KEEPER_FD, .events = POLLIN};
 	struct keeper_message message;
@@ -84,28 +95,32 @@ int heritage_receive(struct list *heritage, int *listenerp)
 	}
 }
 
-struct heirloom *heritage_find(struct list *heritage, enum vault_kind kind, uint64_t family, uint64_t number)
+struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number)
 {
 	struct heirloom *heirloom;
 
-	list_for_each (heirloom, heritage, node)
+	list_for_each (heirloom, shelf_of(heritage, family), node)
 		if (heirloom->name.kind == kind && heirloom->name.family == family &&
 		    heirloom->name.number == number)
 			return heirloom;
 	return NULL;
 }
 
-void heritage_settle(struct list *heritage)
+static void heirloom_settle(struct heirloom *heirloom)
+{
+	if (!heirloom->taken)
+		vault_forget((enum vault_kind)heirloom->name.kind, heirloom->name.family, heirloom->name.number);
+	for (size_t i = 0; i < STORE_FDS_MAX; i++)
+		fd_close(heirloom->fds[i]);
+	list_remove(&heirloom->node);
+	free(heirloom);
+}
+
+void heritage_settle(struct heritage *heritage)
 {
 	struct heirloom *heirloom;
 
-	list_for_each (heirloom, heritage, node) {
-		if (!heirloom->taken)
-			vault_forget((enum vault_kind)heirloom->name.kind, heirloom->name.family,
-				     heirloom->name.number);
-		for (size_t i = 0; i < STORE_FDS_MAX; i++)
-			fd_close(heirloom->fds[i]);
-		list_remove(&heirloom->node);
-		free(heirloom);
-	}
+	for (size_t i = 0; i < STORE_SHELVES; i++)
+		list_for_each (heirloom, &heritage->shelves[i], node)
+			heirloom_settle(heirloom);
 }

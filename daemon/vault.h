@@ -26,17 +26,23 @@ void vault_forget_family(uint64_t family);
 
 /* One thing that the last router has stored. */
 struct heirloom {
-	struct list node;
+	struct list node; /* in its shelf */
 	struct store_name name;
 	size_t n_fds;
 	int fds[STORE_FDS_MAX]; /* what is taken of it becomes -1 */
 	bool taken;
 };
 
+/* All that it has stored, on shelves as in the store: by family, since there may be a thousand of them. */
+struct heritage {
+	struct list shelves[STORE_SHELVES];
+};
+
+void heritage_init(struct heritage *heritage);
 /* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. Returns 0 or
  * -errno. */
-int heritage_receive(struct list *heritage, int *listenerp);
+int heritage_receive(struct heritage *heritage, int *listenerp);
 /* NULL if there is none. */
-struct heirloom *heritage_find(struct list *heritage, enum vault_kind kind, uint64_t family, uint64_t number);
+struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number);
 /* Close what nobody has taken, and have the keeper forget it. */
-void heritage_settle(struct list *heritage);
+void heritage_settle(struct heritage *heritage);

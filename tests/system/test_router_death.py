@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from daemon import BIN, Daemon, command_of, wait_until
+from daemon import BIN, Daemon, children, command_of, wait_until
 from lair import Client
+from lair import messages as m
 
 
 def router_pid(client: Client) -> int:
@@ -103,6 +104,84 @@ def test_replaced(daemon: Daemon) -> None:
     with daemon.client() as client:
         assert router_pid(client) != pid
         assert client.exec("6 * 7").text == "42"
+
+
+def routers(daemon: Daemon) -> list[int]:
+    return [pid for pid in children(daemon.process.pid) if "--router" in command_of(pid)]
+
+
+def wait_for_line(daemon: Daemon, part: str) -> None:
+    wait_until(lambda: part in daemon.log(), f"the log says: {part}")
+
+
+def test_told_while_it_starts(start_daemon: Callable[..., Daemon]) -> None:
+    """To make room, or to read its settings: it does so when it can, and dies of neither."""
+    daemon = start_daemon(options=("--restart-at-once",))
+    for number, heeded in ((signal.SIGUSR2, "making room"), (signal.SIGHUP, "settings re-read")):
+        dead = kill_router(daemon)
+        while routers(daemon) in ([], [dead]):
+            pass
+        (router,) = routers(daemon)
+        os.kill(router, signal.SIGSTOP)
+        daemon.process.send_signal(number)
+        time.sleep(0.2)
+        os.kill(router, signal.SIGCONT)
+        wait_for_line(daemon, heeded)
+    assert daemon.log().count("killed by signal") == daemon.log().count("killed by signal 9") == 2
+
+
+def warden_in(daemon: Daemon, session: str) -> int:
+    with daemon.client() as client:
+        return client.info(session).pid
+
+
+def undo_behind(daemon: Daemon, warden: int) -> m.Undo:
+    """Ask for it while the warden stands still, so that its interpreter waits to be killed."""
+    os.kill(warden, signal.SIGSTOP)
+    with daemon.client() as client:
+        undo = m.Undo(id=client.new_id(), session="s", key="undo")
+        client.send(undo)
+        wait_until(lambda: client.info("s").state == "starting", "it waits for the warden")
+    return undo
+
+
+def test_time_without_a_router(start_daemon: Callable[..., Daemon]) -> None:
+    """A warden is not late because nobody was there to listen to it."""
+    daemon = start_daemon({"profile default": {"checkpoint": "cell"}})
+    with daemon.client() as client:
+        client.exec("x = 1", "s")
+        client.exec("x = 2", "s")
+    warden = warden_in(daemon, "s")
+    undo = undo_behind(daemon, warden)
+    (router,) = routers(daemon)
+    daemon.process.send_signal(signal.SIGSTOP)
+    os.kill(router, signal.SIGKILL)
+    time.sleep(6)
+    daemon.process.send_signal(signal.SIGCONT)
+    with daemon.client() as client:
+        client.hello()
+        time.sleep(0.5)
+        os.kill(warden, signal.SIGCONT)
+        assert client.call(undo, m.StateReply).cell == 1
+        assert client.exec("x", "s").text == "1"
+
+
+def test_a_router_that_listens_late(start_daemon: Callable[..., Daemon]) -> None:
+    """Nor because the router stood still."""
+    daemon = start_daemon({"profile default": {"checkpoint": "cell"}})
+    with daemon.client() as client:
+        client.exec("x = 1", "s")
+        client.exec("x = 2", "s")
+    warden = warden_in(daemon, "s")
+    undo = undo_behind(daemon, warden)
+    (router,) = routers(daemon)
+    os.kill(router, signal.SIGSTOP)
+    os.kill(warden, signal.SIGCONT)
+    time.sleep(6)
+    os.kill(router, signal.SIGCONT)
+    with daemon.client() as client:
+        assert client.call(undo, m.StateReply).cell == 1
+        assert client.exec("x", "s").text == "1"
 
 
 def test_upgrade(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
