@@ -11,6 +11,7 @@ import pytest
 
 from daemon import BIN, Daemon, Settings, become_subreaper
 from lair import Client
+from mcp_server import McpServer
 from terminal import Terminal
 
 
@@ -83,6 +84,24 @@ def terminal(daemon: Daemon) -> Iterator[Callable[..., Terminal]]:
     yield open_terminal
     for it in opened:
         it.close()
+
+
+@pytest.fixture
+def server(daemon: Daemon) -> Iterator[McpServer]:
+    """lair mcp with all its tools, spoken to as the newest clients do."""
+    with McpServer(daemon, "--tools", "full") as it:
+        yield it
+        assert it.end() == 0
+        assert it.errors() == ""
+
+
+@pytest.fixture
+def legacy(daemon: Daemon) -> Iterator[McpServer]:
+    """lair mcp, spoken to as the clients before them do."""
+    with McpServer(daemon, modern=False) as it:
+        it.greet()
+        yield it
+        assert it.end() == 0
 
 
 @pytest.fixture

@@ -133,6 +133,15 @@ class McpServer:
         assert (result.get("resultType") == "complete") == self.modern
         return result
 
+    def greet(self, version: str = LEGACY) -> Json:
+        """As clients do that are not modern."""
+        it = self.request(
+            "initialize",
+            {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}},
+        )
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return it
+
     def refused(self, method: str, params: Optional[Json] = None) -> Json:
         error: Json = self.wait(self.begin(method, params))["error"]
         return error
