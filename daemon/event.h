@@ -48,6 +48,11 @@ void event_dispatch(struct event_loop *loop);
 
 /* Microseconds, monotonic. It goes on while the machine sleeps. */
 uint64_t event_now(void);
+/* As clients are told such times. */
+static inline double event_seconds(uint64_t us)
+{
+	return (double)us / 1e6;
+}
 
 /* Arm, or arm anew. Returns 0 or -ENOMEM. */
 int timer_set(struct event_loop *loop, struct timer *timer, uint64_t deadline, void (*fn)(struct timer *timer));

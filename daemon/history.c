@@ -154,7 +154,7 @@ double history_age(const struct history *history)
 {
 	const struct checkpoint *oldest = container_of(history->checkpoints.next, struct checkpoint, node);
 
-	return list_empty(&history->checkpoints) ? 0 : (double)(event_now() - oldest->born) / 1e6;
+	return list_empty(&history->checkpoints) ? 0 : event_seconds(event_now() - oldest->born);
 }
 
 struct checkpoint *history_excess(struct history *history, uint64_t automatic, uint64_t memory)

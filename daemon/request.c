@@ -1,15 +1,12 @@
 /* What clients may ask, as a table. Each handler answers exactly once, now or, where a session has to do something
  * first, by leaving the address with it. */
 #include "request.h"
-#include "keeper.h"
+
 #include "log.h"
-#include "memory.h"
 #include "saving.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-#define seconds(us) ((double)(us) / 1e6)
 
 bool session_id_valid(struct bytes id)
 {
@@ -43,9 +40,21 @@ struct session *session_named(struct router *router, const struct address *from,
 	return NULL;
 }
 
+/* Only between two cells: what would be saved or thrown away must not be in motion. */
+struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id)
+{
+	struct session *session = session_named(router, from, id);
+
+	if (!session || (!session_busy(session) && session->n_queued == 0))
+		return session;
+	client_error(&router->clients, from, "busy",
+		     "a cell runs or waits in session \"%s\"; interrupt it or wait for it", session->id);
+	return NULL;
+}
+
 /* ---- opening ---- */
 
-static bool session_room(struct router *router, const struct address *from)
+bool session_room(struct router *router, const struct address *from)
 {
 	uint64_t n = 0, own = 0;
 	struct session *session;
@@ -120,70 +129,7 @@ static struct session *session_find_or_make(struct router *router, const struct 
 	return session;
 }
 
-/* ---- session records ---- */
-
-static double ttl_left(uint64_t since, uint64_t ttl)
-{
-	uint64_t end = since + ttl, now = event_now();
-
-	return !ttl ? 0.0 : seconds(end > now ? end - now : 1);
-}
-
-/* Of a family, whose members cannot be told apart by their processes. */
-static struct usage usage_of_warden(const struct warden *warden)
-{
-	struct usage usage = usage_of_tree(warden->pid, warden->baseline);
-	struct session *session;
-
-	list_for_each (session, &warden->sessions, kin)
-		usage.memory += history_memory(&session->history);
-	return usage;
-}
-
-struct session_info session_record(const struct session *session)
-{
-	const struct warden *warden = session->warden;
-	const struct usage usage = usage_of_warden(warden);
-	bool working = session_busy(session) || session->n_queued > 0;
-
-	return (struct session_info){
-		.session = bytes_of(session->id),
-		.profile = bytes_of(session->profile->name),
-		.state = bytes_of(session_state_name(session)),
-		.uid = session->owner,
-		.workspace = bytes_of(session_workspace(session)),
-		.created = session->created,
-		.idle = working ? 0.0 : seconds(event_now() - session->last),
-		.cells = session->n_cells,
-		.queued = session->n_queued,
-		.pid = (uint64_t)warden->pid,
-		.memory = usage.memory,
-		.cpu = usage.cpu,
-		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
-		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
-		.level = bytes_of(warden->level),
-		.guards = wire_bytes(&warden->guards),
-		.checkpoints = session->history.n_automatic + session->history.n_named,
-		.checkpoint_memory = history_memory(&session->history),
-		.checkpoint_age = history_age(&session->history),
-	};
-}
-
 /* ---- handlers ---- */
-
-static void handle_hello(struct router *router, const struct address *from, const union request *request)
-{
-	struct hello_reply reply = {
-		.id = request->id,
-		.version = WIRE_VERSION,
-		.server = BYTES("laird " LAIR_VERSION),
-		.pid = (uint64_t)getpid(),
-		.frame_max = router->config->frame_size,
-		.instance = bytes_of(router->instance),
-	};
-
-	client_send(&router->clients, from, &hello_reply_schema, &reply);
-}
 
 /* A session that is opened goes on from what was saved of it. Returns whether there is something. */
 static bool come_back(struct session *session, const struct address *from, enum telling telling)
@@ -213,7 +159,7 @@ static void handle_open(struct router *router, const struct address *from, const
 static bool exec_acceptable(struct router *router, const struct address *from, const struct exec_request *exec,
 			    const struct profile *profile)
 {
-	double max = seconds(profile->cell_timeout_max);
+	double max = event_seconds(profile->cell_timeout_max);
 
 	if (exec->code.size > profile->code_size)
 		client_error(&router->clients, from, "too_large",
@@ -357,18 +303,6 @@ static void handle_shutdown(struct router *router, const struct address *from, c
 		session_close(session, from);
 }
 
-static void handle_info(struct router *router, const struct address *from, const union request *request)
-{
-	struct session *session = session_named(router, from, request->info.session);
-	struct session_info info;
-
-	if (!session)
-		return;
-	info = session_record(session);
-	info.id = request->id;
-	client_send(&router->clients, from, &session_info_schema, &info);
-}
-
 /* ---- saved states ---- */
 
 static void handle_save(struct router *router, const struct address *from, const union request *request)
@@ -401,201 +335,6 @@ static void handle_load(struct router *router, const struct address *from, const
 		saved_free(saved);
 	else if (saving_load(session, saved, from, TELL_LOAD))
 		client_error(&router->clients, from, "internal", "out of memory");
-}
-
-/* ---- checkpoints ---- */
-
-/* Only between two cells: what would be saved or thrown away must not be in motion. */
-struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id)
-{
-	struct session *session = session_named(router, from, id);
-
-	if (!session || (!session_busy(session) && session->n_queued == 0))
-		return session;
-	client_error(&router->clients, from, "busy",
-		     "a cell runs or waits in session \"%s\"; interrupt it or wait for it", session->id);
-	return NULL;
-}
-
-/* The profile may say that there are none: then none is made on request either. */
-static struct session *session_that_keeps(struct router *router, const struct address *from, struct bytes id)
-{
-	struct session *session = session_between_cells(router, from, id);
-
-	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
-		return session;
-	client_error(&router->clients, from, "unsupported", "session \"%s\" keeps no checkpoints", session->id);
-	return NULL;
-}
-
-static struct operation *operation_make(struct router *router, const struct address *from, enum operation_kind kind,
-					struct bytes name)
-{
-	struct operation *operation = NULL;
-
-	if (name.data && !checkpoint_name_valid(name))
-		client_error(&router->clients, from, "bad_request",
-			     "the name of a checkpoint is 1 to %d printable characters without space",
-			     CHECKPOINT_NAME_MAX);
-	else if (operation_new(&operation, kind, from, name))
-		client_error(&router->clients, from, "internal", "out of memory");
-	return operation;
-}
-
-static void operate(struct router *router, const struct address *from, struct bytes id, enum operation_kind kind,
-		    struct bytes name, uint64_t n)
-{
-	struct session *session = session_that_keeps(router, from, id);
-	struct operation *operation = session ? operation_make(router, from, kind, name) : NULL;
-
-	if (!operation)
-		return;
-	operation->n = n;
-	session_operate(session, operation);
-}
-
-static void handle_checkpoint(struct router *router, const struct address *from, const union request *request)
-{
-	const struct checkpoint_request *checkpoint = &request->checkpoint;
-
-	operate(router, from, checkpoint->session, OPERATION_CHECKPOINT, checkpoint->name, 0);
-}
-
-static void handle_restore(struct router *router, const struct address *from, const union request *request)
-{
-	operate(router, from, request->restore.session, OPERATION_RESTORE, request->restore.name, 0);
-}
-
-static void handle_undo(struct router *router, const struct address *from, const union request *request)
-{
-	const struct undo_request *undo = &request->undo;
-
-	operate(router, from, undo->session, OPERATION_UNDO, (struct bytes){.data = NULL}, undo->n ? undo->n : 1);
-}
-
-static void handle_drop(struct router *router, const struct address *from, const union request *request)
-{
-	operate(router, from, request->drop.session, OPERATION_DROP, request->drop.name, 0);
-}
-
-static void handle_branch(struct router *router, const struct address *from, const union request *request)
-{
-	const struct branch_request *branch = &request->branch;
-	struct session *session = session_that_keeps(router, from, branch->session);
-	struct operation *operation;
-
-	if (!session)
-		return;
-	if (!session_id_valid(branch->branch)) {
-		session_named(router, from, branch->branch);
-		return;
-	}
-	if (router_find(router, branch->branch)) {
-		client_error(&router->clients, from, "denied", "the id \"%.*s\" is taken; choose another",
-			     (int)branch->branch.size, branch->branch.data);
-		return;
-	}
-	if (!session_room(router, from))
-		return;
-	operation = operation_make(router, from, OPERATION_BRANCH, branch->origin);
-	if (!operation)
-		return;
-	operation->files = branch->files;
-	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)branch->branch.size,
-		 branch->branch.data);
-	session_operate(session, operation);
-}
-
-static void handle_checkpoints(struct router *router, const struct address *from, const union request *request)
-{
-	struct session *session = session_named(router, from, request->checkpoints.session);
-	struct checkpoints_reply reply = {.id = request->id};
-	struct checkpoint *checkpoint;
-	msgpack_sbuffer buffer;
-	int r = 0;
-
-	if (!session)
-		return;
-	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
-	list_for_each (checkpoint, &session->history.checkpoints, node) {
-		struct checkpoint_record record = {
-			.name = bytes_of(checkpoint->name[0] ? checkpoint->name : NULL),
-			.cell = checkpoint->cell,
-			.age = seconds(event_now() - checkpoint->born),
-			.memory = checkpoint->memory,
-		};
-
-		if (!r)
-			r = wire_encode_body(&buffer, &checkpoint_record_schema, &record);
-	}
-	reply.checkpoints = wire_bytes(&buffer);
-	if (r)
-		client_error(&router->clients, from, "internal", "out of memory");
-	else
-		client_send(&router->clients, from, &checkpoints_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
-}
-
-static void handle_list(struct router *router, const struct address *from, const union request *request)
-{
-	struct list_reply reply = {.id = request->id};
-	struct session *session;
-	msgpack_sbuffer buffer;
-	size_t n = 0;
-	int r = 0;
-
-	list_for_each (session, &router->sessions, node)
-		n += session->id[0] && session->state != SESSION_CLOSING && may_use(session, from->uid);
-	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, n);
-	list_for_each (session, &router->sessions, node) {
-		struct session_info info;
-
-		if (!session->id[0] || session->state == SESSION_CLOSING || !may_use(session, from->uid))
-			continue;
-		info = session_record(session);
-		if (!r)
-			r = wire_encode_body(&buffer, &session_info_schema, &info);
-	}
-	reply.sessions = wire_bytes(&buffer);
-	if (r)
-		client_error(&router->clients, from, "internal", "out of memory");
-	else
-		client_send(&router->clients, from, &list_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
-}
-
-static void handle_stats(struct router *router, const struct address *from, const union request *request)
-{
-	struct stats_reply reply = {
-		.id = request->id,
-		.uptime = seconds(event_now() - router->stats.started),
-		.pid = (uint64_t)getpid(),
-		.keeper_pid = (uint64_t)getppid(),
-		.opened = router->stats.opened,
-		.ended = router->stats.ended,
-		.cells = router->stats.cells,
-		.requests = router->stats.requests,
-		.refused = router->stats.refused + router->stats.connections_refused + router->clients.n_errors +
-			   router->clients.n_dropped,
-		.memory = memory_of_process(getpid()),
-	};
-	struct session *session;
-	struct nursery *nursery;
-	msgpack_sbuffer names;
-
-	msgpack_sbuffer_init(&names);
-	wire_put_array(&names, router->config->n_profiles);
-	for (size_t i = 0; i < router->config->n_profiles; i++)
-		wire_put_string(&names, bytes_of(router->config->profiles[i]->name));
-	reply.profiles = wire_bytes(&names);
-	list_for_each (session, &router->sessions, node)
-		reply.sessions += session->state != SESSION_CLOSING;
-	list_for_each (nursery, &router->nurseries, node)
-		reply.spares += nursery_spares(nursery);
-	client_send(&router->clients, from, &stats_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&names);
 }
 
 /* ---- the table ---- */

@@ -43,9 +43,25 @@ bool may_use(const struct session *session, uid_t uid);
 struct session *session_named(struct router *router, const struct address *from, struct bytes id);
 /* The same, or NULL when the client has been told that a cell runs or waits in it. */
 struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id);
+/* Whether @from may have one more, or else has been told why not. */
+bool session_room(struct router *router, const struct address *from);
 /* A new one, a one-shot if @id is absent; NULL when the client has been told why not. */
 struct session *session_make(struct router *router, const struct address *from, struct bytes id,
 			     struct bytes profile_name);
+
+/* request_info.c */
+void handle_info(struct router *router, const struct address *from, const union request *request);
+void handle_list(struct router *router, const struct address *from, const union request *request);
+void handle_stats(struct router *router, const struct address *from, const union request *request);
+void handle_hello(struct router *router, const struct address *from, const union request *request);
+
+/* request_checkpoints.c */
+void handle_checkpoint(struct router *router, const struct address *from, const union request *request);
+void handle_restore(struct router *router, const struct address *from, const union request *request);
+void handle_undo(struct router *router, const struct address *from, const union request *request);
+void handle_drop(struct router *router, const struct address *from, const union request *request);
+void handle_branch(struct router *router, const struct address *from, const union request *request);
+void handle_checkpoints(struct router *router, const struct address *from, const union request *request);
 
 /* request_questions.c */
 void handle_complete(struct router *router, const struct address *from, const union request *request);

@@ -5,8 +5,6 @@
 
 #include <inttypes.h>
 
-#define seconds(us) ((double)(us) / 1e6)
-
 /* The member called @name, or absent if the request has none. */
 static struct bytes text_of(const struct wire_schema *schema, const union request *request, const char *name)
 {
@@ -209,7 +207,7 @@ static struct result_record record_of(const struct promise *promise)
 		.state = bytes_of(promise->answer ? "finished"
 				  : promise->cell ? "running"
 						  : "queued"),
-		.age = seconds(event_now() - promise->since),
+		.age = event_seconds(event_now() - promise->since),
 		.bytes = promise->answer_size,
 	};
 	struct exec_reply reply;

@@ -142,7 +142,7 @@ int saving_send(struct session *session, struct cell *cell)
 	if (cell->task == CELL_SAVE) {
 		task.task = BYTES("save");
 		task.size = session->profile->save_size;
-		task.budget = (double)session->profile->save_timeout / 1e6;
+		task.budget = event_seconds(session->profile->save_timeout);
 		r = state_file(&cell->file, task.size);
 	} else if (!cell->saved) {
 		r = -ENOENT;

@@ -104,7 +104,7 @@ void session_on_warden_gone(struct session *session)
 static void on_alive(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, alive);
-	struct alive_event alive = {.elapsed = (double)(event_now() - session->cell->started) / 1e6};
+	struct alive_event alive = {.elapsed = event_seconds(event_now() - session->cell->started)};
 	struct usage usage;
 
 	session_watch(session);

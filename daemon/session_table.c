@@ -426,7 +426,7 @@ static void time_out(struct session *session, const struct particulars *particul
 			 session->expiring);
 	else
 		log_info(session->id, "cell %" PRIu64 " is over its time of %.3g s: interrupted",
-			 session->cell->number, (double)session->cell->timeout / 1e6);
+			 session->cell->number, event_seconds(session->cell->timeout));
 	session->state = SESSION_GRACE;
 	interpreter_mark_interrupted(session->live, session->cell->number);
 	if (warden_signal(session->warden, session->live, SIGINT))

@@ -1,0 +1,142 @@
+/* What a client is told of its sessions and of the daemon, at once and without disturbing either. */
+#include "request.h"
+
+#include "memory.h"
+
+/* ---- sessions ---- */
+
+static double ttl_left(uint64_t since, uint64_t ttl)
+{
+	uint64_t end = since + ttl, now = event_now();
+
+	return !ttl ? 0.0 : event_seconds(end > now ? end - now : 1);
+}
+
+/* Of a family, whose members cannot be told apart by their processes. */
+static struct usage usage_of_warden(const struct warden *warden)
+{
+	struct usage usage = usage_of_tree(warden->pid, warden->baseline);
+	struct session *session;
+
+	list_for_each (session, &warden->sessions, kin)
+		usage.memory += history_memory(&session->history);
+	return usage;
+}
+
+struct session_info session_record(const struct session *session)
+{
+	const struct warden *warden = session->warden;
+	const struct usage usage = usage_of_warden(warden);
+	bool working = session_busy(session) || session->n_queued > 0;
+
+	return (struct session_info){
+		.session = bytes_of(session->id),
+		.profile = bytes_of(session->profile->name),
+		.state = bytes_of(session_state_name(session)),
+		.uid = session->owner,
+		.workspace = bytes_of(session_workspace(session)),
+		.created = session->created,
+		.idle = working ? 0.0 : event_seconds(event_now() - session->last),
+		.cells = session->n_cells,
+		.queued = session->n_queued,
+		.pid = (uint64_t)warden->pid,
+		.memory = usage.memory,
+		.cpu = usage.cpu,
+		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
+		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
+		.level = bytes_of(warden->level),
+		.guards = wire_bytes(&warden->guards),
+		.checkpoints = session->history.n_automatic + session->history.n_named,
+		.checkpoint_memory = history_memory(&session->history),
+		.checkpoint_age = history_age(&session->history),
+	};
+}
+
+void handle_info(struct router *router, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(router, from, request->info.session);
+	struct session_info info;
+
+	if (!session)
+		return;
+	info = session_record(session);
+	info.id = request->id;
+	client_send(&router->clients, from, &session_info_schema, &info);
+}
+
+void handle_list(struct router *router, const struct address *from, const union request *request)
+{
+	struct list_reply reply = {.id = request->id};
+	struct session *session;
+	msgpack_sbuffer buffer;
+	size_t n = 0;
+	int r = 0;
+
+	list_for_each (session, &router->sessions, node)
+		n += session->id[0] && session->state != SESSION_CLOSING && may_use(session, from->uid);
+	msgpack_sbuffer_init(&buffer);
+	wire_put_array(&buffer, n);
+	list_for_each (session, &router->sessions, node) {
+		struct session_info info;
+
+		if (!session->id[0] || session->state == SESSION_CLOSING || !may_use(session, from->uid))
+			continue;
+		info = session_record(session);
+		if (!r)
+			r = wire_encode_body(&buffer, &session_info_schema, &info);
+	}
+	reply.sessions = wire_bytes(&buffer);
+	if (r)
+		client_error(&router->clients, from, "internal", "out of memory");
+	else
+		client_send(&router->clients, from, &list_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+/* ---- the daemon ---- */
+
+void handle_stats(struct router *router, const struct address *from, const union request *request)
+{
+	struct stats_reply reply = {
+		.id = request->id,
+		.uptime = event_seconds(event_now() - router->stats.started),
+		.pid = (uint64_t)getpid(),
+		.keeper_pid = (uint64_t)getppid(),
+		.opened = router->stats.opened,
+		.ended = router->stats.ended,
+		.cells = router->stats.cells,
+		.requests = router->stats.requests,
+		.refused = router->stats.refused + router->stats.connections_refused + router->clients.n_errors +
+			   router->clients.n_dropped,
+		.memory = memory_of_process(getpid()),
+	};
+	struct session *session;
+	struct nursery *nursery;
+	msgpack_sbuffer names;
+
+	msgpack_sbuffer_init(&names);
+	wire_put_array(&names, router->config->n_profiles);
+	for (size_t i = 0; i < router->config->n_profiles; i++)
+		wire_put_string(&names, bytes_of(router->config->profiles[i]->name));
+	reply.profiles = wire_bytes(&names);
+	list_for_each (session, &router->sessions, node)
+		reply.sessions += session->state != SESSION_CLOSING;
+	list_for_each (nursery, &router->nurseries, node)
+		reply.spares += nursery_spares(nursery);
+	client_send(&router->clients, from, &stats_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&names);
+}
+
+void handle_hello(struct router *router, const struct address *from, const union request *request)
+{
+	struct hello_reply reply = {
+		.id = request->id,
+		.version = WIRE_VERSION,
+		.server = BYTES("laird " LAIR_VERSION),
+		.pid = (uint64_t)getpid(),
+		.frame_max = router->config->frame_size,
+		.instance = bytes_of(router->instance),
+	};
+
+	client_send(&router->clients, from, &hello_reply_schema, &reply);
+}
