@@ -111,7 +111,7 @@ def summary(value: Any, room: int = 100) -> str:
     return first + ", ".join(items).rstrip(" " if kind is tuple else "") + last
 
 
-def _left(value: Any, room: int, above: Tuple[int, ...] = ()) -> int:
+def left(value: Any, room: int, above: Tuple[int, ...] = ()) -> int:
     """How much of @room for items the repr of @value leaves; less than nothing if it is too long."""
     kind = type(value)
     if kind in (str, bytes, bytearray):
@@ -123,14 +123,14 @@ def _left(value: Any, room: int, above: Tuple[int, ...] = ()) -> int:
         return -1
     above += (id(value),)
     for item in _chain(value, value.values()) if kind is dict else value:
-        room = _left(item, room, above)
+        room = left(item, room, above)
         if room < 0:
             break
     return room
 
 
 def text_of(value: object) -> str:
-    return repr(value) if _left(value, _ITEMS_MAX) >= 0 else summary(value)
+    return repr(value) if left(value, _ITEMS_MAX) >= 0 else summary(value)
 
 
 # ---- bundles ----

@@ -74,12 +74,24 @@ def _meet_altair(module: Any) -> None:
     module.TopLevelMixin.show = show
 
 
+def _meet_pillow(module: Any) -> None:
+    """Its own viewers are programs, or IPython's display()."""
+
+    class Viewer(module.Viewer):  # type: ignore[misc, name-defined]
+        def show_image(self, image: Any, **options: Any) -> bool:
+            display(image)
+            return True
+
+    module.register(Viewer(), 0)
+
+
 _met: Dict[str, Callable[[Any], None]] = {
     "matplotlib": _meet_matplotlib,
     "matplotlib._pylab_helpers": _meet_pylab,
     "tqdm.std": _meet_tqdm,
     "plotly.io._renderers": _meet_plotly,
     "altair": _meet_altair,
+    "PIL.ImageShow": _meet_pillow,
     "IPython.core.display": _meet_ipython,
     "IPython.core.display_functions": _meet_ipython,
 }

@@ -4,11 +4,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from display import Data, cut, formats
+    from display import Data, cut, formats, left, summary
 
 _ROWS_MAX = 100
 _COLUMNS_MAX = 100
 _CELL_MAX = 1000
+_CELL_ROOM = 100
 
 
 def _cell_text(value: object) -> str:
@@ -16,13 +17,25 @@ def _cell_text(value: object) -> str:
     return cut(str(value), _CELL_MAX)
 
 
+def _cell(value: Any) -> Any:
+    """A text, an array or another container in a cell, if it is not too long; else the beginning of its text."""
+    if type(value) is str:
+        return cut(value, _CELL_MAX)
+    if type(value) in (list, tuple, dict):
+        return value if left(value, _CELL_ROOM) >= 0 else cut(summary(value), _CELL_MAX)
+    return _cell_text(value) if hasattr(type(value), "__len__") else value
+
+
 def _dataframe(frame: Any) -> "Data":
-    part = frame.iloc[:_ROWS_MAX, :_COLUMNS_MAX]
+    part = frame.iloc[:_ROWS_MAX, :_COLUMNS_MAX].copy()
+    for number, kind in enumerate(part.dtypes):
+        if kind.kind == "O":
+            part.isetitem(number, part.iloc[:, number].map(_cell))
     rows = part.to_json(orient="split", date_format="iso", default_handler=_cell_text)
     head = json.dumps(
         {
             "shape": list(frame.shape),
-            "dtypes": [str(kind) for kind in part.dtypes],
+            "dtypes": [str(kind) for kind in frame.dtypes[:_COLUMNS_MAX]],
             "truncated": part.shape != frame.shape,
         }
     )

@@ -249,6 +249,23 @@ def test_a_large_dataframe(scientist: Interpreter) -> None:
     assert table["truncated"] is True
 
 
+def test_a_table_of_large_things(scientist: Interpreter) -> None:
+    result = scientist.run(
+        "import numpy as np, pandas as pd\n"
+        "large = ['x' * 10**6, np.zeros(1500), list(range(10**5)), {'k': 'x' * 10**5}, b'x' * 10**5]\n"
+        "frame = pd.DataFrame({i: [thing] * 50 for i, thing in enumerate(large)}).assign(small=[['a', 1, None]] * 50)\n"
+        "frame['category'] = pd.Series(large[:1] * 50, dtype='category')\nframe",
+    )
+    assert (result.returncode, result.err) == (0, b"") and result.data is not None
+    assert sum(map(len, result.data.values())) < 400_000
+    table = json.loads(result.data["application/json"])
+    text, array, numbers, mapped, data, small, category = table["data"][49]
+    assert text == category == f"{'x' * 1000}... (999000 characters more)"
+    assert array.startswith("[0. 0. 0. ") and numbers.startswith("[0, 1, 2, ") and mapped.startswith("{'k': 'xxx")
+    assert len(data) < 1100 and small == ["a", 1, None]
+    assert table["dtypes"] == ["object"] * 6 + ["category"]
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -261,6 +278,8 @@ def test_a_large_dataframe(scientist: Interpreter) -> None:
         "pd.Series([1, 2], name='n')",
         "pd.Series({'a': [1, {2: 3}]})",
         "pd.DataFrame({'d': [float('inf'), float('nan')]})",
+        "pd.DataFrame([[None, {1, 2}, pd.NaT, 1]], columns=['a', 'a', 'b', 'b'], dtype=object)",
+        "pd.DataFrame({'s': pd.array(['a', None], dtype='string'), 'p': pd.period_range('2020', periods=2)})",
     ],
 )
 def test_odd_tables(scientist: Interpreter, frame: str) -> None:
@@ -275,8 +294,11 @@ def test_arrays_are_summarised(scientist: Interpreter) -> None:
 
 
 def test_pictures_by_their_own_repr(scientist: Interpreter) -> None:
-    result = scientist.run("from PIL import Image\nImage.new('RGB', (30, 20))")
+    result = scientist.run("from PIL import Image\npicture = Image.new('RGB', (30, 20))\npicture")
     assert result.data is not None and size_of(result.data["image/png"]) == (30, 20)
+    for mode in ("RGB", "CMYK", "1"):
+        (data,) = shown(scientist.run(f"picture.convert('{mode}').show()"))
+        assert size_of(data["image/png"]) == (30, 20)
 
 
 def test_ipython(scientist: Interpreter) -> None:

@@ -59,11 +59,19 @@ GIFTS = {
 PLACES = ["__repr__", "__str__", "_repr_html_", "_repr_png_", "_repr_json_", "_repr_svg_", "_repr_latex_",
           "_repr_mimebundle_", "_ipython_display_", "__class__", "__getattr__", "__getattribute__", "__len__",
           "__iter__", "__eq__", "__hash__", "__dict__", "__dir__", "__format__", "__bool__"]
+# Classes for which we have a format of our own, and what it asks of them.
+CLAIMS = {
+    ("pandas.core.frame", "DataFrame"): ["iloc", "shape", "dtypes", "columns", "__getitem__"],
+    ("pandas.core.series", "Series"): ["name", "to_frame"],
+    ("matplotlib.figure", "Figure"): ["canvas", "dpi", "get_facecolor", "stale"],
+}
 
 def make(rng):
     """A class with a handful of hostile members, as methods, properties or descriptors."""
     body = {}
-    for place in rng.sample(PLACES, rng.randint(1, 5)):
+    claim = rng.choice(sorted(CLAIMS)) if rng.random() < 0.3 else None
+    if claim: body["__module__"], body["__qualname__"] = claim
+    for place in rng.sample(PLACES, rng.randint(1, 5)) + (rng.sample(CLAIMS[claim], 2) if claim else []):
         gift = GIFTS[rng.choice(sorted(GIFTS))]
         how = rng.randint(0, 5)
         body[place] = (property(gift) if how == 0 else Descriptor() if how == 1 else NonCallable() if how == 2

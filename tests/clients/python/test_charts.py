@@ -122,3 +122,4 @@ def test_pil(client: Client) -> None:
     reply = run(client, "from PIL import Image\nImage.new('RGB', (30, 20), 'red')")
     assert reply.data is not None
     assert struct.unpack(">II", reply.data["image/png"][16:24]) == (30, 20)
+    assert "image/png" in shown(client, "Image.new('RGB', (30, 20), 'red').show()")
