@@ -1,6 +1,6 @@
 /* A session: what a client names by id. It owns a queue of cells, three deadlines, a history of checkpoints, and
  * one live interpreter in a warden it may share with its branches. All it does is one table of states and events in
- * session.c. */
+ * session_table.c. */
 #pragma once
 
 #include "cell.h"

@@ -60,7 +60,7 @@ void session_event(struct session *session, enum session_event event, const stru
 /* From now on those who watch the running cell are told about every second that it still runs. */
 void session_watch(struct session *session);
 
-/* ---- steps: session_table.c ---- */
+/* ---- steps: session_steps.c ---- */
 
 struct event_loop *session_loop(const struct session *session);
 const char *session_id_or_null(const struct session *session);

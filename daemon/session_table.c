@@ -27,228 +27,6 @@ static const char *const event_names[_SESSION_EVENT_N] = {
 	[EVENT_TOLD] = "told",
 };
 
-static void on_deadline(struct timer *timer);
-static void on_idle_ttl(struct timer *timer);
-
-/* ---- steps ---- */
-
-struct event_loop *session_loop(const struct session *session)
-{
-	return &session->router->loop;
-}
-
-const char *session_id_or_null(const struct session *session)
-{
-	return session->id[0] ? session->id : NULL;
-}
-
-void session_deadline(struct session *session, uint64_t after)
-{
-	session->patience = after;
-	if (after)
-		(void)timer_set(session_loop(session), &session->deadline, event_now() + after, on_deadline);
-	else
-		timer_clear(session_loop(session), &session->deadline);
-}
-
-void session_answer_waiters(struct session *session, struct list *waiters)
-{
-	struct waiter *waiter;
-
-	list_for_each (waiter, waiters, node) {
-		struct empty_reply reply = {.id = waiter->request.id};
-
-		client_send(&session->router->clients, &waiter->request, &empty_reply_schema, &reply);
-		list_remove(&waiter->node);
-		free(waiter);
-	}
-}
-
-const char *session_overdue(const struct session *session)
-{
-	return session->expiring ? session->expiring : "timeout";
-}
-
-void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict)
-{
-	if (cell->task == CELL_CODE)
-		cell_reply(cell, &session->router->clients, session_id_or_null(session), verdict);
-	else
-		saving_reply(session, cell, verdict);
-}
-
-/* Answer the running cell and forget it. */
-void session_finish_cell(struct session *session, const struct verdict *verdict)
-{
-	struct verdict told = *verdict;
-
-	if (session->router->stopping) {
-		/* No session goes on, though its last cell may have; and the interrupt was ours. */
-		told.state = "ended";
-		if (told.cause && !strcmp(told.cause, "interrupt"))
-			told.cause = "shutdown";
-	} else if (!session->id[0]) {
-		told.state = "ended";
-	} else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
-		told.state = session->lost_to ? "rolled_back" : "reset";
-		told.restored = session->lost_to;
-		if (!told.cause)
-			told.cause = session->lost_cause;
-	}
-	told.forgotten = session->n_forgotten;
-	audit_log_blocked(session, session->cell, told.blocked);
-	if (session->id[0] && session->cell->task == CELL_CODE)
-		journal_add(&session->journal, session->cell, &told);
-	told.tidings = session->tidings.age > 0 ? &session->tidings : NULL;
-	session_reply(session, session->cell, &told);
-	if (told.tidings && session->cell->task == CELL_CODE)
-		tidings_deinit(&session->tidings);
-	session->task_file_due |= session->cell->file_stored;
-	session->cell = cell_free(session->cell);
-	timer_clear(session_loop(session), &session->alive);
-	for (int i = 0; i < 2; i++) {
-		session->transcripts[i].begin = session->transcripts[i].end;
-		session->words[i].size = 0;
-	}
-	/* Whoever read too slowly watches no more. */
-	if (session->live)
-		interpreter_pause(session->live, false);
-	session->lost_cause[0] = '\0';
-	session->n_forgotten = 0;
-	session->last = event_now();
-	session_deadline(session, 0);
-}
-
-/* Whatever waits, cells and operations, will not be done. */
-void session_refuse_work(struct session *session, const char *why)
-{
-	struct operation *operation;
-	struct cell *cell;
-
-	list_for_each (cell, &session->queue, node) {
-		client_error(&session->router->clients, &cell->reply, "gone", "%s before this cell could run", why);
-		cell_free(cell);
-	}
-	session->last_save = NULL;
-	session->n_queued = 0;
-	list_for_each (operation, &session->operations, node)
-		operation_refuse(session, operation, why);
-	if (session->operation)
-		operation_refuse(session, session->operation, why);
-}
-
-/* What waits for an idle moment: first operations, then cells. */
-void session_proceed(struct session *session)
-{
-	if (saving_proceed(session))
-		return;
-	/* An interrupt on its way may only reach the cell or question it was meant for. */
-	while (session->state == SESSION_IDLE && !session->operation && !session->exited &&
-	       session->live->signals_unanswered == 0) {
-		struct list *first = list_first(&session->operations);
-
-		if (!first)
-			break;
-		operation_begin(session, container_of(first, struct operation, node));
-	}
-	if (session->state == SESSION_IDLE && !list_empty(&session->queue))
-		session_event(session, EVENT_RUN, &session_nothing);
-}
-
-static void idle_arm(struct session *session)
-{
-	if (session->profile->idle_ttl)
-		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
-				on_idle_ttl);
-}
-
-void session_begin_idle(struct session *session)
-{
-	session->state = SESSION_IDLE;
-	session_deadline(session, 0);
-	idle_arm(session);
-	session_proceed(session);
-}
-
-/* A cell that runs has gone on while there was no router, and so has its time. Of whatever else is waited for,
- * nobody could hear, and it may be only now that it is told what to do: it has all of its time again. */
-static void deadline_renew(struct session *session)
-{
-	bool goes_on = session->state == SESSION_BUSY && session->live && list_empty(&session->live->peer.messages);
-
-	if (session->deadline.index && session->patience && !goes_on)
-		session_deadline(session, session->patience);
-}
-
-void session_on_revived(struct session *session)
-{
-	if (session->state == SESSION_CLOSING)
-		return;
-	deadline_renew(session);
-	session_arm_hard(session);
-	session_arm_measure(session);
-	if (session->state == SESSION_IDLE)
-		idle_arm(session);
-	quota_on_run(session->warden);
-}
-
-/* Kill the interpreter; another one follows when it is gone. The first cause stands. */
-void session_kill_interpreter(struct session *session, const char *cause)
-{
-	session->state = SESSION_KILLING;
-	session->kill_cause = cause;
-	timer_clear(session_loop(session), &session->idle);
-	if (warden_signal(session->warden, session->live, SIGKILL))
-		session_end(session, "internal");
-	else
-		session_deadline(session, PATIENCE_US);
-}
-
-static bool speaks(const struct peer *peer)
-{
-	return peer->handled || peer_pending(peer);
-}
-
-/* What is waited for may be there, or behind what is, and the one that is late is the router. In these states
- * nobody can go on speaking for ever. */
-static bool may_be_answered(const struct session *session)
-{
-	switch (session->state) {
-	case SESSION_KILLING:
-	case SESSION_SWEEPING:
-		return speaks(&session->warden->peer);
-	case SESSION_ANSWERING:
-	case SESSION_FREEZING:
-	case SESSION_RESTORING:
-		return speaks(&session->live->peer);
-	case SESSION_STARTING:
-	case SESSION_IDLE:
-	case SESSION_BUSY:
-	case SESSION_GRACE:
-	case SESSION_CLOSING:
-	case _SESSION_STATE_N:
-		break;
-	}
-	return false;
-}
-
-static void on_deadline(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, deadline);
-
-	if (may_be_answered(session))
-		(void)timer_set(session_loop(session), timer, event_now() + 1, on_deadline); /* after a round */
-	else
-		session_event(session, EVENT_DEADLINE, &session_nothing);
-}
-
-static void on_idle_ttl(struct timer *timer)
-{
-	saving_expire(container_of(timer, struct session, idle), "idle_ttl");
-}
-
-/* ---- entries ---- */
-
 static void ignore(struct session *session, const struct particulars *particulars)
 {
 	(void)session;
@@ -483,15 +261,9 @@ static void kill_for_reset(struct session *session, const struct particulars *pa
 	session_kill_interpreter(session, "reset");
 }
 
-/* The checkpoint is finished first: it is the state before the reset, which can be restored. */
-static void reset_after_freeze(struct session *session, const struct particulars *particulars)
-{
-	(void)particulars;
-	session_refuse_work(session, "the session was reset");
-}
-
-/* Already being killed: whatever the cause was, what follows is fresh. */
-static void reset_meanwhile(struct session *session, const struct particulars *particulars)
+/* First comes what is under way: a checkpoint, which is the state before the reset and can be restored, or the end
+ * of an interpreter, whatever its cause: what follows that is fresh. */
+static void reset_afterwards(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
 	session_refuse_work(session, "the session was reset");
@@ -606,7 +378,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = reset_after_freeze,
+				[EVENT_RESET] = reset_afterwards,
 				[EVENT_FULL] = kill_full,
 			},
 		[SESSION_KILLING] =
@@ -622,7 +394,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_LOST] = ignore,
 				[EVENT_CLOSED] = ignore,
 				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = reset_meanwhile,
+				[EVENT_RESET] = reset_afterwards,
 				[EVENT_FULL] = ignore,
 			},
 		[SESSION_SWEEPING] =
@@ -631,7 +403,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_SWEPT] = session_restore_after_sweep,
 				[EVENT_DEADLINE] = end_unswept,
-				[EVENT_RESET] = reset_meanwhile,
+				[EVENT_RESET] = reset_afterwards,
 				[EVENT_FULL] = ignore,
 			},
 		[SESSION_RESTORING] =
@@ -642,7 +414,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DEADLINE] = session_restore_older,
 				[EVENT_LOST] = session_restore_older,
 				[EVENT_CLOSED] = session_restore_older,
-				[EVENT_RESET] = reset_meanwhile,
+				[EVENT_RESET] = reset_afterwards,
 				[EVENT_FULL] = ignore,
 			},
 		[SESSION_CLOSING] =
