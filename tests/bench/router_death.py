@@ -62,7 +62,9 @@ def main() -> int:
     made = 0
     try:
         print(os.uname().release, f"{os.cpu_count()} cpus", sep=", ")
-        print(f"\nfrom a kill of the router, in ms, each session with {ANSWERS} answers\nsessions    answer    a cell")
+        print(
+            f"\nfrom a kill of the router, in ms, each session with {ANSWERS} answers\nsessions    answer    a cell"
+        )
         for sessions in map(int, sys.argv[1:] or map(str, SESSIONS)):
             with Client(str(daemon.socket), timeout=60) as client:
                 for n in range(made, sessions):
