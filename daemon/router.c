@@ -7,14 +7,12 @@
 #include "family.h"
 #include "instance.h"
 #include "log.h"
-#include "parcel.h"
 #include "pulse.h"
 #include "revive.h"
 
 #include "proto/channel.h"
 
 #include <fcntl.h>
-#include <search.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -26,132 +24,9 @@
 #define REQUESTS_PER_ROUND 64
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
-#define SEND_QUEUE 256
-#define RECEIVE_QUEUE 256
-#define HANDSHAKE_MS 1000
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
 #define STOP_GRACE_US 1000000
 #define STOP_LIMIT_US 5000000
-
-static int compare_ids(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-struct session *router_find(struct router *router, struct bytes id)
-{
-	char key[SESSION_ID_MAX + 1];
-	char **found;
-
-	if (id.size == 0 || id.size > SESSION_ID_MAX)
-		return NULL;
-	memcpy(key, id.data, id.size);
-	key[id.size] = '\0';
-	found = tfind(key, &router->table, compare_ids);
-	return found ? container_of(*found, struct session, id[0]) : NULL;
-}
-
-int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
-		uid_t owner)
-{
-	char key[SESSION_ID_MAX + 1];
-	struct session *session;
-	int r;
-
-	snprintf(key, sizeof(key), "%.*s", (int)id.size, id.size ? id.data : "");
-	r = session_new(&session, router, profile, key, owner);
-	if (r)
-		return r;
-	list_append(&router->sessions, &session->node);
-	router->stats.opened++;
-	if (session->id[0] && !tsearch(session->id, &router->table, compare_ids)) {
-		session_end(session, "internal");
-		return -ENOMEM;
-	}
-	log_info(session->id, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
-		 owner, profile->name, session->warden->workspace);
-	audit_log_opened(session);
-	*sessionp = session;
-	return 0;
-}
-
-int router_readmit(struct router *router, struct session *session)
-{
-	list_append(&router->sessions, &session->node);
-	if (session->id[0] && session->state != SESSION_CLOSING &&
-	    !tsearch(session->id, &router->table, compare_ids))
-		return -ENOMEM;
-	return 0;
-}
-
-void router_branch(struct router *router, struct session *parent, struct checkpoint *from,
-		   struct operation *operation)
-{
-	struct session *session;
-
-	/* Somebody may have taken the id while the state was being saved. */
-	if (router_find(router, bytes_of(operation->branch)) ||
-	    session_new_branch(&session, parent, from, operation)) {
-		operation_refuse(parent, operation, "the branch could not be made");
-		return;
-	}
-	list_append(&router->sessions, &session->node);
-	router->stats.opened++;
-	if (session->state == SESSION_CLOSING)
-		return;
-	if (!tsearch(session->id, &router->table, compare_ids)) {
-		session_end(session, "internal");
-		return;
-	}
-	log_info(session->id, "branched from session %s after cell %llu", parent->id,
-		 (unsigned long long)from->cell);
-	audit_log_opened(session);
-}
-
-struct nursery *router_nursery(struct router *router, struct profile *profile)
-{
-	struct nursery *nursery;
-
-	list_for_each (nursery, &router->nurseries, node)
-		if (nursery->profile == profile)
-			return nursery;
-	if (nursery_new(&nursery, router, profile))
-		return NULL;
-	list_append(&router->nurseries, &nursery->node);
-	return nursery;
-}
-
-/* As root each session runs as a uid of its own; one still in use is passed over. */
-static bool uid_in_use(struct router *router, uid_t uid)
-{
-	struct list *heads[] = {&router->nurseries, &router->retired};
-	struct nursery *nursery;
-	struct warden *warden;
-
-	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		list_for_each (nursery, heads[i], node)
-			list_for_each (warden, &nursery->wardens, node)
-				if (warden->uid == uid)
-					return true;
-	return false;
-}
-
-uid_t router_take_uid(struct router *router)
-{
-	uint64_t n = router->config->uid_last - router->config->uid_first + 1;
-
-	if (geteuid() != 0)
-		return 0;
-	while (n-- > 0) {
-		if (router->last_uid < router->config->uid_first || router->last_uid >= router->config->uid_last)
-			router->last_uid = (uid_t)router->config->uid_first;
-		else
-			router->last_uid++;
-		if (!uid_in_use(router, router->last_uid))
-			break;
-	}
-	return router->last_uid;
-}
 
 /* ---- the keeper ---- */
 
@@ -215,61 +90,6 @@ static void on_keeper(struct event_source *source, uint32_t events)
 		nursery_on_started(nursery, message.pid, steal_fd(&fds[0]), message.error);
 	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
 		fd_closep(&fds[i]);
-}
-
-/* ---- the dead ---- */
-
-static void bury(struct list *dead, struct list *node)
-{
-	list_remove(node);
-	list_append(dead, node);
-}
-
-void router_bury_session(struct router *router, struct session *session)
-{
-	router->stats.ended++;
-	list_remove(&session->kin);
-	family_touch(session->warden);
-	bury(&router->dead_sessions, &session->node);
-}
-
-void router_bury_interpreter(struct router *router, struct interpreter *interpreter)
-{
-	bury(&router->dead_interpreters, &interpreter->node);
-}
-
-void router_bury_warden(struct router *router, struct warden *warden)
-{
-	bury(&router->dead_wardens, &warden->node);
-}
-
-void router_bury_nursery(struct router *router, struct nursery *nursery)
-{
-	bury(&router->dead_nurseries, &nursery->node);
-}
-
-static void funeral(struct router *router)
-{
-	struct session *session;
-	struct warden *warden;
-	struct nursery *nursery;
-	struct interpreter *interpreter;
-
-	promises_sweep(&router->promises);
-	list_for_each (interpreter, &router->dead_interpreters, node)
-		interpreter_free(interpreter);
-	list_for_each (session, &router->dead_sessions, node)
-		session_free(session);
-	list_for_each (warden, &router->dead_wardens, node)
-		warden_free(warden);
-	list_for_each (nursery, &router->dead_nurseries, node)
-		nursery_free(nursery);
-}
-
-void router_on_session_ended(struct router *router, struct session *session)
-{
-	if (session->id[0] && router_find(router, bytes_of(session->id)) == session)
-		tdelete(session->id, &router->table, compare_ids);
 }
 
 /* ---- settings ---- */
@@ -403,109 +223,6 @@ static void on_signal(struct event_source *source, uint32_t events)
 		config_reload(router);
 }
 
-/* ---- clients ---- */
-
-static void on_drained(struct clients *clients)
-{
-	struct router *router = container_of(clients, struct router, clients);
-	struct session *session;
-
-	list_for_each (session, &router->sessions, node)
-		session_resume(session);
-}
-
-/* "localhost:UID:GID:PID", by SO_PEERCRED. Taken from the end; no answer means nobody we would serve. */
-static bool peer_uid(zmq_msg_t *message, uid_t *uidp)
-{
-	const char *text = zmq_msg_gets(message, "Peer-Address"), *end;
-	unsigned colons = 0;
-	char *stop;
-	unsigned long uid;
-
-	if (!text)
-		return false;
-	for (end = text + strlen(text); end > text && colons < 3; end--)
-		colons += end[-1] == ':';
-	if (colons < 3)
-		return false;
-	uid = strtoul(end + 1, &stop, 10);
-	*uidp = (uid_t)uid;
-	return *stop == ':';
-}
-
-static void clients_refuse(struct router *router, const char *what)
-{
-	/* Counted always, logged once: a flood must not fill the disk. */
-	if (router->stats.refused++ == 0)
-		log_warn(NULL, "a client's message was dropped: %s (further ones are only counted, see stats)",
-			 what);
-}
-
-/* Receive one whole message. Returns false when there is none. */
-static bool client_receive(struct router *router)
-{
-	struct address from = {0};
-	zmq_msg_t identity, body;
-	bool first = true, more, whole = false;
-
-	zmq_msg_init(&identity);
-	zmq_msg_init(&body);
-	if (zmq_msg_recv(&identity, router->socket, ZMQ_DONTWAIT) < 0) {
-		zmq_msg_close(&identity);
-		return false;
-	}
-	for (more = zmq_msg_more(&identity); more; more = zmq_msg_more(&body), first = false) {
-		if (zmq_msg_recv(&body, router->socket, 0) < 0)
-			break;
-		whole = first && !zmq_msg_more(&body);
-	}
-	from.identity_size = (uint8_t)MIN(zmq_msg_size(&identity), (size_t)IDENTITY_MAX);
-	memcpy(from.identity, zmq_msg_data(&identity), from.identity_size);
-	if (!whole)
-		clients_refuse(router, "it has several parts");
-	else if (!peer_uid(&body, &from.uid))
-		clients_refuse(router, "nobody knows whose it is");
-	else
-		router_request(router, &from,
-			       (struct bytes){.data = zmq_msg_data(&body), .size = zmq_msg_size(&body)});
-	zmq_msg_close(&identity);
-	zmq_msg_close(&body);
-	return true;
-}
-
-static int socket_open(struct router *router)
-{
-	const struct {
-		int option, value;
-	} options[] = {
-		{ZMQ_LINGER, 100},	     {ZMQ_ROUTER_MANDATORY, 1},		{ZMQ_SNDHWM, SEND_QUEUE},
-		{ZMQ_RCVHWM, RECEIVE_QUEUE}, {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
-	};
-	int64_t frame_max = (int64_t)router->config->frame_size;
-	_cleanup_(freep) char *endpoint = NULL;
-	int r;
-
-	router->context = zmq_ctx_new();
-	router->socket = router->context ? zmq_socket(router->context, ZMQ_ROUTER) : NULL;
-	if (!router->socket)
-		return -errno;
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (zmq_setsockopt(router->socket, options[i].option, &options[i].value, sizeof(int)) < 0)
-			return -errno;
-	if (zmq_setsockopt(router->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof(frame_max)) < 0)
-		return -errno;
-	if (zmq_setsockopt(router->socket, ZMQ_USE_FD, &router->listener, sizeof(router->listener)) < 0)
-		return -errno;
-	if (asprintf(&endpoint, "ipc://%s", router->socket_path) < 0)
-		return -ENOMEM;
-	r = zmq_bind(router->socket, endpoint) < 0 ? -errno : 0;
-	if (r)
-		log_error(NULL, "cannot listen on %s: %s", router->socket_path, zmq_strerror(-r));
-	else
-		clients_init(&router->clients, &router->loop, router->socket, on_drained);
-	return r;
-}
-
 /* ---- the process ---- */
 
 static void on_stale(void *userdata, const char *path)
@@ -629,7 +346,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	groups_open(router);
 	r = audit_log_use(router, router->config);
 	if (!r)
-		r = socket_open(router);
+		r = router_listen(router);
 	if (r)
 		return r;
 	config = router->config;
@@ -643,28 +360,9 @@ static int router_init(struct router *router, const char *config_path, const cha
 
 static void router_deinit(struct router *router)
 {
-	struct session *session;
-	struct nursery *nursery;
-	struct warden *warden;
-
-	list_for_each (session, &router->sessions, node)
-		bury(&router->dead_sessions, &session->node);
-	list_for_each (nursery, &router->nurseries, node)
-		bury(&router->retired, &nursery->node);
-	list_for_each (nursery, &router->retired, node) {
-		list_for_each (warden, &nursery->wardens, node)
-			bury(&router->dead_wardens, &warden->node);
-		bury(&router->dead_nurseries, &nursery->node);
-	}
-	funeral(router);
+	router_free_all(router);
 	promises_deinit(&router->promises);
-	clients_deinit(&router->clients);
-	if (router->socket)
-		zmq_close(router->socket);
-	if (router->context)
-		zmq_ctx_term(router->context);
-	if (router->clients.socket)
-		parcels_deinit(&router->clients.accounts);
+	router_hang_up(router);
 	snapshot_deinit(&router->snapshot);
 	workspaces_close(&router->workspaces);
 	cgroups_close(&router->cgroups);
@@ -713,14 +411,14 @@ static int round_run(struct router *router)
 		return r;
 	}
 	for (int i = 0; i < REQUESTS_PER_ROUND && (items[0].revents & ZMQ_POLLIN); i++)
-		if (!client_receive(router) || router->clients.held_size > ANSWERS_PER_ROUND)
+		if (!router_receive(router) || router->clients.held_size > ANSWERS_PER_ROUND)
 			break;
 	if (items[1].revents & ZMQ_POLLIN)
 		event_dispatch(&router->loop);
 	timer_run(&router->loop);
 	refusals_note(router);
 	round_settle(router);
-	funeral(router);
+	router_free_dead(router);
 	stop_check(router);
 	return 0;
 }

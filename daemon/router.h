@@ -56,8 +56,15 @@ struct router {
 	struct disk_watch disk;
 };
 
+/* ---- router.c ---- */
+
 /* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
 int router_run(const char *config_path, const char *socket_path);
+/* Ask the keeper for what only it can do. The first returns 0 or -errno. */
+int router_start_template(struct router *router, struct nursery *nursery);
+void router_remove_tree(struct router *router, const char *path);
+
+/* ---- router_sessions.c ---- */
 
 /* NULL if there is none of that id. */
 struct session *router_find(struct router *router, struct bytes id);
@@ -70,21 +77,32 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 		   struct operation *operation);
 /* One of the last router's. Returns 0 or -ENOMEM. */
 int router_readmit(struct router *router, struct session *session);
-/* What info and open tell of it. */
-struct session_info session_record(const struct session *session);
 /* NULL only when out of memory. */
 struct nursery *router_nursery(struct router *router, struct profile *profile);
 
-/* One message from a client: see request.c. */
-void router_request(struct router *router, const struct address *from, struct bytes data);
-
-/* ---- for what the router owns ---- */
-
+/* As root each session runs as a uid of its own. 0: as laird itself. */
 uid_t router_take_uid(struct router *router);
-int router_start_template(struct router *router, struct nursery *nursery);
-void router_remove_tree(struct router *router, const char *path);
+/* Its id is free again. */
 void router_on_session_ended(struct router *router, struct session *session);
 void router_bury_session(struct router *router, struct session *session);
 void router_bury_interpreter(struct router *router, struct interpreter *interpreter);
 void router_bury_warden(struct router *router, struct warden *warden);
 void router_bury_nursery(struct router *router, struct nursery *nursery);
+/* Between two rounds; and at the end. */
+void router_free_dead(struct router *router);
+void router_free_all(struct router *router);
+
+/* ---- router_socket.c ---- */
+
+/* Make the socket of the listener that the keeper holds. Returns 0 or -errno, having said why. */
+int router_listen(struct router *router);
+/* Take one message and hand it to router_request. Returns false when there is none. */
+bool router_receive(struct router *router);
+void router_hang_up(struct router *router);
+
+/* ---- request.c, request_info.c ---- */
+
+/* One message from a client. */
+void router_request(struct router *router, const struct address *from, struct bytes data);
+/* What info and open tell of it. */
+struct session_info session_record(const struct session *session);

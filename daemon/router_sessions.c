@@ -1,0 +1,207 @@
+/* What a router owns: sessions by their ids, nurseries, the uids that sessions run as. What has died is freed only
+ * between two rounds of the loop, so a handler may end anything. */
+#include "router.h"
+
+#include "audit_log.h"
+#include "family.h"
+#include "log.h"
+
+#include <search.h>
+#include <stdio.h>
+
+/* ---- sessions ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+struct session *router_find(struct router *router, struct bytes id)
+{
+	char key[SESSION_ID_MAX + 1];
+	char **found;
+
+	if (id.size == 0 || id.size > SESSION_ID_MAX)
+		return NULL;
+	memcpy(key, id.data, id.size);
+	key[id.size] = '\0';
+	found = tfind(key, &router->table, compare_ids);
+	return found ? container_of(*found, struct session, id[0]) : NULL;
+}
+
+int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
+		uid_t owner)
+{
+	char key[SESSION_ID_MAX + 1];
+	struct session *session;
+	int r;
+
+	snprintf(key, sizeof(key), "%.*s", (int)id.size, id.size ? id.data : "");
+	r = session_new(&session, router, profile, key, owner);
+	if (r)
+		return r;
+	list_append(&router->sessions, &session->node);
+	router->stats.opened++;
+	if (session->id[0] && !tsearch(session->id, &router->table, compare_ids)) {
+		session_end(session, "internal");
+		return -ENOMEM;
+	}
+	log_info(session->id, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
+		 owner, profile->name, session->warden->workspace);
+	audit_log_opened(session);
+	*sessionp = session;
+	return 0;
+}
+
+int router_readmit(struct router *router, struct session *session)
+{
+	list_append(&router->sessions, &session->node);
+	if (session->id[0] && session->state != SESSION_CLOSING &&
+	    !tsearch(session->id, &router->table, compare_ids))
+		return -ENOMEM;
+	return 0;
+}
+
+void router_branch(struct router *router, struct session *parent, struct checkpoint *from,
+		   struct operation *operation)
+{
+	struct session *session;
+
+	/* Somebody may have taken the id while the state was being saved. */
+	if (router_find(router, bytes_of(operation->branch)) ||
+	    session_new_branch(&session, parent, from, operation)) {
+		operation_refuse(parent, operation, "the branch could not be made");
+		return;
+	}
+	list_append(&router->sessions, &session->node);
+	router->stats.opened++;
+	if (session->state == SESSION_CLOSING)
+		return;
+	if (!tsearch(session->id, &router->table, compare_ids)) {
+		session_end(session, "internal");
+		return;
+	}
+	log_info(session->id, "branched from session %s after cell %llu", parent->id,
+		 (unsigned long long)from->cell);
+	audit_log_opened(session);
+}
+
+void router_on_session_ended(struct router *router, struct session *session)
+{
+	if (session->id[0] && router_find(router, bytes_of(session->id)) == session)
+		tdelete(session->id, &router->table, compare_ids);
+}
+
+/* ---- what they are made of ---- */
+
+struct nursery *router_nursery(struct router *router, struct profile *profile)
+{
+	struct nursery *nursery;
+
+	list_for_each (nursery, &router->nurseries, node)
+		if (nursery->profile == profile)
+			return nursery;
+	if (nursery_new(&nursery, router, profile))
+		return NULL;
+	list_append(&router->nurseries, &nursery->node);
+	return nursery;
+}
+
+/* As root each session runs as a uid of its own; one still in use is passed over. */
+static bool uid_in_use(struct router *router, uid_t uid)
+{
+	struct list *heads[] = {&router->nurseries, &router->retired};
+	struct nursery *nursery;
+	struct warden *warden;
+
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			list_for_each (warden, &nursery->wardens, node)
+				if (warden->uid == uid)
+					return true;
+	return false;
+}
+
+uid_t router_take_uid(struct router *router)
+{
+	uint64_t n = router->config->uid_last - router->config->uid_first + 1;
+
+	if (geteuid() != 0)
+		return 0;
+	while (n-- > 0) {
+		if (router->last_uid < router->config->uid_first || router->last_uid >= router->config->uid_last)
+			router->last_uid = (uid_t)router->config->uid_first;
+		else
+			router->last_uid++;
+		if (!uid_in_use(router, router->last_uid))
+			break;
+	}
+	return router->last_uid;
+}
+
+/* ---- the dead ---- */
+
+static void bury(struct list *dead, struct list *node)
+{
+	list_remove(node);
+	list_append(dead, node);
+}
+
+void router_bury_session(struct router *router, struct session *session)
+{
+	router->stats.ended++;
+	list_remove(&session->kin);
+	family_touch(session->warden);
+	bury(&router->dead_sessions, &session->node);
+}
+
+void router_bury_interpreter(struct router *router, struct interpreter *interpreter)
+{
+	bury(&router->dead_interpreters, &interpreter->node);
+}
+
+void router_bury_warden(struct router *router, struct warden *warden)
+{
+	bury(&router->dead_wardens, &warden->node);
+}
+
+void router_bury_nursery(struct router *router, struct nursery *nursery)
+{
+	bury(&router->dead_nurseries, &nursery->node);
+}
+
+void router_free_dead(struct router *router)
+{
+	struct session *session;
+	struct warden *warden;
+	struct nursery *nursery;
+	struct interpreter *interpreter;
+
+	promises_sweep(&router->promises);
+	list_for_each (interpreter, &router->dead_interpreters, node)
+		interpreter_free(interpreter);
+	list_for_each (session, &router->dead_sessions, node)
+		session_free(session);
+	list_for_each (warden, &router->dead_wardens, node)
+		warden_free(warden);
+	list_for_each (nursery, &router->dead_nurseries, node)
+		nursery_free(nursery);
+}
+
+void router_free_all(struct router *router)
+{
+	struct session *session;
+	struct nursery *nursery;
+	struct warden *warden;
+
+	list_for_each (session, &router->sessions, node)
+		bury(&router->dead_sessions, &session->node);
+	list_for_each (nursery, &router->nurseries, node)
+		bury(&router->retired, &nursery->node);
+	list_for_each (nursery, &router->retired, node) {
+		list_for_each (warden, &nursery->wardens, node)
+			bury(&router->dead_wardens, &warden->node);
+		bury(&router->dead_nurseries, &nursery->node);
+	}
+	router_free_dead(router);
+}
