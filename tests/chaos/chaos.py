@@ -2,8 +2,9 @@
 
     ./dev chaos [MINUTES] [--seed N] [--clients N] [--only ACT,...]
 
-At the end every client has seen what it must have seen: nothing wrong, nothing lost, nothing done twice; and there is no
-process, socket or directory left. What happens is decided by the seed; when exactly, by the machine.
+At the end every client has seen what it must have seen: nothing wrong, nothing lost, nothing done twice; there is no
+process, socket or directory left; the log tells of no death but those that were dealt; and what the keeper holds is what it
+held before. What happens is decided by the seed; when exactly, by the machine. Nothing is wrong for being slow.
 
 In the first half only what no session may notice is done to laird: its router is killed, stopped, replaced and flooded, its
 templates and clients are killed. In the second, everything: interpreters, frozen copies and wardens too.
@@ -25,13 +26,17 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from daemon import Daemon, become_subreaper, children, command_of, wait_until
 from lair import Client
+from wire import DEADLINE
+from worker import GAVE_UP
 
 HERE = Path(__file__).parent
 SETTINGS = {
+    "daemon": {"log": "stderr", "results_per_uid": "16M"},
     "profile default": {
         "preload": "",
         "spares": "2",
@@ -44,6 +49,17 @@ SETTINGS = {
 }
 FLOOD_CONNECTIONS = 150
 REPORT_EVERY = 10.0
+MEASURE_EVERY = 2.0
+PATIENCE = 120.0  # with what takes a moment on a machine that has nothing else to do
+
+# Of the errors in laird's log, those that are our doing. Any other is one that its clients were spared.
+DEALT = (
+    "the router was killed by signal 9 ",
+    "the router has not stirred for ",
+    "template of profile default: it died",
+    "a spare could not be made: ",
+)
+DEALT_WILDLY = ("it died before it had a state of its own",)
 
 
 class Processes:
@@ -113,15 +129,63 @@ class Crew:
             self.processes[name] = self._start(name)
         return name
 
-    def wait(self) -> None:
-        """Until all have come to their end; after a failure of one, nobody needs the others."""
+    def running(self) -> list[str]:
+        return [name for name, process in self.processes.items() if process.poll() is None]
+
+    def wait(self) -> list[str]:
+        """Until all have come to their end; after a failure of one, nobody needs the others. Returns what is wrong with
+        them, beyond what they say themselves."""
+        deadline = time.monotonic() + 2 * DEADLINE
+        while self.running() and not self.failed() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        ends = {name: process.poll() for name, process in self.processes.items()}
+        wrong = [f"{name} ended with {end}" for name, end in ends.items() if end not in (None, 0, GAVE_UP)]
+        if not self.failed():
+            wrong += [f"lost: {name} waits for ever" for name in self.running()]
         for process in self.processes.values():
-            if self.failed():
-                process.kill()
-            process.wait(300)
+            process.kill()
+            process.wait()
+        return wrong
 
     def failed(self) -> bool:
         return any(process.poll() not in (None, 0) for process in self.processes.values())
+
+
+@dataclass
+class Held:
+    """By the keeper, which outlives every router: its own memory, that of the files it keeps, and how many."""
+
+    resident: int
+    kept: int
+    descriptors: int
+
+    # What it may grow by, apart from half as much again: the answers that are kept need a while to become as many as they may.
+    SLACK = (1 << 20, 32 << 20, 64)
+
+    @classmethod
+    def of(cls, pid: int) -> Held:
+        resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        kept = n = 0
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                if os.readlink(descriptor).startswith("/memfd:"):
+                    kept += descriptor.stat().st_blocks * 512
+            except OSError:
+                continue
+            n += 1
+        return cls(resident, kept, n)
+
+    @classmethod
+    def median(cls, samples: list[Held]) -> Held:
+        return cls(*(int(statistics.median(column)) for column in zip(*map(astuple, samples))))
+
+    def grown(self, before: Held) -> bool:
+        return any(
+            late > 1.5 * early + slack for late, early, slack in zip(astuple(self), astuple(before), self.SLACK)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.resident >> 10} KiB, {self.kept >> 10} KiB in files, {self.descriptors} descriptors"
 
 
 class Chaos:
@@ -129,11 +193,13 @@ class Chaos:
         self.rng = random.Random(seed)
         self.seed, self.clients, self.only = seed, clients, only
         self.audit = tempfile.NamedTemporaryFile(prefix="lair-chaos-audit-")
-        self.daemon = Daemon({**SETTINGS, "daemon": {"log": "stderr", "audit_log": self.audit.name}})
+        self.daemon = Daemon({**SETTINGS, "daemon": {**SETTINGS["daemon"], "audit_log": self.audit.name}})
         self.processes = Processes(self.daemon)
         self.crew: Crew | None = None
+        self.went_wild = False
+        self.failures: list[str] = []
         self.done: Counter[str] = Counter()
-        self.sizes: list[tuple[float, int]] = []
+        self.held: list[Held] = []
         self.mild: dict[str, tuple[int, Callable[[], str]]] = {
             "kill router": (8, lambda: send(self.processes.routers(), signal.SIGKILL, self.rng)),
             "kill template": (2, lambda: send(self.processes.templates(), signal.SIGKILL, self.rng)),
@@ -184,49 +250,57 @@ class Chaos:
 
     def phase(self, seconds: float, mild: bool) -> None:
         until = time.time() + seconds
+        self.went_wild = not mild
         self.crew = Crew(self.daemon, self.clients, self.seed, until, mild)
         acts = self.mild if mild else {**self.mild, **self.wild}
         acts = {name: act for name, act in acts.items() if not self.only or name in self.only}
-        reported = time.time()
-        while time.time() < until and not self.crew.failed():
+        reported = measured = time.time()
+        while time.time() < until and not self.crew.failed() and self.daemon.process.poll() is None:
             if acts:
                 name = self.rng.choices(list(acts), [weight for weight, _ in acts.values()])[0]
                 acts[name][1]()
                 self.done[name] += 1
             time.sleep(self.rng.random() ** 2 * 1.2)
-            self.sizes.append((time.time(), resident(self.processes.keeper)))
+            if time.time() - measured > MEASURE_EVERY:
+                measured = time.time()
+                self.held.append(Held.of(self.processes.keeper))
             if time.time() - reported > REPORT_EVERY:
                 reported = time.time()
                 print(f"  {until - reported:4.0f} s left: {sum(self.done.values())} blows", flush=True)
-        self.crew.wait()
+        self.failures += self.crew.wait()
 
     def wrong(self) -> list[str]:
         path = self.daemon.directory / "wrong"
-        found = path.read_text().splitlines() if path.exists() else []
+        found = self.failures + (path.read_text().splitlines() if path.exists() else [])
         if self.daemon.process.poll() is not None:
             return [*found, f"laird ended by itself with {self.daemon.process.returncode}"]
         return found
 
     def what_is_left(self) -> list[str]:
         """Sessions that nobody owns any more, then everything that outlives laird."""
-        with Client(str(self.daemon.socket), timeout=30) as client:
+        with Client(str(self.daemon.socket), timeout=PATIENCE) as client:
             sessions = [f"session {info.session} ({info.state})" for info in client.list()]
-            limit = len(self.processes.templates()) + 4
+        limit = len(self.processes.templates()) + 4
+        try:
+            wait_until(lambda: len(self.processes.wardens()) <= limit, "only spares are left", PATIENCE)
+        except AssertionError:
+            sessions.append(f"{len(self.processes.wardens())} wardens")
+        self.daemon.terminate(PATIENCE)
+        return [f"orphan: {it}" for it in sessions + self.daemon.left_behind()]
 
-            def settled() -> bool:
-                return len(self.processes.wardens()) <= limit
+    def undealt(self) -> list[str]:
+        """Errors in the log that are not of our making."""
+        dealt = DEALT + (DEALT_WILDLY if self.went_wild else ())
+        errors = [line for line in self.daemon.log().splitlines() if " error " in line[:32]]
+        return [f"logged: {line}" for line in errors if not any(what in line for what in dealt)]
 
-            wait_until(settled, "only spares are left", 20)
-        self.daemon.terminate(30)
-        return sessions + self.daemon.left_behind()
-
-    def growth(self) -> str:
-        """The keeper's memory, late against early: it outlives every router."""
-        early, late = self.sizes[: len(self.sizes) // 4], self.sizes[-len(self.sizes) // 4 :]
-        if not early:
-            return "0"
-        sizes = [statistics.median(size for _, size in part) for part in (early, late)]
-        return f"{sizes[0] / 1024:.0f} -> {sizes[1] / 1024:.0f} KiB"
+    def growth(self) -> tuple[str, bool]:
+        """What the keeper holds, late against early but not at once; and whether that is too much."""
+        parts = len(self.held) // 5
+        if parts == 0:
+            return "too short a time to tell", False
+        early, late = Held.median(self.held[parts : 2 * parts]), Held.median(self.held[-parts:])
+        return f"{early}; at the end {late}", late.grown(early)
 
     def counts(self) -> Counter[str]:
         total: Counter[str] = Counter()
@@ -235,8 +309,19 @@ class Chaos:
         return total
 
 
-def resident(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+# What is wrong, by the word its line has before a colon.
+KINDS = {
+    "wrong": "wrong",
+    "lost": "lost",
+    "duplicated": "duplicated",
+    "orphan": "orphans",
+    "logged": "other errors logged",
+}
+
+
+def kind_of(line: str) -> str:
+    """Of something wrong."""
+    return next((kind for kind in KINDS if f"{kind}: " in line), "wrong")
 
 
 def show(title: str, counts: Counter[str]) -> None:
@@ -265,16 +350,24 @@ def main() -> int:
         wrong = chaos.wrong()
         if not wrong:
             wrong += chaos.what_is_left()
+        wrong += chaos.undealt()
+        held, grown = chaos.growth()
+        if grown:
+            wrong.append("the keeper holds more and more")
         show("blows", chaos.done)
         show("acts", chaos.counts())
-        print(f"keeper's memory: {chaos.growth()}")
+        print(f"the keeper holds: {held}")
         for line in wrong:
             print(f"WRONG {line}")
         if wrong and a.keep:
             print(f"kept: {chaos.daemon.directory}")
             shutil.copy(chaos.audit.name, chaos.daemon.directory / "audit")
             chaos.daemon.directory = Path("/nonexistent")
-        print(f"chaos: {'FAILED' if wrong else 'passed'}, seed {seed}")
+        kinds = Counter(kind_of(line) for line in wrong)
+        print(
+            f"chaos: {'FAILED' if wrong else 'passed'}, seed {seed}, {a.minutes:g} minutes, {sum(chaos.done.values())} blows:"
+            f" {', '.join(f'{kinds[kind]} {title}' for kind, title in KINDS.items())}"
+        )
     finally:
         chaos.daemon.close()
     return 1 if wrong else 0

@@ -18,7 +18,7 @@ from lair import messages as m
 R = TypeVar("R", bound=codec.Message)
 
 PATIENCE = 2.0  # of silence, before the same is asked over a new connection
-DEADLINE = 120.0  # a request that takes longer is lost
+DEADLINE = 300.0  # a request that takes longer, on however slow a machine, is lost
 
 
 class Refused(Exception):
@@ -69,7 +69,7 @@ class Connection:
             if kind == "error":
                 raise Refused(content["code"], content["message"])
             return codec.read(reply, content)
-        raise Lost(f"{type(request(0)).__name__} was not answered within {DEADLINE:.0f} s")
+        raise Lost(f"lost: {type(request(0)).__name__} was not answered within {DEADLINE:.0f} s")
 
     def _answer(self, request_id: int) -> tuple[str, dict[str, Any]] | None:
         """The final message of a request, or None after a while of silence."""

@@ -23,6 +23,8 @@ from typing import Any
 from lair import messages as m
 from wire import Connection, Lost, Refused
 
+GAVE_UP = 3  # the exit status of one that found something wrong, and has said so
+
 REMEMBERED = 24  # states a model keeps; more than the profile's checkpoints
 ACTS_A_LIFE = 60  # then the session is ended, and another begun
 
@@ -408,7 +410,7 @@ def main() -> int:
     except (Wrong, Lost, Refused) as error:
         with (Path(a.directory) / "wrong").open("a") as file:
             file.write(f"{a.name} act {worker.model.act} in {worker.session}, cell {worker.model.at}: {error}\n")
-        return 1
+        return GAVE_UP
     return 0
 
 
