@@ -13,14 +13,9 @@
 
 #include "proto/channel.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-
-/* An interpreter's death waits for its last words. */
-#define WARDEN_E_LATER 100
 
 #define PATIENCE_US (20 * 1000000ULL)
 
@@ -110,8 +105,8 @@ struct warden *warden_free(struct warden *warden)
 	return NULL;
 }
 
-/* Nothing of it runs any more. A kept workspace is one that a session has used; a spare's is nobody's. */
-static void warden_gone(struct warden *warden)
+/* A kept workspace is one that a session has used; a spare's is nobody's. */
+void warden_gone(struct warden *warden)
 {
 	struct session *session;
 
@@ -211,7 +206,7 @@ static bool in_flight(const struct warden *warden)
 }
 
 /* A sweep takes what the warden does not know, so it must not meet a fork that is still being introduced. */
-static void sweep_try(struct warden *warden)
+void warden_sweep_try(struct warden *warden)
 {
 	struct sweep_message message = {0};
 	struct session *session;
@@ -235,7 +230,7 @@ void warden_sweep(struct warden *warden, struct session *session)
 {
 	session->sweep = SWEEP_WANTED;
 	family_touch(warden);
-	sweep_try(warden);
+	warden_sweep_try(warden);
 }
 
 void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
@@ -321,7 +316,7 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 	interpreter->adopted = interpreter->alive = true;
 	budget_introduce(warden, interpreter, pid);
 	family_touch(warden);
-	sweep_try(warden);
+	warden_sweep_try(warden);
 	return r;
 }
 
@@ -345,7 +340,7 @@ struct interpreter *warden_discard(struct warden *warden, struct interpreter *in
 		interpreter_close(interpreter);
 		router_bury_interpreter(warden->router, interpreter);
 		budget_count(warden);
-		sweep_try(warden);
+		warden_sweep_try(warden);
 	}
 	return NULL;
 }
@@ -429,184 +424,14 @@ void warden_failed(struct warden *warden, struct bytes reason)
 	warden_kill(warden);
 }
 
-/* ---- what a warden says ---- */
-
-static int on_ready(struct warden *warden, struct bytes body, struct wire_fault *fault)
+/* From now on it is heard, and its death noticed. */
+static int watch(struct warden *warden)
 {
-	struct interpreter *interpreter;
-	struct warden_ready ready;
-	struct session *session;
-	int r = wire_decode(&ready, &warden_ready_schema, body, fault);
+	int r = peer_listen(&warden->peer, warden_on_control);
 
-	if (r || warden->state != WARDEN_CAGING)
-		return WIRE_E_FIELD;
-	timer_clear(&warden->router->loop, &warden->patience);
-	warden->level = strndup(ready.level.data, ready.level.size);
-	msgpack_sbuffer_write(&warden->guards, ready.guards.data, ready.guards.size);
-	r = warden_spawn(warden, &interpreter);
-	if (r) {
-		warden_failed(warden, bytes_of(strerror(-r)));
-		return 0;
-	}
-	warden->state = WARDEN_READY;
-	if (list_empty(&warden->sessions))
-		nursery_on_spare(warden->nursery, warden);
-	list_for_each (session, &warden->sessions, kin)
-		session_on_ready(session);
-	return 0;
-}
-
-static int on_failed(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct failed_message failed;
-
-	if (wire_decode(&failed, &failed_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	warden_failed(warden, failed.reason);
-	return 0;
-}
-
-static struct interpreter *interpreter_find(struct warden *warden, uint64_t serial)
-{
-	struct interpreter *interpreter;
-
-	list_for_each (interpreter, &warden->interpreters, node)
-		if (interpreter->serial == serial)
-			return interpreter;
-	return NULL;
-}
-
-/* From the pristine image; whoever comes from a frozen one is introduced by that. */
-static int on_spawned(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct interpreter *interpreter;
-	struct spawned_message spawned;
-
-	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	interpreter = interpreter_find(warden, spawned.serial);
-	if (interpreter) {
-		interpreter->alive = true;
-		budget_introduce(warden, interpreter, spawned.pid);
-	}
-	return 0;
-}
-
-/* One we have discarded meanwhile is nobody's any more: here and below. */
-static int on_signalled(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct signalled_message signalled;
-	struct interpreter *interpreter;
-
-	if (wire_decode(&signalled, &signalled_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	interpreter = interpreter_find(warden, signalled.serial);
-	if (interpreter && interpreter->signals_unanswered > 0 && --interpreter->signals_unanswered == 0 &&
-	    interpreter->session)
-		session_on_signalled(interpreter->session, interpreter);
-	return 0;
-}
-
-static int on_exited(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct interpreter *interpreter;
-	struct exited_message exited;
-	int status;
-
-	if (wire_decode(&exited, &exited_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	status = (int)exited.status;
-	interpreter = interpreter_find(warden, exited.serial);
-	if (interpreter && interpreter->session && interpreter_has_last_words(interpreter)) {
-		session_on_last_words(interpreter->session, interpreter);
-		return WARDEN_E_LATER;
-	}
-	if (interpreter && interpreter->session)
-		session_on_exited(interpreter->session, interpreter, status,
-				  WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
-					  group_oom_killed(&warden->group));
-	else if (interpreter)
-		warden_failed(warden, BYTES("its interpreter died before any use"));
-	return 0;
-}
-
-static int on_swept(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct session *session;
-
-	(void)body;
-	(void)fault;
-	warden->sweeping = false;
-	list_for_each (session, &warden->sessions, kin) {
-		if (session->sweep != SWEEP_SENT)
-			continue;
-		session->sweep = SWEEP_NONE;
-		session_on_swept(session);
-	}
-	sweep_try(warden);
-	return 0;
-}
-
-static int on_surveyed(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
-	struct surveyed_message surveyed;
-
-	if (wire_decode(&surveyed, &surveyed_message_schema, body, fault) || !warden->quota.asked)
-		return WIRE_E_FIELD;
-	if (warden->state == WARDEN_READY)
-		quota_on_surveyed(warden, &surveyed);
-	return 0;
-}
-
-/* Returns 0, WARDEN_E_LATER, or what is wrong with the message. */
-static const struct {
-	const char *type;
-	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
-} handlers[] = {
-	{"ready", on_ready},   {"failed", on_failed}, {"spawned", on_spawned},	 {"signalled", on_signalled},
-	{"exited", on_exited}, {"swept", on_swept},   {"surveyed", on_surveyed},
-};
-
-static int message_handle(struct warden *warden, struct bytes data)
-{
-	struct wire_fault fault = {.field = "type", .expected = "known"};
-	struct wire_frame frame;
-	int r = wire_open(&frame, data);
-
-	if (r)
-		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
-		if (bytes_is(frame.type, handlers[i].type))
-			return handlers[i].fn(warden, frame.body, &fault);
-	return WIRE_E_FIELD;
-}
-
-static void on_control(struct event_source *source, uint32_t events)
-{
-	struct warden *warden = container_of(source, struct warden, peer.source);
-	struct bytes frame;
-	int r;
-
-	if (events & EPOLLOUT)
-		peer_settle_later(&warden->peer);
-	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-		return;
-	r = peer_hear(&warden->peer, &frame);
-	if (r == PEER_E_EMPTY)
-		return;
-	if (r == PEER_E_EOF) {
-		peer_ignore(&warden->peer);
-		if (warden->pidfd < 0)
-			warden_gone(warden);
-		return;
-	}
-	family_touch(warden);
-	if (!r)
-		r = message_handle(warden, frame);
-	if (r == WARDEN_E_LATER)
-		peer_unhear(&warden->peer);
-	else if (r)
-		warden_failed(warden, BYTES("its warden broke the protocol"));
+	if (!r && warden->pidfd >= 0)
+		r = event_add(&warden->router->loop, &warden->pidfd_source, warden->pidfd, EPOLLIN, on_pidfd);
+	return r;
 }
 
 void warden_made(struct warden *warden, pid_t pid, int pidfd)
@@ -617,9 +442,7 @@ void warden_made(struct warden *warden, pid_t pid, int pidfd)
 	warden->pidfd = pidfd;
 	warden->state = WARDEN_CAGING;
 	patience_start(warden);
-	r = peer_listen(&warden->peer, on_control);
-	if (!r && pidfd >= 0)
-		r = event_add(&warden->router->loop, &warden->pidfd_source, pidfd, EPOLLIN, on_pidfd);
+	r = watch(warden);
 	if (r)
 		warden_failed(warden, bytes_of(strerror(-r)));
 }
@@ -662,8 +485,6 @@ static void values_from(struct warden *warden, const struct family_record *recor
 
 static int listen_again(struct warden *warden, const struct family_record *record, int *fds)
 {
-	int r;
-
 	warden->state = record->state == WARDEN_DYING ? WARDEN_DYING : WARDEN_READY;
 	warden->kill_due = warden->state == WARDEN_DYING;
 	warden->stored = true;
@@ -672,10 +493,7 @@ static int listen_again(struct warden *warden, const struct family_record *recor
 	warden->peer.received = record->received;
 	warden->directory = steal_fd(&fds[1]);
 	warden->pidfd = steal_fd(&fds[2]);
-	r = peer_listen(&warden->peer, on_control);
-	if (!r && warden->pidfd >= 0)
-		r = event_add(&warden->router->loop, &warden->pidfd_source, warden->pidfd, EPOLLIN, on_pidfd);
-	return r;
+	return watch(warden);
 }
 
 /* It died with the last router: nobody has worked in there yet. */

@@ -107,3 +107,12 @@ void warden_survey(struct warden *warden, uint64_t size, uint64_t files);
 void warden_kill(struct warden *warden);
 /* For families_settle. */
 void warden_kill_now(struct warden *warden);
+
+/* ---- between warden.c and warden_messages.c ---- */
+
+/* Something comes from it, or there is room to say something. */
+void warden_on_control(struct event_source *source, uint32_t events);
+/* Nothing of it runs any more. */
+void warden_gone(struct warden *warden);
+/* Send the sweep that a session waits for, if it can be done now. */
+void warden_sweep_try(struct warden *warden);
