@@ -15,14 +15,16 @@ from ast import (
     Import,
     ImportFrom,
     Load,
+    Module,
     Name,
     NamedExpr,
 )
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-objects: Any
-source: Any
+if TYPE_CHECKING:
+    import objects
+    import source
 
 _compile = compile
 _DictNode = ast.Dict
@@ -133,7 +135,7 @@ class _Reader:
                 return []
 
     def _in_session(self, name: str) -> Set[str]:
-        value = self._session.get(name)
+        value: Any = self._session.get(name)
         if type(value) is ModuleType:
             module = objects.own_names(value).get("__name__")
             return {module} if type(module) is str else set()
@@ -257,10 +259,10 @@ def forbidden(text: str, flags: int, names: Names) -> Optional[str]:
 # ---- the questions ----
 
 
-def _parse(text: str, flags: int) -> AST:
+def _parse(text: str, flags: int) -> Module:
     with _catch_warnings(module=_warnings):
         _simplefilter("ignore")
-        tree = _compile(text, "<check>", "exec", flags | _PARSE, True)
+        tree: Module = _compile(text, "<check>", "exec", flags | _PARSE, True)
         _compile(tree, "<check>", "exec", flags, True)
     return tree
 

@@ -6,9 +6,10 @@ import os
 import re
 import sys
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
 
-objects: Any
+if TYPE_CHECKING:
+    import objects
 
 Names = Dict[Any, Any]
 

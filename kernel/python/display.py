@@ -9,7 +9,7 @@ import json
 import sys
 import uuid
 from itertools import chain, islice
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 Data = Dict[str, Union[str, bytes]]
 Metadata = Dict[str, Any]
@@ -36,9 +36,9 @@ _METHODS = (
 # By module and name of a class: what shows its values, for classes that do not know how.
 formats: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
 
-_type_mro = type.__dict__["__mro__"].__get__
-_type_dict = type.__dict__["__dict__"].__get__
-_type_name = type.__dict__["__qualname__"].__get__
+_type_mro = vars(type)["__mro__"].__get__
+_type_dict = vars(type)["__dict__"].__get__
+_type_name = vars(type)["__qualname__"].__get__
 _dumps, _loads = json.dumps, json.loads
 _b64decode = base64.b64decode
 _uuid4 = uuid.uuid4
@@ -87,7 +87,13 @@ def cut(text: str, most: int = _TEXT_MAX) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} characters more)"
 
 
-_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: ("frozenset({", "})"), dict: "{}"}
+_BRACKETS: Dict[type, Sequence[str]] = {
+    list: "[]",
+    tuple: "()",
+    set: "{}",
+    frozenset: ("frozenset({", "})"),
+    dict: "{}",
+}
 
 
 def summary(value: Any, room: int = 100) -> str:

@@ -22,17 +22,17 @@ _NAMES_MAX = 2000
 _ENDS = 20  # frames of a long traceback that are kept at either end
 
 _ATOMS = (int, float, complex, bool, str, bytes, type(None))
-_BRACKETS = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
+_BRACKETS: Dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 _walk_tb = traceback.walk_tb
 _close_matches = difflib.get_close_matches
 _islice = islice
 _match, _search = re.match, re.search
 _modules = sys.modules
-_type_mro = type.__dict__["__mro__"].__get__
-_type_dict = type.__dict__["__dict__"].__get__
-_type_name = type.__dict__["__qualname__"].__get__
-_plain_name = type.__dict__["__name__"].__get__
-_module_dict = ModuleType.__dict__["__dict__"].__get__
+_type_mro = vars(type)["__mro__"].__get__
+_type_dict = vars(type)["__dict__"].__get__
+_type_name = vars(type)["__qualname__"].__get__
+_plain_name = vars(type)["__name__"].__get__
+_module_dict = vars(ModuleType)["__dict__"].__get__
 _object_getattribute = object.__getattribute__
 
 show_values = False
@@ -150,7 +150,7 @@ def _with_suggestion(text: str, suggestion: str) -> str:
 # ---- as data ----
 
 
-def _short(value: object, room: int = 3) -> str:
+def _short(value: Any, room: int = 3) -> str:
     """What is known of a value without asking it."""
     kind = type(value)
     if kind in _ATOMS:
@@ -159,9 +159,9 @@ def _short(value: object, room: int = 3) -> str:
     if kind in _BRACKETS and room > 0:
         items = [
             f"{_short(item, room - 1)}: {_short(value[item], room - 1)}" if kind is dict else _short(item, room - 1)
-            for item in _islice(value, room)  # type: ignore[call-overload]
+            for item in _islice(value, room)
         ]
-        items += ["..."] if len(value) > room else []  # type: ignore[arg-type]
+        items += ["..."] if len(value) > room else []
         return f"{_BRACKETS[kind][0]}{', '.join(items)}{_BRACKETS[kind][1]}"
     return f"<{_type_name(kind)[:_SHORT_MAX]}>"
 
@@ -276,5 +276,5 @@ def _unraisable(args: "sys.UnraisableHookArgs") -> None:
 
 
 sys.excepthook = sys.__excepthook__ = _uncaught
-threading.excepthook = threading.__excepthook__ = _uncaught_in_thread
+threading.excepthook = threading.__excepthook__ = _uncaught_in_thread  # type: ignore[attr-defined]
 sys.unraisablehook = sys.__unraisablehook__ = _unraisable

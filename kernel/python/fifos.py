@@ -4,17 +4,20 @@ A listener is a FIFO with a name. Who wants to talk to it makes two more, one ea
 called. All of them lie in the session's own directories.
 """
 
+import multiprocessing.connection
 import os
 import secrets
-from multiprocessing import connection, util
-from typing import Any
+from multiprocessing import util
+from typing import Any, Optional
 
+# What is replaced is none of its public names.
+connection: Any = multiprocessing.connection
 _SocketListener = connection.SocketListener
 _SocketClient = connection.SocketClient
 _TOKEN = 32
 
 
-class _Connection(connection.Connection):
+class _Connection(multiprocessing.connection.Connection):
     """One that reads here and writes there."""
 
     def __init__(self, reading: int, writing: int) -> None:
@@ -22,7 +25,7 @@ class _Connection(connection.Connection):
         self._writing = writing
 
     def _close(self) -> None:
-        os.close(self._handle)
+        os.close(self._handle)  # type: ignore[attr-defined]
         os.close(self._writing)
 
     def _send(self, data: Any, write: Any = None) -> None:
@@ -40,7 +43,7 @@ class _Listener:
         self._last_accepted = None
         # Open both ways, so that it lasts when nobody writes.
         self._fd = os.open(address, os.O_RDWR | os.O_CLOEXEC)
-        self._unlink = util.Finalize(self, os.unlink, args=(address,), exitpriority=0)
+        self._unlink: Optional[Any] = util.Finalize(self, os.unlink, args=(address,), exitpriority=0)
 
     def accept(self) -> _Connection:
         token = os.read(self._fd, _TOKEN).decode("ascii")

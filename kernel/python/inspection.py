@@ -11,10 +11,11 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-completion: Any
-objects: Any
+if TYPE_CHECKING:
+    import completion
+    import objects
 
 Names = Dict[Any, Any]
 
@@ -147,7 +148,7 @@ def _docstring(value: Any) -> Optional[str]:
     if objects.is_type(value):
         text = objects.names_of_type(value).get("__doc__")
         if type(text) in (GetSetDescriptorType, MemberDescriptorType) or (text is None and objects.native(value)):
-            text = type.__dict__["__doc__"].__get__(value)
+            text = vars(type)["__doc__"].__get__(value)
     elif kind is property:
         text = value.__doc__
     else:

@@ -77,7 +77,7 @@ def _meet_altair(module: Any) -> None:
 def _meet_pillow(module: Any) -> None:
     """Its own viewers are programs, or IPython's display()."""
 
-    class Viewer(module.Viewer):  # type: ignore[misc, name-defined]
+    class Viewer(module.Viewer):  # type: ignore[misc]
         def show_image(self, image: Any, **options: Any) -> bool:
             display(image)
             return True

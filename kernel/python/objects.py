@@ -12,17 +12,20 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
-_type_flags = type.__dict__["__flags__"].__get__
-_type_name = type.__dict__["__name__"].__get__
-_type_module = type.__dict__["__module__"].__get__
-_type_mro = type.__dict__["__mro__"].__get__
-_type_dict = type.__dict__["__dict__"].__get__
-_module_dict = ModuleType.__dict__["__dict__"].__get__
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+_type_flags = vars(type)["__flags__"].__get__
+_type_name = vars(type)["__name__"].__get__
+_type_module = vars(type)["__module__"].__get__
+_type_mro: Callable[[type], Tuple[type, ...]] = vars(type)["__mro__"].__get__
+_type_dict: Callable[[type], "MappingProxyType[str, Any]"] = vars(type)["__dict__"].__get__
+_module_dict = vars(ModuleType)["__dict__"].__get__
 _modules = sys.modules
 _getsizeof = sys.getsizeof
-_BUILTIN_METHOD = type(str.join)
+_BUILTIN_METHOD: Any = type(str.join)
 _SLOT = type(list.__len__)
 _FUNCTIONS = (
     FunctionType,
@@ -83,7 +86,7 @@ def own_names(value: object) -> Dict[str, Any]:
     kind = type(value)
     for base in _type_mro(kind):
         names = _module_dict(value) if base is ModuleType else None
-        descriptor = _type_dict(base).get("__dict__")
+        descriptor: Any = _type_dict(base).get("__dict__")
         if names is None and base is not type and type(descriptor) in (GetSetDescriptorType, MemberDescriptorType):
             try:
                 names = descriptor.__get__(value, kind)
@@ -94,7 +97,7 @@ def own_names(value: object) -> Dict[str, Any]:
     return {}
 
 
-def is_type(value: Any) -> bool:
+def is_type(value: object) -> "TypeGuard[type]":
     return type in _type_mro(type(value))
 
 
@@ -227,14 +230,14 @@ def _text_of_items(value: Any, depth: int) -> str:
     if not value:
         return "set()" if kind is set else repr(value)
     if depth == 0:
-        return {list: "[...]", tuple: "(...)", dict: "{...}"}.get(kind, "{...}")
+        return "[...]" if kind is list else "(...)" if kind is tuple else "{...}"
     if kind is dict:
         pairs = list(islice(value.items(), _SHOWN))
         return "{" + _joined([f"{_text(k, depth - 1)}: {_text(v, depth - 1)}" for k, v in pairs], more) + "}"
     items = _joined([_text(item, depth - 1) for item in islice(value, _SHOWN)], more)
     if kind is tuple:
         return f"({items},)" if len(value) == 1 else f"({items})"
-    return {list: f"[{items}]", set: f"{{{items}}}"}.get(kind, f"frozenset({{{items}}})")
+    return f"[{items}]" if kind is list else f"{{{items}}}" if kind is set else f"frozenset({{{items}}})"
 
 
 def _text_of_array(value: Any) -> str:

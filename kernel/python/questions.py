@@ -1,12 +1,13 @@
 """Questions about the state of a session, each answered by one function. None of them changes a name, but for those
 that are asked to."""
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-checking: Any
-completion: Any
-inspection: Any
-variables: Any
+if TYPE_CHECKING:
+    import checking
+    import completion
+    import inspection
+    import variables
 
 
 class Question(NamedTuple):

@@ -5,9 +5,10 @@ import os
 import sys
 from importlib.machinery import SourceFileLoader
 from types import FunctionType, ModuleType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-objects: Any
+if TYPE_CHECKING:
+    import objects
 
 Names = Dict[Any, Any]
 Mark = Tuple[int, int, int]
@@ -37,7 +38,7 @@ def _noted(self: SourceFileLoader, path: str) -> Any:
     return _path_stats(self, path)
 
 
-SourceFileLoader.path_stats = _noted  # type: ignore[method-assign]
+SourceFileLoader.path_stats = _noted  # type: ignore[method-assign, assignment]
 
 
 def _file_of(module: object) -> str:

@@ -10,7 +10,7 @@ import sysconfig
 import tempfile
 import warnings
 from multiprocessing import resource_tracker
-from typing import List
+from typing import Any, List
 
 
 def check_environment() -> None:
@@ -20,7 +20,8 @@ def check_environment() -> None:
     if not os.path.exists(config):
         return
     with open(config, encoding="utf-8") as lines:
-        settings = dict(map(str.strip, line.split("=", 1)) for line in lines if "=" in line)
+        pairs = [line.partition("=") for line in lines]
+    settings = {name.strip(): value.strip() for name, _, value in pairs}
     theirs = settings.get("version") or settings.get("version_info") or ours
     if theirs.split(".")[:2] != ours.split("."):
         raise RuntimeError(f"{sys.prefix} was made for Python {theirs}, and this is {ours}")
@@ -42,7 +43,7 @@ def preload(names: List[str]) -> List[str]:
     return missing
 
 
-def _warm_pandas(pandas: object) -> None:
+def _warm_pandas(pandas: Any) -> None:
     frame = pandas.DataFrame({"key": ["a", "b", "a"], "value": [1, 2, 3], "real": [0.5, 1.5, 2.5]})
     frame.groupby("key").agg({"value": "sum", "real": "mean"})
     frame.merge(frame, on="key").sort_values("value_x").describe()
@@ -50,13 +51,13 @@ def _warm_pandas(pandas: object) -> None:
     repr(frame), frame._repr_html_(), repr(frame.value), frame.to_json(orient="split", date_format="iso")
 
 
-def _warm_numpy(numpy: object) -> None:
+def _warm_numpy(numpy: Any) -> None:
     square = numpy.arange(9.0).reshape(3, 3)
     repr(square @ square), square.mean(axis=0), numpy.linalg.norm(square), numpy.sort(square)
     numpy.random.default_rng(0).normal(size=3)
 
 
-def _warm_matplotlib(matplotlib: object) -> None:
+def _warm_matplotlib(matplotlib: Any) -> None:
     with tempfile.TemporaryFile() as file:
         pyplot = importlib.import_module("matplotlib.pyplot")
         figure, axes = pyplot.subplots(figsize=(1, 1))
@@ -66,7 +67,7 @@ def _warm_matplotlib(matplotlib: object) -> None:
         pyplot.close("all")
     # A cached font keeps its file open, but no descriptor of the template's outlives it: at the next fork the font
     # would close whatever has its number by then.
-    fonts = getattr(importlib.import_module("matplotlib.font_manager"), "_get_font", None)
+    fonts: Any = getattr(importlib.import_module("matplotlib.font_manager"), "_get_font", None)
     if hasattr(fonts, "cache_clear"):
         fonts.cache_clear()
 
@@ -104,7 +105,7 @@ def return_cache(path: str) -> None:
 def places() -> List[str]:
     """Every directory that holds Python, the standard library or packages."""
     paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
-    paths.update(os.path.dirname(os.path.realpath(program)) for program in (sys.executable, sys._base_executable))
+    paths.update(os.path.dirname(os.path.realpath(program)) for program in (sys.executable, sys._base_executable))  # type: ignore[attr-defined]
     paths.update(sysconfig.get_paths().values(), site.getsitepackages(), sys.path)
     libdir = sysconfig.get_config_var("LIBDIR")
     paths.update([libdir] if libdir else [])
@@ -134,7 +135,7 @@ def move_in(workspace: str, scratch: str, programs: bool) -> None:
         os.environ.setdefault("MPLCONFIGDIR", scratch + "/.matplotlib")
     os.environ.setdefault("TMPDIR", scratch or workspace)
     if not programs:
-        resource_tracker.register = resource_tracker.unregister = _track_nothing
+        resource_tracker.register = resource_tracker.unregister = _track_nothing  # type: ignore[assignment]
     sys.path.insert(0, "")
 
 

@@ -5,13 +5,13 @@ import inspect
 import linecache
 import re
 from types import CodeType
-from typing import Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 _compile = compile
 _Expr = ast.Expr
 _Expression = ast.Expression
 _PARSE = ast.PyCF_ONLY_AST
-_cache = linecache.cache
+_cache: Dict[str, Any] = linecache.cache
 _getfile = inspect.getfile
 # Its indentation; lines that are empty or a comment do not count.
 _FIRST_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]*)(?=[^\s#])")
@@ -48,7 +48,7 @@ def forget(filename: str) -> None:
     _cache.pop(filename, None)
 
 
-def _file_of(thing: object) -> str:
+def _file_of(thing: Any) -> str:
     """inspect.getfile, which knows where a function is from but not where a class of __main__ is."""
     try:
         return _getfile(thing)
@@ -66,4 +66,4 @@ _FUTURE = 0
 for _name in __import__("__future__").all_feature_names:
     _FUTURE |= getattr(__import__("__future__"), _name).compiler_flag
 
-inspect.getfile = _file_of
+inspect.getfile = _file_of  # type: ignore[assignment]

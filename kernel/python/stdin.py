@@ -71,7 +71,7 @@ class _Stdin(io.TextIOBase):
         line, self._pending = self._pending[:end], self._pending[end:]
         return line
 
-    def readline(self, size: Optional[int] = -1) -> str:
+    def readline(self, size: Optional[int] = -1) -> str:  # type: ignore[override]
         line = self._line()
         if size is not None and 0 <= size < len(line):
             line, self._pending = line[:size], line[size:] + self._pending
@@ -115,5 +115,5 @@ _stdin = _Stdin()
 _input_of_client.__name__ = _input_of_client.__qualname__ = "input"
 _getpass.__name__ = _getpass.__qualname__ = "getpass"
 builtins.input = _input_of_client
-getpass.getpass = getpass.unix_getpass = _getpass
-sys.stdin = sys.__stdin__ = _stdin
+getpass.getpass = getpass.unix_getpass = _getpass  # type: ignore[attr-defined]
+sys.stdin = sys.__stdin__ = _stdin  # type: ignore[misc, assignment]

@@ -3,9 +3,10 @@
 import gc
 import operator
 import os
-from typing import Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List
 
-objects: Any
+if TYPE_CHECKING:
+    import objects
 
 _MOST = 1000
 _collect = gc.collect
