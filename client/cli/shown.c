@@ -1,5 +1,5 @@
 /* A picture is written under the first name figure-N that is free: nothing of anybody's is written over, and of
- * what a session sends only the bytes get there. */
+ * what a session sends only the bytes get there. A chart that is a program for a browser is a picture, too. */
 #include "shown.h"
 
 #include "text.h"
@@ -10,7 +10,16 @@
 
 #define FIGURES_MAX 100000
 
-static const char *suffix_of(struct lair_text type)
+/* HTML with a script, as plotly and altair draw by; tables have none. */
+static bool is_chart(const struct lair_data *item)
+{
+	static const char script[] = "<script";
+
+	return text_is(item->type, "text/html") && item->data.size &&
+	       memmem(item->data.data, item->data.size, script, sizeof(script) - 1);
+}
+
+static const char *suffix_of(const struct lair_data *item)
 {
 	static const struct {
 		const char *type, *suffix;
@@ -22,9 +31,9 @@ static const char *suffix_of(struct lair_text type)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
-		if (text_is(type, suffixes[i].type))
+		if (text_is(item->type, suffixes[i].type))
 			return suffixes[i].suffix;
-	return NULL;
+	return is_chart(item) ? "html" : NULL;
 }
 
 /* Returns a descriptor, with its path in @path, or -errno. */
@@ -44,12 +53,16 @@ static int figure_open(char path[4096], const char *directory, const char *suffi
 	return fd < 0 ? -errno : fd;
 }
 
-static void figure_save(const char *directory, const char *suffix, struct lair_text picture)
+static void figure_save(const char *directory, const char *suffix, const struct lair_data *item)
 {
 	char path[4096] = "";
 	_cleanup_(fd_closep) int fd = figure_open(path, directory, suffix);
-	int r = fd < 0 ? fd : write_all(fd, picture);
+	int r = fd < 0 ? fd : 0;
 
+	if (!r && is_chart(item)) /* a part of a page, in UTF-8 */
+		r = write_all(fd, lair_text("<!DOCTYPE html><meta charset=\"utf-8\">\n"));
+	if (!r)
+		r = write_all(fd, item->data);
 	if (r)
 		cli_notice("%s: the figure could not be saved: %s", path[0] ? path : directory, strerror(-r));
 	else
@@ -62,8 +75,8 @@ void shown_save(const struct cli *cli, struct lair_items data)
 	size_t cursor = 0;
 
 	while (cli->figures && lair_next_data(data, &cursor, &item))
-		if (suffix_of(item.type))
-			figure_save(cli->figures, suffix_of(item.type), item.data);
+		if (suffix_of(&item))
+			figure_save(cli->figures, suffix_of(&item), &item);
 }
 
 int shown_print(const struct cli *cli, struct lair_items data)

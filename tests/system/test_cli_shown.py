@@ -37,6 +37,15 @@ def test_figures_are_saved(daemon: Daemon, tmp_path: Path) -> None:
     assert "<svg" in (directory / "figure-1.svg").read_text() and result.returncode == 0
 
 
+def test_charts_are_saved_as_pages(daemon: Daemon, tmp_path: Path) -> None:
+    """Those that a browser draws, and no tables."""
+    chart, table = "<div>ü</div><script>draw()</script>", "<table></table>"
+    code = f"for html in {chart!r}, {table!r}:\n    display({{'text/plain': 'x', 'text/html': html}}, raw=True)"
+    result = daemon.lair("exec", "--figures", str(tmp_path), code)
+    assert (result.stdout, result.stderr) == ("x\nx\n", f"lair: {tmp_path}/figure-1.html\n")
+    assert (tmp_path / "figure-1.html").read_text() == f'<!DOCTYPE html><meta charset="utf-8">\n{chart}'
+
+
 def test_figures_that_cannot_be_saved(daemon: Daemon, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = daemon.lair("exec", "--figures", str(tmp_path / "file"), FIGURE + "plt.show()\n5")
