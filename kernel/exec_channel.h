@@ -1,0 +1,29 @@
+/* An interpreter's end of its link to the router: one a process, read by its main thread alone. */
+#pragma once
+
+#include "proto/channel.h"
+#include "proto/wire.h"
+
+/* From now on this one, which is taken, with numbers that begin anew; the former is closed. -1: none. */
+void exec_channel_use(int fd);
+bool exec_channel_there(void);
+
+/* The next message, waiting for it without the GIL: threads of the session run on. Its frame is valid, and what
+ * came along is open, until the next. Returns 0, CHANNEL_E_EOF or -errno. */
+int exec_channel_receive(struct wire_frame *message);
+/* @message as what it must be. Returns 0 or -EBADMSG. */
+int exec_channel_decode(void *out, const struct wire_schema *schema, const struct wire_frame *message);
+/* The descriptors that came along, if they are @n; else NULL. */
+const int *exec_channel_fds(size_t n);
+/* Close them. */
+void exec_channel_drop_fds(void);
+
+/* Returns 0 or -errno. */
+int exec_channel_send(const struct wire_schema *schema, const void *message);
+/* Whether the router still has to hear something. Then waits a moment, in which another thread may send. */
+bool exec_channel_unheard(void);
+
+/* Whether the router has said something that was not received yet. */
+bool exec_channel_waits(void);
+/* Wait until it has. A signal ends the wait. Returns 0, or -1 with an exception. */
+int exec_channel_wait(void);
