@@ -139,11 +139,15 @@ class Worker:
             return True
         if reply.state == "rolled_back" and reply.returncode == 0 and not self.mild:
             return self.ran_after_a_fall(reply, then[len(self.model.log) :])
-        if reply.cause == "error" and not self.mild and b"NameError" in reply.stderr:
-            self.ended()  # its session had been ended from outside, and the cell opened another
+        if self.opened_another(reply):
+            self.ended()
         else:
             self.fell(reply)
         return False
+
+    def opened_another(self, reply: m.ExecReply) -> bool:
+        """Its session had been ended from outside, and the cell made a new one of the same id, in which nothing is."""
+        return not self.mild and reply.cause == "error" and reply.cell == 1 and b"NameError" in reply.stderr
 
     def ran_after_a_fall(self, reply: m.ExecReply, added: list[int]) -> bool:
         """Its interpreter had died before it, between two cells: the cell began in an earlier state, and ran."""
@@ -227,6 +231,9 @@ class Worker:
         number = self.model.act * 100
         before = self.model.at
         reply = self.exec(f"log.append({number}); total = None\n{self._ledger(number)}{code}")
+        if self.opened_another(reply):
+            self.ended()
+            return
         if reply.state == "kept":
             raise Wrong(f"a cell that dies of {cause} was kept: {reply}")
         if self.mild:
