@@ -43,6 +43,7 @@ struct keeper {
 	bool was_ready; /* one of them */
 	bool is_ready;	/* this one */
 	bool handing;	/* it does not have all of the store yet */
+	bool our_own;	/* only our own build can go on with what is stored */
 	bool asked_to_stop, over;
 	sigset_t owed;		/* signals for the router, which would die of them before it is ready */
 	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
@@ -265,6 +266,13 @@ static void router_replace_later(struct keeper *keeper)
 		keeper->start_at = now;
 		return;
 	}
+	if (WIFEXITED(keeper->status) && WEXITSTATUS(keeper->status) == ROUTER_EXIT_LAYOUT && !keeper->our_own) {
+		log_error(NULL, "the laird that is installed cannot go on with these sessions: one of the build "
+				"that was started does");
+		keeper->our_own = true;
+		keeper->start_at = now;
+		return;
+	}
 	pause = throttle_died(&keeper->throttle, now, keeper->is_ready);
 	if (keeper->options->restart_at_once && keeper->is_ready)
 		pause = 0;
@@ -361,6 +369,8 @@ static void on_signal(struct keeper *keeper)
 		break;
 	case SIGHUP:
 	case SIGUSR2:
+		if (signal == SIGUSR2)
+			keeper->our_own = false; /* there may be another by now */
 		sigaddset(&keeper->owed, signal);
 		router_pay(keeper);
 		break;
@@ -376,14 +386,19 @@ static void on_stop_limit(struct keeper *keeper)
 
 /* ---- routers ---- */
 
-/* By name, which another build may have taken; the one we are is always there. */
+/* By name, which another build may have taken; the one we are is always there. What is stored was written by our
+ * layout: a router of another would not have begun. */
 static int router_execute(struct keeper *keeper, const char *const argv[], int channel)
 {
-	int r = spawn_program(&keeper->router, keeper->program, argv, (const char *const *)environ, channel);
+	int r = keeper->our_own ? -EPROTONOSUPPORT
+				: spawn_program(&keeper->router, keeper->program, argv,
+						(const char *const *)environ, channel);
 
 	if (r == 0)
 		return 0;
-	log_error(NULL, "cannot start %s: %s; the router is of this same build", keeper->program, strerror(-r));
+	if (!keeper->our_own)
+		log_error(NULL, "cannot start %s: %s; the router is of this same build", keeper->program,
+			  strerror(-r));
 	return spawn_program(&keeper->router, "/proc/self/exe", argv, (const char *const *)environ, channel);
 }
 

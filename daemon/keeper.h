@@ -40,6 +40,8 @@ struct keeper_message {
 
 /* What a router exits with to be replaced at once, by what the executable's name stands for now. */
 #define ROUTER_EXIT_REPLACE 75
+/* Or because what the last one has stored is of another layout than its own. */
+#define ROUTER_EXIT_LAYOUT 76
 
 struct keeper_options {
 	const char *config;   /* absolute path, or NULL for the embedded default */

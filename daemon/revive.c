@@ -107,7 +107,7 @@ static void family_read(struct router *router, struct heirloom *heirloom)
 		return;
 	list_init(&remains->node);
 	ledger_init(&remains->ledger);
-	remains->family = heirloom->name.family;
+	remains->family = heirloom->family;
 	r = ledger_take(remains, heirloom);
 	if (r) {
 		family_lost(remains->family, r);
@@ -124,7 +124,7 @@ void families_read(struct router *router)
 
 	for (size_t i = 0; i < STORE_SHELVES; i++)
 		list_for_each (heirloom, &router->heritage.shelves[i], node)
-			if (heirloom->name.kind == VAULT_FAMILY)
+			if (heirloom->kind == VAULT_FAMILY)
 				family_read(router, heirloom);
 }
 

@@ -328,6 +328,8 @@ static int router_init(struct router *router, const char *config_path, const cha
 	}
 	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno
 						      : heritage_receive(&router->heritage, &router->listener);
+	if (r == VAULT_E_LAYOUT)
+		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
 	if (!r)
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)

@@ -19,10 +19,16 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
 	return r;
 }
 
+/* The keeper compares kinds, and no more: so they can say of what layout they are. */
+static struct store_name name_of(enum vault_kind kind, uint64_t family, uint64_t number)
+{
+	return (struct store_name){
+		.kind = kind ? kind | (uint64_t)VAULT_LAYOUT << 32 : 0, .family = family, .number = number};
+}
+
 int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds)
 {
-	const struct keeper_message message = {.op = KEEPER_STORE,
-					       .name = {.kind = kind, .family = family, .number = number}};
+	const struct keeper_message message = {.op = KEEPER_STORE, .name = name_of(kind, family, number)};
 	int r = keeper_tell(&message, fds, n_fds);
 
 	return r > 0 ? -EPIPE : r;
@@ -30,8 +36,7 @@ int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const in
 
 void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number)
 {
-	const struct keeper_message message = {.op = KEEPER_FORGET,
-					       .name = {.kind = kind, .family = family, .number = number}};
+	const struct keeper_message message = {.op = KEEPER_FORGET, .name = name_of(kind, family, number)};
 
 	(void)keeper_tell(&message, NULL, 0);
 }
@@ -58,7 +63,9 @@ static int heirloom_add(struct heritage *heritage, const struct store_name *name
 
 	if (!heirloom)
 		return -ENOMEM;
-	heirloom->name = *name;
+	heirloom->kind = (enum vault_kind)(uint32_t)name->kind;
+	heirloom->family = name->family;
+	heirloom->number = name->number;
 	heirloom->n_fds = n_fds;
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
 		heirloom->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
@@ -86,6 +93,8 @@ int heritage_receive(struct heritage *heritage, int *listenerp)
 			return *listenerp < 0 ? -ENOTSOCK : 0;
 		if (message.op == KEEPER_HELD && message.name.kind == STORE_LISTENER)
 			*listenerp = steal_fd(&fds[0]);
+		else if (message.op == KEEPER_HELD && message.name.kind >> 32 != VAULT_LAYOUT)
+			r = VAULT_E_LAYOUT;
 		else if (message.op == KEEPER_HELD)
 			r = heirloom_add(heritage, &message.name, fds, n_fds);
 		for (size_t i = 0; i < n_fds; i++)
@@ -100,8 +109,7 @@ struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, 
 	struct heirloom *heirloom;
 
 	list_for_each (heirloom, shelf_of(heritage, family), node)
-		if (heirloom->name.kind == kind && heirloom->name.family == family &&
-		    heirloom->name.number == number)
+		if (heirloom->kind == kind && heirloom->family == family && heirloom->number == number)
 			return heirloom;
 	return NULL;
 }
@@ -109,7 +117,7 @@ struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, 
 static void heirloom_settle(struct heirloom *heirloom)
 {
 	if (!heirloom->taken)
-		vault_forget((enum vault_kind)heirloom->name.kind, heirloom->name.family, heirloom->name.number);
+		vault_forget(heirloom->kind, heirloom->family, heirloom->number);
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
 		fd_close(heirloom->fds[i]);
 	list_remove(&heirloom->node);

@@ -6,6 +6,18 @@
 
 #include "keeper.h"
 
+/* Of everything that one router stores and writes for the next. It goes up when a router of this build could not go
+ * on with what one of the last build has left, or the other way round: fields of records that are optional may come
+ * and go without. */
+#ifndef VAULT_LAYOUT
+#define VAULT_LAYOUT 1
+#endif
+
+enum {
+	_VAULT_E_SUCCESS,
+	VAULT_E_LAYOUT, /* what is stored is of another layout than ours */
+};
+
 enum vault_kind {
 	VAULT_PROMISES = 1, /* the ledger of promises */
 	VAULT_FAMILY,	    /* a family's ledger */
@@ -27,7 +39,8 @@ void vault_forget_family(uint64_t family);
 /* One thing that the last router has stored. */
 struct heirloom {
 	struct list node; /* in its shelf */
-	struct store_name name;
+	enum vault_kind kind;
+	uint64_t family, number;
 	size_t n_fds;
 	int fds[STORE_FDS_MAX]; /* what is taken of it becomes -1 */
 	bool taken;
@@ -39,8 +52,8 @@ struct heritage {
 };
 
 void heritage_init(struct heritage *heritage);
-/* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. Returns 0 or
- * -errno. */
+/* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. Returns 0,
+ * VAULT_E_LAYOUT or -errno. */
 int heritage_receive(struct heritage *heritage, int *listenerp);
 /* NULL if there is none. */
 struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number);

@@ -5,8 +5,10 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -165,7 +167,7 @@ int verb_stop(struct cli *cli)
 /* ---- upgrade ---- */
 
 /* Until another router answers than @before; the connection finds it by itself. */
-static int replaced(struct cli *cli, uint64_t before, double timeout)
+static int replaced(struct cli *cli, uint64_t before, pid_t *routerp, double timeout)
 {
 	static const struct timespec nap = {.tv_nsec = 20000000};
 
@@ -174,6 +176,8 @@ static int replaced(struct cli *cli, uint64_t before, double timeout)
 		int r = counters_get(cli, &call);
 		bool another = !r && lair_counters(call)->pid != before;
 
+		if (another)
+			*routerp = (pid_t)lair_counters(call)->pid;
 		lair_call_free(call);
 		if (r || another)
 			return r;
@@ -182,11 +186,30 @@ static int replaced(struct cli *cli, uint64_t before, double timeout)
 	return -ETIMEDOUT;
 }
 
+/* Whether it runs what is installed where the keeper's program was; true if nobody can tell. */
+static bool is_installed(pid_t keeper, pid_t router)
+{
+	static const char deleted[] = " (deleted)";
+	struct stat installed, running;
+	char link[64], path[PATH_MAX];
+	ssize_t size;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)keeper);
+	size = readlink(link, path, sizeof(path) - 1);
+	path[MAX(size, 0)] = '\0';
+	if (size > (ssize_t)strlen(deleted) && !strcmp(path + size - strlen(deleted), deleted))
+		path[size - (ssize_t)strlen(deleted)] = '\0';
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)router);
+	if (size < 0 || stat(path, &installed) < 0 || stat(link, &running) < 0)
+		return true;
+	return installed.st_dev == running.st_dev && installed.st_ino == running.st_ino;
+}
+
 int verb_upgrade(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r, status;
-	pid_t pid;
+	pid_t pid, router;
 
 	if (!running(cli, EXIT_NOT_RUNNING, &status))
 		return status;
@@ -198,10 +221,16 @@ int verb_upgrade(struct cli *cli)
 		return cli_fail(cli, "internal", "the daemon does not know its own pid");
 	if (kill(pid, SIGUSR2) < 0)
 		return cli_fail(cli, "denied", "laird, pid %d: %s", (int)pid, strerror(errno));
-	r = replaced(cli, lair_counters(call)->pid, cli->timeout > 0 ? cli->timeout : STOP_TIMEOUT);
+	r = replaced(cli, lair_counters(call)->pid, &router, cli->timeout > 0 ? cli->timeout : STOP_TIMEOUT);
 	if (r)
 		return cli_fail(cli, lair_code(r), "laird, pid %d, has no other router yet: %s", (int)pid,
 				strerror(-r));
+	if (!is_installed(pid, router))
+		return cli_fail(
+			cli, "internal",
+			"laird, pid %d, goes on with the build it was started with: the one that is installed "
+			"cannot go on with its sessions; lair stop ends them",
+			(int)pid);
 	if (cli->json)
 		return json_print(json_pack("{s:b, s:i}", "upgraded", 1, "pid", (int)pid));
 	printf("laird, pid %d, goes on with the build that is installed; %" PRIu64 " session%s with it\n", (int)pid,

@@ -184,6 +184,12 @@ def test_a_router_that_listens_late(start_daemon: Callable[..., Daemon]) -> None
         assert client.exec("x", "s").text == "1"
 
 
+def install(laird: Path, directory: Path) -> None:
+    """In the place of the one that runs."""
+    shutil.copy2(laird, directory / "new")
+    (directory / "new").rename(directory / "laird")
+
+
 def test_upgrade(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
     """The file has another build in it meanwhile; what runs goes on."""
     for name in ("laird", "lair", "lair-kernel"):
@@ -199,8 +205,7 @@ def test_upgrade(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
             text=True,
         )
         wait_until(lambda: client.info("s").state == "busy", "it runs")
-    shutil.copy2(BIN / "laird", tmp_path / "new")
-    (tmp_path / "new").rename(tmp_path / "laird")
+    install(BIN / "laird", tmp_path)
     result = daemon.lair("upgrade")
     assert result.returncode == 0 and "1 session with it" in result.stdout, result
     with daemon.client() as client:
@@ -208,6 +213,31 @@ def test_upgrade(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
         assert other != pid and os.readlink(f"/proc/{other}/exe") == str(tmp_path / "laird")
         assert slow.communicate(timeout=20)[0] == "2\n"
         assert client.exec("x", "s").text == "2"
+    assert daemon.terminate() == 0
+    assert daemon.left_behind() == []
+
+
+def test_a_build_that_cannot_go_on(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    """It has another layout for what a router leaves: the sessions stay with the build that they have, however a router
+    ends, until one is installed that can."""
+    for name in ("laird", "lair", "lair-kernel"):
+        shutil.copy2(BIN / name, tmp_path / name)
+    daemon = start_daemon(binaries=tmp_path)
+    with daemon.client() as client:
+        client.exec("x = 1", "s")
+    install(BIN.parent / "tests/laird-other", tmp_path)
+    result = daemon.lair("upgrade")
+    assert result.returncode != 0 and "cannot go on with its sessions" in result.stderr, result
+    wait_for_another(daemon, kill_router(daemon))
+    with daemon.client() as client:
+        assert client.exec("x", "s").text == "1"
+    install(BIN / "laird", tmp_path)
+    result = daemon.lair("upgrade")
+    assert result.returncode == 0, result
+    with daemon.client() as client:
+        assert os.readlink(f"/proc/{router_pid(client)}/exe") == str(tmp_path / "laird")
+        assert client.exec("x", "s").text == "1"
+    assert "cannot be used" not in daemon.log()
     assert daemon.terminate() == 0
     assert daemon.left_behind() == []
 
