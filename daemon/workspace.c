@@ -160,17 +160,30 @@ static int open_to_empty(int parent, const char *name)
 
 static int remove_content(int fd, int top, unsigned depth);
 
+/* Under a name that nobody could foresee, or something might lie there already. Only a directory that its owner may
+ * write to can get another parent. */
+static int move_up(int parent, const char *name, int top)
+{
+	char aside[64];
+	uint64_t salt;
+
+	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+		return -EIO;
+	snprintf(aside, sizeof(aside), ".lair-deep-%016" PRIx64, salt);
+	if (renameat(parent, name, top, aside) == 0)
+		return 0;
+	if (errno != EACCES || fchmodat(parent, name, 0700, 0) < 0)
+		return -errno;
+	return renameat(parent, name, top, aside) < 0 ? -errno : 0;
+}
+
 /* A directory too deep to descend into is moved to the top, to be met again there. */
 static int remove_directory(int parent, const char *name, int top, unsigned depth)
 {
-	static uint64_t moved;
-	char aside[64];
 	int fd, r;
 
-	if (depth >= DEPTH_MAX) {
-		snprintf(aside, sizeof(aside), ".lair-deep-%" PRIu64, moved++);
-		return renameat(parent, name, top, aside) < 0 ? -errno : 0;
-	}
+	if (depth >= DEPTH_MAX)
+		return move_up(parent, name, top);
 	fd = open_to_empty(parent, name);
 	if (fd < 0)
 		return -errno;

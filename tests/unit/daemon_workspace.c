@@ -17,13 +17,13 @@ static void on_stale(void *userdata, const char *path)
 	snprintf(last_stale, sizeof(last_stale), "%s", path);
 }
 
-static void make_deep(const char *root, unsigned depth)
+static void make_deep(const char *root, const char *name, unsigned depth)
 {
 	int fd = open(root, O_PATH | O_DIRECTORY), next;
 
 	for (unsigned i = 0; i < depth; i++) {
-		CHECK(mkdirat(fd, "d", 0700) == 0);
-		next = openat(fd, "d", O_PATH | O_DIRECTORY);
+		CHECK(mkdirat(fd, name, 0700) == 0);
+		next = openat(fd, name, O_PATH | O_DIRECTORY);
 		fd_close(fd);
 		fd = next;
 	}
@@ -56,7 +56,10 @@ int main(void)
 	CHECK(mkdir(path, 0700) == 0);
 	snprintf(path, sizeof(path), "%s/closed", workspace);
 	CHECK(chmod(path, 0) == 0);
-	make_deep(workspace, 5000);
+	make_deep(workspace, "d", 5000);
+	/* Names that removing may want for itself. */
+	make_deep(workspace, ".lair-deep-0", 50);
+	make_deep(workspace, ".lair-deep-1", 50);
 
 	workspaces_close(&workspaces);
 	/* A later life with the same socket finds it; one with another socket does not. */
