@@ -7,6 +7,7 @@
  * its user has too many. */
 #include "admission.h"
 
+#include "proto/channel.h"
 #include "proto/clock.h"
 
 #include <fcntl.h>
@@ -208,6 +209,7 @@ int accept4(int fd, struct sockaddr *addr, socklen_t *addr_len, int flags)
 
 	if (peer < 0)
 		return errno == EMFILE || errno == ENFILE ? accept_by_reserve(fd) : -1;
+	channel_refuse_fds(peer);
 	why = why_not(peer, &uid);
 	if (!why && !remember(peer, uid))
 		why = "there was no memory for it";

@@ -54,8 +54,10 @@ static int make_descriptors(struct interpreter *interpreter, struct list *due, i
 		r = make_pipe(&interpreter->pipes[i], &theirs[i + 1]);
 	if (!r && interpreter->role == ROLE_LIVE)
 		r = make_buffer(&interpreter->buffer, &theirs[3]);
-	if (theirs[0] >= 0)
+	if (theirs[0] >= 0) {
+		channel_refuse_fds(channel);
 		peer_init(&interpreter->peer, interpreter->loop, due, channel, interpreter->buffer);
+	}
 	return r;
 }
 

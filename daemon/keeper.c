@@ -10,6 +10,7 @@
 #include "instance.h"
 #include "log.h"
 #include "notify.h"
+#include "program.h"
 #include "pulse.h"
 #include "removal.h"
 #include "spawn.h"
@@ -83,21 +84,6 @@ static void router_pay(struct keeper *keeper)
 
 /* ---- templates ---- */
 
-static int template_start(pid_t *pidp, const char *profile, int channel)
-{
-	const char *const argv[] = {"lair-kernel", profile, NULL};
-	const char *const envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", NULL};
-	char path[PATH_SIZE];
-	int r = path_sibling(path, "lair-kernel");
-
-	if (r == 0)
-		r = spawn_program(pidp, path, argv, envp, channel);
-	if (r < 0)
-		log_error(NULL, "cannot start %s for profile %s: %s", r == -ENAMETOOLONG ? "lair-kernel" : path,
-			  profile, strerror(-r));
-	return r;
-}
-
 static void on_start_template(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	struct keeper_message reply = {.op = KEEPER_STARTED, .serial = request->serial};
@@ -108,7 +94,7 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 	(void)n_fds;
 	if (keeper->router == 0)
 		return;
-	r = template_start(&pid, request->profile, fds[0]);
+	r = program_start(&pid, request->profile, keeper->options->socket, fds[0]);
 	reply.error = r;
 	reply.pid = pid;
 	if (r == 0)

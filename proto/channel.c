@@ -5,6 +5,10 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 int channel_pair(int *oursp, int *theirsp)
 {
 	int fds[2];
@@ -21,6 +25,13 @@ int channel_pair(int *oursp, int *theirsp)
 	*oursp = fds[0];
 	*theirsp = fds[1];
 	return 0;
+}
+
+void channel_refuse_fds(int fd)
+{
+	const int off = 0;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
 int channel_send(int fd, struct bytes data, const int *fds, size_t n_fds)

@@ -15,6 +15,10 @@ enum {
 /* Both ends close-on-exec; @ours also non-blocking. Returns 0 or -errno. */
 int channel_pair(int *oursp, int *theirsp);
 
+/* From now on whoever sends descriptors to @fd is refused, where the kernel can (Linux 6.16). What is passed and
+ * not wanted has to be closed, and closing takes whoever does it as long as the sender likes. */
+void channel_refuse_fds(int fd);
+
 /* Send one datagram with @n_fds descriptors, which stay the caller's. Returns 0, CHANNEL_E_EMPTY, CHANNEL_E_EOF or
  * -errno. */
 int channel_send(int fd, struct bytes data, const int *fds, size_t n_fds);

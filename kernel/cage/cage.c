@@ -312,9 +312,9 @@ static int signals_enclose(const struct cage *cage)
 	if (enclosed || (cage->namespaces & CLONE_NEWPID))
 		return 0;
 	enclosed = true;
-	if (cage->landlock_abi >= 6)
-		return landlock_enter_interpreter();
-	return cage->seccomp ? seccomp_enter_interpreter() : 0;
+	if (seccomp_encloses_signals(cage))
+		return seccomp_enter_interpreter();
+	return cage->landlock_abi >= 6 ? landlock_enter_interpreter() : 0;
 }
 
 int cage_enter_interpreter(const struct cage *cage)

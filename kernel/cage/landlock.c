@@ -18,7 +18,7 @@
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL (1ULL << 1)
 #define RULE_NET_PORT 2
-#define RESTRICT_LOG_OFF (1U << 0)
+#define RESTRICT_LOG_OFF (1U << 0 | 1U << 2) /* its own refusals, and those of what is put on top */
 
 struct ruleset_attr {
 	uint64_t fs, net, scoped;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -62,6 +63,9 @@ struct rule {
 /* Allowed with these arguments only. */
 static const struct rule allowed_with[] = {
 	RULE1(clone, BITS(0, NAMESPACE_FLAGS | CLONE_PTRACE | CLONE_UNTRACED, 0)),
+	RULE1(mmap, BITS(3, MAP_HUGETLB, 0)),
+	RULE1(mmap2, BITS(3, MAP_HUGETLB, 0)),
+	RULE1(memfd_create, BITS(1, MFD_HUGETLB, 0)),
 	/* A datagram pair could be aimed at any socket that has a name. */
 	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
 	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_SEQPACKET)),
@@ -94,7 +98,6 @@ static const struct rule allowed_with[] = {
 	RULE1(prctl, INT(0, PR_GET_DUMPABLE)),
 	RULE1(prctl, INT(0, PR_GET_NO_NEW_PRIVS)),
 	RULE1(prctl, INT(0, PR_GET_SECCOMP)),
-	RULE1(prctl, INT(0, PR_SET_SECCOMP)), /* a further filter can only refuse more */
 	RULE1(prctl, INT(0, PR_GET_TID_ADDRESS)),
 	RULE1(prctl, INT(0, PR_CAPBSET_READ)),
 	RULE1(prctl, INT(0, 0x53564d41 /* PR_SET_VMA */)),
@@ -102,6 +105,18 @@ static const struct rule allowed_with[] = {
 	RULE1(prlimit64, INT(0, 0)),
 	RULE1(sched_setaffinity, INT(0, 0)),
 	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
+};
+
+/* For seccomp_enter_interpreter, which ends it: a filter of a session's own can only refuse more, but each refusal
+ * may be a line in the host's log. */
+static const struct rule allowed_to_enclose[] = {
+	RULE1(prctl, INT(0, PR_SET_SECCOMP)),
+};
+
+/* Huge pages are counted by no group, and taken from everybody. */
+static const struct rule refused_with[] = {
+	RULE1(mmap, BITS(3, MAP_HUGETLB, MAP_HUGETLB)),
+	RULE1(memfd_create, BITS(1, MFD_HUGETLB, MFD_HUGETLB)),
 };
 
 /* With a mount namespace, where only what is the session's is writable. A file that runs as somebody else is not
@@ -233,6 +248,10 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 	if (!r)
 		r = ALLOW(allowed_with);
 	if (!r)
+		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_with, ARRAY_SIZE(refused_with));
+	if (!r && seccomp_encloses_signals(cage))
+		r = ALLOW(allowed_to_enclose);
+	if (!r)
 		r = add_files(ctx, cage, readonly);
 	if (!r)
 		r = add_network(ctx, cage);
@@ -259,6 +278,16 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), 0, 1),                                      \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
+/* Where two arguments are these: fail with @error, or if that is 0 do nothing and say it is done. */
+#define ANSWER_INTS(name, arg, value, other_arg, other_value, error)                                               \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 5),                                             \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(arg)),                                                    \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 3),                                      \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(other_arg)),                                              \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(other_value), 0, 1),                                \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+
 static const struct sock_filter refusals[] = {
 	/* kill(-1): everything in the cage, frozen interpreters too. */
 	REFUSE_INT(kill, 0, -1),
@@ -266,6 +295,10 @@ static const struct sock_filter refusals[] = {
 	REFUSE_BITS(sendto, 3, MSG_FASTOPEN),
 	REFUSE_BITS(sendmsg, 2, MSG_FASTOPEN),
 	REFUSE_BITS(sendmmsg, 3, MSG_FASTOPEN),
+	/* Whoever closes such a socket last waits for its peer: laird, if it is sent there. */
+	ANSWER_INTS(setsockopt, 1, SOL_SOCKET, 2, SO_LINGER, 0),
+	/* What is a connection of another kind from then on, which no rule about connecting sees. */
+	ANSWER_INTS(setsockopt, 1, IPPROTO_TCP, 2, TCP_ULP, EPERM),
 };
 
 static int filter_export(struct sock_fprog *filter, scmp_filter_ctx ctx)
@@ -314,15 +347,23 @@ int seccomp_enter(struct cage *cage, struct cage_report *report)
 	return 0;
 }
 
+bool seccomp_encloses_signals(const struct cage *cage)
+{
+	return cage->seccomp && !(cage->namespaces & CLONE_NEWPID) && cage->landlock_abi < 6;
+}
+
 int seccomp_enter_interpreter(void)
 {
 	static const struct sock_filter no_signals[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(0)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog filter = {ARRAY_SIZE(no_signals), (struct sock_filter *)no_signals};
 

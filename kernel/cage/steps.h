@@ -82,6 +82,7 @@ int seccomp_enter(struct cage *cage, struct cage_report *report);
 /* Where there is no pid namespace: an interpreter that could kill its warden could leave processes behind that
  * nobody ends. Landlock 6 keeps its signals among its own; before that it sends none. Return 0 or -errno. */
 int landlock_enter_interpreter(void);
+bool seccomp_encloses_signals(const struct cage *cage); /* which of the two it is */
 int seccomp_enter_interpreter(void);
 
 /* in the template, once */

@@ -1,0 +1,115 @@
+"""laird as an ordinary user, whom its sessions are too: what else is that user's is not theirs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon import BIN, WORKER, Daemon, Settings, wait_until
+from lair import Client
+
+USER = 61900 + WORKER if os.geteuid() == 0 else None
+SETTINGS: Settings = {"profile default": {"level": "strong-nomem"}}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lair's, in the possession of that user."""
+    directory = tmp_path_factory.mktemp("programs")
+    for above in (directory, *directory.parents[:2]):
+        above.chmod(0o755)
+    for name in ("laird", "lair", "lair-kernel"):
+        shutil.copy(BIN / name, directory)
+        if USER is not None:
+            os.chown(directory / name, USER, USER)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def daemon(programs: Path) -> Iterator[Daemon]:
+    it = Daemon(SETTINGS, uid=USER, binaries=programs)
+    yield it
+    it.end()
+
+
+def fingerprint(path: Path) -> tuple[int, int, list[str]]:
+    status = path.stat()
+    return status.st_mode, status.st_mtime_ns, os.listxattr(path)
+
+
+def test_the_program_it_was_executed_from(programs: Path, client: Client, session: str) -> None:
+    """/proc/self/exe leads to a file past all mounts."""
+    before = [fingerprint(path) for path in sorted(programs.iterdir())]
+    client.exec(
+        "import os\n"
+        "for act in (lambda p: os.chmod(p, 0), lambda p: os.utime(p, (1, 1)), lambda p: os.setxattr(p, 'user.x', b'1'),\n"
+        "            lambda p: os.truncate(p, 0), lambda p: os.open(p, os.O_RDWR), os.unlink):\n"
+        "    try: act('/proc/self/exe')\n"
+        "    except OSError: pass",
+        session,
+    )
+    assert [fingerprint(path) for path in sorted(programs.iterdir())] == before
+    client.shutdown(session)
+    assert client.exec("6 * 7", session).text == "42"
+
+
+def test_no_copy_of_it_stays(daemon: Daemon, client: Client) -> None:
+    client.exec("1")
+    assert sorted(path.name for path in daemon.socket.parent.iterdir()) == ["socket", "socket.lock"]
+
+
+class NothingExecuted(Daemon):
+    """Where its socket is, no file may be executed."""
+
+    def start(self, wait: bool = True) -> None:
+        run = self.socket.parent
+        run.mkdir()
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"noexec,mode=0700,uid={USER},gid={USER}", "none", str(run)], check=True
+        )
+        super().start(wait)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.terminate()
+        subprocess.run(["umount", str(self.socket.parent)], check=False)
+        super().close()
+
+
+def test_where_nothing_may_be_executed(programs: Path) -> None:
+    """There is no copy, and the log says what that means."""
+    if USER is None:
+        pytest.skip("only root can mount")
+    daemon = NothingExecuted(SETTINGS, uid=USER, binaries=programs)
+    try:
+        assert daemon.client().exec("6 * 7").text == "42"
+        assert f"so sessions can change the mode of {programs}/lair-kernel" in daemon.log()
+        assert list(daemon.socket.parent.glob("program*")) == []
+    finally:
+        daemon.close()
+
+
+def test_what_it_leaves_goes(daemon: Daemon, client: Client, session: str) -> None:
+    """However deep it lies, whatever its names and modes."""
+    client.exec(
+        "import os\n"
+        "for name in ('d', '.lair-deep-0', '.lair-deep-1'):\n"
+        "    path, all = name, [name]\n"
+        "    for _ in range(100):\n"
+        "        path += '/d'\n"
+        "        all.append(path)\n"
+        "    os.makedirs(path)\n"
+        "    for path in reversed(all):\n"
+        "        os.chmod(path, 0o500 if name == 'd' else 0)\n",
+        session,
+    )
+    workspace = Path(client.info(session).workspace)
+    assert workspace.exists()
+    client.shutdown(session)
+    wait_until(lambda: not workspace.exists(), "the workspace is gone")
+    assert "cannot remove" not in daemon.log()
