@@ -275,6 +275,7 @@ def test_artifacts(s: Session) -> None:
     assert (artifact.path, artifact.size, artifact.type, artifact.change) == ("d/a.csv", 3, "text/csv", "created")
     (artifact,) = s.run("open('d/a.csv', 'a').write('3')").artifacts
     assert (artifact.size, artifact.change) == (4, "modified")
+    assert s.get(artifact.path) == b"1,23"
     assert s.run("1").artifacts == []
 
 

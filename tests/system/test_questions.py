@@ -53,6 +53,50 @@ def test_the_last_value_survives_checkpoints_and_questions(client: Client, sessi
     assert client.exec("_", session).text == "42"
 
 
+LOOK = """
+import builtins, linecache, os, sys, warnings
+from xml import dom
+def without(name, names): return {key: value for key, value in names.items() if key != name}
+def look():
+    return [without('before', globals()), without('_', vars(builtins)), dict(sys.modules), sys.path[:], os.getcwd(),
+            dict(os.environ), [file for file in linecache.cache if file[0] != '<'], warnings.filters[:]]
+class C: a = 1
+c = C()
+before = look()
+6 * 7
+"""
+
+
+def test_no_question_changes_anything(client: Client, session: str) -> None:
+    client.exec(LOOK, session)
+    questions: list[tuple[m.Request, type[Any]]] = []
+    for code in (
+        "c.",
+        "c.a",
+        "import json.",
+        "from html.",
+        "dom.",
+        "look(",
+        "undefined.x",
+        "_",
+        "lambda: (",
+        "x = 1",
+    ):
+        asked: dict[str, Any] = {"id": 0, "session": session, "code": code}
+        questions += [
+            (m.Complete(**asked), m.CompleteReply),
+            (m.Inspect(**asked, source=True), m.InspectReply),
+            (m.IsComplete(**asked), m.IsCompleteReply),
+            (m.Check(**asked), m.CheckReply),
+        ]
+    questions += [(m.Vars(id=0, session=session), m.VarsReply), (m.History(id=0, session=session), m.HistoryReply)]
+    for question, reply in questions:
+        question.id = client.new_id()
+        client.call(question, reply)
+    same = client.exec("[a == b for a, b in zip(before, look())], _", session)
+    assert same.text == str(([True] * 8, 42)), same.stderr
+
+
 def test_vars_of_arrays_and_frames(client: Client, session: str) -> None:
     client.exec(
         "import numpy as np, pandas as pd\n"
