@@ -1,6 +1,12 @@
 /* Shorthands, as a table. Each script is run with names of its own, so that the session's stay as they are; what
- * was typed after the command reaches it as a string. */
+ * was typed after the command reaches it as a string. What goes wrong is told without the lines of the script,
+ * which nobody has typed. */
 #include "shorthand.h"
+
+static const char runner[] = "import sys, traceback\n"
+			     "try: exec(script, {'argument': argument, 'names': names})\n"
+			     "except Exception as e: print(*traceback.format_exception_only(type(e), e), sep='', "
+			     "end='', file=sys.stderr)\n";
 
 const struct shorthand shorthands[] = {
 	{"!", "COMMAND", "run a program, by the shell, if the profile grants it",
@@ -63,17 +69,20 @@ static char *literal(struct lair_text text)
 	return dumped;
 }
 
-static char *code_of(const struct shorthand *shorthand, struct lair_text argument)
+/* What was typed goes before it, for who looks at the history. */
+static char *code_of(const struct shorthand *shorthand, struct lair_text typed, struct lair_text argument)
 {
-	_cleanup_(freep) char *script = NULL, *quoted = NULL;
+	_cleanup_(freep) char *run = NULL, *script = NULL, *quoted = NULL;
 	char *code;
 
 	if (!shorthand->script)
 		return strndup(argument.data, argument.size);
+	run = literal(lair_text(runner));
 	script = literal(lair_text(shorthand->script));
 	quoted = literal(argument);
-	if (!script || !quoted ||
-	    asprintf(&code, "exec(%s, {\"argument\": %s, \"names\": globals()})", script, quoted) < 0)
+	if (!run || !script || !quoted ||
+	    asprintf(&code, "# %.*s\nexec(%s, {'script': %s, 'argument': %s, 'names': globals()})", (int)typed.size,
+		     typed.data, run, script, quoted) < 0)
 		return NULL;
 	return code;
 }
@@ -86,7 +95,7 @@ const struct shorthand *shorthand_expand(struct lair_text text, char **codep)
 
 		if (!begins_with(&argument, shorthands[i].name))
 			continue;
-		*codep = code_of(&shorthands[i], argument);
+		*codep = code_of(&shorthands[i], text, argument);
 		return &shorthands[i];
 	}
 	return NULL;

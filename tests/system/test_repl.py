@@ -96,10 +96,27 @@ def test_shorthands(daemon: Daemon) -> None:
     assert "\nn  os  \n" in said
 
 
+def test_shorthands_in_the_history(daemon: Daemon) -> None:
+    assert "# 1\n# %timeit 1 + 1\nexec(" in repl(daemon, "%timeit 1 + 1\n%history\n")
+
+
 def test_programs(daemon: Daemon) -> None:
     said = repl(daemon, "!echo \"it's\" 'quoted' | tr a-z A-Z; exit 3\n", "-p", "shell")
     assert said == "IT'S QUOTED\nexit status 3\n"
-    assert "PermissionError" in repl(daemon, "!echo hello\n")
+    refused = repl(daemon, "!echo hello\n").splitlines()
+    assert [line.partition(":")[0] for line in refused] == ["[AUDIT] blocked", "PermissionError"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("%cd nowhere", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere'\n"),
+        ("%timeit nothing", "NameError: name 'nothing' is not defined\n"),
+        ("%timeit 1 +", '  File "<timeit-src>", line 2\n    1 +\n       ^\nSyntaxError: invalid syntax\n'),
+    ],
+)
+def test_what_goes_wrong_is_told_in_short(daemon: Daemon, typed: str, said: str) -> None:
+    assert repl(daemon, f"{typed}\n") == said
 
 
 @pytest.mark.parametrize("code", ["    x = 5\n    print(x)\n", "  for i in [5]:\n    print(i)\n\n", "\tprint(5)\n"])
