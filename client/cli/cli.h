@@ -32,7 +32,8 @@ enum {
 	WITH_KEEP = 8192,
 	WITH_TOOLS = 16384,
 	WITH_FORMAT = 32768,
-	WITH_CONFIG = 65536
+	WITH_CONFIG = 65536,
+	WITH_RELOAD = 131072
 };
 
 /* What a verb needs of the daemon. */

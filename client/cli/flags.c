@@ -40,7 +40,7 @@ static const struct flag flags[] = {
 	{'e', FLAG_SETTING, "env", "NAME=VALUE", PLACE(env), WITH_RUN, "an environment variable for it alone"},
 	{'v', FLAG_ON, "values", NULL, PLACE(values), WITH_RUN,
 	 "with --json: an error tells the values of small local variables"},
-	{'r', FLAG_ON, "reload", NULL, PLACE(reload), WITH_RUN,
+	{'r', FLAG_ON, "reload", NULL, PLACE(reload), WITH_RELOAD,
 	 "import again the modules that were edited in the workspace"},
 	{'u', FLAG_TEXT, "cursor", "N", PLACE(cursor), WITH_CURSOR,
 	 "the cursor is after N characters, not at the end"},

@@ -193,6 +193,7 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 		.code = code,
 		.timeout = cli->timeout,
 		.figure = cli->svg ? "svg" : NULL,
+		.reload = cli->reload,
 	};
 	int status;
 

@@ -301,10 +301,10 @@ def test_a_family_ends_together(start_daemon: Callable[..., Daemon]) -> None:
 
 
 def test_a_family_s_time_is_up(start_daemon: Callable[..., Daemon]) -> None:
-    it = start_daemon({"profile default": {"checkpoint": "cell", "level": "", "hard_ttl": "1s", "idle_ttl": "off"}})
+    it = start_daemon({"profile default": {"checkpoint": "cell", "level": "", "hard_ttl": "2s", "idle_ttl": "off"}})
     with Client(str(it.socket)) as client:
         client.exec("x = 1", "a")
-        assert (client.branch("a", "b").hard_left or 2) <= 1
+        assert (client.branch("a", "b").hard_left or 3) <= 2
         warden = client.info("b").pid
         wait_until(lambda: not client.list(), "both have ended")
         wait_until(lambda: not os.path.exists(f"/proc/{warden}"), "and the cage with them")

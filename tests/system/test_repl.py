@@ -96,6 +96,20 @@ def test_shorthands(daemon: Daemon) -> None:
     assert "\nn  os  \n" in said
 
 
+def test_reload(daemon: Daemon) -> None:
+    """A module that was edited is the new one for the next cell, if that was asked for."""
+    typed = "".join(
+        f"open('edited.py', 'w').write('{code}')\nimport edited; edited.n\n" for code in ("n=1", "n = 22")
+    )
+    assert [line for line in repl(daemon, typed).splitlines() if line.isdigit()] == ["3", "1", "6", "1"]
+    assert [line for line in repl(daemon, typed, "--reload").splitlines() if line.isdigit()] == [
+        "3",
+        "1",
+        "6",
+        "22",
+    ]
+
+
 def test_shorthands_in_the_history(daemon: Daemon) -> None:
     assert "# 1\n# %timeit 1 + 1\nexec(" in repl(daemon, "%timeit 1 + 1\n%history\n")
 
