@@ -26,6 +26,13 @@
 
 /* ---- is somebody there? ---- */
 
+static int socket_directory(struct lair *lair, char directory[static PATH_SIZE])
+{
+	int r = path_directory(directory, lair->socket);
+
+	return r ? lair_fail(lair, r, "%s: %s", lair->socket, strerror(-r)) : 0;
+}
+
 /* Only where nobody but we and root can put a socket may one be believed. */
 int socket_trust(struct lair *lair)
 {
@@ -33,9 +40,9 @@ int socket_trust(struct lair *lair)
 	struct stat st;
 	int r;
 
-	r = path_directory(directory, lair->socket);
+	r = socket_directory(lair, directory);
 	if (r)
-		return lair_fail(lair, r, "%s: %s", lair->socket, strerror(-r));
+		return r;
 	if (stat(directory, &st) < 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
 			return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->socket);
@@ -154,9 +161,9 @@ static int log_open(struct launch *launch, struct lair *lair)
 	struct stat st;
 	int r;
 
-	r = path_directory(directory, lair->socket);
+	r = socket_directory(lair, directory);
 	if (r)
-		return lair_fail(lair, r, "%s: %s", lair->socket, strerror(-r));
+		return r;
 	snprintf(launch->log_path, PATH_SIZE, "%.*s/laird.log", SOCKET_PATH_MAX, directory);
 	launch->log = open(launch->log_path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (launch->log < 0 || fstat(launch->log, &st) < 0)
