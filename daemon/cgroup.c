@@ -5,11 +5,11 @@
 
 #include "cgroup_file.h"
 #include "cgroup_leaf.h"
+#include "directory.h"
 #include "group.h"
 #include "log.h"
 #include "spawn.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -114,14 +114,11 @@ static void for_each_group(const struct hierarchy *hierarchy,
 			   void (*fn)(const struct hierarchy *hierarchy, const char *name, void *userdata),
 			   void *userdata)
 {
-	int fd = openat(hierarchy->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = directory_read(hierarchy->fd);
 	struct dirent *entry;
 
-	if (!dir) {
-		fd_close(fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir)))
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && strcmp(entry->d_name, CGROUP_LEAF) != 0)
 			fn(hierarchy, entry->d_name, userdata);

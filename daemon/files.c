@@ -4,9 +4,10 @@
  * each by the descriptor of the one before and none through a link. */
 #include "files.h"
 
+#include "directory.h"
+
 #include "proto/message.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -274,12 +275,9 @@ static int records_read(msgpack_sbuffer *records, size_t *np, uint64_t *nextp, D
 	int r = 0;
 
 	while (!r && *np < FILE_LIST_MAX) {
-		errno = 0;
-		entry = readdir(dir);
+		entry = directory_next(dir);
 		if (!entry)
 			return -errno;
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
 		r = record_put(records, np, dirfd(dir), entry->d_name);
 	}
 	*nextp = (uint64_t)telldir(dir);
@@ -292,20 +290,15 @@ int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *p
 	msgpack_sbuffer bodies;
 	size_t n = 0;
 	DIR *dir;
-	int fd, r;
+	int r;
 
 	*nextp = 0;
 	r = file_directory(&handle, root, path);
 	if (r)
 		return r;
-	fd = openat(handle, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	dir = directory_read(handle);
+	if (!dir)
 		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		fd_close(fd);
-		return -ENOMEM;
-	}
 	if (after)
 		seekdir(dir, (long)after);
 	msgpack_sbuffer_init(&bodies);

@@ -3,13 +3,12 @@
  * so what is there is whole. Its time of modification is when it expires. */
 #include "saved.h"
 
+#include "directory.h"
 #include "log.h"
 #include "sha256.h"
-#include "workspace.h"
 
 #include "proto/clock.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -40,9 +39,9 @@ static int store_open(int *fdp, const struct saved_store *store, bool make)
 	struct stat status;
 	int r;
 
-	r = state_directory(path, "saves", store->configured, store->socket);
+	r = directory_of_state(path, "saves", store->configured, store->socket);
 	if (!r && make)
-		r = make_directories(path);
+		r = directory_make(path);
 	if (r)
 		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -224,15 +223,12 @@ static void store_walk(int directory,
 		       void (*fn)(int directory, const char *name, const struct stat *status, void *userdata),
 		       void *userdata)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = directory_read(directory);
 	struct dirent *entry;
 	struct stat status;
 
-	if (!dir) {
-		fd_close(fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
 			fn(directory, entry->d_name, &status, userdata);
@@ -250,7 +246,7 @@ struct tally {
 	const char *prefix, *except;
 	uint64_t n;
 	time_t first;
-	char name[NAME_SIZE];
+	char name[NAME_MAX + 1];
 };
 
 static void tally_add(int directory, const char *name, const struct stat *status, void *userdata)

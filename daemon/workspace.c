@@ -1,9 +1,8 @@
 /* Workspaces: made beneath one root, removed by descriptor. */
 #include "workspace.h"
 
-#include "proto/paths.h"
+#include "directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -14,66 +13,16 @@
 /* Deeper directories are moved up before they are emptied, so that a tree costs a bounded number of descriptors. */
 #define DEPTH_MAX 32
 
-static int make_parents(const char *path)
-{
-	char partial[PATH_MAX];
-	char *slash;
-
-	if ((size_t)snprintf(partial, sizeof(partial), "%s", path) >= sizeof(partial))
-		return -ENAMETOOLONG;
-	for (slash = strchr(partial + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(partial, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
-}
-
-int make_directories(const char *path)
-{
-	int r = make_parents(path);
-
-	return r || mkdir(path, 0700) == 0 || errno == EEXIST ? r : -errno;
-}
-
-int state_directory(char path[PATH_MAX], const char *kind, const char *configured, const char *socket)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	uint64_t name = path_hash(socket);
-	int n;
-
-	if (configured)
-		n = snprintf(path, PATH_MAX, "%s/%016" PRIx64, configured, name);
-	else if (geteuid() == 0)
-		n = snprintf(path, PATH_MAX, "/var/lib/lair/%s/%016" PRIx64, kind, name);
-	else if (state && state[0] == '/')
-		n = snprintf(path, PATH_MAX, "%s/lair/%s/%016" PRIx64, state, kind, name);
-	else if (home && home[0] == '/')
-		n = snprintf(path, PATH_MAX, "%s/.local/state/lair/%s/%016" PRIx64, home, kind, name);
-	else
-		return -ENOENT;
-	return n < PATH_MAX - 64 ? 0 : -ENAMETOOLONG;
-}
-
 static int report_stale(const struct workspaces *workspaces, void (*stale)(void *userdata, const char *path),
 			void *userdata)
 {
-	int fd = openat(workspaces->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = directory_read(workspaces->fd);
 	struct dirent *entry;
 	char path[PATH_MAX];
-	DIR *dir;
 
-	if (fd < 0)
+	if (!dir)
 		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		fd_close(fd);
-		return -ENOMEM;
-	}
-	while ((entry = readdir(dir))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
+	while ((entry = directory_next(dir))) {
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", workspaces->path, entry->d_name) < sizeof(path))
 			stale(userdata, path);
 	}
@@ -89,11 +38,11 @@ int workspaces_open(struct workspaces *workspaces, const char *configured, const
 	int r;
 
 	*workspaces = (struct workspaces){.fd = -1};
-	r = state_directory(path, "workspaces", configured, socket);
+	r = directory_of_state(path, "workspaces", configured, socket);
 	if (r)
 		return r;
 	workspaces->path = strdup(path);
-	r = workspaces->path ? make_parents(path) : -ENOMEM;
+	r = workspaces->path ? directory_make_parents(path) : -ENOMEM;
 	if (r)
 		return r;
 	/* As root, sessions of other uids must be able to pass through, not to look around. */
@@ -209,11 +158,9 @@ static int remove_content(int fd, int top, unsigned depth)
 	do {
 		found = false;
 		rewinddir(dir);
-		while ((entry = readdir(dir))) {
+		while ((entry = directory_next(dir))) {
 			int one = 0;
 
-			if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-				continue;
 			found = true;
 			if (unlinkat(fd, entry->d_name, 0) < 0) {
 				one = errno == EISDIR || errno == EPERM

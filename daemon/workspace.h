@@ -12,18 +12,11 @@ struct workspaces {
 	char *path; /* absolute */
 };
 
-/* Open or make the root: @configured, or else the default place ($XDG_STATE_HOME or ~/.local/state, as root
- * /var/lib) under a name made of @socket, so that two daemons never share one. What an earlier life left there is
- * reported by @stale, once a name. Returns 0 or -errno. */
+/* Open or make the root, as directory_of_state says. What an earlier life left there is reported by @stale, once a
+ * name. Returns 0 or -errno. */
 int workspaces_open(struct workspaces *workspaces, const char *configured, const char *socket,
 		    void (*stale)(void *userdata, const char *path), void *userdata);
 void workspaces_close(struct workspaces *workspaces);
-
-/* Where a daemon keeps its @kind of things: @configured, or else the default place, and beneath it a name made of
- * @socket, so that two daemons never share one. Returns 0 or -errno. */
-int state_directory(char path[PATH_MAX], const char *kind, const char *configured, const char *socket);
-/* Make @path, for ourselves alone, and what is missing above it. Returns 0 or -errno. */
-int make_directories(const char *path);
 
 /* A fresh directory for @uid (0 = ourselves). @pathp is the caller's to free. Returns 0 or -errno. */
 int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid);
