@@ -26,11 +26,14 @@ def _cell(value: Any) -> Any:
     return _cell_text(value) if hasattr(type(value), "__len__") else value
 
 
+def _column(column: Any) -> Any:
+    return column.map(_cell) if column.dtype.kind == "O" else column
+
+
 def _dataframe(frame: Any) -> "Data":
-    part = frame.iloc[:_ROWS_MAX, :_COLUMNS_MAX].copy()
-    for number, kind in enumerate(part.dtypes):
-        if kind.kind == "O":
-            part.isetitem(number, part.iloc[:, number].map(_cell))
+    part = frame.iloc[:_ROWS_MAX, :_COLUMNS_MAX]
+    if any(kind.kind == "O" for kind in part.dtypes):
+        part = part.apply(_column)
     rows = part.to_json(orient="split", date_format="iso", default_handler=_cell_text)
     head = json.dumps(
         {
