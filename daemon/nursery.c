@@ -87,18 +87,36 @@ static void nursery_failed(struct nursery *nursery, struct bytes reason)
 			warden_failed(warden, bytes_of(nursery->reason));
 }
 
+/* Whether a session does, for what only a template can make. */
+static bool anybody_waits(const struct nursery *nursery)
+{
+	struct warden *warden;
+
+	list_for_each (warden, (struct list *)&nursery->wardens, node)
+		if (warden->state <= WARDEN_MAKING && !list_empty(&warden->sessions))
+			return true;
+	return false;
+}
+
+/* A retired one has yet to make what was promised before. */
+static bool is_needed(const struct nursery *nursery)
+{
+	return !nursery->retired || anybody_waits(nursery);
+}
+
 /* Without a word. It holds no state, so another is as good, unless it dies each time before it has made anything.
  */
 static void template_died(struct nursery *nursery)
 {
 	struct warden *warden;
 
-	if (nursery->retired || nursery->deaths >= DEATHS_MAX) {
+	if (nursery->deaths >= DEATHS_MAX) {
 		nursery_failed(nursery, BYTES("it died"));
 		return;
 	}
 	nursery->deaths++;
-	log_warn(NULL, "template of profile %s died: starting another", nursery->profile->name);
+	log_warn(NULL, "template of profile %s died%s", nursery->profile->name,
+		 is_needed(nursery) ? ": starting another" : "");
 	template_drop(nursery);
 	list_for_each (warden, &nursery->wardens, node)
 		if (warden->state == WARDEN_MAKING)
@@ -115,7 +133,7 @@ void nursery_warm(struct nursery *nursery)
 {
 	int r;
 
-	if (nursery->state != NURSERY_DOWN || nursery->retired)
+	if (nursery->state != NURSERY_DOWN || !is_needed(nursery))
 		return;
 	r = channel_pair(&nursery->channel, &nursery->theirs);
 	if (!r)

@@ -732,6 +732,7 @@ static int family_revive(struct router *router, struct remains *remains)
 	}
 	list_for_each (session, &revival.warden->sessions, kin)
 		session_on_revived(session);
+	nursery_warm(nursery);
 	family_touch(revival.warden);
 	return 0;
 }

@@ -503,8 +503,6 @@ static int make_again(struct warden *warden)
 
 	warden->sweeping = false;
 	cgroups_keep(&warden->router->cgroups, strrchr(warden->workspace, '/') + 1);
-	if (!r && warden->nursery->retired)
-		r = -ESTALE;
 	if (!r)
 		warden_want_again(warden);
 	return r;

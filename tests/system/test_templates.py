@@ -14,7 +14,7 @@ import pytest
 
 from daemon import Daemon, children, command_of, wait_until
 from lair import LairError
-from lair.messages import ExecReply
+from lair.messages import Exec, ExecReply
 
 PROFILE = {"profile default": {"spares": "0", "preload": "numpy"}}
 
@@ -47,6 +47,43 @@ def test_a_template_killed_while_a_session_waits_is_replaced(start_daemon: Calla
     waiting = client.start("6 * 7", "s")
     kill_the_next(daemon, killed)
     assert client.finish(waiting, ExecReply).text == "42"
+
+
+def test_a_template_of_old_settings_killed_while_a_session_waits(start_daemon: Callable[..., Daemon]) -> None:
+    """Other settings are in force meanwhile. The session gets those that it was opened with."""
+    daemon = start_daemon({"profile default": {"spares": "0", "preload": "", "env": "WHICH=old"}})
+    client = daemon.client()
+    client.exec("1")
+    (template,) = templates(daemon)
+    os.kill(template, signal.SIGSTOP)
+    waiting = client.start("import os; os.environ['WHICH']", "s")
+    wait_until(lambda: client.list(), "it waits for the template")
+    daemon.configure({"profile default": {"spares": "0", "preload": "", "env": "WHICH=new"}})
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "settings re-read" in daemon.log(), "it has other settings")
+    os.kill(template, signal.SIGKILL)
+    assert client.finish(waiting, ExecReply).text == "'old'"
+    assert client.exec("import os; os.environ['WHICH']").text == "'new'"
+    client.shutdown("s")
+
+
+def test_a_router_killed_while_a_session_waits_for_old_settings(start_daemon: Callable[..., Daemon]) -> None:
+    """The next router has a template with those started, too."""
+    daemon = start_daemon({"profile default": {"spares": "0", "preload": "", "env": "WHICH=old"}})
+    with daemon.client() as client:
+        client.exec("1")
+        router = client.stats().pid
+        (template,) = templates(daemon)
+        os.kill(template, signal.SIGSTOP)
+        waiting = Exec(id=client.new_id(), session="s", key="waits", code="import os; os.environ['WHICH']")
+        client.send(waiting)
+        wait_until(lambda: client.list(), "it waits for the template")
+    daemon.configure({"profile default": {"spares": "0", "preload": "", "env": "WHICH=new"}})
+    os.kill(router, signal.SIGKILL)
+    os.kill(template, signal.SIGCONT)
+    with daemon.client() as client:
+        assert client.call(waiting, ExecReply).text == "'old'"
+        client.shutdown("s")
 
 
 def test_sessions_outlive_the_template_they_were_grown_from(start_daemon: Callable[..., Daemon]) -> None:
