@@ -76,7 +76,21 @@ static bool is_empty(const struct shown *shown)
 	return !wire_next_pair(shown->data, &cursor, &key, &value);
 }
 
-void displays_add(struct displays *displays, struct shown *shown)
+/* NULL for one that there is no room for. */
+static struct display *display_fit(const struct displays *displays, const struct shown *shown)
+{
+	struct display *display;
+
+	if (displays->n == DISPLAYS_MAX || displays->size + shown->data.size > DISPLAYS_SIZE_MAX)
+		return NULL;
+	display = display_new(shown);
+	if (!display || displays->size + display->map.size <= DISPLAYS_SIZE_MAX)
+		return display;
+	display_free(display);
+	return NULL;
+}
+
+bool displays_add(struct displays *displays, struct shown *shown)
 {
 	struct display *display, *before = NULL;
 	struct list *next = &displays->list; /* what it comes before */
@@ -85,23 +99,22 @@ void displays_add(struct displays *displays, struct shown *shown)
 	if (shown->clear)
 		displays_clear(displays);
 	if (shown->clear && is_empty(shown))
-		return;
+		return true;
 	if (shown->update)
 		before = display_find(displays, shown->display_id);
 	if (before) {
 		next = before->node.next;
 		display_remove(displays, before);
 	}
-	display = display_new(shown);
-	if (!display || displays->n == DISPLAYS_MAX || displays->size + display->map.size > DISPLAYS_SIZE_MAX) {
-		if (display)
-			display_free(display);
+	display = display_fit(displays, shown);
+	if (!display) {
 		displays->dropped++;
-		return;
+		return before || shown->clear;
 	}
 	displays->n++;
 	displays->size += display->map.size;
 	list_append(next, &display->node);
+	return true;
 }
 
 bool displays_join(const struct displays *displays, msgpack_sbuffer *buffer)

@@ -17,14 +17,15 @@ struct displays {
 	uint64_t total;	  /* whatever became of them */
 	size_t n, size;
 	uint64_t dropped;
+	uint64_t written; /* bytes of a ledger that records of them have taken */
 };
 
 void displays_init(struct displays *displays);
 void displays_deinit(struct displays *displays);
 
 /* Number it, and keep a copy. It takes the place of the one with its display_id if it is an update, and of all if
- * it clears. */
-void displays_add(struct displays *displays, struct shown *shown);
+ * it clears. Returns whether what is kept has changed. */
+bool displays_add(struct displays *displays, struct shown *shown);
 
 /* All that is kept, as an array of `shown`; the caller's to destroy. False if there is nothing. */
 bool displays_join(const struct displays *displays, msgpack_sbuffer *buffer);

@@ -143,9 +143,10 @@ static int code_write(struct ledger *ledger, struct cell *cell)
 	return r;
 }
 
-int family_write_display(const struct warden *warden, const struct cell *cell, const struct shown *shown)
+int family_write_display(struct warden *warden, struct cell *cell, const struct shown *shown)
 {
 	struct display_record record = {.promise = cell->reply.promise->serial};
+	uint64_t before = warden->ledger.size;
 	msgpack_sbuffer body;
 	int r;
 
@@ -153,19 +154,42 @@ int family_write_display(const struct warden *warden, const struct cell *cell, c
 	r = wire_encode_body(&body, &shown_schema, shown);
 	record.shown = wire_bytes(&body);
 	if (!r)
-		r = ledger_append((struct ledger *)&warden->ledger, &display_record_schema, &record);
+		r = ledger_append(&warden->ledger, &display_record_schema, &record);
+	cell->displays.written += warden->ledger.size - before;
 	msgpack_sbuffer_destroy(&body);
 	return r;
 }
 
+void family_drop_displays(struct warden *warden, struct cell *cell)
+{
+	warden->ledger.dead += cell->displays.written;
+	cell->displays.written = 0;
+}
+
+/* What records of displays take that are not kept any more. */
+static uint64_t dead_displays(const struct warden *warden)
+{
+	const struct session *session;
+	uint64_t dead = 0;
+
+	list_for_each (session, (struct list *)&warden->sessions, kin) {
+		const struct displays *displays = session->cell ? &session->cell->displays : NULL;
+
+		if (displays && displays->written > displays->size)
+			dead += displays->written - displays->size;
+	}
+	return dead;
+}
+
 /* Into a fresh ledger. */
-static int displays_write(const struct warden *warden, const struct cell *cell)
+static int displays_write(struct warden *warden, struct cell *cell)
 {
 	msgpack_sbuffer array;
 	struct shown shown;
 	size_t cursor = 0;
 	int r = 0;
 
+	cell->displays.written = 0;
 	msgpack_sbuffer_init(&array);
 	if (displays_join(&cell->displays, &array))
 		while (!r && displays_next(wire_bytes(&array), &cursor, &shown))
@@ -244,7 +268,7 @@ static int family_commit(struct warden *warden)
 
 	if (r)
 		return r;
-	if (warden->ledger.fd < 0 || ledger_is_stale(&warden->ledger))
+	if (warden->ledger.fd < 0 || ledger_is_stale(&warden->ledger, dead_displays(warden)))
 		return ledger_begin(warden);
 	r = particulars_write(warden);
 	return r ? r : family_write(warden);

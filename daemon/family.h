@@ -11,7 +11,9 @@ void family_touch(struct warden *warden);
 /* A cell has shown something. Counts with the next commit. Returns 0 or -errno. */
 struct cell;
 struct shown;
-int family_write_display(const struct warden *warden, const struct cell *cell, const struct shown *shown);
+int family_write_display(struct warden *warden, struct cell *cell, const struct shown *shown);
+/* The cell is over, and so are its displays. */
+void family_drop_displays(struct warden *warden, struct cell *cell);
 
 /* Write down what has changed. */
 void families_commit(struct router *router);

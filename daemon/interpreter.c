@@ -15,6 +15,7 @@
 #define CHUNK 65536
 /* A process that outlives the interpreter may go on to speak on its channel, but not for ever. */
 #define LAST_WORDS_MAX 64
+#define REST_BYTES_PER_US 64
 _Static_assert(CHUNK >= OUTBUFFER_SIZE, "a salvaged buffer is one chunk");
 
 /* The router is one thread: what is read here is handed on before anything else is read. */
@@ -186,6 +187,7 @@ bool interpreter_has_last_words(struct interpreter *interpreter)
 		return false;
 	if (!interpreter->peer.handled && !peer_pending(&interpreter->peer))
 		return false;
+	peer_rest(&interpreter->peer, 0);
 	interpreter->last_words++;
 	return true;
 }
@@ -287,6 +289,16 @@ int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schem
 			uint64_t subject, int fd)
 {
 	return peer_say(&interpreter->peer, schema, message, subject, &fd, 1);
+}
+
+/* A large letter takes milliseconds of everybody's, and one interpreter a sixth of them at most. Of a dead one, who
+ * is heard without a rest, it counts as many. */
+void interpreter_rest(struct interpreter *interpreter, size_t size)
+{
+	if (interpreter->last_words > 0)
+		interpreter->last_words += (unsigned)(size / (LETTER_MAX / LAST_WORDS_MAX));
+	else if (size > LINK_INLINE_MAX)
+		peer_rest(&interpreter->peer, size / REST_BYTES_PER_US);
 }
 
 void interpreter_pause(struct interpreter *interpreter, bool paused)

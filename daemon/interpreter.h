@@ -76,5 +76,8 @@ bool interpreter_has_last_words(struct interpreter *interpreter);
 /* Before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);
 
+/* It has said something of @size bytes that nobody asked for. If that is much, it is not heard for a while. */
+void interpreter_rest(struct interpreter *interpreter, size_t size);
+
 /* Stop and resume reading what it writes and says, so that it blocks instead of us buffering. */
 void interpreter_pause(struct interpreter *interpreter, bool paused);

@@ -132,9 +132,10 @@ int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const
 	return 0;
 }
 
-bool ledger_is_stale(const struct ledger *ledger)
+bool ledger_is_stale(const struct ledger *ledger, uint64_t dead)
 {
-	return ledger->dead > STALE_SIZE && ledger->dead > ledger->size / 2;
+	dead += ledger->dead;
+	return dead > STALE_SIZE && dead > ledger->size / 2;
 }
 
 int ledger_read(const struct ledger *ledger, char **textp)

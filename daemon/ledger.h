@@ -28,8 +28,9 @@ void ledger_cut(struct ledger *ledger, uint64_t size);
 /* Returns 0 or -errno, with nothing written. */
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record);
 
-/* Whether it is time to write what is alive of it into a fresh one. */
-bool ledger_is_stale(const struct ledger *ledger);
+/* Whether it is time to write what is alive of it into a fresh one. @dead: bytes that are not, besides those it
+ * counts itself. */
+bool ledger_is_stale(const struct ledger *ledger, uint64_t dead);
 
 /* All of it at once, the caller's to free. Returns 0 or -errno. */
 int ledger_read(const struct ledger *ledger, char **textp);

@@ -35,6 +35,7 @@ void peer_deinit(struct peer *peer)
 	list_for_each (message, &peer->messages, node)
 		message_free(message);
 	event_remove(peer->loop, &peer->source);
+	timer_clear(peer->loop, &peer->rest);
 	fd_closep(&peer->fd);
 	free(peer->letter);
 	peer->letter = NULL;
@@ -191,12 +192,26 @@ int peer_repeat(struct peer *peer, uint64_t number, struct bytes datagram, uint6
 
 static uint32_t wanted_events(const struct peer *peer)
 {
-	return (peer->paused ? 0 : EPOLLIN) | (list_empty(&peer->messages) ? 0 : EPOLLOUT);
+	return (peer->paused || peer->rest.index ? 0 : EPOLLIN) | (list_empty(&peer->messages) ? 0 : EPOLLOUT);
 }
 
 void peer_pause(struct peer *peer, bool paused)
 {
 	peer->paused = paused;
+	peer_settle_later(peer);
+}
+
+static void on_rested(struct timer *timer)
+{
+	peer_settle_later(container_of(timer, struct peer, rest));
+}
+
+void peer_rest(struct peer *peer, uint64_t us)
+{
+	if (us > 0)
+		(void)timer_set(peer->loop, &peer->rest, event_now() + us, on_rested);
+	else
+		timer_clear(peer->loop, &peer->rest);
 	peer_settle_later(peer);
 }
 

@@ -20,6 +20,7 @@ struct peer {
 	int letters;		 /* the file the peer's letters lie in; -1: it sends none. Not ours */
 	uint64_t sent, received; /* the last numbers */
 	bool paused;		 /* nothing is to be heard for now */
+	struct timer rest;	 /* nor until then */
 	bool handled;		 /* a message of this round is still in the socket */
 	struct list messages;	 /* to be sent */
 	char *letter;		 /* the last one */
@@ -55,6 +56,8 @@ int peer_listen(struct peer *peer, void (*fn)(struct event_source *source, uint3
 void peer_ignore(struct peer *peer);
 /* Let what it says wait in the socket, or no longer. Its end is told nevertheless. */
 void peer_pause(struct peer *peer, bool paused);
+/* The same for @us microseconds; 0: no longer. */
+void peer_rest(struct peer *peer, uint64_t us);
 
 /* Look at the next frame, at most one a round, which is valid until the next look. Returns 0 or PEER_E_*. */
 int peer_hear(struct peer *peer, struct bytes *frame);

@@ -74,7 +74,7 @@ void promises_commit(struct promises *promises)
 
 	if (list_empty(&promises->changed))
 		return;
-	if (promises->ledger.fd < 0 || ledger_is_stale(&promises->ledger))
+	if (promises->ledger.fd < 0 || ledger_is_stale(&promises->ledger, 0))
 		r = ledger_begin(promises);
 	list_for_each (promise, &promises->changed, changed) {
 		list_remove(&promise->changed);

@@ -188,8 +188,9 @@ static void pass_display(struct session *session, const struct particulars *part
 	struct shown shown = *particulars->shown;
 
 	interpreter_drain(session->live);
-	displays_add(&session->cell->displays, &shown);
-	if (family_write_display(session->warden, session->cell, &shown))
+	interpreter_rest(session->live, shown.data.size);
+	if (displays_add(&session->cell->displays, &shown) &&
+	    family_write_display(session->warden, session->cell, &shown))
 		session->cell->displays.dropped++;
 	if (promise_display(session->cell->reply.promise, &shown) == CLIENT_E_WAITS)
 		interpreter_pause(session->live, true);

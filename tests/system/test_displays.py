@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,3 +253,57 @@ def test_artifacts_of_a_branch_with_files_of_its_own(client: Client, session: st
     assert [record["path"] for record in reply.artifacts] == [b"new"]
     assert client.exec("open('own', 'w').close()", session).artifacts[0]["path"] == b"own"
     client.shutdown(f"{session}:b")
+
+
+def ledgers(client: Client) -> int:
+    """What the router has written down for the next one takes so many bytes."""
+    found = 0
+    for fd in Path(f"/proc/{client.stats().pid}/fd").iterdir():
+        if "lair-ledger" in os.readlink(fd):
+            found += fd.stat().st_blocks * 512
+    return found
+
+
+def test_what_is_shown_no_more_is_not_written_down(client: Client, session: str) -> None:
+    """For another router there is what it needs to go on, however much has been shown."""
+    before = ledgers(client)
+    for code in (
+        "for i in range(40): display({'text/plain': 'x' * 2_000_000}, raw=True)",
+        "h = display(display_id=True)\nfor i in range(40): h.update({'text/plain': 'x' * 2_000_000}, raw=True)",
+    ):
+        reply = client.exec(code, session)
+        assert reply.returncode == 0, reply.stderr.decode()
+        assert ledgers(client) < before + (60 << 20)
+        client.exec("1", session)
+        assert ledgers(client) < before + (1 << 20)
+
+
+LETTERS = """
+import mmap, os, stat, struct
+open_ones = [fd for fd in range(3, 1024) if os.path.exists(f"/proc/self/fd/{fd}")]
+(channel,) = [fd for fd in open_ones if stat.S_ISSOCK(os.fstat(fd).st_mode)]
+(room,) = [fd for fd in open_ones if "lair-output" in os.readlink(f"/proc/self/fd/{fd}")]
+size = 16 << 20
+head = b"\\x93\\x01\\xa7display\\x81\\xa4data\\x81\\xaatext/plain\\xdb"
+letter = head + struct.pack(">I", size - len(head) - 4) + bytes(size - len(head) - 4).replace(b"\\0", b"x")
+mmap.mmap(room, (256 << 10) + 2 * size)[256 << 10 : (256 << 10) + size] = letter
+for n in range(2, 60):
+    os.write(channel, struct.pack("<QII", n, size, 0))
+import time
+time.sleep(1)
+"""
+
+
+def test_the_largest_there_are_one_after_the_other(client: Client, daemon: Daemon, session: str) -> None:
+    """Sixteen bytes each for who sends them, and milliseconds for who takes them: others come in between."""
+    client.exec("import os", session)
+    before = ledgers(client)
+    cell = client.start(LETTERS, session, timeout=3)
+    with Client(str(daemon.socket), timeout=10) as other:
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            other.exec("1", "other")
+            assert ledgers(client) < before + (40 << 20)
+        other.shutdown("other")
+    reply = client.finish(cell, m.ExecReply)
+    assert (reply.returncode, reply.displays_dropped > 0) in ((0, True), (124, True)), reply.stderr

@@ -91,8 +91,9 @@ static void test_it_grows(void)
 	}
 	CHECK(count(&ledger) == 300);
 	hand_over(&ledger, &next);
-	CHECK(count(&next) == 300 && ledger_is_stale(&next));
-	CHECK(ledger_create(&next) == 0 && count(&next) == 0 && !ledger_is_stale(&next));
+	CHECK(count(&next) == 300 && ledger_is_stale(&next, 0));
+	CHECK(ledger_create(&next) == 0 && count(&next) == 0 && !ledger_is_stale(&next, 0));
+	CHECK(ledger_is_stale(&next, 1 << 20));
 	ledger_deinit(&next);
 	ledger_deinit(&ledger);
 }
