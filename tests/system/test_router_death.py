@@ -130,29 +130,23 @@ def test_told_while_it_starts(start_daemon: Callable[..., Daemon]) -> None:
     assert daemon.log().count("killed by signal") == daemon.log().count("killed by signal 9") == 2
 
 
-def warden_in(daemon: Daemon, session: str) -> int:
-    with daemon.client() as client:
-        return client.info(session).pid
-
-
-def undo_behind(daemon: Daemon, warden: int) -> m.Undo:
+def undo_behind(daemon: Daemon) -> tuple[int, m.Undo]:
     """Ask for it while the warden stands still, so that its interpreter waits to be killed."""
-    os.kill(warden, signal.SIGSTOP)
     with daemon.client() as client:
+        client.exec("x = 1", "s")
+        client.exec("x = 2", "s")
+        warden = client.info("s").pid
+        os.kill(warden, signal.SIGSTOP)
         undo = m.Undo(id=client.new_id(), session="s", key="undo")
         client.send(undo)
         wait_until(lambda: client.info("s").state == "starting", "it waits for the warden")
-    return undo
+    return warden, undo
 
 
 def test_time_without_a_router(start_daemon: Callable[..., Daemon]) -> None:
     """A warden is not late because nobody was there to listen to it."""
     daemon = start_daemon({"profile default": {"checkpoint": "cell"}})
-    with daemon.client() as client:
-        client.exec("x = 1", "s")
-        client.exec("x = 2", "s")
-    warden = warden_in(daemon, "s")
-    undo = undo_behind(daemon, warden)
+    warden, undo = undo_behind(daemon)
     (router,) = routers(daemon)
     daemon.process.send_signal(signal.SIGSTOP)
     os.kill(router, signal.SIGKILL)
@@ -169,11 +163,7 @@ def test_time_without_a_router(start_daemon: Callable[..., Daemon]) -> None:
 def test_a_router_that_listens_late(start_daemon: Callable[..., Daemon]) -> None:
     """Nor because the router stood still."""
     daemon = start_daemon({"profile default": {"checkpoint": "cell"}})
-    with daemon.client() as client:
-        client.exec("x = 1", "s")
-        client.exec("x = 2", "s")
-    warden = warden_in(daemon, "s")
-    undo = undo_behind(daemon, warden)
+    warden, undo = undo_behind(daemon)
     (router,) = routers(daemon)
     os.kill(router, signal.SIGSTOP)
     os.kill(warden, signal.SIGCONT)

@@ -141,25 +141,8 @@ async def check(code: str, *, profile: str | None = None, connection: Connection
     return await perform(connection or shared(), steps.check(None, profile, code))
 
 
-class Session:
+class Session(steps.Handle):
     """lair.Session, with methods to be awaited; what they do is written there."""
-
-    def __init__(
-        self,
-        id: str | None = None,
-        *,
-        profile: str | None = None,
-        keep: bool | None = None,
-        connection: Connection | None = None,
-    ) -> None:
-        self.id = steps.new_id() if id is None else id
-        self.profile = profile
-        self.connection = connection or shared()
-        if not (id is not None if keep is None else keep):
-            steps.adopt(self, self.connection, self.id)
-
-    def __repr__(self) -> str:
-        return f"Session({self.id!r})"
 
     async def __aenter__(self) -> Session:
         await self.open()

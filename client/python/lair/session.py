@@ -114,29 +114,12 @@ def check(code: str, *, profile: str | None = None, connection: Connection | Non
     return perform(connection or shared(), steps.check(None, profile, code))
 
 
-class Session:
+class Session(steps.Handle):
     """A session, by its id; it is opened when it is first used. Any thread may use it at any time.
 
     One that was given no id ends with its block, with this object or with the program. One that has been named stays,
     for whoever names it next, until it expires or is shut down; `keep` says otherwise.
     """
-
-    def __init__(
-        self,
-        id: str | None = None,
-        *,
-        profile: str | None = None,
-        keep: bool | None = None,
-        connection: Connection | None = None,
-    ) -> None:
-        self.id = steps.new_id() if id is None else id
-        self.profile = profile
-        self.connection = connection or shared()
-        if not (id is not None if keep is None else keep):
-            steps.adopt(self, self.connection, self.id)
-
-    def __repr__(self) -> str:
-        return f"Session({self.id!r})"
 
     def __enter__(self) -> Session:
         self.open()

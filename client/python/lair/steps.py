@@ -16,7 +16,7 @@ from typing import Any, TypedDict, TypeVar
 
 from . import codec
 from . import messages as m
-from .connection import Connection
+from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError
 from .result import Saved, refused
 
@@ -130,6 +130,27 @@ def adopt(owner: object, connection: Connection, session: str) -> None:
 
 
 # ---- sessions ----
+
+
+class Handle:
+    """What a session is to whoever waits for its answers, in whichever way: an id, and a connection."""
+
+    def __init__(
+        self,
+        id: str | None = None,
+        *,
+        profile: str | None = None,
+        keep: bool | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        self.id = new_id() if id is None else id
+        self.profile = profile
+        self.connection = connection or shared()
+        if not (id is not None if keep is None else keep):
+            adopt(self, self.connection, self.id)
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"
 
 
 def open(session: str, profile: str | None) -> Steps[m.SessionInfo]:
