@@ -149,20 +149,29 @@ def test_input_is_given_once(client: Client, proxy: Proxy, lair: Lair, session: 
         assert (done.returncode, done.stdout) == (0, "['1', '2']\n"), at
 
 
+def sleeper(daemon: Daemon, socket: Path, session: str = "s") -> subprocess.Popen[str]:
+    """The command line, with a cell that runs."""
+    process = subprocess.Popen(
+        [str(daemon.binaries / "lair"), "exec", "-s", session, "import time; time.sleep(30)"],
+        env={**daemon.env, "LAIR_SOCKET": str(socket), "LAIR_NO_START": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    client = daemon.client()
+    wait_until(
+        lambda: [info.state for info in client.list() if info.session == session] == ["busy"], "the cell runs"
+    )
+    return process
+
+
 def test_an_interrupt_arrives(daemon: Daemon, client: Client, proxy: Proxy, session: str) -> None:
     client.open(session)
     for at in (1100, 1200, 1300, 1400):
         proxy.cut_after(at)
-        process = subprocess.Popen(
-            [str(daemon.binaries / "lair"), "exec", "-s", session, "import time; time.sleep(30)"],
-            env={**daemon.env, "LAIR_SOCKET": str(proxy.path), "LAIR_NO_START": "1"},
-            stderr=subprocess.PIPE,
-        )
-        wait_until(lambda: client.info(session).state == "busy", "the cell runs")
+        process = sleeper(daemon, proxy.path, session)
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
-        assert process.stderr is not None
-        process.stderr.close()
+        process.communicate(timeout=20)
+        assert process.returncode == 130
 
 
 def test_undo_goes_one_back(client: Client, proxy: Proxy, lair: Lair, session: str) -> None:
@@ -205,14 +214,7 @@ def test_another_daemon_is_not_asked_again(start_daemon: Callable[..., Daemon]) 
     directory = first.directory / "proxy"
     directory.mkdir(0o700)
     proxy = Proxy(directory / "socket", first.socket)
-    process = subprocess.Popen(
-        [str(first.binaries / "lair"), "exec", "-s", "s", "import time; time.sleep(30)"],
-        env={**first.env, "LAIR_SOCKET": str(proxy.path), "LAIR_NO_START": "1"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    client = first.client()
-    wait_until(lambda: [info.state for info in client.list()] == ["busy"], "the cell runs")
+    process = sleeper(first, proxy.path)
     proxy.target = second.socket
     proxy.cut_after(1)
     os.kill(process.pid, signal.SIGINT)
@@ -224,14 +226,7 @@ def test_another_daemon_is_not_asked_again(start_daemon: Callable[..., Daemon]) 
 
 def test_a_daemon_that_ends_is_not_waited_for(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon()
-    process = subprocess.Popen(
-        [str(daemon.binaries / "lair"), "exec", "-s", "s", "import time; time.sleep(30)"],
-        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    client = daemon.client()
-    wait_until(lambda: [info.state for info in client.list()] == ["busy"], "the cell runs")
+    process = sleeper(daemon, daemon.socket)
     began = time.monotonic()
     daemon.process.kill()
     assert "is gone" in process.communicate(timeout=20)[1]
