@@ -1,5 +1,5 @@
-/* What is in a router's ledgers: read and written by laird alone, with the tables of every other message. What other
- * builds could not go on with is another layout, see vault.h.
+/* What is in a router's ledgers: read and written by laird alone, with the tables of every other message. What
+ * other builds could not go on with is another layout, see vault.h.
  *
  * A number that names something, such as a session, an interpreter by its serial, a checkpoint by its place, is 0
  * for none. Times are those of event_now(). */
