@@ -275,6 +275,11 @@ static int launch_run(struct lair *lair, const struct launch *launch, double sta
 	return r;
 }
 
+static int lock_held(struct lair *lair)
+{
+	return lair_fail(lair, -ETIMEDOUT, "another laird holds %s.lock but does not answer", lair->socket);
+}
+
 int daemon_start(struct lair *lair, double timeout)
 {
 	_cleanup_(launch_deinit) struct launch launch = {.log = -1, .null = -1};
@@ -288,16 +293,18 @@ int daemon_start(struct lair *lair, double timeout)
 	r = launch_prepare(&launch, lair);
 	if (r)
 		return r;
-	while (status == EXIT_ALREADY_RUNNING) {
+	for (bool held = false; status == EXIT_ALREADY_RUNNING; held = true) {
 		r = launch_run(lair, &launch, start, timeout, &status);
+		/* Time is up in the middle of an attempt no less than between two. */
+		if (r == -ETIMEDOUT && held)
+			return lock_held(lair);
 		if (r)
 			return r;
 		/* Another daemon holds the lock: it is about to answer, or about to be gone. */
 		if (status == EXIT_ALREADY_RUNNING && (r = other_wait(lair)) != LAIR_E_NO_DAEMON)
 			return r;
 		if (status == EXIT_ALREADY_RUNNING && clock_left_ms(start, timeout) == 0)
-			return lair_fail(lair, -ETIMEDOUT, "another laird holds %s.lock but does not answer",
-					 lair->socket);
+			return lock_held(lair);
 	}
 	if (status)
 		return start_failed(lair, &launch, status);

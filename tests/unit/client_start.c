@@ -90,6 +90,10 @@ static void check_patience(void)
 	CHECK(attempt(&lair, NULL, 1.5) == -ETIMEDOUT && strstr(lair_error(lair), "socket.lock"));
 	CHECK(strlen(contents("tries")) >= 4);
 	lair_free(lair);
+	/* Whose time is up while one of its attempts is under way has learnt as much from those before. */
+	laird_is("[ -e $here/once ] && sleep 60; touch $here/once; exit 3");
+	CHECK(attempt(&lair, NULL, 1.5) == -ETIMEDOUT && strstr(lair_error(lair), "socket.lock"));
+	lair_free(lair);
 }
 
 /* Answers one hello, once the script below has said that it has been started. */
