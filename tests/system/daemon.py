@@ -217,7 +217,7 @@ class Daemon:
         """Everything below the keeper."""
         return descendants(self.process.pid)
 
-    def terminate(self, timeout: float = 20.0) -> int:
+    def terminate(self, timeout: float = 50.0) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
 

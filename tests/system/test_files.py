@@ -276,7 +276,7 @@ def make_deep(path: str, depth: int) -> None:
 
 
 def test_deep_trees(client: Client, opened: str) -> None:
-    make_deep(client.info(opened).workspace, 15000)
+    make_deep(client.info(opened).workspace, 5000)
     assert [record.kind for record in client.files(opened, "d/" * 64)] == ["directory"]
     assert refused(lambda: client.files(opened, "d/" * 65)).code == "bad_request"
 
