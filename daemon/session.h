@@ -73,6 +73,7 @@ struct session {
 	struct operation *operation;  /* the one under way */
 	uint64_t n_questions;
 	uint64_t n_forgotten; /* checkpoints since the last reply */
+	unsigned idle_deaths; /* of interpreters made from one state, since a cell ended */
 
 	const char *expiring; /* its time is over, for this reason: it is saved, then ended */
 	bool save_tried;

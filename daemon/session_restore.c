@@ -13,6 +13,8 @@
 #define MEASURE_US 300000
 /* How long the copy of a branch's files may take. */
 #define COPY_US (120 * 1000000ULL)
+/* So many interpreters may die of one state with nothing to do. */
+#define IDLE_DEATHS_MAX 3
 
 static void freeze_abandon(struct session *session, const char *why)
 {
@@ -160,6 +162,20 @@ static struct verdict verdict_of_exit(struct session *session, const struct part
 	return verdict;
 }
 
+/* A state may be such that whatever is made of it dies at once: then it is left where it is, for who asks for it.
+ */
+static struct checkpoint *state_to_go_on_from(struct session *session)
+{
+	struct checkpoint *base = session->history.base;
+
+	if (session->cell || !base || ++session->idle_deaths < IDLE_DEATHS_MAX)
+		return base;
+	log_warn(session->id, "what is made of the checkpoint after cell %" PRIu64 " dies: going further back",
+		 base->cell);
+	session->idle_deaths = 0;
+	return base->parent;
+}
+
 /* The interpreter is dead. What it had still said was taken in before. What follows it is decided here: the
  * pristine image after a reset, what an operation wants, else the last checkpoint. The cell's reply waits until
  * that stands. */
@@ -184,7 +200,7 @@ void session_replace_after_exit(struct session *session, const struct particular
 		session->target = NULL;
 		session->exact = false;
 	} else if (!session->operation) {
-		session->target = session->history.base;
+		session->target = state_to_go_on_from(session);
 		log_info(session->id, "its interpreter ended (%s); another one takes its place",
 			 session->verdict.cause);
 		if (!session->cell)

@@ -131,6 +131,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		interpreter_pause(session->live, false);
 	session->lost_cause[0] = '\0';
 	session->n_forgotten = 0;
+	session->idle_deaths = 0;
 	session->last = event_now();
 	session_deadline(session, 0);
 }

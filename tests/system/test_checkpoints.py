@@ -451,3 +451,23 @@ def test_what_was_lost_before_an_undo_is_not_told_after_it(client: Client, sessi
     client.undo(session)
     reply = client.exec("x", session)
     assert (reply.text, reply.state, reply.cause) == ("1", "kept", None)
+
+
+def test_a_state_that_dies_at_once(daemon: Daemon, client: Client, session: str) -> None:
+    """It is not brought to life for ever, and neither is the log filled with that."""
+    client.exec("x = 1", session)
+    client.exec(
+        "import os, sys\nbirth = os.getpid()\n"
+        "sys.addaudithook(lambda *_: os._exit(7) if os.getpid() != birth else None)",
+        session,
+    )
+    assert client.exec("os._exit(0)", session).state == "rolled_back"
+    wait_until(lambda: "dies: going further back" in daemon.log(), "it is given up")
+    said = wait_until(lambda: client.info(session).state == "idle" and daemon.log(), "what came before lives")
+    reply = client.exec("(x, 'birth' in dir())", session)
+    assert (reply.text, reply.state, reply.cause) == ("(1, False)", "rolled_back", "exit")
+    assert (
+        daemon.log().count(f"[{session}] its interpreter ended")
+        == said.count(f"[{session}] its interpreter ended")
+        < 8
+    )
