@@ -14,14 +14,6 @@ static bool text_valid(struct lair_text text)
 	return utf8_valid((struct bytes){.data = text.data, .size = text.size});
 }
 
-size_t json_character_size(const char *at, size_t left)
-{
-	for (size_t n = 1; n <= MIN(left, (size_t)4); n++)
-		if (utf8_valid((struct bytes){.data = at, .size = n}))
-			return n;
-	return 0;
-}
-
 static json_t *text_mended(struct lair_text text)
 {
 	char *mended = malloc(text.size * (sizeof(replacement) - 1));
@@ -31,7 +23,7 @@ static json_t *text_mended(struct lair_text text)
 	if (!mended)
 		return json_null();
 	for (size_t i = 0; i < text.size; i += MAX(step, (size_t)1)) {
-		step = json_character_size(text.data + i, text.size - i);
+		step = text_character_size(text.data + i, text.size - i);
 		memcpy(mended + size, step ? text.data + i : replacement, step ? step : sizeof(replacement) - 1);
 		size += step ? step : sizeof(replacement) - 1;
 	}

@@ -6,8 +6,6 @@
 /* The text as JSON has to have it: what is not UTF-8 becomes U+FFFD, byte by byte. null if absent. New. */
 json_t *json_text(struct lair_text text);
 
-/* How long the character at @at is, 0 if it is none. */
-size_t json_character_size(const char *at, size_t left);
 /* The bytes in base 64. New. */
 json_t *json_base64(struct lair_text text);
 

@@ -1,6 +1,8 @@
 /* Text for people, and bytes in and out. */
 #include "text.h"
 
+#include "proto/wire.h"
+
 #include <inttypes.h>
 #include <poll.h>
 #include <time.h>
@@ -55,11 +57,47 @@ const char *human_state(char out[static HUMAN_SIZE], uint64_t cell)
 	return out;
 }
 
+size_t text_character_size(const char *at, size_t left)
+{
+	for (size_t n = 1; n <= MIN(left, (size_t)4); n++)
+		if (utf8_valid((struct bytes){.data = at, .size = n}))
+			return n;
+	return 0;
+}
+
+/* Controls, of one byte or of two (C1), and what turns the direction of writing about. */
+static bool is_wild(const char *text, size_t size)
+{
+	static const char *const turning[] = {
+		"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
+		"\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\u061c",
+	};
+	const unsigned char *bytes = (const unsigned char *)text;
+
+	if (bytes[0] < ' ' || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(turning); i++)
+		if (strlen(turning[i]) == size && memcmp(text, turning[i], size) == 0)
+			return true;
+	return false;
+}
+
 char *text_tame(char *text)
 {
-	for (char *at = text; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = '?';
+	size_t left = strlen(text), size;
+	char *to = text;
+
+	for (const char *at = text; left > 0; at += size, left -= size) {
+		size = text_character_size(at, left);
+		if (size == 0 || is_wild(at, size)) {
+			*to++ = '?';
+			size = MAX(size, (size_t)1);
+		} else {
+			memmove(to, at, size);
+			to += size;
+		}
+	}
+	*to = '\0';
 	return text;
 }
 

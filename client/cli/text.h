@@ -19,7 +19,11 @@ const char *human_date(char out[static HUMAN_SIZE], double epoch);
 /* "the state after cell 3", "the state before the first cell". */
 const char *human_state(char out[static HUMAN_SIZE], uint64_t cell);
 
-/* Control characters become '?', so that a message cannot do things to a terminal. Returns @text. */
+/* How many bytes the character at @at has, 0 if there is none. */
+size_t text_character_size(const char *at, size_t left);
+
+/* What a terminal would act on, or show elsewhere than it stands, and bytes that are no text become '?'. It gets no
+ * longer. Returns @text. */
 char *text_tame(char *text);
 /* The same, into @out; what does not fit is cut. Returns @out. */
 const char *text_tamed(char *out, size_t size, struct lair_text text);

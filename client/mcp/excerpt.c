@@ -2,6 +2,7 @@
 #include "excerpt.h"
 
 #include "json.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static size_t cut_end(const char *text, size_t size)
 		n++;
 	if (n == size || (unsigned char)text[size - 1 - n] < 0xc0)
 		return 0;
-	return json_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
+	return text_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
 }
 
 /* How many bytes at its beginning end one. */

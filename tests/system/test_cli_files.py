@@ -90,6 +90,8 @@ def test_files(daemon: Daemon, client: Client, opened: str) -> None:
     assert "\x1b" not in listed and "directory" in listed and "3 B" in listed
     [file] = [file for file in daemon.lair_json("files", opened)["files"] if file["kind"] == "file"]
     assert file["name_base64"] == "G1szMW3/" and file["size"] == 3
+    client.put(opened, "wild/\u009b2J \u202ecod.exe", b"")
+    assert "?2J ?cod.exe" in daemon.lair("files", opened, "wild").stdout
     [file] = daemon.lair_json("files", opened, "d")["files"]
     assert (file["name"], file["kind"], file["size"], file["mode"]) == ("x", "file", 0, 0o600)
 
