@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #define ALIVE_US 1000000
+#define MEASURED_REST_US 10000
 
 /* ---- from its warden ---- */
 
@@ -254,6 +255,8 @@ static void on_measured(struct session *session, struct interpreter *frozen, str
 
 	if (!checkpoint || wire_decode(&measured, &measured_message_schema, body, &fault))
 		return;
+	/* Nobody needs it often, and it may say so all the time. */
+	peer_rest(&frozen->peer, MEASURED_REST_US);
 	checkpoint->memory = measured.memory;
 	session_trim_history(session);
 }

@@ -56,6 +56,15 @@ static int signals_reset(void)
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }
 
+/* A session is to have 1, see kernel/cage/limits.c, which is more than a hard limit of 0. */
+static void cores_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0)
+		(void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
+}
+
 static int close_from(int first)
 {
 	struct dirent *entry;
@@ -102,6 +111,7 @@ static void child_run(const char *path, const char *const argv[], const char *co
 		r = setsid() < 0 ? -errno : 0;
 	if (descriptors.rlim_max > 0)
 		(void)setrlimit(RLIMIT_NOFILE, &descriptors);
+	cores_limit();
 	if (r == 0) {
 		r = descriptors_arrange(channel, error);
 		error = r == 0 ? ERROR_SLOT : error;

@@ -36,6 +36,10 @@ static int limit_set(int resource, uint64_t value)
 	return setrlimit((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
 }
 
+/* With 0 nothing is written, but a program of the host's that core files are piped to is started for each, as root
+ * and beside the cage. With 1 it is not either. */
+#define NO_CORE 1
+
 int limits_enter(struct cage *cage, struct cage_report *report)
 {
 	/* A group counts better, and laird can let it grow with what does not count. */
@@ -46,7 +50,7 @@ int limits_enter(struct cage *cage, struct cage_report *report)
 		bool wanted;
 		uint64_t value;
 	} limits[] = {
-		{"core", RLIMIT_CORE, true, 0},
+		{"core", RLIMIT_CORE, true, NO_CORE},
 		{"nproc", RLIMIT_NPROC, count, cage->processes},
 		{"nofile", RLIMIT_NOFILE, cage->open_files, cage->open_files},
 		{"fsize", RLIMIT_FSIZE, cage->file_size, cage->file_size},

@@ -66,6 +66,11 @@ static const struct rule allowed_with[] = {
 	RULE1(mmap, BITS(3, MAP_HUGETLB, 0)),
 	RULE1(mmap2, BITS(3, MAP_HUGETLB, 0)),
 	RULE1(memfd_create, BITS(1, MFD_HUGETLB, 0)),
+	RULE1(fadvise64, INT(3, POSIX_FADV_NORMAL)),
+	RULE1(fadvise64, INT(3, POSIX_FADV_RANDOM)),
+	RULE1(fadvise64, INT(3, POSIX_FADV_SEQUENTIAL)),
+	RULE1(fadvise64, INT(3, POSIX_FADV_WILLNEED)),
+	RULE1(fadvise64, INT(3, POSIX_FADV_NOREUSE)),
 	/* A datagram pair could be aimed at any socket that has a name. */
 	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
 	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_SEQPACKET)),
@@ -111,6 +116,11 @@ static const struct rule allowed_with[] = {
  * may be a line in the host's log. */
 static const struct rule allowed_to_enclose[] = {
 	RULE1(prctl, INT(0, PR_SET_SECCOMP)),
+};
+
+/* It would take out of memory what others have use for. */
+static const struct rule idle_with[] = {
+	RULE1(fadvise64, INT(3, POSIX_FADV_DONTNEED)),
 };
 
 /* Huge pages are counted by no group, and taken from everybody. */
@@ -249,6 +259,8 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		r = ALLOW(allowed_with);
 	if (!r)
 		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_with, ARRAY_SIZE(refused_with));
+	if (!r)
+		r = add_rules(ctx, SCMP_ACT_ERRNO(0), idle_with, ARRAY_SIZE(idle_with));
 	if (!r && seccomp_encloses_signals(cage))
 		r = ALLOW(allowed_to_enclose);
 	if (!r)
@@ -278,6 +290,16 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), 0, 1),                                      \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
+/* Where @arg is @value and @pointer not NULL. */
+#define UPPER(arg) (offsetof(struct seccomp_data, args[arg]) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 0 : 4))
+#define REFUSE_INT_AND_POINTER(name, arg, value, pointer)                                                          \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 7),                                             \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(arg)),                                                    \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 5),                                      \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(pointer)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),  \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, UPPER(pointer)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),  \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 /* Where two arguments are these: fail with @error, or if that is 0 do nothing and say it is done. */
 #define ANSWER_INTS(name, arg, value, other_arg, other_value, error)                                               \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
@@ -295,6 +317,9 @@ static const struct sock_filter refusals[] = {
 	REFUSE_BITS(sendto, 3, MSG_FASTOPEN),
 	REFUSE_BITS(sendmsg, 2, MSG_FASTOPEN),
 	REFUSE_BITS(sendmmsg, 3, MSG_FASTOPEN),
+	/* The limit of core files is the one that has none: see limits.c. To ask for it is no matter. */
+	REFUSE_INT(setrlimit, 0, RLIMIT_CORE),
+	REFUSE_INT_AND_POINTER(prlimit64, 1, RLIMIT_CORE, 2),
 	/* Whoever closes such a socket last waits for its peer: laird, if it is sent there. */
 	ANSWER_INTS(setsockopt, 1, SOL_SOCKET, 2, SO_LINGER, 0),
 	/* What is a connection of another kind from then on, which no rule about connecting sees. */
