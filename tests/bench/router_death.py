@@ -36,15 +36,22 @@ def run(client: Client, session: str, code: str) -> m.ExecReply:
     return client.call(exec, m.ExecReply)
 
 
-def until_answered(daemon: Daemon, pid: int, sessions: int) -> tuple[float, float]:
-    """Seconds until laird answers, and until a cell of a session that was there has run."""
+def busy(pid: int) -> float:
+    """Seconds that its main thread has run."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def until_answered(daemon: Daemon, pid: int, sessions: int) -> tuple[float, float, float]:
+    """Seconds until laird answers, until a cell of a session that was there has run, and what the next router took of a
+    processor until then."""
     began = time.perf_counter()
     os.kill(pid, signal.SIGKILL)
     with Client(str(daemon.socket), timeout=120) as client:
         client.hello()
         hello = time.perf_counter() - began
         assert run(client, f"s{sessions // 2}", "x").text == str(sessions // 2)
-        return hello, time.perf_counter() - began
+        cell = time.perf_counter() - began
+        return hello, cell, busy(client.stats().pid)
 
 
 def measure(daemon: Daemon, sessions: int) -> str:
@@ -63,7 +70,7 @@ def main() -> int:
     try:
         print(os.uname().release, f"{os.cpu_count()} cpus", sep=", ")
         print(
-            f"\nfrom a kill of the router, in ms, each session with {ANSWERS} answers\nsessions    answer    a cell"
+            f"\nfrom a kill of the router, in ms, each session with {ANSWERS} answers\nsessions    answer    a cell  CPU time"
         )
         for sessions in map(int, sys.argv[1:] or map(str, SESSIONS)):
             with Client(str(daemon.socket), timeout=60) as client:

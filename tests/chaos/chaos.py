@@ -53,7 +53,7 @@ REPORT_EVERY = 10.0
 MEASURE_EVERY = 2.0
 PATIENCE = 120.0  # with what takes a moment on a machine that has nothing else to do
 
-# Of the errors in laird's log, those that are our doing. Any other is one that its clients were spared.
+# Of the errors in laird's log, those that are our doing. Any other is a fault, though the clients were spared it.
 DEALT = (
     "the router was killed by signal 9 ",
     "the router has not stirred for ",
@@ -68,7 +68,6 @@ class Processes:
 
     def __init__(self, daemon: Daemon) -> None:
         self.keeper = daemon.process.pid
-        self._client = daemon.socket
 
     def routers(self) -> list[int]:
         return [pid for pid in children(self.keeper) if "--router" in command_of(pid)]
@@ -119,7 +118,6 @@ class Crew:
         self._rest = [str(seed), str(daemon.socket), str(until)] + (["--mild"] if mild else [])
         prefix = "mild" if mild else "wild"
         self.names = [f"{prefix}{i}" for i in range(n)]
-        self._until = until
         self.processes = {name: self._start(name) for name in self.names}
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
@@ -277,7 +275,10 @@ class Chaos:
             time.sleep(self.rng.random() ** 2 * 1.2)
             if time.time() - measured > MEASURE_EVERY:
                 measured = time.time()
-                self.held.append(Held.of(self.processes.keeper))
+                try:
+                    self.held.append(Held.of(self.processes.keeper))
+                except OSError:
+                    break  # it has ended
             if time.time() - reported > REPORT_EVERY:
                 reported = time.time()
                 print(f"  {until - reported:4.0f} s left: {sum(self.done.values())} blows", flush=True)
