@@ -308,6 +308,26 @@ class Chaos:
         errors = [line for line in self.daemon.log().splitlines() if " error " in line[:32]]
         return [f"logged: {line}" for line in errors if not any(what in line for what in dealt)]
 
+    def unaudited(self) -> tuple[list[str], int]:
+        """Sessions with cells that the audit log does not know; and how many of its lines are there twice, which a router's
+        death may do."""
+        lives: dict[str, set[tuple[str, str]]] = {}
+        missed, twice = [], 0
+        for line in map(json.loads, Path(self.audit.name).read_text().splitlines()):
+            name, event = line.get("session", ""), line["event"]
+            if name.count(":") != 1:
+                continue  # a one-shot has no name, and a branch goes on with its parent's numbers
+            what = (event, line.get("workspace") or line.get("cell"))
+            if what in lives.get(name, ()):
+                twice += 1
+            elif event == "open":
+                lives[name] = {what}
+            elif event == "exec":
+                lives[name].add(what)
+            elif event == "end" and len(lives[name]) < 1 + line["cells"]:
+                missed.append(f"lost: of {line['cells']} cells of {name} the audit log has {len(lives[name]) - 1}")
+        return missed, twice
+
     def growth(self) -> tuple[str, bool]:
         """What the keeper holds, late against early but not at once; and whether that is too much."""
         parts = len(self.held) // 5
@@ -365,12 +385,15 @@ def main() -> int:
         if not wrong:
             wrong += chaos.what_is_left()
         wrong += chaos.undealt()
+        missed, twice = chaos.unaudited()
+        wrong += missed
         held, grown = chaos.growth()
         if grown:
             wrong.append("the keeper holds more and more")
         show("blows", chaos.done)
         show("acts", chaos.counts())
         print(f"the keeper holds: {held}")
+        print(f"lines of the audit log that are there twice: {twice}")
         for line in wrong:
             print(f"WRONG {line}")
         if wrong and a.keep:
