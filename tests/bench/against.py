@@ -24,8 +24,8 @@ from pathlib import Path
 from bench import PRINTS, human, print_table
 from daemon import ROOT, Daemon, Settings, wait_until
 
-ROUNDS = 24
-TURNS = 2  # of each build, each round
+ROUNDS = 32
+TURNS = 1  # of each build, each round
 CODE = "1+1"
 
 
@@ -42,7 +42,7 @@ class Measure:
 
 
 MEASURES = [
-    Measure("round trip of 1+1, back to back", "exec", 100, turns=12, most=5e-6),
+    Measure("round trip of 1+1, back to back", "exec", 100, turns=6, most=5e-6),
     Measure("round trip of 1+1, after 5 ms", "exec", 20, 5e-3),
     Measure("open to first result, spare", "open", 10, 10e-3),
     Measure("one-shot", "oneshot", 10, 10e-3),
@@ -79,7 +79,7 @@ class Build:
         """With settings that any commit knows, and users of its own: two lairds run."""
         settings: Settings = {
             "daemon": {"uids": uids},
-            "profile default": {"preload": "", "spares": "4", "checkpoint": "off"},
+            "profile default": {"preload": "", "spares": "2", "checkpoint": "off"},
         }
         self.daemon = Daemon(settings, binaries=self.build / "bin", wait=False)
         wait_until(lambda: self.daemon.socket.exists(), f"{self.name} listens: {self.daemon.log()}")
