@@ -256,6 +256,8 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 	if (!r)
 		r = CALLS(SCMP_ACT_ERRNO(EOPNOTSUPP), calls_reserving);
 	if (!r)
+		r = CALLS(SCMP_ACT_ERRNO(EOPNOTSUPP), calls_setting_attributes);
+	if (!r)
 		r = ALLOW(allowed_with);
 	if (!r)
 		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_with, ARRAY_SIZE(refused_with));

@@ -80,7 +80,6 @@ REFUSED_BY_THE_KERNEL = {
     "os.mknod('n', 0o20666, 259)": ("ENOSYS", "event=os.mknod path=n reason=not-permitted"),
     "os.chroot('/usr')": ("EPERM", f"event=os.chroot path=/usr {OUTSIDE}"),
     "os.chmod('own', 0o4755)": ("EPERM", "event=os.chmod path=own reason=not-permitted"),
-    "os.setxattr('own', 'trusted.x', b'1')": ("EPERM", "event=os.setxattr path=own reason=not-permitted"),
     "os.setuid(0)": ("EPERM", "event=os.setuid arguments=0 reason=not-permitted"),
     "os.setpriority(0, 0, -5)": ("EACCES", "event=os.setpriority arguments=0, 0, -5 reason=not-permitted"),
     "os.sched_setaffinity(1, {0})": ("ENOSYS", "event=os.sched_setaffinity arguments=1, {0} reason=not-permitted"),

@@ -174,10 +174,10 @@ answers == [[1, 2, 1, 2], 1 << 20, True, "refused", "told", "closed"] and glob.g
     "proc": "'lair' in open('/proc/self/comm').read() and len(open('/proc/cpuinfo').read()) > 9",
     "scratch": "open('/tmp/x', 'w').write('x') and open('/dev/shm/x', 'w').write('x') == 1",
     "modes": """
-import os
+import os, shutil
 open("file", "w").close()
-os.chmod("file", 0o640), os.utime("file", (5, 5)), os.setxattr("file", "user.x", b"1")
-os.stat("file").st_mtime == 5 and os.getxattr("file", "user.x") == b"1" """,
+os.chmod("file", 0o640), os.utime("file", (5, 5)), shutil.copy2("file", "copy")
+os.stat("copy").st_mtime == 5 and os.listxattr("copy") == [] """,
     "host name": "import socket\nsocket.gethostname() == 'lair'",
 }
 
