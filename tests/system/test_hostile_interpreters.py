@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -273,3 +274,35 @@ time.sleep(0.5)
         assert bystander.exec("1", "bystander").duration_ms < 3000
     client.finish(cell, ExecReply)
     assert bystander.exec("1", "bystander").returncode == 0
+
+
+def test_a_frozen_one_that_measures_without_end(client: Client, bystander: Client, session: str) -> None:
+    """It may say what it holds at any time, and is not heard at all times."""
+    prepare(client, session)
+    done = internal.datagram(framed(internal.Done(cell=2, returncode=0)), IN_CELL)
+    frozen = framed(internal.Frozen(serial=120, pid=121))
+    code = f"""
+import array, ctypes, socket, struct
+say([{done!r}])
+it = socket.socket(fileno=os.dup(channel))
+data, ancillary, *_ = it.recvmsg(65536, 64)
+freezing = array.array("i", ancillary[0][2])[0]
+serial = data[data.index(b"serial") + 6]
+clone = ctypes.CDLL("libseccomp.so.2").seccomp_syscall_resolve_name(b"clone")
+pid = ctypes.CDLL(None).syscall(clone, 0x8000 | 17, 0, 0, 0, 0)  # a sibling, as a copy would be
+if pid == 0:
+    said = os.open("said", os.O_WRONLY | os.O_CREAT)
+    for n in range(1, 1_000_000):
+        os.write(freezing, struct.pack("<QQ", n, 0) + {framed(internal.Measured(memory=1))!r})
+        os.pwrite(said, b"%9d" % n, 0)
+said = bytearray({frozen!r})
+said[said.index(120)], said[said.index(121)] = serial, pid
+say([struct.pack("<QQ", {IN_CELL + 1}, 0) + bytes(said)])
+time.sleep(60)
+"""
+    client.exec(code, session, timeout=20)
+    time.sleep(2)
+    assert bystander.exec("1", "bystander").duration_ms < 1000
+    said = int(client.get(session, "said"))
+    assert 0 < said < 2000
+    client.shutdown(session)
