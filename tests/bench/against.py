@@ -105,7 +105,7 @@ def measure_round(builds: tuple[Build, Build], measures: list[Measure], first: i
         for measure in measures:
             turns: tuple[list[float], list[float]] = ([], [])
             for turn in range(measure.turns):
-                for which in (0, 1) if turn % 2 else (1, 0):
+                for which in (0, 1) if (turn + first) % 2 else (1, 0):
                     turns[which].append(statistics.median(builds[which].samples(measure)))
             change = statistics.median(after - before for before, after in zip(*turns))
             measure.rounds.append((statistics.median(turns[0]), statistics.median(turns[1]), change))
