@@ -110,3 +110,18 @@ int descriptors_close(struct cage *cage, const int *keep, struct cage_report *re
 		r = close_above(end);
 	return r ? cage_fail(report, -r, "the descriptors") : 0;
 }
+
+/* What was closed is the host's /dev/null, and reached by its descriptor past the mounts: now there is one of our
+ * own. */
+int descriptors_renew(const struct cage *cage)
+{
+	_cleanup_(fd_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct stat ours, theirs;
+	int r = null < 0 || fstat(null, &ours) < 0 ? -errno : 0;
+
+	for (int fd = 0; !r && fd < cage->descriptors_end; fd++)
+		if (fd != null && fstat(fd, &theirs) == 0 && S_ISCHR(theirs.st_mode) &&
+		    theirs.st_rdev == ours.st_rdev && dup3(null, fd, fd > STDERR_FILENO ? O_CLOEXEC : 0) < 0)
+			r = -errno;
+	return r;
+}

@@ -146,6 +146,17 @@ static int source_mount(const struct source *source, const char *path)
 	return fchdir(source->fd) < 0 || mount(source->name, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
+/* A device that is the host's own: what is written to it is not kept, but its times would be. */
+static int device_mount(const struct source *source, const char *path)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
+	int r = source_mount(source, path);
+
+	if (r || syscall(SYS_mount_setattr, AT_FDCWD, path, 0, &attr, sizeof(attr)) == 0)
+		return r;
+	return errno == ENOSYS || errno == EPERM ? remount(path, MS_RDONLY | MS_NOSUID | MS_NOEXEC) : -errno;
+}
+
 /* ---- making mount points ---- */
 
 /* Places are sorted: most lie where the one before does. */
@@ -220,7 +231,7 @@ static int build_hide(struct build *build, size_t i)
 	if (build->sources[i].fd < 0)
 		return 0; /* nothing there that could be seen */
 	if (!build->sources[i].directory)
-		return source_mount(&build->null, place->path);
+		return device_mount(&build->null, place->path);
 	return tmpfs(place->path, "mode=0755,size=64k,nr_inodes=256");
 }
 
@@ -273,7 +284,7 @@ static int build_devices(struct build *build, size_t i)
 		source.name = nodes[n];
 		r = point_make(path, false);
 		if (!r)
-			r = source_mount(&source, path);
+			r = device_mount(&source, path);
 	}
 	for (size_t n = 0; !r && n < ARRAY_SIZE(links); n++)
 		r = symlink(links[n].target, links[n].path) < 0 ? -errno : 0;
@@ -282,11 +293,11 @@ static int build_devices(struct build *build, size_t i)
 
 /* What tells of the host or its kernel, where there is such a file. What only the host's root may open, no session
  * may: it never is that. */
-static const char *const masked[] = {"cmdline",	      "locks",	       "partitions",  "diskstats",  "kcore",
-				     "keys",	      "key-users",     "kallsyms",    "kmsg",	    "kpagecount",
-				     "kpageflags",    "kpagecgroup",   "sched_debug", "timer_list", "timer_stats",
-				     "sysrq-trigger", "latency_stats", "config.gz",   "modules",    "iomem",
-				     "ioports",	      "vmallocinfo",   "slabinfo"};
+static const char *const masked[] = {
+	"cmdline",     "locks",		"partitions",	 "diskstats",  "kcore",	      "keys",	     "key-users",
+	"kallsyms",    "kmsg",		"kpagecount",	 "kpageflags", "kpagecgroup", "sched_debug", "timer_list",
+	"timer_stats", "sysrq-trigger", "latency_stats", "config.gz",  "modules",     "iomem",	     "ioports",
+	"vmallocinfo", "slabinfo",	"swaps",	 "mdstat",     "interrupts"};
 
 void mounts_prepare(struct cage *cage)
 {
@@ -314,7 +325,7 @@ static int build_proc(struct build *build, size_t i)
 	for (size_t n = 0; !r && n < ARRAY_SIZE(masked); n++) {
 		snprintf(path, sizeof(path), "/proc/%s", masked[n]);
 		if (build->cage->masked & (1U << n))
-			r = source_mount(&build->null, path);
+			r = device_mount(&build->null, path);
 	}
 	return r ? r : remount("/proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }
@@ -472,5 +483,8 @@ int mounts_enter(struct cage *cage, struct cage_report *report)
 		return 0;
 	r = build_all(&build, report);
 	build_end(&build);
-	return r;
+	if (r)
+		return r;
+	r = descriptors_renew(cage);
+	return r ? cage_fail(report, -r, "/dev/null") : 0;
 }

@@ -70,6 +70,7 @@ int groups_enter(struct cage *cage, struct cage_report *report);
 
 /* one step each, in the order of cage.c's list */
 int descriptors_close(struct cage *cage, const int *keep, struct cage_report *report);
+int descriptors_renew(const struct cage *cage); /* with the mounts; returns 0 or -errno */
 int namespaces_enter(struct cage *cage, struct cage_report *report);
 int mounts_enter(struct cage *cage, struct cage_report *report);
 int limits_enter(struct cage *cage, struct cage_report *report);
