@@ -16,6 +16,7 @@
 
 #define DEPTH_MAX 64
 #define ENTRIES_MAX 100000
+#define LEFT_OUT (-1) /* where others are exit statuses */
 
 /* A copy on its way. Paths below @from and @to are the same; "" is those themselves. */
 struct copy {
@@ -125,8 +126,13 @@ static int copy_end(struct copy *copy, int status)
 static int copy_entry(struct copy *copy, const char *path, const char *name, const char *kind, unsigned depth)
 {
 	char below[PATH_MAX];
-	int r = join(copy->cli, below, path, name);
+	int r;
 
+	if (strlen(path) + strlen(name) + MAX(strlen(copy->from), strlen(copy->to)) + 3 > PATH_MAX) {
+		skip(copy, path, "paths in it are too long");
+		return 0;
+	}
+	r = join(copy->cli, below, path, name);
 	if (r)
 		return r;
 	if (!strcmp(kind, "file"))
@@ -181,23 +187,42 @@ static int remote_part(struct copy *copy, const char *path, struct lair_items fi
 	return r;
 }
 
+/* What is wrong with one thing in a tree is no reason to do without the others, or a session could see to that.
+ * Returns LEFT_OUT, or an exit status. */
+static int remote_refused(struct copy *copy, const char *path, int error)
+{
+	if (!*path || (error != LAIR_E_DENIED && error != LAIR_E_TOO_LARGE && error != LAIR_E_NO_FILE &&
+		       error != LAIR_E_BAD_REQUEST && error != LAIR_E_GONE))
+		return cli_trouble(copy->cli, error);
+	progress_end(copy);
+	copy->n_skipped++;
+	cli_notice("left out: %s", lair_error(copy->cli->lair));
+	return LEFT_OUT;
+}
+
 static int remote_walk(struct copy *copy, const char *path, unsigned depth)
 {
 	struct lair_files_of files = {.session = copy->cli->args[0], .host = copy->host};
 	char from[PATH_MAX];
-	int r = join(copy->cli, from, copy->from, path);
+	int r;
 
-	if (!r && depth >= DEPTH_MAX)
-		return too_deep(copy);
+	if (depth >= DEPTH_MAX) {
+		skip(copy, path, "it lies too deep");
+		return 0;
+	}
+	r = join(copy->cli, from, copy->from, path);
+
+	if (r)
+		return r;
 	files.path = lair_text(from);
 	do {
 		_cleanup_(call_freep) struct lair_call *call = NULL;
 
-		if (!r)
-			r = cli_trouble(copy->cli,
-					cli_wait(copy->cli, lair_files(copy->cli->lair, &call, &files), &call));
+		r = cli_wait(copy->cli, lair_files(copy->cli->lair, &call, &files), &call);
 		if (r)
-			return r;
+			r = remote_refused(copy, path, r);
+		if (r)
+			return r == LEFT_OUT ? 0 : r;
 		files.after = lair_listing(call)->next;
 		r = remote_part(copy, path, lair_listing(call)->files, depth);
 	} while (!r && files.after);
@@ -221,7 +246,7 @@ static int local_fail(const struct copy *copy, const char *path)
 	return cli_fail(copy->cli, "local", "%s: %s", path, strerror(errno));
 }
 
-/* The pieces of @from, written to @fd. */
+/* The pieces of @from, written to @fd. Returns 0, LEFT_OUT or an exit status. */
 static int get_pieces(struct copy *copy, const char *path, const char *from, int fd, unsigned *modep)
 {
 	struct lair_get get = {.session = copy->cli->args[0], .path = lair_text(from)};
@@ -235,7 +260,7 @@ static int get_pieces(struct copy *copy, const char *path, const char *from, int
 
 		r = cli_wait(copy->cli, lair_get(copy->cli->lair, &call, &get), &call);
 		if (r)
-			return cli_trouble(copy->cli, r);
+			return remote_refused(copy, path, r);
 		piece = lair_piece(call);
 		if (get.offset == 0) {
 			size = piece->size;
@@ -268,7 +293,8 @@ static int get_file(struct copy *copy, const char *path)
 	r = ends(copy, path, from, to);
 	if (r)
 		return r;
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", to);
+	/* Beside it, but not longer: its own name may be as long as names can be. */
+	snprintf(temporary, sizeof(temporary), "%.*s.lair-XXXXXX", (int)(last_name(to) - to), to);
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return local_fail(copy, to);
@@ -280,7 +306,7 @@ static int get_file(struct copy *copy, const char *path)
 	if (r)
 		(void)unlink(temporary);
 	fd_close(fd);
-	return r;
+	return r == LEFT_OUT ? 0 : r;
 }
 
 static int get_directory(struct copy *copy, const char *path)

@@ -82,6 +82,32 @@ def test_what_is_no_file_is_left_out(
     assert tree(tmp_path / "back") == tree(source)
 
 
+def test_nothing_keeps_the_others_back(daemon: Daemon, client: Client, opened: str, tmp_path: Path) -> None:
+    client.exec(
+        "import os\n"
+        "for name in ('a', 'n' * 255, 'z'): open(name, 'w').write(name)\n"
+        "os.link('a', 'linked')\n"
+        "open('holes', 'w').truncate(40 << 20)\n"
+        "os.makedirs('d/' * 70)\n"
+        "for _ in range(20): os.mkdir('l' * 255), os.chdir('l' * 255)\n"
+        "os.chdir(os.environ['HOME'])\n",
+        opened,
+    )
+    done = daemon.lair("get", opened, ".", str(tmp_path / "all"))
+    assert done.returncode == 0, done.stderr
+    got = {path.name: path.read_text() for path in (tmp_path / "all").iterdir() if path.is_file()}
+    assert got == {name: name for name in ("n" * 255, "z")}
+    for why in (
+        "/a: a file with more than one name",
+        "/linked: a file",
+        "/holes: nearly",
+        "too deep",
+        "too long",
+    ):
+        assert why in done.stderr
+    assert daemon.lair("get", opened, "linked", str(tmp_path / "one")).returncode == 125
+
+
 def test_files(daemon: Daemon, client: Client, opened: str) -> None:
     client.put(opened, b"\x1b[31m\xff", b"123")
     client.make_directory(opened, "d")
