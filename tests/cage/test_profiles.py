@@ -124,6 +124,28 @@ def server():
         assert len(it.host.world.visited()) == 1
 
 
+@pytest.mark.parametrize("name", ["root", "user", "user-without-namespaces"])
+def test_a_pair_becomes_no_other_connection(name: str) -> None:
+    """Named sockets are not granted with a network: not to a pair either, whose ends may call connect."""
+    with Open(name, network="host", read=["/"] if name == "root" else []) as it:
+        found = it.value(
+            ERRNO
+            + """
+found = []
+for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+    for close in (False, True):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        if close: theirs.close()
+        found += [number(lambda: ours.connect(to)) for to in (OUT + "/stream", "\\0" + ABSTRACT)]
+        number(lambda: ours.sendmsg([b"x"], [], 0, OUT + "/datagram"))
+        ours.shutdown(2)
+        found += [number(lambda: ours.connect("\\0" + ABSTRACT)), number(ours.listen), number(lambda: ours.bind("s"))]
+found"""
+        )
+        assert all(found), found
+        assert not it.host.world.visited()
+
+
 REFUSED: Dict[str, tuple[str, Dict[str, Any], str]] = {
     "a missing directory": ("user", {"read": ["/nowhere"]}, "/nowhere: No such file"),
     "a relative directory": ("user", {"write": ["here"]}, "here: Invalid"),
