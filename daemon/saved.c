@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
@@ -155,6 +156,30 @@ struct saved *saved_free(struct saved *saved)
 		free(saved);
 	}
 	return NULL;
+}
+
+int saved_protect(struct saved *saved)
+{
+	off_t at = 0, size = (off_t)(saved->offset + saved->state.size);
+	_cleanup_(fd_closep) int copy = -1;
+
+	/* Root's sessions are other users. */
+	if (geteuid() == 0)
+		return 0;
+	copy = memfd_create("lair-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (copy < 0)
+		return -errno;
+	while (at < size) {
+		ssize_t n = sendfile(copy, saved->fd, &at, (size_t)(size - at));
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+	}
+	if (fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		return -errno;
+	fd_close(saved->fd);
+	saved->fd = steal_fd(&copy);
+	return 0;
 }
 
 double saved_age(const struct saved *saved)

@@ -31,6 +31,9 @@ int saved_find(struct saved **savedp, const struct saved_store *store, uid_t own
 /* The same from a descriptor of it, which becomes its own. */
 int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session);
 struct saved *saved_free(struct saved *saved);
+/* A session is given its descriptor. One that is the owner of the file could change its mode by that, and when it
+ * expires: then a copy in memory takes its place. Returns 0 or -errno. */
+int saved_protect(struct saved *saved);
 double saved_age(const struct saved *saved);
 
 void saved_remove(const struct saved_store *store, uid_t owner, struct bytes session);

@@ -54,8 +54,10 @@ int saving_save(struct session *session, const struct address *request)
 int saving_load(struct session *session, struct saved *saved, const struct address *request, enum telling telling)
 {
 	struct cell *cell;
-	int r = task_new(&cell, session, CELL_LOAD, request);
+	int r = saved_protect(saved);
 
+	if (!r)
+		r = task_new(&cell, session, CELL_LOAD, request);
 	if (r) {
 		saved_free(saved);
 		return r;

@@ -12,6 +12,7 @@ import pytest
 
 from daemon import BIN, WORKER, Daemon, Settings, wait_until
 from lair import Client
+from lair import messages as m
 
 USER = 61900 + WORKER if os.geteuid() == 0 else None
 SETTINGS: Settings = {"profile default": {"level": "strong-nomem"}}
@@ -113,3 +114,34 @@ def test_what_it_leaves_goes(daemon: Daemon, client: Client, session: str) -> No
     client.shutdown(session)
     wait_until(lambda: not workspace.exists(), "the workspace is gone")
     assert "cannot remove" not in daemon.log()
+
+
+TOUCH = """
+class Touched:
+    def __reduce__(self):
+        return exec, (code, {})
+code = '''
+import os
+for fd in range(3, 1024):
+    if not os.path.exists(f"/proc/self/fd/{fd}"): continue
+    for act in (lambda: os.fchmod(fd, 0o777), lambda: os.utime(fd, (1, 1 << 33)),
+                lambda: os.write(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_APPEND), b"x" * 4096)):
+        if "lair-output" in os.readlink(f"/proc/self/fd/{fd}"): continue
+        if "socket" in os.readlink(f"/proc/self/fd/{fd}"): continue
+        try: act()
+        except OSError: pass
+'''
+touched = Touched()
+"""
+
+
+def test_its_saved_state(daemon: Daemon, client: Client, session: str) -> None:
+    """What is loaded has a descriptor for a while; the file it came from stays as it is."""
+    client.exec(TOUCH, session)
+    client.call(m.Save(id=client.new_id(), session=session), m.SaveReply)
+    [state] = [path for path in daemon.directory.rglob(".local/state/lair/saves/*/*") if path.is_file()]
+    before = fingerprint(state)
+    reply = client.call(m.Load(id=client.new_id(), session=session), m.LoadReply)
+    assert reply.loaded and fingerprint(state) == before
+    reply = client.call(m.Load(id=client.new_id(), session=session), m.LoadReply)
+    assert "touched" in reply.loaded
