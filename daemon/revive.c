@@ -701,10 +701,19 @@ static int interpreter_reattach(const struct revival *revival, struct bytes body
 	return 0;
 }
 
+/* Its descriptors, which go to the keeper just before the record that says it is ready. One without that record is
+ * not taken over but made again: nobody has worked in there yet, and it goes when its control pair is closed. */
+static struct heirloom *warden_heirloom(struct router *router, const struct remains *remains)
+{
+	if (remains->record.state < WARDEN_READY)
+		return NULL;
+	return heritage_find(&router->heritage, VAULT_WARDEN, remains->family, 0);
+}
+
 static int family_revive(struct router *router, struct remains *remains)
 {
 	const struct family_record *record = &remains->record;
-	struct heirloom *heirloom = heritage_find(&router->heritage, VAULT_WARDEN, remains->family, 0);
+	struct heirloom *heirloom = warden_heirloom(router, remains);
 	struct revival revival = {.router = router, .remains = remains};
 	struct nursery *nursery = nursery_for(router, remains->profile);
 	struct session *session;
