@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,8 +23,10 @@ SETTINGS: Settings = {"profile default": {"level": "strong-nomem"}}
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lair's, in the possession of that user."""
     directory = tmp_path_factory.mktemp("programs")
-    for above in (directory, *directory.parents[:2]):
-        above.chmod(0o755)
+    reachable = directory
+    while reachable != Path(tempfile.gettempdir()):
+        reachable.chmod(0o755)
+        reachable = reachable.parent
     for name in ("laird", "lair", "lair-kernel"):
         shutil.copy(BIN / name, directory)
         if USER is not None:

@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 import signal
-import threading
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,25 +97,14 @@ def test_sessions_outlive_the_template_they_were_grown_from(start_daemon: Callab
     assert client.exec("1", "another").text == "1"
 
 
-def test_one_that_dies_each_time_is_told(start_daemon: Callable[..., Daemon]) -> None:
-    daemon = start_daemon(PROFILE, wait=False)
-    client = daemon.client()
-    done = threading.Event()
-
-    def keep_killing() -> None:
-        while not done.wait(0.001):
-            for pid in templates(daemon):
-                os.kill(pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=keep_killing)
-    killer.start()
-    try:
-        daemon.wait_ready()
-        with pytest.raises(LairError, match="it died"):
-            client.open("s")
-    finally:
-        done.set()
-        killer.join()
+def test_one_that_dies_each_time_is_told(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(tmp_path)], check=True)
+    (packages,) = tmp_path.glob("lib/python3.*/site-packages")
+    (packages / "deadly.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    daemon = start_daemon({"profile default": {"spares": "0", "python": str(tmp_path), "preload": "deadly"}})
+    with pytest.raises(LairError, match="it died"):
+        daemon.client().exec("1", "s")
+    assert daemon.log().count("died: starting another") == 5
 
 
 def can_gather() -> bool:
