@@ -410,8 +410,8 @@ class Worker:
         while time.time() < until:
             self.act()
         if self.model.alive:
-            self.end()
-        self.save()
+            self.model.acts = ACTS_A_LIFE
+            self.act()
         self.connection.close()
 
 
