@@ -65,21 +65,21 @@ size_t text_character_size(const char *at, size_t left)
 	return 0;
 }
 
-/* Controls, of one byte or of two (C1), and what turns the direction of writing about. */
+/* Controls, of one byte or of two (C1), and what turns the direction of writing about: U+061C, 200E, 200F, 2028 to
+ * 202E and 2066 to 2069. */
 static bool is_wild(const char *text, size_t size)
 {
-	static const char *const turning[] = {
-		"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
-		"\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\u061c",
-	};
-	const unsigned char *bytes = (const unsigned char *)text;
+	const unsigned char *at = (const unsigned char *)text;
 
-	if (bytes[0] < ' ' || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(turning); i++)
-		if (strlen(turning[i]) == size && memcmp(text, turning[i], size) == 0)
-			return true;
-	return false;
+	if (size == 1)
+		return at[0] < ' ' || at[0] == 0x7f;
+	if (size == 2)
+		return (at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xd8 && at[1] == 0x9c);
+	if (size != 3 || at[0] != 0xe2)
+		return false;
+	if (at[1] == 0x80)
+		return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae);
+	return at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9;
 }
 
 char *text_tame(char *text)

@@ -116,7 +116,7 @@ int descriptors_close(struct cage *cage, const int *keep, struct cage_report *re
 int descriptors_renew(const struct cage *cage)
 {
 	_cleanup_(fd_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct stat ours, theirs;
+	struct stat ours = {0}, theirs;
 	int r = null < 0 || fstat(null, &ours) < 0 ? -errno : 0;
 
 	for (int fd = 0; !r && fd < cage->descriptors_end; fd++)
