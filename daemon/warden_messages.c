@@ -183,7 +183,8 @@ void warden_on_control(struct event_source *source, uint32_t events)
 		return;
 	}
 	family_touch(warden);
-	if (!r)
+	/* One that is being killed may still say that it is ready. */
+	if (!r && warden->state != WARDEN_DYING)
 		r = message_handle(warden, frame);
 	if (r == WARDEN_E_LATER)
 		peer_unhear(&warden->peer);

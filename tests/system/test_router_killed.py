@@ -293,9 +293,7 @@ def test_what_a_session_knows_of_itself(daemon: Daemon) -> None:
     run(daemon, "x = 1", "itself")
     run(daemon, "x = 2", "itself")
     insist(daemon, lambda id, key: m.Checkpoint(id=id, key=key, session="itself", name="here"), m.StateReply)
-    shown = (
-        "from IPython.display import display\n" if False else ""
-    ) + "import time, os\ndisplay('first')\ntime.sleep(1)\ndisplay('second')\nos.environ['WHO']"
+    shown = "import time, os\ndisplay('first')\ntime.sleep(1)\ndisplay('second')\nos.environ['WHO']"
     thread = kill_soon(daemon, 0.4)
     reply = run(daemon, shown, "itself", env=["WHO=me"])
     thread.join()

@@ -7,6 +7,7 @@ import mmap
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,6 +85,22 @@ def test_a_router_killed_while_a_session_waits_for_old_settings(start_daemon: Ca
     with daemon.client() as client:
         assert client.call(waiting, ExecReply).text == "'old'"
         client.shutdown("s")
+
+
+def wait_for_templates(daemon: Daemon, n: int) -> None:
+    wait_until(lambda: daemon.log().count("is ready: Python") >= n, f"{n} templates were ready")
+
+
+def test_settings_read_again_while_spares_are_made(start_daemon: Callable[..., Daemon]) -> None:
+    """One that is not needed any more goes without a word, however far it has come."""
+    daemon = start_daemon({"profile default": {"spares": "6", "preload": ""}})
+    client = daemon.client()
+    for i in range(40):
+        wait_for_templates(daemon, i + 1)
+        time.sleep(i % 10 / 500)
+        daemon.process.send_signal(signal.SIGHUP)
+    assert client.exec("6 * 7").text == "42"
+    assert " error " not in daemon.log()
 
 
 def test_sessions_outlive_the_template_they_were_grown_from(start_daemon: Callable[..., Daemon]) -> None:
