@@ -1,8 +1,5 @@
 """Two builds of Lair, in turn, in one run: what came between two commits costs, or saves.
 
-usage: against.py COMMIT[..OTHER] [NAME...]     OTHER is this tree if it is not named; with names, only the measures
-                                                whose name contains one of them
-
 Each build has its own daemon and client. A round starts both daemons anew, since where a process comes to lie in memory
 makes a difference, too; then both are measured in short turns. Who comes first changes with each round and turn. The
 difference of a round is the median of those of its turns; the report has the median of all rounds, and the interval
@@ -11,6 +8,7 @@ that holds it with 95 %.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import math
 import os
@@ -138,11 +136,13 @@ def row_of(measure: Measure) -> list[str]:
 
 
 def main() -> int:
-    if len(sys.argv) < 2:
-        print(__doc__)
-        return 2
-    first, _, second = sys.argv[1].partition("..")
-    names = sys.argv[2:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commits", metavar="COMMIT[..OTHER]", help="OTHER is this tree if it is not named")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only the measures whose name contains one")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"more tell more; {ROUNDS} by default")
+    arguments = parser.parse_intermixed_args()
+    first, _, second = arguments.commits.partition("..")
+    names = arguments.names
     measures = [m for m in MEASURES if not names or any(name in m.name for name in names)]
     if not measures:
         print("no such measure; there are:", *[m.name for m in MEASURES], sep="\n  ")
@@ -150,8 +150,8 @@ def main() -> int:
     builds = (Build(first), Build(second))
     with contextlib.suppress(PermissionError):  # what else the machine does is in the way less
         os.setpriority(os.PRIO_PROCESS, 0, -20)
-    for number in range(ROUNDS):
-        print(f"round {number + 1} of {ROUNDS}", flush=True)
+    for number in range(arguments.rounds):
+        print(f"round {number + 1} of {arguments.rounds}", flush=True)
         measure_round(builds, measures, number % 2)
     print()
     heads = ["measure", builds[0].name, builds[1].name, "change", "surely", "target"]

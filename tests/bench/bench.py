@@ -219,6 +219,12 @@ class Bench:
                 p50=120e-6,
             ),
             Measure(
+                "round trip, checkpoints, after 5 ms",
+                lambda: self.lair("exec", "saved", 200, 0.005),
+                "queues, after 5 ms",
+                lambda: [after(0.005, lambda: queues.run("1+1")) for _ in range(200)],
+            ),
+            Measure(
                 "round trip, checkpoints, back to back",
                 lambda: self.lair("exec", "saved", 500),
                 "two queues",
