@@ -111,16 +111,18 @@ def test_ten_thousand_files(python: Interpreter) -> None:
     python.run("for i in range(10_000): open(str(i), 'w').close()")
     assert told(python.run("_ = open('7777', 'w').write('!')")) == {"7777": ("modified", 1)}
 
-    def fastest(code: str) -> float:
-        times = []
-        for _ in range(10):
+    def may_take(seconds: float, code: str) -> bool:
+        """Once at least: others may have the processor for a while."""
+        deadline = time.monotonic() + 20
+        took = seconds + 1
+        while took > seconds and time.monotonic() < deadline:
             started = time.perf_counter()
             assert python.run(code).artifacts == []
-            times.append(time.perf_counter() - started)
-        return min(times)
+            took = time.perf_counter() - started
+        return took <= seconds
 
-    assert fastest("1+1") < 0.005
-    assert fastest("x = sum(range(10_000))") < 0.25
+    assert may_take(0.005, "1+1"), "nobody looks after a cell that has done nothing"
+    assert may_take(0.25, "x = sum(range(10_000))")
 
 
 def test_in_an_error_and_after_an_interrupt(python: Interpreter) -> None:
