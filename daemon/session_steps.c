@@ -9,6 +9,9 @@
 
 #include <signal.h>
 
+/* What is there may not be listened to for a while: it is not looked for in every round. */
+#define LOOK_AGAIN_US 1000
+
 struct event_loop *session_loop(const struct session *session)
 {
 	return &session->router->loop;
@@ -52,7 +55,7 @@ static void on_deadline(struct timer *timer)
 	struct session *session = container_of(timer, struct session, deadline);
 
 	if (may_be_answered(session))
-		(void)timer_set(session_loop(session), timer, event_now() + 1, on_deadline); /* after a round */
+		(void)timer_set(session_loop(session), timer, event_now() + LOOK_AGAIN_US, on_deadline);
 	else
 		session_event(session, EVENT_DEADLINE, &session_nothing);
 }
