@@ -1,6 +1,9 @@
-/* Large pages for the memory that every session shares. */
+/* The layout of the memory that every session shares. */
 #pragma once
 
-/* In the template, when its memory is as it will stay: a fork then copies fewer entries of page tables, and its end
- * removes fewer. What the host cannot do is left as it is. */
+/* Before Python starts: its objects are to lie together. */
+void gather_arenas(void);
+
+/* In the template, when its memory is as it will stay: into fewer mappings and large pages. A fork then copies less, and
+ * its end removes less. What the host cannot do is left as it is. */
 void gather_memory(void);

@@ -146,6 +146,7 @@ static int python_initialize(const struct configure_message *configure, struct p
 		return fail(report, executable, strerror(-r));
 	if (output_install() || audit_install())
 		return fail(report, "out of memory", NULL);
+	gather_arenas();
 	signal(SIGINT, SIG_DFL); /* ignored by laird's parent, it would stay so */
 	status = initialize(executable);
 	if (PyStatus_Exception(status))
