@@ -34,6 +34,7 @@ class Measure:
     count: int  # samples a turn
     gap: float = 0
     code: str = CODE
+    profile: str = "default"
     turns: int = TURNS
     most: float = 0  # that it may cost; 0: as you like
     rounds: list[tuple[float, float, float]] = field(default_factory=list)  # one, the other, the difference
@@ -45,6 +46,11 @@ MEASURES = [
     Measure("open to first result, spare", "open", 10, 10e-3),
     Measure("one-shot", "oneshot", 10, 10e-3),
     Measure("reset, to the next result", "reset", 10),
+    Measure("pandas: open to first result, spare", "open", 10, 30e-3, profile="pandas"),
+    Measure("pandas: open to first result, no spare", "open", 10, profile="cold"),
+    Measure("pandas: reset, to the next result", "reset", 10, profile="pandas"),
+    Measure("pandas: round trip, checkpoints, after 5 ms", "exec", 40, 5e-3, profile="saved"),
+    Measure("pandas: round trip, checkpoints, back to back", "exec", 40, profile="saved"),
     Measure("interrupt of a loop", "interrupt", 10),
     Measure("10 MB in 100,000 prints", "exec", 2, code=PRINTS),
 ]
@@ -78,13 +84,18 @@ class Build:
         settings: Settings = {
             "daemon": {"uids": uids},
             "profile default": {"preload": "", "spares": "2", "checkpoint": "off"},
+            "profile pandas": {"preload": "pandas", "spares": "2", "checkpoint": "off"},
+            "profile cold": {"preload": "pandas", "spares": "0", "checkpoint": "off"},
+            "profile saved": {"preload": "pandas", "spares": "0", "checkpoint": "cell"},
         }
         self.daemon = Daemon(settings, binaries=self.build / "bin", wait=False)
         wait_until(lambda: self.daemon.socket.exists(), f"{self.name} listens: {self.daemon.log()}")
-        self.samples(MEASURES[0])
+        for profile in settings:
+            if profile != "daemon":
+                self.samples(Measure("", "open", 1, profile=profile.split()[1]))
 
     def samples(self, measure: Measure) -> list[float]:
-        command = [self.build / "tests/lair_bench", self.daemon.socket, measure.measure, "default"]
+        command = [self.build / "tests/lair_bench", self.daemon.socket, measure.measure, measure.profile]
         command += [measure.count, int(measure.gap * 1e6), measure.code]
         return [float(line) / 1e6 for line in output(*map(str, command)).split()]
 
