@@ -65,6 +65,16 @@ int instance_init(struct instance *instance, const char *socket)
 	return r;
 }
 
+static int inode_find(uint64_t *inodep, const char *socket)
+{
+	struct stat status;
+
+	if (lstat(socket, &status) < 0)
+		return -errno;
+	*inodep = status.st_ino;
+	return S_ISSOCK(status.st_mode) ? 0 : -ENOTSOCK;
+}
+
 int instance_listen(struct instance *instance)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -83,7 +93,24 @@ int instance_listen(struct instance *instance)
 	r = bind(instance->listener, (const struct sockaddr *)&address, sizeof(address));
 	r = r < 0 || listen(instance->listener, SOMAXCONN) < 0 ? -errno : 0;
 	umask(mask);
-	return r;
+	return r ? r : inode_find(&instance->inode, instance->socket);
+}
+
+int instance_inherit(struct instance *instance, int listener, uint64_t inode)
+{
+	int listens = 0, r;
+	socklen_t size = sizeof(listens);
+	uint64_t named;
+
+	if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens)
+		return -ENOTSOCK;
+	r = inode_find(&named, instance->socket);
+	if (r || named != inode || instance->listener >= 0)
+		return r ? r : -EEXIST;
+	instance->listener = listener;
+	instance->inode = inode;
+	instance->handed_on = true;
+	return 0;
 }
 
 void instance_refuse(struct instance *instance)
@@ -91,7 +118,7 @@ void instance_refuse(struct instance *instance)
 	fd_closep(&instance->listener);
 }
 
-int instance_name(char name[static 64], pid_t keeper)
+int instance_name(char name[static INSTANCE_NAME_SIZE], pid_t keeper)
 {
 	unsigned long long began;
 	char path[32], text[1024], *after;
@@ -109,7 +136,7 @@ int instance_name(char name[static 64], pid_t keeper)
 	if (!after ||
 	    sscanf(after + 1, "%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%llu", &began) != 1)
 		return -EINVAL;
-	snprintf(name, 64, "%d-%llu", keeper, began);
+	snprintf(name, INSTANCE_NAME_SIZE, "%d-%llu", keeper, began);
 	return 0;
 }
 
@@ -120,7 +147,8 @@ void instance_deinit(struct instance *instance)
 	if (instance->lock < 0)
 		return;
 	instance_refuse(instance);
-	(void)unlink(instance->socket);
+	if (!instance->handed_on)
+		(void)unlink(instance->socket);
 	if (lock_path(path, instance) == 0)
 		(void)unlink(path);
 	if (instance->made_directory && path_directory(directory, instance->socket) == 0)

@@ -6,6 +6,7 @@
  * what it had said is heard out first. */
 #include "keeper.h"
 
+#include "bequest.h"
 #include "cgroup.h"
 #include "instance.h"
 #include "log.h"
@@ -53,6 +54,7 @@ struct keeper {
 	struct pulse pulse;
 	uint64_t told_manager; /* that we are alive */
 	struct store store;
+	struct bequest bequest;
 	struct removals removals;
 	char program[PATH_SIZE]; /* ourselves */
 };
@@ -135,6 +137,8 @@ static void on_ready(struct keeper *keeper, const struct keeper_message *request
 
 static void on_store(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
+	if (request->serial)
+		bequest_leave_ledger(&keeper->bequest, &request->name, fds[0]);
 	if (store_put(&keeper->store, &request->name, fds, n_fds) < 0)
 		log_error(NULL, "out of memory to hold what the router stores");
 	for (size_t i = 0; i < n_fds; i++)
@@ -588,10 +592,14 @@ static int signals_open(int *fdp)
 static int listener_store(struct keeper *keeper)
 {
 	const struct store_name name = {.kind = STORE_LISTENER};
-	int r = instance_listen(&keeper->instance), fd;
+	int fd, r = 0;
 
-	if (r < 0)
-		return r;
+	if (keeper->instance.listener < 0) {
+		r = instance_listen(&keeper->instance);
+		if (r < 0)
+			return r;
+		bequest_leave_listener(&keeper->bequest, &keeper->instance);
+	}
 	fd = fcntl(keeper->instance.listener, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : store_put(&keeper->store, &name, &fd, 1);
 }
@@ -623,6 +631,7 @@ static int begin(struct keeper *keeper)
 			return r;
 		}
 	}
+	bequest_claim(&keeper->bequest, &keeper->instance, &keeper->store);
 	spawn_raise_descriptors();
 	cgroups_erase(keeper->instance.socket);
 	r = program_find(keeper->program);
@@ -654,6 +663,7 @@ int keeper_run(const struct keeper_options *options)
 	}
 	removals_init(&keeper.removals);
 	store_init(&keeper.store);
+	bequest_init(&keeper.bequest);
 	if (begin(&keeper) == 0) {
 		r = run(&keeper);
 		if (r < 0)

@@ -18,7 +18,8 @@ enum keeper_op {
 	KEEPER_READY,	    /* router to keeper: the socket is bound; tell whoever waits */
 	KEEPER_REMOVE_TREE, /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since
 			     * a large tree takes long; no answer. The keeper ends only after these children */
-	KEEPER_STORE,	    /* router to keeper: keep these descriptors under @name, instead of what has it */
+	KEEPER_STORE,	    /* router to keeper: keep these descriptors under @name, instead of what has it;
+			     * @serial not 0: for the next keeper as well */
 	KEEPER_FORGET,	    /* router to keeper: close what has @name; kind 0: the whole family's */
 	KEEPER_HELD,	    /* keeper to router, at its start: one thing that it holds */
 	KEEPER_END,	    /* keeper to router: that was all */

@@ -108,6 +108,12 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	ledger_init(&promises->ledger);
 }
 
+void promises_name(struct promises *promises, const char keeper[static INSTANCE_NAME_SIZE])
+{
+	memcpy(promises->keeper, keeper, sizeof(promises->keeper));
+	memcpy(promises->instance, keeper, sizeof(promises->instance));
+}
+
 static void asker_free(struct promise *promise, struct asker *asker)
 {
 	list_remove(&asker->node);

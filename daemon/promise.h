@@ -7,6 +7,7 @@
 #pragma once
 
 #include "client.h"
+#include "instance.h"
 #include "ledger.h"
 #include "output.h"
 
@@ -82,6 +83,9 @@ struct shelf {
 
 /* All promises, on shelves: one for each session of a user, and one for what names no session. */
 struct promises {
+	/* Names from instance_name(): what clients know us by, and this keeper's. */
+	char instance[INSTANCE_NAME_SIZE], keeper[INSTANCE_NAME_SIZE];
+	bool inherited; /* the ledger is of another keeper, whose sessions are no more */
 	struct event_loop *loop;
 	struct clients *clients;
 	uint64_t size_per_user;
@@ -97,6 +101,8 @@ struct promises {
 };
 
 void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients);
+/* Before there are any. */
+void promises_name(struct promises *promises, const char keeper[static INSTANCE_NAME_SIZE]);
 void promises_deinit(struct promises *promises);
 /* ---- promise_ledger.c: what the next router has to know ---- */
 
@@ -108,8 +114,9 @@ int promises_revive(struct promises *promises, int ledger);
  * memory. */
 struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,
 			       const struct keeping *keeping);
-/* Forget those that nothing refers to: their requests are as if never made. */
-void promises_drop_unclaimed(struct promises *promises);
+/* Those that nothing refers to: their requests are as if never made. But what another keeper's router had promised,
+ * and not answered, may have been done, wholly or in part, and is not to be done again: whoever asks is told so. */
+void promises_settle(struct promises *promises);
 
 /* ---- promise.c ---- */
 

@@ -7,6 +7,8 @@
 #include "records.h"
 #include "vault.h"
 
+#include <stdio.h>
+
 static int promise_write(struct ledger *ledger, const struct promise *promise)
 {
 	const struct shelf *shelf = promise->shelf;
@@ -56,9 +58,15 @@ static int promise_commit(struct ledger *ledger, struct promise *promise)
 /* With what is alive. */
 static int ledger_begin(struct promises *promises)
 {
+	const struct life_record life = {
+		.instance = bytes_of(promises->instance),
+		.keeper = bytes_of(promises->keeper),
+	};
 	struct promise *promise;
 	int r = ledger_create(&promises->ledger);
 
+	if (!r)
+		r = ledger_append(&promises->ledger, &life_record_schema, &life);
 	list_for_each (promise, &promises->all, all) {
 		promise->written = promise->answer_written = false;
 		if (!r && promise->keep)
@@ -87,6 +95,19 @@ void promises_commit(struct promises *promises)
 }
 
 /* ---- the way back ---- */
+
+static int life_read(struct promises *promises, struct bytes body)
+{
+	struct life_record record;
+	struct wire_fault fault;
+
+	if (wire_decode(&record, &life_record_schema, body, &fault))
+		return -EBADMSG;
+	promises->inherited = !bytes_is(record.keeper, promises->keeper);
+	snprintf(promises->instance, sizeof(promises->instance), "%.*s", (int)record.instance.size,
+		 record.instance.data);
+	return 0;
+}
 
 static int promise_read(struct promises *promises, struct bytes body)
 {
@@ -144,7 +165,9 @@ int promises_revive(struct promises *promises, int ledger)
 	if (!r)
 		r = ledger_read(&promises->ledger, &text);
 	while (!r && ledger_next(&promises->ledger, text, &at, &record)) {
-		if (bytes_is(record.type, promise_record_schema.type))
+		if (bytes_is(record.type, life_record_schema.type))
+			r = life_read(promises, record.body);
+		else if (bytes_is(record.type, promise_record_schema.type))
 			r = promise_read(promises, record.body);
 		else if (bytes_is(record.type, answered_record_schema.type))
 			r = answer_read(promises, record.body);
@@ -169,11 +192,49 @@ struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t
 	return promise;
 }
 
-void promises_drop_unclaimed(struct promises *promises)
+static void promise_lose(struct promise *promise)
+{
+	const struct error_reply reply = {
+		.code = BYTES("lost"),
+		.message = BYTES(
+			"laird ended before this was answered; whether it was done is not known, and its session "
+			"is no more"),
+	};
+	msgpack_sbuffer buffer;
+
+	msgpack_sbuffer_init(&buffer);
+	if (wire_encode(&buffer, &error_reply_schema, &reply) == 0)
+		promise_answer(promise, &error_reply_schema, &buffer);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+void promises_settle(struct promises *promises)
 {
 	struct promise *promise;
+	struct list unclaimed, *first;
+	int r = 0;
 
-	list_for_each (promise, &promises->all, all)
-		if (promise->unclaimed)
+	/* An answer that is kept may be one too many, so that others are forgotten. */
+	list_init(&unclaimed);
+	list_for_each (promise, &promises->all, all) {
+		if (!promise->unclaimed)
+			continue;
+		list_remove(&promise->changed);
+		list_append(&unclaimed, &promise->changed);
+	}
+	while ((first = list_first(&unclaimed)) != NULL) {
+		promise = container_of(first, struct promise, changed);
+		list_remove(&promise->changed);
+		promise->unclaimed = false;
+		if (promises->inherited)
+			promise_lose(promise);
+		else
 			promise_forget(promise);
+	}
+	/* There is always one, since our name is in it, and it is always of this keeper. */
+	if (promises->ledger.fd < 0 || promises->inherited)
+		r = ledger_begin(promises);
+	if (r)
+		log_error(NULL, "answers cannot be kept for another laird: %s", strerror(-r));
+	promises->inherited = false;
 }

@@ -13,5 +13,6 @@ WIRE_DEFINE(kept_checkpoint, "checkpoint", KEPT_CHECKPOINT_FIELDS);
 WIRE_DEFINE(operation_record, "operation", OPERATION_FIELDS);
 WIRE_DEFINE(waiter_record, "waiter", WAITER_FIELDS);
 WIRE_DEFINE(profile_record, "profile", PROFILE_FIELDS);
+WIRE_DEFINE(life_record, "life", LIFE_FIELDS);
 WIRE_DEFINE(promise_record, "promise", PROMISE_FIELDS);
 WIRE_DEFINE(answered_record, "answered", ANSWERED_FIELDS);

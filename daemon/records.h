@@ -214,5 +214,12 @@ WIRE_DECLARE(profile_record, PROFILE_FIELDS);
 	F(m, UINT, stderr_head, OPTIONAL)                                                                          \
 	F(m, BIN, answer, REQUIRED)
 
+/* First of all: what clients know the daemon by as long as it knows their requests, and the keeper whose routers
+ * write this. */
+#define LIFE_FIELDS(F, m)                                                                                          \
+	F(m, STR, instance, REQUIRED)                                                                              \
+	F(m, STR, keeper, REQUIRED)
+
+WIRE_DECLARE(life_record, LIFE_FIELDS);
 WIRE_DECLARE(promise_record, PROMISE_FIELDS);
 WIRE_DECLARE(answered_record, ANSWERED_FIELDS);

@@ -135,7 +135,7 @@ void handle_hello(struct router *router, const struct address *from, const union
 		.server = BYTES("laird " LAIR_VERSION),
 		.pid = (uint64_t)getpid(),
 		.frame_max = router->config->frame_size,
-		.instance = bytes_of(router->instance),
+		.instance = bytes_of(router->promises.instance),
 	};
 
 	client_send(&router->clients, from, &hello_reply_schema, &reply);

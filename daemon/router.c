@@ -295,6 +295,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 		&router->sessions,	 &router->nurseries,	    &router->retired,	    &router->due,
 		&router->touched,	 &router->remains,	    &router->dead_sessions, &router->dead_wardens,
 		&router->dead_nurseries, &router->dead_interpreters};
+	char keeper[INSTANCE_NAME_SIZE];
 	struct config_error error;
 	struct config *config;
 	int r;
@@ -311,11 +312,12 @@ static int router_init(struct router *router, const char *config_path, const cha
 	snapshot_init(&router->snapshot);
 	promises_init(&router->promises, &router->loop, &router->clients);
 	router->stats.started = event_now();
-	r = instance_name(router->instance, getppid());
+	r = instance_name(keeper, getppid());
 	if (r) {
 		log_error(NULL, "cannot tell when laird began: %s", strerror(-r));
 		return r;
 	}
+	promises_name(&router->promises, keeper);
 	descriptors_raise();
 	admission_begin(getppid());
 	router->socket_path = strdup(socket_path);
@@ -355,7 +357,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	router->config = NULL;
 	config_use(router, config);
 	families_revive(router);
-	promises_drop_unclaimed(&router->promises);
+	promises_settle(&router->promises);
 	heritage_settle(&router->heritage);
 	return 0;
 }

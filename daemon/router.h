@@ -25,7 +25,6 @@ struct router {
 	struct promises promises;
 	struct saved_store saved;
 	void *context, *socket;
-	char instance[64]; /* this life of the daemon, whichever router it is */
 	const char *config_path;
 	char *socket_path;
 	struct config *config;

@@ -19,16 +19,20 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
 	return r;
 }
 
-/* The keeper compares kinds, and no more: so they can say of what layout they are. */
+uint64_t vault_kind_of(enum vault_kind kind)
+{
+	return kind ? kind | (uint64_t)VAULT_LAYOUT << 32 : 0;
+}
+
 static struct store_name name_of(enum vault_kind kind, uint64_t family, uint64_t number)
 {
-	return (struct store_name){
-		.kind = kind ? kind | (uint64_t)VAULT_LAYOUT << 32 : 0, .family = family, .number = number};
+	return (struct store_name){.kind = vault_kind_of(kind), .family = family, .number = number};
 }
 
 int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds)
 {
-	const struct keeper_message message = {.op = KEEPER_STORE, .name = name_of(kind, family, number)};
+	const struct keeper_message message = {
+		.op = KEEPER_STORE, .serial = kind == VAULT_PROMISES, .name = name_of(kind, family, number)};
 	int r = keeper_tell(&message, fds, n_fds);
 
 	return r > 0 ? -EPIPE : r;

@@ -19,7 +19,7 @@ enum {
 };
 
 enum vault_kind {
-	VAULT_PROMISES = 1, /* the ledger of promises */
+	VAULT_PROMISES = 1, /* the ledger of promises, which the next keeper is to have too */
 	VAULT_FAMILY,	    /* a family's ledger */
 	VAULT_WARDEN,	    /* its control pair; its workspace; its pidfd, where there are any */
 	VAULT_SESSION,	    /* by number: the logs of stdout and stderr */
@@ -30,6 +30,9 @@ enum vault_kind {
 
 /* To the keeper, which always reads: what must not fail is waited for. Returns 0, CHANNEL_E_EOF or -errno. */
 int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_fds);
+
+/* What the keeper knows a kind by: it compares them, and no more, so they can say of what layout they are. */
+uint64_t vault_kind_of(enum vault_kind kind);
 
 /* When this returns 0 the descriptors outlive us. They stay the caller's. Returns 0 or -errno. */
 int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds);

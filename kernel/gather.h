@@ -4,6 +4,6 @@
 /* Before Python starts: its objects are to lie together. */
 void gather_arenas(void);
 
-/* In the template, when its memory is as it will stay: into fewer mappings and large pages. A fork then copies less, and
- * its end removes less. What the host cannot do is left as it is. */
+/* In the template, when its memory is as it will stay: into fewer mappings and large pages. A fork then copies
+ * less, and its end removes less. What the host cannot do is left as it is. */
 void gather_memory(void);

@@ -139,6 +139,7 @@ class Daemon:
             "SECRET_OF_LAIRD": "hunter2",
             **(env or {}),
         }
+        self.passed: dict[str, int] = {}  # descriptors by name, as a service manager passes them on
         self._clients: list[Client] = []
         self.configure(settings or {})
         if uid is not None:
@@ -152,12 +153,25 @@ class Daemon:
         command = [str(self.binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]
         command += self.options
         self.process = subprocess.Popen(
-            self._in_groups(self._as_user(command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
+            self._in_groups(self._as_user(self._with_passed(command))),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=self.env,
+            pass_fds=tuple(self.passed.values()),
         )
         log.close()
         _started.add(self.process.pid)
         if wait:
             self.wait_ready()
+
+    def _with_passed(self, command: list[str]) -> list[str]:
+        if not self.passed:
+            return command
+        places = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(self.passed.values()))
+        count, names = len(self.passed), ":".join(self.passed)
+        script = f'exec {places}; LISTEN_PID=$$ LISTEN_FDS={count} LISTEN_FDNAMES={names} exec "$@"'
+        return ["bash", "-c", script, "bash", *command]
 
     def _in_groups(self, command: list[str]) -> list[str]:
         """Started in these control groups, where nobody else is."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, children, command_of, wait_until
+from daemon import TROUBLE, Daemon, children, command_of, wait_until
+from lair import LairError
+from lair import messages as m
 from lair.messages import ExecReply
 
 StartDaemon = Callable[..., Daemon]
@@ -23,16 +28,37 @@ class Manager:
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(path))
+        self.kept: dict[str, int] = {}
 
     def hear(self, timeout: float) -> str:
+        """The next message; a descriptor that comes with it is kept, or not any more."""
         self._socket.settimeout(timeout)
         try:
-            return self._socket.recv(4096).decode()
+            data, fds, _, _ = socket.recv_fds(self._socket, 4096, 4)
         except TimeoutError:
             return ""
+        said = dict(line.split("=", 1) for line in data.decode().splitlines())
+        if "FDSTORE" in said:
+            (self.kept[said["FDNAME"]],) = fds
+        if "FDSTOREREMOVE" in said:
+            os.close(self.kept.pop(said["FDNAME"]))
+        return data.decode()
+
+    def catch_up(self) -> None:
+        while self.hear(0.2):
+            pass
+
+    def kept_as(self, what: str) -> list[str]:
+        return [name for name in self.kept if name.startswith(f"lair-{what}-")]
+
+    def drop(self) -> None:
+        for fd in self.kept.values():
+            os.close(fd)
+        self.kept.clear()
 
     def close(self) -> None:
         self._socket.close()
+        self.drop()
 
 
 @pytest.fixture
@@ -83,3 +109,163 @@ def test_a_router_that_goes_on_in_time_stays(start_daemon: StartDaemon) -> None:
     os.kill(router, signal.SIGCONT)
     assert waiting.finish(cell, ExecReply).text == "2"
     assert router_of(daemon) == router
+
+
+# ---- what it keeps for the next keeper ----
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A directory of the host that cells can write to."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
+
+
+@pytest.fixture
+def kept(start_daemon: StartDaemon, manager: Manager, outside: Path) -> Daemon:
+    """A daemon whose manager keeps descriptors."""
+    settings = {"profile default": {"write": str(outside), "results": "3"}}
+    return start_daemon(settings, env={"NOTIFY_SOCKET": str(manager.path), "FDSTORE": "16"})
+
+
+def start_again(daemon: Daemon, manager: Manager) -> None:
+    """As a manager does with Restart=on-failure."""
+    manager.catch_up()
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.passed = manager.kept
+    daemon.start()
+
+
+def lair_exec(daemon: Daemon, code: str) -> subprocess.Popen[str]:
+    command = [str(daemon.binaries / "lair"), "exec", "-s", "s", code]
+    env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def append(outside: Path, then: str) -> str:
+    return f"with open({str(outside / 'runs')!r}, 'a') as f: _ = f.write('x')\n{then}"
+
+
+def test_nothing_is_left_unless_it_is_offered(start_daemon: StartDaemon, manager: Manager) -> None:
+    daemon = start_daemon(env={"NOTIFY_SOCKET": str(manager.path)})
+    daemon.client().exec("1", "s")
+    manager.catch_up()
+    assert manager.kept == {}
+    daemon.end()
+
+
+def test_clients_wait_for_the_next_keeper(kept: Daemon, manager: Manager) -> None:
+    manager.catch_up()
+    assert len(manager.kept_as("listener")) == 1
+    kept.process.kill()
+    kept.process.wait()
+    with socket.socket(socket.AF_UNIX) as waiting:
+        waiting.connect(str(kept.socket))  # nobody is there to accept it
+        early = lair_exec(kept, "6 * 7")
+        kept.passed = manager.kept
+        kept.start()
+        assert early.communicate(timeout=30)[0] == "42\n"
+
+
+def test_what_was_answered_is_answered_again(kept: Daemon, manager: Manager, outside: Path) -> None:
+    request = m.Exec(id=0, session="s", code=append(outside, "'first'"), key="k")
+    before = kept.client()
+    instance = before.hello().instance
+    assert before.finish(before.send(replace(request, id=before.new_id())), ExecReply).text == "'first'"
+    for _ in range(2):
+        start_again(kept, manager)
+        after = kept.client()
+        assert after.hello().instance == instance
+        assert after.finish(after.send(replace(request, id=after.new_id())), ExecReply).text == "'first'"
+        assert (outside / "runs").read_text() == "x"
+
+
+def test_what_was_not_answered_is_not_done_again(kept: Daemon, manager: Manager, outside: Path) -> None:
+    runs = outside / "runs"
+    cell = lair_exec(kept, append(outside, "import time; time.sleep(60)"))
+    wait_until(runs.exists, "the cell runs")
+    start_again(kept, manager)
+    _, said = cell.communicate(timeout=30)
+    assert cell.returncode == TROUBLE
+    assert "whether it was done is not known" in said
+    assert runs.read_text() == "x"
+    assert kept.client().exec("1 + 1", "s").text == "2"
+    start_again(kept, manager)
+    assert kept.client().exec("2 + 2", "s").text == "4"
+
+
+def test_a_router_that_dies_meanwhile_changes_nothing(kept: Daemon, manager: Manager) -> None:
+    client = kept.client()
+    request = m.Exec(id=0, session="s", code="x = 1", key="k")
+    client.finish(client.send(replace(request, id=client.new_id())), ExecReply)
+    start_again(kept, manager)
+    os.kill(router_of(kept), signal.SIGKILL)
+    again = kept.client()
+    again.finish(again.send(replace(request, id=again.new_id())), ExecReply)
+    with pytest.raises(LairError, match="no_session"):
+        again.info("s")
+
+
+def test_the_manager_keeps_one_ledger(kept: Daemon, manager: Manager) -> None:
+    client = kept.client()
+    for i in range(40):
+        code = f"print('{i % 10}' * 100_000)"
+        client.finish(client.send(m.Exec(id=client.new_id(), session="s", code=code, key=f"k{i}")), ExecReply)
+    manager.catch_up()
+    assert len(manager.kept_as("ledger")) == 1
+    assert not manager.kept_as("ledger")[0].endswith("-1"), "it has been written anew"
+    assert kept.terminate() == 0
+
+
+def test_a_clean_end_leaves_them_too(kept: Daemon, manager: Manager) -> None:
+    client = kept.client()
+    client.finish(client.send(m.Exec(id=client.new_id(), session="s", code="1", key="k")), ExecReply)
+    assert kept.terminate() == 0
+    early = lair_exec(kept, "6 * 7")
+    manager.catch_up()
+    kept.passed = manager.kept
+    kept.start()
+    assert early.communicate(timeout=30)[0] == "42\n"
+
+
+def test_what_is_of_no_use_is_given_back(kept: Daemon, manager: Manager) -> None:
+    manager.catch_up()
+    kept.process.kill()
+    kept.process.wait()
+    (ledger,) = manager.kept_as("ledger")
+    (listener,) = manager.kept_as("listener")
+    strangers = {
+        f"{listener}0": os.memfd_create("x"),
+        "lair-ledger-7-9": os.memfd_create("x"),
+        "what": os.memfd_create("x"),
+    }
+    manager.kept.update(strangers)
+    names = [*strangers, ledger, listener]
+    kept.passed = {name: manager.kept[name] for name in names}
+    kept.start()
+    manager.catch_up()
+    assert not set(manager.kept) & set(strangers)
+    assert kept.client().exec("1 + 1", "s").text == "2"
+
+
+def test_a_socket_that_is_not_where_it_was_is_made_anew(kept: Daemon, manager: Manager) -> None:
+    manager.catch_up()
+    kept.process.kill()
+    kept.process.wait()
+    before = manager.kept_as("listener")
+    kept.socket.unlink()
+    (kept.socket.parent / "x").touch()  # whose number the socket's might be given again
+    kept.passed = manager.kept
+    kept.start()
+    assert kept.client().exec("1 + 1", "s").text == "2"
+    manager.catch_up()
+    assert len(manager.kept_as("listener")) == 1
+    assert manager.kept_as("listener") != before
+
+
+def test_descriptors_for_somebody_else_are_not_touched(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(env={"LISTEN_PID": "1", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "a:b:c", "FDSTORE": "16"})
+    assert daemon.client().exec("1 + 1").text == "2"
+    daemon.end()

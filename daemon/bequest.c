@@ -1,0 +1,119 @@
+/* Each descriptor has a name with the manager, which says what it is and of which it takes the place: a newer one
+ * is left before the older is taken back, so that there is always one. */
+#include "bequest.h"
+
+#include "log.h"
+#include "notify.h"
+#include "vault.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PASSED_FIRST 3 /* SD_LISTEN_FDS_START */
+#define LISTENER "lair-listener-%" PRIx64
+#define LEDGER "lair-ledger-%" PRIx64 "-%" PRIx64
+#define NAME_SIZE 64
+
+void bequest_init(struct bequest *bequest)
+{
+	const char *places = getenv("FDSTORE");
+
+	*bequest = (struct bequest){.offered = places && strtoul(places, NULL, 10) >= 2};
+}
+
+static int leave(const char *name, int fd)
+{
+	char state[NAME_SIZE + 64];
+
+	/* Unpolled: it would be dropped as soon as nobody is at the other end. */
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
+	return notify_manager_of(state, fd);
+}
+
+static void take_back(const char *name)
+{
+	char state[NAME_SIZE + 64];
+
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	notify_manager(state);
+}
+
+void bequest_leave_listener(const struct bequest *bequest, struct instance *instance)
+{
+	char name[NAME_SIZE];
+
+	if (!bequest->offered)
+		return;
+	snprintf(name, sizeof(name), LISTENER, instance->inode);
+	instance->handed_on = leave(name, instance->listener) == 0;
+	if (!instance->handed_on)
+		log_warn(NULL,
+			 "the service manager does not take the socket: clients will not wait for another laird");
+}
+
+void bequest_leave_ledger(struct bequest *bequest, const struct store_name *name, int fd)
+{
+	char fresh[NAME_SIZE], old[NAME_SIZE];
+
+	if (!bequest->offered)
+		return;
+	snprintf(old, sizeof(old), LEDGER, name->kind, bequest->mark);
+	snprintf(fresh, sizeof(fresh), LEDGER, name->kind, bequest->mark + 1);
+	if (leave(fresh, fd)) {
+		log_warn(NULL,
+			 "the service manager does not take the ledger: another laird will know of no request");
+		return;
+	}
+	if (bequest->mark > 0)
+		take_back(old);
+	bequest->mark++;
+}
+
+/* ---- the way back ---- */
+
+/* Whether it was of use; then it is theirs. */
+static bool claim(struct bequest *bequest, struct instance *instance, struct store *store, const char *name, int fd)
+{
+	struct store_name ledger = {.kind = vault_kind_of(VAULT_PROMISES)};
+	uint64_t kind, mark;
+
+	if (sscanf(name, LISTENER, &mark) == 1)
+		return instance_inherit(instance, fd, mark) == 0;
+	if (sscanf(name, LEDGER, &kind, &mark) != 2 || kind != ledger.kind || mark <= bequest->mark)
+		return false;
+	if (store_put(store, &ledger, &fd, 1) == 0)
+		bequest->mark = mark;
+	return true;
+}
+
+/* How many descriptors were passed to us, by whoever keeps them; a child of ours is not to think that it was meant.
+ */
+static int passed(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+	long n = pid && count && strtol(pid, NULL, 10) == getpid() ? strtol(count, NULL, 10) : 0;
+
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	return (int)MAX(MIN(n, 1024), 0);
+}
+
+void bequest_claim(struct bequest *bequest, struct instance *instance, struct store *store)
+{
+	int n = passed();
+	_cleanup_(freep) char *names = n > 0 && getenv("LISTEN_FDNAMES") ? strdup(getenv("LISTEN_FDNAMES")) : NULL;
+	char *rest = names, *name;
+
+	for (int fd = PASSED_FIRST; fd < PASSED_FIRST + n; fd++) {
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+			continue;
+		name = strsep(&rest, ":");
+		if (name && claim(bequest, instance, store, name, fd))
+			continue;
+		fd_close(fd);
+		if (name)
+			take_back(name);
+	}
+	unsetenv("LISTEN_FDNAMES");
+}

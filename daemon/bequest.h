@@ -1,0 +1,23 @@
+/* What outlives even the keeper, where a service manager keeps descriptors for its services (sd_notify(3),
+ * FDSTORE): the listening socket, so that clients wait for the next keeper, and the ledger of promises, so that
+ * what was asked is not done twice. The manager gives them back when it starts the service again, and only then; so
+ * it cannot be the store of routers too. */
+#pragma once
+
+#include "instance.h"
+#include "store.h"
+
+struct bequest {
+	bool offered;  /* somebody keeps it */
+	uint64_t mark; /* of the ledger that was left last: the highest counts */
+};
+
+void bequest_init(struct bequest *bequest);
+
+/* Take what the last keeper has left, if anything: its listening socket into @instance, unless another now has the
+ * name, the rest into @store. What is of no use goes. */
+void bequest_claim(struct bequest *bequest, struct instance *instance, struct store *store);
+
+/* For the next keeper, instead of what was left before. They stay the caller's; that they arrive is not sure. */
+void bequest_leave_listener(const struct bequest *bequest, struct instance *instance);
+void bequest_leave_ledger(struct bequest *bequest, const struct store_name *name, int fd);
