@@ -101,9 +101,10 @@ static int passed(void)
 
 void bequest_claim(struct bequest *bequest, struct instance *instance, struct store *store)
 {
-	int n = passed();
-	_cleanup_(freep) char *names = n > 0 && getenv("LISTEN_FDNAMES") ? strdup(getenv("LISTEN_FDNAMES")) : NULL;
+	const char *passed_names = getenv("LISTEN_FDNAMES");
+	_cleanup_(freep) char *names = passed_names ? strdup(passed_names) : NULL;
 	char *rest = names, *name;
+	int n = passed();
 
 	for (int fd = PASSED_FIRST; fd < PASSED_FIRST + n; fd++) {
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)

@@ -100,7 +100,7 @@ int instance_inherit(struct instance *instance, int listener, uint64_t inode)
 {
 	int listens = 0, r;
 	socklen_t size = sizeof(listens);
-	uint64_t named;
+	uint64_t named = 0;
 
 	if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens)
 		return -ENOTSOCK;
