@@ -192,12 +192,20 @@ int peer_repeat(struct peer *peer, uint64_t number, struct bytes datagram, uint6
 
 static uint32_t wanted_events(const struct peer *peer)
 {
-	return (peer->paused || peer->rest.index ? 0 : EPOLLIN) | (list_empty(&peer->messages) ? 0 : EPOLLOUT);
+	bool sends = !peer->held && !list_empty(&peer->messages);
+
+	return (peer->paused || peer->rest.index ? 0 : EPOLLIN) | (sends ? EPOLLOUT : 0);
 }
 
 void peer_pause(struct peer *peer, bool paused)
 {
 	peer->paused = paused;
+	peer_settle_later(peer);
+}
+
+void peer_hold(struct peer *peer, bool held)
+{
+	peer->held = held;
 	peer_settle_later(peer);
 }
 
@@ -220,8 +228,9 @@ static void flush(struct peer *peer)
 	struct peer_message *message;
 
 	list_for_each (message, &peer->messages, node) {
-		int r = link_send(peer->fd, message->number, message->datagram.data, message->datagram.size,
-				  message->fds, message->n_fds);
+		int r = peer->held ? CHANNEL_E_EMPTY
+				   : link_send(peer->fd, message->number, message->datagram.data,
+					       message->datagram.size, message->fds, message->n_fds);
 
 		if (r == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
 			break;

@@ -21,6 +21,7 @@ struct peer {
 	uint64_t sent, received; /* the last numbers */
 	bool paused;		 /* nothing is to be heard for now */
 	struct timer rest;	 /* nor until then */
+	bool held;		 /* nothing is to be sent for now */
 	bool handled;		 /* a message of this round is still in the socket */
 	struct list messages;	 /* to be sent */
 	char *letter;		 /* the last one */
@@ -58,6 +59,9 @@ void peer_ignore(struct peer *peer);
 void peer_pause(struct peer *peer, bool paused);
 /* The same for @us microseconds; 0: no longer. */
 void peer_rest(struct peer *peer, uint64_t us);
+
+/* Keep what is to be sent, or no longer. */
+void peer_hold(struct peer *peer, bool held);
 
 /* Look at the next frame, at most one a round, which is valid until the next look. Returns 0 or PEER_E_*. */
 int peer_hear(struct peer *peer, struct bytes *frame);

@@ -267,6 +267,8 @@ static int message_from(const struct revival *revival, struct bytes body)
 			fd_close(theirs[--n]);
 		return 0;
 	}
+	if (to && warden->sweeping)
+		peer_hold(&to->peer, true);
 	return peer_repeat(to ? &to->peer : &warden->peer, record.number, record.datagram, record.subject, theirs,
 			   n);
 }

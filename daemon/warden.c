@@ -256,12 +256,14 @@ static int interpreter_make(struct interpreter **interpreterp, struct warden *wa
 	return 0;
 }
 
-/* Ask @maker for it. */
-static int interpreter_ask(struct interpreter **interpreterp, struct peer *maker, const struct wire_schema *schema,
-			   const void *message, int *theirs, size_t n_theirs)
+/* Ask @maker for it; one that forks itself, only when no sweep can take the fork for a stranger. */
+static int interpreter_ask(struct warden *warden, struct interpreter **interpreterp, struct peer *maker,
+			   const struct wire_schema *schema, const void *message, int *theirs, size_t n_theirs)
 {
 	int r = peer_say(maker, schema, message, (*interpreterp)->serial, theirs, n_theirs);
 
+	if (warden->sweeping && maker != &warden->peer)
+		peer_hold(maker, true);
 	if (r)
 		*interpreterp = interpreter_free(*interpreterp);
 	return r;
@@ -277,7 +279,7 @@ int warden_spawn(struct warden *warden, struct interpreter **interpreterp)
 		return r;
 	(*interpreterp)->adopted = true;
 	message.serial = (*interpreterp)->serial;
-	return interpreter_ask(interpreterp, &warden->peer, &spawn_message_schema, &message, theirs,
+	return interpreter_ask(warden, interpreterp, &warden->peer, &spawn_message_schema, &message, theirs,
 			       INTERPRETER_FDS);
 }
 
@@ -291,7 +293,7 @@ int warden_freeze(struct warden *warden, struct interpreter *live, struct interp
 		return r;
 	budget_count(warden);
 	message.serial = (*frozenp)->serial;
-	return interpreter_ask(frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);
+	return interpreter_ask(warden, frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);
 }
 
 int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
@@ -304,7 +306,7 @@ int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct 
 	if (r)
 		return r;
 	message.serial = (*interpreterp)->serial;
-	return interpreter_ask(interpreterp, &frozen->peer, &spawn_message_schema, &message, theirs,
+	return interpreter_ask(warden, interpreterp, &frozen->peer, &spawn_message_schema, &message, theirs,
 			       INTERPRETER_FDS);
 }
 

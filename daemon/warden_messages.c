@@ -114,11 +114,15 @@ static int on_exited(struct warden *warden, struct bytes body, struct wire_fault
 
 static int on_swept(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
+	struct interpreter *interpreter;
 	struct session *session;
 
 	(void)body;
 	(void)fault;
 	warden->sweeping = false;
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (interpreter->peer.held)
+			peer_hold(&interpreter->peer, false);
 	list_for_each (session, &warden->sessions, kin) {
 		if (session->sweep != SWEEP_SENT)
 			continue;

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -227,6 +228,20 @@ def test_busy(client: Client, session: str) -> None:
     with pytest.raises(LairError, match="busy"):
         client.undo(session)
     client.cancel(cell)
+
+
+def newest_is(client: Client, session: str, cell: int) -> bool:
+    return client.checkpoints(session)[-1].cell == cell
+
+
+def test_a_sibling_that_ends_takes_no_checkpoint_along(client: Client, session: str) -> None:
+    """What it left behind is swept, and a copy that has just been forked is not yet known to the warden."""
+    client.exec("x = 0", session)
+    for i in range(1, 20):
+        client.branch(session, f"{session}-{i}")
+        cell = client.exec(f"x = {i}", session).cell
+        client.shutdown(f"{session}-{i}")
+        wait_until(partial(newest_is, client, session, cell), "the checkpoint is there", 2)
 
 
 def test_reset_keeps_checkpoints(client: Client, session: str) -> None:
