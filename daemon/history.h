@@ -15,6 +15,7 @@ struct checkpoint {
 	uint64_t cell;			    /* the state is the one after this cell */
 	uint64_t born;			    /* event_now() */
 	uint64_t memory;		    /* bytes it holds alone, as it last said */
+	uint64_t measured;		    /* event_now() when it was last asked */
 	struct checkpoint *parent;	    /* NULL: the pristine image */
 	bool severed;			    /* the state before it has been forgotten */
 	struct interpreter *interpreter;    /* frozen */

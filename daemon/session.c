@@ -18,10 +18,10 @@
 
 /* As clients see them: what is between two cells looks idle, what brings an interpreter back looks like a start. */
 static const char *const state_names[_SESSION_STATE_N] = {
-	[SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",	  [SESSION_BUSY] = "busy",
-	[SESSION_GRACE] = "busy",	 [SESSION_ANSWERING] = "idle",	  [SESSION_FREEZING] = "idle",
-	[SESSION_KILLING] = "starting",	 [SESSION_SWEEPING] = "starting", [SESSION_RESTORING] = "starting",
-	[SESSION_CLOSING] = "closing",
+	[SESSION_STARTING] = "starting",  [SESSION_IDLE] = "idle",	  [SESSION_BUSY] = "busy",
+	[SESSION_GRACE] = "busy",	  [SESSION_ANSWERING] = "idle",	  [SESSION_FREEZING] = "idle",
+	[SESSION_UNSAVED] = "idle",	  [SESSION_KILLING] = "starting", [SESSION_SWEEPING] = "starting",
+	[SESSION_RESTORING] = "starting", [SESSION_CLOSING] = "closing",
 };
 
 static void on_hard_ttl(struct timer *timer);

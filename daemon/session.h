@@ -18,6 +18,7 @@ enum session_state {
 	SESSION_BUSY,	   /* a cell runs */
 	SESSION_GRACE,	   /* its time is up; it has been interrupted and may still end by itself */
 	SESSION_ANSWERING, /* between two cells: a question about the state */
+	SESSION_UNSAVED,   /* between two cells: a checkpoint is due as soon as the answer has had time to arrive */
 	SESSION_FREEZING,  /* between two cells: a checkpoint is being taken */
 	SESSION_KILLING,   /* its interpreter is being killed, another one follows */
 	SESSION_SWEEPING,  /* its interpreter is dead, what that left behind is being killed */
@@ -126,7 +127,7 @@ const char *session_state_name(const struct session *session);
 
 /* ---- for operation.c: what the states do on behalf of an operation ---- */
 
-/* Take a checkpoint now (IDLE). FROZEN or a failure comes back to operation_on_frozen. */
+/* Take a checkpoint now (IDLE, UNSAVED). FROZEN or a failure comes back to operation_on_frozen. */
 void session_freeze(struct session *session);
 /* Put the question under way to the interpreter (IDLE). */
 void session_ask(struct session *session);

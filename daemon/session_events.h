@@ -95,6 +95,8 @@ void session_replace_after_exit(struct session *session, const struct particular
 void session_restore_after_sweep(struct session *session, const struct particulars *particulars);
 void session_restore_older(struct session *session, const struct particulars *particulars);
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
+/* Take a checkpoint when the answer that has just been given is where it belongs, or before whatever comes next. */
+void session_freeze_soon(struct session *session);
 void session_finish_frozen(struct session *session, const struct particulars *particulars);
 
 /* ---- entries of the table: session_question.c ---- */

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-/* From a checkpoint to the next look at what all of them hold. */
+/* In which all checkpoints are looked at once. */
 #define MEASURE_US 300000
+/* For an answer to reach who waits for it: a fork takes a processor for as long as it lasts. */
+#define ANSWER_US 500
 /* How long the copy of a branch's files may take. */
 #define COPY_US (120 * 1000000ULL)
 /* So many interpreters may die of one state with nothing to do. */
@@ -231,36 +233,40 @@ void session_adopt_restored(struct session *session, const struct particulars *p
 		restored(session);
 }
 
-static void measure_later(struct session *session);
+static void on_measure(struct timer *timer);
 
-/* What a checkpoint holds alone changes while the live state moves on, and asking costs it a millisecond: so now
- * and then. */
+static void measure_after(struct session *session, uint64_t pause)
+{
+	if (!session->measure.index)
+		(void)timer_set(session_loop(session), &session->measure, event_now() + pause, on_measure);
+}
+
+/* What checkpoints hold alone changes while the live state moves on, and asking costs one a millisecond of a
+ * processor: so now and then, one at a time, until each has been asked since there was a new one. */
 static void on_measure(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, measure);
 	struct measure_message measure = {0};
-	struct checkpoint *checkpoint;
+	struct checkpoint *checkpoint, *next = NULL;
+	uint64_t newest = 0, n = 0;
 
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
-		bool young = checkpoint->born + MEASURE_US > event_now();
-
-		if (interpreter_send(checkpoint->interpreter, &measure_message_schema, &measure))
-			return;
-		if (young)
-			measure_later(session);
+		newest = MAX(newest, checkpoint->born);
+		n++;
+		if (!next || checkpoint->measured < next->measured)
+			next = checkpoint;
 	}
-}
-
-static void measure_later(struct session *session)
-{
-	if (!session->measure.index)
-		(void)timer_set(session_loop(session), &session->measure, event_now() + MEASURE_US, on_measure);
+	if (!next || next->measured > newest + MEASURE_US)
+		return;
+	next->measured = event_now();
+	if (!interpreter_send(next->interpreter, &measure_message_schema, &measure))
+		measure_after(session, MEASURE_US / n);
 }
 
 void session_arm_measure(struct session *session)
 {
 	if (!list_empty(&session->history.checkpoints))
-		measure_later(session);
+		measure_after(session, MEASURE_US);
 }
 
 static void frozen_done(struct session *session)
@@ -295,7 +301,7 @@ void session_finish_frozen(struct session *session, const struct particulars *pa
 		session_end(session, "internal");
 		return;
 	}
-	measure_later(session);
+	measure_after(session, MEASURE_US);
 	/* With its name, it does not count among those without. */
 	operation_on_frozen(session, NULL);
 	session_trim_history(session);
@@ -316,6 +322,13 @@ void session_freeze(struct session *session)
 		session->state = SESSION_FREEZING;
 		session_deadline(session, PATIENCE_US);
 	}
+}
+
+void session_freeze_soon(struct session *session)
+{
+	session->state = SESSION_UNSAVED;
+	session_deadline(session, ANSWER_US);
+	session_proceed(session);
 }
 
 void session_rewind(struct session *session, struct checkpoint *target)

@@ -41,6 +41,7 @@ static bool may_be_answered(const struct session *session)
 		return speaks(&session->live->peer);
 	case SESSION_STARTING:
 	case SESSION_IDLE:
+	case SESSION_UNSAVED:
 	case SESSION_BUSY:
 	case SESSION_GRACE:
 	case SESSION_CLOSING:
@@ -160,6 +161,10 @@ void session_refuse_work(struct session *session, const char *why)
 /* What waits for an idle moment: first operations, then cells. */
 void session_proceed(struct session *session)
 {
+	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
+
+	if (session->state == SESSION_UNSAVED && work)
+		session_event(session, EVENT_RUN, &session_nothing);
 	if (saving_proceed(session))
 		return;
 	/* An interrupt on its way may only reach the cell or question it was meant for. */

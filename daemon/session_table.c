@@ -163,7 +163,7 @@ static void finish_done(struct session *session, const struct particulars *parti
 	session_finish_cell(session, &verdict);
 	msgpack_sbuffer_destroy(&blocked);
 	if (checkpoint)
-		session_freeze(session);
+		session_freeze_soon(session);
 	else if (session->id[0])
 		session_begin_idle(session);
 	else
@@ -296,6 +296,14 @@ static void end_unswept(struct session *session, const struct particulars *parti
 	session_end(session, "internal");
 }
 
+/* A reset that has come meanwhile follows when it is done. */
+static void freeze(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (!session->exited)
+		session_freeze(session);
+}
+
 static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
@@ -368,6 +376,17 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
 				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_UNSAVED] =
+			{
+				[EVENT_RUN] = freeze,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DEADLINE] = freeze,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = freeze,
 				[EVENT_FULL] = kill_full,
 			},
 		[SESSION_FREEZING] =

@@ -10,7 +10,7 @@
  * on with what one of the last build has left, or the other way round: fields of records that are optional may come
  * and go without. */
 #ifndef VAULT_LAYOUT
-#define VAULT_LAYOUT 1
+#define VAULT_LAYOUT 2
 #endif
 
 enum {
