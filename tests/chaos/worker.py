@@ -361,7 +361,7 @@ class Worker:
         self.model.alive = False
 
     def end(self) -> None:
-        if not self.model.ending:
+        if self.model.alive and not self.model.ending:
             self.ledger()
         self.model.ending = True
         self.save()
@@ -409,7 +409,7 @@ class Worker:
     def live(self, until: float) -> None:
         while time.time() < until:
             self.act()
-        if self.model.alive:
+        if self.model.alive or self.model.acts > 0:  # one that was reset last has nothing in it, and is there
             self.model.acts = ACTS_A_LIFE
             self.act()
         self.connection.close()
