@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define PASSED_FIRST 3 /* SD_LISTEN_FDS_START */
+/* To be written and read alike. */
 #define LISTENER "lair-listener-%" PRIx64
 #define LEDGER "lair-ledger-%" PRIx64 "-%" PRIx64
 #define NAME_SIZE 64
@@ -52,22 +53,34 @@ void bequest_leave_listener(const struct bequest *bequest, struct instance *inst
 			 "the service manager does not take the socket: clients will not wait for another laird");
 }
 
+static void ledger_name(char name[static NAME_SIZE], uint64_t kind, uint64_t mark)
+{
+	snprintf(name, NAME_SIZE, LEDGER, kind, mark);
+}
+
+/* The one of @mark takes the place of the last. */
+static void ledger_succeed(struct bequest *bequest, uint64_t kind, uint64_t mark)
+{
+	char old[NAME_SIZE];
+
+	ledger_name(old, kind, bequest->mark);
+	if (bequest->mark > 0)
+		take_back(old);
+	bequest->mark = mark;
+}
+
+/* None is better than one that is out of date: whoever knows of no request must not be taken for us. */
 void bequest_leave_ledger(struct bequest *bequest, const struct store_name *name, int fd)
 {
-	char fresh[NAME_SIZE], old[NAME_SIZE];
+	char fresh[NAME_SIZE];
 
 	if (!bequest->offered)
 		return;
-	snprintf(old, sizeof(old), LEDGER, name->kind, bequest->mark);
-	snprintf(fresh, sizeof(fresh), LEDGER, name->kind, bequest->mark + 1);
-	if (leave(fresh, fd)) {
+	ledger_name(fresh, name->kind, bequest->mark + 1);
+	if (leave(fresh, fd))
 		log_warn(NULL,
 			 "the service manager does not take the ledger: another laird will know of no request");
-		return;
-	}
-	if (bequest->mark > 0)
-		take_back(old);
-	bequest->mark++;
+	ledger_succeed(bequest, name->kind, bequest->mark + 1);
 }
 
 /* ---- the way back ---- */
@@ -82,8 +95,8 @@ static bool claim(struct bequest *bequest, struct instance *instance, struct sto
 		return instance_inherit(instance, fd, mark) == 0;
 	if (sscanf(name, LEDGER, &kind, &mark) != 2 || kind != ledger.kind || mark <= bequest->mark)
 		return false;
-	if (store_put(store, &ledger, &fd, 1) == 0)
-		bequest->mark = mark;
+	(void)store_put(store, &ledger, &fd, 1);
+	ledger_succeed(bequest, kind, mark);
 	return true;
 }
 

@@ -4,6 +4,8 @@
 #include "proto/base.h"
 #include "proto/paths.h"
 
+#define INSTANCE_NAME_SIZE 64
+
 struct instance {
 	int lock, listener;
 	uint64_t inode; /* of the socket, where clients find it */
@@ -29,7 +31,6 @@ int instance_listen(struct instance *instance);
 int instance_inherit(struct instance *instance, int listener, uint64_t inode);
 /* From now on clients are refused. */
 void instance_refuse(struct instance *instance);
-#define INSTANCE_NAME_SIZE 64
 
 /* A name that no other daemon has or has had on this host since it started: made of @keeper's number and the time
  * it began. */

@@ -95,7 +95,8 @@ struct list *promises_of(struct promises *promises, uid_t owner, struct bytes se
 
 /* ---- all of them ---- */
 
-void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients)
+void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients,
+		   const char keeper[static INSTANCE_NAME_SIZE])
 {
 	/* No number is ever given twice, whichever router gave it. */
 	*promises = (struct promises){.loop = loop, .clients = clients, .last_serial = event_now()};
@@ -106,10 +107,6 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	for (size_t i = 0; i < PROMISE_SERIALS; i++)
 		list_init(&promises->serials[i]);
 	ledger_init(&promises->ledger);
-}
-
-void promises_name(struct promises *promises, const char keeper[static INSTANCE_NAME_SIZE])
-{
 	memcpy(promises->keeper, keeper, sizeof(promises->keeper));
 	memcpy(promises->instance, keeper, sizeof(promises->instance));
 }

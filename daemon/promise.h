@@ -100,9 +100,9 @@ struct promises {
 	struct list dead; /* freed between two rounds */
 };
 
-void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients);
-/* Before there are any. */
-void promises_name(struct promises *promises, const char keeper[static INSTANCE_NAME_SIZE]);
+/* @keeper: what instance_name() says of it. */
+void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients,
+		   const char keeper[static INSTANCE_NAME_SIZE]);
 void promises_deinit(struct promises *promises);
 /* ---- promise_ledger.c: what the next router has to know ---- */
 

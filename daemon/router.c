@@ -295,10 +295,10 @@ static int router_init(struct router *router, const char *config_path, const cha
 		&router->sessions,	 &router->nurseries,	    &router->retired,	    &router->due,
 		&router->touched,	 &router->remains,	    &router->dead_sessions, &router->dead_wardens,
 		&router->dead_nurseries, &router->dead_interpreters};
-	char keeper[INSTANCE_NAME_SIZE];
+	char keeper[INSTANCE_NAME_SIZE] = "";
 	struct config_error error;
 	struct config *config;
-	int r;
+	int r = instance_name(keeper, getppid());
 
 	*router = (struct router){.config_path = config_path,
 				  .workspaces.fd = -1,
@@ -310,14 +310,12 @@ static int router_init(struct router *router, const char *config_path, const cha
 		list_init(lists[i]);
 	heritage_init(&router->heritage);
 	snapshot_init(&router->snapshot);
-	promises_init(&router->promises, &router->loop, &router->clients);
+	promises_init(&router->promises, &router->loop, &router->clients, keeper);
 	router->stats.started = event_now();
-	r = instance_name(keeper, getppid());
 	if (r) {
 		log_error(NULL, "cannot tell when laird began: %s", strerror(-r));
 		return r;
 	}
-	promises_name(&router->promises, keeper);
 	descriptors_raise();
 	admission_begin(getppid());
 	router->socket_path = strdup(socket_path);

@@ -12,7 +12,7 @@
 /* In which all checkpoints are looked at once. */
 #define MEASURE_US 300000
 /* For an answer to reach who waits for it: a fork takes a processor for as long as it lasts. */
-#define ANSWER_US 500
+#define ANSWER_US 1000
 /* How long the copy of a branch's files may take. */
 #define COPY_US (120 * 1000000ULL)
 /* So many interpreters may die of one state with nothing to do. */

@@ -241,12 +241,15 @@ def test_what_is_of_no_use_is_given_back(kept: Daemon, manager: Manager) -> None
         "lair-ledger-7-9": os.memfd_create("x"),
         "what": os.memfd_create("x"),
     }
+    # The last keeper was killed between leaving a ledger and taking back the one before.
+    strangers[ledger[:-1] + "2"] = os.dup(manager.kept[ledger])
     manager.kept.update(strangers)
-    names = [*strangers, ledger, listener]
+    names = [ledger, *strangers, listener]
     kept.passed = {name: manager.kept[name] for name in names}
     kept.start()
     manager.catch_up()
-    assert not set(manager.kept) & set(strangers)
+    assert not set(manager.kept) & {ledger, *strangers}
+    assert len(manager.kept) == 2
     assert kept.client().exec("1 + 1", "s").text == "2"
 
 
