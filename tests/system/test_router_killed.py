@@ -103,6 +103,11 @@ def at_every_call(daemon: Daemon, calls: list[str], act: Callable[[], None], mos
     return deaths
 
 
+def is_saved(daemon: Daemon, session: str, cell: int) -> bool:
+    reply = insist(daemon, lambda id, key: m.Checkpoints(id=id, session=session), m.CheckpointsReply)
+    return cell in [codec.read(m.CheckpointRecord, item).cell for item in reply.checkpoints]
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_a_cell(daemon: Daemon, call: str) -> None:
     session = f"cell-{call}"
@@ -116,6 +121,7 @@ def test_a_cell(daemon: Daemon, call: str) -> None:
         assert (reply.text, reply.returncode, reply.state) == (str(count), 0, "kept")
         assert (reply.stdout, reply.stderr) == (b"out %d\n" % count, b"err %d\n" % count)
         assert reply.cell == count + 1
+        wait_until(lambda: is_saved(daemon, session, count + 1), "its checkpoint, made after the answer, is there")
 
     deaths = at_every_call(daemon, [call], act)
     assert deaths > 0 or call in ("pread64", "splice", "epoll_ctl")
