@@ -18,13 +18,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 
 from daemon import BIN, ROOT, Daemon, Settings
 from lair import Client
-from rivals import Jupyter, Queues, jupyter_open, timed
+from rivals import Forks, Jupyter, Queues, jupyter_open, timed
 
 ROUNDS = 3
 DATA = "numpy pandas matplotlib.pyplot"
 IMPORTS = "import numpy, pandas, matplotlib.pyplot; 1+1"
 PRINTS = "for i in range(100_000): print('x' * 99)"
 STRING = "print('x' * 10_000_000)"
+KEPT = 8  # checkpoints
 FLUSHES = "for i in range(100_000): print(i, flush=True)"
 
 SETTINGS: Settings = {
@@ -35,7 +36,7 @@ SETTINGS: Settings = {
     "profile data": {"preload": DATA, "spares": "4"},
     "profile cold-data": {"preload": DATA, "spares": "0"},
     "profile many": {"preload": DATA, "spares": "0"},
-    "profile saved": {"preload": DATA, "spares": "1", "checkpoint": "cell"},
+    "profile saved": {"preload": DATA, "spares": "1", "checkpoint": "cell", "checkpoints": str(KEPT)},
 }
 
 
@@ -67,6 +68,7 @@ class Bench:
         self.driver = ROOT / "build/release/tests/lair_bench"
         self.jupyter = Jupyter()
         self.queues = Queues()
+        self.forks = Forks(DATA.split(), KEPT)
         for profile in (
             "default",
             "data",
@@ -81,6 +83,7 @@ class Bench:
     def close(self) -> None:
         self.jupyter.close()
         self.queues.close()
+        self.forks.close()
         self.client.close()
         self.daemon.close()
 
@@ -143,7 +146,7 @@ class Bench:
         return [timed(start) for _ in range(count)]
 
     def measures(self) -> list[Measure]:
-        jupyter, queues = self.jupyter, self.queues
+        jupyter, queues, forks = self.jupyter, self.queues, self.forks
         flushed = sum(len(str(i)) + 1 for i in range(100_000))
         return [
             Measure(
@@ -225,12 +228,24 @@ class Bench:
                 lambda: [after(0.005, lambda: queues.run("1+1")) for _ in range(200)],
             ),
             Measure(
+                "round trip, checkpoints, after 5 ms",
+                lambda: self.lair("exec", "saved", 200, 0.005),
+                "a bare fork each",
+                lambda: [after(0.005, lambda: forks.run("1+1")) for _ in range(200)],
+            ),
+            Measure(
                 "round trip, checkpoints, back to back",
                 lambda: self.lair("exec", "saved", 500),
                 "two queues",
                 lambda: [timed(lambda: queues.run("1+1")) for _ in range(3000)],
                 then=22e-6,
                 p50=1e-3,
+            ),
+            Measure(
+                "round trip, checkpoints, back to back",
+                lambda: self.lair("exec", "saved", 500),
+                "a bare fork each",
+                lambda: [timed(lambda: forks.run("1+1")) for _ in range(500)],
             ),
             Measure(
                 "one-shot, numpy pandas matplotlib",

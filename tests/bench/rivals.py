@@ -1,11 +1,13 @@
-"""What Lair is measured against: a Jupyter kernel, and a child process behind two queues."""
+"""What Lair is measured against: a Jupyter kernel, a child process behind two queues, and one that forks itself."""
 
 from __future__ import annotations
 
 import multiprocessing as mp
 import os
 import queue
+import signal
 import time
+from multiprocessing.connection import Connection
 from typing import Any, Callable
 
 from jupyter_client.manager import start_new_kernel
@@ -78,19 +80,23 @@ def jupyter_open(code: str) -> Sample:
     return took
 
 
-def _serve(requests: mp.Queue[str], replies: mp.Queue[Any]) -> None:
+def _evaluate(code: str, namespace: dict[str, Any]) -> tuple[str, str]:
     import contextlib
     import io
 
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            value = eval(compile(code, "<cell>", "eval"), namespace)
+        except SyntaxError:
+            value = exec(compile(code, "<cell>", "exec"), namespace)  # type: ignore[func-returns-value]
+    return repr(value), out.getvalue()
+
+
+def _serve(requests: mp.Queue[str], replies: mp.Queue[Any]) -> None:
     namespace: dict[str, Any] = {}
     while code := requests.get():
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            try:
-                value = eval(compile(code, "<cell>", "eval"), namespace)
-            except SyntaxError:
-                value = exec(compile(code, "<cell>", "exec"), namespace)  # type: ignore[func-returns-value]
-        replies.put((repr(value), out.getvalue()))
+        replies.put(_evaluate(code, namespace))
 
 
 class Queues:
@@ -108,4 +114,47 @@ class Queues:
 
     def close(self) -> None:
         self.requests.put("")
+        self.process.join()
+
+
+def _serve_and_fork(channel: Connection, modules: list[str], kept: int) -> None:
+    """Answer, then leave a copy of this process behind; of those as many as are kept."""
+    import gc
+    import importlib
+
+    namespace: dict[str, Any] = {module.partition(".")[0]: importlib.import_module(module) for module in modules}
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    copies: list[int] = []
+    while code := channel.recv():
+        channel.send(_evaluate(code, namespace))
+        copy = os.fork()
+        if copy == 0:
+            while True:
+                signal.pause()
+        copies.append(copy)
+        if len(copies) > kept:
+            os.kill(copies.pop(0), signal.SIGKILL)
+    for copy in copies:
+        os.kill(copy, signal.SIGKILL)
+
+
+class Forks:
+    """The least that a checkpoint for each cell can be: a child that forks itself, with neither daemon nor cage."""
+
+    def __init__(self, modules: list[str], kept: int) -> None:
+        context = mp.get_context("spawn")
+        self.channel, theirs = context.Pipe()
+        self.process = context.Process(target=_serve_and_fork, args=(theirs, modules, kept), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.run("1")
+
+    def run(self, code: str) -> None:
+        self.channel.send(code)
+        self.channel.recv()
+
+    def close(self) -> None:
+        self.channel.send("")
         self.process.join()
