@@ -1,5 +1,5 @@
-/* Each descriptor has a name with the manager, which says what it is and of which it takes the place: a newer one
- * is left before the older is taken back, so that there is always one. */
+/* Each descriptor has a name with the manager, which says what it is. There is one of each: a ledger stays the same
+ * file from one keeper to the next (ledger.h). */
 #include "bequest.h"
 
 #include "log.h"
@@ -10,10 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PASSED_FIRST 3 /* SD_LISTEN_FDS_START */
-/* To be written and read alike. */
-#define LISTENER "lair-listener-%" PRIx64
-#define LEDGER "lair-ledger-%" PRIx64 "-%" PRIx64
+#define PASSED_FIRST 3			  /* SD_LISTEN_FDS_START */
+#define LISTENER "lair-listener-%" PRIx64 /* to be written and read alike */
 #define NAME_SIZE 64
 
 void bequest_init(struct bequest *bequest)
@@ -53,50 +51,40 @@ void bequest_leave_listener(const struct bequest *bequest, struct instance *inst
 			 "the service manager does not take the socket: clients will not wait for another laird");
 }
 
-static void ledger_name(char name[static NAME_SIZE], uint64_t kind, uint64_t mark)
+static void ledger_name(char name[static NAME_SIZE], uint64_t kind)
 {
-	snprintf(name, NAME_SIZE, LEDGER, kind, mark);
-}
-
-/* The one of @mark takes the place of the last. */
-static void ledger_succeed(struct bequest *bequest, uint64_t kind, uint64_t mark)
-{
-	char old[NAME_SIZE];
-
-	ledger_name(old, kind, bequest->mark);
-	if (bequest->mark > 0)
-		take_back(old);
-	bequest->mark = mark;
+	snprintf(name, NAME_SIZE, "lair-ledger-%" PRIx64, kind);
 }
 
 /* None is better than one that is out of date: whoever knows of no request must not be taken for us. */
-void bequest_leave_ledger(struct bequest *bequest, const struct store_name *name, int fd)
+void bequest_leave_ledger(const struct bequest *bequest, const struct store_name *ledger, int fd)
 {
-	char fresh[NAME_SIZE];
+	char name[NAME_SIZE];
 
 	if (!bequest->offered)
 		return;
-	ledger_name(fresh, name->kind, bequest->mark + 1);
-	if (leave(fresh, fd))
+	ledger_name(name, ledger->kind);
+	take_back(name);
+	if (leave(name, fd))
 		log_warn(NULL,
 			 "the service manager does not take the ledger: another laird will know of no request");
-	ledger_succeed(bequest, name->kind, bequest->mark + 1);
 }
 
 /* ---- the way back ---- */
 
 /* Whether it was of use; then it is theirs. */
-static bool claim(struct bequest *bequest, struct instance *instance, struct store *store, const char *name, int fd)
+static bool claim(struct instance *instance, struct store *store, const char *name, int fd)
 {
-	struct store_name ledger = {.kind = vault_kind_of(VAULT_PROMISES)};
-	uint64_t kind, mark;
+	const struct store_name ledger = {.kind = vault_kind_of(VAULT_PROMISES)};
+	char ledgers[NAME_SIZE];
+	uint64_t inode;
 
-	if (sscanf(name, LISTENER, &mark) == 1)
-		return instance_inherit(instance, fd, mark) == 0;
-	if (sscanf(name, LEDGER, &kind, &mark) != 2 || kind != ledger.kind || mark <= bequest->mark)
+	if (sscanf(name, LISTENER, &inode) == 1)
+		return instance_inherit(instance, fd, inode) == 0;
+	ledger_name(ledgers, ledger.kind);
+	if (strcmp(name, ledgers) != 0)
 		return false;
 	(void)store_put(store, &ledger, &fd, 1);
-	ledger_succeed(bequest, kind, mark);
 	return true;
 }
 
@@ -112,7 +100,7 @@ static int passed(void)
 	return (int)MAX(MIN(n, 1024), 0);
 }
 
-void bequest_claim(struct bequest *bequest, struct instance *instance, struct store *store)
+void bequest_claim(struct instance *instance, struct store *store)
 {
 	const char *passed_names = getenv("LISTEN_FDNAMES");
 	_cleanup_(freep) char *names = passed_names ? strdup(passed_names) : NULL;
@@ -123,7 +111,7 @@ void bequest_claim(struct bequest *bequest, struct instance *instance, struct st
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			continue;
 		name = strsep(&rest, ":");
-		if (name && claim(bequest, instance, store, name, fd))
+		if (name && claim(instance, store, name, fd))
 			continue;
 		fd_close(fd);
 		if (name)

@@ -8,16 +8,15 @@
 #include "store.h"
 
 struct bequest {
-	bool offered;  /* somebody keeps it */
-	uint64_t mark; /* of the ledger that was left last: the highest counts */
+	bool offered; /* somebody keeps it */
 };
 
 void bequest_init(struct bequest *bequest);
 
 /* Take what the last keeper has left, if anything: its listening socket into @instance, unless another now has the
  * name, the rest into @store. What is of no use goes. */
-void bequest_claim(struct bequest *bequest, struct instance *instance, struct store *store);
+void bequest_claim(struct instance *instance, struct store *store);
 
 /* For the next keeper, instead of what was left before. They stay the caller's; that they arrive is not sure. */
 void bequest_leave_listener(const struct bequest *bequest, struct instance *instance);
-void bequest_leave_ledger(struct bequest *bequest, const struct store_name *name, int fd);
+void bequest_leave_ledger(const struct bequest *bequest, const struct store_name *name, int fd);

@@ -181,7 +181,7 @@ static uint64_t dead_displays(const struct warden *warden)
 	return dead;
 }
 
-/* Into a fresh ledger. */
+/* Into a ledger that is renewed. */
 static int displays_write(struct warden *warden, struct cell *cell)
 {
 	msgpack_sbuffer array;
@@ -249,7 +249,7 @@ static int family_write(struct warden *warden)
 /* From the beginning: a first one, or one without what is out of date. */
 static int ledger_begin(struct warden *warden)
 {
-	int r = ledger_create(&warden->ledger);
+	int r = ledger_renew(&warden->ledger);
 
 	if (!r)
 		r = profile_write(warden);
@@ -259,7 +259,7 @@ static int ledger_begin(struct warden *warden)
 		r = particulars_write(warden);
 	if (!r)
 		r = family_write(warden);
-	return r ? r : vault_store(VAULT_FAMILY, warden->family, 0, &warden->ledger.fd, 1);
+	return r ? r : vault_store_ledger(VAULT_FAMILY, warden->family, &warden->ledger);
 }
 
 static int family_commit(struct warden *warden)
@@ -268,7 +268,7 @@ static int family_commit(struct warden *warden)
 
 	if (r)
 		return r;
-	if (warden->ledger.fd < 0 || ledger_is_stale(&warden->ledger, dead_displays(warden)))
+	if (ledger_is_stale(&warden->ledger, dead_displays(warden)))
 		return ledger_begin(warden);
 	r = particulars_write(warden);
 	return r ? r : family_write(warden);

@@ -631,7 +631,7 @@ static int begin(struct keeper *keeper)
 			return r;
 		}
 	}
-	bequest_claim(&keeper->bequest, &keeper->instance, &keeper->store);
+	bequest_claim(&keeper->instance, &keeper->store);
 	spawn_raise_descriptors();
 	cgroups_erase(keeper->instance.socket);
 	r = program_find(keeper->program);

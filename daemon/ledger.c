@@ -1,7 +1,11 @@
 /* Ledgers. The file is mapped: a record costs no system call, and the kernel keeps what was stored in it however
  * the router dies. First comes the record, then the store of its length, which is a whole one at any instant;
  * lengths are therefore aligned, and the file is all zeroes where nothing has been written. Its pages are there
- * before they are stored to, so that want of memory is an error and not a signal. */
+ * before they are stored to, so that want of memory is an error and not a signal.
+ *
+ * The file begins with a number: where the records are that are in force. Those before them are given back to the
+ * kernel, and the file keeps its length; its end moves on by as much each time, for longer than any machine runs.
+ */
 #include "ledger.h"
 
 #include <fcntl.h>
@@ -12,6 +16,8 @@
 /* Below this much it is not worth the while. */
 #define STALE_SIZE (128U << 10)
 #define GROWTH (16U << 10)
+/* Of what is mapped, with pages of any size. */
+#define ALIGNMENT (64U << 10)
 #define LENGTH sizeof(uint64_t)
 
 void ledger_init(struct ledger *ledger)
@@ -20,27 +26,52 @@ void ledger_init(struct ledger *ledger)
 	msgpack_sbuffer_init(&ledger->record);
 }
 
-static void ledger_close(struct ledger *ledger)
+static uint64_t round_up(uint64_t size, uint64_t unit)
+{
+	return (size + unit - 1) / unit * unit;
+}
+
+static void unmap(struct ledger *ledger)
 {
 	if (ledger->map)
 		munmap(ledger->map, ledger->room);
 	ledger->map = NULL;
-	ledger->fd = fd_close(ledger->fd);
 	ledger->room = ledger->size = ledger->dead = 0;
 }
 
 void ledger_deinit(struct ledger *ledger)
 {
-	ledger_close(ledger);
+	unmap(ledger);
+	fd_close(ledger->fd);
 	msgpack_sbuffer_destroy(&ledger->record);
 	ledger_init(ledger);
 }
 
-int ledger_create(struct ledger *ledger)
+int ledger_renew(struct ledger *ledger)
 {
-	ledger_close(ledger);
-	ledger->fd = memfd_create("lair-ledger", MFD_CLOEXEC);
-	return ledger->fd < 0 ? -errno : 0;
+	if (ledger->fd < 0) {
+		ledger->fd = memfd_create("lair-ledger", MFD_CLOEXEC);
+		ledger->vacant = ALIGNMENT;
+	} else if (ledger->in_force) {
+		/* Behind a length that is zero, so that what is in force has an end. */
+		ledger->vacant = round_up(ledger->begin + ledger->room + LENGTH, ALIGNMENT);
+	}
+	unmap(ledger);
+	ledger->begin = ledger->vacant;
+	ledger->in_force = false;
+	/* Zeroes from there on, whatever of another attempt is there. */
+	return ledger->fd < 0 || ftruncate(ledger->fd, (off_t)ledger->begin) < 0 ? -errno : 0;
+}
+
+int ledger_put_in_force(struct ledger *ledger)
+{
+	if (pwrite(ledger->fd, &ledger->begin, sizeof(ledger->begin), 0) < 0)
+		return -errno;
+	ledger->in_force = true;
+	/* What is left there takes memory and does no harm; the next time it is tried again. */
+	(void)fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ALIGNMENT,
+			(off_t)(ledger->begin - ALIGNMENT));
+	return 0;
 }
 
 static uint64_t after(uint64_t at, uint64_t length)
@@ -62,7 +93,8 @@ static uint64_t length_at(const char *text, uint64_t size, uint64_t at)
 static int map(struct ledger *ledger, uint64_t room)
 {
 	char *fresh = ledger->map ? mremap(ledger->map, ledger->room, room, MREMAP_MAYMOVE)
-				  : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd, 0);
+				  : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd,
+					 (off_t)ledger->begin);
 
 	if (fresh == MAP_FAILED)
 		return -errno;
@@ -75,38 +107,54 @@ int ledger_open(struct ledger *ledger, int fd)
 {
 	struct stat status;
 	uint64_t length;
-	int r;
+	int r = 0;
 
 	ledger->fd = fd;
-	if (fstat(fd, &status) < 0)
+	ledger->vacant = ALIGNMENT;
+	ledger->stored = true;
+	if (fstat(fd, &status) < 0 || pread(fd, &ledger->begin, sizeof(ledger->begin), 0) < 0)
 		return -errno;
-	r = status.st_size > 0 ? map(ledger, (uint64_t)status.st_size) : 0;
+	if (ledger->begin == 0)
+		return 0;
+	if (ledger->begin % ALIGNMENT || ledger->begin > (uint64_t)status.st_size)
+		return -EBADMSG;
+	ledger->in_force = true;
+	if ((uint64_t)status.st_size > ledger->begin)
+		r = map(ledger, (uint64_t)status.st_size - ledger->begin);
 	if (r)
 		return r;
 	while ((length = length_at(ledger->map, ledger->room, ledger->size)))
 		ledger->size = after(ledger->size, length);
-	/* How much is alive, nobody has counted: one that is large is begun anew, or each router would add to it.
-	 */
-	ledger_cut(ledger, ledger->size);
-	return 0;
+	/* How much is alive, nobody has counted: one that is large is renewed, or each router would add to it. */
+	return ledger_cut(ledger, ledger->size);
 }
 
-void ledger_cut(struct ledger *ledger, uint64_t size)
+int ledger_cut(struct ledger *ledger, uint64_t size)
 {
-	if (ledger->map)
-		memset(ledger->map + size, 0, ledger->room - size);
+	uint64_t room = MIN(round_up(size, GROWTH), ledger->room);
+
+	if (room > size)
+		memset(ledger->map + size, 0, room - size);
+	if (ledger->in_force && ftruncate(ledger->fd, (off_t)(ledger->begin + room)) < 0)
+		return -errno;
+	if (room == 0)
+		unmap(ledger);
 	ledger->size = ledger->dead = size;
+	return room > 0 ? map(ledger, room) : 0;
 }
 
 static int make_room(struct ledger *ledger, uint64_t wanted)
 {
-	uint64_t room = (wanted + GROWTH - 1) / GROWTH * GROWTH;
+	uint64_t room = round_up(wanted, GROWTH);
 	int r;
 
 	if (wanted <= ledger->room)
 		return 0;
 	do
-		r = fallocate(ledger->fd, 0, (off_t)ledger->room, (off_t)(room - ledger->room)) < 0 ? -errno : 0;
+		r = fallocate(ledger->fd, 0, (off_t)(ledger->begin + ledger->room), (off_t)(room - ledger->room)) <
+				    0
+			    ? -errno
+			    : 0;
 	while (r == -EINTR);
 	return r ? r : map(ledger, room);
 }
@@ -135,7 +183,7 @@ int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const
 bool ledger_is_stale(const struct ledger *ledger, uint64_t dead)
 {
 	dead += ledger->dead;
-	return dead > STALE_SIZE && dead > ledger->size / 2;
+	return !ledger->in_force || (dead > STALE_SIZE && dead > ledger->size / 2);
 }
 
 int ledger_read(const struct ledger *ledger, char **textp)

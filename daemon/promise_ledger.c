@@ -63,7 +63,7 @@ static int ledger_begin(struct promises *promises)
 		.keeper = bytes_of(promises->keeper),
 	};
 	struct promise *promise;
-	int r = ledger_create(&promises->ledger);
+	int r = ledger_renew(&promises->ledger);
 
 	if (!r)
 		r = ledger_append(&promises->ledger, &life_record_schema, &life);
@@ -72,7 +72,7 @@ static int ledger_begin(struct promises *promises)
 		if (!r && promise->keep)
 			r = promise_commit(&promises->ledger, promise);
 	}
-	return r ? r : vault_store(VAULT_PROMISES, 0, 0, &promises->ledger.fd, 1);
+	return r ? r : vault_store_ledger(VAULT_PROMISES, 0, &promises->ledger);
 }
 
 void promises_commit(struct promises *promises)
@@ -82,7 +82,7 @@ void promises_commit(struct promises *promises)
 
 	if (list_empty(&promises->changed))
 		return;
-	if (promises->ledger.fd < 0 || ledger_is_stale(&promises->ledger, 0))
+	if (ledger_is_stale(&promises->ledger, 0))
 		r = ledger_begin(promises);
 	list_for_each (promise, &promises->changed, changed) {
 		list_remove(&promise->changed);
@@ -232,7 +232,7 @@ void promises_settle(struct promises *promises)
 			promise_forget(promise);
 	}
 	/* There is always one, since our name is in it, and it is always of this keeper. */
-	if (promises->ledger.fd < 0 || promises->inherited)
+	if (!promises->ledger.in_force || promises->inherited)
 		r = ledger_begin(promises);
 	if (r)
 		log_error(NULL, "answers cannot be kept for another laird: %s", strerror(-r));

@@ -82,9 +82,9 @@ static int ledger_take(struct remains *remains, struct heirloom *heirloom)
 			return -EBADMSG;
 		end = at;
 	}
-	ledger_cut(&remains->ledger, end);
+	r = ledger_cut(&remains->ledger, end);
 	at = 0;
-	if (!record_of(remains, &at, &profile_record_schema, &profile))
+	if (!r && !record_of(remains, &at, &profile_record_schema, &profile))
 		r = -EBADMSG;
 	if (!r)
 		remains->profile = profile.text;

@@ -38,6 +38,18 @@ int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const in
 	return r > 0 ? -EPIPE : r;
 }
 
+int vault_store_ledger(enum vault_kind kind, uint64_t family, struct ledger *ledger)
+{
+	int r = ledger_put_in_force(ledger);
+
+	if (r || ledger->stored)
+		return r;
+	r = vault_store(kind, family, 0, &ledger->fd, 1);
+	ledger->stored = r == 0;
+	ledger->in_force = r == 0; /* or it would not be stored the next time */
+	return r;
+}
+
 void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number)
 {
 	const struct keeper_message message = {.op = KEEPER_FORGET, .name = name_of(kind, family, number)};

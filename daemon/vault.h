@@ -5,12 +5,13 @@
 #pragma once
 
 #include "keeper.h"
+#include "ledger.h"
 
 /* Of everything that one router stores and writes for the next. It goes up when a router of this build could not go
  * on with what one of the last build has left, or the other way round: fields of records that are optional may come
  * and go without. */
 #ifndef VAULT_LAYOUT
-#define VAULT_LAYOUT 2
+#define VAULT_LAYOUT 3
 #endif
 
 enum {
@@ -36,6 +37,9 @@ uint64_t vault_kind_of(enum vault_kind kind);
 
 /* When this returns 0 the descriptors outlive us. They stay the caller's. Returns 0 or -errno. */
 int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds);
+/* Put in force what it has been renewed with, of a ledger that is stored once and then stays. Returns 0 or -errno.
+ */
+int vault_store_ledger(enum vault_kind kind, uint64_t family, struct ledger *ledger);
 void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number);
 void vault_forget_family(uint64_t family);
 
