@@ -19,4 +19,4 @@ void bequest_claim(struct instance *instance, struct store *store);
 
 /* For the next keeper, instead of what was left before. They stay the caller's; that they arrive is not sure. */
 void bequest_leave_listener(const struct bequest *bequest, struct instance *instance);
-void bequest_leave_ledger(const struct bequest *bequest, const struct store_name *name, int fd);
+void bequest_leave_ledger(const struct bequest *bequest, const struct store_name *ledger, int fd);

@@ -104,6 +104,7 @@ struct promises {
 void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients,
 		   const char keeper[static INSTANCE_NAME_SIZE]);
 void promises_deinit(struct promises *promises);
+
 /* ---- promise_ledger.c: what the next router has to know ---- */
 
 /* Write down what has changed. */
@@ -144,11 +145,6 @@ void promise_number(struct promise *promise, uint64_t serial);
 struct promise *promises_find_serial(struct promises *promises, uint64_t serial);
 /* A key nobody has chosen. */
 void promise_name(struct promise *promise);
-/* From now on @to waits for the answer too, or has it. Returns 0, CLIENT_E_WAITS or -ENOMEM. */
-int promise_join(struct promise *promise, const struct address *to, const struct watch *watch);
-/* It waits no longer. */
-void promise_leave(struct promise *promise, const struct address *to);
-bool promise_asked_by(const struct promise *promise, const struct address *request);
 /* The handler has returned. */
 void promise_taken(struct promise *promise);
 
@@ -157,6 +153,22 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 
 /* The result of an answered cell; false if it was refused. It points into the answer. */
 bool promise_result(const struct promise *promise, struct exec_reply *reply);
+
+/* It is answered: from now on it counts. The newest stays, however large it is. */
+void promise_keep(struct promise *promise);
+void promise_forget(struct promise *promise);
+
+/* ---- promise_askers.c ---- */
+
+/* From now on @to waits for the answer too, or has it. Returns 0, CLIENT_E_WAITS or -ENOMEM. */
+int promise_join(struct promise *promise, const struct address *to, const struct watch *watch);
+/* It waits no longer. */
+void promise_leave(struct promise *promise, const struct address *to);
+bool promise_asked_by(const struct promise *promise, const struct address *request);
+/* Nobody does. */
+void promise_leave_all(struct promise *promise);
+/* Its answer, to all who wait for it: they are done. */
+void promise_answer_all(struct promise *promise);
 
 /* What the cell writes, to those who watch. Returns 0, or CLIENT_E_WAITS if one of them reads too slowly. */
 int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data);
@@ -171,7 +183,3 @@ void promise_ask(struct promise *promise, struct bytes prompt, bool password);
 bool promise_listened_to(const struct promise *promise);
 /* Whether one of those who watch reads too slowly. */
 bool promise_waits(const struct promise *promise);
-
-/* It is answered: from now on it counts. The newest stays, however large it is. */
-void promise_keep(struct promise *promise);
-void promise_forget(struct promise *promise);
