@@ -18,7 +18,8 @@
 #define US_PER_FILE 3
 #define INTERVAL_MIN_US 20000
 #define INTERVAL_MAX_US 250000
-/* A survey that takes long is not always under way. */
+/* A survey that works long rests four times as long, and one that had to wait, for a processor or the disk, as long
+ * as it took: the session that is looked at may be what it waited for. */
 #define REST 4
 /* Of the whole file system, before anybody is asked who it was. */
 #define DISK_SIZE_STEP (8ULL << 20)
@@ -72,8 +73,7 @@ static void ask_later(struct warden *warden)
 	if (!quota->size_max || quota->asked || quota->timer.index)
 		return;
 	interval = MIN(MAX(interval, (uint64_t)INTERVAL_MIN_US), (uint64_t)INTERVAL_MAX_US);
-	(void)timer_set(&warden->router->loop, &quota->timer, event_now() + MAX(interval, REST * quota->took),
-			on_time);
+	(void)timer_set(&warden->router->loop, &quota->timer, event_now() + MAX(interval, quota->rest), on_time);
 }
 
 /* ---- acting ---- */
@@ -152,9 +152,10 @@ static void judge(struct warden *warden, bool blind)
 void quota_on_surveyed(struct warden *warden, const struct surveyed_message *surveyed)
 {
 	struct quota *quota = &warden->quota;
+	uint64_t took = event_now() - quota->asked_at;
 
 	quota->asked = false;
-	quota->took = event_now() - quota->asked_at;
+	quota->rest = MAX(took, REST * MIN(surveyed->worked, took));
 	quota->size = surveyed->size + quota->put_size;
 	quota->files = surveyed->files + quota->put_files;
 	judge(warden, surveyed->blind);

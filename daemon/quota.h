@@ -26,7 +26,8 @@ struct quota {
 	enum quota_step step;
 	bool settling; /* cells have been killed for it: what they leave is allowed */
 	bool asked;
-	uint64_t asked_at, took;
+	uint64_t asked_at;
+	uint64_t rest; /* how long at least until the next survey */
 	struct timer timer;
 };
 

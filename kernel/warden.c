@@ -59,6 +59,7 @@ struct warden {
 	const char *workspace;
 	struct survey survey;
 	bool surveying;
+	uint64_t survey_ns; /* of a processor */
 	char buffer[CHANNEL_SIZE_MAX];
 	int fds[CHANNEL_FDS_MAX]; /* came with the message; what its handler does not take is closed */
 };
@@ -309,17 +310,27 @@ static void handle_survey(struct warden *warden, const void *decoded)
 
 	survey_begin(&warden->survey, warden->workspace, message->size, message->files);
 	warden->surveying = true;
+	warden->survey_ns = 0;
 }
 
 static void survey(struct warden *warden)
 {
 	const struct survey *found = &warden->survey;
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	if (!warden->surveying || !survey_step(&warden->survey, SURVEY_ENTRIES))
+	if (!warden->surveying)
 		return;
-	warden->surveying = false;
+	warden->surveying = !survey_step(&warden->survey, SURVEY_ENTRIES);
+	warden->survey_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+	if (warden->surveying)
+		return;
 	say(warden, &surveyed_message_schema,
-	    &(struct surveyed_message){.size = found->size, .files = found->files, .blind = found->blind});
+	    &(struct surveyed_message){
+		    .size = found->size,
+		    .files = found->files,
+		    .blind = found->blind,
+		    .worked = warden->survey_ns / 1000,
+	    });
 }
 
 static void handle_signal(struct warden *warden, const void *decoded)

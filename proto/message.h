@@ -575,10 +575,11 @@ WIRE_DECLARE(survey_message, SURVEY_FIELDS);
 #define EXITED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, status, REQUIRED)
-/* blind: there is more, which could not be looked into. */
+/* blind: there is more, which could not be looked into. worked: µs of a processor. */
 #define SURVEYED_FIELDS(F, m)                                                                                      \
 	SURVEY_FIELDS(F, m)                                                                                        \
-	F(m, FLAG, blind, OPTIONAL)
+	F(m, FLAG, blind, OPTIONAL)                                                                                \
+	F(m, UINT, worked, OPTIONAL)
 
 WIRE_DECLARE(warden_ready, WARDEN_READY_FIELDS);
 WIRE_DECLARE(swept_message, NO_FIELDS);

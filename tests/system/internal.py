@@ -154,6 +154,7 @@ class Surveyed(Message):
     size: Uint
     files: Uint
     blind: Flag = False
+    worked: Uint = 0
 
 
 class Run(Message):
