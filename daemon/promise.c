@@ -3,7 +3,6 @@
  * the round ends, since the handler that caused an answer may still hold the promise. */
 #include "promise.h"
 
-
 #include <search.h>
 #include <stdio.h>
 
