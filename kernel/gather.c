@@ -1,6 +1,7 @@
 /* A fork costs by the mapping and by the page, and so does its end. The template therefore lays its memory out for
- * the forks that are to come. A page that one of them writes to is still copied by itself: the kernel splits what
- * it lies in, in that process alone. */
+ * the forks that are to come, and what a session adds to it, once that is much, is put into large pages, too. A
+ * page that somebody writes to is still copied by itself: the kernel splits what it lies in, in that process alone.
+ */
 #include <Python.h>
 
 #include "gather.h"
@@ -18,14 +19,22 @@
 #endif
 #define LARGE ((uintptr_t)2 << 20)
 
+static uintptr_t round_up(uintptr_t address)
+{
+	return (address + LARGE - 1) & ~(LARGE - 1);
+}
+
 /* ---- Python's arenas: one behind the other, since between the libraries they would fill no large page ---- */
 
 #define ARENAS_BASE ((uintptr_t)1 << 44) /* far from where the kernel puts what names no address */
 #define ARENA_SIZE (256U << 10)		 /* of Python before 3.10; a megabyte since */
 #define OBJECT_STEP 16			 /* between the sizes that objects in one are given */
 #define OBJECT_MAX 512
+#define MUCH ((uintptr_t)16 << 20) /* added by a session: a large page more is not, beside it */
 
-static uintptr_t arenas_begin, arenas_end;
+static uintptr_t arenas_begin, arenas_end; /* in use */
+static uintptr_t arenas_room;		   /* the end of what is mapped for them */
+static uintptr_t arenas_settled;	   /* where sessions begin to add; 0: in the template */
 
 static void *arena_map(uintptr_t address, size_t size, int flags)
 {
@@ -33,26 +42,45 @@ static void *arena_map(uintptr_t address, size_t size, int flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
+/* See that there are @size bytes at arenas_end. False if something is there, or addresses end before. */
+static bool arenas_extend(size_t size)
+{
+	bool much = arenas_settled && arenas_end > arenas_settled + MUCH;
+	uintptr_t room = much ? round_up(arenas_end + size) : arenas_end + size;
+
+	if (room <= arenas_room)
+		return true;
+	if (arena_map(arenas_room, room - arenas_room, MAP_FIXED_NOREPLACE) == MAP_FAILED)
+		return false;
+	if (much)
+		(void)madvise((void *)arenas_room, room - arenas_room, // NOLINT(performance-no-int-to-ptr)
+			      MADV_HUGEPAGE);
+	arenas_room = room;
+	return true;
+}
+
 /* What is smaller than an arena, Python's stack, comes and goes. */
 static void *arena_new(void *context, size_t size)
 {
-	void *arena = MAP_FAILED;
+	void *arena;
 
 	(void)context;
-	if (size >= ARENA_SIZE)
-		arena = arena_map(arenas_end, size, MAP_FIXED_NOREPLACE);
-	if (arena == MAP_FAILED) /* or something is there, or addresses end before */
+	if (size < ARENA_SIZE || !arenas_extend(size)) {
 		arena = arena_map(0, size, 0);
-	else
-		arenas_end += size;
-	return arena == MAP_FAILED ? NULL : arena;
+		return arena == MAP_FAILED ? NULL : arena;
+	}
+	arena = (void *)arenas_end; // NOLINT(performance-no-int-to-ptr)
+	arenas_end += size;
+	return arena;
 }
 
 static void arena_free(void *context, void *arena, size_t size)
 {
 	(void)context;
-	if ((uintptr_t)arena + size == arenas_end)
-		arenas_end = (uintptr_t)arena;
+	if ((uintptr_t)arena + size == arenas_end) {
+		size = arenas_room - (uintptr_t)arena;
+		arenas_end = arenas_room = (uintptr_t)arena;
+	}
 	(void)munmap(arena, size);
 }
 
@@ -63,7 +91,7 @@ void gather_arenas(void)
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = 0;
-	arenas_begin = arenas_end = ARENAS_BASE + random % ARENAS_BASE / LARGE * LARGE;
+	arenas_begin = arenas_end = arenas_room = ARENAS_BASE + random % ARENAS_BASE / LARGE * LARGE;
 	PyObject_SetArenaAllocator(&allocator);
 }
 
@@ -76,6 +104,34 @@ static void fill_arenas(void)
 	for (size_t size = OBJECT_STEP; size <= OBJECT_MAX; size += OBJECT_STEP)
 		while ((uintptr_t)PyObject_Malloc(size) - arenas_begin < before)
 			;
+}
+
+/* ---- what Python takes from malloc: large blocks, as numpy does for those of arrays ---- */
+
+#define BLOCK_LARGE ((size_t)4 << 20)
+
+static PyMemAllocatorEx blocks;
+
+static void *block_new(void *context, size_t size)
+{
+	char *block = blocks.malloc(context, size);
+	uintptr_t start = round_up((uintptr_t)block), end = ((uintptr_t)block + size) & ~(LARGE - 1);
+
+	if (block && size >= BLOCK_LARGE)
+		(void)madvise((void *)start, end - start, MADV_HUGEPAGE); // NOLINT(performance-no-int-to-ptr)
+	return block;
+}
+
+/* Not what is zeroed, which is often there to be touched here and there; nor what grows, which the kernel moves
+ * about in small pages. */
+static void gather_blocks(void)
+{
+	PyMemAllocatorEx allocator;
+
+	PyMem_GetAllocator(PYMEM_DOMAIN_RAW, &blocks);
+	allocator = blocks;
+	allocator.malloc = block_new;
+	PyMem_SetAllocator(PYMEM_DOMAIN_RAW, &allocator);
 }
 
 /* ---- libraries: five mappings each as the loader leaves them, two where they can be merged ---- */
@@ -107,7 +163,7 @@ static int merge_parts(struct dl_phdr_info *library, size_t size, void *data)
 
 static void collapse(uintptr_t start, uintptr_t end)
 {
-	start = (start + LARGE - 1) & ~(LARGE - 1);
+	start = round_up(start);
 	end &= ~(LARGE - 1);
 	/* One at a time: the kernel gives up a range at the first that it cannot do. */
 	for (; start < end; start += LARGE)
@@ -121,6 +177,8 @@ void gather_memory(void)
 
 	(void)dl_iterate_phdr(merge_parts, NULL);
 	fill_arenas();
+	gather_blocks();
+	arenas_settled = arenas_end;
 	maps = fopen("/proc/self/maps", "re");
 	while (maps && fgets(line, sizeof(line), maps)) {
 		uintptr_t start, end;

@@ -5,5 +5,6 @@
 void gather_arenas(void);
 
 /* In the template, when its memory is as it will stay: into fewer mappings and large pages. A fork then copies
- * less, and its end removes less. What the host cannot do is left as it is. */
+ * less, and its end removes less. So it is with what sessions add from here on, in large blocks or much of it. What
+ * the host cannot do is left as it is. */
 void gather_memory(void);

@@ -50,13 +50,21 @@ def resident(pid: int) -> int:
         return below + next(int(line.split()[1]) << 10 for line in rollup if line.startswith("Pss:"))
 
 
-def by_size(client: Client, size: int) -> None:
+# What a session holds, of so many megabytes, and a change to one page of it.
+KINDS = {
+    "one block": ("x = bytearray(b'1') * {size}", "x[0] ^= 1"),
+    "small objects": ("x = [[str(i)] for i in range({size} // 150)]", "x[0][0] = '1'"),
+}
+
+
+def by_size(client: Client, kind: str, size: int) -> None:
     """Each after a cell that wrote to a single page, and a moment's rest."""
     name = f"size{size}"
-    client.exec(f"x = bytearray(b'1') * {size * MB}", name)
+    make, write = KINDS[kind]
+    client.exec(make.format(size=size * MB), name)
 
     def change() -> None:
-        client.exec("x[0] ^= 1", name)
+        client.exec(write, name)
         time.sleep(0.02)
 
     def checkpoint() -> float:
@@ -106,9 +114,10 @@ def main() -> int:
     daemon = Daemon(SETTINGS)
     try:
         with Client(str(daemon.socket), timeout=120) as client:
-            print("\nround trips in ms\n           checkpoint      undo    branch")
-            for size in SIZES:
-                by_size(client, size)
+            for kind in KINDS:
+                print(f"\n{kind}, round trips in ms\n           checkpoint      undo    branch")
+                for size in SIZES:
+                    by_size(client, kind, size)
             for profile in ("off", "cell"):
                 client.exec("1", profile=profile)
             time.sleep(1)

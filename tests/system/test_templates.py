@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from daemon import Daemon, children, command_of, wait_until
-from lair import LairError
+from lair import Client, LairError
 from lair.messages import Exec, ExecReply
 
 PROFILE = {"profile default": {"spares": "0", "preload": "numpy"}}
@@ -136,14 +136,47 @@ def can_gather() -> bool:
     return bool(libc.madvise(ctypes.c_void_p(start + offset), ctypes.c_size_t(large), 25) == 0)
 
 
-@pytest.mark.skipif(not can_gather(), reason="this kernel makes no large page when it is asked to")
+needs_large_pages = pytest.mark.skipif(
+    not can_gather(), reason="this kernel makes no large page when it is asked to"
+)
+
+
+def rollup(pid: int) -> dict[str, int]:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    return {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines}
+
+
+def interpreter(client: Client, session: str) -> int:
+    """The one that runs, not a frozen copy of it."""
+    client.exec("1", session)
+    (pid,) = [
+        pid
+        for pid in children(client.info(session).pid)
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "lair-python"
+    ]
+    return pid
+
+
+@needs_large_pages
 def test_its_memory_lies_in_large_pages(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon({"profile default": {"spares": "0", "preload": "numpy"}})
     daemon.client().exec("1")
     (template,) = templates(daemon)
-    rollup = Path(f"/proc/{template}/smaps_rollup").read_text()
-    size = {line.split()[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
-    assert size["AnonHugePages:"] > size["Anonymous:"] / 2
+    size = rollup(template)
+    assert size["AnonHugePages"] > size["Anonymous"] / 2
+
+
+@needs_large_pages
+@pytest.mark.parametrize("code", ["x = b'1' * (64 << 20)", "x = [[i] for i in range(700_000)]"])
+def test_what_a_session_adds_too(client: Client, session: str, code: str) -> None:
+    """Of what is much, at least two thirds: a fork of it takes a millisecond, not ten."""
+    pid = interpreter(client, session)
+    before = rollup(pid)
+    assert client.exec(code, session).returncode == 0
+    after = rollup(pid)
+    grown = {name: after[name] - before[name] for name in after}
+    assert grown["Anonymous"] > 60 << 20, grown
+    assert grown["AnonHugePages"] > grown["Anonymous"] * 2 / 3, grown
 
 
 def test_a_library_is_two_mappings(start_daemon: Callable[..., Daemon]) -> None:
