@@ -80,23 +80,19 @@ def jupyter_open(code: str) -> Sample:
     return took
 
 
-def _evaluate(code: str, namespace: dict[str, Any]) -> tuple[str, str]:
+def _serve(requests: mp.Queue[str], replies: mp.Queue[Any]) -> None:
     import contextlib
     import io
 
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        try:
-            value = eval(compile(code, "<cell>", "eval"), namespace)
-        except SyntaxError:
-            value = exec(compile(code, "<cell>", "exec"), namespace)  # type: ignore[func-returns-value]
-    return repr(value), out.getvalue()
-
-
-def _serve(requests: mp.Queue[str], replies: mp.Queue[Any]) -> None:
     namespace: dict[str, Any] = {}
     while code := requests.get():
-        replies.put(_evaluate(code, namespace))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            try:
+                value = eval(compile(code, "<cell>", "eval"), namespace)
+            except SyntaxError:
+                value = exec(compile(code, "<cell>", "exec"), namespace)  # type: ignore[func-returns-value]
+        replies.put((repr(value), out.getvalue()))
 
 
 class Queues:
@@ -127,8 +123,8 @@ def _serve_and_fork(channel: Connection, modules: list[str], kept: int) -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     copies: list[int] = []
-    while code := channel.recv():
-        channel.send(_evaluate(code, namespace))
+    while code := channel.recv_bytes():
+        channel.send_bytes(repr(eval(code, namespace)).encode())
         copy = os.fork()
         if copy == 0:
             while True:
@@ -152,9 +148,9 @@ class Forks:
         self.run("1")
 
     def run(self, code: str) -> None:
-        self.channel.send(code)
-        self.channel.recv()
+        self.channel.send_bytes(code.encode())
+        self.channel.recv_bytes()
 
     def close(self) -> None:
-        self.channel.send("")
+        self.channel.send_bytes(b"")
         self.process.join()
