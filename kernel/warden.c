@@ -316,10 +316,11 @@ static void handle_survey(struct warden *warden, const void *decoded)
 static void survey(struct warden *warden)
 {
 	const struct survey *found = &warden->survey;
-	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t before;
 
 	if (!warden->surveying)
 		return;
+	before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	warden->surveying = !survey_step(&warden->survey, SURVEY_ENTRIES);
 	warden->survey_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	if (warden->surveying)
