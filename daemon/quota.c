@@ -239,6 +239,11 @@ bool quota_has_room(const struct warden *warden, uint64_t size, uint64_t files)
 	       (size <= room(quota->size_max, quota->size) && files <= room(quota->files_max, quota->files));
 }
 
+void quota_on_refused(struct warden *warden)
+{
+	ask_later(warden);
+}
+
 void quota_put(struct warden *warden, uint64_t size, uint64_t files)
 {
 	struct quota *quota = &warden->quota;

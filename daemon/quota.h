@@ -46,4 +46,6 @@ void quota_on_surveyed(struct warden *warden, const struct surveyed_message *sur
 
 /* For what the router itself writes: whether there is room for that much more; and that it has been written. */
 bool quota_has_room(const struct warden *warden, uint64_t size, uint64_t files);
+/* Somebody was told that there is none, and may have deleted files since the last survey: there is one soon. */
+void quota_on_refused(struct warden *warden);
 void quota_put(struct warden *warden, uint64_t size, uint64_t files);

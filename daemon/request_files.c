@@ -267,6 +267,7 @@ static bool has_room(struct router *router, const struct address *from, const st
 {
 	if (quota_has_room(session->warden, size, files))
 		return true;
+	quota_on_refused(session->warden);
 	client_error(&router->clients, from, "limit",
 		     "the files of session \"%s\" would take more than workspace_size = %" PRIu64
 		     " bytes allows, or be more than one for each 16 KiB of it",

@@ -201,8 +201,16 @@ def test_put_and_copy_in(start_daemon: object, tmp_path: Path) -> None:
     with pytest.raises(LairError, match=f"^limit: .*workspace_size = {16 * M}"):
         client.copy_in("s", str(source / "big"))
     assert os.listdir(workspace) == ["a"]
-    client.exec("import os, time; os.unlink('a'); time.sleep(0.4)", "s")
-    assert client.copy_in("s", str(source / "big")) == 12 * M
+    client.exec("import os; os.unlink('a')", "s")
+
+    def copied() -> int:
+        try:
+            return client.copy_in("s", str(source / "big"))
+        except LairError as error:
+            assert error.code == "limit"
+            return 0
+
+    assert wait_until(copied, "it is noticed that there is room") == 12 * M
 
     def fill() -> None:
         for i in range(2000):
