@@ -8,11 +8,14 @@
 
 #include "proto/base.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <link.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef MADV_COLLAPSE /* Linux 6.1 */
 #define MADV_COLLAPSE 25
@@ -30,6 +33,9 @@ static uintptr_t round_up(uintptr_t address)
 #define ARENA_SIZE (256U << 10)		 /* of Python before 3.10; a megabyte since */
 #define OBJECT_STEP 16			 /* between the sizes that objects in one are given */
 #define OBJECT_MAX 512
+#define CHUNK_STEP 16 /* so with what malloc gives */
+#define CHUNK_MAX 1024
+#define HEAP_FREE_MAX ((size_t)32 << 20)
 #define MUCH ((uintptr_t)16 << 20) /* added by a session: a large page more is not, beside it */
 
 static uintptr_t arenas_begin, arenas_end; /* in use */
@@ -101,9 +107,34 @@ static void fill_arenas(void)
 {
 	uintptr_t before = arenas_end - arenas_begin;
 
+	(void)PyGC_Collect(); /* or there are objects that were freed, and are kept for their types */
 	for (size_t size = OBJECT_STEP; size <= OBJECT_MAX; size += OBJECT_STEP)
 		while ((uintptr_t)PyObject_Malloc(size) - arenas_begin < before)
 			;
+}
+
+static void *taken; /* from malloc, in a row */
+
+static bool heap_take(size_t size, const void *end)
+{
+	void **chunk = malloc(size);
+
+	if (!chunk)
+		return false;
+	*chunk = taken;
+	taken = chunk;
+	return (const void *)chunk < end;
+}
+
+/* So it is with what is free in malloc's heap. Another malloc may have its memory elsewhere. */
+static void fill_heap(void)
+{
+	const void *end = sbrk(0);
+	size_t left = HEAP_FREE_MAX;
+
+	for (size_t size = CHUNK_MAX; size >= CHUNK_STEP; size -= CHUNK_STEP)
+		while (left > size && heap_take(size, end))
+			left -= size;
 }
 
 /* ---- what Python takes from malloc: large blocks, as numpy does for those of arrays ---- */
@@ -136,27 +167,76 @@ static void gather_blocks(void)
 
 /* ---- libraries: five mappings each as the loader leaves them, two where they can be merged ---- */
 
-/* What may be read may be executed as well, and what was only to be relocated, written. No guard is lost by it: a
- * cell may ask for the same. */
-static void merge(const ElfW(Phdr) * part, uintptr_t start)
+/* What may be read may be executed as well. No guard is lost by it: a cell may ask for the same. */
+static void merge_code(uintptr_t start, uintptr_t end)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (start + part->p_memsz + page - 1) & ~(page - 1);
-	int protection = part->p_flags & PF_W ? PROT_READ | PROT_WRITE : PROT_READ | PROT_EXEC;
-
-	if ((part->p_flags & (PF_W | PF_X)) == (PF_W | PF_X))
-		return;
-	start &= ~(page - 1);
-	(void)mprotect((void *)start, end - start, protection); // NOLINT(performance-no-int-to-ptr)
+	(void)mprotect((void *)start, end - start, PROT_READ | PROT_EXEC); // NOLINT(performance-no-int-to-ptr)
 }
 
-static int merge_parts(struct dl_phdr_info *library, size_t size, void *data)
+/* Also of what a sanitizer would have nobody read. */
+__attribute__((no_sanitize("address"))) static bool is_zero(const uint64_t *page, size_t size)
 {
+	for (size_t i = 0; i < size / sizeof(*page); i++)
+		if (page[i])
+			return false;
+	return true;
+}
+
+/* The pages of @start to @end, at @at in @file; a hole where there is nothing but zeroes. */
+static bool data_copy(int file, off_t at, uintptr_t start, uintptr_t end, size_t page)
+{
+	if (ftruncate(file, at + (off_t)(end - start)) < 0)
+		return false;
+	for (; start < end; start += page, at += (off_t)page)
+		if (!is_zero((const uint64_t *)start, page) && // NOLINT(performance-no-int-to-ptr)
+		    syscall(SYS_pwrite64, file, start, page, at) != (long)page)
+			return false;
+	return true;
+}
+
+/* What a library writes to becomes a mapping of @file. Of one that is not written to again a fork then copies
+ * neither pages nor what the kernel keeps about them, and few are. What was only to be relocated may be written
+ * now, which a cell may ask for, too. Until it is mapped nothing may change, not in the C library either: no more
+ * is called there than the kernel. */
+static void merge_data(int file, uintptr_t start, uintptr_t end, size_t page)
+{
+	off_t at = lseek(file, 0, SEEK_END);
+
+	if (at >= 0 && data_copy(file, at, start, end, page) &&
+	    syscall(SYS_mmap, start, end - start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, at) < 0)
+		abort();
+}
+
+static int merge_parts(struct dl_phdr_info *library, size_t size, void *file)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
 	(void)size;
-	(void)data;
-	for (int i = 0; *library->dlpi_name && i < library->dlpi_phnum; i++) /* the program itself has no name */
-		if (library->dlpi_phdr[i].p_type == PT_LOAD)
-			merge(&library->dlpi_phdr[i], library->dlpi_addr + library->dlpi_phdr[i].p_vaddr);
+	for (int i = 0; *library->dlpi_name && i < library->dlpi_phnum; i++) { /* the program itself has no name */
+		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+		uintptr_t start = library->dlpi_addr + part->p_vaddr;
+		uintptr_t end = (start + part->p_memsz + page - 1) & ~(page - 1);
+
+		start &= ~(page - 1);
+		if (part->p_type != PT_LOAD || (part->p_flags & (PF_W | PF_X)) == (PF_W | PF_X))
+			continue;
+		if (part->p_flags & PF_W)
+			merge_data(*(int *)file, start, end, page);
+		else
+			merge_code(start, end);
+	}
 	return 0;
+}
+
+static void merge_libraries(void)
+{
+	int file = memfd_create("lair-libraries", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)dl_iterate_phdr(merge_parts, &file);
+	if (file < 0)
+		return;
+	(void)fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+	(void)close(file);
 }
 
 /* ---- large pages ---- */
@@ -175,8 +255,9 @@ void gather_memory(void)
 	FILE *maps;
 	char line[512], mode[5], name[8];
 
-	(void)dl_iterate_phdr(merge_parts, NULL);
+	merge_libraries();
 	fill_arenas();
+	fill_heap();
 	gather_blocks();
 	arenas_settled = arenas_end;
 	maps = fopen("/proc/self/maps", "re");

@@ -207,11 +207,16 @@ static int import_and_warm(const struct configure_message *configure, struct pyt
 
 	if (!cache)
 		return -1;
-	r = preload(configure, report);
+	/* What every cell needs comes to lie together, before all that some do. */
+	r = rehearse_quietly();
+	if (!r)
+		r = preload(configure, report);
 	if (!r)
 		r = call(HELPER_WARM);
-	if (!r)
+	if (!r) {
+		(void)PyType_ClearCache(); /* of names that were looked up meanwhile, and lie anywhere */
 		r = rehearse_quietly();
+	}
 	if (r)
 		return r; /* the exception is still to be told */
 	returned = PyObject_CallOneArg(helper(HELPER_RETURN_CACHE), cache);

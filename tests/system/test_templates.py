@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import signal
 import subprocess
 import time
@@ -167,6 +168,15 @@ def test_its_memory_lies_in_large_pages(start_daemon: Callable[..., Daemon]) -> 
 
 
 @needs_large_pages
+def test_a_session_writes_to_few_of_them(start_daemon: Callable[..., Daemon]) -> None:
+    """What a library has made lies where no cell has anything to do: a large page in which one byte is written is none."""
+    client = start_daemon({"profile default": {"spares": "0", "preload": "pandas"}}).client()
+    client.exec("import os; os.environ['X'] = str([i for i in range(1000)])", "s")
+    size = rollup(interpreter(client, "s"))
+    assert size["AnonHugePages"] > size["Anonymous"] / 7, size
+
+
+@needs_large_pages
 @pytest.mark.parametrize("code", ["x = b'1' * (64 << 20)", "x = [[i] for i in range(700_000)]"])
 def test_what_a_session_adds_too(client: Client, session: str, code: str) -> None:
     """Of what is much, at least two thirds: a fork of it takes a millisecond, not ten."""
@@ -184,8 +194,23 @@ def test_a_library_is_two_mappings(start_daemon: Callable[..., Daemon]) -> None:
     daemon.client().exec("1")
     (template,) = templates(daemon)
     lines = Path(f"/proc/{template}/maps").read_text().splitlines()
-    mapped = Counter(line.split()[5] for line in lines if "numpy" in line)
-    assert mapped and max(mapped.values()) <= 2, mapped
+    code = Counter(line.split()[5] for line in lines if "numpy" in line)
+    assert code and max(code.values()) == 1, code
+    data = [line for line in lines if "lair-libraries" in line]
+    assert len(code) <= len(data) < len(lines) / 2
+
+
+def test_a_fork_has_data_of_few_libraries(client: Client, session: str) -> None:
+    """Of the others the kernel keeps nothing for it."""
+    name, data, own = "", set(), set()
+    pid = interpreter(client, session)
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match("[0-9a-f]+-", line):
+            name = line.split()[0] if "lair-libraries" in line else ""
+            data |= {name} - {""}
+        elif name and line.startswith("Anonymous:") and not line.endswith(" 0 kB"):
+            own.add(name)
+    assert 0 < len(own) < len(data) / 3, (own, data)
 
 
 def test_what_a_template_did_not_free_is_not_in_the_way(start_daemon: Callable[..., Daemon]) -> None:
