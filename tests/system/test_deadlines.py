@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import Daemon, descendants, wait_until
 from lair import Client, LairError
 from lair import messages as m
 
@@ -220,12 +219,14 @@ def test_hard_ttl_whatever_it_does(client: Client, session: str) -> None:
     assert time.monotonic() - started > 0.7
 
 
-def test_a_killed_session_leaves_no_process(
-    daemon: Daemon, client: Client, session: str, start_daemon: Callable[..., Daemon]
-) -> None:
-    client.open(session)
-    count = len(daemon.processes())
+def test_a_killed_session_leaves_no_process(client: Client, session: str) -> None:
+    client.exec("1", session)
+    warden = client.info(session).pid
+    count = len(descendants(warden))
     code = "import os, time\nfor _ in range(5):\n if os.fork() == 0: time.sleep(60)\nwhile True: time.sleep(1)"
-    reply = client.exec("import signal; signal.signal(2, signal.SIG_IGN)\n" + code, session, timeout=0.3)
+    cell = client.start("import signal; signal.signal(2, signal.SIG_IGN)\n" + code, session, timeout=1)
+    wait_until(lambda: len(descendants(warden)) == count + 5, "its children are there")
+    reply = client.finish(cell, m.ExecReply)
     assert (reply.returncode, reply.state) == (124, "reset")
-    wait_until(lambda: len(daemon.processes()) <= count + 2, "its children are gone")
+    assert client.info(session).pid == warden
+    wait_until(lambda: len(descendants(warden)) <= count, "its children are gone")
