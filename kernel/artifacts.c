@@ -64,12 +64,19 @@ const char *artifacts_root(void)
 	return artifacts.home;
 }
 
+bool artifacts_too_soon(struct timespec newest, struct timespec now)
+{
+	struct timespec set_back = {.tv_sec = now.tv_sec + 1, .tv_nsec = now.tv_nsec};
+
+	return newest.tv_sec && !before(newest, now) && before(newest, set_back);
+}
+
 void artifacts_begin(void)
 {
 	static const struct timespec moment = {.tv_nsec = 500000};
 
-	while (clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.began) == 0 && artifacts.newest.tv_sec &&
-	       !before(artifacts.newest, artifacts.began) && artifacts.newest.tv_sec - artifacts.began.tv_sec < 1)
+	while (clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.began) == 0 &&
+	       artifacts_too_soon(artifacts.newest, artifacts.began))
 		nanosleep(&moment, NULL);
 	artifacts.began_ns = clock_ns(CLOCK_MONOTONIC);
 }
