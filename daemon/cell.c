@@ -126,6 +126,11 @@ int cell_new_task(struct cell **cellp, enum cell_task task, const struct address
 void cell_number(struct cell *cell, uint64_t number)
 {
 	cell->number = cell->reply.promise->cell = number;
+	cell_start(cell);
+}
+
+void cell_start(struct cell *cell)
+{
 	cell->reply.promise->since = cell->started = event_now();
 }
 

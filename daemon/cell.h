@@ -61,8 +61,10 @@ int cell_new(struct cell **cellp, const struct exec_request *request, const stru
 	     size_t output_limit);
 /* The same for a task. */
 int cell_new_task(struct cell **cellp, enum cell_task task, const struct address *reply, uint64_t timeout);
-/* It has begun. */
+/* It is the next, and has begun. */
 void cell_number(struct cell *cell, uint64_t number);
+/* It has begun only now. */
+void cell_start(struct cell *cell);
 /* It reads from stdin: ask those who may answer, and whoever attaches until one has. Returns whether that may be.
  */
 bool cell_ask(struct cell *cell, const struct ask_message *ask);

@@ -69,7 +69,8 @@ struct session {
 	bool exact;		      /* the same, and it can be gone back to */
 	struct interpreter *source;   /* frozen: what RESTORING forks */
 	struct checkpoint *target;    /* what to restore; NULL: the pristine image */
-	struct interpreter *freezing; /* the copy being made */
+	struct interpreter *freezing; /* the copy being made; the running cell, if any, waits behind it */
+	bool hurried;		      /* the last cell came at once after the answer to the one before */
 	struct list operations;	      /* on checkpoints, and questions, waiting for an idle moment */
 	struct operation *operation;  /* the one under way */
 	uint64_t n_questions;

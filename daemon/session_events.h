@@ -6,6 +6,9 @@
 /* How long a warden may take to kill an interpreter, and a fork to introduce itself. */
 #define PATIENCE_US (5 * 1000000ULL)
 
+/* For an answer to reach who waits for it: a fork takes a processor for as long as it lasts. */
+#define ANSWER_US 1000
+
 #define RETURNCODE_TIMEOUT 124
 #define RETURNCODE_SIGNAL 128
 #define RETURNCODE_INTERRUPTED 130
@@ -66,6 +69,8 @@ struct event_loop *session_loop(const struct session *session);
 const char *session_id_or_null(const struct session *session);
 /* The one deadline of the state it is in, @after microseconds from now; 0 = none. */
 void session_deadline(struct session *session, uint64_t after);
+/* A cell begins: what it makes of the state is not saved, whether or not that is. */
+void session_depart(struct session *session);
 void session_answer_waiters(struct session *session, struct list *waiters);
 /* Answer a cell, whatever it is. */
 void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict);
@@ -95,9 +100,12 @@ void session_replace_after_exit(struct session *session, const struct particular
 void session_restore_after_sweep(struct session *session, const struct particulars *particulars);
 void session_restore_older(struct session *session, const struct particulars *particulars);
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
-/* Take a checkpoint when the answer that has just been given is where it belongs, or before whatever comes next. */
+/* Take a checkpoint when the answer that has just been given is where it belongs, or before whatever comes next; at
+ * once if that will come soon. */
 void session_freeze_soon(struct session *session);
 void session_finish_frozen(struct session *session, const struct particulars *particulars);
+/* The same when a cell waited for it in the interpreter, or when that is being killed. */
+void session_note_frozen(struct session *session, const struct particulars *particulars);
 
 /* ---- entries of the table: session_question.c ---- */
 

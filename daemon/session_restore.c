@@ -3,6 +3,7 @@
 #include "session_events.h"
 
 #include "log.h"
+#include "router.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -11,8 +12,6 @@
 
 /* In which all checkpoints are looked at once. */
 #define MEASURE_US 300000
-/* For an answer to reach who waits for it: a fork takes a processor for as long as it lasts. */
-#define ANSWER_US 1000
 /* How long the copy of a branch's files may take. */
 #define COPY_US (120 * 1000000ULL)
 /* So many interpreters may die of one state with nothing to do. */
@@ -178,11 +177,27 @@ static struct checkpoint *state_to_go_on_from(struct session *session)
 	return base->parent;
 }
 
+/* A cell that waited behind a checkpoint has not begun. It waits again, for another interpreter. */
+static void put_back(struct session *session)
+{
+	struct cell *cell = session->cell;
+
+	session->cell = NULL;
+	session->n_cells--;
+	session->router->stats.cells--;
+	timer_clear(session_loop(session), &session->alive);
+	cell->number = cell->reply.promise->cell = cell->started = 0;
+	list_append(session->queue.next, &cell->node);
+	session->n_queued++;
+}
+
 /* The interpreter is dead. What it had still said was taken in before. What follows it is decided here: the
  * pristine image after a reset, what an operation wants, else the last checkpoint. The cell's reply waits until
  * that stands. */
 void session_replace_after_exit(struct session *session, const struct particulars *particulars)
 {
+	if (session->freezing && session->cell && list_empty(&session->resets))
+		put_back(session);
 	session->verdict = verdict_of_exit(session, particulars);
 	session_fail_question(session);
 	if (operation_is_birth(session)) {
@@ -269,43 +284,58 @@ void session_arm_measure(struct session *session)
 		measure_after(session, MEASURE_US);
 }
 
-static void frozen_done(struct session *session)
+/* Returns 0, also when there is no copy for a good reason, or -1: then the session is told the rest. */
+static int copy_take(struct session *session, const struct frozen_message *frozen)
 {
+	struct interpreter *copy = session->freezing;
+	char why[128];
+
+	if (!copy || frozen->serial != copy->serial) {
+		session_on_lost(session, session->live, "it froze something else");
+		return -1;
+	}
+	if (frozen->pid == 0) {
+		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
+			 frozen->reason.data);
+		freeze_abandon(session, why);
+		return 0;
+	}
+	session->freezing = NULL;
+	if (warden_adopt(session->warden, copy, frozen->pid) || interpreter_attach(copy, session) ||
+	    !history_add(&session->history, copy, session->at)) {
+		session_end(session, "internal");
+		return -1;
+	}
+	measure_after(session, MEASURE_US);
+	/* With its name, it does not count among those without. */
+	operation_on_frozen(session, NULL);
+	return 0;
+}
+
+void session_finish_frozen(struct session *session, const struct particulars *particulars)
+{
+	if (copy_take(session, particulars->frozen))
+		return;
+	session_trim_history(session);
+	session_deadline(session, 0);
 	if (list_empty(&session->resets))
 		session_begin_idle(session);
 	else
 		session_kill_interpreter(session, "reset");
 }
 
-void session_finish_frozen(struct session *session, const struct particulars *particulars)
+/* The cell begins only now, and if there is a copy it began in that state. */
+void session_note_frozen(struct session *session, const struct particulars *particulars)
 {
-	const struct frozen_message *frozen = particulars->frozen;
-	struct interpreter *copy = session->freezing;
-	char why[128];
-
-	if (frozen->serial != copy->serial) {
-		session_on_lost(session, session->live, "it froze something else");
+	if (copy_take(session, particulars->frozen))
 		return;
+	if (session->cell)
+		session_depart(session);
+	if (session->cell && session->state == SESSION_BUSY) {
+		cell_start(session->cell);
+		session_deadline(session, session->cell->timeout);
 	}
-	session_deadline(session, 0);
-	if (frozen->pid == 0) {
-		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
-			 frozen->reason.data);
-		freeze_abandon(session, why);
-		frozen_done(session);
-		return;
-	}
-	session->freezing = NULL;
-	if (warden_adopt(session->warden, copy, frozen->pid) || interpreter_attach(copy, session) ||
-	    !history_add(&session->history, copy, session->at)) {
-		session_end(session, "internal");
-		return;
-	}
-	measure_after(session, MEASURE_US);
-	/* With its name, it does not count among those without. */
-	operation_on_frozen(session, NULL);
 	session_trim_history(session);
-	frozen_done(session);
 }
 
 void session_freeze(struct session *session)
@@ -321,11 +351,16 @@ void session_freeze(struct session *session)
 	} else {
 		session->state = SESSION_FREEZING;
 		session_deadline(session, PATIENCE_US);
+		session_proceed(session);
 	}
 }
 
 void session_freeze_soon(struct session *session)
 {
+	if (session->hurried) {
+		session_freeze(session);
+		return;
+	}
 	session->state = SESSION_UNSAVED;
 	session_deadline(session, ANSWER_US);
 	session_proceed(session);

@@ -61,6 +61,13 @@ static void on_deadline(struct timer *timer)
 		session_event(session, EVENT_DEADLINE, &session_nothing);
 }
 
+void session_depart(struct session *session)
+{
+	session->was_saved = session->history.saved;
+	session->exact = session->was_saved && session->profile->checkpoint != CHECKPOINT_OFF;
+	session->history.saved = false;
+}
+
 void session_deadline(struct session *session, uint64_t after)
 {
 	session->patience = after;
@@ -176,7 +183,7 @@ void session_proceed(struct session *session)
 			break;
 		operation_begin(session, container_of(first, struct operation, node));
 	}
-	if (session->state == SESSION_IDLE && !list_empty(&session->queue))
+	if ((session->state == SESSION_IDLE || session->state == SESSION_FREEZING) && !list_empty(&session->queue))
 		session_event(session, EVENT_RUN, &session_nothing);
 }
 

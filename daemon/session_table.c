@@ -91,9 +91,7 @@ static void run_next(struct session *session, const struct particulars *particul
 	session->cell = cell;
 	session->state = SESSION_BUSY;
 	session->kill_cause = NULL;
-	session->was_saved = session->history.saved;
-	session->exact = session->was_saved && session->profile->checkpoint != CHECKPOINT_OFF;
-	session->history.saved = false;
+	session_depart(session);
 	cell->after = session->at;
 	cell_number(cell, ++session->n_cells);
 	session->router->stats.cells++;
@@ -101,7 +99,8 @@ static void run_next(struct session *session, const struct particulars *particul
 	quota_on_run(session->warden);
 	(void)group_oom_killed(&session->warden->group); /* from here on it is this cell's doing */
 	timer_clear(session_loop(session), &session->idle);
-	session_deadline(session, cell->timeout);
+	if (!session->freezing)
+		session_deadline(session, cell->timeout);
 	session_watch(session);
 	stray_hand_over(session);
 	r = cell->task == CELL_CODE ? send_run(session, cell) : saving_send(session, cell);
@@ -109,6 +108,17 @@ static void run_next(struct session *session, const struct particulars *particul
 		log_error(session->id, "cannot run cell %" PRIu64 ": %s", cell->number, strerror(-r));
 		session_end(session, "internal");
 	}
+}
+
+/* The interpreter does one thing after the other, so a cell need not wait for the news of a checkpoint. Whatever
+ * else may come next has to know how that went. */
+static void run_behind_freeze(struct session *session, const struct particulars *particulars)
+{
+	bool alone = !session->operation && list_empty(&session->operations) && list_empty(&session->resets);
+	struct list *first = list_first(&session->queue);
+
+	if (alone && !session->expiring && first && container_of(first, struct cell, node)->task == CELL_CODE)
+		run_next(session, particulars);
 }
 
 static void proceed(struct session *session, const struct particulars *particulars)
@@ -136,8 +146,8 @@ static void finish_done(struct session *session, const struct particulars *parti
 			  !done->unfaithful.data;
 	msgpack_sbuffer blocked;
 
-	if (done->cell != session->cell->number) {
-		session_on_lost(session, session->live, "it answered for another cell");
+	if (done->cell != session->cell->number || session->freezing) {
+		session_on_lost(session, session->live, "it answered for a cell that it does not run");
 		return;
 	}
 	interpreter_drain(session->live);
@@ -196,9 +206,19 @@ static void pass_display(struct session *session, const struct particulars *part
 		interpreter_pause(session->live, true);
 }
 
-static void time_out(struct session *session, const struct particulars *particulars)
+static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
+	log_warn(session->id, "its interpreter does not answer between two cells: killed");
+	session_kill_interpreter(session, "violation");
+}
+
+static void time_out(struct session *session, const struct particulars *particulars)
+{
+	if (session->freezing && !session->expiring) {
+		kill_slow_freeze(session, particulars);
+		return;
+	}
 	session->cell->timed_out = true;
 	if (session->expiring)
 		log_info(session->id, "cell %" PRIu64 " is interrupted: %s", session->cell->number,
@@ -304,13 +324,6 @@ static void freeze(struct session *session, const struct particulars *particular
 		session_freeze(session);
 }
 
-static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
-{
-	(void)particulars;
-	log_warn(session->id, "its interpreter does not answer between two cells: killed");
-	session_kill_interpreter(session, "violation");
-}
-
 /* A branch or its parent has left the warden to the others of its family. */
 static void finish_closing(struct session *session, const struct particulars *particulars)
 {
@@ -345,6 +358,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = finish_done,
 				[EVENT_ASK] = pass_ask,
 				[EVENT_DISPLAY] = pass_display,
+				[EVENT_FROZEN] = session_note_frozen,
 				[EVENT_DEADLINE] = time_out,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
@@ -359,6 +373,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_DONE] = finish_done,
 				[EVENT_ASK] = pass_ask,
 				[EVENT_DISPLAY] = pass_display,
+				[EVENT_FROZEN] = session_note_frozen,
 				[EVENT_DEADLINE] = kill_after_grace,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
@@ -391,7 +406,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 			},
 		[SESSION_FREEZING] =
 			{
-				[EVENT_RUN] = ignore,
+				[EVENT_RUN] = run_behind_freeze,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_FROZEN] = session_finish_frozen,
 				[EVENT_DEADLINE] = kill_slow_freeze,
@@ -409,7 +424,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_ASK] = ignore,
 				[EVENT_DISPLAY] = ignore,
 				[EVENT_TOLD] = ignore,
-				[EVENT_FROZEN] = ignore,
+				[EVENT_FROZEN] = session_note_frozen,
 				[EVENT_DEADLINE] = kill_or_give_up,
 				[EVENT_LOST] = ignore,
 				[EVENT_CLOSED] = ignore,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import internal
-from daemon import Daemon
+from daemon import Daemon, children
 from lair import Client, LairError, codec
 from lair.messages import AskEvent, ExecReply, Vars, VarsReply
 
@@ -226,6 +228,26 @@ def test_a_forged_result_is_its_own(client: Client, bystander: Client, session: 
     reply = client.exec(f"say([{lie!r}])\ntime.sleep(60)", session, timeout=5)
     assert (reply.session, reply.cell, reply.text) == (session, 2, "'all is well'")
     settle(client, session)
+
+
+def test_whoever_waits_behind_a_checkpoint_that_never_comes(
+    client: Client, bystander: Client, session: str
+) -> None:
+    """A cell is sent at once after the order to take one. It has not begun, so another interpreter runs it."""
+    prepare(client, session)
+    lie = internal.datagram(framed(internal.Done(cell=2, returncode=0)), IN_CELL)
+    assert client.exec(f"x = 2\nsay([{lie!r}])\ntime.sleep(60)", session, timeout=30).cell == 2
+    waiting = client.start("'x' in globals()", session)
+    time.sleep(0.1)
+    (pid,) = [
+        pid
+        for pid in children(client.info(session).pid or 0)
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "lair-python"
+    ]
+    os.kill(pid, signal.SIGKILL)
+    reply = client.finish(waiting, ExecReply)
+    assert (reply.cell, reply.returncode, reply.text) == (3, 0, "False")
+    assert (reply.state, reply.cause, reply.restored) == ("rolled_back", "signal 9", 1)
 
 
 def test_descriptors_for_the_router(daemon: Daemon, client: Client, bystander: Client, session: str) -> None:
