@@ -338,7 +338,8 @@ struct interpreter *warden_discard(struct warden *warden, struct interpreter *in
 	if (interpreter) {
 		family_touch(warden);
 		if (interpreter->adopted && warden->state == WARDEN_READY)
-			(void)warden_signal(warden, interpreter, SIGKILL);
+			(void)peer_say(&warden->peer, &discard_message_schema,
+				       &(struct discard_message){.serial = interpreter->serial}, 0, NULL, 0);
 		interpreter_close(interpreter);
 		router_bury_interpreter(warden->router, interpreter);
 		budget_count(warden);

@@ -344,6 +344,17 @@ static void handle_signal(struct warden *warden, const void *decoded)
 	say(warden, &signalled_message_schema, &(struct signalled_message){.serial = message->serial});
 }
 
+static void handle_discard(struct warden *warden, const void *decoded)
+{
+	const struct discard_message *discard = decoded;
+	struct interpreter *interpreter = interpreter_find(warden, discard->serial);
+
+	if (!interpreter)
+		return;
+	interpreter_signal(interpreter, SIGKILL);
+	interpreter_remove(warden, interpreter);
+}
+
 static const struct handler {
 	const struct wire_schema *schema;
 	size_t n_fds;
@@ -351,6 +362,7 @@ static const struct handler {
 } handlers[] = {
 	{&spawn_message_schema, INTERPRETER_FDS, handle_spawn},
 	{&signal_message_schema, 0, handle_signal},
+	{&discard_message_schema, 0, handle_discard},
 	{&adopt_message_schema, 0, handle_adopt},
 	{&sweep_message_schema, 0, handle_sweep},
 	{&survey_message_schema, 0, handle_survey},
@@ -362,6 +374,7 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 	union {
 		struct spawn_message spawn;
 		struct signal_message signal;
+		struct discard_message discard;
 		struct adopt_message adopt;
 		struct sweep_message sweep;
 		struct survey_message survey;

@@ -82,6 +82,7 @@ WIRE_DEFINE(adopt_message, "adopt", ADOPT_FIELDS);
 WIRE_DEFINE(sweep_message, "sweep", NO_FIELDS);
 WIRE_DEFINE(swept_message, "swept", NO_FIELDS);
 WIRE_DEFINE(signal_message, "signal", SIGNAL_FIELDS);
+WIRE_DEFINE(discard_message, "discard", SERIAL_FIELDS);
 WIRE_DEFINE(warden_ready, "ready", WARDEN_READY_FIELDS);
 WIRE_DEFINE(spawned_message, "spawned", ADOPT_FIELDS);
 WIRE_DEFINE(signalled_message, "signalled", SERIAL_FIELDS);

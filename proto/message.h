@@ -563,6 +563,7 @@ WIRE_DECLARE(spawn_message, SPAWN_FIELDS);
 WIRE_DECLARE(adopt_message, ADOPT_FIELDS);
 WIRE_DECLARE(sweep_message, NO_FIELDS);
 WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
+WIRE_DECLARE(discard_message, SERIAL_FIELDS); /* kill it, and say no more about it */
 WIRE_DECLARE(survey_message, SURVEY_FIELDS);
 
 /* ---- warden to router ---- */

@@ -206,6 +206,18 @@ def test_one_that_dies_before_it_is_adopted(python: Interpreter, death: str, sta
     assert exited(python.warden, 8) == signal.SIGKILL, "told once"
 
 
+def test_one_that_is_discarded(warden: Warden) -> None:
+    """It is killed, and whoever asked for that is not told what he knows."""
+    first, second = warden.spawn(1), warden.spawn(2)
+    pid = int(first.run("import os; os.getpid()").text or 0)
+    kept = descendants(warden.pid)
+    warden.control.send("discard", serial=1)
+    warden.control.send("discard", serial=9)
+    warden.sweep()
+    assert len(descendants(warden.pid)) == len(kept) - 1
+    assert second.run(f"import os; os.getpid() != {pid}").text == "True"
+
+
 def test_signal_to_nobody(warden: Warden) -> None:
     warden.control.send("signal", serial=9, signal=2)
     assert warden.control.expect("signalled") == {"serial": 9}

@@ -126,6 +126,11 @@ class WardenReady(Message):
     guards: Raw
 
 
+class Discard(Message):
+    TYPE = "discard"
+    serial: Uint
+
+
 class Spawned(Message):
     TYPE = "spawned"
     serial: Uint

@@ -102,6 +102,7 @@ CLASSES: dict[str, type[codec.Message]] = {
     "measure_message": internal.Measure,
     "measured_message": internal.Measured,
     "signal_message": internal.Signal,
+    "discard_message": internal.Discard,
     "warden_ready": internal.WardenReady,
     "spawned_message": internal.Spawned,
     "signalled_message": internal.Signalled,

@@ -45,6 +45,7 @@ static struct {
 	MESSAGE(made_message),
 	MESSAGE(spawn_message),
 	MESSAGE(signal_message),
+	MESSAGE(discard_message),
 	MESSAGE(warden_ready),
 	MESSAGE(spawned_message),
 	MESSAGE(signalled_message),
