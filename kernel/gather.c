@@ -135,6 +135,9 @@ static void fill_heap(void)
 	for (size_t size = CHUNK_MAX; size >= CHUNK_STEP; size -= CHUNK_STEP)
 		while (left > size && heap_take(size, end))
 			left -= size;
+	/* The environment grows with each variable, from where it is. */
+	if (!setenv("LAIR", "", 1))
+		(void)unsetenv("LAIR");
 }
 
 /* ---- what Python takes from malloc: large blocks, as numpy does for those of arrays ---- */

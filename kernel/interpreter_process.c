@@ -11,6 +11,7 @@
 #include "frozen.h"
 #include "helpers.h"
 #include "output.h"
+#include "seeds.h"
 
 #include "proto/message.h"
 
@@ -45,12 +46,6 @@ static void signals_reset(void)
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	sigprocmask(SIG_SETMASK, &interrupt, NULL);
-}
-
-static void reseed(void)
-{
-	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RESEED)));
-	PyErr_Clear();
 }
 
 /* Whoever is forked to run cells: its own number and group, the router's descriptors out of a cell's way. */
@@ -91,7 +86,7 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage)
 	if (!r)
 		r = cage_enter_interpreter(cage);
 	if (!r)
-		reseed();
+		seeds_renew();
 	return r;
 }
 
@@ -143,7 +138,7 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	if (!r)
 		r = cage_enter_interpreter(self.cage);
 	if (!r && spawn->reseed)
-		reseed();
+		seeds_renew_any();
 	if (!r && spawn->directory.data)
 		r = branch_files(spawn->directory);
 	return r;

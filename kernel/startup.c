@@ -13,6 +13,7 @@
 #include "interpreter.h"
 #include "output.h"
 #include "pack.h"
+#include "seeds.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -294,6 +295,7 @@ int python_start(const struct configure_message *configure, struct python_report
 
 void python_settle(void)
 {
+	seeds_find();
 	if (call(HELPER_SETTLE) < 0)
 		PyErr_Clear();
 	output_flush_all();
