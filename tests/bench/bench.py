@@ -36,7 +36,8 @@ SETTINGS: Settings = {
     "profile data": {"preload": DATA, "spares": "4"},
     "profile cold-data": {"preload": DATA, "spares": "0"},
     "profile many": {"preload": DATA, "spares": "0"},
-    "profile saved": {"preload": DATA, "spares": "1", "checkpoint": "cell", "checkpoints": str(KEPT)},
+    "profile unsaved": {"preload": "pandas", "spares": "1", "checkpoint": "off"},
+    "profile saved": {"preload": "pandas", "spares": "1", "checkpoint": "cell", "checkpoints": str(KEPT)},
 }
 
 
@@ -68,7 +69,7 @@ class Bench:
         self.driver = ROOT / "build/release/tests/lair_bench"
         self.jupyter = Jupyter()
         self.queues = Queues()
-        self.forks = Forks(DATA.split(), KEPT)
+        self.forks = Forks(["pandas"], KEPT)
         for profile in (
             "default",
             "data",
@@ -76,6 +77,7 @@ class Bench:
             "ungrouped",
             "cold-data",
             "saved",
+            "unsaved",
         ):  # templates and spares are made once
             self.client.exec("1", profile=profile)
         time.sleep(1)
@@ -214,7 +216,7 @@ class Bench:
                 p50=120e-6,
             ),
             Measure(
-                "round trip, checkpoints, after 5 ms",
+                "round trip, pandas, checkpoints, after 5 ms",
                 lambda: self.lair("exec", "saved", 200, 0.005),
                 "two queues",
                 lambda: [timed(lambda: queues.run("1+1")) for _ in range(3000)],
@@ -222,19 +224,25 @@ class Bench:
                 p50=120e-6,
             ),
             Measure(
-                "round trip, checkpoints, after 5 ms",
+                "round trip, pandas, checkpoints, after 5 ms",
+                lambda: self.lair("exec", "saved", 200, 0.005),
+                "checkpoint = off",
+                lambda: self.lair("exec", "unsaved", 200, 0.005),
+            ),
+            Measure(
+                "round trip, pandas, checkpoints, after 5 ms",
                 lambda: self.lair("exec", "saved", 200, 0.005),
                 "queues, after 5 ms",
                 lambda: [after(0.005, lambda: queues.run("1+1")) for _ in range(200)],
             ),
             Measure(
-                "round trip, checkpoints, after 5 ms",
+                "round trip, pandas, checkpoints, after 5 ms",
                 lambda: self.lair("exec", "saved", 200, 0.005),
                 "a bare fork each",
                 lambda: [after(0.005, lambda: forks.run("1+1")) for _ in range(200)],
             ),
             Measure(
-                "round trip, checkpoints, back to back",
+                "round trip, pandas, checkpoints, back to back",
                 lambda: self.lair("exec", "saved", 500),
                 "two queues",
                 lambda: [timed(lambda: queues.run("1+1")) for _ in range(3000)],
@@ -242,7 +250,7 @@ class Bench:
                 p50=1e-3,
             ),
             Measure(
-                "round trip, checkpoints, back to back",
+                "round trip, pandas, checkpoints, back to back",
                 lambda: self.lair("exec", "saved", 500),
                 "a bare fork each",
                 lambda: [timed(lambda: forks.run("1+1")) for _ in range(500)],
