@@ -66,10 +66,13 @@ int budget_begin(struct warden *warden, int doors[static _CONTROLLER_N])
 void budget_count(struct warden *warden)
 {
 	struct interpreter *interpreter;
+	struct session *session;
 	size_t n = 0;
 
 	list_for_each (interpreter, &warden->interpreters, node)
 		n += interpreter->role == ROLE_FROZEN;
+	list_for_each (session, &warden->sessions, kin)
+		n += session->successor != NULL;
 	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(warden->nursery->profile, n));
 }
 

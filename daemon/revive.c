@@ -256,9 +256,13 @@ static int interpreter_reattach(const struct revival *revival, struct bytes body
 	if (wire_decode(&record, &interpreter_record_schema, body, &fault))
 		return -EBADMSG;
 	interpreter = revival_interpreter(revival, record.serial);
-	list_for_each (session, &revival->warden->sessions, kin)
-		if (interpreter && session->number == record.session)
+	list_for_each (session, &revival->warden->sessions, kin) {
+		if (!interpreter || session->number != record.session)
+			continue;
+		if (interpreter != session->successor)
 			return interpreter_attach(interpreter, session);
+		interpreter->session = session;
+	}
 	return 0;
 }
 

@@ -365,6 +365,7 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->live = revival_interpreter(revival, record->live);
 	session->source = revival_interpreter(revival, record->source);
 	session->freezing = revival_interpreter(revival, record->freezing);
+	session->successor = revival_interpreter(revival, record->successor);
 	session->n_cells = record->n_cells;
 	session->exited = record->exited;
 	session->lost_to = record->lost_to;

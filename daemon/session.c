@@ -287,6 +287,7 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->measure);
 	timer_clear(session_loop(session), &session->alive);
 	session->freezing = warden_discard(session->warden, session->freezing);
+	session_drop_successor(session);
 	session->live = session->source = NULL;
 	router_on_session_ended(session->router, session);
 	/* Its frozen interpreters go now, and nothing may refer to them. */

@@ -63,12 +63,14 @@ struct session {
 
 	struct history history;
 	struct journal journal;
-	uint64_t at;		      /* the live state is the one after this cell, if no cell has run since */
-	bool growing;		      /* out of another session's checkpoint */
-	bool was_saved;		      /* the running cell began in a saved state */
-	bool exact;		      /* the same, and it can be gone back to */
-	struct interpreter *source;   /* frozen: what RESTORING forks */
-	struct checkpoint *target;    /* what to restore; NULL: the pristine image */
+	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */
+	bool growing;		    /* out of another session's checkpoint */
+	bool was_saved;		    /* the running cell began in a saved state */
+	bool exact;		    /* the same, and it can be gone back to */
+	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other */
+	struct checkpoint *target;  /* what to restore; NULL: the pristine image */
+	struct interpreter
+		*successor; /* of @target, made while the live one is being killed; NULL: made when it is dead */
 	struct interpreter *freezing; /* the copy being made; the running cell, if any, waits behind it */
 	bool hurried;		      /* the last cell came at once after the answer to the one before */
 	struct list operations;	      /* on checkpoints, and questions, waiting for an idle moment */

@@ -107,6 +107,11 @@ void session_finish_frozen(struct session *session, const struct particulars *pa
 /* The same when a cell waited for it in the interpreter, or when that is being killed. */
 void session_note_frozen(struct session *session, const struct particulars *particulars);
 
+/* The one who is to follow lives, with that number; 0: there is none. */
+void session_on_successor(struct session *session, uint64_t pid);
+void session_drop_successor(struct session *session);
+void session_give_up_successor(struct session *session);
+
 /* ---- entries of the table: session_question.c ---- */
 
 void session_finish_told(struct session *session, const struct particulars *particulars);

@@ -65,6 +65,10 @@ void session_on_exited(struct session *session, struct interpreter *interpreter,
 
 	if (session->state == SESSION_CLOSING)
 		return;
+	if (interpreter == session->successor) {
+		session_drop_successor(session);
+		return;
+	}
 	if (interpreter != session->live) {
 		checkpoint_lost(session, interpreter, "its process ended");
 		return;
@@ -227,14 +231,16 @@ static int on_frozen(struct session *session, struct bytes body, struct wire_fau
 static int on_spawned(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct spawned_message spawned;
-	struct particulars particulars = {.spawned = &spawned};
+	struct particulars particulars = {.spawned = &spawned, .why = "it cannot be forked"};
 	struct session *kin;
 
 	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
 		return WIRE_E_FIELD;
 	list_for_each (kin, &session->warden->sessions, kin)
 		if (kin->state == SESSION_RESTORING && kin->live->serial == spawned.serial)
-			session_event(kin, EVENT_SPAWNED, &particulars);
+			session_event(kin, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &particulars);
+		else if (kin->successor && kin->successor->serial == spawned.serial && !kin->successor->adopted)
+			session_on_successor(kin, spawned.pid);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
  * went is answered only when the new one stands, so that the answer can say what the state is. */
 #include "session_events.h"
 
+#include "budget.h"
 #include "log.h"
 #include "router.h"
 
@@ -100,11 +101,28 @@ void session_thaw(struct session *session, const struct spawn_message *how, stru
 	session_deadline(session, PATIENCE_US);
 }
 
+/* It has waited for the end of the last one, and of what that left behind. */
+static void take_over(struct session *session)
+{
+	int r;
+
+	session->live = session->successor;
+	session->successor = NULL;
+	budget_count(session->warden);
+	r = interpreter_attach(session->live, session);
+	if (r)
+		restore_failed(session, r);
+	else
+		restored(session);
+}
+
 static void restore_begin(struct session *session)
 {
 	const struct spawn_message plain = {0};
 
-	if (session->target)
+	if (session->successor && session->successor->adopted)
+		take_over(session);
+	else if (session->target)
 		session_thaw(session, &plain, session->target->interpreter);
 	else
 		restore_pristine(session);
@@ -234,9 +252,21 @@ void session_replace_after_exit(struct session *session, const struct particular
 void session_restore_after_sweep(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
-	if (!list_empty(&session->resets))
+	if (!list_empty(&session->resets)) {
 		session->target = NULL;
+		session_drop_successor(session);
+	}
 	restore_begin(session);
+}
+
+/* What was to be a successor is on its way for too long, and as long as it is nothing can be swept. */
+void session_give_up_successor(struct session *session)
+{
+	struct checkpoint *broken = session->target;
+
+	log_warn(session->id, "the checkpoint after cell %" PRIu64 " is broken: going further back", broken->cell);
+	session_forget(session, broken);
+	session_deadline(session, PATIENCE_US);
 }
 
 void session_adopt_restored(struct session *session, const struct particulars *particulars)
@@ -366,16 +396,47 @@ void session_freeze_soon(struct session *session)
 	session_proceed(session);
 }
 
+void session_drop_successor(struct session *session)
+{
+	session->successor = warden_discard(session->warden, session->successor);
+}
+
+/* A fork takes as long as a death. If there is none, for want of processes that the one who dies still has, another
+ * follows when it is dead. */
+static void succeed(struct session *session)
+{
+	static const struct spawn_message plain = {0};
+
+	if (warden_thaw(session->warden, session->target->interpreter, &plain, &session->successor)) {
+		session->successor = NULL;
+		return;
+	}
+	session->successor->session = session;
+	budget_count(session->warden);
+}
+
+void session_on_successor(struct session *session, uint64_t pid)
+{
+	if (pid == 0)
+		session_drop_successor(session);
+	else if (warden_adopt(session->warden, session->successor, pid))
+		session_end(session, "internal");
+}
+
 void session_rewind(struct session *session, struct checkpoint *target)
 {
 	session->target = target;
 	session_kill_interpreter(session, "rewind");
+	if (session->state == SESSION_KILLING && target)
+		succeed(session);
 }
 
 void session_forget(struct session *session, struct checkpoint *checkpoint)
 {
-	if (session->target == checkpoint)
+	if (session->target == checkpoint) {
 		session->target = checkpoint->parent;
+		session_drop_successor(session);
+	}
 	warden_discard(session->warden, checkpoint->interpreter);
 	history_remove(&session->history, checkpoint);
 }

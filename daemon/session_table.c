@@ -312,6 +312,10 @@ static void kill_or_give_up(struct session *session, const struct particulars *p
 static void end_unswept(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
+	if (session->successor && !session->successor->adopted) {
+		session_give_up_successor(session);
+		return;
+	}
 	log_error(session->id, "what its interpreter left behind could not be killed: the session is ended");
 	session_end(session, "internal");
 }

@@ -226,6 +226,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.source = serial_of(session->source),
 		.target = checkpoint_place(session, session->target),
 		.freezing = serial_of(session->freezing),
+		.successor = serial_of(session->successor),
 		.n_forgotten = session->n_forgotten,
 		.opened = session->opened,
 		.last = session->last,

@@ -161,9 +161,7 @@ static int serve_spawn(const struct wire_frame *message, bool *alive)
 		return come_alive(&spawn, fds);
 	}
 	exec_channel_drop_fds();
-	if (pid < 0)
-		return pid;
-	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)pid};
+	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)MAX(pid, 0)};
 	return exec_channel_send(&spawned_message_schema, &spawned);
 }
 

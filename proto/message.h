@@ -584,7 +584,7 @@ WIRE_DECLARE(survey_message, SURVEY_FIELDS);
 
 WIRE_DECLARE(warden_ready, WARDEN_READY_FIELDS);
 WIRE_DECLARE(swept_message, NO_FIELDS);
-WIRE_DECLARE(spawned_message, ADOPT_FIELDS);	/* also from a frozen interpreter: pid as its warden sees it */
+WIRE_DECLARE(spawned_message, ADOPT_FIELDS); /* also from a frozen interpreter: pid as its warden sees it, or 0 */
 WIRE_DECLARE(signalled_message, SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
 WIRE_DECLARE(exited_message, EXITED_FIELDS);
 WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
