@@ -200,7 +200,7 @@ void operation_begin(struct session *session, struct operation *operation)
 	begin[operation->kind](session);
 }
 
-static void reply_branch(struct session *session)
+void operation_on_born(struct session *session)
 {
 	struct session_info info = session_record(session);
 
@@ -225,7 +225,7 @@ void operation_on_frozen(struct session *session, const char *why)
 	if (!operation || operation->kind == OPERATION_QUESTION)
 		return;
 	if (operation_is_birth(session)) {
-		reply_branch(session);
+		operation_on_born(session);
 	} else if (why) {
 		client_error(clients_of(session), &operation->request, "unsupported",
 			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);

@@ -38,6 +38,8 @@ void operation_begin(struct session *session, struct operation *operation);
 /* The state is saved (@why NULL), or could not be: go on with session->operation. */
 void operation_on_frozen(struct session *session, const char *why);
 void operation_on_restored(struct session *session);
+/* The branch that it asked for lives. */
+void operation_on_born(struct session *session);
 /* Whether the operation under way is what made this session, and not answered yet. */
 bool operation_is_birth(const struct session *session);
 /* The session cannot do it any more. */

@@ -55,10 +55,13 @@ static void restored(struct session *session)
 	session_answer_waiters(session, &session->resets);
 	if (grown) {
 		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. That is also
-		 * when it has its own files, and the request for it is answered. */
+		 * when it has files of its own, if it is to have any. */
 		session->history.saved = false;
 		session->history.severed = true;
 		session->at = session->n_cells;
+		session->lost_cause[0] = '\0';
+		if (session->operation && !session->workspace)
+			operation_on_born(session);
 		session_freeze(session);
 		if (session->state == SESSION_FREEZING && session->workspace)
 			session_deadline(session, COPY_US);
@@ -116,6 +119,19 @@ static void take_over(struct session *session)
 		restored(session);
 }
 
+/* A branch that has died before it had a checkpoint of its own: no cell has begun in it. */
+static void grow_again(struct session *session)
+{
+	const struct spawn_message how = {.reseed = true};
+
+	if (++session->idle_deaths >= IDLE_DEATHS_MAX) {
+		restore_pristine(session);
+		return;
+	}
+	session->growing = true;
+	session_thaw(session, &how, session->source);
+}
+
 static void restore_begin(struct session *session)
 {
 	const struct spawn_message plain = {0};
@@ -124,6 +140,8 @@ static void restore_begin(struct session *session)
 		take_over(session);
 	else if (session->target)
 		session_thaw(session, &plain, session->target->interpreter);
+	else if (session->source)
+		grow_again(session);
 	else
 		restore_pristine(session);
 }
@@ -136,6 +154,11 @@ void session_restore_older(struct session *session, const struct particulars *pa
 	(void)particulars;
 	session->source = NULL;
 	session->live = warden_discard(session->warden, session->live);
+	if (!broken && !operation_is_birth(session)) {
+		session->growing = false;
+		restore_pristine(session);
+		return;
+	}
 	if (!broken) {
 		/* A branch: its checkpoint is its parent's. */
 		session_end(session, "internal");
@@ -254,6 +277,7 @@ void session_restore_after_sweep(struct session *session, const struct particula
 	(void)particulars;
 	if (!list_empty(&session->resets)) {
 		session->target = NULL;
+		session->source = NULL;
 		session_drop_successor(session);
 	}
 	restore_begin(session);
@@ -271,7 +295,8 @@ void session_give_up_successor(struct session *session)
 
 void session_adopt_restored(struct session *session, const struct particulars *particulars)
 {
-	session->source = NULL;
+	if (!session->growing || session->workspace)
+		session->source = NULL;
 	if (warden_adopt(session->warden, session->live, particulars->spawned->pid))
 		session_end(session, "internal");
 	else
@@ -324,6 +349,8 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 		session_on_lost(session, session->live, "it froze something else");
 		return -1;
 	}
+	/* A branch begins here, with a checkpoint of its own or without. */
+	session->source = NULL;
 	if (frozen->pid == 0) {
 		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
 			 frozen->reason.data);
@@ -374,6 +401,7 @@ void session_freeze(struct session *session)
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->id, "no checkpoint: %s", strerror(-r));
+		session->source = NULL;
 		operation_on_frozen(session, strerror(-r));
 		session_begin_idle(session);
 	} else if (r) {
@@ -398,7 +426,10 @@ void session_freeze_soon(struct session *session)
 
 void session_drop_successor(struct session *session)
 {
-	session->successor = warden_discard(session->warden, session->successor);
+	struct interpreter *successor = session->successor;
+
+	session->successor = NULL;
+	warden_discard(session->warden, successor);
 }
 
 /* A fork takes as long as a death. If there is none, for want of processes that the one who dies still has, another

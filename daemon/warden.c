@@ -333,9 +333,20 @@ int warden_signal(struct warden *warden, struct interpreter *interpreter, int si
 	return r;
 }
 
+/* Nothing will grow from it again. Who is doing so is told, or finds out. */
+static void forget_source(struct warden *warden, const struct interpreter *interpreter)
+{
+	struct session *session;
+
+	list_for_each (session, &warden->sessions, kin)
+		if (session->source == interpreter && session->state != SESSION_RESTORING)
+			session->source = NULL;
+}
+
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter)
 {
 	if (interpreter) {
+		forget_source(warden, interpreter);
 		family_touch(warden);
 		if (interpreter->adopted && warden->state == WARDEN_READY)
 			(void)peer_say(&warden->peer, &discard_message_schema,

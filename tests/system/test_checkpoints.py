@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 import internal
-from daemon import Daemon, wait_until
+from daemon import Daemon, children, wait_until
 from lair import Client, LairError, codec
 from lair.codec import Message
 from lair.messages import ExecReply
@@ -456,6 +458,57 @@ def test_they_do_not_count_as_the_session_s_processes(start_daemon: Callable[...
         code = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        time.sleep(5)\n        os._exit(0)"
         assert client.exec(code, "a").returncode == 0
         assert client.undo("a", 3).cell == 10
+
+
+def test_undo_where_there_is_no_room_for_a_process(start_daemon: Callable[..., Daemon]) -> None:
+    """Not before those of the state that is given up are gone."""
+    it = start_daemon(
+        {"profile default": {"checkpoint": "cell", "checkpoints": "3", "processes": "8", "level": ""}}
+    )
+    with Client(str(it.socket)) as client:
+        client.exec("import os, time\nx = 1", "a")
+        code = (
+            "x = 2\nfor n in range(40):\n    try: pid = os.fork()\n    except OSError: break\n"
+            "    if pid == 0:\n        time.sleep(60)\n        os._exit(0)\nn"
+        )
+        assert int(client.exec(code, "a").text or 99) < 20
+        assert client.undo("a").cell == 1
+        assert client.exec("x, os.fork() and 'room'", "a").text == "(1, 'room')"
+
+
+def test_undo_to_one_that_does_not_answer(daemon: Daemon, client: Client, session: str) -> None:
+    for i in range(1, 5):
+        client.exec(f"x = {i}", session)
+    wait_until(lambda: client.info(session).checkpoints == 4, "there are four")
+    frozen = sorted(
+        pid
+        for pid in children(client.info(session).pid or 0)
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "lair-frozen"
+    )
+    os.kill(frozen[2], signal.SIGSTOP)
+    assert client.undo(session).cell == 2
+    assert client.exec("x", session).text == "2"
+    assert "the checkpoint after cell 3 is broken" in daemon.log()
+
+
+def test_a_branch_that_dies_at_birth(client: Client, session: str) -> None:
+    """It has what it grew from until it has a checkpoint of its own."""
+    code = """
+import os, random
+x = 1
+def seed():
+    try: os.mkdir("died")
+    except FileExistsError: return
+    os._exit(7)
+random.seed = seed
+"""
+    assert client.exec(code, session).returncode == 0
+    assert client.branch(session, f"{session}.b").opened
+    reply = client.exec("x, os.path.isdir('died')", f"{session}.b")
+    assert (reply.text, reply.state, reply.cell) == ("(1, True)", "kept", 2)
+    client.exec("x = 5", f"{session}.b")
+    assert client.exec("os._exit(1)", f"{session}.b").state == "rolled_back"
+    assert client.exec("x", f"{session}.b").text == "5"
 
 
 def test_what_was_lost_before_an_undo_is_not_told_after_it(client: Client, session: str) -> None:
