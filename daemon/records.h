@@ -102,6 +102,7 @@
 	F(m, UINT, target, OPTIONAL)                                                                               \
 	F(m, UINT, freezing, OPTIONAL)                                                                             \
 	F(m, UINT, successor, OPTIONAL)                                                                            \
+	F(m, UINT, successor_of, OPTIONAL)                                                                         \
 	F(m, RAW, operations, REQUIRED)                                                                            \
 	F(m, RAW, operation, OPTIONAL)                                                                             \
 	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \

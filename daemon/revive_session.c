@@ -208,6 +208,7 @@ static int history_from(const struct revival *revival, struct session *session, 
 	session->history.saved = record->saved;
 	session->history.severed = record->severed;
 	session->target = record->target ? checkpoint_at(session, record->target) : NULL;
+	session->successor_of = record->successor_of ? checkpoint_at(session, record->successor_of) : NULL;
 	return r;
 }
 

@@ -69,12 +69,12 @@ struct session {
 	bool exact;		    /* the same, and it can be gone back to */
 	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other */
 	struct checkpoint *target;  /* what to restore; NULL: the pristine image */
-	struct interpreter
-		*successor; /* of @target, made while the live one is being killed; NULL: made when it is dead */
-	struct interpreter *freezing; /* the copy being made; the running cell, if any, waits behind it */
-	bool hurried;		      /* the last cell came at once after the answer to the one before */
-	struct list operations;	      /* on checkpoints, and questions, waiting for an idle moment */
-	struct operation *operation;  /* the one under way */
+	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
+	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
+	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
+	bool hurried;			 /* the last cell came at once after the answer to the one before */
+	struct list operations;		 /* on checkpoints, and questions, waiting for an idle moment */
+	struct operation *operation;	 /* the one under way */
 	uint64_t n_questions;
 	uint64_t n_forgotten; /* checkpoints since the last reply */
 	unsigned idle_deaths; /* of interpreters made from one state, since a cell ended */
@@ -142,6 +142,8 @@ void session_forget(struct session *session, struct checkpoint *checkpoint);
 
 void session_on_ready(struct session *session);
 void session_on_signalled(struct session *session, struct interpreter *interpreter);
+/* The one who is to follow it lives, with that number; 0: there is none. */
+void session_on_successor(struct session *session, uint64_t pid);
 /* It is dead, and what it had still said comes first. */
 void session_on_last_words(struct session *session, struct interpreter *interpreter);
 void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom);

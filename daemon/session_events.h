@@ -107,8 +107,8 @@ void session_finish_frozen(struct session *session, const struct particulars *pa
 /* The same when a cell waited for it in the interpreter, or when that is being killed. */
 void session_note_frozen(struct session *session, const struct particulars *particulars);
 
-/* The one who is to follow lives, with that number; 0: there is none. */
-void session_on_successor(struct session *session, uint64_t pid);
+/* Kill the interpreter and make the one who is to follow at once, of @target; NULL: of the pristine image. */
+void session_replace(struct session *session, struct checkpoint *target, const char *cause);
 void session_drop_successor(struct session *session);
 void session_give_up_successor(struct session *session);
 

@@ -136,6 +136,8 @@ static void restore_begin(struct session *session)
 {
 	const struct spawn_message plain = {0};
 
+	if (session->successor && session->successor_of != session->target)
+		session_drop_successor(session);
 	if (session->successor && session->successor->adopted)
 		take_over(session);
 	else if (session->target)
@@ -278,7 +280,6 @@ void session_restore_after_sweep(struct session *session, const struct particula
 	if (!list_empty(&session->resets)) {
 		session->target = NULL;
 		session->source = NULL;
-		session_drop_successor(session);
 	}
 	restore_begin(session);
 }
@@ -286,7 +287,7 @@ void session_restore_after_sweep(struct session *session, const struct particula
 /* What was to be a successor is on its way for too long, and as long as it is nothing can be swept. */
 void session_give_up_successor(struct session *session)
 {
-	struct checkpoint *broken = session->target;
+	struct checkpoint *broken = session->successor_of;
 
 	log_warn(session->id, "the checkpoint after cell %" PRIu64 " is broken: going further back", broken->cell);
 	session_forget(session, broken);
@@ -429,16 +430,28 @@ void session_drop_successor(struct session *session)
 	struct interpreter *successor = session->successor;
 
 	session->successor = NULL;
+	session->successor_of = NULL;
 	warden_discard(session->warden, successor);
 }
 
 /* A fork takes as long as a death. If there is none, for want of processes that the one who dies still has, another
  * follows when it is dead. */
-static void succeed(struct session *session)
+static int succeed(struct session *session, struct checkpoint *target)
 {
 	static const struct spawn_message plain = {0};
 
-	if (warden_thaw(session->warden, session->target->interpreter, &plain, &session->successor)) {
+	session->successor_of = target;
+	if (!target)
+		return warden_spawn(session->warden, &session->successor);
+	return warden_thaw(session->warden, target->interpreter, &plain, &session->successor);
+}
+
+void session_replace(struct session *session, struct checkpoint *target, const char *cause)
+{
+	session_kill_interpreter(session, cause);
+	if (session->state != SESSION_KILLING)
+		return;
+	if (succeed(session, target)) {
 		session->successor = NULL;
 		return;
 	}
@@ -457,17 +470,15 @@ void session_on_successor(struct session *session, uint64_t pid)
 void session_rewind(struct session *session, struct checkpoint *target)
 {
 	session->target = target;
-	session_kill_interpreter(session, "rewind");
-	if (session->state == SESSION_KILLING && target)
-		succeed(session);
+	session_replace(session, target, "rewind");
 }
 
 void session_forget(struct session *session, struct checkpoint *checkpoint)
 {
-	if (session->target == checkpoint) {
+	if (session->target == checkpoint)
 		session->target = checkpoint->parent;
+	if (session->successor_of == checkpoint)
 		session_drop_successor(session);
-	}
 	warden_discard(session->warden, checkpoint->interpreter);
 	history_remove(&session->history, checkpoint);
 }

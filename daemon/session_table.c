@@ -279,7 +279,7 @@ static void kill_for_reset(struct session *session, const struct particulars *pa
 {
 	(void)particulars;
 	session_refuse_work(session, "the session was reset");
-	session_kill_interpreter(session, "reset");
+	session_replace(session, NULL, "reset");
 }
 
 /* First comes what is under way: a checkpoint, which is the state before the reset and can be restored, or the end

@@ -227,6 +227,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.target = checkpoint_place(session, session->target),
 		.freezing = serial_of(session->freezing),
 		.successor = serial_of(session->successor),
+		.successor_of = checkpoint_place(session, session->successor_of),
 		.n_forgotten = session->n_forgotten,
 		.opened = session->opened,
 		.last = session->last,

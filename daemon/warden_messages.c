@@ -41,9 +41,17 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 static int on_failed(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
 	struct failed_message failed;
+	struct session *session;
 
 	if (wire_decode(&failed, &failed_message_schema, body, fault))
 		return WIRE_E_FIELD;
+	/* A successor can be done without. */
+	list_for_each (session, &warden->sessions, kin) {
+		if (!session->successor || session->successor->serial != failed.serial)
+			continue;
+		session_on_successor(session, 0);
+		return 0;
+	}
 	warden_failed(warden, failed.reason);
 	return 0;
 }

@@ -460,7 +460,8 @@ def test_they_do_not_count_as_the_session_s_processes(start_daemon: Callable[...
         assert client.undo("a", 3).cell == 10
 
 
-def test_undo_where_there_is_no_room_for_a_process(start_daemon: Callable[..., Daemon]) -> None:
+@pytest.mark.parametrize("back", ["undo", "reset"])
+def test_going_back_where_there_is_no_room_for_a_process(start_daemon: Callable[..., Daemon], back: str) -> None:
     """Not before those of the state that is given up are gone."""
     it = start_daemon(
         {"profile default": {"checkpoint": "cell", "checkpoints": "3", "processes": "8", "level": ""}}
@@ -472,8 +473,13 @@ def test_undo_where_there_is_no_room_for_a_process(start_daemon: Callable[..., D
             "    if pid == 0:\n        time.sleep(60)\n        os._exit(0)\nn"
         )
         assert int(client.exec(code, "a").text or 99) < 20
-        assert client.undo("a").cell == 1
-        assert client.exec("x, os.fork() and 'room'", "a").text == "(1, 'room')"
+        if back == "undo":
+            assert client.undo("a").cell == 1
+            assert client.exec("x", "a").text == "1"
+        else:
+            client.reset("a")
+            assert client.exec("'x' in globals()", "a").text == "False"
+        assert client.exec("import os; os.fork() and 'room'", "a").text == "'room'"
 
 
 def test_undo_to_one_that_does_not_answer(daemon: Daemon, client: Client, session: str) -> None:
