@@ -39,10 +39,11 @@ static bool may_be_answered(const struct session *session)
 	case SESSION_FREEZING:
 	case SESSION_RESTORING:
 		return speaks(&session->live->peer);
+	case SESSION_BUSY:
+		return session->freezing && speaks(&session->live->peer);
 	case SESSION_STARTING:
 	case SESSION_IDLE:
 	case SESSION_UNSAVED:
-	case SESSION_BUSY:
 	case SESSION_GRACE:
 	case SESSION_CLOSING:
 	case _SESSION_STATE_N:
