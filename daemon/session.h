@@ -72,7 +72,7 @@ struct session {
 	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
 	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
-	bool hurried;			 /* the last cell came at once after the answer to the one before */
+	bool hurried;			 /* the last cell came soon after the answer to the one before */
 	struct list operations;		 /* on checkpoints, and questions, waiting for an idle moment */
 	struct operation *operation;	 /* the one under way */
 	uint64_t n_questions;

@@ -8,6 +8,8 @@
 
 /* For an answer to reach who waits for it: a fork takes a processor for as long as it lasts. */
 #define ANSWER_US 1000
+/* Who comes back sooner than that would have had to wait for a checkpoint that is taken then. */
+#define HURRY_US (2 * ANSWER_US)
 
 #define RETURNCODE_TIMEOUT 124
 #define RETURNCODE_SIGNAL 128
