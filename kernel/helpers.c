@@ -112,7 +112,6 @@ static const struct {
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},
-	[HELPER_RESEED_PYTHON] = {BRANCHING, "reseed_python"},
 	[HELPER_GENERATOR] = {BRANCHING, "generator"},
 	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
 	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},

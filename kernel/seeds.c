@@ -1,5 +1,6 @@
 /* numpy.random.seed() walks through numpy, and each page it touches is copied, and each large page split, in every
- * session. What it comes to is some random words in the state of the generator; so they are put there. */
+ * session. What it comes to is some random words in the state of the generator; so they are put there. Python's own
+ * starts anew in every fork that Python is told of, as that of an interpreter is; a branch's is not. */
 #include <Python.h>
 
 #include "seeds.h"
@@ -30,12 +31,6 @@ void seeds_find(void)
 	PyErr_Clear();
 }
 
-static void reseed(enum helper helper_of)
-{
-	Py_XDECREF(PyObject_CallNoArgs(helper(helper_of)));
-	PyErr_Clear();
-}
-
 void seeds_renew(void)
 {
 	uint32_t key[WORDS];
@@ -47,10 +42,10 @@ void seeds_renew(void)
 	key[0] = 1U << 31; /* as numpy has it: the state is not zero, whatever the rest */
 	memcpy(twister->key, key, sizeof(key));
 	twister->at = WORDS;
-	reseed(HELPER_RESEED_PYTHON);
 }
 
 void seeds_renew_any(void)
 {
-	reseed(HELPER_RESEED);
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RESEED)));
+	PyErr_Clear();
 }

@@ -9,21 +9,12 @@ _modules = sys.modules
 _BRANCHES = ".branches"
 
 
-def _reseed(name: str) -> None:
-    seed = getattr(_modules.get(name), "seed", None)
-    if seed is not None:
-        seed()
-
-
 def reseed() -> None:
     """The global generators; those that a cell made for itself draw the same in every branch."""
-    reseed_python()
-    _reseed("numpy.random")
-
-
-def reseed_python() -> None:
-    """Only the one of the standard library."""
-    _reseed("random")
+    for name in ("random", "numpy.random"):
+        seed = getattr(_modules.get(name), "seed", None)
+        if seed is not None:
+            seed()
 
 
 def generator() -> int:
