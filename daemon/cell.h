@@ -40,6 +40,7 @@ struct cell {
 	char *prompt;  /* its words */
 	bool password; /* its answer is not to be shown */
 	bool timed_out;
+	bool audited;	   /* the audit log tells of it, however often it has to be begun */
 	bool written;	   /* its code is in the ledger */
 	struct bytes code; /* owned */
 	struct cell_options options;

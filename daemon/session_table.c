@@ -95,7 +95,9 @@ static void run_next(struct session *session, const struct particulars *particul
 	cell->after = session->at;
 	cell_number(cell, ++session->n_cells);
 	session->router->stats.cells++;
-	audit_log_exec(session, cell);
+	if (!cell->audited)
+		audit_log_exec(session, cell);
+	cell->audited = true;
 	quota_on_run(session->warden);
 	(void)group_oom_killed(&session->warden->group); /* from here on it is this cell's doing */
 	timer_clear(session_loop(session), &session->idle);
