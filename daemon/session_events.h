@@ -111,7 +111,9 @@ void session_note_frozen(struct session *session, const struct particulars *part
 
 /* Kill the interpreter and make the one who is to follow at once, of @target; NULL: of the pristine image. */
 void session_replace(struct session *session, struct checkpoint *target, const char *cause);
+/* Nobody follows yet: one is made when the old interpreter is dead. */
 void session_drop_successor(struct session *session);
+/* The same because the checkpoint does not answer, which is forgotten for it. */
 void session_give_up_successor(struct session *session);
 
 /* ---- entries of the table: session_question.c ---- */
