@@ -181,7 +181,7 @@ void session_exec(struct session *session, struct cell *cell)
 	family_touch(session->warden);
 	list_append(&session->queue, &cell->node);
 	session->n_queued++;
-	session->hurried = event_now() - session->last < HURRY_US;
+	session->hurried = session->n_cells > 0 && event_now() - session->last < HURRY_US;
 	if (session->n_queued == 1)
 		session_event(session, EVENT_RUN, &session_nothing);
 }
