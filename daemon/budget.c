@@ -12,9 +12,6 @@
 #define OVERHEAD (16ULL << 20)
 #define OVERHEAD_PART 16
 
-/* By so much a limit grows at least: each copy is some pages larger than the last. */
-#define LIMIT_STEP (8ULL << 20)
-
 /* Of 1000, which makes up for all the memory there is. */
 #define SCORE_LIVE 1000
 /* Of a frozen one, as of its warden, which writes it when it builds the cage: low where a group bounds what all of
@@ -68,21 +65,15 @@ int budget_begin(struct warden *warden, int doors[static _CONTROLLER_N])
 
 void budget_count(struct warden *warden)
 {
-	const struct profile *profile = warden->nursery->profile;
 	struct interpreter *interpreter;
 	struct session *session;
-	size_t due = 0, known = 0;
+	size_t n = 0;
 
-	list_for_each (interpreter, &warden->interpreters, node) {
-		due += interpreter->role == ROLE_FROZEN;
-		known += interpreter->role == ROLE_FROZEN && interpreter->adopted;
-	}
+	list_for_each (interpreter, &warden->interpreters, node)
+		n += interpreter->role == ROLE_FROZEN;
 	list_for_each (session, &warden->sessions, kin)
-		due += session->successor != NULL;
-	/* There is room for the next one already, or the limit would change twice with each. */
-	if (profile->checkpoint != CHECKPOINT_OFF)
-		due = MAX(due, known + 1);
-	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(profile, due));
+		n += session->successor != NULL;
+	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(warden->nursery->profile, n));
 }
 
 /* A frozen copy may come to hold, alone, all that it was made with. The limit only grows: to lower it would have
@@ -96,7 +87,6 @@ static void frozen_allow(struct warden *warden, struct interpreter *frozen, uint
 	list_for_each (interpreter, &warden->interpreters, node)
 		sum += interpreter->size;
 	limit = memory_of(warden->nursery->profile, warden->baseline, sum);
-	limit += LIMIT_STEP - 1 - (limit - 1) % LIMIT_STEP;
 	if (limit > warden->group.limits.of[CONTROLLER_MEMORY])
 		(void)group_limit(&warden->group, CONTROLLER_MEMORY, limit);
 }
