@@ -247,9 +247,12 @@ def burn():
     return time.process_time() - cpu
 burn()
 """
-    reply = client.exec(burn, session, profile="slow")
-    # How much less than a fifth it gets is up to what else runs: all sessions have one share of a busy machine.
-    assert 0.01 < float(reply.text or "0") < 0.4
+    # All sessions have one share of a machine, which may be busy: it has its fifth when there is one to be had.
+    shares: list[float] = []
+    while not shares or (max(shares) <= 0.1 and len(shares) < 10):
+        shares.append(float(client.exec(burn, session, profile="slow").text or "0"))
+        assert shares[-1] < 0.4
+    assert max(shares) > 0.1, shares
     assert "cpu-cgroup" in client.info(session).guards
 
 
