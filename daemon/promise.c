@@ -362,6 +362,14 @@ bool promise_result(const struct promise *promise, struct exec_reply *reply)
 	       !wire_decode(reply, &exec_reply_schema, frame.body, &fault);
 }
 
+/* What an answer was made in has room for more. */
+static char *shrink(char *data, size_t size)
+{
+	char *exact = realloc(data, MAX(size, (size_t)1));
+
+	return exact ? exact : data;
+}
+
 void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer)
 {
 	bool refused = schema == &error_reply_schema && !promise->taken;
@@ -370,7 +378,7 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 	if (promise->answer)
 		return;
 	promise->answer_size = buffer->size;
-	promise->answer = msgpack_sbuffer_release(buffer);
+	promise->answer = shrink(msgpack_sbuffer_release(buffer), promise->answer_size);
 	promise->since = event_now();
 	promise->running = NULL;
 	promise_changes(promise);
