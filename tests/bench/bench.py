@@ -67,6 +67,7 @@ class Bench:
         self.daemon = Daemon(SETTINGS)
         self.client = Client(str(self.daemon.socket), timeout=120)
         self.driver = ROOT / "build/release/tests/lair_bench"
+        self.broker = ROOT / "build/release/tests/bare_broker"
         self.jupyter = Jupyter()
         self.queues = Queues()
         self.forks = Forks(["pandas"], KEPT)
@@ -92,8 +93,11 @@ class Bench:
     def lair(self, measure: str, profile: str, count: int, gap: float = 0, code: str = "1+1") -> list[float]:
         """Samples of the C client."""
         command = [self.driver, self.daemon.socket, measure, profile, count, int(gap * 1e6), code]
-        output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, text=True).stdout
-        return [float(line) / 1e6 for line in output.split()]
+        return samples(command)
+
+    def bare(self, count: int, gap: float = 0) -> list[float]:
+        """Samples of a worker behind a router that do nothing."""
+        return samples([self.broker, count, int(gap * 1e6)])
 
     def whole(self, code: str, size: int) -> list[float]:
         """The time of a cell whose output arrives to the last byte, which is checked apart."""
@@ -208,6 +212,12 @@ class Bench:
                 p99=150e-6,
             ),
             Measure(
+                "round trip, back to back",
+                lambda: self.lair("exec", "default", 3000),
+                "a bare broker",
+                lambda: self.bare(3000),
+            ),
+            Measure(
                 "round trip, after 5 ms",
                 lambda: self.lair("exec", "data", 200, 0.005),
                 "ipykernel",
@@ -234,6 +244,12 @@ class Bench:
                 lambda: self.lair("exec", "saved", 200, 0.005),
                 "queues, after 5 ms",
                 lambda: [after(0.005, lambda: queues.run("1+1")) for _ in range(200)],
+            ),
+            Measure(
+                "round trip, pandas, checkpoints, after 5 ms",
+                lambda: self.lair("exec", "saved", 200, 0.005),
+                "a bare broker",
+                lambda: self.bare(200, 0.005),
             ),
             Measure(
                 "round trip, pandas, checkpoints, after 5 ms",
@@ -315,6 +331,12 @@ class Bench:
                 unit="memory",
             ),
         ]
+
+
+def samples(command: list[object]) -> list[float]:
+    """Of a program that prints microseconds."""
+    output = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, text=True).stdout
+    return [float(line) / 1e6 for line in output.split()]
 
 
 def after(pause: float, act: Callable[[], object]) -> float:
