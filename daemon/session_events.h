@@ -92,9 +92,23 @@ void session_kill_interpreter(struct session *session, const char *cause);
 struct session *session_alloc(struct router *router, struct profile *profile, const char *id, uid_t owner);
 /* Timers, where there are any. */
 void session_arm_hard(struct session *session);
-void session_arm_measure(struct session *session);
 /* It is as a former router had it: but for its timers. */
 void session_on_revived(struct session *session);
+
+/* ---- entries of the table: session_checkpoint.c ---- */
+
+/* Take a checkpoint when the answer that has just been given is where it belongs, or before whatever comes next; at
+ * once if that will come soon. */
+void session_freeze_soon(struct session *session);
+void session_finish_frozen(struct session *session, const struct particulars *particulars);
+/* The same when a cell waited for it in the interpreter, or when that is being killed. */
+void session_note_frozen(struct session *session, const struct particulars *particulars);
+/* No copy comes of it. */
+void session_abandon_freeze(struct session *session, const char *why);
+/* Forget checkpoints until what is left is within the limits. */
+void session_trim_history(struct session *session);
+/* Its timer, where there are any. */
+void session_arm_measure(struct session *session);
 
 /* ---- entries of the table: session_restore.c ---- */
 
@@ -102,13 +116,8 @@ void session_replace_after_exit(struct session *session, const struct particular
 void session_restore_after_sweep(struct session *session, const struct particulars *particulars);
 void session_restore_older(struct session *session, const struct particulars *particulars);
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
-/* Take a checkpoint when the answer that has just been given is where it belongs, or before whatever comes next; at
- * once if that will come soon. */
-void session_freeze_soon(struct session *session);
-void session_finish_frozen(struct session *session, const struct particulars *particulars);
-/* The same when a cell waited for it in the interpreter, or when that is being killed. */
-void session_note_frozen(struct session *session, const struct particulars *particulars);
-
+/* Fork @frozen for this session, which is RESTORING until that stands. */
+void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
 /* Kill the interpreter and make the one who is to follow at once, of @target; NULL: of the pristine image. */
 void session_replace(struct session *session, struct checkpoint *target, const char *cause);
 /* Nobody follows yet: one is made when the old interpreter is dead. */
@@ -122,8 +131,3 @@ void session_finish_told(struct session *session, const struct particulars *part
 void session_hurry_question(struct session *session, const struct particulars *particulars);
 /* The interpreter that was asked is gone. */
 void session_fail_question(struct session *session);
-
-/* Fork @frozen for this session, which is RESTORING until that stands. */
-void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
-/* Forget checkpoints until what is left is within the limits. */
-void session_trim_history(struct session *session);
