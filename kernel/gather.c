@@ -40,6 +40,7 @@ static uintptr_t round_up(uintptr_t address)
 
 static uintptr_t arenas_begin, arenas_end; /* in use */
 static uintptr_t arenas_room;		   /* the end of what is mapped for them */
+static uintptr_t arenas_full;		   /* the end of what is filled up */
 static uintptr_t arenas_settled;	   /* where sessions begin to add; 0: in the template */
 
 static void *arena_map(uintptr_t address, size_t size, int flags)
@@ -101,21 +102,26 @@ void gather_arenas(void)
 	PyObject_SetArenaAllocator(&allocator);
 }
 
-/* What is free in them is taken, of each size until an object lies in an arena that was not there before: what a
- * fork allocates, and hence writes to, then lies together. */
+/* What is free in them is taken, of each size until an object lies behind the last large page of those that there
+ * were. */
 static void fill_arenas(void)
 {
-	uintptr_t before = arenas_end - arenas_begin;
-
+	if (!arenas_full)
+		arenas_full = round_up(arenas_end);
 	(void)PyGC_Collect(); /* or there are objects that were freed, and are kept for their types */
 	for (size_t size = OBJECT_STEP; size <= OBJECT_MAX; size += OBJECT_STEP)
-		while ((uintptr_t)PyObject_Malloc(size) - arenas_begin < before)
+		while ((uintptr_t)PyObject_Malloc(size) - arenas_begin < arenas_full - arenas_begin)
 			;
 }
 
+/* ---- malloc's heap: so it is with that. Another malloc may have its memory elsewhere ---- */
+
+#define NAMES_MAX 64
+
+static uintptr_t heap_full;
 static void *taken; /* from malloc, in a row */
 
-static bool heap_take(size_t size, const void *end)
+static bool heap_take(size_t size)
 {
 	void **chunk = malloc(size);
 
@@ -123,21 +129,41 @@ static bool heap_take(size_t size, const void *end)
 		return false;
 	*chunk = taken;
 	taken = chunk;
-	return (const void *)chunk < end;
+	return (uintptr_t)chunk < heap_full;
 }
 
-/* So it is with what is free in malloc's heap. Another malloc may have its memory elsewhere. */
 static void fill_heap(void)
 {
-	const void *end = sbrk(0);
 	size_t left = HEAP_FREE_MAX;
 
+	if (!heap_full)
+		heap_full = round_up((uintptr_t)sbrk(0));
 	for (size_t size = CHUNK_MAX; size >= CHUNK_STEP; size -= CHUNK_STEP)
-		while (left > size && heap_take(size, end))
+		while (left > size && heap_take(size))
 			left -= size;
-	/* The environment grows with each variable, from where it is. */
-	if (!setenv("LAIR", "", 1))
-		(void)unsetenv("LAIR");
+}
+
+/* The environment grows with each variable, from where it is: so it is made to grow until it has to move. */
+static void move_environment(void)
+{
+	char name[16];
+	int n = 0;
+
+	while ((uintptr_t)environ < heap_full && n < NAMES_MAX) {
+		snprintf(name, sizeof(name), "LAIR_%d", n++);
+		(void)setenv(name, "", 1);
+	}
+	while (n > 0) {
+		snprintf(name, sizeof(name), "LAIR_%d", --n);
+		(void)unsetenv(name);
+	}
+}
+
+void gather_room(void)
+{
+	fill_arenas();
+	fill_heap();
+	move_environment();
 }
 
 /* ---- what Python takes from malloc: large blocks, as numpy does for those of arrays ---- */
@@ -259,7 +285,7 @@ void gather_memory(void)
 	char line[512], mode[5], name[8];
 
 	merge_libraries();
-	fill_arenas();
+	fill_arenas(); /* once more: something has been freed since */
 	fill_heap();
 	gather_blocks();
 	arenas_settled = arenas_end;

@@ -288,13 +288,17 @@ int python_start(const struct configure_message *configure, struct python_report
 		return fail_python(report, "the kernel's own modules");
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
 		return fail_python(report, "the profile cannot be loaded");
-	if (threads_check(report) < 0 || directories_find(report) < 0)
+	if (threads_check(report) < 0 || directories_find(report) < 0 || version_tell(report) < 0)
 		return -1;
-	return version_tell(report);
+	gather_room();
+	return 0;
 }
 
 void python_settle(void)
 {
+	/* What a cell makes anew is made where there is room now. */
+	if (rehearse_quietly() < 0)
+		PyErr_Clear();
 	seeds_find();
 	if (call(HELPER_SETTLE) < 0)
 		PyErr_Clear();

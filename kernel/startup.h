@@ -14,5 +14,5 @@ struct python_report {
  * or -1 with report->reason; then the process is of no more use. */
 int python_start(const struct configure_message *configure, struct python_report *report);
 
-/* The last act before the first fork: collect garbage and freeze the rest. */
+/* The last act before the first fork: rehearse a cell once more, collect garbage and freeze the rest. */
 void python_settle(void);

@@ -18,12 +18,16 @@ def reseed() -> None:
 
 
 def generator() -> int:
-    """The address of the state of numpy's: 624 words and an int, which is looked at to be sure. Or 0."""
+    """A new one for numpy, which lies where there is room now, and the address of its state: 624 words and an int,
+    which is looked at to be sure. Or 0."""
     numpy: Any = _modules.get("numpy")
     if numpy is None:
         return 0
     import ctypes  # which numpy has
 
+    replace = getattr(numpy.random, "set_bit_generator", None)
+    if replace is not None:  # since numpy 1.24
+        replace(numpy.random.MT19937())
     name, key, position, has_gauss, _ = numpy.random.get_state()
     address = int(numpy.random.mtrand._rand._bit_generator.ctypes.state_address)
     found = numpy.ctypeslib.as_array((ctypes.c_uint32 * (len(key) + 1)).from_address(address))
