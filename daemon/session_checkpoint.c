@@ -74,11 +74,18 @@ void session_abandon_freeze(struct session *session, const char *why)
 	operation_on_frozen(session, why);
 }
 
+static void end_homeless(struct session *session, const char *why)
+{
+	log_warn(session->id, "the files for it cannot be copied: %s", why);
+	operation_on_stillborn(session, "unsupported", why);
+	session_end(session, "files");
+}
+
 /* Returns 0, also when there is no copy for a good reason, or -1: then the session is told the rest. */
 static int copy_take(struct session *session, const struct frozen_message *frozen)
 {
 	struct interpreter *copy = session->freezing;
-	char why[128];
+	char why[512];
 
 	if (!copy || frozen->serial != copy->serial) {
 		session_on_lost(session, session->live, "it froze something else");
@@ -89,6 +96,11 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 	if (frozen->pid == 0) {
 		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
 			 frozen->reason.data);
+		/* Of any other it would be a way to end its session. */
+		if (frozen->homeless && operation_is_birth(session)) {
+			end_homeless(session, why);
+			return -1;
+		}
 		session_abandon_freeze(session, why);
 		return 0;
 	}

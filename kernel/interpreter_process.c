@@ -26,6 +26,7 @@
 static struct {
 	pid_t pid;
 	const struct cage *cage;
+	char homeless[512]; /* why it has not got the files that it was to have; "" = it has */
 } self;
 
 /* ---- becoming one ---- */
@@ -113,18 +114,36 @@ static void let_go(int channel)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* The state's own files: a copy of the working directory beside it, to work in from now on. */
-static int branch_files(struct bytes name)
+/* Of the pending exception, which is cleared. */
+static void homeless_note(void)
+{
+	PyObject *type, *error, *trace, *text;
+	const char *why;
+
+	PyErr_Fetch(&type, &error, &trace);
+	PyErr_NormalizeException(&type, &error, &trace);
+	text = error ? PyObject_Str(error) : NULL;
+	why = text ? PyUnicode_AsUTF8(text) : NULL;
+	snprintf(self.homeless, sizeof(self.homeless), "%s", why && *why ? why : "out of memory");
+	Py_XDECREF(type);
+	Py_XDECREF(error);
+	Py_XDECREF(trace);
+	Py_XDECREF(text);
+	PyErr_Clear();
+}
+
+/* The state's own files: a copy of the working directory beside it, to work in from now on. Who has not got them
+ * says so when it is asked for a checkpoint, which is the first that a branch is asked for, and ends. */
+static void branch_files(struct bytes name)
 {
 	PyObject *done = PyObject_CallFunction(helper(HELPER_BRANCH_FILES), "s#", name.data, (Py_ssize_t)name.size);
-
 	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
 
 	if (place)
 		artifacts_home(place);
+	else
+		homeless_note();
 	Py_XDECREF(done);
-	PyErr_Clear();
-	return place ? 0 : -EIO;
 }
 
 /* In a fork of the copy: live again, with the router's new descriptors. */
@@ -140,7 +159,7 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	if (!r && spawn->reseed)
 		seeds_renew_any();
 	if (!r && spawn->directory.data)
-		r = branch_files(spawn->directory);
+		branch_files(spawn->directory);
 	return r;
 }
 
@@ -193,7 +212,7 @@ static int wait_frozen(void)
 
 int process_freeze(const struct wire_frame *message)
 {
-	const char *why = freeze_unfaithful();
+	const char *why = self.homeless[0] ? self.homeless : freeze_unfaithful();
 	struct freeze_message freeze;
 	const int *fd = exec_channel_fds(1);
 	struct frozen_message frozen;
@@ -213,8 +232,11 @@ int process_freeze(const struct wire_frame *message)
 		return wait_frozen();
 	}
 	exec_channel_drop_fds();
-	frozen = (struct frozen_message){.serial = freeze.serial, .pid = (uint64_t)MAX(pid, 0)};
+	frozen = (struct frozen_message){
+		.serial = freeze.serial, .pid = (uint64_t)MAX(pid, 0), .homeless = self.homeless[0] != '\0'};
 	if (pid <= 0)
 		frozen.reason = bytes_of(why ? why : strerror(-pid));
-	return exec_channel_send(&frozen_message_schema, &frozen);
+	r = exec_channel_send(&frozen_message_schema, &frozen);
+	/* It is where its parent works: nothing may run here. */
+	return r || !frozen.homeless ? r : -ENOENT;
 }

@@ -664,7 +664,8 @@ WIRE_DECLARE(display_message, SHOWN_FIELDS); /* without at */
 #define FROZEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, OPTIONAL)                                                                                  \
-	F(m, STR, reason, OPTIONAL)
+	F(m, STR, reason, OPTIONAL)                                                                                \
+	F(m, FLAG, homeless, OPTIONAL)
 #define MEASURED_FIELDS(F, m) F(m, UINT, memory, REQUIRED)
 
 WIRE_DECLARE(frozen_message, FROZEN_FIELDS);

@@ -44,12 +44,25 @@ def _ignore(directory: str, names: List[str]) -> List[str]:
     ]
 
 
+def _first(error: OSError) -> str:
+    """What went wrong first; copytree goes on with the other files."""
+    if not isinstance(error, shutil.Error):
+        return str(error)
+    failures = error.args[0]
+    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+    return f"{failures[0][2]}{more}"
+
+
 def files(name: str) -> str:
     """Copy the working directory to .branches/NAME in the workspace, and work there from now on. Returns where."""
     home = os.environ.get("HOME") or os.getcwd()
     place = os.path.join(home.split(f"/{_BRANCHES}/")[0], _BRANCHES, name)
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    shutil.copytree(home, place, symlinks=True, ignore=_ignore)
+    try:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copytree(home, place, symlinks=True, ignore=_ignore)
+    except OSError as error:
+        shutil.rmtree(place, ignore_errors=True)
+        raise OSError(_first(error)) from None
     os.environ["HOME"] = os.environ["PWD"] = place
     os.chdir(place)
     return place

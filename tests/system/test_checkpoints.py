@@ -352,6 +352,21 @@ def test_branch_from_and_files(client: Client, session: str) -> None:
     client.shutdown(session + ".b")
 
 
+def test_branch_whose_files_cannot_be_copied(daemon: Daemon, client: Client, session: str) -> None:
+    """The reason is told, nothing half copied is left, and the parent goes on."""
+    client.exec("import os\nopen('data', 'w').write('old')\nos.close(os.open('shut', os.O_CREAT, 0))", session)
+    with pytest.raises(
+        LairError, match=r"unsupported: the files for session .* cannot be copied: .*Permission denied: .*shut"
+    ):
+        client.branch(session, session + ".b", files=True)
+    assert session + ".b" not in [info.session for info in client.list()]
+    assert client.exec("os.listdir('.branches')", session).text == "[]"
+    client.exec("os.remove('shut')", session)
+    client.branch(session, session + ".b", files=True)
+    assert client.exec("open('data').read()", session + ".b").text == "'old'"
+    client.shutdown(session + ".b")
+
+
 def test_branch_id_taken(client: Client, session: str) -> None:
     client.exec("x = 1", session)
     with pytest.raises(LairError, match="denied: .* is taken"):
