@@ -90,7 +90,8 @@ int cli_args_check(const struct cli *cli)
 	if (cli->n_args < verb->args_min)
 		return cli_usage(cli, "%s: expected %s", verb->name, verb->usage);
 	if (cli->n_args > verb->args_max)
-		return cli_usage(cli, "%s: \"%s\" is one argument too many", verb->name, cli->args[verb->args_max]);
+		return cli_usage(cli, "%s: \"%s\" is one argument too many; expected %s", verb->name,
+				 cli->args[verb->args_max], *verb->usage ? verb->usage : "none");
 	return 0;
 }
 

@@ -150,6 +150,14 @@ static int verb_help(struct cli *cli)
 	return 0;
 }
 
+/* Also when the daemon runs, and needs it no more. What the environment names may be the daemon's alone to read. */
+static int config_check(const struct cli *cli)
+{
+	if (!cli->config || cli->config == getenv("LAIR_CONFIG") || access(cli->config, R_OK) == 0)
+		return 0;
+	return cli_usage(cli, "--config %s: %s", cli->config, strerror(errno));
+}
+
 static int run(struct cli *cli, int argc, char *argv[])
 {
 	int r;
@@ -173,6 +181,8 @@ static int run(struct cli *cli, int argc, char *argv[])
 	}
 	if (!r)
 		r = cli_args_check(cli);
+	if (!r)
+		r = config_check(cli);
 	if (!r)
 		r = cli_connect(cli, cli->verb->need);
 	return r ? r : cli->verb->fn(cli);

@@ -292,6 +292,20 @@ def test_a_wrong_command_line(daemon: Daemon, arguments: list[str]) -> None:
     assert result.stderr.startswith("lair: ")
 
 
+def test_the_session_as_an_argument(daemon: Daemon) -> None:
+    """Which it is of every other verb."""
+    result = daemon.lair("exec", "work", "1 + 1")
+    assert result.returncode == 2
+    assert '"1 + 1" is one argument too many; expected [-s ID] CODE' in result.stderr
+
+
+def test_code_as_a_flag(daemon: Daemon) -> None:
+    """It is python's that takes code with -c; here that is a file, which is looked for also where none is needed."""
+    result = daemon.lair("exec", "-c", "print(1)", "2")
+    assert result.returncode == 2
+    assert "--config print(1): No such file or directory" in result.stderr
+
+
 def test_a_close_verb_is_suggested(daemon: Daemon) -> None:
     assert "exec" in daemon.lair("exce", "1").stderr
 

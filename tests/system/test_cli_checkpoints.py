@@ -373,12 +373,12 @@ def test_a_branch_that_fails_leaves_the_prompt_where_it_was(daemon: Daemon) -> N
         ("%%bash", "there is no command %%bash"),
         ("%", "there is no command %"),
         ("%undo x", 'undo: expected how many states to go back, 1 or more; got "x"'),
-        ("%undo 1 2", 'undo: "2" is one argument too many'),
+        ("%undo 1 2", 'undo: "2" is one argument too many; expected [N]'),
         ("%restore", "restore: expected NAME"),
         ("%undo --socket /x", "there is no flag --socket here"),
         ("%undo --json", "there is no flag --json here"),
         ("%branch b --from", "--from needs an argument"),
-        ("%checkpoint " + "x " * 1000, 'checkpoint: "x" is one argument too many'),
+        ("%checkpoint " + "x " * 1000, 'checkpoint: "x" is one argument too many; expected [NAME]'),
     ],
 )
 def test_a_wrong_command(daemon: Daemon, line: str, said: str) -> None:
