@@ -10,7 +10,8 @@ static struct session *session_that_keeps(struct router *router, const struct ad
 
 	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
 		return session;
-	client_error(&router->clients, from, "unsupported", "session \"%s\" keeps no checkpoints", session->id);
+	client_error(&router->clients, from, "unsupported",
+		     "session \"%s\" keeps no checkpoints: its profile has checkpoint = off", session->id);
 	return NULL;
 }
 
