@@ -112,7 +112,9 @@ def test_off_means_off(client: Client, session: str) -> None:
         lambda: client.undo(session),
         lambda: client.branch(session, session + ".b"),
     ):
-        with pytest.raises(LairError, match="unsupported: .* keeps no checkpoints: its profile has checkpoint = off"):
+        with pytest.raises(
+            LairError, match="unsupported: .* keeps no checkpoints: its profile has checkpoint = off"
+        ):
             refused()
     reply = client.exec("import os; os._exit(1)", session)
     assert (reply.state, reply.cause) == ("reset", "exit")
