@@ -11,7 +11,7 @@ import pytest
 
 import lair
 from daemon import Daemon, wait_until
-from lair import Alive, CellFailed, Connection, Display, LairError, Output, Result, Session
+from lair import Alive, CellFailed, Client, Connection, Display, LairError, Output, Result, Session
 
 SETTINGS = {
     "profile default": {"checkpoint": "cell"},
@@ -374,6 +374,16 @@ def test_undo_checkpoint_restore_drop(s: Session) -> None:
     with pytest.raises(LairError) as gone:
         s.restore("one")
     assert gone.value.code == "bad_request"
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_undo_of_nothing(s: Session, client: Client, n: int) -> None:
+    """It must not undo anything either."""
+    s.run("x = 1")
+    for undo in (s.undo, lambda n: client.undo(s.id, n)):
+        with pytest.raises(ValueError, match="how many states to go back: 1 or more"):
+            undo(n)
+    assert s.run("x").text == "1"
 
 
 def test_branches_go_their_own_ways(s: Session, connection: Connection) -> None:

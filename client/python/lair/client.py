@@ -189,6 +189,8 @@ class Client:
         self.call(m.Drop(id=self.new_id(), session=session, name=name), m.Reply)
 
     def undo(self, session: str, n: int = 1) -> m.StateReply:
+        if n < 1:
+            raise ValueError("how many states to go back: 1 or more")
         return self.call(m.Undo(id=self.new_id(), session=session, n=n), m.StateReply)
 
     def branch(

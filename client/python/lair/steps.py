@@ -208,6 +208,8 @@ def drop(session: str, name: str | int) -> Steps[None]:
 
 
 def undo(session: str, n: int) -> Steps[m.StateReply]:
+    if n < 1:
+        raise ValueError("how many states to go back: 1 or more")
     reply: m.StateReply = yield m.Undo(id=0, session=session, n=n), m.StateReply
     return reply
 
