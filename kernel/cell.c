@@ -6,6 +6,7 @@
 
 #include "cell.h"
 
+#include "artifacts.h"
 #include "helpers.h"
 #include "options.h"
 #include "pack.h"
@@ -367,7 +368,7 @@ static void end_figures(struct cell_result *result)
 /* Returns false with an exception. */
 static bool edited_reloaded(void)
 {
-	PyObject *done = PyObject_CallOneArg(helper(HELPER_RELOAD_EDITED), cells.globals);
+	PyObject *done = PyObject_CallFunction(helper(HELPER_RELOAD_EDITED), "Os", cells.globals, artifacts_root());
 
 	Py_XDECREF(done);
 	return done != NULL;
@@ -418,10 +419,10 @@ PyObject *cell_answer(const struct question_message *question)
 	if (!names)
 		return NULL;
 	told = PyObject_CallFunction(
-		helper(HELPER_ANSWER), "s#s#KOOOOi", question->kind.data, (Py_ssize_t)question->kind.size,
+		helper(HELPER_ANSWER), "s#s#KOOOOis", question->kind.data, (Py_ssize_t)question->kind.size,
 		question->code.data ? question->code.data : "", (Py_ssize_t)question->code.size,
 		(unsigned long long)question->cursor, question->source ? Py_True : Py_False, names, cells.globals,
-		cells.builtins, cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT);
+		cells.builtins, cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT, artifacts_root());
 	Py_DECREF(names);
 	return told;
 }

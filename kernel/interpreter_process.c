@@ -132,11 +132,12 @@ static void homeless_note(void)
 	PyErr_Clear();
 }
 
-/* The state's own files: a copy of the working directory beside it, to work in from now on. Who has not got them
+/* The state's own files: a copy of the workspace beside it, to work in from now on. Who has not got them
  * says so when it is asked for a checkpoint, which is the first that a branch is asked for, and ends. */
 static void branch_files(struct bytes name)
 {
-	PyObject *done = PyObject_CallFunction(helper(HELPER_BRANCH_FILES), "s#", name.data, (Py_ssize_t)name.size);
+	PyObject *done = PyObject_CallFunction(helper(HELPER_BRANCH_FILES), "ss#", artifacts_root(), name.data,
+					       (Py_ssize_t)name.size);
 	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
 
 	if (place)

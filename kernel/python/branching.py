@@ -53,9 +53,23 @@ def _first(error: OSError) -> str:
     return f"{failures[0][2]}{more}"
 
 
-def files(name: str) -> str:
-    """Copy the working directory to .branches/NAME in the workspace, and work there from now on. Returns where."""
-    home = os.environ.get("HOME") or os.getcwd()
+def _move(home: str, place: str) -> None:
+    """Who works in the workspace is to work in the copy; elsewhere, it stays there."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it has been removed
+        here = home
+    for name in ("HOME", "PWD"):
+        if os.environ.get(name) == home:
+            os.environ[name] = place
+    if here == home or here.startswith(home + "/"):
+        there = place + here[len(home) :]
+        os.chdir(there if os.path.isdir(there) else place)
+
+
+def files(home: str, name: str) -> str:
+    """Copy the workspace, which is `home`, to .branches/NAME in the family's, and be at home there from now on.
+    Returns where."""
     place = os.path.join(home.split(f"/{_BRANCHES}/")[0], _BRANCHES, name)
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -63,6 +77,5 @@ def files(name: str) -> str:
     except OSError as error:
         shutil.rmtree(place, ignore_errors=True)
         raise OSError(_first(error)) from None
-    os.environ["HOME"] = os.environ["PWD"] = place
-    os.chdir(place)
+    _move(home, place)
     return place

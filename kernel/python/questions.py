@@ -18,6 +18,7 @@ class Question(NamedTuple):
     names: Dict[Any, Any]  # of __main__
     builtins: Dict[Any, Any]
     flags: int  # of the compiler
+    home: str  # the workspace
 
 
 def _cursor(asked: Question) -> int:
@@ -28,7 +29,7 @@ _ANSWERS: Dict[str, Callable[[Question], Dict[str, Any]]] = {
     "complete": lambda asked: completion.complete(asked.code, _cursor(asked), asked.names, asked.builtins),
     "inspect": lambda asked: inspection.ask(asked.code, _cursor(asked), asked.source, asked.names, asked.builtins),
     "vars": lambda asked: variables.listed(asked.names, asked.words),
-    "keep": lambda asked: variables.keep(asked.names, asked.builtins, asked.words),
+    "keep": lambda asked: variables.keep(asked.names, asked.builtins, asked.words, asked.home),
     "is_complete": lambda asked: checking.is_complete(asked.code, asked.flags),
     "check": lambda asked: checking.check(asked.code, asked.flags, asked.names),
 }

@@ -16,7 +16,6 @@ Mark = Tuple[int, int, int]
 _reload = importlib.reload
 _invalidate_caches = importlib.invalidate_caches
 _stat = os.stat
-_environ = os.environ
 _modules = sys.modules
 _path_stats = SourceFileLoader.path_stats
 
@@ -46,10 +45,9 @@ def _file_of(module: object) -> str:
     return file if type(file) is str else ""
 
 
-def _of_workspace() -> List[Any]:
+def _of_workspace(home: str) -> List[Any]:
     """The modules from there; what others import comes before them."""
-    home = (_environ.get("HOME") or "/") + "/"
-    found = [module for module in list(_modules.values()) if _file_of(module).startswith(home)]
+    found = [module for module in list(_modules.values()) if _file_of(module).startswith(home + "/")]
     return [module for module in reversed(found) if _file_of(module) in _imported]
 
 
@@ -69,9 +67,10 @@ def _rebind(names: Names, replaced: Dict[int, Any]) -> None:
             names[name] = replaced[id(value)]
 
 
-def edited(names: Names) -> None:
-    """Import again what has changed; whoever has a function or class of it by name gets the new one."""
-    modules = _of_workspace()
+def edited(names: Names, home: str) -> None:
+    """Import again what has changed in the workspace, which is `home`; whoever has a function or class of it by
+    name gets the new one."""
+    modules = _of_workspace(home)
     _invalidate_caches()
     for module in modules:
         path = _file_of(module)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 _MOST = 1000
 _collect = gc.collect
-_environ = os.environ
 _chdir = os.chdir
 _directory = os.getcwdb
 _first = operator.itemgetter(0)
@@ -58,13 +57,13 @@ def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
         return told
 
 
-def keep(names: Names, builtins: Names, wanted: List[str]) -> Dict[str, Any]:
-    """The same process with a namespace that has only these, in its own directory again."""
+def keep(names: Names, builtins: Names, wanted: List[str], home: str) -> Dict[str, Any]:
+    """The same process with a namespace that has only these, in the workspace again, which is `home`."""
     _missing(names, wanted)
     for name in list(names):
         if _shown(name) and name not in wanted:
             names.pop(name, None)
     builtins.pop("_", None)
     _collect()
-    _chdir(_environ.get("HOME") or ".")
+    _chdir(home)
     return {}

@@ -354,6 +354,32 @@ def test_branch_from_and_files(client: Client, session: str) -> None:
     client.shutdown(session + ".b")
 
 
+def test_branch_with_files_wherever_its_parent_works(client: Client, session: str) -> None:
+    """It is the workspace that is copied, whatever a cell has made of the environment and the directory."""
+    branch = session + ".b"
+    client.exec("import os\nos.mkdir('sub')\nopen('sub/data', 'w').write('old')\nos.chdir('sub')", session)
+    client.exec("os.environ['HOME'] = '/nonexistent'; del os.environ['PWD']", session)
+    info = client.branch(session, branch, files=True)
+    assert client.exec("os.getcwd()", branch).text == repr(f"{info.workspace}/sub")
+    assert client.exec("os.environ['HOME'], 'PWD' in os.environ", branch).text == "('/nonexistent', False)"
+    client.exec("open('data', 'w').write('new')", branch)
+    assert client.exec("open('data').read()", session).text == "'old'"
+    client.exec("os.chdir('/')", session)
+    client.branch(session, branch + "2", files=True)
+    assert client.exec("os.getcwd()", branch + "2").text == "'/'"
+    for it in (branch, branch + "2"):
+        client.shutdown(it)
+
+
+def test_branch_with_files_from_a_directory_that_is_gone(client: Client, session: str) -> None:
+    client.exec(
+        "import os\nopen('data', 'w').write('old')\nos.mkdir('d')\nos.chdir('d')\nos.rmdir('../d')", session
+    )
+    info = client.branch(session, session + ".b", files=True)
+    assert client.exec("os.getcwd(), open('data').read()", session + ".b").text == repr((info.workspace, "old"))
+    client.shutdown(session + ".b")
+
+
 def test_branch_whose_files_cannot_be_copied(daemon: Daemon, client: Client, session: str) -> None:
     """The reason is told, nothing half copied is left, and the parent goes on."""
     client.exec("import os\nopen('data', 'w').write('old')\nos.close(os.open('shut', os.O_CREAT, 0))", session)

@@ -139,6 +139,7 @@ def test_what_is_forgotten_stays_so_after_a_crash(client: Client, session: str) 
 
 def test_reset_keeps(client: Client, session: str) -> None:
     client.exec("import os\nclass C: pass\nc = C()\nx = 1\nos.mkdir('d'); os.chdir('d')\n1", session)
+    client.exec("os.environ['HOME'] = '/nonexistent'", session)
     request = m.Reset(id=client.new_id(), session=session, keep=["c"])
     client.call(request, m.Reply)
     assert sorted(variables(client, session)) == ["c"]

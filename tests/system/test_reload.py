@@ -21,6 +21,15 @@ def test_an_edited_module_is_imported_again(client: Client, session: str) -> Non
     assert run(client, session, "tool.answer(), a(), C.n").text == "(20, 20, 2)"
 
 
+def test_wherever_home_is(client: Client, session: str) -> None:
+    """A cell may set it: the workspace is where it was."""
+    client.open(session)
+    client.put(session, "tool.py", b"x = 1\n")
+    assert run(client, session, "import os, tool\nos.environ['HOME'] = '/nonexistent'\ntool.x").text == "1"
+    client.put(session, "tool.py", b"x = 20\n")
+    assert run(client, session, "tool.x").text == "20"
+
+
 def test_what_imports_it_sees_the_new_one(client: Client, session: str) -> None:
     client.open(session)
     client.put(session, "package/__init__.py", b"")
