@@ -1,11 +1,18 @@
 """What sets a fork apart from what it was forked from: its random numbers and, if asked, its files."""
 
 import os
-import shutil
 import sys
-from typing import Any, List
+from typing import Any
 
 _modules = sys.modules
+_environ = os.environ
+_chdir, _getcwd = os.chdir, os.getcwd
+_scandir, _mkdir, _rmdir, _unlink = os.scandir, os.mkdir, os.rmdir, os.unlink
+_symlink, _readlink = os.symlink, os.readlink
+_open, _close, _sendfile, _stat = os.open, os.close, os.sendfile, os.stat
+_chmod, _utime = os.chmod, os.utime
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _BRANCHES = ".branches"
 
 
@@ -35,47 +42,95 @@ def generator() -> int:
     return address if known and (found[:-1] == key).all() and found[-1] == position else 0
 
 
-def _ignore(directory: str, names: List[str]) -> List[str]:
-    kinds = (os.path.isfile, os.path.isdir, os.path.islink)
-    return [
-        name
-        for name in names
-        if name == _BRANCHES or not any(kind(os.path.join(directory, name)) for kind in kinds)
-    ]
+def _like(status: os.stat_result, target: Any) -> None:
+    _chmod(target, status.st_mode & 0o7777)
+    _utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _first(error: OSError) -> str:
-    """What went wrong first; copytree goes on with the other files."""
-    if not isinstance(error, shutil.Error):
-        return str(error)
-    failures = error.args[0]
-    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-    return f"{failures[0][2]}{more}"
+def _copy_file(source: str, target: str) -> None:
+    reading = _open(source, _READ)
+    try:
+        writing = _open(target, _MAKE, 0o600)
+        try:
+            while _sendfile(writing, reading, None, 1 << 30):
+                pass
+            _like(_stat(reading), writing)
+        finally:
+            _close(writing)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, source) from None
+    finally:
+        _close(reading)
+
+
+def _copy_tree(source: str, target: str) -> None:
+    """Links as links; what is neither file, directory nor link is left out, and so are other branches."""
+    directories = [(source, target)]
+    for here, there in directories:
+        _mkdir(there, 0o700)
+        with _scandir(here) as entries:
+            for entry in entries:
+                copy = f"{there}/{entry.name}"
+                if entry.is_symlink():
+                    _symlink(_readlink(entry.path), copy)
+                elif entry.is_file():
+                    _copy_file(entry.path, copy)
+                elif entry.is_dir() and entry.path != f"{source}/{_BRANCHES}":
+                    directories.append((entry.path, copy))
+    for here, there in reversed(directories):  # nothing is added to it any more
+        _like(_stat(here), there)
+
+
+def _remove_tree(top: str) -> None:
+    """As far as it is there."""
+    directories = [top]
+    try:
+        for directory in directories:
+            with _scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(entry.path)
+                    else:
+                        _unlink(entry.path)
+        for directory in reversed(directories):
+            _rmdir(directory)
+    except Exception:
+        pass
 
 
 def _move(home: str, place: str) -> None:
     """Who works in the workspace is to work in the copy; elsewhere, it stays there."""
     try:
-        here = os.getcwd()
+        here = _getcwd()
     except OSError:  # it has been removed
         here = home
     for name in ("HOME", "PWD"):
-        if os.environ.get(name) == home:
-            os.environ[name] = place
+        try:
+            if _environ.get(name) == home:
+                _environ[name] = place
+        except Exception:
+            pass  # what a cell has broken stays so
     if here == home or here.startswith(home + "/"):
         there = place + here[len(home) :]
-        os.chdir(there if os.path.isdir(there) else place)
+        try:
+            _chdir(there)
+        except OSError:
+            _chdir(place)
 
 
 def files(home: str, name: str) -> str:
     """Copy the workspace, which is `home`, to .branches/NAME in the family's, and be at home there from now on.
-    Returns where."""
-    place = os.path.join(home.split(f"/{_BRANCHES}/")[0], _BRANCHES, name)
+    Returns where. Whatever a cell has made of Python's own modules: so nothing here is looked up in them."""
+    branches = f"{home.split(f'/{_BRANCHES}/')[0]}/{_BRANCHES}"
+    place = f"{branches}/{name}"
     try:
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.copytree(home, place, symlinks=True, ignore=_ignore)
-    except OSError as error:
-        shutil.rmtree(place, ignore_errors=True)
-        raise OSError(_first(error)) from None
+        _mkdir(branches)
+    except FileExistsError:
+        pass
+    try:
+        _copy_tree(home, place)
+    except BaseException:
+        _remove_tree(place)
+        raise
     _move(home, place)
     return place

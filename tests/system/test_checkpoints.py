@@ -380,6 +380,40 @@ def test_branch_with_files_from_a_directory_that_is_gone(client: Client, session
     client.shutdown(session + ".b")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import builtins; builtins.__dict__.clear()",
+        "import os, shutil, posix; [it.__dict__.clear() for it in (shutil, posix, os)]",
+        "import sys; sys.modules.clear(); sys.__dict__.clear()",
+        "import os; os.environ.clear(); os.environ = None",
+        "import os; os.umask(0o777)",
+        "import sys; sys.setrecursionlimit(30)",
+    ],
+)
+def test_branch_with_files_depends_on_nothing_a_cell_can_reach(client: Client, session: str, code: str) -> None:
+    client.exec(
+        "import os\nos.makedirs('a/b')\nopen('a/b/data', 'w').write('old' * 10**6)\nos.chmod('a/b/data', 0o640)\n"
+        "os.utime('a/b/data', (1, 2))\nos.utime('a', (3, 4))\nos.symlink('../nowhere', 'a/link')\nos.mkfifo('fifo')\n"
+        "os.mkdir('a/.branches')",
+        session,
+    )
+    client.exec(code, session)
+    client.branch(session, session + ".b", files=True)
+    client.undo(session)
+    client.branch(session, session + ".c", checkpoint="1", files=True)
+    seen = (
+        "a = os.stat('a/b/data'); (sorted(os.listdir('.')), sorted(os.listdir('a')), os.readlink('a/link'), "
+        "open('a/b/data').read() == 'old' * 10**6, oct(a.st_mode), a.st_mtime, os.stat('a').st_mtime)"
+    )
+    expected = client.exec(seen, session).text
+    assert expected is not None
+    assert client.exec(seen, session + ".c").text == expected.replace("'.branches', 'a', 'fifo'", "'a'", 1)
+    assert client.exec("1 + 1", session + ".b").text == "2"
+    for it in (".b", ".c"):
+        client.shutdown(session + it)
+
+
 def test_branch_whose_files_cannot_be_copied(daemon: Daemon, client: Client, session: str) -> None:
     """The reason is told, nothing half copied is left, and the parent goes on."""
     client.exec("import os\nopen('data', 'w').write('old')\nos.close(os.open('shut', os.O_CREAT, 0))", session)
