@@ -3,6 +3,8 @@
 
 #include "proto/base.h"
 
+#include <stdio.h>
+
 /* name_source points to the text of python/name.py, which ends with a NUL. */
 #define EMBED(name)                                                                                                \
 	__asm__(".pushsection .rodata\n" #name "_source:\n.incbin \"" PYTHON_SOURCES "/" #name ".py\"\n.byte 0\n"  \
@@ -174,4 +176,21 @@ int helpers_load(PyObject *given)
 PyObject *helper(enum helper which)
 {
 	return helpers[which];
+}
+
+void helper_error(char *text, size_t size)
+{
+	PyObject *type, *error, *trace, *said;
+	const char *why;
+
+	PyErr_Fetch(&type, &error, &trace);
+	PyErr_NormalizeException(&type, &error, &trace);
+	said = error ? PyObject_Str(error) : NULL;
+	why = said ? PyUnicode_AsUTF8(said) : NULL;
+	snprintf(text, size, "%s", why ? why : "");
+	Py_XDECREF(type);
+	Py_XDECREF(error);
+	Py_XDECREF(trace);
+	Py_XDECREF(said);
+	PyErr_Clear();
 }

@@ -50,3 +50,6 @@ int helpers_load(PyObject *given);
 
 /* Borrowed, never NULL after helpers_load. */
 PyObject *helper(enum helper which);
+
+/* What the exception says with which one ended, which is cleared; "" if it says nothing. */
+void helper_error(char *text, size_t size);

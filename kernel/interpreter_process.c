@@ -114,24 +114,6 @@ static void let_go(int channel)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Of the pending exception, which is cleared. */
-static void homeless_note(void)
-{
-	PyObject *type, *error, *trace, *text;
-	const char *why;
-
-	PyErr_Fetch(&type, &error, &trace);
-	PyErr_NormalizeException(&type, &error, &trace);
-	text = error ? PyObject_Str(error) : NULL;
-	why = text ? PyUnicode_AsUTF8(text) : NULL;
-	snprintf(self.homeless, sizeof(self.homeless), "%s", why && *why ? why : "out of memory");
-	Py_XDECREF(type);
-	Py_XDECREF(error);
-	Py_XDECREF(trace);
-	Py_XDECREF(text);
-	PyErr_Clear();
-}
-
 /* The state's own files: a copy of the workspace beside it, to work in from now on. Who has not got them
  * says so when it is asked for a checkpoint, which is the first that a branch is asked for, and ends. */
 static void branch_files(struct bytes name)
@@ -140,10 +122,13 @@ static void branch_files(struct bytes name)
 					       (Py_ssize_t)name.size);
 	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
 
-	if (place)
+	if (place) {
 		artifacts_home(place);
-	else
-		homeless_note();
+	} else {
+		helper_error(self.homeless, sizeof(self.homeless));
+		if (!self.homeless[0])
+			snprintf(self.homeless, sizeof(self.homeless), "%s", strerror(ENOMEM));
+	}
 	Py_XDECREF(done);
 }
 

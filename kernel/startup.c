@@ -27,20 +27,14 @@ static int fail(struct python_report *report, const char *what, const char *why)
 	return -1;
 }
 
-/* Of the pending exception, which is cleared. */
+/* With what the pending exception says. */
 static int fail_python(struct python_report *report, const char *what)
 {
-	PyObject *type, *error, *trace, *text;
+	size_t used = (size_t)snprintf(report->reason, sizeof(report->reason), "%s: ", what);
 
-	PyErr_Fetch(&type, &error, &trace);
-	PyErr_NormalizeException(&type, &error, &trace);
-	text = error ? PyObject_Str(error) : NULL;
-	(void)fail(report, what, text ? PyUnicode_AsUTF8(text) : NULL);
-	Py_XDECREF(type);
-	Py_XDECREF(error);
-	Py_XDECREF(trace);
-	Py_XDECREF(text);
-	PyErr_Clear();
+	helper_error(report->reason + used, sizeof(report->reason) - used);
+	if (!report->reason[used])
+		return fail(report, what, NULL);
 	return -1;
 }
 
