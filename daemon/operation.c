@@ -210,7 +210,7 @@ void operation_on_born(struct session *session)
 	operation_done(session);
 }
 
-void operation_on_stillborn(struct session *session, const char *code, const char *why)
+void operation_on_homeless(struct session *session, const char *code, const char *why)
 {
 	client_error(clients_of(session), &session->operation->request, code,
 		     "the files for session \"%s\" cannot be copied: %s", session->id, why);

@@ -40,8 +40,8 @@ void operation_on_frozen(struct session *session, const char *why);
 void operation_on_restored(struct session *session);
 /* The branch that it asked for lives. */
 void operation_on_born(struct session *session);
-/* The branch cannot live: tell who asked for it. */
-void operation_on_stillborn(struct session *session, const char *code, const char *why);
+/* The branch has not got the files that it was to have: tell who asked for it. */
+void operation_on_homeless(struct session *session, const char *code, const char *why);
 /* Whether the operation under way is what made this session, and not answered yet. */
 bool operation_is_birth(const struct session *session);
 /* The session cannot do it any more. */

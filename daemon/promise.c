@@ -378,15 +378,17 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 	if (promise->answer)
 		return;
 	promise->answer_size = buffer->size;
-	promise->answer = shrink(msgpack_sbuffer_release(buffer), promise->answer_size);
+	promise->answer = msgpack_sbuffer_release(buffer);
 	promise->since = event_now();
 	promise->running = NULL;
 	promise_changes(promise);
 	promise_answer_all(promise);
-	if (refused || !promise->keep)
+	if (refused || !promise->keep) {
 		promise_forget(promise);
-	else
-		promise_keep(promise);
+		return;
+	}
+	promise->answer = shrink(promise->answer, promise->answer_size);
+	promise_keep(promise);
 }
 
 void promise_taken(struct promise *promise)

@@ -77,7 +77,7 @@ void session_abandon_freeze(struct session *session, const char *why)
 static void end_homeless(struct session *session, const char *why)
 {
 	log_warn(session->id, "the files for it cannot be copied: %s", why);
-	operation_on_stillborn(session, "unsupported", why);
+	operation_on_homeless(session, "unsupported", why);
 	session_end(session, "files");
 }
 

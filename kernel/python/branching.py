@@ -32,8 +32,8 @@ def generator() -> int:
         return 0
     import ctypes  # which numpy has
 
-    replace = getattr(numpy.random, "set_bit_generator", None)
-    if replace is not None:  # since numpy 1.24
+    replace = getattr(numpy.random, "set_bit_generator", None)  # since numpy 1.24
+    if replace is not None and type(numpy.random.mtrand._rand._bit_generator) is numpy.random.MT19937:
         replace(numpy.random.MT19937())
     name, key, position, has_gauss, _ = numpy.random.get_state()
     address = int(numpy.random.mtrand._rand._bit_generator.ctypes.state_address)
@@ -129,8 +129,8 @@ def files(home: str, name: str) -> str:
         pass
     try:
         _copy_tree(home, place)
+        _move(home, place)
     except BaseException:
         _remove_tree(place)
         raise
-    _move(home, place)
     return place

@@ -1,13 +1,14 @@
 /* The least that a worker behind a ZeroMQ router can be, on the machine that it runs on: a client's DEALER, a
  * broker's ROUTER, and a process behind a socket that sends back what it gets. No daemon, no cage, no Python. Each
  * line of the output is one sample, in microseconds. usage: bare_broker COUNT GAP_US */
+#include "clock.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -20,14 +21,6 @@ static void check(int result, const char *what)
 		return;
 	perror(what);
 	exit(EXIT_FAILURE);
-}
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
 static void work(int channel)
@@ -86,7 +79,6 @@ static void serve(const char *endpoint)
 
 static void measure(const char *endpoint, long count, long gap_us)
 {
-	const struct timespec gap = {.tv_sec = gap_us / 1000000, .tv_nsec = gap_us % 1000000 * 1000};
 	void *dealer = zmq_socket(zmq_ctx_new(), ZMQ_DEALER);
 	char message[MESSAGE] = "";
 
@@ -95,8 +87,7 @@ static void measure(const char *endpoint, long count, long gap_us)
 	for (long i = 0; i <= count; i++) {
 		double began;
 
-		if (gap_us > 0)
-			nanosleep(&gap, NULL);
+		pause_us(gap_us);
 		began = now_us();
 		check(zmq_send(dealer, message, sizeof(message), 0), "zmq_send");
 		check(zmq_recv(dealer, message, sizeof(message), 0), "zmq_recv");

@@ -1,11 +1,11 @@
 /* What a client of Lair waits for, measured by one that adds next to nothing itself: each line of the output is one
  * sample, in microseconds. usage: lair_bench SOCKET MEASURE PROFILE COUNT GAP_US [CODE] */
+#include "clock.h"
 #include "lair.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct bench {
 	struct lair *lair;
@@ -17,22 +17,6 @@ static void fail(struct bench *bench, const char *what)
 {
 	fprintf(stderr, "lair_bench: %s: %s\n", what, lair_error(bench->lair));
 	exit(EXIT_FAILURE);
-}
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static void pause_us(long us)
-{
-	struct timespec nap = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-
-	if (us > 0)
-		nanosleep(&nap, NULL);
 }
 
 static void finish(struct bench *bench, int started, struct lair_call *call, const char *what)

@@ -399,8 +399,10 @@ def test_branch_with_files_depends_on_nothing_a_cell_can_reach(client: Client, s
         session,
     )
     client.exec(code, session)
-    client.branch(session, session + ".b", files=True)
+    place = client.branch(session, session + ".b", files=True).workspace
     client.undo(session)
+    copied = client.exec(f"open({place + '/a/b/data'!r}).read() == open('a/b/data').read()", session)
+    assert copied.text == "True"
     client.branch(session, session + ".c", checkpoint="1", files=True)
     seen = (
         "a = os.stat('a/b/data'); (sorted(os.listdir('.')), sorted(os.listdir('a')), os.readlink('a/link'), "
@@ -414,7 +416,7 @@ def test_branch_with_files_depends_on_nothing_a_cell_can_reach(client: Client, s
         client.shutdown(session + it)
 
 
-def test_branch_whose_files_cannot_be_copied(daemon: Daemon, client: Client, session: str) -> None:
+def test_branch_whose_files_cannot_be_copied(client: Client, session: str) -> None:
     """The reason is told, nothing half copied is left, and the parent goes on."""
     client.exec("import os\nopen('data', 'w').write('old')\nos.close(os.open('shut', os.O_CREAT, 0))", session)
     with pytest.raises(
@@ -427,6 +429,19 @@ def test_branch_whose_files_cannot_be_copied(daemon: Daemon, client: Client, ses
     client.branch(session, session + ".b", files=True)
     assert client.exec("open('data').read()", session + ".b").text == "'old'"
     client.shutdown(session + ".b")
+
+
+def test_branch_that_dies_while_its_files_are_copied(client: Client, session: str) -> None:
+    client.exec("import os, sys\nopen('data', 'w').write('old')", session)
+    client.exec(
+        "def hook(event, args):\n    if event == 'os.chmod' and not pid == os.getpid(): os._exit(3)\n"
+        "pid = os.getpid()\nsys.addaudithook(hook)",
+        session,
+    )
+    with pytest.raises(LairError, match="gone: the files for session .* cannot be copied: its interpreter died"):
+        client.branch(session, session + ".b", files=True)
+    client.undo(session)
+    assert client.exec("open('data').read()", session).text == "'old'"
 
 
 def test_branch_id_taken(client: Client, session: str) -> None:
