@@ -273,6 +273,13 @@ static int rules_set(const struct configure_message *configure)
 	return done ? 0 : -1;
 }
 
+/* What is frozen is not looked at by the next collection, of which there are some until the first fork. */
+static void settle(void)
+{
+	if (call(HELPER_SETTLE) < 0)
+		PyErr_Clear();
+}
+
 int python_start(const struct configure_message *configure, struct python_report *report)
 {
 	environment_set(configure);
@@ -284,6 +291,7 @@ int python_start(const struct configure_message *configure, struct python_report
 		return fail_python(report, "the profile cannot be loaded");
 	if (threads_check(report) < 0 || directories_find(report) < 0 || version_tell(report) < 0)
 		return -1;
+	settle();
 	gather_room();
 	return 0;
 }
@@ -294,8 +302,7 @@ void python_settle(void)
 	if (rehearse_quietly() < 0)
 		PyErr_Clear();
 	seeds_find();
-	if (call(HELPER_SETTLE) < 0)
-		PyErr_Clear();
+	settle();
 	output_flush_all();
 	gather_memory();
 }
