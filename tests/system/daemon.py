@@ -110,6 +110,12 @@ def config_text(settings: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
+def memory_of(pid: int, kind: str = "VmRSS") -> int:
+    """Bytes, as the kernel counts them."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(kind)) << 10
+
+
 class Daemon:
     """One laird, the directory it lives in, and its clients."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from daemon import Daemon, wait_until
+from daemon import Daemon, memory_of, wait_until
 from lair import Client, codec
 from lair import messages as m
 
@@ -35,11 +35,6 @@ def connect(daemon: Daemon) -> socket.socket:
     it = socket.socket(socket.AF_UNIX)
     it.connect(str(daemon.socket))
     return it
-
-
-def memory(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) << 10
 
 
 # ---- connections ----
@@ -81,7 +76,7 @@ def test_ten_thousand_at_once(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon()
     client = daemon.client()
     client.exec("x = 1", "s")
-    router, before = client.stats().pid, memory(client.stats().pid)
+    router, before = client.stats().pid, memory_of(client.stats().pid)
     sockets = []
     for i in range(10_000):
         sockets.append(connect(daemon))
@@ -89,7 +84,7 @@ def test_ten_thousand_at_once(start_daemon: Callable[..., Daemon]) -> None:
             assert client.exec("x", "s").text == "1"
     assert client.exec("x", "s").text == "1"
     assert client.stats().pid == router
-    assert memory(router) - before < 100 << 20
+    assert memory_of(router) - before < 100 << 20
     for it in sockets:
         it.close()
     wait_until(lambda: answers(daemon), "there is room again")
@@ -196,7 +191,7 @@ def test_parts_without_end(start_daemon: Callable[..., Daemon]) -> None:
     most = 0
     while thread.is_alive():
         try:
-            most = max(most, memory(router))
+            most = max(most, memory_of(router))
         except (OSError, StopIteration):
             break
         time.sleep(0.005)
@@ -207,7 +202,7 @@ def test_parts_without_end(start_daemon: Callable[..., Daemon]) -> None:
     assert 128 << 20 < most < 320 << 20
     assert daemon.lair("exec", "-s", "s", "x").stdout == "1\n"
     with daemon.client() as client:
-        assert memory(client.stats().pid) < 64 << 20
+        assert memory_of(client.stats().pid) < 64 << 20
 
 
 def raw(daemon: Daemon, context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
@@ -225,35 +220,35 @@ def test_who_asks_and_does_not_read(daemon: Daemon, client: Client, session: str
     request = m.Exec(id=client.new_id(), session=session, code="print('x' * 4_000_000)", key="k")
     client.finish(client.send(request), m.ExecReply)
     pid = client.stats().pid
-    before = memory(pid)
+    before = memory_of(pid)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     slow = raw(daemon, context)
     for i in range(250):
         slow.send(codec.encode(m.Attach(id=i + 1, session=session, key="k")))
     most = 0
     for _ in range(60):
-        most = max(most, memory(pid))
+        most = max(most, memory_of(pid))
         time.sleep(0.05)
     assert client.exec("1 + 1", session).text == "2"
     assert client.stats().pid == pid
     assert most - before < 200 << 20
     slow.close()
     context.term()
-    wait_until(lambda: memory(pid) - before < 64 << 20, "what waited is gone", 30)
+    wait_until(lambda: memory_of(pid) - before < 64 << 20, "what waited is gone", 30)
     assert daemon.log().count("does not read: what waited") == 1
 
 
 @pytest.mark.memory
 def test_who_watches_and_does_not_read(daemon: Daemon, client: Client, session: str) -> None:
     pid = client.stats().pid
-    before = memory(pid)
+    before = memory_of(pid)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     slow = raw(daemon, context)
     code = "for i in range(300): print('x' * 1_000_000)"
     slow.send(codec.encode(m.Exec(id=1, session=session, code=code, stream=True)))
     most = 0
     for _ in range(40):
-        most = max(most, memory(pid))
+        most = max(most, memory_of(pid))
         time.sleep(0.05)
     assert most - before < 64 << 20
     assert client.exec("2").text == "2"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import Daemon, memory_of, wait_until
 from lair import Client, LairError, codec
 from lair import messages as m
 
@@ -442,11 +441,6 @@ def test_a_person_may_think(client: Client, session: str) -> None:
 # ---- other requests ----
 
 
-def anonymous(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")) << 10
-
-
 @pytest.mark.memory
 def test_a_small_answer_takes_little(client: Client, session: str) -> None:
     """What is kept is the answer, and not the buffer that it was made in."""
@@ -454,11 +448,11 @@ def test_a_small_answer_takes_little(client: Client, session: str) -> None:
     router = client.stats().pid
     for i in range(100):
         run(client, "1", session, f"cell-{i}")
-    before = anonymous(router)
+    before = memory_of(router, "RssAnon")
     for i in range(100, 2100):
         run(client, "1", session, f"cell-{i}")
     assert len(results(client, session)) == 2100
-    assert (anonymous(router) - before) / 2000 < 4096
+    assert (memory_of(router, "RssAnon") - before) / 2000 < 4096
 
 
 def test_undo_is_done_once(client: Client, other: Client, session: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, memory_of
 from lair import Client
 from lair import messages as m
 
@@ -62,15 +62,9 @@ def test_a_flood_to_a_client_that_does_not_read(daemon: Daemon, neighbour: Clien
     deaf.start("while True: print('x' * 10000)", session, stream=True)
     time.sleep(0.3)
     assert slowest(neighbour, 1.5) < PROMPT
-    memory = daemon_memory(neighbour)
+    memory = memory_of(neighbour.hello().pid)
     assert memory < 256 << 20
     neighbour.shutdown(session)
-
-
-def daemon_memory(client: Client) -> int:
-    with open(f"/proc/{client.hello().pid}/status") as status:
-        line = next(line for line in status if line.startswith("VmRSS"))
-    return int(line.split()[1]) << 10
 
 
 def test_crashes_delay_nobody(client: Client, neighbour: Client, session: str) -> None:
