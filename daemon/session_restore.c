@@ -226,7 +226,7 @@ void session_replace_after_exit(struct session *session, const struct particular
 	if (operation_is_birth(session)) {
 		log_error(session->id, "it died before it had a state of its own");
 		operation_on_homeless(session, "gone",
-				       "its interpreter died of it, or took too long; the log says more");
+				      "its interpreter died of it, or took too long; the log says more");
 		session_end(session, "internal");
 		return;
 	}
