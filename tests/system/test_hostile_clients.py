@@ -11,7 +11,7 @@ import msgpack
 import pytest
 import zmq
 
-from daemon import Daemon
+from daemon import Daemon, memory_of
 from lair import Client, LairError, codec
 from lair import messages as m
 
@@ -173,16 +173,13 @@ def test_log_lines_cannot_be_forged(daemon: Daemon, client: Client) -> None:
 
 @pytest.mark.memory
 def test_memory_of_the_daemon_does_not_grow(client: Client) -> None:
-    def rss() -> int:
-        with open(f"/proc/{client.hello().pid}/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-
     for _ in range(20):
         client.exec("print('x' * 1_000_000)")
-    before = rss()
+    router = client.hello().pid
+    before = memory_of(router)
     for _ in range(60):
         client.exec("print('x' * 1_000_000)")
-    assert rss() - before < 8 << 10
+    assert memory_of(router) - before < 8 << 20
 
 
 def test_descriptors_of_the_daemon_do_not_grow(client: Client) -> None:
