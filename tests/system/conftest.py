@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from daemon import BIN, Daemon, Settings, become_subreaper
-from lair import Client
+from lair import Client, LairError
 from mcp_server import McpServer
 from terminal import Terminal
 
@@ -48,13 +48,21 @@ def client(daemon: Daemon) -> Iterator[Client]:
         yield it
 
 
+def end(client: Client, session: str) -> None:
+    """It may have ended by itself, and may do so at this moment."""
+    try:
+        client.shutdown(session)
+    except LairError as error:
+        if error.code != "no_session":
+            raise
+
+
 @pytest.fixture
 def session(request: pytest.FixtureRequest, client: Client) -> Iterator[str]:
     """The id of a session of this test's own; it need not exist yet."""
     name = "test:" + request.node.name[:100].replace(" ", "_")
     yield name
-    if any(info.session == name for info in client.list()):
-        client.shutdown(name)
+    end(client, name)
 
 
 @pytest.fixture
@@ -68,7 +76,7 @@ def no_sessions_left(client: Client) -> Iterator[None]:
     """For tests that name sessions as they like."""
     yield
     for info in client.list():
-        client.shutdown(info.session)
+        end(client, info.session)
 
 
 @pytest.fixture
