@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tempfile
 import warnings
-from multiprocessing import resource_tracker
+from multiprocessing import process, resource_tracker
 from typing import Any, List
 
 
@@ -136,6 +136,8 @@ def move_in(workspace: str, scratch: str, programs: bool) -> None:
     os.environ.setdefault("TMPDIR", scratch or workspace)
     if not programs:
         resource_tracker.register = resource_tracker.unregister = _track_nothing  # type: ignore[assignment]
+    # What its listeners know each other by. The template's is that of all sessions.
+    process.current_process().authkey = os.urandom(32)
     sys.path.insert(0, "")
 
 

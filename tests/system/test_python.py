@@ -420,6 +420,12 @@ def test_randomness_differs_between_sessions(client: Client) -> None:
     assert len({client.exec(code).text for _ in range(5)}) == 5
 
 
+def test_multiprocessing_keys_differ_between_sessions(client: Client) -> None:
+    """Who has the key may have a pickle loaded, where sessions reach each other."""
+    keys = {client.exec("import multiprocessing as m\nbytes(m.current_process().authkey)").text for _ in range(4)}
+    assert len(keys) == 4 and None not in keys
+
+
 def test_settrace_and_profiling(client: Client, session: str) -> None:
     assert client.exec("import cProfile; cProfile.run('sum(range(10))')", session).returncode == 0
     client.exec("import sys; sys.settrace(lambda *a: None); sys.setprofile(lambda *a: None)", session)
