@@ -147,7 +147,7 @@ const char *freeze_unfaithful(void)
 	Py_XDECREF(tasks);
 	PyErr_Clear();
 	if (pending > 0) {
-		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, whose event loop a copy would share",
+		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, with which a copy would go on too",
 			 pending);
 		return why;
 	}

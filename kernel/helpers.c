@@ -111,6 +111,7 @@ static const struct {
 	[HELPER_AWAIT] = {AWAITING, "run"},
 	[HELPER_TOGETHER] = {AWAITING, "together"},
 	[HELPER_PENDING_TASKS] = {AWAITING, "pending"},
+	[HELPER_RENEW_LOOP] = {AWAITING, "renew"},
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},

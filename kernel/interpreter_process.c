@@ -132,6 +132,13 @@ static void branch_files(struct bytes name)
 	Py_XDECREF(done);
 }
 
+/* What it was forked from may live, and wait in the same loop. */
+static void loop_renew(void)
+{
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RENEW_LOOP)));
+	PyErr_Clear();
+}
+
 /* In a fork of the copy: live again, with the router's new descriptors. */
 static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRETER_FDS])
 {
@@ -142,6 +149,8 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	exec_channel_drop_fds();
 	if (!r)
 		r = cage_enter_interpreter(self.cage);
+	if (!r)
+		loop_renew();
 	if (!r && spawn->reseed)
 		seeds_renew_any();
 	if (!r && spawn->directory.data)

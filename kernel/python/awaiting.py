@@ -12,8 +12,10 @@ _set_event_loop = asyncio.set_event_loop
 _current_task = asyncio.current_task
 _CancelledError = asyncio.CancelledError
 _all_tasks = asyncio.all_tasks
+_SelectorLoop = asyncio.SelectorEventLoop
 _signal = signal.signal
 _getsignal = signal.getsignal
+_set_wakeup_fd = signal.set_wakeup_fd
 _SIGINT = signal.SIGINT
 _raise_interrupt = signal.default_int_handler
 _eval = eval
@@ -89,6 +91,24 @@ async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: 
             if code.co_flags & _COROUTINE:
                 value = await value
     return value
+
+
+def renew() -> None:
+    """In a fork: what the loop waits by, and what wakes it, belongs to what it was forked from, too."""
+    loop: Any = _loop
+    if loop is None or loop.is_closed() or not isinstance(loop, _SelectorLoop):
+        return
+    before, loop._selector = loop._selector, type(loop._selector)()
+    for key in list(before.get_map().values()):
+        try:
+            loop._selector.register(key.fileobj, key.events, key.data)
+        except (OSError, ValueError):
+            pass  # a cell has closed it
+    before.close()  # without a word to the kernel of what was registered
+    loop._close_self_pipe()
+    loop._make_self_pipe()
+    if loop._signal_handlers:
+        _set_wakeup_fd(loop._csock.fileno())
 
 
 def pending() -> int:

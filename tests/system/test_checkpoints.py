@@ -277,6 +277,43 @@ def test_branches(client: Client, session: str) -> None:
     client.shutdown(names[-1])
 
 
+def test_a_branch_awaits_while_its_parent_does(client: Client, session: str) -> None:
+    """What wakes one is not lost in the loop of the other."""
+    client.exec("import asyncio, threading\nawait asyncio.sleep(0)", session)
+    branch = session + ".b"
+    client.branch(session, branch)
+    parent = client.start("while True: await asyncio.sleep(0.001)", session)
+    wake = """
+loop = asyncio.get_running_loop()
+for _ in range(100):
+    event = asyncio.Event()
+    thread = threading.Timer(0.002, loop.call_soon_threadsafe, [event.set])
+    thread.start()
+    await event.wait()
+    thread.join()
+"""
+    assert client.exec(wake, branch, timeout=20).cause is None
+    client.interrupt(session)
+    assert client.finish(parent, ExecReply).cause == "interrupt"
+    client.shutdown(branch)
+
+
+def test_what_a_loop_watches_it_watches_in_a_copy(client: Client, session: str) -> None:
+    client.exec("import asyncio, os, signal\nr, w = os.pipe()\nseen = []", session)
+    client.exec(
+        "loop = asyncio.get_running_loop()\n"
+        "loop.add_reader(r, lambda: seen.append(os.read(r, 9)))\n"
+        "loop.add_signal_handler(signal.SIGUSR1, seen.append, 'signal')\n"
+        "await asyncio.sleep(0)",
+        session,
+    )
+    client.exec("w = None", session)
+    client.undo(session)
+    watch = "os.write(w, b'x'); os.kill(os.getpid(), signal.SIGUSR1)\nwhile len(seen) < 2: await asyncio.sleep(0)"
+    assert client.exec(watch, session, timeout=20).cause is None
+    assert client.exec("sorted(map(str, seen))", session).text == """["b'x'", 'signal']"""
+
+
 def test_undo_draws_the_same(client: Client, session: str) -> None:
     client.exec("import random", session)
     first = client.exec("random.random()", session).text
