@@ -180,7 +180,8 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
 /* The cells of @session, or else one's one-shots, that can be attached to. */
 int lair_results(struct lair *lair, struct lair_call **callp, const char *session);
-/* Answer what the cell of @exec asked for; absent @line means end of file. A newline is not part of it. */
+/* Answer what the cell of @exec asked for; absent @line means end of file. A newline is not part of it. -EILSEQ: it
+ * is not UTF-8, and the cell still waits. */
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line);
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
 /* Interrupt the cell of @exec, or take it from the queue. */

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-static const char replacement[] = "\xef\xbf\xbd";
-
 static bool text_valid(struct lair_text text)
 {
 	return utf8_valid((struct bytes){.data = text.data, .size = text.size});
@@ -16,20 +14,11 @@ static bool text_valid(struct lair_text text)
 
 static json_t *text_mended(struct lair_text text)
 {
-	char *mended = malloc(text.size * (sizeof(replacement) - 1));
-	size_t size = 0, step;
-	json_t *string;
+	_cleanup_(freep) char *owned = NULL;
 
-	if (!mended)
+	if (text_mend(&text, &owned))
 		return json_null();
-	for (size_t i = 0; i < text.size; i += MAX(step, (size_t)1)) {
-		step = text_character_size(text.data + i, text.size - i);
-		memcpy(mended + size, step ? text.data + i : replacement, step ? step : sizeof(replacement) - 1);
-		size += step ? step : sizeof(replacement) - 1;
-	}
-	string = json_stringn_nocheck(mended, size);
-	free(mended);
-	return string;
+	return json_stringn_nocheck(text.data, text.size);
 }
 
 json_t *json_text(struct lair_text text)

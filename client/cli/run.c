@@ -203,6 +203,7 @@ static void asked(struct run *run)
 
 static int answer(struct run *run)
 {
+	_cleanup_(freep) char *owned = NULL;
 	struct lair_text line = {.data = NULL};
 	struct lair_call *call = NULL;
 	int r;
@@ -211,7 +212,9 @@ static int answer(struct run *run)
 	if (r == LINES_E_EMPTY)
 		return 0;
 	asked(run);
-	r = lair_input(run->cli->lair, &call, run->call, line);
+	r = line.data ? text_mend(&line, &owned) : 0;
+	if (!r)
+		r = lair_input(run->cli->lair, &call, run->call, line);
 	lair_call_free(call);
 	return r;
 }

@@ -107,6 +107,24 @@ const char *text_tamed(char *out, size_t size, struct lair_text text)
 	return text_tame(out);
 }
 
+int text_mend(struct lair_text *text, char **ownedp)
+{
+	static const char replacement[] = "\xef\xbf\xbd";
+	char *mended = malloc(text->size * (sizeof(replacement) - 1) + 1);
+	size_t size = 0, step;
+
+	if (!mended)
+		return -ENOMEM;
+	for (size_t i = 0; i < text->size; i += MAX(step, (size_t)1)) {
+		step = text_character_size(text->data + i, text->size - i);
+		memcpy(mended + size, step ? text->data + i : replacement, step ? step : sizeof(replacement) - 1);
+		size += step ? step : sizeof(replacement) - 1;
+	}
+	*text = (struct lair_text){.data = mended, .size = size};
+	*ownedp = mended;
+	return 0;
+}
+
 bool text_is(struct lair_text text, const char *string)
 {
 	return text.data && text.size == strlen(string) && memcmp(text.data, string, text.size) == 0;

@@ -39,6 +39,10 @@ def test_exec_from_stdin_and_file(daemon: Daemon, tmp_path: Path) -> None:
     assert daemon.lair("exec", "-f", "-", input="3").stdout == "3\n"
 
 
+def test_a_line_that_is_not_utf8_answers_the_cell(daemon: Daemon) -> None:
+    assert daemon.lair("exec", "input() == 'caf\\ufffd'", input="caf\udce9\n").stdout == "True\n"
+
+
 def test_streams_pass_through(daemon: Daemon) -> None:
     result = daemon.lair("exec", "import os, sys; os.write(1, b'\\xff'); print('e', file=sys.stderr)")
     assert (result.stdout, result.stderr) == ("\udcff", "e\n") or result.stdout.startswith("\udcff")

@@ -41,6 +41,24 @@ static void check_human(void)
 	CHECK(text_is(lair_text("a"), "a") && !text_is(lair_text("ab"), "a") && !text_is(lair_text(NULL), ""));
 }
 
+static bool mended_is(const char *text, const char *expected)
+{
+	struct lair_text mended = lair_text(text);
+	char *owned;
+	bool yes;
+
+	CHECK(text_mend(&mended, &owned) == 0);
+	yes = text_is(mended, expected);
+	free(owned);
+	return yes;
+}
+
+static void check_mended(void)
+{
+	CHECK(mended_is("", "") && mended_is("a\u00e9", "a\u00e9"));
+	CHECK(mended_is("caf\xe9", "caf\ufffd") && mended_is("\xe2\x82 \u00e9", "\ufffd\ufffd \u00e9"));
+}
+
 static bool line_is(struct lines *lines, const char *expected)
 {
 	struct lair_text line;
@@ -118,6 +136,7 @@ static void check_json(void)
 int main(void)
 {
 	check_human();
+	check_mended();
 	check_lines();
 	check_long_line();
 	check_json();

@@ -432,6 +432,7 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	struct lair_call *input = NULL;
 
 	CHECK(same(prompt, "name? ") && password);
+	CHECK(lair_input(lair, &input, call, lair_text("\xff")) == -EILSEQ && !input);
 	CHECK(lair_input(lair, &input, call, lair_text("Ada")) == 0);
 	lair_call_free(input);
 }
