@@ -38,7 +38,7 @@ def _dataframe(frame: Any) -> "Data":
     head = json.dumps(
         {
             "shape": list(frame.shape),
-            "dtypes": [str(kind) for kind in frame.dtypes[:_COLUMNS_MAX]],
+            "dtypes": [str(kind) for kind in frame.dtypes.iloc[:_COLUMNS_MAX]],
             "truncated": part.shape != frame.shape,
         }
     )

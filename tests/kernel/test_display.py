@@ -240,6 +240,13 @@ def test_dataframe(scientist: Interpreter) -> None:
     }
 
 
+@pytest.mark.parametrize("labels", ["[150.5, 20.0]", "[20.0, float('nan')]", "[7, 3]", "['b', 'a']"])
+def test_columns_of_any_label(scientist: Interpreter, labels: str) -> None:
+    result = scientist.run(f"import pandas as pd\npd.DataFrame([[1, 'x']], columns={labels})")
+    assert (result.data is not None, result.err) == (True, b"")
+    assert json.loads((result.data or {})["application/json"])["dtypes"] == ["int64", "object"]
+
+
 def test_a_large_dataframe(scientist: Interpreter) -> None:
     code = "import numpy as np, pandas as pd\npd.DataFrame(np.zeros((10**6, 120)))"
     result = scientist.run(code)
