@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import signal
+import time
 from types import CodeType, FrameType
 from typing import Any, Coroutine, Dict, Optional, Tuple
 
@@ -18,10 +19,12 @@ _getsignal = signal.getsignal
 _set_wakeup_fd = signal.set_wakeup_fd
 _SIGINT = signal.SIGINT
 _raise_interrupt = signal.default_int_handler
+_monotonic = time.monotonic
 _eval = eval
 _COROUTINE = inspect.CO_COROUTINE
 
 _ASYNCIO = os.path.dirname(asyncio.__file__)
+_REST_SECONDS = 0.1
 
 _loop: Optional[asyncio.AbstractEventLoop] = None
 
@@ -64,15 +67,30 @@ def _finish(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> ob
     raise KeyboardInterrupt().with_traceback(where) from None
 
 
+def _rest(loop: Any, patience: float) -> None:
+    """As asyncio.run() does: the idle threads of to_thread() and of look-ups of names would be in the way of
+    checkpoints. What is at work ends when it is done."""
+    executor: Any = getattr(loop, "_default_executor", None)
+    if getattr(executor, "_thread_name_prefix", None) != "asyncio":  # none, or one that a cell has set
+        return
+    loop._default_executor = None
+    executor.shutdown(wait=False)
+    until = _monotonic() + patience
+    for thread in list(executor._threads):
+        thread.join(max(0, until - _monotonic()))
+
+
 def run(coroutine: Coroutine[Any, Any, object]) -> object:
     global _loop
     if _loop is None or _loop.is_closed():
         _loop = _new_event_loop()
     _set_event_loop(_loop)
     task = _loop.create_task(coroutine)
+    patience = _REST_SECONDS
     try:
         return _finish(_loop, task)
     except KeyboardInterrupt:
+        patience = 0
         if not task.done():  # another task was interrupted
             task.cancel()
             try:
@@ -80,6 +98,8 @@ def run(coroutine: Coroutine[Any, Any, object]) -> object:
             except _CancelledError:
                 pass
         raise
+    finally:
+        _rest(_loop, patience)
 
 
 async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: Dict[str, Any]) -> object:

@@ -508,6 +508,39 @@ def test_joined_threads_are_no_threads(client: Client, session: str) -> None:
     assert told == [None] * 100
 
 
+def test_idle_threads_of_asyncio_are_no_threads(client: Client, session: str) -> None:
+    client.exec("import asyncio, time", session)
+    reply = client.exec(
+        "await asyncio.gather(*[asyncio.to_thread(time.sleep, 0.01) for _ in range(4)]); None", session
+    )
+    assert (reply.cause, reply.unfaithful) == (None, None)
+    assert client.exec("await asyncio.to_thread(int, '5')", session).text == "5"
+    client.undo(session)
+    assert client.exec("await asyncio.to_thread(int, '6')", session).text == "6"
+
+
+def test_a_thread_of_asyncio_at_work_is_a_thread(client: Client, session: str) -> None:
+    client.exec("import asyncio, threading\nstop = threading.Event()", session)
+    begin = "stopped = asyncio.get_running_loop().run_in_executor(None, stop.wait)\nawait asyncio.sleep(0)"
+    reply = client.exec(begin, session)
+    assert reply.unfaithful and "1 threads" in reply.unfaithful
+    assert client.exec("stop.set()\nawait stopped", session).text == "True"
+    wait_until(lambda: not client.exec("1", session).unfaithful, "the thread has ended")
+
+
+def test_threads_of_asyncio_at_work_do_not_hold_an_interrupt_up(client: Client, session: str) -> None:
+    client.exec("import asyncio, threading\nstop = threading.Event()", session)
+    code = "await asyncio.gather(*[asyncio.to_thread(stop.wait) for _ in range(5)])"
+    reply = client.exec(code, session, timeout=0.3)
+    assert (reply.cause, reply.state) == ("timeout", "kept")
+
+
+def test_an_executor_of_a_cell_s_own_is_left_alone(client: Client, session: str) -> None:
+    client.exec("import asyncio, concurrent.futures\nmine = concurrent.futures.ThreadPoolExecutor(1)", session)
+    client.exec("asyncio.get_running_loop().set_default_executor(mine)\nawait asyncio.to_thread(int)", session)
+    assert client.exec("mine.submit(int, '7').result()", session).text == "7"
+
+
 def test_unfaithful_tasks(client: Client, session: str) -> None:
     reply = client.exec(
         "import asyncio\nawait asyncio.sleep(0)\ntask = asyncio.ensure_future(asyncio.sleep(60))", session
