@@ -10,6 +10,7 @@
 #include "fork.h"
 #include "frozen.h"
 #include "helpers.h"
+#include "outlets.h"
 #include "output.h"
 #include "seeds.h"
 
@@ -98,7 +99,8 @@ bool process_is_interpreter(void)
 
 /* ---- frozen, and alive again ---- */
 
-/* In the copy: nothing of the live one's stays open but what its cells opened. The channel is all there is. */
+/* In the copy: nothing of the live one's stays open but what its cells opened, as far as that may be in two states.
+ * The channel is all there is. */
 static void let_go(int channel)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -112,6 +114,7 @@ static void let_go(int channel)
 	fd_close(null);
 	prctl(PR_SET_NAME, "lair-frozen");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	outlets_cut();
 }
 
 /* The state's own files: a copy of the workspace beside it, to work in from now on. Who has not got them
@@ -176,7 +179,10 @@ static int serve_spawn(const struct wire_frame *message, bool *alive)
 	}
 	exec_channel_drop_fds();
 	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)MAX(pid, 0)};
-	return exec_channel_send(&spawned_message_schema, &spawned);
+	r = exec_channel_send(&spawned_message_schema, &spawned);
+	/* What this one had is that one's now. */
+	outlets_cut();
+	return r;
 }
 
 static int serve_measure(void)

@@ -23,6 +23,7 @@ SETTINGS = {
     "profile four": {"spares": "0", "checkpoints": "4", "level": "", "checkpoint": "cell"},
     "profile manual": {"spares": "0", "checkpoint": "manual", "level": "", "grace": "100ms"},
     "profile few": {"spares": "0", "checkpoint": "manual", "checkpoints": "2", "level": ""},
+    "profile connected": {"spares": "0", "checkpoint": "cell", "level": "", "network": "host"},
     "profile off": {"spares": "0", "checkpoint": "off", "level": "", "grace": "100ms"},
 }
 
@@ -557,6 +558,92 @@ def test_children_of_an_undone_cell_are_gone(client: Client, session: str) -> No
     client.undo(session, 3)
     reply = client.exec(f"os.kill({child}, 0)", session)
     assert reply.error and reply.error["name"] == "ProcessLookupError"
+
+
+READER = """
+import os
+r, w = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(w)
+    n = 0
+    while data := os.read(r, 100):
+        n += len(data)
+    os._exit(n)
+os.close(r)
+"""
+
+
+def test_a_child_s_input_ends_when_it_is_closed(client: Client, session: str) -> None:
+    client.exec(READER, session)
+    client.checkpoint(session, "open")
+    code = "os.write(w, b'abc'), os.close(w), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])"
+    reply = client.exec(code, session, timeout=10)
+    assert (reply.text, reply.state) == ("(3, None, 3)", "kept")
+
+
+def test_a_pipe_to_a_child_is_broken_after_going_back(client: Client, session: str) -> None:
+    client.exec(READER, session)
+    client.checkpoint(session, "open")
+    client.restore(session, "open")
+    assert "BrokenPipeError" in client.exec("os.write(w, b'abc')", session).stderr.decode()
+
+
+def test_a_pipe_to_oneself_comes_back(client: Client, session: str) -> None:
+    client.exec("import os\nr, w = os.pipe()\nos.write(w, b'abc')", session)
+    client.checkpoint(session, "full")
+    client.restore(session, "full")
+    assert client.exec("os.read(r, 9), os.write(w, b'd'), os.read(r, 9)", session).text == "(b'abc', 1, b'd')"
+
+
+CONNECTION = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+address = listener.getsockname()
+one = socket.create_connection(address, timeout=5)
+other, _ = listener.accept()
+"""
+
+
+def test_a_connection_is_closed_when_it_is_closed(client: Client, session: str) -> None:
+    client.exec(CONNECTION, session, profile="connected")
+    client.checkpoint(session, "connected")
+    assert client.exec("one.close(), other.recv(9)", session, timeout=10).text == "(None, b'')"
+
+
+def test_a_port_is_free_when_it_is_closed(client: Client, session: str) -> None:
+    client.exec(CONNECTION, session, profile="connected")
+    client.checkpoint(session, "connected")
+    client.exec("listener.close()", session)
+
+    def again() -> bool:
+        """The copy may be about to let go of it."""
+        return client.exec("listener = socket.create_server(address)", session).returncode == 0
+
+    wait_until(again, "the port is free")
+
+
+def test_connections_do_not_come_back(client: Client, session: str) -> None:
+    client.exec(CONNECTION, session, profile="connected")
+    client.checkpoint(session, "connected")
+    client.restore(session, "connected")
+    assert "not connected" in client.exec("one.recv(9)", session).stderr.decode()
+    assert client.exec("one.gettimeout(), one.getblocking(), one.fileno() > 2", session).text == "(5.0, True, True)"
+
+
+def test_branches_share_no_connection(client: Client, session: str) -> None:
+    """Not even one that is made with what they found."""
+    client.exec(CONNECTION, session, profile="connected")
+    client.checkpoint(session, "connected")
+    for name in ("a", "b"):
+        client.branch(session, f"{session}.{name}", checkpoint="connected")
+    assert client.exec("one.connect(address)", session + ".a").returncode == 0
+    assert "not connected" in client.exec("one.getpeername()", session + ".b").stderr.decode()
+    client.exec("other, _ = listener.accept()", session)
+    client.exec("one.close()", session + ".a")
+    assert client.exec("other.recv(9)", session, timeout=10).text == "b''"
+    for name in ("a", "b"):
+        client.shutdown(f"{session}.{name}")
 
 
 def test_a_frozen_one_killed_by_force(client: Client, session: str) -> None:

@@ -1,0 +1,137 @@
+/* A copy shares every descriptor with the state it was made of, and what is closed there is not closed as long as
+ * the copy has it: a child waits for the end of its input for ever, a peer for the end of the connection, and the
+ * port stays taken. So a copy keeps none of those. It loses nothing: two states cannot talk over one connection,
+ * and the child dies with the state that started it. A pipe with both ends here is the state's own, with what is in
+ * it.
+ *
+ * Which numbers are open poll tells, since not every cage has a /proc. */
+#include "outlets.h"
+
+#include "proto/base.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* So many numbers are looked at, as many at once as lie in a corner of the stack. */
+#define NUMBERS_MAX 4096
+#define AT_ONCE 128
+
+/* A state with more of them keeps them all. */
+#define OUTLETS_MAX 512
+
+struct outlet {
+	int fd, mode; /* O_RDONLY, O_WRONLY or O_RDWR */
+	bool socket;
+	dev_t device;
+	ino_t inode;
+};
+
+static struct {
+	struct outlet all[OUTLETS_MAX + 1];
+	size_t n;
+} self;
+
+static int option(int fd, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &size) < 0 ? -1 : value;
+}
+
+static bool is_network(int fd)
+{
+	int domain = option(fd, SO_DOMAIN);
+
+	return domain == AF_INET || domain == AF_INET6;
+}
+
+static void look_at(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) < 0 || self.n == ARRAY_SIZE(self.all))
+		return;
+	if (S_ISFIFO(status.st_mode) || (S_ISSOCK(status.st_mode) && is_network(fd)))
+		self.all[self.n++] = (struct outlet){.fd = fd,
+						     .mode = fcntl(fd, F_GETFL) & O_ACCMODE,
+						     .socket = S_ISSOCK(status.st_mode),
+						     .device = status.st_dev,
+						     .inode = status.st_ino};
+}
+
+static void find(void)
+{
+	struct pollfd some[AT_ONCE];
+	struct rlimit limit;
+	int end;
+
+	self.n = 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	end = (int)MIN(limit.rlim_cur, NUMBERS_MAX);
+	for (int first = STDERR_FILENO + 1; first < end; first += AT_ONCE) {
+		int n = MIN(AT_ONCE, end - first);
+
+		for (int i = 0; i < n; i++)
+			some[i] = (struct pollfd){.fd = first + i};
+		if (poll(some, (nfds_t)n, 0) < 0)
+			return;
+		for (int i = 0; i < n; i++)
+			if (!(some[i].revents & POLLNVAL))
+				look_at(first + i);
+	}
+}
+
+static bool ends_here(const struct outlet *outlet)
+{
+	for (size_t i = 0; i < self.n; i++) {
+		const struct outlet *other = &self.all[i];
+
+		if (other->inode == outlet->inode && other->device == outlet->device &&
+		    (other->mode == O_RDWR || other->mode != outlet->mode))
+			return true;
+	}
+	return false;
+}
+
+static int dead_end(int mode)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	fd_close(ends[mode == O_RDONLY]);
+	return ends[mode != O_RDONLY];
+}
+
+static int unconnected(int fd)
+{
+	int nonblocking = fcntl(fd, F_GETFL) & O_NONBLOCK ? SOCK_NONBLOCK : 0;
+
+	return socket(option(fd, SO_DOMAIN), option(fd, SO_TYPE) | SOCK_CLOEXEC | nonblocking,
+		      option(fd, SO_PROTOCOL));
+}
+
+static void cut(const struct outlet *outlet)
+{
+	int other = outlet->socket ? unconnected(outlet->fd) : dead_end(outlet->mode);
+
+	if (other >= 0)
+		(void)dup3(other, outlet->fd, fcntl(outlet->fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0);
+	fd_close(other);
+}
+
+void outlets_cut(void)
+{
+	find();
+	if (self.n > OUTLETS_MAX)
+		return;
+	for (size_t i = 0; i < self.n; i++)
+		if (self.all[i].socket || !ends_here(&self.all[i]))
+			cut(&self.all[i]);
+}
