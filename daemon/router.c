@@ -229,6 +229,11 @@ static void on_stale(void *userdata, const char *path)
 {
 	if (families_use(userdata, path))
 		return;
+	/* What a session has used; that of a spare is empty, and goes. */
+	if (workspace_is_kept(path)) {
+		(void)rmdir(path);
+		return;
+	}
 	log_info(NULL, "sweeping %s, left by an earlier life", path);
 	router_remove_tree(userdata, path);
 }

@@ -65,7 +65,8 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 		return -ENOMEM;
 	warden->family = warden->serial = ++router->last_serial;
 	warden->uid = router_take_uid(router);
-	r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid);
+	r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid,
+			     warden->keep == WORKSPACE_KEEP);
 	if (!r)
 		r = workspace_handle(&warden->directory, warden->workspace);
 	if (!r)

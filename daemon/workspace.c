@@ -10,6 +10,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+/* What the names of those end with that outlive their session. */
+#define KEPT ".kept"
 /* Deeper directories are moved up before they are emptied, so that a tree costs a bounded number of descriptors. */
 #define DEPTH_MAX 32
 
@@ -66,7 +68,7 @@ void workspaces_close(struct workspaces *workspaces)
 	workspaces->path = NULL;
 }
 
-int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid)
+int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid, bool keep)
 {
 	_cleanup_(freep) char *path = NULL;
 	char name[64];
@@ -74,7 +76,7 @@ int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t
 
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return -EIO;
-	snprintf(name, sizeof(name), "%" PRIu64 "-%08" PRIx32, serial, (uint32_t)salt);
+	snprintf(name, sizeof(name), "%" PRIu64 "-%08" PRIx32 "%s", serial, (uint32_t)salt, keep ? KEPT : "");
 	if (asprintf(&path, "%s/%s", workspaces->path, name) < 0)
 		return -ENOMEM;
 	if (mkdirat(workspaces->fd, name, 0700) < 0)
@@ -87,6 +89,13 @@ int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t
 	}
 	*pathp = steal_ptr(&path);
 	return 0;
+}
+
+bool workspace_is_kept(const char *path)
+{
+	size_t size = strlen(path);
+
+	return size > strlen(KEPT) && strcmp(path + size - strlen(KEPT), KEPT) == 0;
 }
 
 int workspace_handle(int *fdp, const char *path)

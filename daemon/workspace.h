@@ -18,8 +18,11 @@ int workspaces_open(struct workspaces *workspaces, const char *configured, const
 		    void (*stale)(void *userdata, const char *path), void *userdata);
 void workspaces_close(struct workspaces *workspaces);
 
-/* A fresh directory for @uid (0 = ourselves). @pathp is the caller's to free. Returns 0 or -errno. */
-int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid);
+/* A fresh directory for @uid (0 = ourselves), which says by its name if it is to be kept. @pathp is the caller's to
+ * free. Returns 0 or -errno. */
+int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid, bool keep);
+/* Whether what an earlier life left at @path is somebody's, to be kept. */
+bool workspace_is_kept(const char *path);
 
 /* The directory at @path, as an O_PATH descriptor, the caller's. Returns 0 or -errno. */
 int workspace_handle(int *fdp, const char *path);

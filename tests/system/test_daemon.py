@@ -249,6 +249,22 @@ def test_workspaces_are_kept_if_asked(start_daemon: Start) -> None:
     assert (other / "result").read_text() == "43"
 
 
+def test_kept_workspaces_outlive_routers_and_daemons(start_daemon: Start) -> None:
+    daemon = start_daemon({"profile default": {"workspace": "keep"}})
+    client = daemon.client()
+    workspace = Path(client.open("a").workspace)
+    client.exec("_ = open('result', 'w').write('42')", "a")
+    client.shutdown("a")
+    before = daemon.client().stats().pid
+    daemon.process.send_signal(signal.SIGUSR2)
+    wait_until(lambda: daemon.client().stats().pid != before, "another router answers")
+    assert (workspace / "result").read_text() == "42"
+    assert daemon.terminate() == 0
+    daemon.start()
+    assert daemon.client().exec("1").text == "1"
+    assert (workspace / "result").read_text() == "42"
+
+
 def test_the_death_of_the_keeper_ends_everything(start_daemon: Start) -> None:
     daemon = start_daemon()
     client = daemon.client()

@@ -40,7 +40,7 @@ int main(void)
 
 	CHECK(mkdtemp(base) != NULL);
 	CHECK(workspaces_open(&workspaces, base, "/a/socket", on_stale, NULL) == 0 && n_stale == 0);
-	CHECK(workspace_create(&workspace, &workspaces, 7, 0) == 0);
+	CHECK(workspace_create(&workspace, &workspaces, 7, 0, false) == 0);
 	CHECK(stat(workspace, &status) == 0 && (status.st_mode & 0777) == 0700);
 
 	/* A link to something outside, a directory nobody may enter, a tree deeper than any path. */
