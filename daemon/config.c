@@ -4,19 +4,18 @@
 #include "config_keys.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define FILE_SIZE_MAX (1 << 20)
 
-static int file_read(char **textp, size_t *sizep, const char *path)
+static int text_read(char **textp, size_t *sizep, int fd)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *text = NULL;
 	size_t size = 0;
 	struct stat st;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
@@ -26,7 +25,7 @@ static int file_read(char **textp, size_t *sizep, const char *path)
 	if (!text)
 		return -ENOMEM;
 	while (size < (size_t)st.st_size) {
-		ssize_t n = read(fd, text + size, (size_t)st.st_size - size);
+		ssize_t n = pread(fd, text + size, (size_t)st.st_size - size, (off_t)size);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -37,6 +36,13 @@ static int file_read(char **textp, size_t *sizep, const char *path)
 	*textp = steal_ptr(&text);
 	*sizep = size;
 	return 0;
+}
+
+static int file_read(char **textp, size_t *sizep, const char *path)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? -errno : text_read(textp, sizep, fd);
 }
 
 int config_load(struct config **configp, const char *path, struct config_error *error)
@@ -67,6 +73,34 @@ int config_load(struct config **configp, const char *path, struct config_error *
 	return 0;
 }
 
+int config_leave(int *fdp, const struct config *config)
+{
+	_cleanup_(fd_closep) int fd = memfd_create("lair-settings", MFD_CLOEXEC);
+	size_t size = strlen(config->text);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, config->text, size);
+	if (n < 0 || (size_t)n < size)
+		return n < 0 ? -errno : -ENOSPC;
+	*fdp = steal_fd(&fd);
+	return 0;
+}
+
+int config_recall(struct config **configp, int fd, struct config_error *error)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size = 0;
+	int r = text_read(&text, &size, fd);
+
+	if (r == 0)
+		return config_parse_in_force(configp, (struct bytes){.data = text, .size = size},
+					     "the settings in force", error);
+	(void)snprintf(error->text, sizeof(error->text), "the settings in force: %s", strerror(-r));
+	return r;
+}
+
 static void section_free(void *section, const struct key_table *table)
 {
 	for (size_t i = 0; i < table->n; i++)
@@ -82,6 +116,7 @@ struct config *config_free(struct config *config)
 	free(config->profiles);
 	section_free(config, &daemon_keys);
 	free(config->path);
+	free(config->text);
 	free(config);
 	return NULL;
 }

@@ -59,6 +59,7 @@ struct profile {
 
 struct config {
 	char *path; /* NULL: the embedded default */
+	char *text; /* what was read */
 
 	/* [daemon] */
 	char *socket;	  /* NULL: path_default_socket */
@@ -83,6 +84,14 @@ struct config_error {
 int config_load(struct config **configp, const char *path, struct config_error *error);
 /* The same from memory, for tests and the fuzzer; @name stands for the file in messages. */
 int config_parse(struct config **configp, struct bytes text, const char *name, struct config_error *error);
+/* The same of what has been in force before, whose sessions go on though the host has lost what it names since. */
+int config_parse_in_force(struct config **configp, struct bytes text, const char *name, struct config_error *error);
+
+/* What was read, for the next router: in a memory file, which is the caller's. Returns 0 or -errno. */
+int config_leave(int *fdp, const struct config *config);
+/* And back from there; @fd stays the caller's. As config_load. */
+int config_recall(struct config **configp, int fd, struct config_error *error);
+
 struct config *config_free(struct config *config);
 
 /* The text of the embedded default. */

@@ -19,6 +19,7 @@ struct parser {
 	unsigned line;
 	bool indented;
 	struct config *config;
+	bool in_force; /* it has been: what the host has by now does not count */
 
 	/* the section at hand */
 	const struct key_table *table; /* NULL before the first */
@@ -233,7 +234,7 @@ static int section_end(struct parser *parser)
 	if (parser->table == &profile_keys) {
 		for (size_t i = 0; r == 0 && i < n_profile_orders; i++)
 			r = check_order(parser, &profile_orders[i]);
-		if (r == 0)
+		if (r == 0 && !parser->in_force)
 			r = check_paths(parser);
 	}
 	parser->table = NULL;
@@ -347,6 +348,8 @@ static int parser_set(void *user, const char *section, const char *name, const c
 	*line = parser->line;
 	parser->last = key;
 	r = value_parse(parser->section, key, value, reason);
+	if (r == 0 && !parser->in_force)
+		r = value_look(parser->section, key, reason);
 	if (r == -ENOMEM)
 		return !parser_fail_memory(parser);
 	return r == 0 || !parser_fail(parser, parser->line, "%s = %.80s: expected %s", name, value, reason);
@@ -371,20 +374,35 @@ static int parser_run(struct parser *parser)
 		(void)section_end(parser);
 	if (parser->r == 0 && !config_profile(parser->config, BYTES("default")))
 		(void)profile_add(parser, "default", strlen("default"));
-	if (parser->r == 0)
+	if (parser->r == 0 && !parser->in_force)
 		(void)check_own_files(parser);
 	return parser->r;
+}
+
+static int parse(struct parser *parser, struct config **configp, struct bytes text)
+{
+	int r;
+
+	parser->config = calloc(1, sizeof(*parser->config));
+	if (parser->config)
+		parser->config->text = strndup(text.data, text.size);
+	r = parser->config && parser->config->text ? parser_run(parser) : parser_fail_memory(parser);
+	if (r == 0)
+		*configp = steal_ptr(&parser->config);
+	config_free(parser->config);
+	return r;
 }
 
 int config_parse(struct config **configp, struct bytes text, const char *name, struct config_error *error)
 {
 	struct parser parser = {.name = name, .rest = text, .error = error};
-	int r;
 
-	parser.config = calloc(1, sizeof(*parser.config));
-	r = parser.config ? parser_run(&parser) : parser_fail_memory(&parser);
-	if (r == 0)
-		*configp = steal_ptr(&parser.config);
-	config_free(parser.config);
-	return r;
+	return parse(&parser, configp, text);
+}
+
+int config_parse_in_force(struct config **configp, struct bytes text, const char *name, struct config_error *error)
+{
+	struct parser parser = {.name = name, .rest = text, .error = error, .in_force = true};
+
+	return parse(&parser, configp, text);
 }

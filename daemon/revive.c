@@ -145,7 +145,7 @@ static struct nursery *nursery_for(struct router *router, struct bytes text)
 	list_for_each (nursery, &router->retired, node)
 		if (profile_is(nursery->profile, text))
 			return nursery;
-	if (config_parse(&config, text, "the last router", &error)) {
+	if (config_parse_in_force(&config, text, "the last router", &error)) {
 		log_error(NULL, "%s", error.text);
 		return NULL;
 	}

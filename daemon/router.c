@@ -94,13 +94,26 @@ static void on_keeper(struct event_source *source, uint32_t events)
 
 /* ---- settings ---- */
 
-static int audit_log_use(struct router *router, const struct config *config)
+/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
+static int config_prepare(struct router *router, const struct config *config)
 {
-	int r = audit_log_open(&router->audit_log, config->audit_log);
+	_cleanup_(fd_closep) int audit_log = -1, left = -1;
+	int r = audit_log_open(&audit_log, config->audit_log);
 
-	if (r)
+	if (r) {
 		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
-	return r;
+		return r;
+	}
+	r = config_leave(&left, config);
+	if (!r)
+		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
+	if (r) {
+		log_error(NULL, "cannot leave the settings for the next router: %s", strerror(-r));
+		return r;
+	}
+	fd_close(router->audit_log);
+	router->audit_log = steal_fd(&audit_log);
+	return 0;
 }
 
 /* libzmq bounds the messages of a client, and neither their parts nor their bytes. What it then lacks is memory,
@@ -143,6 +156,27 @@ static void config_use(struct router *router, struct config *config)
 	}
 }
 
+/* Those that were in force, if a router has left any: they change when somebody says so, not because it has died.
+ */
+static int config_begin(struct router *router)
+{
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_SETTINGS, 0, 0);
+	struct config_error error;
+	int r;
+
+	if (left) {
+		left->taken = true;
+		r = config_recall(&router->config, left->fds[0], &error);
+		if (!r)
+			return 0;
+		log_warn(NULL, "%s; they are read anew", error.text);
+	}
+	r = config_load(&router->config, router->config_path, &error);
+	if (r)
+		log_error(NULL, "%s", error.text);
+	return r;
+}
+
 static void config_reload(struct router *router)
 {
 	struct config *config;
@@ -152,7 +186,8 @@ static void config_reload(struct router *router)
 		log_error(NULL, "%s; nothing has changed", error.text);
 		return;
 	}
-	if (audit_log_use(router, config)) {
+	if (config_prepare(router, config)) {
+		log_error(NULL, "nothing has changed");
 		config_free(config);
 		return;
 	}
@@ -301,7 +336,6 @@ static int router_init(struct router *router, const char *config_path, const cha
 		&router->touched,	 &router->remains,	    &router->dead_sessions, &router->dead_wardens,
 		&router->dead_nurseries, &router->dead_interpreters};
 	char keeper[INSTANCE_NAME_SIZE] = "";
-	struct config_error error;
 	struct config *config;
 	int r = instance_name(keeper, getppid());
 
@@ -325,16 +359,16 @@ static int router_init(struct router *router, const char *config_path, const cha
 	admission_begin(getppid());
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
-	if (!r)
-		r = config_load(&router->config, config_path, &error);
 	if (r) {
-		log_error(NULL, "%s", r == -EINVAL ? error.text : strerror(-r));
+		log_error(NULL, "%s", strerror(-r));
 		return r;
 	}
 	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno
 						      : heritage_receive(&router->heritage, &router->listener);
 	if (r == VAULT_E_LAYOUT)
 		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
+	if (!r)
+		r = config_begin(router);
 	if (!r)
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)
@@ -351,7 +385,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 		return r;
 	}
 	groups_open(router);
-	r = audit_log_use(router, router->config);
+	r = config_prepare(router, router->config);
 	if (!r)
 		r = router_listen(router);
 	if (r)

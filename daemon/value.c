@@ -24,6 +24,8 @@ struct value_kind {
 	const char *what;
 	/* strings, and items of lists: may put another string in the place of *itemp */
 	int (*check)(const struct key *key, char **itemp, char *reason);
+	/* paths: whether the host has it; NULL: need not */
+	int (*look)(const char *item, char *reason);
 };
 
 static const struct value_kind *kind_of(const struct key *key);
@@ -229,25 +231,20 @@ static int check_log(const struct key *key, char **itemp, char *reason)
 	return check_path(key, itemp, reason);
 }
 
-static int check_existing(const struct key *key, char **itemp, char *reason)
+static int look_for_any(const char *item, char *reason)
 {
-	int r = check_path(key, itemp, reason);
-
-	if (r == 0 && access(*itemp, F_OK) < 0)
-		return expected(reason, "something that exists, but %.150s: %s", *itemp, strerror(errno));
-	return r;
+	return access(item, F_OK) == 0
+		       ? 0
+		       : expected(reason, "something that exists, but %.150s: %s", item, strerror(errno));
 }
 
-static int check_directory(const struct key *key, char **itemp, char *reason)
+static int look_for_directory(const char *item, char *reason)
 {
 	struct stat st;
-	int r = check_path(key, itemp, reason);
 
-	if (r != 0)
-		return r;
-	if (stat(*itemp, &st) < 0)
-		return expected(reason, "directories that exist, but %.150s: %s", *itemp, strerror(errno));
-	return S_ISDIR(st.st_mode) ? 0 : expected(reason, "directories, but %.150s is none", *itemp);
+	if (stat(item, &st) < 0)
+		return expected(reason, "directories that exist, but %.150s: %s", item, strerror(errno));
+	return S_ISDIR(st.st_mode) ? 0 : expected(reason, "directories, but %.150s is none", item);
 }
 
 static bool ports_valid(const char *at)
@@ -496,12 +493,12 @@ static const struct value_kind kinds[] = {
 	[VALUE_PATH] = {STRING, .check = check_path},
 	[VALUE_SOCKET] = {STRING, .check = check_socket},
 	[VALUE_LOG] = {STRING, .check = check_log},
-	[VALUE_PYTHON] = {STRING, .check = check_existing},
+	[VALUE_PYTHON] = {STRING, .check = check_path, .look = look_for_any},
 	[VALUE_NETWORK] = {STRING, .check = check_network},
 	[VALUE_MODULES] = {LIST, .check = check_module},
 	[VALUE_ENVIRONMENT] = {LIST, .check = check_environment},
 	[VALUE_PATHS] = {LIST, .check = check_path},
-	[VALUE_DIRECTORIES] = {LIST, .check = check_directory},
+	[VALUE_DIRECTORIES] = {LIST, .check = check_path, .look = look_for_directory},
 	[VALUE_RULES] = {.parse = parse_line, .print = print_lines, .release = release_list, .check = check_rule},
 };
 
@@ -513,6 +510,22 @@ static const struct value_kind *kind_of(const struct key *key)
 int value_parse(void *section, const struct key *key, const char *text, char reason[static VALUE_REASON_SIZE])
 {
 	return kind_of(key)->parse((char *)section + key->offset, key, text, reason);
+}
+
+int value_look(const void *section, const struct key *key, char reason[static VALUE_REASON_SIZE])
+{
+	const struct value_kind *kind = kind_of(key);
+	const void *slot = (const char *)section + key->offset;
+	const struct string_list *list = slot;
+	int r = 0;
+
+	if (!kind->look)
+		return 0;
+	if (!value_is_list(key))
+		return *(char *const *)slot ? kind->look(*(char *const *)slot, reason) : 0;
+	for (size_t i = 0; r == 0 && i < list->n; i++)
+		r = kind->look(list->items[i], reason);
+	return r;
 }
 
 bool value_is_list(const struct key *key)

@@ -18,7 +18,7 @@ enum value_type {
 	VALUE_PATH,	   /* char *: absolute, or below ~ */
 	VALUE_SOCKET,	   /* a path that fits a socket's address */
 	VALUE_LOG,	   /* "stderr" or a path */
-	VALUE_PYTHON,	   /* an existing path */
+	VALUE_PYTHON,	   /* a path of something that is there */
 	VALUE_NETWORK,	   /* "off", "host" or "tcp:PORT,..." */
 	VALUE_MODULES,	   /* struct string_list of dotted names, "?" for one that may be missing */
 	VALUE_ENVIRONMENT, /* of NAME=value */
@@ -43,6 +43,9 @@ struct key {
 /* Read @text into the place @key has in @section, which must be zeroed or set by this function before. A list is
  * added to. Returns 0; -EINVAL with @reason saying what was expected; or -ENOMEM. */
 int value_parse(void *section, const struct key *key, const char *text, char reason[static VALUE_REASON_SIZE]);
+
+/* Whether the host has what it names. Returns 0, or -EINVAL with @reason. */
+int value_look(const void *section, const struct key *key, char reason[static VALUE_REASON_SIZE]);
 
 /* Whether one may go on with such a value on the next line. */
 bool value_is_list(const struct key *key);

@@ -27,6 +27,7 @@ enum vault_kind {
 	VAULT_TASK,	    /* by number of its session: the file that is saved into or loaded from */
 	VAULT_INTERPRETER,  /* by serial: channel, and of a live one stdout, stderr, buffer; then, until it is known
 			     * to  have them, its own ends of the same */
+	VAULT_SETTINGS,	    /* the text of those in force */
 };
 
 /* To the keeper, which always reads: what must not fail is waited for. Returns 0, CHANNEL_E_EOF or -errno. */

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from daemon import BIN, Daemon, children, command_of, wait_until
-from lair import Client
+from lair import Client, LairError
 from lair import messages as m
 
 
@@ -75,24 +77,73 @@ def test_throttle(start_daemon: Callable[..., Daemon]) -> None:
 def test_a_router_that_cannot_start(start_daemon: Callable[..., Daemon]) -> None:
     """It says why, and is tried again until it can."""
     daemon = start_daemon()
-    good = daemon.config.read_text()
-    daemon.config.write_text("[daemon]\nnonsense = 1\n")
+    (root,) = daemon.workspaces.iterdir()
+    (root / "left").touch()
+    root.chmod(0o777)
     kill_router(daemon)
     wait_until(lambda: daemon.log().count("the router ended with status 1") > 1, "two tries")
-    assert "nonsense" in daemon.log()
-    daemon.config.write_text(good)
+    assert f"cannot use {root} for workspaces" in daemon.log()
+    root.chmod(0o711)
     with daemon.client(timeout=30) as client:
         assert client.exec("6 * 7").text == "42"
 
 
 def test_stopped_while_there_is_no_router(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon()
-    daemon.config.write_text("[daemon]\nnonsense = 1\n")
+    (root,) = daemon.workspaces.iterdir()
+    (root / "left").touch()
+    root.chmod(0o777)
     kill_router(daemon)
     wait_until(lambda: "the router ended with status 1" in daemon.log(), "a try")
     assert daemon.terminate() == 0
     assert daemon.left_behind_processes() == []
     assert not daemon.socket.exists()
+
+
+def test_settings_are_those_in_force(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    """Whatever the file says by now, and whatever the host has lost of what they name: nobody has said SIGHUP."""
+    directory = tmp_path / "read"
+    directory.mkdir()
+    daemon = start_daemon({"profile default": {"read": str(directory), "cell_timeout_max": "100s"}})
+    daemon.client().exec("x = 41", "a")
+    daemon.configure({"profile default": {"cell_timeout_max": "200s"}})
+    directory.rmdir()
+    for text in (daemon.config.read_text(), "[daemon]\nnonsense = 1\n"):
+        daemon.config.write_text(text)
+        kill_router(daemon)
+        with daemon.client(timeout=30) as client:
+            assert client.exec("x + 1", "a").text == "42"
+            with pytest.raises(LairError, match="cell_timeout_max = 100 s"):
+                client.exec("x", timeout=150)
+
+
+def test_settings_are_those_read_last(start_daemon: Callable[..., Daemon]) -> None:
+    """By a SIGHUP that found nothing wrong with them."""
+    daemon = start_daemon({"profile default": {"cell_timeout_max": "100s"}})
+    daemon.configure({"profile default": {"cell_timeout_max": "200s"}})
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for_line(daemon, "settings re-read")
+    daemon.configure({"daemon": {"audit_log": "/none/such"}})
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for_line(daemon, "nothing has changed")
+    kill_router(daemon)
+    with daemon.client(timeout=30) as client, pytest.raises(LairError, match="cell_timeout_max = 200 s"):
+        client.exec("x", timeout=250)
+
+
+def test_a_profile_that_is_no_more(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    """Its sessions go on, though the host has lost what it names."""
+    directory = tmp_path / "read"
+    directory.mkdir()
+    daemon = start_daemon({"profile default": {}, "profile old": {"read": str(directory)}})
+    daemon.client().exec("x = 41", "a", profile="old")
+    daemon.configure({"profile default": {}})
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for_line(daemon, "settings re-read")
+    directory.rmdir()
+    kill_router(daemon)
+    with daemon.client(timeout=30) as client:
+        assert client.exec("x + 1", "a").text == "42"
 
 
 def test_replaced(daemon: Daemon) -> None:
