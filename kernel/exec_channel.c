@@ -138,17 +138,17 @@ static int encode(const struct wire_schema *schema, const void *message)
 }
 
 /* The room for letters holds two, so before one is written all but the last must have been read. */
-int exec_channel_send(const struct wire_schema *schema, const void *message)
+int exec_channel_try(const struct wire_schema *schema, const void *message)
 {
 	struct link_header header;
 	struct bytes datagram;
 	int r;
 
-	do {
-		r = encode(schema, message);
-		if (r)
-			return r;
-	} while (self.frame.size > CHANNEL_SIZE_MAX && exec_channel_unheard());
+	r = encode(schema, message);
+	if (r)
+		return r;
+	if (self.frame.size > CHANNEL_SIZE_MAX && exec_channel_unheard())
+		return -EAGAIN;
 	datagram = wire_bytes(&self.frame);
 	header = (struct link_header){.number = self.sent + 1};
 	if (datagram.size > CHANNEL_SIZE_MAX) {
@@ -161,6 +161,16 @@ int exec_channel_send(const struct wire_schema *schema, const void *message)
 	link_pack(self.frame.data, &header);
 	self.sent++;
 	return channel_send(self.fd, datagram, NULL, 0);
+}
+
+int exec_channel_send(const struct wire_schema *schema, const void *message)
+{
+	int r;
+
+	do
+		r = exec_channel_try(schema, message);
+	while (r == -EAGAIN);
+	return r;
 }
 
 int exec_channel_decode(void *out, const struct wire_schema *schema, const struct wire_frame *message)

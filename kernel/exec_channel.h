@@ -18,7 +18,10 @@ const int *exec_channel_fds(size_t n);
 /* Close them. */
 void exec_channel_drop_fds(void);
 
-/* Returns 0 or -errno. */
+/* Returns 0 or -errno; -EAGAIN: the router still has to hear something before it. Then a moment was waited, in
+ * which other threads ran, and whether to try again is the caller's to say. */
+int exec_channel_try(const struct wire_schema *schema, const void *message);
+/* Again and again. Returns 0 or -errno. */
 int exec_channel_send(const struct wire_schema *schema, const void *message);
 /* Whether the router still has to hear something. Then waits a moment, in which another thread may send. */
 bool exec_channel_unheard(void);

@@ -93,15 +93,25 @@ static PyObject *ask(PyObject *module, PyObject *args)
 	return await_answer();
 }
 
+/* The cell may end while the router is waited for. */
+static int tell_while_running(const struct wire_schema *schema, const void *message)
+{
+	int r = -EAGAIN;
+
+	while (r == -EAGAIN && self.running && process_is_interpreter() && exec_channel_there()) {
+		output_flush_all();
+		r = exec_channel_try(schema, message);
+	}
+	return r;
+}
+
 int interpreter_tell(const struct wire_schema *schema, const void *message)
 {
-	if (!process_is_interpreter() || !self.running || !exec_channel_there()) {
-		PyErr_SetString(PyExc_RuntimeError, "only a cell that runs can show something");
-		return -1;
-	}
-	output_flush_all();
-	if (exec_channel_send(schema, message)) {
-		PyErr_SetString(PyExc_RuntimeError, "the session is ending");
+	int r = tell_while_running(schema, message);
+
+	if (r) {
+		PyErr_SetString(PyExc_RuntimeError, r == -EAGAIN ? "only a cell that runs can show something"
+								 : "the session is ending");
 		return -1;
 	}
 	/* What is written from now on goes another way, and who watches must not have it first. */

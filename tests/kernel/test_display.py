@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import struct
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,24 @@ def test_only_a_running_cell_of_this_process_shows(python: Interpreter) -> None:
     assert python.run("thread.join(); told").text == "['only a cell that runs can show something']"
     result = python.run("thread = threading.Thread(target=display, args=(7,)); thread.start(); thread.join()")
     assert [d["data"]["text/plain"] for d in result.displays] == ["7"]
+
+
+def test_a_cell_ends_before_a_thread_could_show(python: Interpreter) -> None:
+    """What is large waits until the router has read what was sent before."""
+    python.start(
+        "import threading, time\ntold = []\n"
+        "def show():\n"
+        "    display({'text/plain': 'y' * 100000}, raw=True)\n"
+        "    told.append(None)\n"
+        "    try: display({'text/plain': 'z' * 100000}, raw=True)\n"
+        "    except RuntimeError as error: told.append(str(error))\n"
+        "thread = threading.Thread(target=show)\nthread.start()\n"
+        "while not told: time.sleep(0.001)\ntime.sleep(0.1)\nprint('ends')"
+    )
+    assert select.select([python.out], [], [], 10)[0]
+    assert len(python.finish().displays) == 1
+    assert python.next_is_quiet(0.2)
+    assert python.run("thread.join(); told").text == "[None, 'only a cell that runs can show something']"
 
 
 def test_many_large_ones_from_many_threads(python: Interpreter) -> None:
