@@ -112,6 +112,7 @@ static const struct {
 	[HELPER_TOGETHER] = {AWAITING, "together"},
 	[HELPER_PENDING_TASKS] = {AWAITING, "pending"},
 	[HELPER_RENEW_LOOP] = {AWAITING, "renew"},
+	[HELPER_FORGET_ANSWERS] = {STDIN, "forget"},
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},

@@ -201,11 +201,19 @@ static void cell_end(void)
 	self.running = false;
 }
 
+static void answers_forget(void)
+{
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_FORGET_ANSWERS)));
+	PyErr_Clear();
+}
+
 static void cell_around(struct cell_result *result, const struct run_message *run)
 {
 	cell_begin(run->cell, run->stream, run->input);
 	cell_run(result, run);
 	cell_end();
+	if (run->input)
+		answers_forget();
 }
 
 static struct bytes bytes_in(PyObject *object)

@@ -4,7 +4,7 @@ import builtins
 import getpass
 import io
 import sys
-from typing import Callable, Optional
+from typing import Callable, Optional, Tuple
 
 ask: Callable[[str, bool], Optional[str]]
 _input = builtins.input
@@ -89,26 +89,32 @@ class _Stdin(io.TextIOBase):
         return text
 
 
-def _ask_line(prompt: object, password: bool) -> str:
-    line = _stdin.readline() if _stdin._pending else ask(str(prompt), password)
-    if line is None:
+def _first_line(answer: Optional[str]) -> Tuple[str, str]:
+    """And the rest."""
+    if answer is None:
         raise EOFError("EOF when reading a line")
-    first, _, rest = line.partition("\n")
-    if rest:
-        _stdin._pending = rest if rest.endswith("\n") else rest + "\n"
-    return first
+    first, _, rest = answer.partition("\n")
+    return first, rest
 
 
 def _input_of_client(prompt: object = "", /) -> str:
     """Read a string from the client, without its end of line. The prompt is shown to who is asked."""
     if sys.stdin is not _stdin:
         return _input(prompt)
-    return _ask_line(prompt, False)
+    line, rest = _first_line(_stdin.readline() if _stdin._pending else ask(str(prompt), False))
+    if rest:
+        _stdin._pending = rest if rest.endswith("\n") else rest + "\n"
+    return line
 
 
 def _getpass(prompt: str = "Password: ", stream: object = None) -> str:
-    """Ask the client for a password."""
-    return _ask_line(prompt, True)
+    """Ask the client for a password, which is never what is left of another answer."""
+    return _first_line(ask(str(prompt), True))[0]
+
+
+def forget() -> None:
+    """What a cell has not read of its answers is not for the next one."""
+    _stdin._pending = ""
 
 
 _stdin = _Stdin()

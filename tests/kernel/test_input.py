@@ -54,6 +54,27 @@ def test_lines(python: Interpreter) -> None:
     assert python.finish().text == "('one\\n', 'two', 'three\\nfour\\n')"
 
 
+def test_what_is_left_of_an_answer_is_not_for_the_next_cell(python: Interpreter) -> None:
+    python.start("input()", input=True)
+    question(python)
+    python.send("answer", text="one\ntwo")
+    assert python.finish().text == "'one'"
+    assert "without input" in (python.run("input()").error or {})["value"]
+    python.start("input('again? ')", input=True)
+    assert question(python) == {"prompt": "again? "}
+    python.send("answer", text="three")
+    assert python.finish().text == "'three'"
+
+
+def test_what_is_left_of_an_answer_is_no_password(python: Interpreter) -> None:
+    python.start("from getpass import getpass\n[input(), getpass('secret: '), input()]", input=True)
+    question(python)
+    python.send("answer", text="one\ntwo")
+    assert question(python) == {"prompt": "secret: ", "password": True}
+    python.send("answer", text="s3cret")
+    assert python.finish().text == "['one', 's3cret', 'two']"
+
+
 def test_stdin_of_its_own(python: Interpreter) -> None:
     assert python.run("import io, sys\nsys.stdin = io.StringIO('mine\\n')\ninput()").text == "'mine'"
 
