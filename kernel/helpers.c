@@ -35,7 +35,6 @@ EMBED(surroundings);
 enum module {
 	SOURCE,
 	AWAITING,
-	BRANCHING,
 	ERRORS,
 	STDIN,
 	SETUP,
@@ -52,6 +51,7 @@ enum module {
 	QUESTIONS,
 	SURROUNDINGS,
 	RELOADING,
+	BRANCHING,
 	SAVING,
 	N_MODULES
 };
@@ -68,7 +68,6 @@ static const struct {
 } modules[N_MODULES] = {
 	[SOURCE] = MODULE(source),
 	[AWAITING] = MODULE(awaiting),
-	[BRANCHING] = MODULE(branching),
 	[ERRORS] = MODULE(errors),
 	[STDIN] = MODULE(stdin),
 	[SETUP] = MODULE(setup),
@@ -85,6 +84,7 @@ static const struct {
 	[QUESTIONS] = MODULE(questions),
 	[SURROUNDINGS] = MODULE(surroundings),
 	[RELOADING] = MODULE(reloading),
+	[BRANCHING] = MODULE(branching),
 	[SAVING] = MODULE(saving),
 };
 

@@ -2,7 +2,10 @@
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import reloading
 
 _modules = sys.modules
 _environ = os.environ
@@ -110,6 +113,10 @@ def _move(home: str, place: str) -> None:
                 _environ[name] = place
         except Exception:
             pass  # what a cell has broken stays so
+    try:
+        reloading.moved(home, place)
+    except Exception:
+        pass
     if here == home or here.startswith(home + "/"):
         there = place + here[len(home) :]
         try:

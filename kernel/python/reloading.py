@@ -51,6 +51,29 @@ def _of_workspace(home: str) -> List[Any]:
     return [module for module in reversed(found) if _file_of(module) in _imported]
 
 
+def moved(home: str, place: str) -> None:
+    """The workspace, which was `home`, is a copy from now on: what was imported from there is of the copy's files."""
+
+    def there(path: Any) -> Any:
+        if type(path) is str and (path == home or path.startswith(home + "/")):
+            return place + path[len(home) :]
+        return path
+
+    for path, mark in list(_imported.items()):
+        if there(path) != path:
+            _imported[there(path)] = _mark(there(path)) if mark == _mark(path) else None
+            del _imported[path]
+    for module in list(_modules.values()):
+        file = _file_of(module)
+        if there(file) != file:
+            names = objects.own_names(module)
+            names["__file__"] = there(file)
+            inside = names.get("__path__")
+            if type(inside) is list:
+                inside[:] = map(there, inside)
+    sys.path[:] = map(there, sys.path)
+
+
 def _replaced(module: ModuleType, before: Names) -> Dict[int, Any]:
     """By the id of what was: what the functions and classes of a module are now."""
     after = objects.own_names(module)

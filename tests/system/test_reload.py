@@ -40,6 +40,27 @@ def test_what_imports_it_sees_the_new_one(client: Client, session: str) -> None:
     assert run(client, session, "twice()").text == "100"
 
 
+def test_a_branch_with_files_imports_its_own(client: Client, session: str) -> None:
+    client.open(session)
+    client.put(session, "tool.py", b"x = 1\n")
+    client.put(session, "same.py", b"import builtins\nbuiltins.count = getattr(builtins, 'count', 0) + 1\n")
+    client.put(session, "package/__init__.py", b"")
+    client.put(session, "package/part.py", b"y = 1\n")
+    client.put(session, "lib/late.py", b"z = 1\n")
+    run(client, session, "import os, sys, tool, same, package.part\nsys.path.append(os.path.abspath('lib'))")
+    branch = session + ".b"
+    client.branch(session, branch, files=True)
+    for path, text in {"tool.py": b"x = 20\n", "package/part.py": b"y = 20\n", "lib/late.py": b"z = 20\n"}.items():
+        client.put(branch, path, text)
+    assert run(client, branch, "import late\ntool.x, package.part.y, late.z, count").text == "(20, 20, 20, 1)"
+    assert run(client, branch, "os.path.samefile(tool.__file__, 'tool.py')").text == "True"
+    assert run(client, session, "import late\ntool.x, package.part.y, late.z").text == "(1, 1, 1)"
+    client.put(session, "tool.py", b"x = 300\n")
+    assert run(client, session, "tool.x").text == "300"
+    assert run(client, branch, "tool.x").text == "20"
+    client.shutdown(branch)
+
+
 def test_an_error_in_it_ends_the_cell(client: Client, session: str) -> None:
     client.open(session)
     client.put(session, "broken.py", b"x = 1\n")
