@@ -288,7 +288,8 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->alive);
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session_drop_successor(session);
-	session->live = session->source = NULL;
+	session->live = NULL;
+	session_let_source_go(session);
 	router_on_session_ended(session->router, session);
 	/* Its frozen interpreters go now, and nothing may refer to them. */
 	history_empty(session);

@@ -67,7 +67,8 @@ struct session {
 	bool growing;		    /* out of another session's checkpoint */
 	bool was_saved;		    /* the running cell began in a saved state */
 	bool exact;		    /* the same, and it can be gone back to */
-	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other */
+	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other.
+				     * It lasts as long as somebody has it here */
 	struct checkpoint *target;  /* what to restore; NULL: the pristine image */
 	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */

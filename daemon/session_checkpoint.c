@@ -20,11 +20,13 @@ void session_forget(struct session *session, struct checkpoint *checkpoint)
 	history_remove(&session->history, checkpoint);
 }
 
-/* Forget until what is left is within the limits. */
+/* Forget until what is left is within the limits; not what is just being restored. */
 void session_trim_history(struct session *session)
 {
 	struct checkpoint *checkpoint;
 
+	if (session->target)
+		return;
 	while ((checkpoint = history_excess(&session->history, session->profile->checkpoints,
 					    session->profile->checkpoint_memory))) {
 		session->n_forgotten++;
@@ -92,7 +94,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 		return -1;
 	}
 	/* A branch begins here, with a checkpoint of its own or without. */
-	session->source = NULL;
+	session_let_source_go(session);
 	if (frozen->pid == 0) {
 		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
 			 frozen->reason.data);
@@ -148,7 +150,7 @@ void session_freeze(struct session *session)
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->id, "no checkpoint: %s", strerror(-r));
-		session->source = NULL;
+		session_let_source_go(session);
 		operation_on_frozen(session, strerror(-r));
 		session_begin_idle(session);
 	} else if (r) {

@@ -118,6 +118,8 @@ void session_restore_older(struct session *session, const struct particulars *pa
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
 /* Fork @frozen for this session, which is RESTORING until that stands. */
 void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
+/* Nothing of it grows from its source any more. */
+void session_let_source_go(struct session *session);
 /* Kill the interpreter and make the one who is to follow at once, of @target; NULL: of the pristine image. */
 void session_replace(struct session *session, struct checkpoint *target, const char *cause);
 /* Nobody follows yet: one is made when the old interpreter is dead. */

@@ -42,9 +42,14 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 	struct checkpoint *checkpoint = history_of(&session->history, frozen);
 	struct session *kin;
 
-	list_for_each (kin, &session->warden->sessions, kin)
-		if (kin->state == SESSION_RESTORING && kin->source == frozen)
+	list_for_each (kin, &session->warden->sessions, kin) {
+		if (kin->source != frozen)
+			continue;
+		if (kin->state == SESSION_RESTORING)
 			session_event(kin, EVENT_LOST, &particulars);
+		else
+			session_let_source_go(kin);
+	}
 	/* The event may have forgotten it already. */
 	if (checkpoint && history_of(&session->history, frozen) == checkpoint) {
 		log_warn(session->id, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);

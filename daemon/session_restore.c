@@ -111,6 +111,15 @@ static void take_over(struct session *session)
 		restored(session);
 }
 
+void session_let_source_go(struct session *session)
+{
+	struct interpreter *source = session->source;
+
+	session->source = NULL;
+	if (source && source->session == session && !history_of(&session->history, source))
+		warden_discard(session->warden, source);
+}
+
 /* A branch that has died before it had a checkpoint of its own: no cell has begun in it. */
 static void grow_again(struct session *session)
 {
@@ -146,7 +155,7 @@ void session_restore_older(struct session *session, const struct particulars *pa
 	struct checkpoint *broken = session->target;
 
 	(void)particulars;
-	session->source = NULL;
+	session_let_source_go(session);
 	session->live = warden_discard(session->warden, session->live);
 	if (!broken && !operation_is_birth(session)) {
 		session->growing = false;
@@ -261,7 +270,7 @@ void session_restore_after_sweep(struct session *session, const struct particula
 	(void)particulars;
 	if (!list_empty(&session->resets)) {
 		session->target = NULL;
-		session->source = NULL;
+		session_let_source_go(session);
 	}
 	restore_begin(session);
 }
@@ -279,7 +288,7 @@ void session_give_up_successor(struct session *session)
 void session_adopt_restored(struct session *session, const struct particulars *particulars)
 {
 	if (!session->growing || session->workspace)
-		session->source = NULL;
+		session_let_source_go(session);
 	if (warden_adopt(session->warden, session->live, particulars->spawned->pid))
 		session_end(session, "internal");
 	else

@@ -334,21 +334,25 @@ int warden_signal(struct warden *warden, struct interpreter *interpreter, int si
 	return r;
 }
 
-/* Nothing will grow from it again. Who is doing so is told, or finds out. */
-static void forget_source(struct warden *warden, const struct interpreter *interpreter)
+/* Whoever grows from it has it from now on, until session_let_source_go. */
+static bool hand_on(struct warden *warden, struct interpreter *frozen)
 {
-	struct session *session;
+	struct session *heir;
 
-	list_for_each (session, &warden->sessions, kin)
-		if (session->source == interpreter && session->state != SESSION_RESTORING)
-			session->source = NULL;
+	list_for_each (heir, &warden->sessions, kin) {
+		if (heir->source != frozen)
+			continue;
+		frozen->session = heir;
+		return true;
+	}
+	return false;
 }
 
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter)
 {
-	if (interpreter) {
-		forget_source(warden, interpreter);
+	if (interpreter)
 		family_touch(warden);
+	if (interpreter && !hand_on(warden, interpreter)) {
 		if (interpreter->adopted && warden->state == WARDEN_READY)
 			(void)peer_say(&warden->peer, &discard_message_schema,
 				       &(struct discard_message){.serial = interpreter->serial}, 0, NULL, 0);

@@ -94,7 +94,8 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 /* To the interpreter. 9 ends it. The answer is counted down in its signals_unanswered. */
 int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal);
 
-/* Kill an interpreter nobody wants to hear of any more, and let go of our end of it. Returns NULL. */
+/* Kill an interpreter nobody wants to hear of any more, and let go of our end of it; or leave it to a session that
+ * still grows from it. Returns NULL. */
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
 
 /* Have everything killed that belongs to no known interpreter, once none is in flight; session_on_swept is told. */

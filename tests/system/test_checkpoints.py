@@ -16,7 +16,7 @@ import internal
 from daemon import Daemon, children, wait_until
 from lair import Client, LairError, codec
 from lair.codec import Message
-from lair.messages import ExecReply
+from lair.messages import Branch, Drop, ExecReply, Reply, SessionInfo, Shutdown
 
 SETTINGS = {
     "profile default": {"grace": "100ms", "level": "", "checkpoint": "cell"},
@@ -320,6 +320,30 @@ def test_undo_draws_the_same(client: Client, session: str) -> None:
     first = client.exec("random.random()", session).text
     client.undo(session)
     assert client.exec("random.random()", session).text == first
+
+
+def test_branch_from_a_checkpoint_that_is_dropped_meanwhile(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.checkpoint(session, "then")
+    client.exec("x = 2", session)
+    growing = client.send(Branch(id=client.new_id(), session=session, branch=session + ".b", origin="then"))
+    dropped = client.send(Drop(id=client.new_id(), session=session, name="then"))
+    assert client.finish(growing, SessionInfo).opened
+    client.finish(dropped, Reply)
+    assert client.exec("x", session + ".b").text == "1"
+    assert "then" not in [c.name for c in client.checkpoints(session)]
+    client.shutdown(session + ".b")
+
+
+def test_branch_of_a_session_that_ends_meanwhile(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    client.checkpoint(session)
+    growing = client.send(Branch(id=client.new_id(), session=session, branch=session + ".b"))
+    ending = client.send(Shutdown(id=client.new_id(), session=session))
+    assert client.finish(growing, SessionInfo).opened
+    client.finish(ending, Reply)
+    assert client.exec("x", session + ".b").text == "1"
+    client.shutdown(session + ".b")
 
 
 def test_branch_falls_back_to_itself(client: Client, session: str) -> None:
