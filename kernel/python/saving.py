@@ -23,6 +23,7 @@ _REASON_MAX = 200
 
 Refused = List[Dict[str, str]]
 Report = Dict[str, Any]
+Index = List[Tuple[str, int]]
 
 _main = sys.modules["__main__"]
 _import_module = __import__("importlib").import_module
@@ -113,13 +114,26 @@ def _try(make: Any, names: List[str], namespace: Dict[str, Any], limit: int, unt
     return sizes, refused
 
 
-def _write(make: Any, file: Any, names: List[str], namespace: Dict[str, Any]) -> List[Tuple[str, int]]:
-    pickler = make(file, protocol=_PROTOCOL)
-    index = []
-    for name in names:
-        index.append((name, file.tell()))
-        pickler.dump(namespace[name])
-    return index
+def _write(make: Any, file: Any, names: List[str], namespace: Dict[str, Any]) -> Tuple[Index, Refused]:
+    """All but what can be pickled once and not again. What it has left in the pickler's memory is not in the file, so
+    everything is written anew without it."""
+    begin = file.tell()
+    left = list(names)
+    refused: Refused = []
+    while True:
+        pickler = make(file, protocol=_PROTOCOL)
+        index = []
+        try:
+            for name in left:
+                index.append((name, file.tell()))
+                pickler.dump(namespace[name])
+            return index, refused
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            refused.append(_refuse(name, _reason(error)))
+        left.remove(name)
+        file.seek(begin)
 
 
 def _fit(sizes: Dict[str, int], limit: int) -> Tuple[List[str], Refused]:
@@ -145,13 +159,13 @@ def save(fd: int, limit: int, budget: float) -> Report:
     refused += bad + large
     with open(fd, "r+b", buffering=1 << 20, closefd=False) as file:
         file.write(struct.pack("<Q", 0))
-        index = _write(make, file, kept, namespace)
+        index, bad = _write(make, file, kept, namespace)
         at = file.tell()
         pickle.dump(index, file, protocol=_PROTOCOL)
         size = file.tell()
         file.seek(0)
         file.write(struct.pack("<Q", at))
-    return {"size": size, "names": kept, "refused": refused}
+    return {"size": size, "names": [name for name, _ in index], "refused": refused + bad}
 
 
 def load(fd: int, offset: int) -> Report:

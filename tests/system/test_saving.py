@@ -283,6 +283,28 @@ def test_one_that_kills_the_session_as_it_is_loaded(client: Client, session: str
     assert client.exec("1", session).text == "1"
 
 
+def test_one_that_can_be_pickled_but_once_spoils_no_other(client: Client, session: str) -> None:
+    code = """
+class Once:
+    left = 1
+    def __init__(self, *things): self.things = things
+    def __reduce__(self):
+        if Once.left == 0: raise ValueError('not again')
+        Once.left -= 1
+        return (Once, self.things)
+shared = [1]
+a = [shared]
+once = Once(shared)
+b = [shared, 5]
+"""
+    client.exec(code, session)
+    reply = save(client, session)
+    assert reasons(reply.not_saved) == {"once": "ValueError: not again"}
+    assert names(reply.saved) == ["Once", "a", "b", "shared"]
+    client.shutdown(session)
+    assert client.exec("a[0] is b[0] is shared, b[1]", session).text == "(True, 5)"
+
+
 def test_an_empty_session(client: Client, session: str) -> None:
     client.open(session)
     reply = save(client, session)
