@@ -4,10 +4,12 @@ One pickler writes them one after the other, so that what two of them share is o
 before, so that one which cannot be pickled spoils no other. Protocol 3 numbers what it shares explicitly: what
 cannot be loaded leaves a gap, and not everything after it shifted by one.
 
-Functions and classes that cells made come back as code, and in the namespace of the session, not in a copy of it.
+Functions and classes that cells made come back as code, and in the namespace of the session, not in a copy of it. The
+lines of those cells come with them, under names that are no cell's of another session.
 """
 
 import io
+import linecache
 import mmap
 import os
 import pickle
@@ -15,6 +17,7 @@ import struct
 import sys
 import time
 import types
+import zlib
 from typing import Any, Callable, Dict, List, Tuple
 
 _PROTOCOL = 3
@@ -24,8 +27,10 @@ _REASON_MAX = 200
 Refused = List[Dict[str, str]]
 Report = Dict[str, Any]
 Index = List[Tuple[str, int]]
+Lines = Dict[str, List[str]]
 
 _main = sys.modules["__main__"]
+_cache: Dict[str, Any] = linecache.cache
 _import_module = __import__("importlib").import_module
 
 
@@ -62,11 +67,30 @@ class _Namespace:
         return vars, (_Main(),)
 
 
-def _pickler_class(namespace: Dict[str, Any]) -> Any:
+def _lines_of(filename: str) -> List[str]:
+    entry: Any = _cache.get(filename)
+    return list(entry[2]) if type(entry) is tuple and len(entry) == 4 else []
+
+
+def _of_any_session(code: types.CodeType, sources: Lines) -> types.CodeType:
+    """As a cell that the session which loads it cannot have; the lines of it go to @sources."""
+    name = code.co_filename
+    lines = _lines_of(name)
+    if name[6:-1].isdigit():
+        name = f"{name[:-1]} saved {zlib.crc32(''.join(lines).encode('utf-8', 'replace')):08x}>"
+    sources[name] = lines
+    return code.replace(co_filename=name)
+
+
+def _pickler_class(namespace: Dict[str, Any], sources: Lines) -> Any:
     from cloudpickle import CloudPickler
+
+    reduce_code = CloudPickler.dispatch_table[types.CodeType]
 
     class Pickler(CloudPickler):  # type: ignore[misc]
         def reducer_override(self, obj: Any) -> Any:
+            if type(obj) is types.CodeType and obj.co_filename.startswith("<cell "):
+                return reduce_code(_of_any_session(obj, sources))
             reduced = super().reducer_override(obj)
             if not isinstance(obj, types.FunctionType) or obj.__globals__ is not namespace:
                 return reduced
@@ -148,10 +172,17 @@ def _fit(sizes: Dict[str, int], limit: int) -> Tuple[List[str], Refused]:
     return kept, [_refuse(name, "there was no room left within save_size") for name in sizes if name not in fits]
 
 
+def _contents(index: Index, sources: Lines, room: int) -> bytes:
+    """Without the lines if there is no room for them."""
+    told = pickle.dumps((index, sources), _PROTOCOL)
+    return told if len(told) <= room else pickle.dumps((index, {}), _PROTOCOL)
+
+
 def save(fd: int, limit: int, budget: float) -> Report:
     """Into a file of at most that size."""
     namespace = vars(_main)
-    make = _pickler_class(namespace)
+    sources: Lines = {}
+    make = _pickler_class(namespace, sources)
     names = [name for name in namespace if type(name) is str and not (name[:2] == "__" == name[-2:])]
     refused = [_refuse(name, "there are too many names") for name in names[_NAMES_MAX : 2 * _NAMES_MAX]]
     sizes, bad = _try(make, names[:_NAMES_MAX], namespace, limit - 4096, time.monotonic() + budget / 2)
@@ -159,9 +190,10 @@ def save(fd: int, limit: int, budget: float) -> Report:
     refused += bad + large
     with open(fd, "r+b", buffering=1 << 20, closefd=False) as file:
         file.write(struct.pack("<Q", 0))
+        sources.clear()
         index, bad = _write(make, file, kept, namespace)
         at = file.tell()
-        pickle.dump(index, file, protocol=_PROTOCOL)
+        file.write(_contents(index, sources, limit - at))
         size = file.tell()
         file.seek(0)
         file.write(struct.pack("<Q", at))
@@ -178,6 +210,10 @@ def load(fd: int, offset: int) -> Report:
         (at,) = struct.unpack_from("<Q", file, offset)
         file.seek(offset + at)
         index = pickle.load(file)
+        sources: Lines = {}
+        if type(index) is tuple:  # else it was saved before lines were
+            index, sources = index
+        _cache.update((name, (0, None, lines, name)) for name, lines in sources.items())
         unpickler = pickle.Unpickler(file)
         for name, where in index:
             try:

@@ -305,6 +305,33 @@ b = [shared, 5]
     assert client.exec("a[0] is b[0] is shared, b[1]", session).text == "(True, 5)"
 
 
+def test_functions_come_back_with_their_lines(client: Client, session: str) -> None:
+    """Not with those of the cells that have their numbers now."""
+    client.exec("factor = 5", session)
+    client.exec("def divide(x):\n    # by it\n    return factor / x\nclass Own:\n    n = 1", session)
+    other = "one = 1  # line of another cell\ntwo = 2  # line of another cell\nthree = divide(0)"
+    for _ in range(2):  # what was loaded is saved and loaded, too
+        save(client, session)
+        client.shutdown(session)
+        reply = client.exec(other, session)
+        assert b"return factor / x" in reply.stderr
+        assert (reply.stderr.count(b"another cell"), reply.stderr.count(b"<cell 2>")) == (0, 1)
+        frames = (reply.error or {})["frames"]
+        assert [frame.get("cell") for frame in frames] == [2, None]
+        assert frames[1]["file"].startswith("<cell 2 saved ")
+    code = "import inspect\n[inspect.getsource(thing).splitlines()[-1] for thing in (divide, Own)]"
+    assert client.exec(code, session).text == "['    return factor / x', '    n = 1']"
+
+
+def test_a_function_whose_lines_do_not_fit(client: Client, session: str) -> None:
+    client.open(session, "small")
+    client.exec("def one(): return 1\n# " + "x" * 70_000, session)
+    reply = save(client, session)
+    assert (reply.saved, reply.not_saved) == (["one"], []) and reply.size <= 65536
+    load(client, session)
+    assert client.exec("one()", session).text == "1"
+
+
 def test_an_empty_session(client: Client, session: str) -> None:
     client.open(session)
     reply = save(client, session)
