@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import time
 from collections.abc import Callable, Coroutine
@@ -124,6 +125,19 @@ def test_leaving_a_stream_interrupts_the_cell(daemon: Daemon) -> None:
                 async for _ in events:
                     break
             await becomes_idle(s)
+
+    go(daemon, scenario)
+
+
+def test_a_session_that_nobody_holds_lives_as_long_as_its_stream(daemon: Daemon) -> None:
+    async def scenario(connection: Connection) -> None:
+        async with aio.Session(connection=connection) as s:
+            await s.run("x = 41")
+            events = (await s.branch()).stream("x + 1")
+            gc.collect()
+            *_, result = [event async for event in events]
+            assert isinstance(result, Result)
+            assert result.text == "42"
 
     go(daemon, scenario)
 

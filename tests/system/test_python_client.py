@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -465,6 +466,17 @@ def test_one_that_is_forgotten_ends(connection: Connection) -> None:
     s.run("1")
     del s
     wait_until(lambda: ids(connection) == [], "it has ended")
+
+
+def test_one_that_nobody_holds_lives_as_long_as_its_stream(s: Session, connection: Connection) -> None:
+    s.run("x = 41")
+    events = s.branch().stream("x + 1")
+    gc.collect()
+    *_, result = events
+    assert isinstance(result, Result)
+    assert result.text == "42"
+    del events
+    wait_until(lambda: ids(connection) == [s.id], "the branch ends")
 
 
 def test_one_that_has_ended_by_itself_can_be_closed(connection: Connection) -> None:

@@ -82,9 +82,10 @@ async def _settled(value: Awaitable[T] | T) -> T:
 
 
 async def follow(
-    connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None
+    connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None, owner: object = None
 ) -> Events:
-    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it."""
+    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it. The session ends with its
+    `owner`, which is held here until the cell has ended."""
     inbox = _Inbox()
     collector = Collector()
     until = time.monotonic() + patience
@@ -191,7 +192,7 @@ class Session(steps.Handle):
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
         request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
-        return follow(self.connection, request, steps.deadline(options), input)
+        return follow(self.connection, request, steps.deadline(options), input, self)
 
     async def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
         request = steps.cell(code, self.id, self.profile, options, stream=False, input=False)

@@ -57,8 +57,11 @@ def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> Any:
         raise
 
 
-def follow(connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None) -> Events:
-    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it."""
+def follow(
+    connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None, owner: object = None
+) -> Events:
+    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it. The session ends with its
+    `owner`, which is held here until the cell has ended."""
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     collector = Collector()
     until = time.monotonic() + patience
@@ -180,7 +183,7 @@ class Session(steps.Handle):
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
         request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
-        return follow(self.connection, request, steps.deadline(options), input)
+        return follow(self.connection, request, steps.deadline(options), input, self)
 
     def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
         """Have a cell run without waiting for it, even if this program ends. Returns its key, for attach."""
