@@ -336,6 +336,14 @@ def test_a_program_ends_without_a_word(daemon: Daemon, env: dict[str, str], code
             Session("kept", connection=connection).shutdown()
 
 
+@pytest.mark.parametrize("end", ["pass", "del s", "s.close()"])
+def test_a_daemon_is_not_started_to_end_a_session(private: dict[str, str], end: str) -> None:
+    code = f"import lair, subprocess; s = lair.Session(); s.run('1'); subprocess.run(['lair', 'stop'], check=True); {end}"
+    result = program(code, private)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert not Path(private["LAIR_SOCKET"]).exists()
+
+
 def test_ctrl_c_interrupts_the_cell(daemon: Daemon, env: dict[str, str]) -> None:
     code = """
     import lair, os, signal, threading

@@ -348,7 +348,8 @@ class Connection:
     def _send(self, call: Call[Any]) -> None:
         try:
             if self._link is None:
-                self._connect()
+                # A daemon that is not there has nothing to end.
+                self._connect(self._may_start and not isinstance(call.request, m.Shutdown))
         except Exception as error:
             call.sink.put(self._explained(error))
             return
@@ -385,13 +386,13 @@ class Connection:
             self._link.close()
             self._link = None
 
-    def _connect(self) -> None:
+    def _connect(self, may_start: bool) -> None:
         """Find a daemon, or start one."""
         deadline = time.monotonic() + self.timeout
         try:
             self._attempt(deadline)
         except LairError as error:
-            if error.code != "no_daemon" or not self._may_start:
+            if error.code != "no_daemon" or not may_start:
                 raise
             start_daemon(self.socket, self._config, self.timeout)
             self._attempt(deadline)

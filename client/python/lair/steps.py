@@ -181,7 +181,7 @@ def shutdown(session: str, *, missing_ok: bool = False) -> Steps[None]:
     try:
         yield m.Shutdown(id=0, session=session), m.Reply
     except LairError as error:
-        if not missing_ok or error.code not in ("no_session", "gone"):
+        if not missing_ok or error.code not in ("no_session", "gone", "no_daemon"):
             raise
 
 
