@@ -172,6 +172,21 @@ def test_a_question_that_was_not_answered_is_asked_again(s: Session, wire: Wire)
     assert s.run("input('a?'), input('b?')", input=once).text == "('yes', 'yes')"
 
 
+def test_a_question_is_not_asked_again_while_it_is_thought_about(s: Session, wire: Wire) -> None:
+    asked = []
+
+    def answer(prompt: str, password: bool) -> str:
+        asked.append(prompt)
+        if prompt == "a":
+            before = wire.connections
+            wire.cut()
+            wait_until(lambda: wire.connections > before, "there is a new connection")
+        return prompt.upper()
+
+    assert s.run("[input('a'), input('b'), input('c')]", input=answer).text == "['A', 'B', 'C']"
+    assert asked == ["a", "b", "c"]
+
+
 def test_nothing_is_undone_twice(s: Session, wire: Wire) -> None:
     for i in range(7):
         s.run(f"x = {i}")
@@ -219,6 +234,42 @@ def test_the_router_is_killed(start_daemon: Callable[..., Daemon]) -> None:
             killing.join()
         assert result.stdout == "".join(f"{i}\n" for i in range(150))
         assert s.run("n").text == "150"
+
+
+def kill_before_it_hears(router: int) -> threading.Thread:
+    """What is sent from now on is lost with it."""
+    os.kill(router, signal.SIGSTOP)
+    return later(0.5, lambda: os.kill(router, signal.SIGKILL))
+
+
+def test_an_answer_is_lost_with_the_router(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon()
+    asked = []
+    with Connection(str(it.socket), start=False) as connection, it.client() as client:
+        router = client.stats().pid
+
+        def answer(prompt: str, password: bool) -> str:
+            asked.append(prompt)
+            if len(asked) == 1:
+                kill_before_it_hears(router)
+            return prompt.upper()
+
+        code = "[input('a'), input('b')]"
+        assert lair.run(code, input=answer, connection=connection).text == "['A', 'B']"
+        assert asked == ["a", "a", "b"]
+
+
+def test_an_interrupt_is_lost_with_the_router(start_daemon: Callable[..., Daemon]) -> None:
+    it = start_daemon()
+    with Connection(str(it.socket), start=False) as connection, Session(connection=connection) as s:
+        with it.client() as client:
+            router = client.stats().pid
+        events = s.stream("import time; print('begun', flush=True); time.sleep(50)")
+        next(events)
+        killing = kill_before_it_hears(router)
+        del events
+        killing.join()
+        wait_until(lambda: s.info().state == "idle", "the cell was interrupted all the same")
 
 
 def test_the_router_is_killed_while_cells_wait(start_daemon: Callable[..., Daemon]) -> None:

@@ -51,7 +51,7 @@ class Sink(Protocol):
 class Call(Generic[R]):
     """A request on its way. Its sink gets events, then one of: the reply, an exception."""
 
-    __slots__ = ("given", "reply", "request", "seen", "sink", "taken")
+    __slots__ = ("asked", "given", "reply", "request", "seen", "sink", "taken")
 
     def __init__(self, request: m.Request, reply: type[R], sink: Sink) -> None:
         self.request = request
@@ -60,6 +60,7 @@ class Call(Generic[R]):
         self.given = 0  # bytes of output; only the thread of the connection writes this,
         self.taken = 0  # and only the reader that
         self.seen = {"stdout": 0, "stderr": 0, "displays": 0}  # how far each has come
+        self.asked = False  # the cell waits for input, and the reader knows
 
     def note(self, event: m.Event) -> None:
         """An event has come, and need not come again."""
@@ -92,6 +93,13 @@ class _Nobody:
 
     def put(self, item: Any, /) -> None:
         pass
+
+
+class _Then:
+    """A sink that is a function."""
+
+    def __init__(self, put: Callable[[Any], None]) -> None:
+        self.put = put
 
 
 class Connection:
@@ -140,14 +148,24 @@ class Connection:
 
     def answer(self, call: Call[Any], text: str | None) -> None:
         """Answer what the cell asked for; None is the end of its input."""
-        self._post(lambda: self._send_about(call, m.Input(id=0, exec=call.request.id, text=text, eof=text is None)))
+
+        def answered(outcome: Any) -> None:
+            call.asked = False
+
+        def answer() -> None:
+            request = m.Input(id=0, exec=call.request.id, text=text, eof=text is None)
+            self._send_about(call, Call(request, m.Reply, _Then(answered)))
+
+        self._post(answer)
 
     def cancel(self, call: Call[Any]) -> None:
         """Interrupt the cell of a call, or take it out of its queue, and hear no more of it."""
 
         def interrupt() -> None:
-            self._send_about(call, m.Interrupt(id=0, exec=call.request.id))
-            self._forget(call)
+            call.sink = _Nobody()
+            request = m.Interrupt(id=0, exec=call.request.id)
+            # Not forgotten before that is answered: if the connection is lost, both are sent again.
+            self._send_about(call, Call(request, m.InterruptReply, _Then(lambda outcome: self._forget(call))))
 
         self._post_if_open(interrupt)
 
@@ -326,6 +344,10 @@ class Connection:
             raise codec.CodecError(f"a message of type {kind!r}")
         elif call is not None:
             event = cast(m.Event, codec.read(m.EVENTS[kind], content))
+            if isinstance(event, m.AskEvent):
+                if call.asked:  # again, over a new connection
+                    return
+                call.asked = True
             call.note(event)
             call.sink.put(event)
 
@@ -360,24 +382,24 @@ class Connection:
 
     def _transmit(self, call: Call[Any]) -> None:
         assert self._link is not None
-        try:
-            frame = codec.encode(call.request)
-        except Exception as error:  # whatever callers have put into it
-            call.sink.put(LairError("bad_request", str(error)))
-            return
-        if len(frame) > self._link.frame_max:
-            message = f"the request has {len(frame)} bytes, the daemon takes {self._link.frame_max}"
-            call.sink.put(LairError("too_large", message))
-            return
         if not self._calls:
             self._heard = time.monotonic()  # silence was no wonder
         self._calls[call.request.id] = call
+        try:
+            frame = codec.encode(call.request)
+        except Exception as error:  # whatever callers have put into it
+            self._finish(call, LairError("bad_request", str(error)))
+            return
+        if len(frame) > self._link.frame_max:
+            message = f"the request has {len(frame)} bytes, the daemon takes {self._link.frame_max}"
+            self._finish(call, LairError("too_large", message))
+            return
         self._link.dealer.send(frame)
 
-    def _send_about(self, call: Call[Any], request: m.Request) -> None:
-        """Something about a call, if that is still on its way; its id may have changed since."""
+    def _send_about(self, call: Call[Any], other: Call[Any]) -> None:
+        """Another, about a call that is still on its way."""
         if self._link is not None and self._calls.get(call.request.id) is call:
-            self._send(Call(request, m.InterruptReply if isinstance(request, m.Interrupt) else m.Reply, _Nobody()))
+            self._send(other)
 
     # ---- connecting ----
 
@@ -413,9 +435,7 @@ class Connection:
         daemon = self._link.daemon if self._link is not None else None
         self._disconnect()
         if self._calls and self._same_daemon_again(daemon):
-            waiting = list(self._calls.values())
-            self._calls.clear()
-            for call in waiting:
+            for call in list(self._calls.values()):
                 self._send_again(call)
             return
         self._fail(
@@ -423,13 +443,14 @@ class Connection:
         )
 
     def _send_again(self, call: Call[Any]) -> None:
-        if isinstance(call.request, m.Input) or (isinstance(call.request, m.Interrupt) and call.request.exec):
-            return  # it was about another call, as that was
-        if isinstance(call.request, m.Put | m.CopyIn):
-            call.sink.put(LairError(BEGIN_AGAIN, "the connection was lost in the middle of a file"))
-            return
-        call.prepare_again()
-        self._send(call)
+        """With its number: others are about it, and follow it."""
+        if isinstance(call.request, m.Input):
+            self._finish(call, None)  # if it was lost, the cell asks again
+        elif isinstance(call.request, m.Put | m.CopyIn):
+            self._finish(call, LairError(BEGIN_AGAIN, "the connection was lost in the middle of a file"))
+        else:
+            call.prepare_again()
+            self._transmit(call)
 
     def _same_daemon_again(self, daemon: str | None) -> bool:
         """Whether it, or what has taken its place and knows what it knew, answers before long. None is started."""
