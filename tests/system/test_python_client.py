@@ -151,6 +151,14 @@ def test_input_ends(s: Session) -> None:
     assert error.name == "EOFError"
 
 
+@pytest.mark.parametrize("line", [42, "\ud800"])
+def test_an_answer_that_cannot_be_sent_ends_the_waiting(s: Session, line: str) -> None:
+    with pytest.raises(LairError) as refused:
+        s.run("input()", input=lambda prompt, password: line, deadline=20)
+    assert refused.value.code == "bad_request"
+    assert s.run("1").text == "1"
+
+
 def test_interrupt_from_another_thread(s: Session) -> None:
     assert not s.interrupt()
     timer = threading.Timer(0.3, s.interrupt)

@@ -151,6 +151,8 @@ class Connection:
 
         def answered(outcome: Any) -> None:
             call.asked = False
+            if isinstance(outcome, LairError) and outcome.code != "gone":
+                call.sink.put(outcome)  # the cell still waits
 
         def answer() -> None:
             request = m.Input(id=0, exec=call.request.id, text=text, eof=text is None)

@@ -169,7 +169,8 @@ class Session(steps.Handle):
         `on_output(text, stream)` is called, in this thread, with what the cell writes as it writes it, `on_display` with
         what it shows, and `on_alive` about every second, if it runs so long. `input(prompt,
         password)` answers when the cell reads from stdin, with a line or, for the end of the input, None; without it,
-        reading is an EOFError. Whatever these raise, and Ctrl-C, interrupts the cell. See CellOptions for the rest.
+        reading is an EOFError. A line that cannot be sent is a `bad_request`. That, whatever these raise, and Ctrl-C
+        interrupt the cell. See CellOptions for the rest.
         """
         watch = handlers(on_output, on_display, on_alive)
         return finish(self._follow(code, bool(watch), input, options), watch)
