@@ -53,16 +53,33 @@ static bool code_is_stdin(const struct cli *cli)
 	return strcmp(cli->file ? cli->file : cli->args[0], "-") == 0;
 }
 
-static int result_show(struct run *run, const struct lair_result *result)
+static int text_show(struct lair_text text)
 {
-	if (run->cli->json)
-		return json_print(json_result(result));
-	if (result->text.data &&
-	    (output_write(STDOUT_FILENO, result->text) || output_write(STDOUT_FILENO, lair_text("\n"))))
-		return EXIT_TROUBLE;
-	shown_save(run->cli, result->data);
-	run_notice(result);
-	return 0;
+	int r = write_all(STDOUT_FILENO, text);
+
+	if (!r)
+		r = write_all(STDOUT_FILENO, lair_text("\n"));
+	if (r)
+		write_failed(r);
+	return r ? EXIT_TROUBLE : 0;
+}
+
+/* Returns the exit status. */
+static int result_show(const struct cli *cli, const struct lair_result *result)
+{
+	int r = 0;
+
+	if (cli->json) {
+		r = json_print(json_result(result));
+	} else {
+		if (result->text.data)
+			r = text_show(result->text);
+		if (!r) {
+			shown_save(cli, result->data);
+			run_notice(result);
+		}
+	}
+	return r ? r : result->returncode & 0xff;
 }
 
 static int run_start(struct run *run, struct cli *cli)
@@ -74,9 +91,8 @@ static int run_start(struct run *run, struct cli *cli)
 	return r ? cli_fail(cli, "error", "cannot take signals: %s", strerror(-r)) : 0;
 }
 
-static int code_run(struct cli *cli, const struct lair_exec *asked, bool stdin_free)
+static int code_run(struct cli *cli, struct lair_call **callp, const struct lair_exec *asked, bool stdin_free)
 {
-	_cleanup_(call_freep) struct lair_call *call = NULL;
 	_cleanup_(run_deinit) struct run run;
 	struct lair_exec exec = *asked;
 	int r;
@@ -85,10 +101,7 @@ static int code_run(struct cli *cli, const struct lair_exec *asked, bool stdin_f
 	if (r)
 		return r;
 	run.answers = stdin_free;
-	r = run_cell(&run, &call, &exec);
-	if (!r)
-		r = result_show(&run, lair_result(call));
-	return r ? r : lair_result(call)->returncode & 0xff;
+	return run_cell(&run, callp, &exec);
 }
 
 static int code_detach(struct cli *cli, const struct lair_exec *exec)
@@ -123,6 +136,7 @@ int verb_exec(struct cli *cli)
 				 .env = cli->n_env ? cli->env : NULL,
 				 .detach = cli->detach,
 				 .reload = cli->reload};
+	_cleanup_(call_freep) struct lair_call *call = NULL;
 	_cleanup_(freep) char *read = NULL;
 	int r;
 
@@ -132,7 +146,10 @@ int verb_exec(struct cli *cli)
 		r = cli_connect(cli, NEED_STARTED);
 	if (r)
 		return r;
-	return cli->detach ? code_detach(cli, &exec) : code_run(cli, &exec, !code_is_stdin(cli));
+	if (cli->detach)
+		return code_detach(cli, &exec);
+	r = code_run(cli, &call, &exec, !code_is_stdin(cli));
+	return r ? r : result_show(cli, lair_result(call));
 }
 
 static bool number_parse(uint64_t *np, const char *text)
@@ -146,23 +163,19 @@ static bool number_parse(uint64_t *np, const char *text)
 	return !errno && !*end && *np > 0;
 }
 
-static int attach_run(struct cli *cli, struct lair_attach *attach)
+static int attach_run(struct cli *cli, struct lair_call **callp, struct lair_attach *attach)
 {
-	_cleanup_(call_freep) struct lair_call *call = NULL;
 	_cleanup_(run_deinit) struct run run;
-	int r;
+	int r = run_start(&run, cli);
 
-	r = run_start(&run, cli);
-	if (!r)
-		r = run_attach(&run, &call, attach);
-	if (!r)
-		r = result_show(&run, lair_result(call));
-	return r ? r : lair_result(call)->returncode & 0xff;
+	return r ? r : run_attach(&run, callp, attach);
 }
 
 int verb_attach(struct cli *cli)
 {
 	struct lair_attach attach = {.session = cli->n_args ? cli->args[0] : NULL, .key = cli->key};
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r;
 
 	if (!cli->key && cli->n_args < 2)
 		return cli_usage(cli, "attach: expected the number of a cell, or --key KEY");
@@ -170,7 +183,8 @@ int verb_attach(struct cli *cli)
 		return cli_usage(cli, "attach: either CELL or --key KEY");
 	if (cli->n_args > 1 && !number_parse(&attach.cell, cli->args[1]))
 		return cli_usage(cli, "attach: expected the number of a cell; got \"%s\"", cli->args[1]);
-	return attach_run(cli, &attach);
+	r = attach_run(cli, &call, &attach);
+	return r ? r : result_show(cli, lair_result(call));
 }
 
 static bool kept_row(struct lair_items items, size_t *cursor, table_row row)

@@ -261,11 +261,25 @@ json_t *json_result(const struct lair_result *result)
 	return document;
 }
 
+char *json_line(json_t *document)
+{
+	_cleanup_(freep) char *text =
+		document ? json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	size_t size = text ? strlen(text) : 0;
+	char *line = text ? realloc(text, size + 2) : NULL;
+
+	json_decref(document);
+	if (line) {
+		text = NULL;
+		strcpy(line + size, "\n");
+	}
+	return line;
+}
+
 int json_print(json_t *document)
 {
-	int r = document ? json_dumpf(document, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) : -1;
+	_cleanup_(freep) char *line = json_line(document);
 
-	putchar('\n');
-	json_decref(document);
-	return r < 0 || ferror(stdout) ? EXIT_TROUBLE : 0;
+	fputs(line ? line : "\n", stdout);
+	return !line || ferror(stdout) ? EXIT_TROUBLE : 0;
 }

@@ -157,12 +157,12 @@ static void unfaithful_notice(struct repl *repl, const struct lair_result *resul
 static void result_show(struct repl *repl, const struct lair_result *result)
 {
 	if (repl->run.cli->json) {
-		(void)json_print(json_result(result));
+		run_print(&repl->run, json_result(result));
 		return;
 	}
-	(void)write_all(STDOUT_FILENO, result->text);
+	run_write(&repl->run, STDOUT_FILENO, result->text);
 	if (result->text.data)
-		(void)write_all(STDOUT_FILENO, lair_text("\n"));
+		run_write(&repl->run, STDOUT_FILENO, lair_text("\n"));
 	shown_save(repl->run.cli, result->data);
 	artifacts_notice(result);
 	run_notice(result);

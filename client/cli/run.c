@@ -1,5 +1,6 @@
 /* One blocking call, poll, over three descriptors: the handle's, the signals', and stdin while the cell asks for
- * something. stdin is never read ahead of a question, and never blocks an answer. */
+ * something. stdin is never read ahead of a question, and never blocks an answer. What is written is waited for by
+ * another poll, over it and the signals, since a reader who does not read holds up everything else. */
 #include "run.h"
 
 #include "json.h"
@@ -10,7 +11,6 @@
 
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 
@@ -31,7 +31,7 @@ int run_init(struct run *run, struct cli *cli)
 		if (sigaction(taken[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
 			sigaddset(&set, taken[i]);
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (sigprocmask(SIG_BLOCK, &set, &run->mask) < 0)
 		return -errno;
 	run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return run->signals < 0 ? -errno : 0;
@@ -40,6 +40,7 @@ int run_init(struct run *run, struct cli *cli)
 void run_deinit(struct run *run)
 {
 	run->signals = fd_close(run->signals);
+	(void)sigprocmask(SIG_SETMASK, &run->mask, NULL);
 	lines_deinit(&run->input);
 }
 
@@ -74,20 +75,78 @@ static void on_signal(struct run *run)
 	}
 }
 
-/* ---- events, for programs ---- */
-
-static void event_show(struct run *run, json_t *event)
+static bool run_given_up(const struct run *run)
 {
-	if (json_print(event) || fflush(stdout) != 0)
-		stop(run, SIGPIPE);
+	return run->interrupts > 1 || (run->stop && clock_seconds() - run->stop_since >= STOP_PATIENCE);
 }
+
+/* In milliseconds, for poll. */
+static int patience_left(const struct run *run)
+{
+	return run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - clock_seconds()) * 1e3)) : -1;
+}
+
+/* ---- stdout and stderr ---- */
+
+static int room_wait(struct run *run, int fd)
+{
+	struct pollfd fds[] = {{.fd = fd, .events = POLLOUT}, {.fd = run->signals, .events = POLLIN}};
+
+	if (poll(fds, ARRAY_SIZE(fds), patience_left(run)) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[1].revents)
+		on_signal(run);
+	return 0;
+}
+
+/* Returns 0, -EINTR if nobody waits any longer, or -errno. */
+static int write_waiting(struct run *run, int fd, struct lair_text text)
+{
+	int r = 0;
+
+	while (!r && text.size > 0) {
+		ssize_t n = write_some(fd, text.data, text.size);
+
+		if (n >= 0) {
+			text.data += n;
+			text.size -= (size_t)n;
+		} else if (errno != EAGAIN) {
+			r = errno == EINTR ? 0 : -errno;
+		} else {
+			r = run_given_up(run) ? -EINTR : room_wait(run, fd);
+		}
+	}
+	return r;
+}
+
+static void written(struct run *run, int r)
+{
+	if (!r || r == -EINTR)
+		return;
+	write_failed(r);
+	stop(run, SIGPIPE);
+}
+
+void run_write(struct run *run, int fd, struct lair_text text)
+{
+	written(run, write_waiting(run, fd, text));
+}
+
+void run_print(struct run *run, json_t *document)
+{
+	_cleanup_(freep) char *line = json_line(document);
+
+	written(run, line ? write_waiting(run, STDOUT_FILENO, lair_text(line)) : -ENOMEM);
+}
+
+/* ---- events, for programs ---- */
 
 static void event_print(struct run *run, const char *name, struct lair_text data)
 {
 	json_t *event = json_pack("{s:s}", "event", name);
 
 	json_add_output(event, "data", data);
-	event_show(run, event);
+	run_print(run, event);
 }
 
 /* ---- the sign of life ---- */
@@ -111,8 +170,8 @@ static void on_alive(struct lair_call *call, const struct lair_alive *alive, voi
 	run->last_alive.elapsed = alive->elapsed;
 	run->last_alive.cpu = alive->cpu;
 	if (run->events && run->stop != SIGPIPE)
-		event_show(run, json_pack("{s:s, s:f, s:I, s:f}", "event", "alive", "elapsed", alive->elapsed,
-					  "memory", (json_int_t)alive->memory, "cpu", alive->cpu));
+		run_print(run, json_pack("{s:s, s:f, s:I, s:f}", "event", "alive", "elapsed", alive->elapsed,
+					 "memory", (json_int_t)alive->memory, "cpu", alive->cpu));
 	if (run->cli->json || run->in_line || run->asking || !isatty(STDERR_FILENO))
 		return;
 	if (second && passed > 0 && used >= 0)
@@ -125,6 +184,20 @@ static void on_alive(struct lair_call *call, const struct lair_alive *alive, voi
 
 /* ---- output ---- */
 
+static void display_print(struct run *run, struct lair_items data)
+{
+	struct lair_data item;
+	size_t cursor = 0;
+
+	while (lair_next_data(data, &cursor, &item)) {
+		if (!text_is(item.type, "text/plain"))
+			continue;
+		run_write(run, STDOUT_FILENO, item.data);
+		run_write(run, STDOUT_FILENO, lair_text("\n"));
+	}
+	shown_save(run->cli, data);
+}
+
 static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
 {
 	struct run *run = userdata;
@@ -136,15 +209,14 @@ static void on_display(struct lair_call *call, const struct lair_display *displa
 		return;
 	if (!run->events) {
 		run->in_line = false;
-		if (shown_print(run->cli, display->data))
-			stop(run, SIGPIPE);
+		display_print(run, display->data);
 		return;
 	}
 	event = json_pack("{s:s, s:b}", "event", "display", "clear", display->clear);
 	shown = json_display(display);
 	json_object_update(event, shown);
 	json_decref(shown);
-	event_show(run, event);
+	run_print(run, event);
 }
 
 static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
@@ -158,8 +230,8 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	run->in_line = data.size > 0 && data.data[data.size - 1] != '\n';
 	if (run->events)
 		event_print(run, stream == LAIR_STDOUT ? "stdout" : "stderr", data);
-	else if (output_write(stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data))
-		stop(run, SIGPIPE);
+	else
+		run_write(run, stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data);
 }
 
 /* ---- input ---- */
@@ -184,7 +256,7 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	if (password)
 		echo_set(false);
 	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
-	(void)write_all(isatty(STDOUT_FILENO) && !run->cli->json ? STDOUT_FILENO : STDERR_FILENO, prompt);
+	(void)write_waiting(run, isatty(STDOUT_FILENO) && !run->cli->json ? STDOUT_FILENO : STDERR_FILENO, prompt);
 	run->asking = true;
 	run->hidden = password;
 }
@@ -228,11 +300,9 @@ static int run_turn(struct run *run)
 		{.fd = run->signals, .events = POLLIN},
 		{.fd = run->asking ? STDIN_FILENO : -1, .events = POLLIN},
 	};
-	int timeout =
-		run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - clock_seconds()) * 1e3)) : -1;
 	int r = 0;
 
-	if (poll(fds, ARRAY_SIZE(fds), timeout) < 0)
+	if (poll(fds, ARRAY_SIZE(fds), patience_left(run)) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[1].revents)
 		on_signal(run);
@@ -247,11 +317,6 @@ static int run_turn(struct run *run)
 	if (!r && run->asking)
 		r = answer(run);
 	return r == LAIR_E_LOST ? 0 : r; /* the call says so itself */
-}
-
-static bool run_given_up(const struct run *run)
-{
-	return run->interrupts > 1 || (run->stop && clock_seconds() - run->stop_since >= STOP_PATIENCE);
 }
 
 /* The exit status for a cell that nobody waits for any more. */

@@ -4,9 +4,12 @@
 #include "cli.h"
 #include "lines.h"
 
+#include <signal.h>
+
 struct run {
 	struct cli *cli;
 	int signals;	    /* signalfd, owned */
+	sigset_t mask;	    /* which signals were blocked before */
 	struct lines input; /* stdin */
 	bool answers;	    /* stdin may answer what the cell asks */
 	bool events;	    /* output and result as JSON, line by line */
@@ -27,6 +30,7 @@ struct run {
 /* Takes SIGINT, SIGTERM and SIGHUP: from here on they only arrive in a run, or on run->signals. Returns 0 or
  * -errno. */
 int run_init(struct run *run, struct cli *cli);
+/* From here on signals do what they did before. */
 void run_deinit(struct run *run);
 
 /* Run @exec, whose callbacks are filled in here, and wait for what comes of it. The first SIGINT interrupts the
@@ -36,6 +40,12 @@ int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec);
 
 /* The same with a cell that runs already, or has ended. */
 int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *attach);
+
+/* To stdout or stderr. As long as there is no room signals count as above; one that nobody reads any more is the
+ * end of the run. */
+void run_write(struct run *run, int fd, struct lair_text text);
+/* The same with a document on a line of its own, which is released. */
+void run_print(struct run *run, json_t *document);
 
 /* Wait for any other call. SIGINT, and what ends us, gives up waiting: -EINTR. Else returns as lair_wait. */
 int run_wait(struct run *run, struct lair_call *call);

@@ -79,23 +79,6 @@ void shown_save(const struct cli *cli, struct lair_items data)
 			figure_save(cli->figures, suffix_of(&item), &item);
 }
 
-int shown_print(const struct cli *cli, struct lair_items data)
-{
-	struct lair_data item;
-	size_t cursor = 0;
-	int r = 0;
-
-	while (!r && lair_next_data(data, &cursor, &item)) {
-		if (!text_is(item.type, "text/plain"))
-			continue;
-		r = output_write(STDOUT_FILENO, item.data);
-		if (!r)
-			r = output_write(STDOUT_FILENO, lair_text("\n"));
-	}
-	shown_save(cli, data);
-	return r;
-}
-
 void artifacts_notice(const struct lair_result *result)
 {
 	struct lair_artifact artifact;

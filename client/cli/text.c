@@ -4,7 +4,9 @@
 #include "proto/wire.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <time.h>
 
 const char *human_seconds(char out[static HUMAN_SIZE], double seconds)
@@ -150,13 +152,27 @@ int write_all(int fd, struct lair_text text)
 	return 0;
 }
 
-int output_write(int fd, struct lair_text text)
+/* The mode of the descriptor is left alone, since others may have it too: a socket, which is what many programs
+ * give their children, is asked not to wait with each write; anything else gets no more than a pipe that has room
+ * is sure to take. */
+ssize_t write_some(int fd, const char *data, size_t size)
 {
-	int r = write_all(fd, text);
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	ssize_t n = send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	if (r && r != -EPIPE)
-		fprintf(stderr, "lair: cannot write: %s\n", strerror(-r));
-	return r;
+	if (n >= 0 || errno != ENOTSOCK)
+		return n;
+	if (poll(&room, 1, 0) == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return write(fd, data, MIN(size, (size_t)PIPE_BUF));
+}
+
+void write_failed(int error)
+{
+	if (error != -EPIPE)
+		fprintf(stderr, "lair: cannot write: %s\n", strerror(-error));
 }
 
 int read_all(int fd, char **datap, size_t *sizep)

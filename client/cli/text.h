@@ -37,7 +37,9 @@ bool text_is(struct lair_text text, const char *string);
 
 /* All of it, whatever write() says meanwhile. Returns 0 or -errno. */
 int write_all(int fd, struct lair_text text);
-/* The same; and unless it is only that nobody reads any more, say why it failed. Returns 0 or -errno. */
-int output_write(int fd, struct lair_text text);
+/* As write(), but only what there is room for, in whatever mode @fd is: -1 and EAGAIN if there is none. */
+ssize_t write_some(int fd, const char *data, size_t size);
+/* Say that what was to be printed could not be, unless it is only that nobody reads any more. */
+void write_failed(int error);
 /* Everything from a descriptor, the caller's to free; a NUL follows it. Returns 0 or -errno. */
 int read_all(int fd, char **datap, size_t *sizep);

@@ -1,11 +1,7 @@
-/* The mode of the descriptor is left alone, since others may have it too: a socket, which is what many programs
- * give their children, is asked not to wait with each write; anything else gets no more than a pipe that has room
- * is sure to take. */
+/* What a client is told waits here until there is room for it. */
 #include "outbox.h"
 
-#include <limits.h>
-#include <poll.h>
-#include <sys/socket.h>
+#include "text.h"
 
 #define FORM (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
@@ -51,20 +47,6 @@ int outbox_add(struct outbox *outbox, json_t *document)
 	}
 	json_decref(document);
 	return r;
-}
-
-static ssize_t write_some(int fd, const char *data, size_t size)
-{
-	struct pollfd room = {.fd = fd, .events = POLLOUT};
-	ssize_t n = send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	if (n >= 0 || errno != ENOTSOCK)
-		return n;
-	if (poll(&room, 1, 0) == 0) {
-		errno = EAGAIN;
-		return -1;
-	}
-	return write(fd, data, MIN(size, (size_t)PIPE_BUF));
 }
 
 int outbox_flush(struct outbox *outbox)

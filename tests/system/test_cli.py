@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -108,6 +109,60 @@ def test_a_closed_pipe_ends_it(daemon: Daemon) -> None:
     )
     assert result.stdout == b"1\n"
     wait_until(lambda: daemon.client().info("a").state == "idle", "the cell is interrupted")
+
+
+@pytest.fixture
+def unread(daemon: Daemon) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start lair exec, until it waits for somebody to read what it writes."""
+    started = []
+    out, into = os.pipe()
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket)}
+        started.append(subprocess.Popen([str(BIN / "lair"), "exec", *arguments], stdout=into, env=env))
+        wait_until(lambda: not select.select([], [into], [], 0)[1], "the pipe is full")
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+    os.close(out)
+    os.close(into)
+
+
+@pytest.mark.parametrize("flags", [[], ["--json", "--stream"]])
+def test_sigterm_ends_it_while_nobody_reads(
+    daemon: Daemon, unread: Callable[..., subprocess.Popen[bytes]], flags: list[str]
+) -> None:
+    process = unread("-s", "a", *flags, "while True: print('x' * 100)")
+    process.terminate()
+    assert process.wait(10) == 128 + signal.SIGTERM
+    wait_until(lambda: daemon.client().info("a").state == "idle", "the cell is interrupted")
+
+
+def test_sigterm_ends_it_while_nobody_reads_what_is_shown(
+    daemon: Daemon, unread: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    process = unread("-s", "a", "while True: display('x' * 1000)")
+    process.terminate()
+    assert process.wait(10) == 128 + signal.SIGTERM
+
+
+def test_sigterm_ends_it_while_nobody_reads_the_result(unread: Callable[..., subprocess.Popen[bytes]]) -> None:
+    process = unread("--json", "print('x' * 200000)")
+    process.terminate()
+    assert process.wait(10) == -signal.SIGTERM
+
+
+def test_ctrl_c_twice_ends_it_while_nobody_reads(
+    daemon: Daemon, unread: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    process = unread("-s", "a", "while True: print('x' * 100)")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: daemon.client().info("a").state == "idle", "the cell is interrupted")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 128 + signal.SIGINT
 
 
 def interrupt_exec(daemon: Daemon, *arguments: str) -> subprocess.CompletedProcess[bytes]:
