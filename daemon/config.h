@@ -43,7 +43,8 @@ struct profile {
 
 	/* what it may do */
 	struct string_list read, write, hide, import;
-	char *network; /* "off", "host" or "tcp:PORT,..." */
+	unsigned write_line; /* where write stands, in the file */
+	char *network;	     /* "off", "host" or "tcp:PORT,..." */
 	bool subprocess;
 	char *level; /* NULL: the best there is */
 	struct string_list forbid;

@@ -209,22 +209,14 @@ static int check_paths(struct parser *parser)
 		    : 0;
 }
 
-/* Whoever could change these could let himself do anything, or hide that he did. */
 static int check_own_files(struct parser *parser)
 {
 	const struct config *config = parser->config;
 	const char *const files[] = {parser->name, config->audit_log, config->log, config->socket};
-	const char *write;
 
-	for (size_t i = 0; i < config->n_profiles; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(files); j++)
-			if (files[j] && *files[j] == '/' &&
-			    profile_may_change(config->profiles[i], files[j], &write))
-				return parser_fail(parser, parser->line,
-						   "profile %s: write = %.150s holds %.150s, which no session may "
-						   "change; write to less, or hide it",
-						   config->profiles[i]->name, write, files[j]);
-	return 0;
+	for (size_t i = 0; parser->r == 0 && i < ARRAY_SIZE(files); i++)
+		parser->r = config_keep_out(config, parser->name, files[i], parser->error);
+	return parser->r;
 }
 
 static int section_end(struct parser *parser)
@@ -232,6 +224,9 @@ static int section_end(struct parser *parser)
 	int r = 0;
 
 	if (parser->table == &profile_keys) {
+		struct profile *profile = parser->section;
+
+		profile->write_line = parser->lines[key_find(&profile_keys, "write") - profile_keys.keys];
 		for (size_t i = 0; r == 0 && i < n_profile_orders; i++)
 			r = check_order(parser, &profile_orders[i]);
 		if (r == 0 && !parser->in_force)

@@ -1,25 +1,30 @@
 /* Paths are compared as the kernel will see them, with all links resolved: two names of one directory are one. */
 #include "config_paths.h"
 
+#include "directory.h"
+
 #include <limits.h>
 #include <sys/stat.h>
 
-/* What is not there yet: as the directory has it in which it would be. */
+/* What is not there yet: as the nearest directory above has it that is. */
 static bool resolve(char real[PATH_MAX], const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	char above[PATH_MAX];
+	const char *rest;
 	size_t size;
 
-	if (realpath(path, real))
-		return true;
-	if (errno != ENOENT || !slash || slash[1] == '\0' ||
-	    snprintf(above, sizeof(above), "%.*s/", (int)(slash - path), path) >= (int)sizeof(above) ||
-	    !realpath(above, real))
+	if ((size_t)snprintf(above, sizeof(above), "%s", path) >= sizeof(above))
 		return false;
-	size = strlen(real);
-	return (size_t)snprintf(real + size, PATH_MAX - size, "%s%s", size > 1 ? "/" : "", slash + 1) <
-	       PATH_MAX - size;
+	while (!realpath(above, real)) {
+		char *slash = strrchr(above, '/');
+
+		if (errno != ENOENT || !slash || slash == above)
+			return false;
+		*slash = '\0';
+	}
+	rest = path + strlen(above);
+	size = *rest && strcmp(real, "/") == 0 ? 0 : strlen(real);
+	return (size_t)snprintf(real + size, PATH_MAX - size, "%s", rest) < PATH_MAX - size;
 }
 
 static bool within(const char *inner, const char *outer, bool or_same)
@@ -98,16 +103,47 @@ const char *profile_paths_check(const struct profile *profile, char reason[PATHS
 	return hidden_has_other_names(profile, reason) ? "hide" : NULL;
 }
 
-bool profile_may_change(const struct profile *profile, const char *path, const char **writep)
+/* Whether @path, which need not exist, lies in what its sessions may change. */
+static bool may_change(const struct profile *profile, const char *path, const char **writep)
 {
-	for (size_t i = 0; path && i < profile->hide.n; i++)
+	for (size_t i = 0; i < profile->hide.n; i++)
 		if (within(path, profile->hide.items[i], true))
 			return false;
-	for (size_t i = 0; path && i < profile->write.n; i++) {
+	for (size_t i = 0; i < profile->write.n; i++) {
 		if (!within(path, profile->write.items[i], true))
 			continue;
 		*writep = profile->write.items[i];
 		return true;
 	}
 	return false;
+}
+
+int config_keep_out(const struct config *config, const char *name, const char *path, struct config_error *error)
+{
+	const char *write;
+
+	for (size_t i = 0; path && *path == '/' && i < config->n_profiles; i++) {
+		const struct profile *profile = config->profiles[i];
+
+		if (!may_change(profile, path, &write))
+			continue;
+		(void)snprintf(error->text, sizeof(error->text),
+			       "%.150s:%u: profile %s: write = %.100s holds %.150s, which no session may change; "
+			       "write to less, or hide it",
+			       name, profile->write_line, profile->name, write, path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int config_check_places(const struct config *config, const char *socket, struct config_error *error)
+{
+	const char *name = config->path ? config->path : "the embedded sessions.conf";
+	char saves[PATH_MAX];
+	int r = config_keep_out(config, name, socket, error);
+
+	/* Where nobody can say where they are, there are none. */
+	if (r || directory_of_state(saves, "saves", config->saves, socket))
+		return r;
+	return config_keep_out(config, name, saves, error);
 }

@@ -8,6 +8,10 @@
 /* Returns the name of the setting to blame, static, with the sentence in @reason; NULL if they fit. */
 const char *profile_paths_check(const struct profile *profile, char reason[PATHS_REASON_SIZE]);
 
-/* The same for what sessions must not be able to change: @path, which may be NULL or not exist. Whether it lies in
- * what @profile lets them. */
-bool profile_may_change(const struct profile *profile, const char *path, const char **writep);
+/* Whoever could change these could let himself do anything, or hide that he did. Return 0, or -EINVAL with @error.
+ */
+
+/* That no profile lets its sessions change @path, which may be NULL or not exist; @name is the file's. */
+int config_keep_out(const struct config *config, const char *name, const char *path, struct config_error *error);
+/* Nor what is known only when laird begins: the socket in use, and where saved states are. */
+int config_check_places(const struct config *config, const char *socket, struct config_error *error);

@@ -2,6 +2,7 @@
  * settings is found here, before there is a daemon. */
 #include "cgroup.h"
 #include "config.h"
+#include "config_paths.h"
 #include "keeper.h"
 #include "router.h"
 
@@ -173,22 +174,37 @@ static int standard_descriptors(void)
 	}
 }
 
-static int start(const struct arguments *arguments, const struct config *config, const char *config_path)
+static int start(const struct arguments *arguments, const struct config *config, const char *config_path,
+		 const char *socket)
 {
 	struct keeper_options options = {
-		.config = config_path, .ready_fd = -1, .restart_at_once = arguments->at_once};
-	char socket[PATH_SIZE];
+		.config = config_path, .socket = socket, .ready_fd = -1, .restart_at_once = arguments->at_once};
 
 	if (arguments->ready_fd && parse_ready_fd(&options.ready_fd, arguments->ready_fd) < 0)
 		return fail(arguments->ready_fd, "expected the number of an open descriptor");
-	if (find_socket(socket, arguments->socket, config->socket) < 0)
-		return fail(arguments->socket ? arguments->socket : "the socket's path",
-			    "longer than a socket's address can be");
-	options.socket = socket;
 	options.log = strcmp(config->log, "stderr") ? config->log : NULL;
 	if (chdir("/") < 0)
 		return fail("/", strerror(errno));
 	return keeper_run(&options);
+}
+
+static int check_or_start(const struct arguments *arguments, const struct config *config, const char *config_path)
+{
+	struct config_error error;
+	char socket[PATH_SIZE];
+
+	if (find_socket(socket, arguments->socket, config->socket) < 0)
+		return fail(arguments->socket ? arguments->socket : "the socket's path",
+			    "longer than a socket's address can be");
+	if (config_check_places(config, socket, &error) != 0) {
+		fprintf(stderr, "laird: %s\n", error.text);
+		return EXIT_USAGE;
+	}
+	if (!arguments->check)
+		return start(arguments, config, config_path, socket);
+	printf("# %s\n", config_path ? config_path : "no file: these are laird's own");
+	config_print(config, stdout);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int load_and_start(const struct arguments *arguments)
@@ -204,13 +220,7 @@ static int load_and_start(const struct arguments *arguments)
 		fprintf(stderr, "laird: %s\n", error.text);
 		return EXIT_USAGE;
 	}
-	if (arguments->check) {
-		printf("# %s\n", *path ? path : "no file: these are laird's own");
-		config_print(config, stdout);
-		status = fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-	} else {
-		status = start(arguments, config, *path ? path : NULL);
-	}
+	status = check_or_start(arguments, config, *path ? path : NULL);
 	config_free(config);
 	return status;
 }

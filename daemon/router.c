@@ -4,6 +4,7 @@
 
 #include "admission.h"
 #include "audit_log.h"
+#include "config_paths.h"
 #include "family.h"
 #include "instance.h"
 #include "log.h"
@@ -179,11 +180,13 @@ static int config_begin(struct router *router)
 
 static void config_reload(struct router *router)
 {
-	struct config *config;
+	struct config *config = NULL;
 	struct config_error error;
 
-	if (config_load(&config, router->config_path, &error)) {
+	if (config_load(&config, router->config_path, &error) ||
+	    config_check_places(config, router->socket_path, &error)) {
 		log_error(NULL, "%s; nothing has changed", error.text);
+		config_free(config);
 		return;
 	}
 	if (config_prepare(router, config)) {

@@ -106,6 +106,25 @@ def test_help_and_version() -> None:
     assert laird("--version").stdout.startswith("laird 0.")
 
 
+def test_sessions_cannot_be_given_what_laird_lives_on(tmp_path: Path) -> None:
+    """Its socket and the saved states, also where no setting names them."""
+    path = tmp_path / "sessions.conf"
+    run = tmp_path / "run"
+    run.mkdir()
+    path.write_text(f"[profile a]\nwrite = {run}\n[profile b]\nmemory = 1G\n")
+    environment = {"PATH": os.environ["PATH"], "LAIR_SOCKET": str(run / "socket")}
+    for result in (
+        laird("-n", "--config", str(path), "--socket", str(run / "socket")),
+        laird("--config", str(path), env=environment),
+    ):
+        assert result.returncode == 2
+        assert f"{path}:2: profile a: write = {run} holds {run}/socket" in result.stderr
+    assert laird("-n", "--config", str(path), "--socket", str(tmp_path / "s")).returncode == 0
+    path.write_text(f"[daemon]\nsaves = {run}/lair/saves\n[profile a]\nwrite = {run}\n")
+    result = laird("-n", "--config", str(path), "--socket", str(tmp_path / "s"))
+    assert f"{path}:4: profile a: write = {run} holds {run}/lair/saves/" in result.stderr
+
+
 # ---- one daemon to a socket ----
 
 
@@ -188,6 +207,15 @@ def test_bad_new_settings_change_nothing_and_say_so(start_daemon: Start) -> None
     assert f"{daemon.config}:2" in daemon.log()
     assert client.exec("x", "a").text == "1"
     assert client.exec("1", "b").text == "1"
+
+
+def test_new_settings_cannot_give_away_the_socket(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    daemon.configure({"profile default": {"write": str(daemon.socket.parent), "hide": str(daemon.config)}})
+    reload(daemon)
+    assert f"holds {daemon.socket}, which no session may change; write to less" in daemon.log()
+    assert "settings re-read" not in daemon.log()
+    assert daemon.client().exec("1").text == "1"
 
 
 # ---- SIGTERM ----

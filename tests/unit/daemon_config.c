@@ -272,8 +272,9 @@ static const struct {
 	{"[profile a]\nhide = /var/tmp\nwrite = /var/tmp\n", "3: write = /var/tmp lies in hide = /var/tmp, so"},
 	{"[profile a]\nwrite = /var/tmp/../../usr/\nread = /lib/\n", "read = /lib/ lies in write = "},
 	{"[daemon]\nlog = /etc/passwd\n[profile a]\nwrite = /etc\n",
-	 "profile a: write = /etc holds /etc/passwd, which no session may change"},
-	{"[profile a]\nwrite = /etc\n[daemon]\naudit_log = /etc/passwd\n", "write = /etc holds /etc/passwd"},
+	 "test.conf:4: profile a: write = /etc holds /etc/passwd, which no session may change"},
+	{"[profile a]\nwrite = /etc\n[daemon]\naudit_log = /etc/passwd\n",
+	 "2: profile a: write = /etc holds /etc/passwd"},
 	{"[daemon]\nlog = /x\x01\n", "2: a control character (0x1)"},
 };
 
