@@ -9,6 +9,27 @@
 
 #define FILE_SIZE_MAX (1 << 20)
 
+int config_usual(char path[static PATH_SIZE])
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	struct stat status;
+	int n = 0;
+
+	*path = '\0';
+	if (geteuid() == 0)
+		n = snprintf(path, PATH_SIZE, "/etc/lair/sessions.conf");
+	else if (base && *base == '/')
+		n = snprintf(path, PATH_SIZE, "%s/lair/sessions.conf", base);
+	else if (home && *home == '/')
+		n = snprintf(path, PATH_SIZE, "%s/.config/lair/sessions.conf", home);
+	if (n >= PATH_SIZE)
+		return -ENAMETOOLONG;
+	/* One that cannot be looked at is there, and so is a link to nowhere: reading it will say what is wrong. */
+	if (lstat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		*path = '\0';
+	return 0;
+}
+
 static int text_read(char **textp, size_t *sizep, int fd)
 {
 	_cleanup_(freep) char *text = NULL;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "proto/base.h"
+#include "proto/paths.h"
 
 #include <stdio.h>
 
@@ -75,6 +76,9 @@ struct config {
 	struct profile **profiles; /* NULL-terminated, each with a reference */
 	size_t n_profiles;
 };
+
+/* The file that is read where none is named; "" if there is none. Returns 0 or -ENAMETOOLONG. */
+int config_usual(char path[static PATH_SIZE]);
 
 struct config_error {
 	char text[512]; /* "FILE:LINE: what was wrong, what was expected" */

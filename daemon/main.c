@@ -108,25 +108,11 @@ static int absolute_path(char path[static PATH_SIZE], const char *given)
 /* "" when there is no file: the embedded settings. */
 static int find_config(char path[static PATH_SIZE], const char *given)
 {
-	const char *named = getenv("LAIR_CONFIG"), *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	int n = 0;
+	const char *named = getenv("LAIR_CONFIG");
 
-	*path = '\0';
 	if (!given && named && *named)
 		given = named;
-	if (given)
-		return absolute_path(path, given);
-	if (geteuid() == 0)
-		n = snprintf(path, PATH_SIZE, "/etc/lair/sessions.conf");
-	else if (base && *base == '/')
-		n = snprintf(path, PATH_SIZE, "%s/lair/sessions.conf", base);
-	else if (home && *home == '/')
-		n = snprintf(path, PATH_SIZE, "%s/.config/lair/sessions.conf", home);
-	if (n >= PATH_SIZE)
-		return -ENAMETOOLONG;
-	if (access(path, F_OK) < 0)
-		*path = '\0';
-	return 0;
+	return given ? absolute_path(path, given) : config_usual(path);
 }
 
 /* The command line, then LAIR_SOCKET, then the settings, then the usual place. */

@@ -182,9 +182,13 @@ static void config_reload(struct router *router)
 {
 	struct config *config = NULL;
 	struct config_error error;
+	char usual[PATH_SIZE];
+	const char *path = router->config_path;
 
-	if (config_load(&config, router->config_path, &error) ||
-	    config_check_places(config, router->socket_path, &error)) {
+	/* Where there was none, there may be one by now. */
+	if (!path && config_usual(usual) == 0 && *usual)
+		path = usual;
+	if (config_load(&config, path, &error) || config_check_places(config, router->socket_path, &error)) {
 		log_error(NULL, "%s; nothing has changed", error.text);
 		config_free(config);
 		return;
@@ -195,7 +199,7 @@ static void config_reload(struct router *router)
 		return;
 	}
 	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
-		 router->config_path ? router->config_path : "the embedded default");
+		 path ? path : "the embedded default");
 	config_use(router, config);
 }
 

@@ -156,10 +156,8 @@ class Daemon:
     def start(self, wait: bool = True) -> None:
         """Also where one has ended, with the same files."""
         log = self.log_path.open("ab")
-        command = [str(self.binaries / "laird"), "--config", str(self.config), "--socket", str(self.socket)]
-        command += self.options
         self.process = subprocess.Popen(
-            self._in_groups(self._as_user(self._with_passed(command))),
+            self._in_groups(self._as_user(self._with_passed(self._command()))),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -170,6 +168,10 @@ class Daemon:
         _started.add(self.process.pid)
         if wait:
             self.wait_ready()
+
+    def _command(self) -> list[str]:
+        laird = str(self.binaries / "laird")
+        return [laird, "--config", str(self.config), "--socket", str(self.socket), *self.options]
 
     def _with_passed(self, command: list[str]) -> list[str]:
         if not self.passed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -148,3 +149,45 @@ def test_its_saved_state(daemon: Daemon, client: Client, session: str) -> None:
     assert reply.loaded and fingerprint(state) == before
     reply = client.call(m.Load(id=client.new_id(), session=session), m.LoadReply)
     assert "touched" in reply.loaded
+
+
+class NoFile(Daemon):
+    """Looks for its settings itself, in its home, where there are none."""
+
+    def _command(self) -> list[str]:
+        return [str(self.binaries / "laird"), "--socket", str(self.socket), *self.options]
+
+
+def test_the_first_file_of_settings(programs: Path) -> None:
+    """Is one to a laird that runs, too."""
+    it = NoFile(uid=USER, binaries=programs)
+    path = it.directory / ".config/lair/sessions.conf"
+    try:
+        path.parent.mkdir(parents=True)
+        path.write_text("[profile extra]\n")
+        it.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: f"settings re-read from {path}" in it.log(), "a line about the settings")
+        assert it.client().exec("6 * 7", profile="extra").text == "42"
+    finally:
+        it.end()
+
+
+@pytest.mark.parametrize("how", ["directory", "link"])
+def test_settings_that_cannot_be_looked_at(programs: Path, how: str) -> None:
+    """Are no reason to do without."""
+    it = NoFile(uid=USER, binaries=programs)
+    try:
+        assert it.terminate() == 0
+        path = it.directory / ".config/lair/sessions.conf"
+        path.parent.mkdir(parents=True)
+        path.symlink_to("/nonexistent")
+        if how == "directory":
+            path.parent.chmod(0)
+            if USER is not None:
+                os.chown(path.parent, USER, USER)
+        it.start(wait=False)
+        assert it.process.wait(10) == 2
+        assert f"laird: {path}: " in it.log()
+    finally:
+        path.parent.chmod(0o700)
+        it.close()
