@@ -40,6 +40,13 @@ static bool within(const char *inner, const char *outer, bool or_same)
 	return strncmp(real_inner, real_outer, size) == 0 && real_inner[size] == '/';
 }
 
+static bool same(const char *a, const char *b)
+{
+	char real_a[PATH_MAX], real_b[PATH_MAX];
+
+	return resolve(real_a, a) && resolve(real_b, b) && strcmp(real_a, real_b) == 0;
+}
+
 static const struct rule {
 	const char *inner, *outer;
 	size_t inner_offset, outer_offset;
@@ -77,6 +84,32 @@ static bool rule_broken(const struct rule *rule, const struct profile *profile, 
 	return false;
 }
 
+/* What every session has of its own: what is granted in there appears in it, it itself cannot be. */
+static const char *is_sessions_own(const struct profile *profile, char reason[PATHS_REASON_SIZE])
+{
+	static const char *const own[] = {"/tmp", "/run", "/proc", "/sys", "/dev", "/dev/shm"};
+	static const struct {
+		const char *name;
+		size_t offset;
+	} lists[] = {{"read", offsetof(struct profile, read)}, {"write", offsetof(struct profile, write)}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		const struct string_list *list = list_of(profile, lists[i].offset);
+
+		for (size_t j = 0; j < list->n * ARRAY_SIZE(own); j++) {
+			const char *item = list->items[j / ARRAY_SIZE(own)], *mine = own[j % ARRAY_SIZE(own)];
+
+			if (!same(item, mine))
+				continue;
+			(void)snprintf(reason, PATHS_REASON_SIZE,
+				       "%s = %.150s: a session has a %s of its own; name a directory in it",
+				       lists[i].name, item, mine);
+			return lists[i].name;
+		}
+	}
+	return NULL;
+}
+
 /* A cover hides a name, not what has it. */
 static bool hidden_has_other_names(const struct profile *profile, char reason[PATHS_REASON_SIZE])
 {
@@ -97,9 +130,13 @@ static bool hidden_has_other_names(const struct profile *profile, char reason[PA
 
 const char *profile_paths_check(const struct profile *profile, char reason[PATHS_REASON_SIZE])
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+	const char *name = is_sessions_own(profile, reason);
+
+	for (size_t i = 0; !name && i < ARRAY_SIZE(rules); i++)
 		if (rule_broken(&rules[i], profile, reason))
-			return rules[i].inner;
+			name = rules[i].inner;
+	if (name)
+		return name;
 	return hidden_has_other_names(profile, reason) ? "hide" : NULL;
 }
 

@@ -197,7 +197,7 @@ static int load_and_start(const struct arguments *arguments)
 {
 	struct config *config;
 	struct config_error error;
-	char path[PATH_SIZE];
+	char path[PATH_SIZE] = "";
 	int status;
 
 	if (find_config(path, arguments->config) < 0)

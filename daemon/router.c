@@ -386,11 +386,15 @@ static int router_init(struct router *router, const char *config_path, const cha
 	if (r)
 		return r;
 	r = workspaces_open(&router->workspaces, router->config->workspaces, socket_path, on_stale, router);
-	if (r) {
+	if (r == -ENOENT && !router->workspaces.path)
+		log_error(NULL,
+			  "no place for workspaces: neither XDG_STATE_HOME nor HOME is set; set one of them, or "
+			  "workspaces in sessions.conf");
+	else if (r)
 		log_error(NULL, "cannot use %s for workspaces: %s",
 			  router->workspaces.path ? router->workspaces.path : "any directory", strerror(-r));
+	if (r)
 		return r;
-	}
 	groups_open(router);
 	r = config_prepare(router, router->config);
 	if (!r)

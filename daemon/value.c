@@ -247,12 +247,15 @@ static int look_for_directory(const char *item, char *reason)
 	return S_ISDIR(st.st_mode) ? 0 : expected(reason, "directories, but %.150s is none", item);
 }
 
+/* As many as the cage has room for. */
+#define PORTS_MAX 32
+
 static bool ports_valid(const char *at)
 {
-	for (;; at++) {
+	for (size_t n = 0;; at++) {
 		uint64_t port;
 
-		if (!digits_parse(&port, &at) || port < 1 || port > 65535)
+		if (++n > PORTS_MAX || !digits_parse(&port, &at) || port < 1 || port > 65535)
 			return false;
 		if (*at != ',')
 			return !*at;
@@ -268,7 +271,7 @@ static int check_network(const struct key *key, char **itemp, char *reason)
 		return 0;
 	if (strncmp(text, "tcp:", 4) == 0 && ports_valid(text + 4))
 		return 0;
-	return expected(reason, "off, host, or tcp: and ports (tcp:443,8080)");
+	return expected(reason, "off, host, or tcp: and at most 32 ports (tcp:443,8080)");
 }
 
 /* The end of a name of letters, digits and underscores that does not begin with a digit; @at itself if there is

@@ -191,3 +191,12 @@ def test_settings_that_cannot_be_looked_at(programs: Path, how: str) -> None:
     finally:
         path.parent.chmod(0o700)
         it.close()
+
+
+def test_no_place_for_workspaces(programs: Path) -> None:
+    it = NoFile(uid=USER, binaries=programs, wait=False, env={"HOME": ""})
+    try:
+        assert it.process.wait(10) == 1
+        assert "neither XDG_STATE_HOME nor HOME is set" in it.log()
+    finally:
+        it.close()

@@ -128,7 +128,7 @@ static void test_values(void)
 		       "read = /usr\n"
 		       "  /etc /bin\n"
 		       "\n"
-		       "\t\"/dev\"\n"
+		       "\t\"/opt\"\n"
 		       "write =\n"
 		       "env = A=1 \"B=two words\" C=\n"
 		       "\t\"D=#;\"\n"
@@ -269,6 +269,13 @@ static const struct {
 	{"[profile a]\nhard_ttl = 1m\n\nidle_ttl = 2m\n[daemon]\n", "4: idle_ttl = 2m is over hard_ttl = 1m"},
 	{"[profile a]\nwrite = /usr\nread = /etc /usr/share\n", "3: read = /usr/share lies in write = /usr, so"},
 	{"[profile a]\nread = /usr/share\nhide = /usr\n", "2: read = /usr/share lies in hide = /usr, so"},
+	{"[profile a]\nread = /etc /tmp/\n",
+	 "2: read = /tmp/: a session has a /tmp of its own; name a directory in it"},
+	{"[profile a]\nwrite = /var/../dev\n", "2: write = /var/../dev: a session has a /dev of its own"},
+	{"[profile a]\nnetwork = "
+	 "tcp:1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,"
+	 "31,32,33\n",
+	 "and at most 32 ports"},
 	{"[profile a]\nhide = /var/tmp\nwrite = /var/tmp\n", "3: write = /var/tmp lies in hide = /var/tmp, so"},
 	{"[profile a]\nwrite = /var/tmp/../../usr/\nread = /lib/\n", "read = /lib/ lies in write = "},
 	{"[daemon]\nlog = /etc/passwd\n[profile a]\nwrite = /etc\n",
