@@ -3,6 +3,12 @@
 
 #include "router.h"
 
+/* A record that belongs to something: code and displays to a promise, entries to a session. */
+struct place {
+	uint64_t whose, at;
+	const struct wire_schema *schema;
+};
+
 /* One that has been read and not been made. */
 struct remains {
 	struct list node;
@@ -11,6 +17,8 @@ struct remains {
 	char *text;
 	struct family_record record; /* points into text, like all below */
 	struct bytes profile;
+	struct place *places; /* by whose they are, and then as they were written */
+	size_t n_places, allocated;
 };
 
 /* What is being made, and what of. */
@@ -20,8 +28,10 @@ struct revival {
 	struct warden *warden;
 };
 
-/* A record of some kind, in the order in which they were written; start with *@at == 0. False after the last. */
-bool remains_record(const struct remains *remains, uint64_t *at, const struct wire_schema *schema, void *record);
+/* The next record of some kind that belongs to @whose, in the order in which they were written; start with *@next
+ * == 0. False after the last. */
+bool remains_record(const struct remains *remains, size_t *next, const struct wire_schema *schema, uint64_t whose,
+		    void *record);
 /* NULL if there is none. */
 struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial);
 /* The interpreters are there already. Returns 0 or -errno. */

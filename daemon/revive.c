@@ -16,15 +16,93 @@
 
 /* ---- reading ---- */
 
-bool remains_record(const struct remains *remains, uint64_t *at, const struct wire_schema *schema, void *record)
+static int place_compare(const void *a, const void *b)
+{
+	const struct place *left = a, *right = b;
+
+	if (left->whose != right->whose)
+		return left->whose < right->whose ? -1 : 1;
+	return left->at < right->at ? -1 : left->at > right->at;
+}
+
+static size_t places_of(const struct remains *remains, uint64_t whose)
+{
+	size_t low = 0, high = remains->n_places;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (remains->places[middle].whose < whose)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool remains_record(const struct remains *remains, size_t *next, const struct wire_schema *schema, uint64_t whose,
+		    void *record)
 {
 	struct wire_frame frame;
 	struct wire_fault fault;
 
-	while (ledger_next(&remains->ledger, remains->text, at, &frame))
-		if (bytes_is(frame.type, schema->type) && !wire_decode(record, schema, frame.body, &fault))
+	for (size_t i = *next ? *next : places_of(remains, whose); i < remains->n_places; i++) {
+		const struct place *place = &remains->places[i];
+		uint64_t at = place->at;
+
+		if (place->whose != whose)
+			break;
+		if (place->schema == schema && ledger_next(&remains->ledger, remains->text, &at, &frame) &&
+		    !wire_decode(record, schema, frame.body, &fault)) {
+			*next = i + 1;
 			return true;
+		}
+	}
 	return false;
+}
+
+static int place_add(struct remains *remains, const struct place *place)
+{
+	if (remains->n_places == remains->allocated) {
+		size_t allocated = MAX(2 * remains->allocated, (size_t)64);
+		struct place *grown = reallocarray(remains->places, allocated, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		remains->places = grown;
+		remains->allocated = allocated;
+	}
+	remains->places[remains->n_places++] = *place;
+	return 0;
+}
+
+static int place_note(struct remains *remains, const struct wire_frame *frame, uint64_t at)
+{
+	static const struct {
+		const struct wire_schema *schema;
+		size_t whose;
+	} kinds[] = {
+		{&code_record_schema, offsetof(struct code_record, promise)},
+		{&display_record_schema, offsetof(struct display_record, promise)},
+		{&entry_record_schema, offsetof(struct entry_record, session)},
+	};
+	union {
+		struct code_record code;
+		struct display_record display;
+		struct entry_record entry;
+	} record;
+	struct place place = {.at = at};
+	struct wire_fault fault;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!bytes_is(frame->type, kinds[i].schema->type) ||
+		    wire_decode(&record, kinds[i].schema, frame->body, &fault))
+			continue;
+		place.schema = kinds[i].schema;
+		memcpy(&place.whose, (const char *)&record + kinds[i].whose, sizeof(place.whose));
+		return place_add(remains, &place);
+	}
+	return 0;
 }
 
 static struct remains *remains_free(struct remains *remains)
@@ -33,39 +111,51 @@ static struct remains *remains_free(struct remains *remains)
 		list_remove(&remains->node);
 		ledger_deinit(&remains->ledger);
 		free(remains->text);
+		free(remains->places);
 		free(remains);
 	}
 	return NULL;
 }
 
-/* Up to the last family record, which is the last thing that has happened. */
-static int ledger_take(struct remains *remains, struct heirloom *heirloom)
+/* What comes behind the last family record has not happened. */
+static int ledger_look(struct remains *remains, uint64_t *endp)
 {
 	struct profile_record profile;
 	struct wire_frame frame;
 	struct wire_fault fault;
-	uint64_t at = 0, end = 0;
+	uint64_t at = 0, begin = 0;
+	int r = 0;
+
+	*endp = 0;
+	for (; !r && ledger_next(&remains->ledger, remains->text, &at, &frame); begin = at) {
+		if (bytes_is(frame.type, family_record_schema.type)) {
+			if (wire_decode(&remains->record, &family_record_schema, frame.body, &fault))
+				return -EBADMSG;
+			*endp = at;
+		} else if (bytes_is(frame.type, profile_record_schema.type)) {
+			if (!wire_decode(&profile, &profile_record_schema, frame.body, &fault))
+				remains->profile = profile.text;
+		} else {
+			r = place_note(remains, &frame, begin);
+		}
+	}
+	while (remains->n_places > 0 && remains->places[remains->n_places - 1].at >= *endp)
+		remains->n_places--;
+	if (remains->n_places > 0)
+		qsort(remains->places, remains->n_places, sizeof(*remains->places), place_compare);
+	return r;
+}
+
+static int ledger_take(struct remains *remains, struct heirloom *heirloom)
+{
+	uint64_t end = 0;
 	int r = ledger_open(&remains->ledger, steal_fd(&heirloom->fds[0]));
 
 	heirloom->taken = true;
-	if (!r)
-		r = ledger_read(&remains->ledger, &remains->text);
-	if (r)
-		return r;
-	while (ledger_next(&remains->ledger, remains->text, &at, &frame)) {
-		if (!bytes_is(frame.type, family_record_schema.type))
-			continue;
-		if (wire_decode(&remains->record, &family_record_schema, frame.body, &fault))
-			return -EBADMSG;
-		end = at;
-	}
-	r = ledger_cut(&remains->ledger, end);
-	at = 0;
-	if (!r && !remains_record(remains, &at, &profile_record_schema, &profile))
-		r = -EBADMSG;
-	if (!r)
-		remains->profile = profile.text;
-	return r;
+	r = r ? r : ledger_read(&remains->ledger, &remains->text);
+	r = r ? r : ledger_look(remains, &end);
+	r = r ? r : ledger_cut(&remains->ledger, end);
+	return r || remains->profile.data ? r : -EBADMSG;
 }
 
 static void family_lost(uint64_t family, int r)

@@ -32,12 +32,10 @@ static struct address address_of(const struct revival *revival, uint64_t serial,
 static struct bytes code_of(const struct revival *revival, uint64_t promise)
 {
 	struct code_record record;
-	uint64_t at = 0;
+	size_t next = 0;
 
-	while (remains_record(revival->remains, &at, &code_record_schema, &record))
-		if (record.promise == promise)
-			return record.code;
-	return BYTES("");
+	return remains_record(revival->remains, &next, &code_record_schema, promise, &record) ? record.code
+											      : BYTES("");
 }
 
 static void displays_from(const struct revival *revival, struct cell *cell, uint64_t promise,
@@ -46,10 +44,10 @@ static void displays_from(const struct revival *revival, struct cell *cell, uint
 	struct display_record record;
 	struct wire_fault fault;
 	struct shown shown;
-	uint64_t at = 0;
+	size_t next = 0;
 
-	while (remains_record(revival->remains, &at, &display_record_schema, &record)) {
-		if (record.promise != promise || wire_decode(&shown, &shown_schema, record.shown, &fault))
+	while (remains_record(revival->remains, &next, &display_record_schema, promise, &record)) {
+		if (wire_decode(&shown, &shown_schema, record.shown, &fault))
 			continue;
 		cell->displays.total = shown.at;
 		displays_add(&cell->displays, &shown);
@@ -61,11 +59,10 @@ static void displays_from(const struct revival *revival, struct cell *cell, uint
 static void journal_from(const struct revival *revival, struct session *session)
 {
 	struct entry_record record;
-	uint64_t at = 0;
+	size_t next = 0;
 
-	while (remains_record(revival->remains, &at, &entry_record_schema, &record))
-		if (record.session == session->number)
-			journal_read(&session->journal, &record);
+	while (remains_record(revival->remains, &next, &entry_record_schema, session->number, &record))
+		journal_read(&session->journal, &record);
 }
 
 /* The file of a task goes along again, so it is only borrowed here. One that had not begun finds it anew. */

@@ -283,6 +283,20 @@ def test_a_build_that_cannot_go_on(start_daemon: Callable[..., Daemon], tmp_path
     assert daemon.left_behind() == []
 
 
+def test_very_many_wait(start_daemon: Callable[..., Daemon]) -> None:
+    """The next router looks at each thing that is left once: it is there long before the keeper takes it for stuck."""
+    daemon = start_daemon({"profile default": {"queue": "10000", "cell_timeout": "10m"}})
+    with daemon.client() as client:
+        for i in range(9001):
+            code = f"seen = {i}" if i else "import time\ntime.sleep(600)"
+            client.send(m.Exec(id=client.new_id(), key=f"{i}", session="s", code=code, detach=True))
+        wait_until(lambda: client.info("s").queued == 9000, "they wait", timeout=30)
+    kill_router(daemon)
+    with daemon.client() as client:
+        assert client.info("s").queued == 9000
+    assert daemon.log().count("another one starts") == 1
+
+
 def test_the_keeper_dies(start_daemon: Callable[..., Daemon]) -> None:
     """With it everything goes at once."""
     daemon = start_daemon()
