@@ -2,7 +2,8 @@
  * other builds could not go on with is another layout, see vault.h.
  *
  * A number that names something, such as a session, an interpreter by its serial, a checkpoint by its place, is 0
- * for none. Times are those of event_now(). */
+ * for none. Times are those of event_now(). What has parts of its own has them as bytes, so that the bounds of a
+ * frame are those of each part and not of all. */
 #pragma once
 
 #include "proto/wire.h"
@@ -24,7 +25,7 @@
 	F(m, BIN, workspace, REQUIRED)                                                                             \
 	F(m, UINT, keep, OPTIONAL)                                                                                 \
 	F(m, STR, level, OPTIONAL)                                                                                 \
-	F(m, RAW, guards, OPTIONAL)                                                                                \
+	F(m, BIN, guards, OPTIONAL)                                                                                \
 	F(m, UINT, last_interpreter, OPTIONAL)                                                                     \
 	F(m, UINT, last_session, OPTIONAL)                                                                         \
 	F(m, FLAG, sweeping, OPTIONAL)                                                                             \
@@ -41,9 +42,9 @@
 	F(m, UINT, quota_step, OPTIONAL)                                                                           \
 	F(m, FLAG, quota_settling, OPTIONAL)                                                                       \
 	F(m, FLAG, quota_asked, OPTIONAL)                                                                          \
-	F(m, RAW, interpreters, REQUIRED)                                                                          \
-	F(m, RAW, sessions, REQUIRED)                                                                              \
-	F(m, RAW, messages, REQUIRED)
+	F(m, BIN, interpreters, REQUIRED)                                                                          \
+	F(m, BIN, sessions, REQUIRED)                                                                              \
+	F(m, BIN, messages, REQUIRED)
 #define INTERPRETER_FIELDS(F, m)                                                                                   \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, role, OPTIONAL)                                                                                 \
@@ -70,8 +71,8 @@
 	F(m, UINT, live, OPTIONAL)                                                                                 \
 	F(m, UINT, sweep, OPTIONAL)                                                                                \
 	F(m, BIN, workspace, OPTIONAL)                                                                             \
-	F(m, RAW, queue, REQUIRED)                                                                                 \
-	F(m, RAW, cell, OPTIONAL)                                                                                  \
+	F(m, BIN, queue, REQUIRED)                                                                                 \
+	F(m, BIN, cell, OPTIONAL)                                                                                  \
 	F(m, UINT, n_cells, OPTIONAL)                                                                              \
 	F(m, UINT, stdout_begin, OPTIONAL)                                                                         \
 	F(m, UINT, stderr_begin, OPTIONAL)                                                                         \
@@ -83,7 +84,7 @@
 	F(m, STR, verdict_cause, OPTIONAL)                                                                         \
 	F(m, STR, lost_cause, OPTIONAL)                                                                            \
 	F(m, UINT, lost_to, OPTIONAL)                                                                              \
-	F(m, RAW, checkpoints, REQUIRED)                                                                           \
+	F(m, BIN, checkpoints, REQUIRED)                                                                           \
 	F(m, UINT, base, OPTIONAL)                                                                                 \
 	F(m, FLAG, saved, OPTIONAL)                                                                                \
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
@@ -93,8 +94,8 @@
 	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
 	F(m, FLAG, restored, OPTIONAL)                                                                             \
 	F(m, REAL, tidings_age, OPTIONAL)                                                                          \
-	F(m, RAW, loaded, OPTIONAL)                                                                                \
-	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
+	F(m, BIN, loaded, OPTIONAL)                                                                                \
+	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
 	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
 	F(m, UINT, n_questions, OPTIONAL)                                                                          \
 	F(m, FLAG, exact, OPTIONAL)                                                                                \
@@ -103,16 +104,16 @@
 	F(m, UINT, freezing, OPTIONAL)                                                                             \
 	F(m, UINT, successor, OPTIONAL)                                                                            \
 	F(m, UINT, successor_of, OPTIONAL)                                                                         \
-	F(m, RAW, operations, REQUIRED)                                                                            \
-	F(m, RAW, operation, OPTIONAL)                                                                             \
+	F(m, BIN, operations, REQUIRED)                                                                            \
+	F(m, BIN, operation, OPTIONAL)                                                                             \
 	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
 	F(m, UINT, opened, OPTIONAL)                                                                               \
 	F(m, UINT, last, OPTIONAL)                                                                                 \
 	F(m, REAL, created, OPTIONAL)                                                                              \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
-	F(m, RAW, resets, REQUIRED)                                                                                \
-	F(m, RAW, closers, REQUIRED)
+	F(m, BIN, resets, REQUIRED)                                                                                \
+	F(m, BIN, closers, REQUIRED)
 /* Its code and what it has shown are records of their own. */
 #define CELL_FIELDS(F, m)                                                                                          \
 	F(m, UINT, promise, REQUIRED)                                                                              \
@@ -120,7 +121,7 @@
 	F(m, UINT, number, OPTIONAL)                                                                               \
 	F(m, UINT, after, OPTIONAL)                                                                                \
 	F(m, STR, figure, OPTIONAL)                                                                                \
-	F(m, RAW, env, OPTIONAL)                                                                                   \
+	F(m, BIN, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
@@ -143,7 +144,7 @@
 /* Something that a running cell has shown. */
 #define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
 	F(m, UINT, promise, REQUIRED)                                                                              \
-	F(m, RAW, shown, REQUIRED)
+	F(m, BIN, shown, REQUIRED)
 /* A cell that a session has run, for its journal. size: of all the code. */
 #define ENTRY_FIELDS(F, m)                                                                                         \
 	F(m, UINT, session, REQUIRED)                                                                              \
@@ -177,7 +178,7 @@
 	F(m, FLAG, changes, OPTIONAL)                                                                              \
 	F(m, FLAG, interrupted, OPTIONAL)                                                                          \
 	F(m, STR, code, OPTIONAL)                                                                                  \
-	F(m, RAW, names, OPTIONAL)
+	F(m, BIN, names, OPTIONAL)
 #define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
 /* The settings of the profile, as a sessions.conf. */
 #define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)

@@ -297,6 +297,22 @@ def test_very_many_wait(start_daemon: Callable[..., Daemon]) -> None:
     assert daemon.log().count("another one starts") == 1
 
 
+def test_much_waits(start_daemon: Callable[..., Daemon]) -> None:
+    """Each request is within its bounds, and all of them together are far beyond."""
+    daemon = start_daemon({"profile default": {"cell_timeout": "10m"}})
+    env = [f"A{i}=" for i in range(8500)]
+    with daemon.client() as client:
+        client.exec("x = 41", "s")
+        client.send(m.Exec(id=client.new_id(), session="s", code="import time\ntime.sleep(600)"))
+        for _ in range(9):
+            client.send(m.Exec(id=client.new_id(), session="s", code="x", env=env))
+        wait_until(lambda: client.info("s").queued == 9, "they wait")
+    kill_router(daemon)
+    with daemon.client() as client:
+        assert client.info("s").queued == 9
+    assert "cannot be used" not in daemon.log()
+
+
 def test_the_keeper_dies(start_daemon: Callable[..., Daemon]) -> None:
     """With it everything goes at once."""
     daemon = start_daemon()
