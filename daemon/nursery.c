@@ -62,6 +62,7 @@ struct nursery *nursery_free(struct nursery *nursery)
 	if (nursery) {
 		template_drop(nursery);
 		timer_clear(&nursery->router->loop, &nursery->refill);
+		timer_clear(&nursery->router->loop, &nursery->retry);
 		list_remove(&nursery->node);
 		profile_unref(nursery->profile);
 		free(nursery);
@@ -189,6 +190,11 @@ static void refill_soon(struct nursery *nursery, uint64_t pause)
 		(void)timer_set(&nursery->router->loop, &nursery->refill, event_now() + pause, on_refill);
 }
 
+static void on_retry(struct timer *timer)
+{
+	wanted_request(container_of(timer, struct nursery, retry));
+}
+
 /* Ask the template for every warden that is wanted; one it has no room for now is asked for again. */
 static void wanted_request(struct nursery *nursery)
 {
@@ -200,8 +206,7 @@ static void wanted_request(struct nursery *nursery)
 		int r = warden->state == WARDEN_WANTED ? warden_request(warden, nursery->channel) : 0;
 
 		if (r == CHANNEL_E_EMPTY) {
-			(void)timer_set(&nursery->router->loop, &nursery->refill, event_now() + RETRY_US,
-					on_refill);
+			(void)timer_set(&nursery->router->loop, &nursery->retry, event_now() + RETRY_US, on_retry);
 			return;
 		}
 		if (r == CHANNEL_E_EOF) {

@@ -23,6 +23,7 @@ struct nursery {
 	uint64_t baseline; /* memory of the ready template */
 	struct event_source channel_source;
 	struct timer refill;
+	struct timer retry; /* of what the template had no room for */
 	struct timer patience;
 	uint64_t not_before; /* when a template that failed may be tried again */
 	unsigned failures;

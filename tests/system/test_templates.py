@@ -17,7 +17,7 @@ import pytest
 
 from daemon import Daemon, children, command_of, wait_until
 from lair import Client, LairError
-from lair.messages import Exec, ExecReply
+from lair.messages import Exec, ExecReply, Open, Shutdown
 
 PROFILE = {"profile default": {"spares": "0", "preload": "numpy"}}
 
@@ -87,6 +87,24 @@ def test_a_router_killed_while_a_session_waits_for_old_settings(start_daemon: Ca
     with daemon.client() as client:
         assert client.call(waiting, ExecReply).text == "'old'"
         client.shutdown("s")
+
+
+def test_more_wait_than_it_has_room_for(start_daemon: Callable[..., Daemon]) -> None:
+    """Who comes behind those who fill its channel gets one, too; the others end before theirs is made."""
+    daemon = start_daemon({"profile default": {"spares": "0", "preload": ""}})
+    with daemon.client() as client:
+        client.exec("1")
+        (template,) = templates(daemon)
+        os.kill(template, signal.SIGSTOP)
+        for i in range(600):
+            client.send(Open(id=client.new_id(), session=f"s{i}"))
+        last = client.start("6 * 7", "last")
+        for i in range(600):
+            client.send(Shutdown(id=client.new_id(), session=f"s{i}"))
+        wait_until(lambda: len(client.list()) == 1, "the others end", timeout=30)
+        os.kill(template, signal.SIGCONT)
+        assert client.finish(last, ExecReply).text == "42"
+        client.shutdown("last")
 
 
 def wait_for_templates(daemon: Daemon, n: int) -> None:
