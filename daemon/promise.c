@@ -3,6 +3,8 @@
  * the round ends, since the handler that caused an answer may still hold the promise. */
 #include "promise.h"
 
+#include "config.h"
+
 #include <search.h>
 #include <stdio.h>
 
@@ -217,6 +219,12 @@ static void promise_changes(struct promise *promise)
 {
 	list_remove(&promise->changed);
 	list_append(&promise->shelf->promises->changed, &promise->changed);
+}
+
+struct keeping profile_keeping(const struct profile *profile)
+{
+	return (struct keeping){
+		.ttl = profile->result_ttl, .number = profile->results, .size = profile->results_size};
 }
 
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,

@@ -14,6 +14,7 @@
 #define KEY_MAX 64
 
 struct cell;
+struct profile;
 struct promises;
 
 enum promise_stream { PROMISE_STDOUT, PROMISE_STDERR };
@@ -56,7 +57,8 @@ struct promise {
 	struct timer expiry;
 };
 
-/* How long answers are kept, how many, and how many bytes of them. */
+/* How long answers are kept, how many, and how many bytes of them: of a whole shelf, as whoever asked last has it.
+ */
 struct keeping {
 	uint64_t ttl, number, size;
 };
@@ -135,6 +137,7 @@ bool key_valid(struct bytes key);
 /* A number for what is asked, whoever asks it and how. */
 uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request);
 
+struct keeping profile_keeping(const struct profile *profile);
 /* @key: empty: it cannot be asked for by key, and its answer is kept only if somebody sets keep. Returns 0 or
  * -ENOMEM. */
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,

@@ -22,15 +22,12 @@ static uid_t owner_of(struct router *router, const struct address *from, struct 
 	return session && may_use(session, from->uid) ? session->owner : from->uid;
 }
 
-static struct keeping keeping_of(struct router *router, struct bytes id, struct bytes profile_name)
+static struct keeping keeping_for(struct router *router, struct bytes id, struct bytes profile_name)
 {
 	struct session *session = router_find(router, id);
 	const struct profile *profile = session ? session->profile : config_profile(router->config, profile_name);
 
-	if (!profile)
-		profile = config_profile(router->config, BYTES(""));
-	return (struct keeping){
-		.ttl = profile->result_ttl, .number = profile->results, .size = profile->results_size};
+	return profile_keeping(profile ? profile : config_profile(router->config, BYTES("")));
 }
 
 static void reply_detached(struct router *router, const struct address *from, const struct promise *promise,
@@ -98,7 +95,7 @@ static struct promise *promise_begin(struct router *router, const struct address
 				     struct bytes key)
 {
 	struct bytes session = text_of(schema, request, "session");
-	struct keeping keeping = keeping_of(router, session, text_of(schema, request, "profile"));
+	struct keeping keeping = keeping_for(router, session, text_of(schema, request, "profile"));
 	bool is_exec = schema == &exec_request_schema;
 	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
 			      .input = is_exec && request->exec.input && !request->exec.detach};

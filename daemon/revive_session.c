@@ -10,9 +10,7 @@
 
 static struct promise *claim(const struct revival *revival, uint64_t serial, const struct session *session)
 {
-	const struct profile *profile = session->profile;
-	const struct keeping keeping = {
-		.ttl = profile->result_ttl, .number = profile->results, .size = profile->results_size};
+	const struct keeping keeping = profile_keeping(session->profile);
 
 	return promises_claim(&revival->router->promises, serial, session->owner, bytes_of(session->id), &keeping);
 }

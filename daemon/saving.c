@@ -24,6 +24,7 @@
 static int task_new(struct cell **cellp, struct session *session, enum cell_task task,
 		    const struct address *request)
 {
+	const struct keeping keeping = profile_keeping(session->profile);
 	struct address address = {.uid = session->owner};
 	struct promise *promise;
 	int r = 0;
@@ -32,7 +33,7 @@ static int task_new(struct cell **cellp, struct session *session, enum cell_task
 		address = *request;
 	} else {
 		r = promise_new(&promise, &session->router->promises, session->owner, bytes_of(session->id),
-				(struct bytes){.data = NULL}, 0, &(struct keeping){.ttl = 1});
+				(struct bytes){.data = NULL}, 0, &keeping);
 		if (!r)
 			address.promise = promise;
 	}

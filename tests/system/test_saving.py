@@ -154,6 +154,16 @@ def test_who_comes_while_it_is_saved_keeps_it(client: Client, session: str) -> N
     assert (reply.text, reply.loaded) == ("1", None)
 
 
+def test_the_cell_that_brings_it_back_is_done_once(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    save(client, session)
+    client.shutdown(session)
+    for _ in range(2):
+        cell = m.Exec(id=client.new_id(), session=session, key="once", code="x += 1; x")
+        assert client.call(cell, m.ExecReply).text == "2"
+    assert client.exec("x", session).text == "2"
+
+
 def test_save_and_load(client: Client, session: str) -> None:
     client.exec("x = 1; y = (i for i in [])", session)
     reply = save(client, session)
