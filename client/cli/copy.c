@@ -286,6 +286,7 @@ static int get_pieces(struct copy *copy, const char *path, const char *from, int
 static int get_file(struct copy *copy, const char *path)
 {
 	char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX + 16];
+	struct stat status;
 	unsigned mode = 0;
 	mode_t mask;
 	int fd, r;
@@ -293,6 +294,9 @@ static int get_file(struct copy *copy, const char *path)
 	r = ends(copy, path, from, to);
 	if (r)
 		return r;
+	/* What takes the place of a device, or of a FIFO, is the end of it. */
+	if (stat(to, &status) == 0 && !S_ISREG(status.st_mode))
+		return cli_fail(copy->cli, "local", "%s is there, and is no file", to);
 	/* Beside it, but not longer: its own name may be as long as names can be. */
 	snprintf(temporary, sizeof(temporary), "%.*s.lair-XXXXXX", (int)(last_name(to) - to), to);
 	fd = mkostemp(temporary, O_CLOEXEC);

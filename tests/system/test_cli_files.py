@@ -160,6 +160,14 @@ def test_nothing_is_left_of_a_get_that_failed(daemon: Daemon, opened: str, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_takes_no_place_but_a_files(daemon: Daemon, client: Client, opened: str, tmp_path: Path) -> None:
+    client.put(opened, "f", b"1")
+    os.mkfifo(tmp_path / "fifo")
+    done = daemon.lair("get", opened, "f", str(tmp_path / "fifo"))
+    assert (done.returncode, done.stderr) == (125, f"lair: {tmp_path}/fifo is there, and is no file\n")
+    assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
+
+
 def test_progress_is_for_terminals(daemon: Daemon, opened: str, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(200 << 20))
     ours, theirs = pty.openpty()
