@@ -321,10 +321,11 @@ static int get_directory(struct copy *copy, const char *path)
 
 	if (r || mkdir(to, 0777) == 0)
 		return r;
-	if (errno == EEXIST && lstat(to, &status) == 0 && S_ISDIR(status.st_mode))
+	if (errno != EEXIST)
+		return local_fail(copy, to);
+	if (lstat(to, &status) == 0 && S_ISDIR(status.st_mode))
 		return 0;
-	errno = EEXIST;
-	return local_fail(copy, to);
+	return cli_fail(copy->cli, "local", "%s is there, and is no directory", to);
 }
 
 int verb_get(struct cli *cli)

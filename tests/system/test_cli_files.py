@@ -168,6 +168,18 @@ def test_a_file_takes_no_place_but_a_files(daemon: Daemon, client: Client, opene
     assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
 
 
+@pytest.mark.parametrize(
+    ("into", "why"), [("file", " is there, and is no directory"), ("no/x", ": No such file or directory")]
+)
+def test_why_a_directory_cannot_be_made_is_said(
+    daemon: Daemon, client: Client, opened: str, tmp_path: Path, into: str, why: str
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    client.make_directory(opened, "d")
+    done = daemon.lair("get", opened, "d", str(tmp_path / into))
+    assert (done.returncode, done.stderr) == (125, f"lair: {tmp_path}/{into}{why}\n")
+
+
 def test_progress_is_for_terminals(daemon: Daemon, opened: str, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(200 << 20))
     ours, theirs = pty.openpty()
