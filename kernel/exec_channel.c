@@ -8,25 +8,60 @@
 #include "output.h"
 #include "proto/link.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+
+/* With so many descriptors left there is room for what a message brings and for what is made of it. */
+#define ENOUGH 16
 
 static struct {
 	int fd;
+	int spare;		 /* holds a number for what a message brings */
+	bool cramped;		 /* few are left besides */
 	uint64_t sent, received; /* the numbers of the last messages */
 	char buffer[CHANNEL_SIZE_MAX];
 	char *letter; /* the last one */
 	int fds[CHANNEL_FDS_MAX];
 	size_t n_fds;
 	msgpack_sbuffer frame;
-} self = {.fd = -1};
+} self = {.fd = -1, .spare = -1};
+
+/* Out of a cell's way, if there is room. */
+static void spare_take(void)
+{
+	int moved;
+
+	if (self.fd < 0 || self.spare >= 0)
+		return;
+	self.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	moved = fcntl(self.spare, F_DUPFD_CLOEXEC, self.fd);
+	if (moved < 0)
+		return;
+	fd_close(self.spare);
+	self.spare = moved;
+}
 
 void exec_channel_use(int fd)
 {
 	fd_close(self.fd);
+	self.spare = fd_close(self.spare);
 	self.fd = fd;
+	spare_take();
 	self.sent = self.received = 0;
+}
+
+bool exec_channel_cramped(void)
+{
+	struct rlimit limit = {0};
+	int lowest = fcntl(self.fd, F_DUPFD_CLOEXEC, 0);
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	self.cramped = lowest < 0 || (rlim_t)lowest + ENOUGH > limit.rlim_cur;
+	fd_close(lowest);
+	return self.cramped;
 }
 
 bool exec_channel_there(void)
@@ -43,6 +78,7 @@ void exec_channel_drop_fds(void)
 {
 	while (self.n_fds > 0)
 		fd_close(self.fds[--self.n_fds]);
+	spare_take();
 }
 
 /* The last descriptor of a letter is its file. */
@@ -60,6 +96,21 @@ static int letter_open(const struct link_header *header, struct bytes *frame)
 	return r;
 }
 
+/* Returns as channel_recv. */
+static int receive(struct bytes *data)
+{
+	PyThreadState *state;
+	int r;
+
+	exec_channel_drop_fds();
+	if (self.cramped)
+		self.spare = fd_close(self.spare);
+	state = PyEval_SaveThread();
+	r = channel_recv(self.fd, self.buffer, sizeof(self.buffer), data, self.fds, &self.n_fds);
+	PyEval_RestoreThread(state);
+	return r;
+}
+
 int exec_channel_receive(struct wire_frame *message)
 {
 	struct link_header header;
@@ -67,12 +118,7 @@ int exec_channel_receive(struct wire_frame *message)
 	int r;
 
 	do {
-		PyThreadState *state;
-
-		exec_channel_drop_fds();
-		state = PyEval_SaveThread();
-		r = channel_recv(self.fd, self.buffer, sizeof(self.buffer), &data, self.fds, &self.n_fds);
-		PyEval_RestoreThread(state);
+		r = receive(&data);
 		if (r)
 			return r == CHANNEL_E_EMPTY ? -EAGAIN : r;
 		if (!link_unpack(&header, &frame, data))
@@ -80,6 +126,8 @@ int exec_channel_receive(struct wire_frame *message)
 	} while (header.number <= self.received);
 	self.received = header.number;
 	r = header.size ? letter_open(&header, &frame) : 0;
+	if (self.n_fds == 0)
+		spare_take();
 	if (r || wire_open(message, frame))
 		return -EBADMSG;
 	return 0;

@@ -17,6 +17,9 @@ int exec_channel_decode(void *out, const struct wire_schema *schema, const struc
 const int *exec_channel_fds(size_t n);
 /* Close them. */
 void exec_channel_drop_fds(void);
+/* Whether so few descriptors are left that a copy could not begin. Asked whenever a cell may have opened some: from
+ * then on the next message finds room for one, whatever is open. */
+bool exec_channel_cramped(void);
 
 /* Returns 0 or -errno; -EAGAIN: the router still has to hear something before it. Then a moment was waited, in
  * which other threads ran, and whether to try again is the caller's to say. */

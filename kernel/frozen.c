@@ -4,6 +4,7 @@
 
 #include "frozen.h"
 
+#include "exec_channel.h"
 #include "helpers.h"
 
 #include <dirent.h>
@@ -133,6 +134,7 @@ static bool cuda_in_use(void)
 const char *freeze_unfaithful(void)
 {
 	static char why[128];
+	bool cramped = exec_channel_cramped();
 	unsigned threads = thread_count();
 	PyObject *tasks;
 	long pending;
@@ -151,6 +153,8 @@ const char *freeze_unfaithful(void)
 			 pending);
 		return why;
 	}
+	if (cramped)
+		return "almost all descriptors are open, and a copy needs some";
 	return cuda_in_use() ? "CUDA is initialised, which does not survive a copy" : NULL;
 }
 

@@ -57,6 +57,7 @@ static PyObject *await_answer(void)
 
 	if (exec_channel_wait() < 0)
 		return NULL;
+	(void)exec_channel_cramped();
 	r = exec_channel_receive(&message);
 	if (!r)
 		r = exec_channel_decode(&answer, &answer_message_schema, &message);

@@ -23,6 +23,9 @@
 #include <sys/syscall.h>
 
 #define FD_FLOOR 100
+/* What lies from there on: the channel and its spare, the buffers, copies of stdout and stderr, a copy's channel.
+ */
+#define FD_KEPT 6
 
 static struct {
 	pid_t pid;
@@ -36,9 +39,9 @@ static int descriptor_floor(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > FD_FLOOR + 3)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FD_FLOOR + FD_KEPT)
 		return FD_FLOOR;
-	return MAX((int)limit.rlim_cur - 3, 3);
+	return MAX((int)limit.rlim_cur - FD_KEPT, 3);
 }
 
 static void signals_reset(void)

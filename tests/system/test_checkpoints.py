@@ -24,6 +24,7 @@ SETTINGS = {
     "profile manual": {"spares": "0", "checkpoint": "manual", "level": "", "grace": "100ms"},
     "profile few": {"spares": "0", "checkpoint": "manual", "checkpoints": "2", "level": ""},
     "profile connected": {"spares": "0", "checkpoint": "cell", "level": "", "network": "host"},
+    "profile narrow": {"spares": "0", "checkpoint": "cell", "level": "", "open_files": "32"},
     "profile off": {"spares": "0", "checkpoint": "off", "level": "", "grace": "100ms"},
 }
 
@@ -668,6 +669,44 @@ def test_branches_share_no_connection(client: Client, session: str) -> None:
     assert client.exec("other.recv(9)", session, timeout=10).text == "b''"
     for name in ("a", "b"):
         client.shutdown(f"{session}.{name}")
+
+
+def test_the_fewest_descriptors_there_may_be(client: Client, session: str) -> None:
+    client.exec("import os\nx = 1", session, profile="narrow")
+    client.exec("x = 2", session)
+    assert client.undo(session).cell == 1
+    assert client.exec("os._exit(1)", session).state == "rolled_back"
+    client.checkpoint(session, "one")
+    client.branch(session, session + ".b", checkpoint="one")
+    client.checkpoint(session + ".b", "own")
+    client.restore(session + ".b", "own")
+    assert client.exec("x", session + ".b").text == client.exec("x", session).text == "1"
+    client.shutdown(session + ".b")
+    client.reset(session)
+    assert client.exec("1", session).text == "1"
+
+
+FILL = """
+import os
+fds = []
+try:
+    while True: fds.append(os.open(os.devnull, os.O_RDONLY))
+except OSError: pass
+x = 1
+"""
+
+
+@pytest.mark.parametrize("profile", ["default", "narrow"])
+def test_no_descriptor_is_left(client: Client, session: str, profile: str) -> None:
+    """There is no checkpoint, and all else goes on, even what comes with descriptors."""
+    reply = client.exec(FILL, session, profile=profile)
+    assert (reply.state, reply.unfaithful) == ("kept", "almost all descriptors are open, and a copy needs some")
+    with pytest.raises(LairError, match="almost all descriptors are open"):
+        client.checkpoint(session, "full")
+    reply = client.exec("x + 1  #" + "x" * 100000, session)
+    assert (reply.text, reply.state, reply.cause) == ("2", "kept", None)
+    assert client.exec("for fd in fds: os.close(fd)", session).unfaithful is None
+    assert client.checkpoint(session, "room").cell == 3
 
 
 def test_a_frozen_one_killed_by_force(client: Client, session: str) -> None:
