@@ -125,10 +125,6 @@ static void grow_again(struct session *session)
 {
 	const struct spawn_message how = {.reseed = true};
 
-	if (++session->idle_deaths >= IDLE_DEATHS_MAX) {
-		restore_pristine(session);
-		return;
-	}
 	session->growing = true;
 	session_thaw(session, &how, session->source);
 }
@@ -195,18 +191,29 @@ static struct verdict verdict_of_exit(struct session *session, const struct part
 	return verdict;
 }
 
-/* A state may be such that whatever is made of it dies at once: then it is left where it is, for who asks for it.
- */
-static struct checkpoint *state_to_go_on_from(struct session *session)
+/* A state may be such that whatever is made of it dies at once: then it is left where it is, for who asks for it,
+ * and the one before is gone on from. Returns false if that was the pristine image. */
+static bool find_state_to_go_on_from(struct session *session)
 {
 	struct checkpoint *base = session->history.base;
 
-	if (session->cell || !base || ++session->idle_deaths < IDLE_DEATHS_MAX)
-		return base;
-	log_warn(session->id, "what is made of the checkpoint after cell %" PRIu64 " dies: going further back",
-		 base->cell);
+	session->target = base;
+	if (session->cell || ++session->idle_deaths < IDLE_DEATHS_MAX)
+		return true;
 	session->idle_deaths = 0;
-	return base->parent;
+	if (base) {
+		log_warn(session->id,
+			 "what is made of the checkpoint after cell %" PRIu64 " dies: going further back",
+			 base->cell);
+		session->target = base->parent;
+		return true;
+	}
+	if (session->source) {
+		session->source = NULL;
+		return true;
+	}
+	log_warn(session->id, "its interpreters die at once (%s): it gets no other", session->verdict.cause);
+	return false;
 }
 
 /* A cell that waited behind a checkpoint has not begun. It waits again, for another interpreter. */
@@ -251,7 +258,10 @@ void session_replace_after_exit(struct session *session, const struct particular
 		session->target = NULL;
 		session->exact = false;
 	} else if (!session->operation) {
-		session->target = state_to_go_on_from(session);
+		if (!find_state_to_go_on_from(session)) {
+			session_end(session, session->verdict.cause);
+			return;
+		}
 		log_info(session->id, "its interpreter ended (%s); another one takes its place",
 			 session->verdict.cause);
 		if (!session->cell)

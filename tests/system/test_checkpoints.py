@@ -857,3 +857,21 @@ def test_a_state_that_dies_at_once(daemon: Daemon, client: Client, session: str)
         == said.count(f"[{session}] its interpreter ended")
         < 8
     )
+
+
+def test_one_that_cannot_live_is_not_brought_to_life_for_ever(daemon: Daemon, client: Client, session: str) -> None:
+    client.open(session)
+
+    def killed_to_the_end() -> bool:
+        try:
+            info = client.info(session)
+        except LairError as error:
+            return error.code == "no_session"
+        if info.state == "idle":
+            for pid in children(info.pid or 0):
+                os.kill(pid, signal.SIGKILL)
+        return False
+
+    wait_until(killed_to_the_end, "the session is ended")
+    assert daemon.log().count(f"[{session}] its interpreters die at once (signal 9)") == 1
+    assert daemon.log().count(f"[{session}] its interpreter ended") == 2
