@@ -74,7 +74,7 @@ static PyObject *evaluate(PyObject *code)
 
 static PyObject *compile_as(PyObject *source, PyObject *filename, int start)
 {
-	PyCompilerFlags flags = {.cf_flags = cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT,
+	PyCompilerFlags flags = {.cf_flags = cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT | PyCF_IGNORE_COOKIE,
 				 .cf_feature_version = PY_MINOR_VERSION};
 	const char *text = PyUnicode_AsUTF8(source);
 

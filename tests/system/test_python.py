@@ -40,6 +40,7 @@ def run(client: Client, session: str, code: str) -> str:
         ("\n\n  \n", None),
         ("5;", "5"),
         ("'ü🐍'", "'ü🐍'"),
+        ("# encoding: see below", None),
         ("\\\n1", "1"),
         ("f'{1+1}'", "'2'"),
         ("...", "Ellipsis"),
