@@ -13,8 +13,7 @@
 #include "stream.h"
 
 #define NOTE_MAX 48
-/* Characters of a text, items of a list, that are shown without a look at how many there are. */
-#define LARGE 1000000
+/* Items of a list that are shown without a look at how many there are. */
 #define FEW 100
 
 static struct {
@@ -214,7 +213,7 @@ static bool is_plain(PyObject *value)
 static bool is_plain_or_few(PyObject *value)
 {
 	if (PyUnicode_CheckExact(value) || PyBytes_CheckExact(value))
-		return PyObject_Size(value) <= LARGE;
+		return PyObject_Size(value) <= (Py_ssize_t)cells.text_max;
 	if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
 		return is_plain(value);
 	if (PySequence_Fast_GET_SIZE(value) > FEW)

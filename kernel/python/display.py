@@ -215,7 +215,7 @@ def _own_formats(value: object) -> Dict[str, Any]:
 
 
 def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Data, Metadata]:
-    """All that @value can be shown as. Raises what its repr() raises."""
+    """All that @value can be shown as, but for its repr()."""
     name = cut(_type_name(type(value)), 100)
     raw: Dict[str, Any] = {}
     metadata: Metadata = {}
@@ -237,10 +237,7 @@ def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Dat
         for mime, given in raw.items()
         if (include is None or mime in include) and (exclude is None or mime not in exclude)
     }
-    data = checked(name, wanted)
-    if "text/plain" not in data:
-        data["text/plain"] = utf8(cut(text_of(value)))
-    return data, metadata
+    return checked(name, wanted), metadata
 
 
 def _own_way(value: object) -> Optional[Callable[..., Any]]:
@@ -251,13 +248,15 @@ def _own_way(value: object) -> Optional[Callable[..., Any]]:
 
 
 def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
-    """The last expression of a cell: its text, and what else it is."""
+    """The last expression of a cell: its text, which C cuts, and what else it is."""
     shows_itself = _own_way(value)
     if shows_itself is not None:
         shows_itself()
         return None, None
     data, _ = bundle(value)
-    text = data.pop("text/plain")
+    text = data.pop("text/plain", None)
+    if text is None:
+        text = utf8(text_of(value))
     assert isinstance(text, str)
     return text, data or None
 
@@ -316,6 +315,8 @@ def display(
             shows_itself()
             continue
         data, described = (checked("display", value), {}) if raw else bundle(value, include, exclude)
+        if not raw and "text/plain" not in data:
+            data["text/plain"] = utf8(cut(text_of(value)))
         _merge(described, metadata)
         send(data, described, handle.display_id if handle is not None else None, update)
     return handle

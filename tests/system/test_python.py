@@ -66,6 +66,21 @@ def test_underscore(client: Client, session: str) -> None:
     assert client.exec("_", session).text == "43"
 
 
+LONG = "class Long:\n def __repr__(self): return {} * 'x'\n"
+
+
+@pytest.mark.parametrize("code", [LONG.format(1_040_000) + "Long()", "'x' * 1_039_998"])
+def test_a_long_text(client: Client, code: str) -> None:
+    """As long as text_size lets it be."""
+    assert len(client.exec(code).text or "") == 1_040_000
+
+
+def test_a_text_that_is_too_long(client: Client) -> None:
+    text = client.exec(LONG.format(3_000_000) + "Long()").text
+    assert text is not None and (1 << 20) - 100 < len(text) < 1 << 20
+    assert text.endswith("... (1951472 bytes more)")
+
+
 def test_a_repr_that_raises(client: Client, session: str) -> None:
     code = "class C:\n def __repr__(self): raise ValueError('no')\nC()"
     reply = client.exec(code, session)
