@@ -284,6 +284,22 @@ def test_worker_processes(env: dict[str, str]) -> None:
     assert (result.stdout, result.stderr) == ("['0', '2', '4', '6', '8', '10']\n", "")
 
 
+def test_a_worker_process_ends_its_sessions(env: dict[str, str]) -> None:
+    code = """
+    import lair, multiprocessing
+    def work():
+        global s
+        s = lair.Session()
+        print(s.run("1").text, flush=True)
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    worker.join()
+    print(lair.sessions())
+    """
+    result = program(code, env)
+    assert (result.stdout, result.stderr) == ("1\n[]\n", "")
+
+
 # ---- the end of the program ----
 
 ENDINGS = {

@@ -19,6 +19,7 @@ import atexit
 import os
 import queue
 import secrets
+import sys
 import threading
 import time
 import weakref
@@ -231,6 +232,7 @@ class Connection:
                 thread = threading.Thread(target=self._main, name="lair", daemon=True)
                 thread.start()
                 self._thread = thread
+                _end_with_worker()
             self._posted.append(function)
             os.eventfd_write(self._wake, 1)
 
@@ -473,6 +475,7 @@ _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 _of_parents: list[object] = []  # never freed: to close what the parent uses would be no good
 _shared: dict[str, Connection] = {}
 _shared_lock = threading.Lock()
+_worker = False  # this process is one, and will end as one
 
 
 def shared(socket: str | None = None) -> Connection:
@@ -489,9 +492,18 @@ def _close_all() -> None:
         connection.close()
 
 
+def _end_with_worker() -> None:
+    """Workers of multiprocessing leave by os._exit, after its finalizers and without those of atexit."""
+    global _worker
+    process, util = (sys.modules.get(f"multiprocessing.{name}") for name in ("process", "util"))
+    if process and util and process.parent_process() is not None and not _worker:
+        _worker = True
+        util.Finalize(None, _close_all, exitpriority=0)
+
+
 def _after_fork() -> None:
-    global _shared_lock
-    _shared_lock = threading.Lock()
+    global _shared_lock, _worker
+    _shared_lock, _worker = threading.Lock(), False
     for connection in list(_connections):
         connection._after_fork()
 
