@@ -163,6 +163,15 @@ def test_a_deadline(daemon: Daemon) -> None:
     go(daemon, scenario)
 
 
+def test_an_answer_in_time_may_be_read_late(daemon: Daemon) -> None:
+    async def scenario(connection: Connection) -> None:
+        async with aio.Session(connection=connection) as s:
+            result = await s.run("print(1); 2", deadline=2, on_output=lambda text, stream: time.sleep(2.5))
+            assert (result.stdout, result.text) == ("1\n", "2")
+
+    go(daemon, scenario)
+
+
 def test_a_loop_that_ends_first(daemon: Daemon) -> None:
     """An answer that comes when its event loop is closed is nobody's, and no trouble."""
     with Connection(str(daemon.socket), start=False) as connection:

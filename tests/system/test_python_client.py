@@ -12,7 +12,7 @@ import pytest
 
 import lair
 from daemon import Daemon, wait_until
-from lair import Alive, CellFailed, Client, Connection, Display, LairError, Output, Result, Session
+from lair import Alive, CellFailed, Client, Connection, Display, LairError, Output, Result, Session, steps
 
 SETTINGS = {
     "profile default": {"checkpoint": "cell"},
@@ -217,6 +217,19 @@ def test_a_cell_that_waits_in_the_queue_leaves_it_at_its_deadline(s: Session, co
         s.run("second = True", deadline=0.2)
     first.join()
     assert s.run("'second' in globals()").text == "False"
+
+
+def test_saving_waits_for_the_cell_before_it(s: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "PATIENCE", 0.2)
+    s.detach("import time; x = 1; time.sleep(1)")
+    assert "x" in s.save().names
+
+
+def test_a_deadline_passes_however_much_there_is_to_read(s: Session) -> None:
+    code = "import time\nfor i in range(1000): print(i, flush=True); time.sleep(0.001)"
+    with pytest.raises(lair.DeadlineError):
+        s.run(code, deadline=0.3, on_output=lambda text, stream: time.sleep(0.01))
+    assert s.run("1").text == "1"
 
 
 # ---- what it shows and leaves ----

@@ -43,9 +43,9 @@ class _Inbox:
         except RuntimeError:  # the loop was closed: nobody is left to tell
             pass
 
-    async def next(self, until: float) -> Any:
+    async def next(self, call: Call[Any], until: float) -> Any:
         try:
-            item = await asyncio.wait_for(self._items.get(), max(0.0, until - time.monotonic()))
+            item = await asyncio.wait_for(self._items.get(), call.patience(until))
         except asyncio.TimeoutError:
             raise DeadlineError("no answer came in time") from None
         if isinstance(item, BaseException):
@@ -69,7 +69,7 @@ async def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> 
     inbox = _Inbox()
     call: Call[Any] = connection.submit(request, reply, inbox)
     try:
-        return await inbox.next(time.monotonic() + steps.PATIENCE)
+        return await inbox.next(call, time.monotonic() + steps.patience(request))
     except BaseException as error:
         connection.forget(call)
         if isinstance(error, LairError):
@@ -91,7 +91,7 @@ async def follow(
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, inbox)
     try:
-        while not isinstance(item := await inbox.next(until), m.ExecReply):
+        while not isinstance(item := await inbox.next(call, until), m.ExecReply):
             if isinstance(item, m.AskEvent):
                 connection.answer(call, await _settled(input(item.prompt, item.password)) if input else None)
             else:

@@ -31,7 +31,7 @@ import zmq
 
 from . import codec
 from . import messages as m
-from .errors import BEGIN_AGAIN, LairError
+from .errors import BEGIN_AGAIN, DeadlineError, LairError
 from .link import Link, Lost, open_link
 from .start import find_socket, listening, start_daemon, trust
 
@@ -52,7 +52,7 @@ class Sink(Protocol):
 class Call(Generic[R]):
     """A request on its way. Its sink gets events, then one of: the reply, an exception."""
 
-    __slots__ = ("asked", "given", "reply", "request", "seen", "sink", "taken")
+    __slots__ = ("answered", "asked", "given", "reply", "request", "seen", "sink", "taken")
 
     def __init__(self, request: m.Request, reply: type[R], sink: Sink) -> None:
         self.request = request
@@ -62,6 +62,7 @@ class Call(Generic[R]):
         self.taken = 0  # and only the reader that
         self.seen = {"stdout": 0, "stderr": 0, "displays": 0}  # how far each has come
         self.asked = False  # the cell waits for input, and the reader knows
+        self.answered = False  # the sink has all there will be
 
     def note(self, event: m.Event) -> None:
         """An event has come, and need not come again."""
@@ -70,6 +71,20 @@ class Call(Generic[R]):
             self.seen[event.TYPE] = event.at + len(event.data)
         elif isinstance(event, m.DisplayEvent):
             self.seen["displays"] = event.at + 1
+
+    def answer(self, outcome: Any) -> None:
+        self.answered = True
+        self.sink.put(outcome)
+
+    def patience(self, until: float) -> float | None:
+        """How long the reader may wait for the next item. What was answered in time is in time however late it is read,
+        and what was not is late however much there is to read before it."""
+        if self.answered:
+            return None
+        left = until - time.monotonic()
+        if left <= 0:
+            raise DeadlineError("no answer came in time")
+        return left
 
     def give_key(self) -> None:
         """So that it is done once, however often it is sent. An attach has the key of another, if any."""
@@ -357,7 +372,7 @@ class Connection:
 
     def _finish(self, call: Call[Any] | None, outcome: Any) -> None:
         if call is not None and self._calls.pop(call.request.id, None) is call:
-            call.sink.put(outcome)
+            call.answer(outcome)
 
     def _forget(self, call: Call[Any]) -> None:
         if self._calls.get(call.request.id) is call:
@@ -377,7 +392,7 @@ class Connection:
                 # A daemon that is not there has nothing to end.
                 self._connect(self._may_start and not isinstance(call.request, m.Shutdown))
         except Exception as error:
-            call.sink.put(self._explained(error))
+            call.answer(self._explained(error))
             return
         self._last_id += 1
         call.request.id = self._last_id

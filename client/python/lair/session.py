@@ -23,9 +23,9 @@ Events = Generator["Event | Result", None, None]
 Input = Callable[[str, bool], "str | None"]
 
 
-def _next(sink: queue.SimpleQueue[Any], until: float) -> Any:
+def _next(call: Call[Any], sink: queue.SimpleQueue[Any], until: float) -> Any:
     try:
-        item = sink.get(timeout=max(0.0, until - time.monotonic()))
+        item = sink.get(timeout=call.patience(until))
     except queue.Empty:
         raise DeadlineError("no answer came in time") from None
     if isinstance(item, BaseException):
@@ -49,7 +49,7 @@ def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> Any:
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     call: Call[Any] = connection.submit(request, reply, sink)
     try:
-        return _next(sink, time.monotonic() + steps.PATIENCE)
+        return _next(call, sink, time.monotonic() + steps.patience(request))
     except BaseException as error:
         connection.forget(call)
         if isinstance(error, LairError):
@@ -67,7 +67,7 @@ def follow(
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, sink)
     try:
-        while not isinstance(item := _next(sink, until), m.ExecReply):
+        while not isinstance(item := _next(call, sink, until), m.ExecReply):
             if isinstance(item, m.AskEvent):
                 connection.answer(call, input(item.prompt, item.password) if input else None)
             else:

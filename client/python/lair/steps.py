@@ -26,8 +26,11 @@ Path = str | bytes | os.PathLike[str]
 
 # The largest piece of a file in one request.
 CHUNK = 1 << 20
-# How long to wait for the answer to anything but a cell, in seconds.
-PATIENCE = 60.0
+# How long to wait for the answer to anything but a cell, in seconds: to warm up a template, or to copy the files of a
+# branch, the daemon takes up to two minutes.
+PATIENCE = 150.0
+# What the answer to a cell may take over the cell's own time.
+MARGIN = 60.0
 # How many files and directories may wait to be copied.
 TREE_MAX = 10_000
 # How often a file is begun.
@@ -83,7 +86,12 @@ def new_id() -> str:
 
 def deadline(options: CellOptions) -> float:
     given = options.get("deadline")
-    return min(given if given is not None else (options.get("timeout") or CELL_TIME) + PATIENCE, FOREVER)
+    return min(given if given is not None else (options.get("timeout") or CELL_TIME) + MARGIN, FOREVER)
+
+
+def patience(request: m.Request) -> float:
+    """Saving and loading are cells: they wait in the queue, and the profile says how long they take."""
+    return deadline({}) if isinstance(request, m.Save | m.Load) else PATIENCE
 
 
 def cell(
