@@ -111,6 +111,10 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 		session_free(session);
 		return -ENOMEM;
 	}
+	if (!operation->files && parent->workspace && !(session->workspace = strdup(parent->workspace))) {
+		session_free(session);
+		return -ENOMEM;
+	}
 	how.directory = bytes_of(operation->files ? directory : NULL);
 	session->growing = true;
 	session->operation = operation;

@@ -42,7 +42,7 @@ struct session {
 	struct interpreter *live;
 	enum sweep sweep;
 
-	char *workspace; /* its own, if it is a branch with files; NULL: the warden's */
+	char *workspace; /* of a branch with files, and of branches of that one; NULL: the warden's */
 
 	struct list queue; /* of cells that wait */
 	size_t n_queued;

@@ -18,6 +18,12 @@
 
 static void restore_begin(struct session *session);
 
+/* It is a branch that gets a copy of the files, with its first checkpoint. */
+static bool is_copying(const struct session *session)
+{
+	return session->operation && session->operation->files;
+}
+
 /* It stands: say so to everybody who waits for it, the cell that broke the last one first. */
 static void restored(struct session *session)
 {
@@ -52,10 +58,10 @@ static void restored(struct session *session)
 		session->history.severed = true;
 		session->at = session->n_cells;
 		session->lost_cause[0] = '\0';
-		if (session->operation && !session->workspace)
+		if (session->operation && !is_copying(session))
 			operation_on_born(session);
 		session_freeze(session);
-		if (session->state == SESSION_FREEZING && session->workspace)
+		if (session->state == SESSION_FREEZING && is_copying(session))
 			session_deadline(session, COPY_US);
 		return;
 	}
@@ -71,7 +77,7 @@ static void restore_failed(struct session *session, int error)
 
 static void restore_pristine(struct session *session)
 {
-	int r = warden_spawn(session->warden, &session->live);
+	int r = warden_spawn(session->warden, session->workspace, &session->live);
 
 	if (!r)
 		r = interpreter_attach(session->live, session);
@@ -297,7 +303,7 @@ void session_give_up_successor(struct session *session)
 
 void session_adopt_restored(struct session *session, const struct particulars *particulars)
 {
-	if (!session->growing || session->workspace)
+	if (!session->growing || is_copying(session))
 		session_let_source_go(session);
 	if (warden_adopt(session->warden, session->live, particulars->spawned->pid))
 		session_end(session, "internal");
@@ -322,7 +328,7 @@ static int succeed(struct session *session, struct checkpoint *target)
 
 	session->successor_of = target;
 	if (!target)
-		return warden_spawn(session->warden, &session->successor);
+		return warden_spawn(session->warden, session->workspace, &session->successor);
 	return warden_thaw(session->warden, target->interpreter, &plain, &session->successor);
 }
 

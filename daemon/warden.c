@@ -270,9 +270,9 @@ static int interpreter_ask(struct warden *warden, struct interpreter **interpret
 	return r;
 }
 
-int warden_spawn(struct warden *warden, struct interpreter **interpreterp)
+int warden_spawn(struct warden *warden, const char *workspace, struct interpreter **interpreterp)
 {
-	struct spawn_message message = {0};
+	struct spawn_message message = {.directory = bytes_of(workspace ? strrchr(workspace, '/') + 1 : NULL)};
 	int theirs[INTERPRETER_FDS], r;
 
 	r = interpreter_make(interpreterp, warden, ROLE_LIVE, theirs);

@@ -81,9 +81,11 @@ void warden_leave(struct warden *warden, struct session *session);
 /* The interpreter a READY warden has waiting for its first session. */
 struct interpreter *warden_first(struct warden *warden);
 
-/* Three ways to get an interpreter: from the pristine image; a frozen copy of @live; a fork of @frozen. The last
- * two are in flight until they are adopted. Return 0 or -errno. */
-int warden_spawn(struct warden *warden, struct interpreter **interpreterp);
+/* Three ways to get an interpreter: from the pristine image, to work in @workspace, a branch's, if that is not
+ * NULL; a frozen copy of @live; a fork of @frozen. The last two are in flight until they are adopted. Return 0 or
+ * -errno.
+ */
+int warden_spawn(struct warden *warden, const char *workspace, struct interpreter **interpreterp);
 int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp);
 int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
 		struct interpreter **interpreterp);

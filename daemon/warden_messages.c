@@ -25,7 +25,7 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 	timer_clear(&warden->router->loop, &warden->patience);
 	warden->level = strndup(ready.level.data, ready.level.size);
 	msgpack_sbuffer_write(&warden->guards, ready.guards.data, ready.guards.size);
-	r = warden_spawn(warden, &interpreter);
+	r = warden_spawn(warden, NULL, &interpreter);
 	if (r) {
 		warden_failed(warden, bytes_of(strerror(-r)));
 		return 0;

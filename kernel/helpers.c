@@ -118,6 +118,7 @@ static const struct {
 	[HELPER_RESEED] = {BRANCHING, "reseed"},
 	[HELPER_GENERATOR] = {BRANCHING, "generator"},
 	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
+	[HELPER_BRANCH_HOME] = {BRANCHING, "home"},
 	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},
 	[HELPER_PRELOAD] = {SETUP, "preload"},
 	[HELPER_WARM] = {SETUP, "warm"},

@@ -411,10 +411,10 @@ static int serve(const struct wire_frame *message)
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }
 
-void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage)
+void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home)
 {
 	struct wire_frame message;
-	int r = process_become(fds, cage);
+	int r = process_become(fds, cage, home);
 
 	self.thread = pthread_self();
 	if (r)

@@ -26,5 +26,6 @@ int interpreter_rehearse(void);
  * runs, or not here. */
 int interpreter_tell(const struct wire_schema *schema, const void *message);
 
-/* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. */
-_Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage);
+/* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. @home: absent,
+ * or the name of the copy of the workspace that it works in. */
+_Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home);

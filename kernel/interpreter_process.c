@@ -80,7 +80,20 @@ static void descriptors_close(int floor)
 		(void)close(fd);
 }
 
-int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage)
+/* To the copy of that name of the workspace, which @which makes or finds. False with an exception set. */
+static bool move_home(enum helper which, struct bytes name)
+{
+	PyObject *done =
+		PyObject_CallFunction(helper(which), "ss#", artifacts_root(), name.data, (Py_ssize_t)name.size);
+	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
+
+	if (place)
+		artifacts_home(place);
+	Py_XDECREF(done);
+	return place;
+}
+
+int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home)
 {
 	int floor = descriptor_floor(), r;
 
@@ -92,6 +105,8 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage)
 		r = cage_enter_interpreter(cage);
 	if (!r)
 		seeds_renew();
+	if (!r && home.data && !move_home(HELPER_BRANCH_HOME, home))
+		PyErr_Clear(); /* a cell has put something in its place: in the family's, then */
 	return r;
 }
 
@@ -124,18 +139,11 @@ static void let_go(int channel)
  * says so when it is asked for a checkpoint, which is the first that a branch is asked for, and ends. */
 static void branch_files(struct bytes name)
 {
-	PyObject *done = PyObject_CallFunction(helper(HELPER_BRANCH_FILES), "ss#", artifacts_root(), name.data,
-					       (Py_ssize_t)name.size);
-	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
-
-	if (place) {
-		artifacts_home(place);
-	} else {
-		helper_error(self.homeless, sizeof(self.homeless));
-		if (!self.homeless[0])
-			snprintf(self.homeless, sizeof(self.homeless), "%s", strerror(ENOMEM));
-	}
-	Py_XDECREF(done);
+	if (move_home(HELPER_BRANCH_FILES, name))
+		return;
+	helper_error(self.homeless, sizeof(self.homeless));
+	if (!self.homeless[0])
+		snprintf(self.homeless, sizeof(self.homeless), "%s", strerror(ENOMEM));
 }
 
 /* What it was forked from may live, and wait in the same loop. */

@@ -4,8 +4,9 @@
 
 #include "interpreter.h"
 
-/* In a fresh fork that holds the GIL: take over what the router sent. Returns 0 or -errno. */
-int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage);
+/* In a fresh fork that holds the GIL: take over what the router sent, and work in the copy of that name of the
+ * workspace, if it has one. Returns 0 or -errno. */
+int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home);
 
 /* Whether this is the process that the warden knows, and no child of a cell's. */
 bool process_is_interpreter(void);

@@ -274,7 +274,7 @@ static void handle_spawn(struct warden *warden, const void *decoded)
 	int r;
 
 	if (pid == 0)
-		interpreter_run(warden->fds, warden->cage);
+		interpreter_run(warden->fds, warden->cage, spawn->directory);
 	r = pid < 0 ? pid : interpreter_add(warden, spawn->serial, pid);
 	if (r)
 		say_failed(warden, spawn->serial, strerror(-r));

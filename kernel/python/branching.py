@@ -141,3 +141,15 @@ def files(home: str, name: str) -> str:
         _remove_tree(place)
         raise
     return place
+
+
+def home(family: str, name: str) -> str:
+    """The copy of that name is there already, if no cell has removed it: be at home in it. Returns where."""
+    place = f"{family}/{_BRANCHES}/{name}"
+    for directory in (f"{family}/{_BRANCHES}", place):
+        try:
+            _mkdir(directory, 0o700)
+        except FileExistsError:
+            pass
+    _move(family, place)
+    return place

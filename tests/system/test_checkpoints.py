@@ -434,6 +434,44 @@ def test_branch_with_files_wherever_its_parent_works(client: Client, session: st
         client.shutdown(it)
 
 
+@pytest.mark.parametrize("fresh", ["reset", "death"])
+def test_branch_with_files_has_them_whatever_follows(client: Client, session: str, fresh: str) -> None:
+    branch = session + ".b"
+    client.exec("open('data', 'w').write('old')", session)
+    info = client.branch(session, branch, files=True)
+    if fresh == "reset":
+        client.reset(branch)
+    else:
+        client.drop(branch, "1")
+        assert client.exec("import os; os._exit(1)", branch).state == "reset"
+    assert client.exec("import os\nos.getcwd(), os.environ['HOME']", branch).text == repr((info.workspace,) * 2)
+    assert client.exec("open('made', 'w').write('new')", branch).artifacts, "what is told of is its own"
+    assert client.get(branch, b"made") == b"new"
+    client.exec("open('data', 'w').write('new')", branch)
+    assert client.exec("open('data').read()", session).text == "'old'"
+    client.shutdown(branch)
+
+
+def test_branch_with_files_whose_directory_is_gone_is_reset(client: Client, session: str) -> None:
+    info = client.branch(client.open(session).session, session + ".b", files=True)
+    client.exec("import os, shutil\nshutil.rmtree(os.getcwd())", session + ".b")
+    client.reset(session + ".b")
+    assert client.exec("import os\nos.getcwd(), os.listdir()", session + ".b").text == repr((info.workspace, []))
+    client.shutdown(session + ".b")
+
+
+def test_branch_of_a_branch_with_files(client: Client, session: str) -> None:
+    branch, twig = session + ".b", session + ".c"
+    client.exec("open('data', 'w').write('of the family')", session)
+    info = client.branch(session, branch, files=True)
+    client.exec("open('data', 'w').write('of the branch')", branch)
+    assert client.branch(branch, twig).workspace == info.workspace
+    assert client.exec("open('data').read()", twig).text == "'of the branch'"
+    assert client.get(twig, b"data") == b"of the branch"
+    client.shutdown(twig)
+    client.shutdown(branch)
+
+
 def test_branch_with_files_from_a_directory_that_is_gone(client: Client, session: str) -> None:
     client.exec(
         "import os\nopen('data', 'w').write('old')\nos.mkdir('d')\nos.chdir('d')\nos.rmdir('../d')", session
