@@ -117,9 +117,7 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 
 static void on_remove_tree(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)fds;
-	(void)n_fds;
-	removals_add(&keeper->removals, request->path);
+	removals_add(&keeper->removals, n_fds > 0 ? steal_fd(&fds[0]) : -1, request->path);
 }
 
 static void on_ready(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
@@ -167,7 +165,7 @@ static const struct {
 } requests[] = {
 	[KEEPER_START_TEMPLATE] = {on_start_template, 1, 1},
 	[KEEPER_READY] = {on_ready, 0, 0},
-	[KEEPER_REMOVE_TREE] = {on_remove_tree, 0, 0},
+	[KEEPER_REMOVE_TREE] = {on_remove_tree, 0, 1},
 	[KEEPER_STORE] = {on_store, 1, STORE_FDS_MAX},
 	[KEEPER_FORGET] = {on_forget, 0, 0},
 	[KEEPER_BEAT] = {on_beat, 0, 0},

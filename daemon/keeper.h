@@ -17,7 +17,8 @@ enum keeper_op {
 	KEEPER_STARTED,	    /* keeper to router; pid or error; one descriptor: the pidfd, where there are any */
 	KEEPER_READY,	    /* router to keeper: the socket is bound; tell whoever waits */
 	KEEPER_REMOVE_TREE, /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since
-			     * a large tree takes long; no answer. The keeper ends only after these children */
+			     * a large tree takes long; no answer. The keeper ends only after these children. With
+			     * a descriptor: what has the last component of @path for its name in there */
 	KEEPER_STORE,	    /* router to keeper: keep these descriptors under @name, instead of what has it;
 			     * @serial not 0: for the next keeper as well */
 	KEEPER_FORGET,	    /* router to keeper: close what has @name; kind 0: the whole family's */

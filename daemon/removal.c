@@ -5,17 +5,24 @@
 #include "spawn.h"
 #include "workspace.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+
 #define RUNNING_MAX 4
+/* Of a processor's time, for a tree to which a session may add as fast as it is emptied. */
+#define SHARED_MAX_S 60
 
 /* Running when it has a pid, waiting its turn when not. */
 struct tree {
 	struct list node;
 	pid_t pid;
+	int directory; /* -1: @path is enough */
 	char path[];
 };
 
 static void tree_free(struct tree *tree)
 {
+	fd_closep(&tree->directory);
 	list_remove(&tree->node);
 	free(tree);
 }
@@ -23,8 +30,16 @@ static void tree_free(struct tree *tree)
 /* In the child. */
 static int tree_remove(const char *path)
 {
-	int r = workspace_remove_tree(path);
+	const struct tree *tree = container_of(path, struct tree, path);
+	const struct rlimit limit = {SHARED_MAX_S, SHARED_MAX_S};
+	int r;
 
+	if (tree->directory < 0)
+		r = workspace_remove_tree(AT_FDCWD, path);
+	else if (setrlimit(RLIMIT_CPU, &limit) < 0)
+		r = -errno;
+	else
+		r = workspace_remove_tree(tree->directory, strrchr(path, '/') + 1);
 	if (r < 0)
 		log_warn(NULL, "cannot remove %s: %s", path, strerror(-r));
 	return r;
@@ -76,19 +91,22 @@ void removals_deinit(struct removals *removals)
 		(void)rmdir(removals->root);
 }
 
-void removals_add(struct removals *removals, const char *path)
+void removals_add(struct removals *removals, int directory, const char *path)
 {
 	size_t size = strlen(path) + 1;
 	struct tree *tree = malloc(sizeof(*tree) + size);
 
 	if (!tree) {
 		log_warn(NULL, "cannot remove %s: %s", path, strerror(ENOMEM));
+		fd_close(directory);
 		return;
 	}
 	tree->pid = 0;
+	tree->directory = directory;
 	memcpy(tree->path, path, size);
 	list_append(&removals->trees, &tree->node);
-	(void)path_directory(removals->root, path);
+	if (directory < 0)
+		(void)path_directory(removals->root, path);
 	start(removals);
 }
 

@@ -1,4 +1,5 @@
-/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. */
+/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. One that
+ * others may still write to has a bounded time on a processor. */
 #pragma once
 
 #include "list.h"
@@ -18,7 +19,9 @@ void removals_init(struct removals *removals);
 /* Log what is not done, and the directory the trees lay in goes if it is empty. Nothing may be running. */
 void removals_deinit(struct removals *removals);
 
-void removals_add(struct removals *removals, const char *path);
+/* @directory: -1, or what the last component of @path is looked for in, taken: somebody may write to that, and
+ * nothing beneath is reached by its path. */
+void removals_add(struct removals *removals, int directory, const char *path);
 
 /* The child @pid has ended. False if it was none of these. */
 bool removals_reap(struct removals *removals, pid_t pid);

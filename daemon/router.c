@@ -6,6 +6,7 @@
 #include "audit_log.h"
 #include "config_paths.h"
 #include "family.h"
+#include "files.h"
 #include "instance.h"
 #include "log.h"
 #include "pulse.h"
@@ -43,16 +44,28 @@ int router_start_template(struct router *router, struct nursery *nursery)
 	return r > 0 ? -EPIPE : r;
 }
 
-void router_remove_tree(struct router *router, const char *path)
+static void have_removed(const char *path, const int *directory)
 {
 	struct keeper_message message = {.op = KEEPER_REMOVE_TREE};
 
-	(void)router;
-	if (rmdir(path) == 0 || errno == ENOENT)
-		return;
 	snprintf(message.path, sizeof(message.path), "%s", path);
-	if (keeper_tell(&message, NULL, 0))
+	if (keeper_tell(&message, directory, directory != NULL))
 		log_error(NULL, "cannot have %s removed", path);
+}
+
+void router_remove_tree(struct router *router, const char *path)
+{
+	(void)router;
+	if (rmdir(path) < 0 && errno != ENOENT)
+		have_removed(path, NULL);
+}
+
+void router_remove_copy(const struct warden *warden, const char *path)
+{
+	_cleanup_(fd_closep) int branches = -1;
+
+	if (file_directory(&branches, warden->directory, ".branches") == 0)
+		have_removed(path, &branches);
 }
 
 static struct nursery *nursery_by_serial(struct list *head, uint32_t serial)

@@ -62,6 +62,8 @@ int router_run(const char *config_path, const char *socket_path);
 /* Ask the keeper for what only it can do. The first returns 0 or -errno. */
 int router_start_template(struct router *router, struct nursery *nursery);
 void router_remove_tree(struct router *router, const char *path);
+/* The same for the workspace of a branch, which lies where its family may still write. */
+void router_remove_copy(const struct warden *warden, const char *path);
 
 /* ---- router_sessions.c ---- */
 

@@ -330,10 +330,24 @@ static void freeze(struct session *session, const struct particulars *particular
 		session_freeze(session);
 }
 
-/* A branch or its parent has left the warden to the others of its family. */
+/* Somebody works there too, or may be copying it. */
+static bool workspace_is_shared(const struct session *session)
+{
+	struct session *kin;
+
+	list_for_each (kin, &session->warden->sessions, kin)
+		if (kin != session && ((kin->workspace && !strcmp(kin->workspace, session->workspace)) ||
+				       (kin->operation && kin->operation->files)))
+			return true;
+	return false;
+}
+
+/* A branch or its parent has left the warden to the others of its family, but not the files that it had alone. */
 static void finish_closing(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
+	if (session->workspace && session->warden->keep == WORKSPACE_DELETE && !workspace_is_shared(session))
+		router_remove_copy(session->warden, session->workspace);
 	session_answer_waiters(session, &session->closers);
 	router_bury_session(session->router, session);
 }

@@ -104,6 +104,18 @@ int workspace_handle(int *fdp, const char *path)
 	return *fdp < 0 ? -errno : 0;
 }
 
+/* For who owns it, unless a link has taken its place. */
+static int open_up(int parent, const char *name)
+{
+	_cleanup_(fd_closep) int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char path[32];
+
+	if (fd < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return chmod(path, 0700);
+}
+
 /* Open a directory to empty it, though its owner may have taken the permission away. */
 static int open_to_empty(int parent, const char *name)
 {
@@ -111,7 +123,7 @@ static int open_to_empty(int parent, const char *name)
 
 	if (fd >= 0 || errno != EACCES)
 		return fd;
-	if (fchmodat(parent, name, 0700, 0) < 0)
+	if (open_up(parent, name) < 0)
 		return -1;
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -130,7 +142,7 @@ static int move_up(int parent, const char *name, int top)
 	snprintf(aside, sizeof(aside), ".lair-deep-%016" PRIx64, salt);
 	if (renameat(parent, name, top, aside) == 0)
 		return 0;
-	if (errno != EACCES || fchmodat(parent, name, 0700, 0) < 0)
+	if (errno != EACCES || open_up(parent, name) < 0)
 		return -errno;
 	return renameat(parent, name, top, aside) < 0 ? -errno : 0;
 }
@@ -185,14 +197,14 @@ static int remove_content(int fd, int top, unsigned depth)
 	return r;
 }
 
-int workspace_remove_tree(const char *path)
+int workspace_remove_tree(int directory, const char *name)
 {
-	int fd = open_to_empty(AT_FDCWD, path), r;
+	int fd = open_to_empty(directory, name), r;
 
 	if (fd < 0)
 		return -errno;
 	r = remove_content(fd, -1, 0);
-	if (rmdir(path) < 0 && !r)
+	if (unlinkat(directory, name, AT_REMOVEDIR) < 0 && !r)
 		r = -errno;
 	return r;
 }

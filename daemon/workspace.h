@@ -27,6 +27,7 @@ bool workspace_is_kept(const char *path);
 /* The directory at @path, as an O_PATH descriptor, the caller's. Returns 0 or -errno. */
 int workspace_handle(int *fdp, const char *path);
 
-/* Remove a tree without ever following a link or leaving it, however deep. Returns 0 or -errno of the first
- * failure. May take long: never called by the router itself. */
-int workspace_remove_tree(const char *path);
+/* Remove the tree @name in @directory, or AT_FDCWD, without ever following a link or leaving it, however deep,
+ * whatever somebody else does in it meanwhile. Returns 0 or -errno of the first failure. May take long: never
+ * called by the router itself. */
+int workspace_remove_tree(int directory, const char *name);

@@ -472,6 +472,45 @@ def test_branch_of_a_branch_with_files(client: Client, session: str) -> None:
     client.shutdown(branch)
 
 
+def test_files_of_a_branch_go_with_the_last_who_works_there(client: Client, session: str) -> None:
+    branch, twig = session + ".b", session + ".c"
+    client.exec("import os\nos.makedirs('a/b')\nopen('a/b/data', 'w').write('old')", session)
+    place = client.branch(session, branch, files=True).workspace
+    client.branch(branch, twig)
+    client.shutdown(branch)
+    client.branch(session, branch, files=True)
+    client.shutdown(branch)
+    wait_until(lambda: len(client.files(session, ".branches")) == 1, "nobody is left in the other")
+    assert client.exec("open('a/b/data').read()", twig).text == "'old'"
+    client.shutdown(twig)
+    wait_until(lambda: not client.files(session, ".branches"), "nobody is left in there")
+    assert client.exec(f"os.path.exists({place!r}), open('a/b/data').read()", session).text == "(False, 'old')"
+
+
+@pytest.mark.parametrize("trap", [".branches", "PLACE", "PLACE/a"])
+def test_nothing_else_goes_with_the_files_of_a_branch(
+    daemon: Daemon, client: Client, session: str, trap: str
+) -> None:
+    """Somebody has put a link in their place."""
+    client.exec("import os\nos.makedirs('a/b')\nopen('a/b/data', 'w').write('old')", session)
+    place = client.branch(session, session + ".b", files=True).workspace
+    name = Path(place).name
+    client.exec(
+        f"for it in ('kept', 'kept/{name}'): os.mkdir(it)\nfor it in ('kept', 'kept/{name}'): open(it + '/data', 'w')\n"
+        f"trap = {trap!r}.replace('PLACE', {place!r})\n"
+        "os.rename(trap, 'moved')\nos.symlink(os.path.abspath('kept'), trap)",
+        session,
+    )
+    client.shutdown(session + ".b")
+    if trap == "PLACE":
+        wait_until(lambda: f"cannot remove {place}" in daemon.log(), "it was tried")
+    if trap == "PLACE/a":
+        wait_until(lambda: not client.files(session, ".branches"), "they are gone")
+    assert client.exec(f"sorted(os.listdir('kept')), os.listdir('kept/{name}')", session).text == repr(
+        ([name, "data"], ["data"])
+    )
+
+
 def test_branch_with_files_from_a_directory_that_is_gone(client: Client, session: str) -> None:
     client.exec(
         "import os\nopen('data', 'w').write('old')\nos.mkdir('d')\nos.chdir('d')\nos.rmdir('../d')", session

@@ -68,10 +68,20 @@ int main(void)
 	CHECK(workspaces_open(&workspaces, base, "/a/socket", on_stale, NULL) == 0 && n_stale == 1);
 	CHECK(!strcmp(last_stale, workspace));
 
-	CHECK(workspace_remove_tree(workspace) == 0);
+	CHECK(workspace_remove_tree(AT_FDCWD, workspace) == 0);
 	CHECK(lstat(workspace, &status) < 0 && errno == ENOENT);
 	CHECK(stat(outside, &status) == 0);
-	CHECK(workspace_remove_tree(workspace) == -ENOENT);
+	CHECK(workspace_remove_tree(AT_FDCWD, workspace) == -ENOENT);
+
+	/* By its name in a directory, where a link may be instead. */
+	CHECK(mkdir(workspace, 0700) == 0);
+	fd = open(workspace, O_PATH | O_DIRECTORY);
+	CHECK(symlinkat(base, fd, "link") == 0 && workspace_remove_tree(fd, "link") < 0);
+	CHECK(stat(outside, &status) == 0 && unlinkat(fd, "link", 0) == 0);
+	make_deep(workspace, "d", 50);
+	CHECK(workspace_remove_tree(fd, "d") == 0 && fstatat(fd, "d", &status, 0) < 0);
+	fd_close(fd);
+	CHECK(rmdir(workspace) == 0);
 	workspaces_close(&workspaces);
 	CHECK(unlink(outside) == 0 && rmdir(base) == 0);
 	free(workspace);
