@@ -217,6 +217,14 @@ static void on_reply(struct lair_call *call, struct bytes body)
 	call_end(call, 0, (struct bytes){.data = NULL});
 }
 
+/* What was asked of files while output waited to be read, which has been read when the refusal comes. */
+static bool asked_again(struct lair_call *call, int error)
+{
+	return error == LAIR_E_LIMIT &&
+	       (call->asked == &get_request_schema || call->asked == &files_request_schema) &&
+	       handle_send(call->lair, call) == 0;
+}
+
 static void on_error(struct lair_call *call, struct bytes body)
 {
 	struct error_reply reply;
@@ -224,7 +232,7 @@ static void on_error(struct lair_call *call, struct bytes body)
 
 	if (wire_decode(&reply, &error_reply_schema, body, &fault))
 		call_end(call, LAIR_E_PROTOCOL, BYTES("the daemon's answer is malformed"));
-	else
+	else if (!asked_again(call, lair_error_of(reply.code)))
 		call_end(call, lair_error_of(reply.code), reply.message);
 }
 

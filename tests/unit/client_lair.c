@@ -27,7 +27,7 @@ struct peer {
 	void *socket;
 	zmq_msg_t identity;
 	uint64_t waiting[16]; /* execs not answered yet */
-	size_t n_waiting;
+	size_t n_waiting, n_refused;
 	bool gone;
 };
 
@@ -211,6 +211,7 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 		struct restore_request restore;
 		struct undo_request undo;
 		struct branch_request branch;
+		struct files_request files;
 	} request;
 	struct wire_fault fault;
 
@@ -256,6 +257,15 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 	} else if (bytes_is(frame->type, "branch")) {
 		CHECK(!wire_decode(&request, &branch_request_schema, frame->body, &fault));
 		peer_branch(peer, &request.branch);
+	} else if (bytes_is(frame->type, "files")) {
+		struct files_reply reply = {.files = BYTES("\x90"), .next = 7};
+
+		CHECK(!wire_decode(&request, &files_request_schema, frame->body, &fault));
+		reply.id = request.files.id;
+		if (peer->n_refused++ < 3)
+			peer_error(peer, reply.id, "limit");
+		else
+			peer_say(peer, &files_reply_schema, &reply);
 	}
 }
 
@@ -566,6 +576,17 @@ static void check_branch(struct lair *lair)
 	lair_call_free(call);
 }
 
+/* Refused while output waits to be read. */
+static void check_files(struct lair *lair)
+{
+	struct lair_files_of files = {.session = "a"};
+	struct lair_call *call = NULL;
+
+	CHECK(lair_files(lair, &call, &files) == 0 && lair_wait(call, 5) == 0);
+	CHECK(lair_listing(call) && lair_listing(call)->next == 7);
+	lair_call_free(call);
+}
+
 static void check_loss(struct lair *lair, pthread_t peer)
 {
 	struct lair_call *call = start(lair, "wait"), *last, *other = start(lair, "wait");
@@ -666,6 +687,7 @@ int main(void)
 	check_checkpoints(lair);
 	check_states(lair);
 	check_branch(lair);
+	check_files(lair);
 	check_loss(lair, peer);
 	lair_free(lair);
 	check_freed_first();
