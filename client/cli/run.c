@@ -149,6 +149,39 @@ static void event_print(struct run *run, const char *name, struct lair_text data
 	run_print(run, event);
 }
 
+static const char *const stream_names[] = {[LAIR_STDOUT] = "stdout", [LAIR_STDERR] = "stderr"};
+
+/* Pieces end anywhere, also within a character: its beginning goes with the next piece. */
+static void event_output(struct run *run, enum lair_stream stream, struct lair_text data)
+{
+	size_t before = run->cut[stream].size, size = before + data.size, cut;
+	_cleanup_(freep) char *whole = malloc(size + 1);
+
+	if (!whole) {
+		written(run, -ENOMEM);
+		return;
+	}
+	memcpy(whole, run->cut[stream].bytes, before);
+	memcpy(whole + before, data.data, data.size);
+	cut = text_cut_end(whole, size);
+	run->cut[stream].size = cut;
+	memcpy(run->cut[stream].bytes, whole + size - cut, cut);
+	if (size > cut)
+		event_print(run, stream_names[stream], (struct lair_text){.data = whole, .size = size - cut});
+}
+
+/* Of a character that is cut off there is no more to come. */
+static void events_end(struct run *run)
+{
+	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
+		struct lair_text rest = {.data = run->cut[stream].bytes, .size = run->cut[stream].size};
+
+		run->cut[stream].size = 0;
+		if (rest.size > 0 && run->stop != SIGPIPE)
+			event_print(run, stream_names[stream], rest);
+	}
+}
+
 /* ---- the sign of life ---- */
 
 static void alive_erase(struct run *run)
@@ -229,7 +262,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 		return;
 	run->in_line = data.size > 0 && data.data[data.size - 1] != '\n';
 	if (run->events)
-		event_print(run, stream == LAIR_STDOUT ? "stdout" : "stderr", data);
+		event_output(run, stream, data);
 	else
 		run_write(run, stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data);
 }
@@ -347,6 +380,7 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 		r = run_turn(run);
 	asked(run);
 	alive_erase(run);
+	events_end(run);
 	run->call = NULL;
 	if (r)
 		return cli_trouble(run->cli, r);

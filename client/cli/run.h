@@ -22,6 +22,10 @@ struct run {
 	bool asking, hidden;
 	bool in_line; /* the last output did not end a line */
 	struct {
+		char bytes[3];
+		size_t size;
+	} cut[2]; /* of each stream, for events: the beginning of a character, whose end is still to come */
+	struct {
 		double elapsed, cpu;
 	} last_alive;
 	bool alive; /* a line on the terminal says that the cell still runs */

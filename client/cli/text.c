@@ -67,6 +67,17 @@ size_t text_character_size(const char *at, size_t left)
 	return 0;
 }
 
+size_t text_cut_end(const char *text, size_t size)
+{
+	size_t n = 0;
+
+	while (n < 3 && n < size && ((unsigned char)text[size - 1 - n] & 0xc0) == 0x80)
+		n++;
+	if (n == 3 || n == size || (unsigned char)text[size - 1 - n] < 0xc0)
+		return 0;
+	return text_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
+}
+
 /* Controls, of one byte or of two (C1), and what turns the direction of writing about: U+061C, 200E, 200F, 2028 to
  * 202E and 2066 to 2069. */
 static bool is_wild(const char *text, size_t size)

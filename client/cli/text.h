@@ -22,6 +22,9 @@ const char *human_state(char out[static HUMAN_SIZE], uint64_t cell);
 /* How many bytes the character at @at has, 0 if there is none. */
 size_t text_character_size(const char *at, size_t left);
 
+/* How many bytes at the end of @text may begin a character that is cut off: at most three. */
+size_t text_cut_end(const char *text, size_t size);
+
 /* What a terminal would act on, or show elsewhere than it stands, and bytes that are no text become '?'. It gets no
  * longer. Returns @text. */
 char *text_tame(char *text);

@@ -27,18 +27,6 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* How many bytes at the end of @text begin a character that is cut off. */
-static size_t cut_end(const char *text, size_t size)
-{
-	size_t n = 0;
-
-	while (n < 3 && n < size && continues(text[size - 1 - n]))
-		n++;
-	if (n == size || (unsigned char)text[size - 1 - n] < 0xc0)
-		return 0;
-	return text_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
-}
-
 /* How many bytes at its beginning end one. */
 static size_t cut_begin(const char *text, size_t size)
 {
@@ -51,7 +39,7 @@ static size_t cut_begin(const char *text, size_t size)
 
 static json_t *two_ends(const struct excerpt *excerpt, const char *tail)
 {
-	size_t head = EXCERPT_HALF - cut_end(excerpt->head, EXCERPT_HALF);
+	size_t head = EXCERPT_HALF - text_cut_end(excerpt->head, EXCERPT_HALF);
 	size_t skipped = cut_begin(tail, EXCERPT_HALF);
 	char text[2 * EXCERPT_HALF + 64];
 	int n;

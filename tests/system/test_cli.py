@@ -239,6 +239,19 @@ def test_exec_json_is_one_document_whatever_is_printed(daemon: Daemon) -> None:
     assert document["stdout_base64"]
 
 
+def test_exec_json_stream_leaves_characters_whole(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--json", "--stream", "print('\u20ac' * 100000, end='')")
+    *events, _ = map(json.loads, result.stdout.splitlines())
+    assert "".join(event["data"] for event in events) == "\u20ac" * 100000
+    assert not any("data_base64" in event for event in events)
+
+
+def test_exec_json_stream_tells_of_half_a_character(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--json", "--stream", "import os; os.write(1, b'a\\xe2\\x82'); None")
+    *events, _ = map(json.loads, result.stdout.splitlines())
+    assert [(event["data"], event.get("data_base64")) for event in events] == [("a", None), ("\ufffd" * 2, "4oI=")]
+
+
 def test_exec_json_stream(daemon: Daemon) -> None:
     result = daemon.lair("exec", "--json", "--stream", "print('a'); print('b'); 3")
     lines = [json.loads(line) for line in result.stdout.splitlines()]

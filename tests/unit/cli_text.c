@@ -59,6 +59,26 @@ static void check_mended(void)
 	CHECK(mended_is("caf\xe9", "caf\ufffd") && mended_is("\xe2\x82 \u00e9", "\ufffd\ufffd \u00e9"));
 }
 
+static void check_cut(void)
+{
+	static const struct {
+		const char *text;
+		size_t cut;
+	} ends[] = {{"", 0},
+		    {"a", 0},
+		    {"a\u00e9", 0},
+		    {"\xc3", 1},
+		    {"a\xe2\x82", 2},
+		    {"a\xf0\x9f\x98", 3},
+		    {"\xf0\x9f\x98\x80", 0},
+		    {"a\x98", 0},
+		    {"\x80\x80", 0},
+		    {"\xf0\x80\x80\x80", 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		CHECK(text_cut_end(ends[i].text, strlen(ends[i].text)) == ends[i].cut);
+}
+
 static bool line_is(struct lines *lines, const char *expected)
 {
 	struct lair_text line;
@@ -137,6 +157,7 @@ int main(void)
 {
 	check_human();
 	check_mended();
+	check_cut();
 	check_lines();
 	check_long_line();
 	check_json();
