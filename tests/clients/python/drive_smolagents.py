@@ -42,6 +42,8 @@ with lair.Session() as session:
     assert len(failed) == 1
     assert "ZeroDivisionError" in str(failed[0])
     assert session.run("x").text == "[7, 42]"
+    long = CodeAgent(model=Scripted("final_answer('x' * 100_000)"), tools=[], executor=executor)
+    assert long.run("go") == "x" * 100_000
     assert executor("x").output == "[7, 42]"
     try:
         executor("import os; os._exit(3)")

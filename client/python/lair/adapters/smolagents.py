@@ -15,6 +15,25 @@ from smolagents.utils import AgentError
 
 from ..session import Session
 
+# What an error says is cut; an answer may be long. So it comes by a file.
+_ANSWER = ".final-answer"
+_KEEP_ANSWER = f"""
+def _keep(forward):
+    import os
+    path = os.path.join(os.path.expanduser("~"), {_ANSWER!r})
+    def call(*args, **arguments):
+        try:
+            return forward(*args, **arguments)
+        except BaseException as error:
+            if type(error).__name__ == {RemotePythonExecutor.FINAL_ANSWER_EXCEPTION!r}:
+                with open(path, "w") as file:
+                    file.write(error.value)
+            raise
+    return call
+final_answer.forward = _keep(final_answer.forward)
+del _keep
+"""
+
 
 class LairExecutor(RemotePythonExecutor):
     def __init__(self, session: Session | None = None, *, timeout: float | None = None) -> None:
@@ -22,11 +41,16 @@ class LairExecutor(RemotePythonExecutor):
         self.session = session or Session()
         self.timeout = timeout
 
+    def send_tools(self, tools: dict[str, Any]) -> None:
+        super().send_tools(tools)
+        if "final_answer" in tools:
+            self.run_code_raise_errors(_KEEP_ANSWER)
+
     def run_code_raise_errors(self, code: str) -> CodeOutput:
         result = self.session.run(code, timeout=self.timeout)
         logs = result.stdout + result.stderr
         if result.error is not None and result.error.name == self.FINAL_ANSWER_EXCEPTION:
-            answer = self._deserialize_final_answer(result.error.value)
+            answer = self._deserialize_final_answer(self.session.get(_ANSWER).decode())
             return CodeOutput(output=answer, logs=result.stdout, is_final_answer=True)
         if not result.ok:
             raise AgentError(f"{logs}\n{result.summary()}", self.logger)
