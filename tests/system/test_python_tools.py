@@ -155,6 +155,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "a time that is true": ("python_execute_once", {"code": "1", "timeout_sec": True}, "bad_arguments"),
     "a negative time": ("python_execute_once", {"code": "1", "timeout_sec": -1}, "bad_arguments"),
     "an endless time": ("python_execute_once", {"code": "1", "timeout_sec": float("inf")}, "bad_arguments"),
+    "a time beyond floats": ("python_execute_once", {"code": "1", "timeout_sec": 10**400}, "bad_arguments"),
     "too long a time": ("python_execute_once", {"code": "1", "timeout_sec": 10_000}, "limit"),
     "another argument": ("python_execute_once", {"code": "1", "profile": "root"}, "bad_arguments"),
     "no JSON": ("python_execute_once", "{code: 1}", "bad_arguments"),
@@ -164,6 +165,8 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an id with a blank": ("python_session_execute", {"code": "1", "session_id": "a b"}, "bad_request"),
     "a long id": ("python_session_execute", {"code": "1", "session_id": "a" * 200}, "bad_request"),
     "half a character": ("python_execute_once", {"code": "'\udcff'"}, "bad_request"),
+    "half a character in a path": ("copy_to_sandbox", {"source": "\ud800"}, "bad_request"),
+    "half a character in an id": ("python_session_start", {"session_id": "\ud800"}, "bad_request"),
     "no such session": ("python_session_reset", {"session_id": "never"}, "no_session"),
     "no such file": ("copy_to_sandbox", {"source": str(IMPORTED / "nothing")}, "no_file"),
     "a file of the host": ("copy_to_sandbox", {"source": "/etc/passwd"}, "denied"),
@@ -216,6 +219,12 @@ def test_files_of_the_host(tools: Tools) -> None:
     assert tools.call("copy_to_sandbox", {"source": __file__})["path"] == Path(__file__).name
 
 
+def test_a_file_goes_into_a_directory_under_its_own_name(tools: Tools) -> None:
+    answer = tools.call("copy_to_sandbox", {"source": __file__, "dest_rel": "data/"})
+    assert (answer["ok"], answer["path"]) == (True, f"data/{Path(__file__).name}")
+    assert execute(tools, "import os; os.listdir('data')")["text"] == str([Path(__file__).name])
+
+
 def test_directories_of_the_host(tools: Tools) -> None:
     answer = tools.call("copy_to_sandbox", {"source": str(IMPORTED / "golden"), "dest_rel": "all"})
     names = sorted(path.name for path in (IMPORTED / "golden").iterdir())
@@ -246,6 +255,11 @@ def test_syntax(tools: Tools) -> None:
 def test_files_that_code_leaves(tools: Tools) -> None:
     answer = execute(tools, "open('a.csv', 'w').write('1')")
     assert answer["artifacts"] == [{"path": "a.csv", "size": 1, "change": "created"}]
+
+
+def test_a_file_whose_name_is_no_text(tools: Tools) -> None:
+    answer = execute(tools, "open(b'caf\\xe9', 'w').close()")
+    assert answer["artifacts"] == [{"path": "caf\N{REPLACEMENT CHARACTER}", "size": 0, "change": "created"}]
 
 
 def test_pictures_if_they_are_wanted(connection: Connection) -> None:

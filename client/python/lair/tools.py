@@ -13,8 +13,8 @@ answer speaks of it.
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,6 +102,8 @@ def _checked(name: str, value: object) -> object:
     if parameter.type == "string":
         if not isinstance(value, str):
             raise LairError("bad_arguments", f"{name} must be a string")
+        if not _is_text(value):
+            raise LairError("bad_request", f"{name} has half a surrogate pair in it")
         if name == "cwd_rel" and (value.startswith("/") or ".." in value.split("/")):
             raise LairError("bad_arguments", "cwd_rel must be relative to the session's directory, and in it")
     if parameter.type == "number" and not _positive(value):
@@ -110,7 +112,22 @@ def _checked(name: str, value: object) -> object:
 
 
 def _positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _destination(source: str, given: str | None) -> str:
+    """Where it goes: in a directory that ends like one under its own name, as `lair mcp` has it."""
+    if given and not given.endswith("/"):
+        return given
+    return (given or "") + os.path.basename(source.rstrip("/"))
 
 
 class Tools:
@@ -220,7 +237,7 @@ class Tools:
 
     def _copy(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
-        path = given["dest_rel"] or os.path.basename(given["source"].rstrip("/"))
+        path = _destination(given["source"], given["dest_rel"])
         yield from steps.open(id, self._profile)
         copied = yield from steps.copy_tree(id, given["source"], path)
         answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "path": path}
@@ -248,7 +265,9 @@ class Tools:
             "state": result.state,
             "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.blocked],
             "displays": [self._cut(_as_words(it)) for it in result.displays],
-            "artifacts": [{"path": it.path, "size": it.size, "change": it.change} for it in result.artifacts],
+            "artifacts": [
+                {"path": _shown_path(it.path), "size": it.size, "change": it.change} for it in result.artifacts
+            ],
         }
         if self._images and result.images:
             answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in result.images]
@@ -267,6 +286,11 @@ class Tools:
             return text
         half = self._shown // 2
         return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def _shown_path(path: str) -> str:
+    """Names may be any bytes, and JSON is text."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _as_words(shown: Display) -> str:
