@@ -11,6 +11,7 @@ from lair.adapters.autogen import LairCodeExecutor
 
 async def main() -> None:
     token = CancellationToken()
+    await LairCodeExecutor().restart()
     async with LairCodeExecutor() as executor:
         assert isinstance(executor, CodeExecutor)
 

@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from google.adk.agents import LlmAgent
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.code_executors.code_execution_utils import CodeExecutionInput, File
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 
+import lair
 from lair.adapters.google_adk import LairCodeExecutor
 
 
@@ -41,6 +44,12 @@ async def main() -> None:
     assert results[2].outcome == types.Outcome.OUTCOME_FAILED
     assert "ZeroDivisionError" in results[2].output
     assert "41" in results[3].output, results
+
+    given = CodeExecutionInput("open('table').read()", input_files=[File("table", b"42")], execution_id="another")
+    for _ in range(2):
+        assert "42" in executor.execute_code(InvocationContext.model_construct(), given).stdout
+        for info in lair.sessions():
+            lair.Session(info.session).shutdown()  # as if it had been idle for too long
 
 
 asyncio.run(main())
