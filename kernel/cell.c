@@ -80,8 +80,15 @@ static PyObject *compile_as(PyObject *source, PyObject *filename, int start)
 	return text ? Py_CompileStringObject(text, filename, start, &flags, -1) : NULL;
 }
 
-/* Whether @source is one line of one statement. A backslash may be a warning, which must not come twice; a NUL
- * would end the source for the compiler. */
+static bool number_meets_word(const char *text)
+{
+	while (*text && !(Py_ISDIGIT(text[0]) && Py_ISALPHA(text[1])))
+		text++;
+	return *text;
+}
+
+/* Whether @source is one line of one statement. A backslash may be a warning, and so may `1if`, which must not come
+ * twice; a NUL would end the source for the compiler. */
 static bool one_statement(PyObject *source)
 {
 	static const char others[] = "\n\r\f\\;";
@@ -90,7 +97,8 @@ static bool one_statement(PyObject *source)
 
 	if (!text)
 		PyErr_Clear();
-	return text && strlen(text) == (size_t)size && !strpbrk(text, others) && text[0] != '*';
+	return text && strlen(text) == (size_t)size && !strpbrk(text, others) && text[0] != '*' &&
+	       !number_meets_word(text);
 }
 
 /* Whether a line before the first that is not blank is indented, or that one. */

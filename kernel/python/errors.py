@@ -140,11 +140,12 @@ def _suggestion(error: BaseException, trace: Optional[TracebackType]) -> Optiona
     return near[0] if near else None
 
 
-def _with_suggestion(text: str, suggestion: str) -> str:
-    """Where Python's own prompt has it, unless it is there already."""
-    if f"'{suggestion}'" in text.rsplit("\n", 2)[-2]:
+def _with_suggestion(text: str, suggestion: str, message: str, *notes: str) -> str:
+    """Where Python's own prompt has it, unless it is there already. The text ends with message and notes."""
+    after = "".join(notes)
+    if f"'{suggestion}'" in message or not text.endswith(after):
         return text
-    return f"{text[:-1]}. Did you mean: '{suggestion}'?\n"
+    return f"{text[: len(text) - len(after) - 1]}. Did you mean: '{suggestion}'?\n{after}"
 
 
 # ---- as data ----
@@ -221,11 +222,13 @@ def set_values(wanted: bool) -> None:
     show_values = wanted
 
 
-def _told_more(error: BaseException, trace: Optional[TracebackType], told: Dict[str, Any], stack: Any) -> None:
+def _told_more(
+    error: BaseException, trace: Optional[TracebackType], told: Dict[str, Any], stack: Any, said: Iterator[str]
+) -> None:
     suggestion = _suggestion(error, trace)
     if suggestion is not None:
         told["suggestion"] = suggestion
-        told["traceback"] = _with_suggestion(told["traceback"], suggestion)
+        told["traceback"] = _with_suggestion(told["traceback"], suggestion, *said)
     told.update(_place(error))
     told["frames"] = _frames(trace, stack)
 
@@ -243,7 +246,7 @@ def explain(error: BaseException) -> Dict[str, Any]:
         "traceback": _bounded("".join(told.format()), _TEXT_MAX),
     }
     try:
-        _told_more(error, trace, answer, stack)
+        _told_more(error, trace, answer, stack, told.format_exception_only())
     except Exception:
         pass  # it has a traceback
     return answer

@@ -39,6 +39,12 @@ def test_suggestion(python: Interpreter, code: str, suggestion: str | None, last
     assert line.startswith(last) and line.endswith(f". Did you mean: '{suggestion}'?") == bool(suggestion)
 
 
+def test_a_suggestion_comes_before_notes(python: Interpreter) -> None:
+    error = error_of(python, "try: prnt\nexcept NameError as e:\n    e.add_note('one\\ntwo')\n    raise")
+    said = "NameError: name 'prnt' is not defined. Did you mean: 'print'?"
+    assert error["traceback"].splitlines()[-3:] == [said, "one", "two"]
+
+
 @pytest.mark.parametrize(
     ("code", "line", "offset", "context"),
     [

@@ -304,6 +304,12 @@ def test_warnings(client: Client, session: str) -> None:
     assert b"SyntaxWarning" in client.exec("x = 1\nx is 1000", session).stderr
 
 
+@pytest.mark.parametrize("code", ["x = 1if True else 2", "1or 2"])
+def test_a_warning_of_the_compiler_comes_once(client: Client, code: str) -> None:
+    """Or never, from an old Python."""
+    assert client.exec(code).stderr.count(b"invalid decimal literal") <= 1
+
+
 def test_help(client: Client) -> None:
     reply = client.exec("help(len)")
     assert b"Return the number of items in a container." in reply.stdout
