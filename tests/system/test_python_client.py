@@ -71,6 +71,12 @@ def test_what_became_of_the_session_is_in_the_summary(s: Session) -> None:
     assert "after cell 1" in result.summary()
 
 
+def test_why_a_state_could_not_be_kept(s: Session) -> None:
+    assert s.run("import threading").unfaithful is None
+    result = s.run("threading.Thread(target=threading.Event().wait, daemon=True).start()")
+    assert result.unfaithful is not None and "1 threads" in result.unfaithful
+
+
 def test_what_the_cage_refused(s: Session) -> None:
     (act,) = s.run("open('/etc/hosts', 'w')").blocked
     assert (act.event, act.target) == ("open", "/etc/hosts")

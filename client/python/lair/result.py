@@ -115,6 +115,11 @@ class Result:
         return self.reply.restored
 
     @property
+    def unfaithful(self) -> str | None:
+        """Why no checkpoint can be made of the state after it; None: one can, or the profile has none."""
+        return self.reply.unfaithful
+
+    @property
     def images(self) -> list[tuple[str, bytes]]:
         """Every picture in it: its MIME type and its content."""
         found = []
