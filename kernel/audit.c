@@ -508,8 +508,10 @@ static int hook(const char *event, PyObject *args, void *data)
 	if (!policy.armed)
 		return 0;
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);
-	if (!attempt)
+	if (!attempt) {
+		last.name = NULL; /* which explains nothing of what follows this one */
 		return 0;
+	}
 	changed |= may_change(attempt);
 	last.name = attempt->event;
 	last.alone = NULL;

@@ -119,6 +119,7 @@ LET_THROUGH = {
     "os.chmod('own', 0) or open('own')": "PermissionError",
     "os.mkdir('shut', 0) or os.listdir('shut')": "PermissionError",
     "mmap.mmap(os.open('/usr/bin/env', 0), 0, prot=mmap.PROT_WRITE)": "PermissionError",
+    "[fd := os.open('/usr/bin/env', 0), socket.socketpair(), mmap.mmap(fd, 0, prot=mmap.PROT_WRITE)]": "PermissionError",
     'exec(\'raise PermissionError(13, "mine", "/etc/hosts")\')': "PermissionError",
     'exec(\'raise OSError(30, "mine", "/root")\')': "OSError",
     'exec(\'class E(OSError): pass\\nraise E(1, "mine", "/root")\')': "E",
