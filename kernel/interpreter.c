@@ -162,7 +162,7 @@ static void interrupts_discard(uint64_t cell)
 	static const struct timespec now = {0};
 	sigset_t interrupt;
 
-	if (cell != 0 && output_interrupted() == cell)
+	if (output_interrupted() == cell)
 		return;
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
@@ -181,15 +181,18 @@ static void interrupts_block(bool block)
 	pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, NULL);
 }
 
+/* 0 is nobody's: it tells nothing, and an interrupt that comes meanwhile waits for the cell it is meant for. */
 static void cell_begin(uint64_t cell, bool stream, bool input)
 {
-	self.running = true;
+	self.running = cell != 0;
 	self.input = input;
 	self.watched = stream;
 	output_begin(stream);
 	refusals_forget();
 	audit_begin_cell();
 	artifacts_begin();
+	if (cell == 0)
+		return;
 	interrupts_discard(cell);
 	interrupts_block(false);
 }

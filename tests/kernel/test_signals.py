@@ -6,6 +6,7 @@ import os
 import random
 import select
 import signal
+import socket
 import time
 
 import pytest
@@ -56,6 +57,29 @@ def test_an_interrupt_before_its_cell_has_begun(python: Interpreter) -> None:
         python.start("while True: pass")
         python.interrupt()
         assert python.finish(5).cause == "interrupt"
+
+
+REHEARSED = """
+import os, sys, time
+def slowly(frame, event, arg):
+    if frame.f_code.co_filename == "<cell 0>":
+        os.write(1, b".")
+        time.sleep(0.2)
+sys.settrace(slowly)
+"""
+
+
+def test_an_interrupt_while_nobodys_cell_runs(python: Interpreter) -> None:
+    python.run(REHEARSED)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        python.link.send("freeze", (theirs.fileno(),), serial=9)
+        assert python.next()[0] == "frozen"
+        assert select.select([python.out], [], [], 10)[0]
+        python.start("while True: pass")
+        python.interrupt()
+        assert python.finish(5).cause == "interrupt"
+        assert python.run("1").text == "1"
 
 
 def test_interrupts_hit_a_cell_or_nothing(python: Interpreter) -> None:
