@@ -111,21 +111,36 @@ bool client_waits(const struct clients *clients, const struct address *to)
 	return !list_empty(&clients->outboxes) && outbox_find(clients, to);
 }
 
-/* Hand @frame to ZeroMQ; on success it is ZeroMQ's. */
-static int frame_send(struct clients *clients, const struct address *to, zmq_msg_t *frame)
+static int message_send(struct clients *clients, const struct address *to, zmq_msg_t *message)
 {
-	size_t size = zmq_msg_size(frame);
-
-	if (size > COPY_MAX && !parcel_fits(&clients->accounts, to, size))
-		return CLIENT_E_WAITS;
 	if (zmq_send(clients->socket, to->identity, to->identity_size, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
 		if (errno == EAGAIN)
 			return CLIENT_E_WAITS;
 		return errno == EHOSTUNREACH ? CLIENT_E_GONE : -errno;
 	}
-	if (size > COPY_MAX)
-		return parcel_send(&clients->accounts, to, clients->socket, frame);
-	return zmq_msg_send(frame, clients->socket, ZMQ_DONTWAIT) < 0 ? -errno : 0;
+	return zmq_msg_send(message, clients->socket, ZMQ_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Hand @frame to ZeroMQ; on success it is ZeroMQ's. Nothing may fail once it has been said for whom it is, or the
+ * next one's would go there. */
+static int frame_send(struct clients *clients, const struct address *to, zmq_msg_t *frame)
+{
+	size_t size = zmq_msg_size(frame);
+	struct parcel *parcel;
+	zmq_msg_t outer;
+	int r;
+
+	if (size <= COPY_MAX)
+		return message_send(clients, to, frame);
+	if (!parcel_fits(&clients->accounts, to, size))
+		return CLIENT_E_WAITS;
+	r = parcel_wrap(&parcel, &outer, &clients->accounts, to, frame);
+	if (r)
+		return r;
+	r = message_send(clients, to, &outer);
+	if (r)
+		parcel_unwrap(parcel, &outer, frame);
+	return r;
 }
 
 /* Returns false while something is still stuck. */

@@ -72,30 +72,33 @@ static void release(void *data, void *hint)
 	atomic_fetch_sub(&account->on_the_way, size);
 }
 
-int parcel_send(struct list *accounts, const struct address *to, void *socket, zmq_msg_t *frame)
+int parcel_wrap(struct parcel **parcelp, zmq_msg_t *outer, struct list *accounts, const struct address *to,
+		zmq_msg_t *frame)
 {
 	struct parcel *parcel = malloc(sizeof(*parcel));
-	zmq_msg_t outer;
-	int r = 0;
+	struct account *account = parcel ? account_get(accounts, to) : NULL;
 
-	if (!parcel)
-		return -ENOMEM;
-	*parcel = (struct parcel){.account = account_get(accounts, to), .size = zmq_msg_size(frame)};
-	if (!parcel->account) {
+	if (!account) {
 		free(parcel);
 		return -ENOMEM;
 	}
+	*parcel = (struct parcel){.account = account, .size = zmq_msg_size(frame)};
 	zmq_msg_init(&parcel->frame);
 	zmq_msg_move(&parcel->frame, frame);
-	atomic_fetch_add(&parcel->account->on_the_way, parcel->size);
-	if (zmq_msg_init_data(&outer, zmq_msg_data(&parcel->frame), parcel->size, release, parcel) < 0) {
+	atomic_fetch_add(&account->on_the_way, parcel->size);
+	if (zmq_msg_init_data(outer, zmq_msg_data(&parcel->frame), parcel->size, release, parcel) < 0) {
+		zmq_msg_move(frame, &parcel->frame);
 		release(NULL, parcel);
 		return -ENOMEM;
 	}
-	if (zmq_msg_send(&outer, socket, ZMQ_DONTWAIT) < 0)
-		r = -errno;
-	zmq_msg_close(&outer);
-	return r;
+	*parcelp = parcel;
+	return 0;
+}
+
+void parcel_unwrap(struct parcel *parcel, zmq_msg_t *outer, zmq_msg_t *frame)
+{
+	zmq_msg_move(frame, &parcel->frame);
+	zmq_msg_close(outer);
 }
 
 void parcels_deinit(struct list *accounts)

@@ -8,14 +8,19 @@
 #include <zmq.h>
 
 struct address;
+struct parcel;
 
 /* Of those, for one client: so much, or one. */
 #define PARCELS_MAX ((size_t)8 << 20)
 
 /* Whether the client at @to, among those in @accounts, may be sent @size more now. */
 bool parcel_fits(struct list *accounts, const struct address *to, size_t size);
-/* Send @frame, whose identity frame has been sent; it is ZeroMQ's afterwards. Returns 0 or -errno. */
-int parcel_send(struct list *accounts, const struct address *to, void *socket, zmq_msg_t *frame);
+/* @outer is to be sent instead of @frame, which is empty then: all that may fail does so before anything is sent.
+ * Returns 0 or -ENOMEM. */
+int parcel_wrap(struct parcel **parcelp, zmq_msg_t *outer, struct list *accounts, const struct address *to,
+		zmq_msg_t *frame);
+/* It has not been sent: @frame is what it was. */
+void parcel_unwrap(struct parcel *parcel, zmq_msg_t *outer, zmq_msg_t *frame);
 
 /* When ZeroMQ has ended. */
 void parcels_deinit(struct list *accounts);
