@@ -288,7 +288,9 @@ static void handle_interrupt(struct router *router, const struct address *from, 
 		session = session_named(router, from, interrupt->session);
 		if (!session)
 			return;
-		reply.interrupted = session_interrupt(session);
+		/* The last save of one that expires is nobody's: without it all would be lost. */
+		if (!session->cell || session->cell != session->last_save)
+			reply.interrupted = session_interrupt(session);
 	} else {
 		reply.interrupted = cancel_own(router, from, interrupt->exec);
 	}

@@ -76,8 +76,15 @@ void saving_expire(struct session *session, const char *cause)
 	bool saves = session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
 
 	family_touch(session->warden);
-	if (!saves || session->expiring) {
+	if (!saves) {
 		session_end(session, cause);
+		return;
+	}
+	if (session->expiring) {
+		/* It ends when it is saved, which has a time of its own; whoever comes may keep one that was idle.
+		 */
+		if (!strcmp(cause, "hard_ttl"))
+			session->expiring = cause;
 		return;
 	}
 	session->expiring = cause;

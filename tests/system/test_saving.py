@@ -21,6 +21,7 @@ SETTINGS = {
     "profile default": {"checkpoint": "cell", "on_expire": "save"},
     "profile brief": {"checkpoint": "cell", "on_expire": "save", "idle_ttl": "300ms"},
     "profile hard": {"checkpoint": "cell", "on_expire": "save", "idle_ttl": "off", "hard_ttl": "1500ms"},
+    "profile both": {"checkpoint": "cell", "on_expire": "save", "idle_ttl": "300ms", "hard_ttl": "2s"},
     "profile ends": {"idle_ttl": "300ms"},
     "profile small": {"save_size": "64K"},
     "profile hasty": {"checkpoint": "cell", "save_timeout": "600ms", "grace": "300ms"},
@@ -162,6 +163,34 @@ def test_the_cell_that_brings_it_back_is_done_once(client: Client, session: str)
         cell = m.Exec(id=client.new_id(), session=session, key="once", code="x += 1; x")
         assert client.call(cell, m.ExecReply).text == "2"
     assert client.exec("x", session).text == "2"
+
+
+LINGERS = """
+class Lingers:
+    def __reduce__(self):
+        import time; time.sleep(2.5); return (int, ())
+lingers = Lingers(); x = 'saved'
+"""
+
+
+def slowly_saved(client: Client, session: str, profile: str) -> None:
+    client.open(session, profile)
+    client.exec(LINGERS, session)
+    wait_until(lambda: client.info(session).state == "busy", "it is being saved")
+
+
+def test_an_idle_session_whose_life_is_over(client: Client, session: str) -> None:
+    """Its life ends while it is being saved, and waits for that."""
+    slowly_saved(client, session, "both")
+    gone(client, session)
+    assert client.exec("x", session).text == "'saved'"
+
+
+def test_nobody_interrupts_the_last_save(client: Client, session: str) -> None:
+    slowly_saved(client, session, "brief")
+    assert not client.interrupt(session)
+    gone(client, session)
+    assert client.exec("x", session).text == "'saved'"
 
 
 def test_save_and_load(client: Client, session: str) -> None:
@@ -471,3 +500,15 @@ def test_expiry_while_a_router_dies(start_daemon: Callable[..., Daemon], tmp_pat
     with daemon.client() as client:
         gone(client, "s")
     assert daemon.lair("exec", "-s", "s", "x").stdout == "1\n"
+
+
+def test_the_end_of_its_life_while_a_router_dies(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    """The next one finds a time that is long over, and a session that is being saved because of that."""
+    hard = {"on_expire": "save", "idle_ttl": "off", "hard_ttl": "1500ms"}
+    daemon = start_daemon({"daemon": {"saves": str(tmp_path / "saves")}, "profile default": hard})
+    with daemon.client() as client:
+        slowly_saved(client, "s", "default")
+        os.kill(client.stats().pid, signal.SIGKILL)
+    with daemon.client() as client:
+        gone(client, "s")
+        assert client.exec("x", "s").text == "'saved'"
