@@ -146,15 +146,14 @@ static int place_outside(struct place *place, const struct session *session, str
 	return !r && place_is_private(session->router, place) ? -EACCES : r;
 }
 
-static void refuse_outside(struct router *router, const struct address *from, int r, struct bytes path,
-			   const struct session *session)
+/* A model may read this, so it says nothing of the settings. */
+static void refuse_outside(struct router *router, const struct address *from, int r, struct bytes path)
 {
 	char name[128];
 
 	if (r == -EACCES)
-		client_error(&router->clients, from, "denied",
-			     "%s: the profile \"%s\" has no file imported from there; see import in sessions.conf",
-			     path_tamed(name, path), session->profile->name);
+		client_error(&router->clients, from, "denied", "%s: files may not be copied from there",
+			     path_tamed(name, path));
 	else
 		refuse(router, from, r, path);
 }
@@ -183,7 +182,7 @@ void handle_files(struct router *router, const struct address *from, const union
 		return;
 	r = files->host ? place_outside(&place, session, files->path) : place_inside(&place, session, files->path);
 	if (r && files->host) {
-		refuse_outside(router, from, r, files->path, session);
+		refuse_outside(router, from, r, files->path);
 		return;
 	}
 	msgpack_sbuffer_init(&records);
@@ -417,7 +416,7 @@ static bool copy_in_open(int *fdp, struct stat *status, struct router *router, c
 	int r = place_outside(&place, session, path);
 
 	if (r) {
-		refuse_outside(router, from, r, path, session);
+		refuse_outside(router, from, r, path);
 		return false;
 	}
 	r = file_open(fdp, status, place.root, place.path, session->profile->file_size);

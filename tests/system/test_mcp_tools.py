@@ -246,7 +246,8 @@ def test_copy_to_sandbox(server: McpServer, session: str) -> None:
     it = server.call("copy_to_sandbox", source=str(IMPORTED / "BSD"), dest_rel="into/", session_id=session)
     assert it["path"] == "into/BSD"
     it = server.call("copy_to_sandbox", source="/etc/passwd", session_id=session)
-    assert not it["ok"] and it["error"]["name"] == "denied"
+    assert not it["ok"]
+    assert it["error"] == {"name": "denied", "value": "/etc/passwd: files may not be copied from there"}
 
 
 def test_a_directory_for_one_call(server: McpServer, session: str) -> None:
