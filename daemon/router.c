@@ -191,6 +191,28 @@ static int config_begin(struct router *router)
 	return r;
 }
 
+static bool differ(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+static void config_compare(const struct config *before, const struct config *now)
+{
+	const struct {
+		const char *name;
+		bool changed;
+	} at_start[] = {
+		{"socket", differ(before->socket, now->socket)},
+		{"log", differ(before->log, now->log)},
+		{"workspaces", differ(before->workspaces, now->workspaces)},
+		{"frame_size", before->frame_size != now->frame_size},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(at_start); i++)
+		if (at_start[i].changed)
+			log_warn(NULL, "%s has changed, which counts when laird is started anew", at_start[i].name);
+}
+
 static void config_reload(struct router *router)
 {
 	struct config *config = NULL;
@@ -213,6 +235,7 @@ static void config_reload(struct router *router)
 	}
 	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
 		 path ? path : "the embedded default");
+	config_compare(router->config, config);
 	config_use(router, config);
 }
 

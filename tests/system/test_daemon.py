@@ -198,6 +198,18 @@ def test_new_settings_are_for_new_sessions(start_daemon: Start) -> None:
     assert client.exec("x", "old").text == "1"
 
 
+def test_what_only_a_start_reads_is_named(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    daemon.configure({"daemon": {"frame_size": "64M", "log": str(daemon.log_path), "sessions": "7"}})
+    reload(daemon)
+    wait_until(lambda: "settings re-read" in daemon.log(), "a line about the settings")
+    wait_until(
+        lambda: "frame_size has changed, which counts when laird is started anew" in daemon.log(), "its name"
+    )
+    assert "log has changed" in daemon.log()
+    assert "socket has changed" not in daemon.log() and "sessions has changed" not in daemon.log()
+
+
 def test_bad_new_settings_change_nothing_and_say_so(start_daemon: Start) -> None:
     daemon = start_daemon()
     client = daemon.client()
