@@ -214,8 +214,9 @@ const char *session_state_name(const struct session *session)
 
 bool session_cancel(struct session *session, const struct address *request)
 {
-	static const struct verdict cancelled = {
-		.returncode = RETURNCODE_INTERRUPTED, .state = "kept", .cause = "interrupt"};
+	const struct verdict cancelled = {.returncode = RETURNCODE_INTERRUPTED,
+					  .state = session->id[0] ? "kept" : "ended",
+					  .cause = "interrupt"};
 	struct cell *cell;
 
 	family_touch(session->warden);
@@ -227,6 +228,8 @@ bool session_cancel(struct session *session, const struct address *request)
 		session_reply(session, cell, &cancelled);
 		cell_free(cell);
 		session->n_queued--;
+		if (!session->id[0])
+			session_end(session, "one-shot");
 		return true;
 	}
 	return false;

@@ -64,6 +64,15 @@ def test_queue(client: Client, session: str) -> None:
     assert [client.finish(cell, m.ExecReply).returncode for cell in cells] == [0] * 4
 
 
+def test_a_one_shot_that_is_cancelled_before_it_runs_counts_no_more(client: Client) -> None:
+    for _ in range(6):
+        running = client.start("import time; time.sleep(60)")
+        client.call(m.Interrupt(id=client.new_id(), exec=running), m.InterruptReply)
+        reply = client.finish(running, m.ExecReply)
+        assert (reply.returncode, reply.state, reply.cause) == (130, "ended", "interrupt")
+    wait_until(lambda: client.stats().sessions == 0, "they have ended")
+
+
 def test_code(client: Client, session: str) -> None:
     assert client.exec("#" * 10240, session).returncode == 0
     with limit("code_size", "10240", "too_large"):
