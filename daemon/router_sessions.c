@@ -5,6 +5,7 @@
 #include "audit_log.h"
 #include "family.h"
 #include "log.h"
+#include "request.h"
 
 #include <search.h>
 #include <stdio.h>
@@ -67,7 +68,11 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 {
 	struct session *session;
 
-	/* Somebody may have taken the id while the state was being saved. */
+	/* While the state was being saved others may have been made, and somebody may have taken the id. */
+	if (!session_room(router, &operation->request)) {
+		operation_free(operation);
+		return;
+	}
 	if (router_find(router, bytes_of(operation->branch)) ||
 	    session_new_branch(&session, parent, from, operation)) {
 		operation_refuse(parent, operation, "the branch could not be made");

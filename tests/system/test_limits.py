@@ -46,6 +46,21 @@ def test_sessions_of_one_user(client: Client) -> None:
         client.shutdown(info.session)
 
 
+def test_branches_asked_for_at_once_are_as_many_as_there_is_room_for(
+    start_daemon: Callable[..., Daemon],
+) -> None:
+    settings = {"daemon": {"sessions_per_uid": "3"}, "profile default": {"checkpoint": "manual", "preload": ""}}
+    client = start_daemon(settings).client()
+    client.exec("x = 1", "s")
+    asked = [client.send(m.Branch(id=client.new_id(), session="s", branch=f"b{i}")) for i in range(6)]
+    for request in asked[:2]:
+        assert client.finish(request, m.SessionInfo).opened
+    for request in asked[2:]:
+        with limit("sessions_per_uid", "3"):
+            client.finish(request, m.SessionInfo)
+    assert len(client.list()) == 3
+
+
 def test_sessions_in_all(start_daemon: Callable[..., Daemon]) -> None:
     client = start_daemon({"daemon": {"sessions": "2"}}).client()
     client.open("a")
