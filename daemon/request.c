@@ -52,6 +52,21 @@ struct session *session_between_cells(struct router *router, const struct addres
 	return NULL;
 }
 
+bool session_room_for_operation(struct router *router, const struct address *from, const struct session *session)
+{
+	const struct list *node;
+	size_t n = 0;
+
+	for (node = session->operations.next; node != &session->operations; node = node->next)
+		n++;
+	if (n < session->profile->queue)
+		return true;
+	client_error(&router->clients, from, "limit",
+		     "as many requests wait in session \"%s\" already as queue = %" PRIu64 " allows", session->id,
+		     session->profile->queue);
+	return false;
+}
+
 /* ---- opening ---- */
 
 bool session_room(struct router *router, const struct address *from)

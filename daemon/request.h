@@ -43,6 +43,8 @@ bool may_use(const struct session *session, uid_t uid);
 struct session *session_named(struct router *router, const struct address *from, struct bytes id);
 /* The same, or NULL when the client has been told that a cell runs or waits in it. */
 struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id);
+/* Whether one more operation may wait in @session, or else @from has been told why not. */
+bool session_room_for_operation(struct router *router, const struct address *from, const struct session *session);
 /* Whether @from may have one more, or else has been told why not. */
 bool session_room(struct router *router, const struct address *from);
 /* A new one, a one-shot if @id is absent; NULL when the client has been told why not. */

@@ -15,11 +15,13 @@ static struct session *session_that_keeps(struct router *router, const struct ad
 	return NULL;
 }
 
-static struct operation *operation_make(struct router *router, const struct address *from, enum operation_kind kind,
-					struct bytes name)
+static struct operation *operation_make(struct router *router, const struct address *from,
+					const struct session *session, enum operation_kind kind, struct bytes name)
 {
 	struct operation *operation = NULL;
 
+	if (!session_room_for_operation(router, from, session))
+		return NULL;
 	if (name.data && !checkpoint_name_valid(name))
 		client_error(&router->clients, from, "bad_request",
 			     "the name of a checkpoint is 1 to %d printable characters without space",
@@ -33,7 +35,7 @@ static void operate(struct router *router, const struct address *from, struct by
 		    struct bytes name, uint64_t n)
 {
 	struct session *session = session_that_keeps(router, from, id);
-	struct operation *operation = session ? operation_make(router, from, kind, name) : NULL;
+	struct operation *operation = session ? operation_make(router, from, session, kind, name) : NULL;
 
 	if (!operation)
 		return;
@@ -84,7 +86,7 @@ void handle_branch(struct router *router, const struct address *from, const unio
 	}
 	if (!session_room(router, from))
 		return;
-	operation = operation_make(router, from, OPERATION_BRANCH, branch->origin);
+	operation = operation_make(router, from, session, OPERATION_BRANCH, branch->origin);
 	if (!operation)
 		return;
 	operation->files = branch->files;

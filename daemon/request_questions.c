@@ -16,16 +16,6 @@ static bool names_valid(struct bytes raw)
 	return cursor == raw.size && n <= NAMES_MAX;
 }
 
-static size_t operations_waiting(struct session *session)
-{
-	struct operation *operation;
-	size_t n = 0;
-
-	list_for_each (operation, &session->operations, node)
-		n++;
-	return n;
-}
-
 /* Whether the question may be put to a session of @profile; if not, the client has been told. */
 static bool question_acceptable(struct router *router, const struct address *from, const struct profile *profile,
 				struct bytes code, struct bytes names)
@@ -61,14 +51,9 @@ static struct operation *question_make(struct router *router, const struct addre
 static struct operation *question_for(struct router *router, const struct address *from, struct session *session,
 				      enum question_kind kind, struct bytes code, struct bytes names)
 {
-	if (!session || !question_acceptable(router, from, session->profile, code, names))
+	if (!session || !question_acceptable(router, from, session->profile, code, names) ||
+	    !session_room_for_operation(router, from, session))
 		return NULL;
-	if (operations_waiting(session) >= session->profile->queue) {
-		client_error(&router->clients, from, "limit",
-			     "as many requests wait in session \"%s\" already as queue = %" PRIu64 " allows",
-			     session->id, session->profile->queue);
-		return NULL;
-	}
 	return question_make(router, from, kind, code, names);
 }
 

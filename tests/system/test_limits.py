@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -23,6 +25,7 @@ SETTINGS = {
         "cell_timeout_max": "30s",
         "cell_timeout": "20s",
     },
+    "profile checkpoints": {"preload": "", "spares": "0", "queue": "3", "checkpoint": "manual"},
     "profile small": {"preload": "", "spares": "0", "memory": "200M", "processes": "8", "file_size": "1M"},
 }
 
@@ -77,6 +80,24 @@ def test_queue(client: Client, session: str) -> None:
     with limit("queue", "3"):
         client.exec("1", session)
     assert [client.finish(cell, m.ExecReply).returncode for cell in cells] == [0] * 4
+
+
+def test_queue_of_operations(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="checkpoints")
+    client.checkpoint(session, "a")
+    router = client.stats().pid
+    os.kill(router, signal.SIGSTOP)
+    asked = [client.send(m.Restore(id=client.new_id(), session=session, name="a")) for _ in range(20)]
+    os.kill(router, signal.SIGCONT)
+    refused = 0
+    for request in asked:
+        try:
+            client.finish(request, m.StateReply)
+        except LairError as error:
+            assert "queue = 3" in error.message
+            refused += 1
+    assert 0 < refused <= 16
+    assert client.exec("x", session).text == "1"
 
 
 def test_a_one_shot_that_is_cancelled_before_it_runs_counts_no_more(client: Client) -> None:
