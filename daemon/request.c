@@ -112,6 +112,11 @@ struct session *session_make(struct router *router, const struct address *from, 
 	if (r == -EAGAIN && (nursery = router_nursery(router, profile)))
 		client_error(&router->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
 			     nursery->reason);
+	else if (r == -EUSERS)
+		client_error(&router->clients, from, "limit",
+			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64
+			     "; end one first",
+			     router->config->uid_first, router->config->uid_last);
 	else if (r)
 		client_error(&router->clients, from, "internal", "the session could not be made: %s", strerror(-r));
 	return r ? NULL : session;

@@ -81,8 +81,8 @@ int router_readmit(struct router *router, struct session *session);
 /* NULL only when out of memory. */
 struct nursery *router_nursery(struct router *router, struct profile *profile);
 
-/* As root each session runs as a uid of its own. 0: as laird itself. */
-uid_t router_take_uid(struct router *router);
+/* As root each session runs as a uid of its own, else as laird itself: 0. Returns 0 or -EUSERS: all are taken. */
+int router_take_uid(uid_t *uidp, struct router *router);
 /* Its id is free again. */
 void router_on_session_ended(struct router *router, struct session *session);
 void router_bury_session(struct router *router, struct session *session);

@@ -127,10 +127,11 @@ static bool uid_in_use(struct router *router, uid_t uid)
 	return false;
 }
 
-uid_t router_take_uid(struct router *router)
+int router_take_uid(uid_t *uidp, struct router *router)
 {
 	uint64_t n = router->config->uid_last - router->config->uid_first + 1;
 
+	*uidp = 0;
 	if (geteuid() != 0)
 		return 0;
 	while (n-- > 0) {
@@ -138,10 +139,12 @@ uid_t router_take_uid(struct router *router)
 			router->last_uid = (uid_t)router->config->uid_first;
 		else
 			router->last_uid++;
-		if (!uid_in_use(router, router->last_uid))
-			break;
+		if (uid_in_use(router, router->last_uid))
+			continue;
+		*uidp = router->last_uid;
+		return 0;
 	}
-	return router->last_uid;
+	return -EUSERS;
 }
 
 /* ---- the dead ---- */

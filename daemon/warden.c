@@ -64,9 +64,10 @@ int warden_new(struct warden **wardenp, struct router *router, struct nursery *n
 	if (!warden)
 		return -ENOMEM;
 	warden->family = warden->serial = ++router->last_serial;
-	warden->uid = router_take_uid(router);
-	r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid,
-			     warden->keep == WORKSPACE_KEEP);
+	r = router_take_uid(&warden->uid, router);
+	if (!r)
+		r = workspace_create(&warden->workspace, &router->workspaces, warden->serial, warden->uid,
+				     warden->keep == WORKSPACE_KEEP);
 	if (!r)
 		r = workspace_handle(&warden->directory, warden->workspace);
 	if (!r)

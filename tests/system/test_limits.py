@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import FIRST_UID, Daemon, wait_until
 from lair import Client, LairError
 from lair import messages as m
 
@@ -70,6 +70,29 @@ def test_sessions_in_all(start_daemon: Callable[..., Daemon]) -> None:
     client.open("b")
     with limit("sessions", "2"):
         client.open("c")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives sessions users of their own")
+def test_host_users(start_daemon: Callable[..., Daemon]) -> None:
+    settings = {
+        "daemon": {"uids": f"{FIRST_UID}-{FIRST_UID + 1}"},
+        "profile default": {"spares": "0", "preload": ""},
+    }
+    client = start_daemon(settings).client()
+    owners = [os.stat(client.open(name).workspace).st_uid for name in "ab"]
+    assert sorted(owners) == [FIRST_UID, FIRST_UID + 1]
+    with limit("uids", f"{FIRST_UID}-{FIRST_UID + 1}"):
+        client.open("c")
+    client.shutdown("a")
+    wait_until(lambda: opens(client, "c"), "its user is free")
+
+
+def opens(client: Client, session: str) -> bool:
+    try:
+        return client.open(session).opened is True
+    except LairError as error:
+        assert error.code == "limit"
+        return False
 
 
 def test_queue(client: Client, session: str) -> None:
