@@ -261,10 +261,60 @@ json_t *json_result(const struct lair_result *result)
 	return document;
 }
 
+/* With 15 digits if they are read as the same number, or 16. Returns how many bytes of @out that takes. */
+static size_t number_put(char *out, const char *number, size_t size)
+{
+	double value = strtod(number, NULL);
+	char shorter[32];
+
+	for (int digits = 15; digits < 17; digits++) {
+		size_t n = (size_t)snprintf(shorter, sizeof(shorter), "%.*g", digits, value);
+
+		if (n < size && strpbrk(shorter, ".e") && strtod(shorter, NULL) == value) {
+			memcpy(out, shorter, n);
+			return n;
+		}
+	}
+	memmove(out, number, size);
+	return size;
+}
+
+/* A string, a number, or a character between them. */
+static size_t token_size(const char *token)
+{
+	const char *at = token;
+	size_t digits = strspn(token, "+-.0123456789eE");
+
+	if (*token != '"')
+		return MAX(digits, (size_t)1);
+	while (*++at != '"')
+		at += *at == '\\';
+	return (size_t)(at - token) + 1;
+}
+
+char *json_compact(const json_t *document)
+{
+	int flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+	char *text = document ? json_dumps(document, flags) : NULL, *out = text;
+	size_t size;
+
+	for (const char *at = text; at && *at; at += size) {
+		size = token_size(at);
+		if (*at != '"' && size > 17 && memchr(at, '.', size)) {
+			out += number_put(out, at, size);
+		} else {
+			memmove(out, at, size);
+			out += size;
+		}
+	}
+	if (out)
+		*out = '\0';
+	return text;
+}
+
 char *json_line(json_t *document)
 {
-	_cleanup_(freep) char *text =
-		document ? json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	_cleanup_(freep) char *text = json_compact(document);
 	size_t size = text ? strlen(text) : 0;
 	char *line = text ? realloc(text, size + 2) : NULL;
 

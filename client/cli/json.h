@@ -20,6 +20,8 @@ json_t *json_kept(const struct lair_kept *kept);
 json_t *json_counters(const struct lair_counters *counters);
 json_t *json_result(const struct lair_result *result);
 
+/* In as few bytes as can be, the caller's to free: numbers are read from it as they were. NULL without memory. */
+char *json_compact(const json_t *document);
 /* One document as a line, the caller's to free; the document is released. NULL without memory. */
 char *json_line(json_t *document);
 /* Print one document on a line of its own, and release it. Returns 0 or EXIT_TROUBLE. */

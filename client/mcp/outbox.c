@@ -1,9 +1,8 @@
 /* What a client is told waits here until there is room for it. */
 #include "outbox.h"
 
+#include "json.h"
 #include "text.h"
-
-#define FORM (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 void outbox_init(struct outbox *outbox, int fd)
 {
@@ -38,14 +37,14 @@ static int room_make(struct outbox *outbox, size_t size)
 
 int outbox_add(struct outbox *outbox, json_t *document)
 {
-	size_t size = json_dumpb(document, NULL, 0, FORM);
-	int r = document ? room_make(outbox, size + 1) : -ENOMEM;
+	_cleanup_(freep) char *line = json_line(document);
+	size_t size = line ? strlen(line) : 0;
+	int r = line ? room_make(outbox, size) : -ENOMEM;
 
 	if (!r) {
-		outbox->end += json_dumpb(document, outbox->data + outbox->end, size, FORM);
-		outbox->data[outbox->end++] = '\n';
+		memcpy(outbox->data + outbox->end, line, size);
+		outbox->end += size;
 	}
-	json_decref(document);
 	return r;
 }
 

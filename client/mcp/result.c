@@ -15,7 +15,7 @@
 
 json_t *result_new(json_t *structured)
 {
-	char *text = json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	char *text = json_compact(structured);
 	bool failed = !json_is_true(json_object_get(structured, "ok"));
 	json_t *result;
 

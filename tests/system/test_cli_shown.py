@@ -55,7 +55,7 @@ def test_figures_that_cannot_be_saved(daemon: Daemon, tmp_path: Path) -> None:
 
 def test_json(daemon: Daemon) -> None:
     code = (
-        "display({'text/plain': 'p', 'application/json': '[1, 2.5]', 'image/png': b'\\x89PNG', 'a/b+json': '{',"
+        "display({'text/plain': 'p', 'application/json': '[1, 0.1, 0.30000000000000004]', 'image/png': b'\\x89PNG', 'a/b+json': '{',"
         " 'a/b.json': {'c': 3}}, raw=True, metadata={'m': 1}, display_id='d')\n"
         "open('f.csv', 'w').close()\nclass R:\n    def _repr_html_(self): return '<b>'\n"
         "    def __repr__(self): return 'r'\nR()"
@@ -65,7 +65,7 @@ def test_json(daemon: Daemon) -> None:
     (display,) = document["displays"]
     assert display["data"] == {
         "text/plain": "p",
-        "application/json": [1, 2.5],
+        "application/json": [1, 0.1, 0.1 + 0.2],
         "image/png": base64.b64encode(b"\x89PNG").decode(),
         "a/b+json": "{",
         "a/b.json": {"c": 3},

@@ -153,6 +153,39 @@ static void check_json(void)
 	CHECK(output_is(lair_text("\xf0\x9f\x98"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "8J+Y"));
 }
 
+static bool compact_is(const char *text, const char *expected)
+{
+	json_t *document = json_loads(text, JSON_DECODE_ANY, NULL);
+	char *compact = json_compact(document);
+	bool yes = strcmp(compact, expected) == 0;
+
+	json_decref(document);
+	free(compact);
+	return yes;
+}
+
+static void check_numbers(void)
+{
+	static const char *const same[] = {
+		"0",
+		"12345678901234567",
+		"1.0",
+		"-0.0",
+		"0.1",
+		"0.30000000000000004",
+		"1.7976931348623157e308",
+		"-2.2250738585072014e-308",
+		"1e22",
+		"12345678901234568.0",
+		"[0.1,[-0.2,7]]",
+		"{\"0.10000000000000001\":0.7,\"\\\"\":\"\\\\\",\"\":null}",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
+		CHECK(compact_is(same[i], same[i]));
+	CHECK(compact_is("0.10000000000000001", "0.1") && !json_compact(NULL));
+}
+
 int main(void)
 {
 	check_human();
@@ -161,5 +194,6 @@ int main(void)
 	check_lines();
 	check_long_line();
 	check_json();
+	check_numbers();
 	return check_report();
 }
