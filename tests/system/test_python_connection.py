@@ -244,6 +244,26 @@ def test_a_slow_reader_holds_up_the_cell_and_not_the_memory(daemon: Daemon) -> N
         assert seen == size
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 120 << 10
         assert len(event.stdout) == 16 << 20
+        assert event.stdout_dropped == size - (16 << 20)
+
+
+def test_what_is_not_read_while_others_are_answered_is_told(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inner, "BACKLOG", 1 << 20)
+    monkeypatch.setattr(inner, "BACKLOG_MAX", 4 << 20)
+    with Connection(str(daemon.socket), start=False) as connection, Session(connection=connection) as s:
+        events = s.stream("for _ in range(32): print('x' * (1 << 20), end='')\ndisplay('shown')\n'result'")
+        seen = [next(events)]
+        wait_until(lambda: s.info().state == "idle", "everything has come")
+        *rest, result = events
+    seen += rest
+    assert isinstance(result, Result)
+    written = [event for event in seen if isinstance(event, Output)]
+    there, missing = sum(len(event.text) for event in written), sum(event.missing for event in written)
+    assert (there + missing, result.stdout_dropped) == (32 << 20, missing)
+    assert there < 8 << 20
+    assert (len(result.displays), result.text) == (1, "'result'")
 
 
 # ---- forks ----

@@ -10,7 +10,8 @@ once more, and done once all the same; output goes on where it stopped. But only
 the cell in a session that has forgotten everything.
 
 Whoever takes in the events of a cell too slowly holds up the daemon and, through it, the cell, and not the memory of
-this process: nothing is received while every call on its way has more than enough to read.
+this process: nothing is received while every call on its way has more than enough to read. If only some have, the
+output of those that have 128 MiB to read is dropped, and the next Output says so; nothing else is.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ from .start import find_socket, listening, start_daemon, trust
 SILENCE = 15.0
 # Ending the sessions that end with the program may hold up the program so long.
 FAREWELL = 2.0
-# A call with more than this to read can wait.
+# A call with more than this to read can wait,
 BACKLOG = 8 << 20
+# and of one with more than this output is dropped, where others cannot.
+BACKLOG_MAX = 128 << 20
 
+_Output = m.StdoutEvent | m.StderrEvent
 R = TypeVar("R", bound=m.Reply | m.SessionInfo)
 
 
@@ -52,7 +56,7 @@ class Sink(Protocol):
 class Call(Generic[R]):
     """A request on its way. Its sink gets events, then one of: the reply, an exception."""
 
-    __slots__ = ("answered", "asked", "given", "reply", "request", "seen", "sink", "taken")
+    __slots__ = ("answered", "asked", "dropped", "given", "reply", "request", "seen", "sink", "taken")
 
     def __init__(self, request: m.Request, reply: type[R], sink: Sink) -> None:
         self.request = request
@@ -61,18 +65,27 @@ class Call(Generic[R]):
         self.given = 0  # bytes of output; only the thread of the connection writes this,
         self.taken = 0  # and only the reader that
         self.seen = {"stdout": 0, "stderr": 0, "displays": 0}  # how far each has come
+        self.dropped: dict[type[_Output], int] = {}  # how far what came last has come, if it was dropped
         self.asked = False  # the cell waits for input, and the reader knows
         self.answered = False  # the sink has all there will be
 
-    def note(self, event: m.Event) -> None:
-        """An event has come, and need not come again."""
-        self.given += _size(event)
+    def give(self, event: m.Event) -> None:
+        """An event has come, and need not come again, unless it is dropped: what follows it tells by its `at`."""
         if isinstance(event, m.StdoutEvent | m.StderrEvent):
-            self.seen[event.TYPE] = event.at + len(event.data)
+            end = event.at + len(event.data)
+            if self.given - self.taken > BACKLOG_MAX:
+                self.dropped[type(event)] = end
+                return
+            self.dropped.pop(type(event), None)
+            self.seen[event.TYPE] = end
         elif isinstance(event, m.DisplayEvent):
             self.seen["displays"] = event.at + 1
+        self.given += _size(event)
+        self.sink.put(event)
 
     def answer(self, outcome: Any) -> None:
+        for stream, end in self.dropped.items():
+            self.sink.put(stream(id=0, data=b"", at=end))
         self.answered = True
         self.sink.put(outcome)
 
@@ -367,8 +380,7 @@ class Connection:
                 if call.asked:  # again, over a new connection
                     return
                 call.asked = True
-            call.note(event)
-            call.sink.put(event)
+            call.give(event)
 
     def _finish(self, call: Call[Any] | None, outcome: Any) -> None:
         if call is not None and self._calls.pop(call.request.id, None) is call:

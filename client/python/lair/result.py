@@ -28,7 +28,7 @@ Bundle = dict[str, "str | bytes"]
 @dataclass(frozen=True)
 class Output:
     """A piece of what the cell writes, as it writes it. `missing`: so many bytes before it are lost, since the connection
-    was and the daemon does not keep everything."""
+    was and the daemon does not keep everything, or since it was not read while other calls had to be answered."""
 
     stream: Stream
     text: str
@@ -104,6 +104,8 @@ class Result:
     data: Bundle = field(default_factory=dict)  # the last expression in richer forms
     displays: list[Display] = field(default_factory=list)  # what else it has shown, figures among it
     artifacts: list[Artifact] = field(default_factory=list)
+    stdout_dropped: int = 0  # how many bytes are missing from it,
+    stderr_dropped: int = 0  # and from this
     loaded: Saved | None = None  # the session was opened for this cell, from a state that had been saved
 
     @property
@@ -228,6 +230,7 @@ class Collector:
         self._kept: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._left = {"stdout": KEPT, "stderr": KEPT}
         self._at = {"stdout": 0, "stderr": 0}
+        self._dropped = {"stdout": 0, "stderr": 0}
         self._shown: list[Display] = []
 
     def event(self, message: m.StdoutEvent | m.StderrEvent | m.DisplayEvent | m.AliveEvent) -> Event:
@@ -237,12 +240,14 @@ class Collector:
             return self._show(_display(message))
         stream: Stream = "stdout" if isinstance(message, m.StdoutEvent) else "stderr"
         missing, self._at[stream] = message.at - self._at[stream], message.at + len(message.data)
+        self._dropped[stream] += missing
         return Output(stream, self._keep(stream, self._decoders[stream].decode(message.data)), missing)
 
     def _keep(self, stream: str, text: str) -> str:
         if kept := text[: self._left[stream]]:
             self._kept[stream].append(kept)
             self._left[stream] -= len(kept)
+        self._dropped[stream] += len(text[len(kept) :].encode())
         return text
 
     def _show(self, shown: Display) -> Display:
@@ -279,6 +284,8 @@ class Collector:
             error=None if reply.error is None else codec.read(m.CellError, reply.error),
             blocked=[codec.read(m.Blocked, item) for item in reply.blocked or ()],
             artifacts=[Artifact(os.fsdecode(it.path), it.size, it.type, it.change) for it in artifacts],
+            stdout_dropped=self._dropped["stdout"] + reply.stdout_dropped,
+            stderr_dropped=self._dropped["stderr"] + reply.stderr_dropped,
             loaded=None if reply.saved_age is None else _loaded(reply),
             duration=reply.duration_ms / 1000,
             reply=reply,
