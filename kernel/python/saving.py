@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 _PROTOCOL = 3
 _NAMES_MAX = 5000
+_NAME_MAX = 255
 _REASON_MAX = 200
 
 Refused = List[Dict[str, str]]
@@ -183,8 +184,11 @@ def save(fd: int, limit: int, budget: float) -> Report:
     namespace = vars(_main)
     sources: Lines = {}
     make = _pickler_class(namespace, sources)
-    names = [name for name in namespace if type(name) is str and not (name[:2] == "__" == name[-2:])]
+    found = [name for name in namespace if type(name) is str and not (name[:2] == "__" == name[-2:])]
+    names = [name for name in found if len(name) <= _NAME_MAX]
+    long = [f"{name[:_NAME_MAX]}..." for name in found if len(name) > _NAME_MAX]
     refused = [_refuse(name, "there are too many names") for name in names[_NAMES_MAX : 2 * _NAMES_MAX]]
+    refused += [_refuse(name, "its name is too long") for name in long[:_NAMES_MAX]]
     sizes, bad = _try(make, names[:_NAMES_MAX], namespace, limit - 4096, time.monotonic() + budget / 2)
     kept, large = _fit(sizes, limit - 4096)
     refused += bad + large

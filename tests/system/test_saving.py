@@ -260,6 +260,12 @@ def test_what_does_not_fit_is_left_out(client: Client, session: str) -> None:
     assert reply.size <= 65536
 
 
+def test_long_names_are_left_out(client: Client, session: str) -> None:
+    client.exec("globals()['y' * 20_000_000] = x = 1", session)
+    reply = save(client, session)
+    assert (reply.saved, reasons(reply.not_saved)) == (["x"], {"y" * 255 + "...": "its name is too long"})
+
+
 def test_one_that_hangs_spoils_no_other(client: Client, session: str) -> None:
     client.open(session, "hasty")
     client.exec("x = 1\nclass Slow:\n    def __reduce__(self):\n        while True: pass\nslow = Slow()", session)
