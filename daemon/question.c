@@ -161,7 +161,7 @@ int question_reply(const struct question *question, struct clients *clients, con
 		client_error(clients, request, "bad_request", "%s", sentence);
 	else
 		client_error(clients, request, "limit",
-			     "%s took too long, or more memory than there is: it was given up",
+			     "%s took too long, or more room than there is: it was given up",
 			     kinds[question->kind].name);
 	return 0;
 }

@@ -87,10 +87,12 @@ static PyObject *ask(PyObject *module, PyObject *args)
 	question.password = password;
 	r = exec_channel_send(&ask_message_schema, &question);
 	Py_DECREF(encoded);
-	if (r) {
+	if (r == -EMSGSIZE)
+		PyErr_SetString(PyExc_ValueError, "the prompt is too long");
+	else if (r)
 		PyErr_SetString(PyExc_EOFError, "the session is ending");
+	if (r)
 		return NULL;
-	}
 	return await_answer();
 }
 
@@ -110,11 +112,14 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 {
 	int r = tell_while_running(schema, message);
 
-	if (r) {
-		PyErr_SetString(PyExc_RuntimeError, r == -EAGAIN ? "only a cell that runs can show something"
-								 : "the session is ending");
+	if (r == -EAGAIN)
+		PyErr_SetString(PyExc_RuntimeError, "only a cell that runs can show something");
+	else if (r == -EMSGSIZE)
+		PyErr_SetString(PyExc_ValueError, "it is too large to be shown");
+	else if (r)
+		PyErr_SetString(PyExc_RuntimeError, "the session is ending");
+	if (r)
 		return -1;
-	}
 	/* What is written from now on goes another way, and who watches must not have it first. */
 	while (self.watched && exec_channel_unheard())
 		if (PyErr_CheckSignals() < 0)
@@ -327,6 +332,10 @@ static int tell(uint64_t serial, PyObject *answer, PyObject *refused)
 		told.answer = wire_bytes(&self.error);
 	PyErr_Clear();
 	r = exec_channel_send(&told_message_schema, &told);
+	if (r == -EMSGSIZE) {
+		told = (struct told_message){.serial = serial};
+		r = exec_channel_send(&told_message_schema, &told);
+	}
 	Py_XDECREF(why);
 	return r;
 }

@@ -239,6 +239,13 @@ def test_a_bundle_has_a_limit(python: Interpreter) -> None:
     assert result.err == b"display as image/png: ValueError: 9000000 bytes are too many to show\n"
 
 
+def test_what_does_not_fit_into_a_message(python: Interpreter) -> None:
+    result = python.run("display(1, metadata={'a': 'x' * 20_000_000})")
+    assert result.error is not None and result.displays == []
+    assert (result.error["name"], result.error["value"]) == ("ValueError", "it is too large to be shown")
+    assert len(python.run("display(1)").displays) == 1
+
+
 # ---- libraries ----
 
 

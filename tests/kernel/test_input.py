@@ -35,6 +35,12 @@ def test_input(python: Interpreter) -> None:
     assert (python.finish().error or {})["name"] == "EOFError"
 
 
+def test_a_prompt_that_does_not_fit_into_a_message(python: Interpreter) -> None:
+    result = python.run("input('x' * 20_000_000)", input=True)
+    assert result.error is not None
+    assert (result.error["name"], result.error["value"]) == ("ValueError", "the prompt is too long")
+
+
 def test_password(python: Interpreter) -> None:
     python.start("import getpass\ngetpass.getpass('secret: ')", input=True)
     assert question(python) == {"prompt": "secret: ", "password": True}

@@ -232,6 +232,14 @@ def test_nothing_hostile_runs(client: Client, session: str) -> None:
     assert client.exec("sub[0]", session).text == "1"
 
 
+def test_an_answer_that_does_not_fit_into_a_message(client: Client, session: str) -> None:
+    client.exec("globals()['x' * 20_000_000] = 1", session)
+    assert refused(variables, client, session) == "limit"
+    reply = client.exec("del globals()['x' * 20_000_000]", session)
+    assert (reply.returncode, reply.state, reply.cause) == (0, "kept", None)
+    assert variables(client, session) == {}
+
+
 HANGING_KEY = """
 class Key(str):
     def __hash__(self): return hash('wanted')
