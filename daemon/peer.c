@@ -8,6 +8,7 @@
 
 /* Those a peer sent twice, which are passed over in one look: a flood of them waits for the next round. */
 #define REPEATS_MAX 64
+#define RETRY_US 10000
 
 static char buffer[CHANNEL_SIZE_MAX];
 
@@ -36,6 +37,7 @@ void peer_deinit(struct peer *peer)
 		message_free(message);
 	event_remove(peer->loop, &peer->source);
 	timer_clear(peer->loop, &peer->rest);
+	timer_clear(peer->loop, &peer->retry);
 	fd_closep(&peer->fd);
 	free(peer->letter);
 	peer->letter = NULL;
@@ -192,7 +194,7 @@ int peer_repeat(struct peer *peer, uint64_t number, struct bytes datagram, uint6
 
 static uint32_t wanted_events(const struct peer *peer)
 {
-	bool sends = !peer->held && !list_empty(&peer->messages);
+	bool sends = !peer->held && !peer->retry.index && !list_empty(&peer->messages);
 
 	return (peer->paused || peer->rest.index ? 0 : EPOLLIN) | (sends ? EPOLLOUT : 0);
 }
@@ -223,6 +225,11 @@ void peer_rest(struct peer *peer, uint64_t us)
 	peer_settle_later(peer);
 }
 
+static void on_retry(struct timer *timer)
+{
+	peer_settle_later(container_of(timer, struct peer, retry));
+}
+
 static void flush(struct peer *peer)
 {
 	struct peer_message *message;
@@ -232,7 +239,9 @@ static void flush(struct peer *peer)
 				   : link_send(peer->fd, message->number, message->datagram.data,
 					       message->datagram.size, message->fds, message->n_fds);
 
-		if (r == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
+		if (is_scarcity(r))
+			(void)timer_set(peer->loop, &peer->retry, event_now() + RETRY_US, on_retry);
+		if (r == CHANNEL_E_EMPTY || is_scarcity(r))
 			break;
 		/* One that is gone is told of by its warden, or by the end of the warden. */
 		message_free(message);

@@ -21,6 +21,7 @@ struct peer {
 	uint64_t sent, received; /* the last numbers */
 	bool paused;		 /* nothing is to be heard for now */
 	struct timer rest;	 /* nor until then */
+	struct timer retry;	 /* until then there is no room for what is to be sent */
 	bool held;		 /* nothing is to be sent for now */
 	bool handled;		 /* a message of this round is still in the socket */
 	struct list messages;	 /* to be sent */

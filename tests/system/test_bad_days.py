@@ -1,13 +1,16 @@
-"""Disks that are full or cannot be written, and processes that stand still: what is defined for each of them."""
+"""Disks that are full or cannot be written, descriptors that are used up, and processes that stand still: what is
+defined for each of them."""
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,29 @@ def test_workspaces_become_read_only(start_daemon: StartDaemon, disk: Disk) -> N
     with pytest.raises(Exception, match="Read-only file system"):
         client.exec("1", "new")
     assert client.exec("x + 2", "old").text == "3"
+
+
+@contextmanager
+def no_descriptors(daemon: Daemon) -> Iterator[None]:
+    """The router can have no other than those it has."""
+    with daemon.client() as client:
+        router = client.stats().pid
+    limits = resource.prlimit(router, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir(f"/proc/{router}/fd")}
+    resource.prlimit(router, resource.RLIMIT_NOFILE, (min(set(range(len(used) + 1)) - used), limits[1]))
+    yield
+    resource.prlimit(router, resource.RLIMIT_NOFILE, limits)
+
+
+def test_no_descriptor_for_much_code(start_daemon: StartDaemon) -> None:
+    """It is sent when there is one."""
+    daemon = start_daemon({"profile default": {"checkpoint": "off", "spares": "0"}})
+    client = daemon.client()
+    client.exec("x = 41", "s")
+    with no_descriptors(daemon):
+        cell = client.start("x += 1; x #" + "x" * 100000, "s", timeout=20)
+        wait_until(lambda: client.info("s").state == "busy", "it is to be sent")
+    assert client.finish(cell, ExecReply).text == "42"
 
 
 def stopped(daemon: Daemon, what: Callable[[int], bool]) -> int:
