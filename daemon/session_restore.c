@@ -69,8 +69,18 @@ static void restored(struct session *session)
 	session_begin_idle(session);
 }
 
+/* What it is to go on from is there: if it is only descriptors or memory that are not, it is tried again after
+ * another sweep, for as long as that may take. */
 static void restore_failed(struct session *session, int error)
 {
+	if (is_scarcity(error) && !operation_is_birth(session)) {
+		session->live = warden_discard(session->warden, session->live);
+		if (session->state != SESSION_SWEEPING)
+			session_deadline(session, PATIENCE_US);
+		session->state = SESSION_SWEEPING;
+		warden_sweep(session->warden, session);
+		return;
+	}
 	log_error(session->id, "cannot start another interpreter: %s", strerror(-error));
 	session_end(session, "internal");
 }

@@ -143,6 +143,23 @@ def test_no_descriptor_for_much_code(start_daemon: StartDaemon) -> None:
     assert client.finish(cell, ExecReply).text == "42"
 
 
+@pytest.mark.parametrize("checkpoint", ["cell", "off"])
+def test_no_descriptor_for_another_interpreter(start_daemon: StartDaemon, checkpoint: str) -> None:
+    """One takes the place of the dead one when there are some."""
+    daemon = start_daemon({"profile default": {"checkpoint": checkpoint, "spares": "0"}})
+    client = daemon.client()
+    client.exec("x = 41", "s")
+    wait_until(lambda: client.info("s").checkpoints == (checkpoint == "cell"), "it is kept")
+    with no_descriptors(daemon):
+        cell = client.start("import os; os._exit(1)", "s")
+        wait_until(lambda: client.info("s").state == "starting", "it has died")
+        for _ in range(20):
+            assert client.info("s").state == "starting"
+    reply = client.finish(cell, ExecReply)
+    assert (reply.returncode, reply.state) == (1, "rolled_back" if checkpoint == "cell" else "reset")
+    assert client.exec("'x' in globals()", "s").text == str(checkpoint == "cell")
+
+
 def stopped(daemon: Daemon, what: Callable[[int], bool]) -> int:
     (pid,) = [pid for pid in children(daemon.process.pid) if what(pid)]
     os.kill(pid, signal.SIGSTOP)
