@@ -192,7 +192,8 @@ static int launch_prepare(struct launch *launch, struct lair *lair)
 	if (lair->config) {
 		/* It starts in another directory. */
 		if (!realpath(lair->config, launch->config))
-			return lair_fail(lair, LAIR_E_START, "%s: %s", lair->config, strerror(errno));
+			return lair_fail(lair, LAIR_E_START, "laird has no settings: %s: %s", lair->config,
+					 strerror(errno));
 		launch->argv[n++] = (char *)"--config";
 		launch->argv[n++] = launch->config;
 	}

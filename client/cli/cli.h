@@ -33,7 +33,8 @@ enum {
 	WITH_TOOLS = 16384,
 	WITH_FORMAT = 32768,
 	WITH_CONFIG = 65536,
-	WITH_RELOAD = 131072
+	WITH_RELOAD = 131072,
+	WITH_SVG = 262144
 };
 
 /* What a verb needs of the daemon. */

@@ -74,8 +74,8 @@ static int status_print(const struct cli *cli, const struct lair_counters *count
 	struct lair_text profile;
 	size_t cursor = 0;
 
-	printf("running on %s, pid %" PRIu64 ", for %s\n", lair_socket(cli->lair), counters->keeper_pid,
-	       human_seconds(uptime, counters->uptime));
+	printf("running on %s, pid %" PRIu64 "; its router, pid %" PRIu64 ", for %s\n", lair_socket(cli->lair),
+	       counters->keeper_pid, counters->pid, human_seconds(uptime, counters->uptime));
 	printf("sessions %" PRIu64 " now, %" PRIu64 " opened, %" PRIu64 " ended; %" PRIu64 " spare\n",
 	       counters->sessions, counters->opened, counters->ended, counters->spares);
 	printf("cells    %" PRIu64 "\n", counters->cells);

@@ -7,15 +7,15 @@ static int verb_help(struct cli *cli);
 
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
-	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY | WITH_FIGURES | WITH_RUN |
-		 WITH_RELOAD,
+	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY | WITH_FIGURES | WITH_SVG |
+		 WITH_RUN | WITH_RELOAD,
 	 0, 1, NEED_NOTHING, verb_exec},
 	{"attach", "ID CELL | [ID] --key KEY", "wait for a cell that runs, or get its result again",
 	 WITH_STREAM | WITH_KEY | WITH_FIGURES, 0, 2, NEED_RUNNING, verb_attach},
 	{"results", "[ID]", "list the cells of a session, or those without one, that can be attached to", 0, 0, 1,
 	 NEED_RUNNING, verb_results},
 	{"repl", "[-s ID]", "a Python prompt in a session",
-	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_RELOAD, 0, 0, NEED_STARTED, verb_repl},
+	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_SVG | WITH_RELOAD, 0, 0, NEED_STARTED, verb_repl},
 	{"open", "ID", "make a session, or see that it is there", WITH_PROFILE, 1, 1, NEED_STARTED, verb_open},
 	{"ls", "", "list your sessions", 0, 0, 0, NEED_RUNNING, verb_ls},
 	{"info", "ID", "show all about a session", 0, 1, 1, NEED_RUNNING, verb_info},

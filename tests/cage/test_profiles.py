@@ -151,7 +151,7 @@ REFUSED: Dict[str, tuple[str, Dict[str, Any], str]] = {
     "a relative directory": ("user", {"write": ["here"]}, "here: Invalid"),
     "an unknown network": ("user", {"network": "tcp:0"}, "network: Invalid"),
     "an unknown level": ("user", {"level": "perfect"}, "level: Invalid"),
-    "no memory cgroup": ("user", {"level": "strong"}, "no memory cgroup"),
+    "no memory cgroup": ("user", {"level": "strong"}, "no memory cgroup for it (lair doctor says more)"),
     "no namespaces": ("user-without-namespaces", {"level": "strong-nomem"}, "cannot make the namespaces"),
     "only a uid": ("root-with-nothing", {"level": "landlock"}, "this host gives uid"),
     "nothing": ("user-with-nothing", {"level": "landlock"}, "this host gives readonly"),

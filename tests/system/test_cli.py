@@ -324,9 +324,10 @@ def test_every_verb_about_a_session_speaks_json(daemon: Daemon, verb: str) -> No
 def test_status(daemon: Daemon) -> None:
     result = daemon.lair("status")
     assert result.returncode == 0
-    assert str(daemon.socket) in result.stdout
     document = daemon.lair_json("status")
     assert (document["running"], document["keeper_pid"]) == (True, daemon.process.pid)
+    pids = f"pid {daemon.process.pid}; its router, pid {document['pid']}, for "
+    assert result.stdout.startswith(f"running on {daemon.socket}, {pids}")
 
 
 # ---- usage ----
@@ -338,6 +339,8 @@ def test_help(daemon: Daemon) -> None:
         assert result.returncode == 0
         for verb in "exec open ls info interrupt reset close repl start stop status".split():
             assert f"  {verb} " in result.stdout
+    assert "--svg" in daemon.lair("repl", "--help").stdout
+    assert "--svg" not in daemon.lair("attach", "--help").stdout
     for verb in ("exec", "repl", "ls"):
         assert f"usage: lair {verb}" in daemon.lair(verb, "--help").stdout
 
@@ -453,6 +456,9 @@ def test_a_daemon_that_cannot_start_says_why(private: dict[str, str], tmp_path: 
     assert f"{config}:2" in result.stderr
     private["LAIR_CONFIG"] = str(config)
     assert f"{config}:2" in lair(private, "exec", "1").stderr
+    private["LAIR_CONFIG"] = "/none/such"
+    missing = "laird has no settings: /none/such: No such file or directory\n"
+    assert lair(private, "exec", "1").stderr == missing
 
 
 def test_flags_and_environment_name_the_socket(daemon: Daemon, private: dict[str, str]) -> None:
