@@ -15,6 +15,8 @@
 /* Never, in effect. Telling ZeroMQ so with -1 would have it drop what came just before the end. */
 #define RECONNECT_MS (24 * 3600 * 1000)
 #define SEND_QUEUE 1000
+/* More than a connection takes. */
+#define DESCRIPTORS 16
 
 static int socket_option(void *socket, int option, int value)
 {
@@ -72,10 +74,29 @@ void transport_close(struct lair *lair)
 	lair->context = NULL;
 }
 
+/* ZeroMQ aborts the process if it cannot get a descriptor. */
+static int descriptors_look(void)
+{
+	int fds[DESCRIPTORS], n = 0, r = 0;
+
+	while (!r && n < DESCRIPTORS) {
+		fds[n] = eventfd(0, EFD_CLOEXEC);
+		if (fds[n] < 0)
+			r = -errno;
+		else
+			n++;
+	}
+	while (n > 0)
+		(void)close(fds[--n]);
+	return r;
+}
+
 int transport_open(struct lair *lair)
 {
-	int r;
+	int r = descriptors_look();
 
+	if (r)
+		return r;
 	lair->context = zmq_ctx_new();
 	lair->epoll = epoll_create1(EPOLL_CLOEXEC);
 	lair->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -72,6 +72,19 @@ def test_a_traceback_goes_to_stderr(daemon: Daemon) -> None:
     assert result.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+def test_too_few_descriptors_are_said(daemon: Daemon) -> None:
+    for n in range(8, 24):
+        result = subprocess.run(
+            ["bash", "-c", f"ulimit -n {n}; exec {BIN}/lair exec 1"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            env={**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"},
+        )
+        assert result.returncode == 0 or "Too many open files" in result.stderr
+        assert result.returncode in (0, TROUBLE), f"with {n} descriptors"
+
+
 def test_timeout(daemon: Daemon) -> None:
     result = daemon.lair("exec", "--timeout", "300ms", "-s", "a", "while True: pass")
     assert result.returncode == 124
