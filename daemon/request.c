@@ -220,7 +220,8 @@ static void exec_in(struct router *router, const struct address *from, const str
 		    struct session *session, bool made)
 {
 	const struct profile *profile = session->profile;
-	bool room = session_room_for_cell(router, from, session);
+	/* What it comes back with may wait in one that has just been made, and is not the client's. */
+	bool room = made || session_room_for_cell(router, from, session);
 	struct cell *cell;
 
 	if (room && !cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
@@ -353,10 +354,13 @@ static void handle_load(struct router *router, const struct address *from, const
 		return;
 	}
 	session = session_find_or_make(router, from, id, (struct bytes){.data = NULL}, &made);
-	if (!session || !session_room_for_cell(router, from, session))
+	if (!session || !session_room_for_cell(router, from, session)) {
 		saved_free(saved);
-	else if (saving_load(session, saved, from, TELL_LOAD))
+	} else if (saving_load(session, saved, from, TELL_LOAD)) {
 		client_error(&router->clients, from, "internal", "out of memory");
+		if (made)
+			session_end(session, "shutdown");
+	}
 }
 
 /* ---- the table ---- */

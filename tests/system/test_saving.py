@@ -25,6 +25,7 @@ SETTINGS = {
     "profile ends": {"idle_ttl": "300ms"},
     "profile small": {"save_size": "64K"},
     "profile hasty": {"checkpoint": "cell", "save_timeout": "600ms", "grace": "300ms"},
+    "profile narrow": {"queue": "1", "spares": "0"},
     "profile fleeting": {"save_ttl": "1s"},
 }
 
@@ -97,6 +98,13 @@ def test_an_idle_session_comes_back(client: Client, session: str) -> None:
     after = client.exec("factor = 10; double(4), isinstance(point, Point), math.pi > 3, square(3)", session)
     assert after.text == "(40, True, True, 9)"
     assert after.loaded is None and after.saved_age is None
+
+
+def test_it_comes_back_where_one_cell_may_wait(client: Client, session: str) -> None:
+    client.exec("x = 1", session, profile="narrow")
+    save(client, session)
+    client.shutdown(session)
+    assert client.exec("x", session, profile="narrow").text == "1"
 
 
 def test_open_says_what_came_back(client: Client, session: str) -> None:
