@@ -134,7 +134,7 @@ void handle_hello(struct router *router, const struct address *from, const union
 		.version = WIRE_VERSION,
 		.server = BYTES("laird " LAIR_VERSION),
 		.pid = (uint64_t)getpid(),
-		.frame_max = router->config->frame_size,
+		.frame_max = router->frame_max,
 		.instance = bytes_of(router->promises.instance),
 	};
 

@@ -30,8 +30,9 @@ struct router {
 	struct config *config;
 	struct workspaces workspaces;
 	struct cgroups cgroups;
-	int audit_log; /* -1: none */
-	int listener;  /* the socket clients connect to; ZeroMQ's once it has been given it */
+	int audit_log;	    /* -1: none */
+	uint64_t frame_max; /* of the socket, whatever the settings say by now */
+	int listener;	    /* the socket clients connect to; ZeroMQ's once it has been given it */
 	struct event_source keeper_source, signal_source;
 
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */

@@ -91,6 +91,7 @@ int router_listen(struct router *router)
 	_cleanup_(freep) char *endpoint = NULL;
 	int r;
 
+	router->frame_max = router->config->frame_size;
 	router->context = zmq_ctx_new();
 	router->socket = router->context ? zmq_socket(router->context, ZMQ_ROUTER) : NULL;
 	if (!router->socket)

@@ -185,6 +185,14 @@ def reload(daemon: Daemon) -> None:
     time.sleep(0.1)
 
 
+def test_the_largest_frame_is_what_the_socket_takes(start_daemon: Start) -> None:
+    daemon = start_daemon({"daemon": {"frame_size": "16M"}})
+    client = daemon.client()
+    daemon.configure({"daemon": {"frame_size": "20M"}})
+    reload(daemon)
+    assert client.hello().frame_max == 16 << 20
+
+
 def test_new_settings_are_for_new_sessions(start_daemon: Start) -> None:
     daemon = start_daemon({"profile default": {"cell_timeout_max": "100s"}})
     client = daemon.client()
