@@ -111,6 +111,18 @@ def test_a_place_where_others_may_put_a_socket_is_not_believed(daemon: Daemon, t
     assert refusal(Connection(str(tmp_path / "socket"), start=False)).code == "denied"
 
 
+def test_a_socket_is_found_from_a_directory_that_is_gone(env: dict[str, str], tmp_path: Path) -> None:
+    code = f"""
+    import os
+    import lair
+    os.chdir({str(tmp_path)!r})
+    os.rmdir({str(tmp_path)!r})
+    print(lair.run("1").text)
+    """
+    result = program(code, env)
+    assert (result.stdout, result.stderr) == ("1\n", "")
+
+
 def test_a_path_too_long_for_a_socket(tmp_path: Path) -> None:
     with pytest.raises(LairError, match="too long"):
         Connection(str(tmp_path / ("x" * 200)))

@@ -27,7 +27,9 @@ def default_socket() -> str:
 
 def find_socket(given: str | None) -> str:
     """Absolute, since the daemon lives in another directory."""
-    path = os.path.join(os.getcwd(), given or default_socket())
+    path = given or default_socket()
+    if not os.path.isabs(path):
+        path = os.path.join(os.getcwd(), path)
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         raise LairError("no_daemon", f"{path}: too long for the path of a socket")
     return path
