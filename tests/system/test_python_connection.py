@@ -278,6 +278,23 @@ def test_what_is_not_read_while_others_are_answered_is_told(
     assert (len(result.displays), result.text) == (1, "'result'")
 
 
+@pytest.mark.parametrize("n", [6, 8, 12])
+def test_one_that_is_short_of_descriptors_is_told(env: dict[str, str], n: int) -> None:
+    code = f"""
+    import lair, resource
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, ({n}, hard))
+    try:
+        lair.run("1")
+    except lair.LairError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    print(lair.run("1").text)
+    """
+    result = program(code, env)
+    assert (result.stdout, result.stderr) == ("internal: cannot connect: Too many open files\n1\n", "")
+
+
 # ---- forks ----
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import zmq
 
 from . import codec
@@ -10,16 +12,32 @@ from .errors import DeadlineError, LairError
 
 # Never, in effect: a lost connection is ours to make anew, since laird does not know the new one.
 _RECONNECT_MS = 24 * 3600 * 1000
+# What one takes, and some more.
+_DESCRIPTORS = 16
 
 
 class Lost(Exception):
     """The connection has ended."""
 
 
+def _require_descriptors() -> None:
+    """Where there are fewer, libzmq aborts the process."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _DESCRIPTORS:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        raise LairError("internal", f"cannot connect: {error.strerror}") from None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
 class Link:
     """One ZeroMQ connection, from connecting to its loss. It is not made again: laird would not know it."""
 
     def __init__(self, socket: str) -> None:
+        _require_descriptors()
         self._context = zmq.Context()
         self.dealer = self._context.socket(zmq.DEALER)
         self.dealer.setsockopt(zmq.LINGER, 0)
