@@ -6,6 +6,7 @@
 #include "exec_channel.h"
 
 #include "output.h"
+#include "pack.h"
 #include "proto/link.h"
 
 #include <fcntl.h>
@@ -86,8 +87,6 @@ static int letter_open(const struct link_header *header, struct bytes *frame)
 {
 	int r = -EBADMSG;
 
-	free(self.letter);
-	self.letter = NULL;
 	if (self.n_fds > 0) {
 		r = link_read_letter(&self.letter, self.fds[self.n_fds - 1], header);
 		fd_close(self.fds[--self.n_fds]);
@@ -103,6 +102,8 @@ static int receive(struct bytes *data)
 	int r;
 
 	exec_channel_drop_fds();
+	free(self.letter);
+	self.letter = NULL;
 	if (self.cramped)
 		self.spare = fd_close(self.spare);
 	state = PyEval_SaveThread();
@@ -185,20 +186,12 @@ static int encode(const struct wire_schema *schema, const void *message)
 								      : wire_encode(&self.frame, schema, message);
 }
 
-/* The room for letters holds two, so before one is written all but the last must have been read. */
-int exec_channel_try(const struct wire_schema *schema, const void *message)
+static int send_encoded(void)
 {
-	struct link_header header;
-	struct bytes datagram;
-	int r;
+	struct link_header header = {.number = self.sent + 1};
+	struct bytes datagram = wire_bytes(&self.frame);
+	int r = 0;
 
-	r = encode(schema, message);
-	if (r)
-		return r;
-	if (self.frame.size > CHANNEL_SIZE_MAX && exec_channel_unheard())
-		return -EAGAIN;
-	datagram = wire_bytes(&self.frame);
-	header = (struct link_header){.number = self.sent + 1};
 	if (datagram.size > CHANNEL_SIZE_MAX) {
 		header.size = (uint32_t)(datagram.size - LINK_HEADER);
 		r = output_put_letter(&header.offset, datagram.data + LINK_HEADER, datagram.size - LINK_HEADER);
@@ -209,6 +202,19 @@ int exec_channel_try(const struct wire_schema *schema, const void *message)
 	link_pack(self.frame.data, &header);
 	self.sent++;
 	return channel_send(self.fd, datagram, NULL, 0);
+}
+
+/* The room for letters holds two, so before one is written all but the last must have been read. */
+int exec_channel_try(const struct wire_schema *schema, const void *message)
+{
+	int r = encode(schema, message);
+
+	if (!r && self.frame.size > CHANNEL_SIZE_MAX && exec_channel_unheard())
+		return -EAGAIN;
+	if (!r)
+		r = send_encoded();
+	pack_trim(&self.frame);
+	return r;
 }
 
 int exec_channel_send(const struct wire_schema *schema, const void *message)

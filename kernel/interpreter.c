@@ -253,9 +253,14 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .report = packed(&self.report, result->report),
 				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
+	int r;
 
 	done.artifacts = artifacts_end(audit_saw_change(), &done.artifacts_more);
-	return exec_channel_send(&done_message_schema, &done);
+	r = exec_channel_send(&done_message_schema, &done);
+	pack_trim(&self.data);
+	pack_trim(&self.error);
+	pack_trim(&self.report);
+	return r;
 }
 
 /* A cell's fork came back out of the cell: it is nobody's interpreter. */
@@ -336,6 +341,7 @@ static int tell(uint64_t serial, PyObject *answer, PyObject *refused)
 		told = (struct told_message){.serial = serial};
 		r = exec_channel_send(&told_message_schema, &told);
 	}
+	pack_trim(&self.error);
 	Py_XDECREF(why);
 	return r;
 }

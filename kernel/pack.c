@@ -5,6 +5,8 @@
 #include "cell.h"
 
 #define DEPTH_MAX 8
+/* What a buffer may keep of its size. */
+#define KEPT_MAX (256 << 10)
 
 static int pack(msgpack_packer *packer, PyObject *object, unsigned depth);
 
@@ -88,6 +90,14 @@ int pack_object(msgpack_sbuffer *buffer, PyObject *object)
 
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
 	return pack(&packer, object, DEPTH_MAX);
+}
+
+void pack_trim(msgpack_sbuffer *buffer)
+{
+	if (buffer->alloc <= KEPT_MAX)
+		return;
+	msgpack_sbuffer_destroy(buffer);
+	msgpack_sbuffer_init(buffer);
 }
 
 PyObject *unpack_strings(struct bytes raw)

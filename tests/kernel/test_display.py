@@ -246,6 +246,16 @@ def test_what_does_not_fit_into_a_message(python: Interpreter) -> None:
     assert len(python.run("display(1)").displays) == 1
 
 
+def test_what_was_large_once_is_let_go(python: Interpreter) -> None:
+    """Messages are made in memory that every checkpoint would share."""
+    resident = "int(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('RssAnon')))"
+    python.run(resident)
+    before = int(python.run(resident).text or "")
+    assert len(python.run("display({'image/png': b'p' * 8_000_000}, raw=True)").displays) == 1
+    python.run("class Page:\n    def _repr_html_(self): return 'x' * 8_000_000\nPage()")
+    assert int(python.run(resident).text or "") - before < 4000
+
+
 # ---- libraries ----
 
 
