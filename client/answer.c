@@ -372,7 +372,7 @@ void call_dispatch(struct lair *lair, zmq_msg_t *message)
 	struct wire_frame frame;
 
 	/* What cannot be read answers nothing; what was asked for then runs into its deadline. */
-	if (wire_open(&frame, data) == 0)
+	if (wire_open_answer(&frame, data) == 0)
 		frame_dispatch(lair, message, &frame);
 	zmq_msg_close(message);
 }

@@ -366,7 +366,8 @@ bool promise_result(const struct promise *promise, struct exec_reply *reply)
 	struct wire_fault fault;
 	struct wire_frame frame;
 
-	return promise->is_cell && !wire_open(&frame, answer) && bytes_is(frame.type, exec_reply_schema.type) &&
+	return promise->is_cell && !wire_open_answer(&frame, answer) &&
+	       bytes_is(frame.type, exec_reply_schema.type) &&
 	       !wire_decode(reply, &exec_reply_schema, frame.body, &fault);
 }
 

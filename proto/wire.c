@@ -189,16 +189,16 @@ static struct bytes span_read(struct cursor *cursor)
 {
 	struct bytes rest = {.data = (const char *)cursor->at, .size = cursor_left(cursor)};
 
-	return take(cursor, wire_scan(rest, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX));
+	return take(cursor, wire_scan(rest, WIRE_DEPTH_MAX, rest.size));
 }
 
-int wire_open(struct wire_frame *frame, struct bytes data)
+static int frame_open(struct wire_frame *frame, struct bytes data, size_t objects_max)
 {
 	struct cursor cursor = cursor_of(data);
 	struct head head;
 
 	*frame = (struct wire_frame){0};
-	if (data.size == 0 || wire_scan(data, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX) != data.size)
+	if (data.size == 0 || wire_scan(data, WIRE_DEPTH_MAX, objects_max) != data.size)
 		return WIRE_E_MALFORMED;
 	if (!head_read(&cursor, &head) || head.kind != KIND_ARRAY || head.number < 1)
 		return WIRE_E_MALFORMED;
@@ -216,6 +216,16 @@ int wire_open(struct wire_frame *frame, struct bytes data)
 			return 0;
 	}
 	return WIRE_E_MALFORMED;
+}
+
+int wire_open(struct wire_frame *frame, struct bytes data)
+{
+	return frame_open(frame, data, WIRE_OBJECTS_MAX);
+}
+
+int wire_open_answer(struct wire_frame *frame, struct bytes data)
+{
+	return frame_open(frame, data, data.size);
 }
 
 static const char *const expectations[] = {
@@ -502,7 +512,7 @@ int wire_readdress(msgpack_sbuffer *buffer, struct bytes data, uint64_t id)
 	size_t before;
 	int r;
 
-	if (!wire_open(&frame, data))
+	if (!wire_open_answer(&frame, data))
 		span = id_span(frame.body);
 	if (!span.data)
 		return -EINVAL;
@@ -536,7 +546,7 @@ bool wire_next(struct bytes raw, size_t *cursorp, struct bytes *item)
 	if (*cursorp >= raw.size)
 		return false;
 	*item = (struct bytes){.data = raw.data + *cursorp, .size = raw.size - *cursorp};
-	item->size = wire_scan(*item, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX);
+	item->size = wire_scan(*item, WIRE_DEPTH_MAX, item->size);
 	*cursorp += item->size;
 	return item->size > 0;
 }
@@ -572,7 +582,7 @@ bool wire_next_pair(struct bytes raw, size_t *cursorp, struct bytes *key, struct
 		return false;
 	*key = take(&cursor, head.number);
 	*value = (struct bytes){.data = (const char *)cursor.at, .size = cursor_left(&cursor)};
-	value->size = wire_scan(*value, WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX);
+	value->size = wire_scan(*value, WIRE_DEPTH_MAX, value->size);
 	*cursorp = (size_t)(value->data + value->size - raw.data);
 	return value->size > 0 && utf8_valid(*key);
 }

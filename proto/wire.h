@@ -11,7 +11,7 @@
 
 #define WIRE_VERSION 1
 #define WIRE_DEPTH_MAX 16
-#define WIRE_OBJECTS_MAX 65536
+#define WIRE_OBJECTS_MAX 65536 /* but in an answer to a client */
 #define WIRE_FIELDS_MAX 64
 
 enum {
@@ -64,7 +64,11 @@ struct wire_fault {
  * (then frame->version is set). */
 int wire_open(struct wire_frame *frame, struct bytes data);
 
-/* Decode @body, already scanned by wire_open, into the struct @schema describes. Zeroes it first.
+/* The same for what laird says to its clients, who trust it: of records there are as many in an answer as there are
+ * sessions or results. */
+int wire_open_answer(struct wire_frame *frame, struct bytes data);
+
+/* Decode @body, already scanned by one of these, into the struct @schema describes. Zeroes it first.
  * Returns 0 or WIRE_E_FIELD with @fault filled in. */
 int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
 

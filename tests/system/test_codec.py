@@ -153,3 +153,10 @@ def test_refused(vector: dict[str, Any]) -> None:
 
 def test_every_message_has_a_vector() -> None:
     assert {vector["message"] for vector in load("messages.json")} == set(CLASSES)
+
+
+def test_an_answer_with_many_records() -> None:
+    """As many as there are sessions, or results."""
+    sessions = [{"session": f"s{i}", "profile": "default", "state": "idle"} for i in range(20000)]
+    frame = codec.encode(messages.ListReply(id=1, sessions=sessions))
+    assert codec.decode(messages.ListReply, frame).sessions == sessions

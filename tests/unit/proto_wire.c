@@ -192,6 +192,34 @@ static void test_numbers(void)
 	CHECK(!wire_next_uint(raw, &cursor, &number) && cursor == raw.size);
 }
 
+/* More records than a request may have values. */
+static void test_large_answer(void)
+{
+	const struct checkpoint_record record = {.cell = 3};
+	struct checkpoints_reply in = {.id = 1}, out;
+	msgpack_sbuffer records, buffer;
+	struct wire_frame frame;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0, n = 0;
+
+	msgpack_sbuffer_init(&records);
+	msgpack_sbuffer_init(&buffer);
+	wire_put_array(&records, WIRE_OBJECTS_MAX);
+	for (int i = 0; i < WIRE_OBJECTS_MAX; i++)
+		CHECK(wire_encode_body(&records, &checkpoint_record_schema, &record) == 0);
+	in.checkpoints = wire_bytes(&records);
+	CHECK(wire_encode(&buffer, &checkpoints_reply_schema, &in) == 0);
+	CHECK(wire_open(&frame, wire_bytes(&buffer)) == WIRE_E_MALFORMED);
+	CHECK(wire_open_answer(&frame, wire_bytes(&buffer)) == 0);
+	CHECK(wire_decode(&out, &checkpoints_reply_schema, frame.body, &fault) == 0);
+	while (wire_next(out.checkpoints, &cursor, &item))
+		n++;
+	CHECK(n == WIRE_OBJECTS_MAX);
+	msgpack_sbuffer_destroy(&records);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
 static void test_utf8(void)
 {
 	CHECK(utf8_valid(BYTES("")) && utf8_valid(BYTES("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x8d")));
@@ -212,6 +240,7 @@ int main(void)
 	test_reals();
 	test_strings();
 	test_numbers();
+	test_large_answer();
 	test_utf8();
 	return check_report();
 }
