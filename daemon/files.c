@@ -385,18 +385,17 @@ static bool is_directory(int directory, const char *name)
 
 int new_file_begin(struct new_file *file, int root, const char *path, uid_t uid)
 {
-	char above[PATH_MAX];
 	uint64_t salt;
 	int r;
 
 	*file = NEW_FILE_NONE;
 	if (!strcmp(path, "."))
 		return FILE_E_KIND;
-	path_split(above, file->name, path);
+	path_split(file->above, file->name, path);
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return -EIO;
 	snprintf(file->temporary, sizeof(file->temporary), ".lair-put-%016" PRIx64, salt);
-	r = enter_path(&file->directory, root, above, uid);
+	r = enter_path(&file->directory, root, file->above, uid);
 	if (r)
 		return r;
 	if (is_directory(file->directory, file->name)) {
@@ -455,4 +454,12 @@ void new_file_deinit(struct new_file *file)
 		(void)unlinkat(file->directory, file->temporary, 0);
 	fd_closep(&file->fd);
 	fd_closep(&file->directory);
+}
+
+void new_file_remove(int root, const char *above, const char *temporary)
+{
+	_cleanup_(fd_closep) int directory = -1;
+
+	if (file_directory(&directory, root, above) == 0)
+		(void)unlinkat(directory, temporary, 0);
 }

@@ -52,7 +52,7 @@ int file_make_directory(int root, const char *path, uid_t uid);
 struct new_file {
 	int directory, fd;
 	uint64_t size;
-	char name[NAME_MAX + 1], temporary[40];
+	char above[PATH_MAX], name[NAME_MAX + 1], temporary[40];
 };
 
 #define NEW_FILE_NONE ((struct new_file){.directory = -1, .fd = -1})
@@ -66,3 +66,5 @@ int new_file_append(struct new_file *file, struct bytes data);
 int new_file_commit(struct new_file *file, mode_t mode);
 /* What has not been committed goes. */
 void new_file_deinit(struct new_file *file);
+/* So does what another process had begun, if it still lies there: @temporary in the directory @above. */
+void new_file_remove(int root, const char *above, const char *temporary);

@@ -12,6 +12,7 @@ WIRE_DEFINE(display_record, "display", KEPT_DISPLAY_FIELDS);
 WIRE_DEFINE(kept_checkpoint, "checkpoint", KEPT_CHECKPOINT_FIELDS);
 WIRE_DEFINE(operation_record, "operation", OPERATION_FIELDS);
 WIRE_DEFINE(waiter_record, "waiter", WAITER_FIELDS);
+WIRE_DEFINE(transfer_record, "transfer", TRANSFER_FIELDS);
 WIRE_DEFINE(profile_record, "profile", PROFILE_FIELDS);
 WIRE_DEFINE(life_record, "life", LIFE_FIELDS);
 WIRE_DEFINE(promise_record, "promise", PROMISE_FIELDS);

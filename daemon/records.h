@@ -113,7 +113,8 @@
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, BIN, resets, REQUIRED)                                                                                \
-	F(m, BIN, closers, REQUIRED)
+	F(m, BIN, closers, REQUIRED)                                                                               \
+	F(m, BIN, transfers, OPTIONAL)
 /* Its code and what it has shown are records of their own. */
 #define CELL_FIELDS(F, m)                                                                                          \
 	F(m, UINT, promise, REQUIRED)                                                                              \
@@ -180,6 +181,10 @@
 	F(m, STR, code, OPTIONAL)                                                                                  \
 	F(m, BIN, names, OPTIONAL)
 #define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
+/* A file on its way in, which the next router does not go on with. */
+#define TRANSFER_FIELDS(F, m)                                                                                      \
+	F(m, BIN, directory, REQUIRED)                                                                             \
+	F(m, STR, temporary, REQUIRED)
 /* The settings of the profile, as a sessions.conf. */
 #define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)
 
@@ -194,6 +199,7 @@ WIRE_DECLARE(display_record, KEPT_DISPLAY_FIELDS);
 WIRE_DECLARE(kept_checkpoint, KEPT_CHECKPOINT_FIELDS);
 WIRE_DECLARE(operation_record, OPERATION_FIELDS);
 WIRE_DECLARE(waiter_record, WAITER_FIELDS);
+WIRE_DECLARE(transfer_record, TRANSFER_FIELDS);
 WIRE_DECLARE(profile_record, PROFILE_FIELDS);
 
 /* ---- the ledger of promises ---- */

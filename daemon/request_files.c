@@ -3,6 +3,7 @@
  * trusts nothing an earlier one has seen. */
 #include "request.h"
 
+#include "family.h"
 #include "files.h"
 #include "transfer.h"
 
@@ -98,13 +99,9 @@ static void refuse_open(struct router *router, const struct address *from, int r
 /* In the workspace of @session. */
 static int place_inside(struct place *place, const struct session *session, struct bytes path)
 {
-	const struct warden *warden = session->warden;
 	int r = file_path(place->path, path, session_workspace(session));
 
-	if (r)
-		return r;
-	return file_directory(&place->root, warden->directory,
-			      session->workspace ? session->workspace + strlen(warden->workspace) + 1 : ".");
+	return r ? r : session_directory(&place->root, session);
 }
 
 static bool path_within(const char *path, const char *directory)
@@ -309,6 +306,7 @@ static struct transfer *transfer_begin(struct router *router, const struct addre
 			     : -ENOMEM;
 	if (!r) {
 		quota_put(session->warden, 0, files);
+		family_touch(session->warden);
 		return transfer;
 	}
 	refuse(router, from, r, path);

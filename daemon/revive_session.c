@@ -1,5 +1,7 @@
 /* A session of the last router's, and all that belongs to it. */
 #include "revival.h"
+
+#include "files.h"
 #include "session_events.h"
 #include "vault.h"
 
@@ -339,6 +341,27 @@ static void text_from(char *text, size_t size, struct bytes from)
 	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
 }
 
+/* Nothing stays of them. */
+static int transfers_end(const struct session *session, struct bytes records)
+{
+	_cleanup_(fd_closep) int root = -1;
+	char above[PATH_MAX], temporary[NAME_MAX + 1];
+	struct transfer_record record;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0;
+
+	while (wire_next(records, &cursor, &item)) {
+		if (wire_decode(&record, &transfer_record_schema, item, &fault))
+			return -EBADMSG;
+		text_from(above, sizeof(above), record.directory);
+		text_from(temporary, sizeof(temporary), record.temporary);
+		if (root >= 0 || session_directory(&root, session) == 0)
+			new_file_remove(root, above, temporary);
+	}
+	return 0;
+}
+
 static void expiry_from(struct session *session, const struct kept_session *record)
 {
 	struct tidings *tidings = &session->tidings;
@@ -412,6 +435,8 @@ int revival_session(const struct revival *revival, struct bytes body)
 	r = r ? r : operations_from(revival, session, &record);
 	r = r ? r : waiters_from(&session->resets, revival, session, record.resets);
 	r = r ? r : waiters_from(&session->closers, revival, session, record.closers);
+	if (!r && record.transfers.data)
+		r = transfers_end(session, record.transfers);
 	r = r ? r : transcripts_from(revival, session, &record);
 	r = r ? r : router_readmit(revival->router, session);
 	if (!r && record.deadline)

@@ -207,6 +207,14 @@ const char *session_workspace(const struct session *session)
 	return session->workspace ? session->workspace : session->warden->workspace;
 }
 
+int session_directory(int *fdp, const struct session *session)
+{
+	const struct warden *warden = session->warden;
+
+	return file_directory(fdp, warden->directory,
+			      session->workspace ? session->workspace + strlen(warden->workspace) + 1 : ".");
+}
+
 const char *session_state_name(const struct session *session)
 {
 	return state_names[session->state];

@@ -127,6 +127,8 @@ void session_resume(struct session *session);
 
 bool session_busy(const struct session *session);
 const char *session_workspace(const struct session *session);
+/* The same as file_directory opens it. */
+int session_directory(int *fdp, const struct session *session);
 const char *session_state_name(const struct session *session);
 
 /* ---- for operation.c: what the states do on behalf of an operation ---- */

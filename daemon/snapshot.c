@@ -2,6 +2,7 @@
 #include "snapshot.h"
 
 #include "session_events.h"
+#include "transfer.h"
 #include "warden.h"
 
 void snapshot_init(struct snapshot *snapshot)
@@ -191,6 +192,21 @@ static int put_waiters(struct snapshot *snapshot, enum snapshot_part part, const
 	return r;
 }
 
+static int put_transfers(struct snapshot *snapshot, const struct session *session)
+{
+	msgpack_sbuffer *buffer = part_begin(snapshot, PART_TRANSFERS, list_size(&session->transfers));
+	struct transfer *transfer;
+	int r = 0;
+
+	list_for_each (transfer, (struct list *)&session->transfers, node) {
+		const struct transfer_record record = {.directory = bytes_of(transfer->file.above),
+						       .temporary = bytes_of(transfer->file.temporary)};
+
+		r = r ? r : wire_encode_body(buffer, &transfer_record_schema, &record);
+	}
+	return r;
+}
+
 static int put_session(struct snapshot *snapshot, const struct session *session)
 {
 	struct kept_session record = {
@@ -241,6 +257,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	r = r ? r : put_operations(snapshot, session);
 	r = r ? r : put_waiters(snapshot, PART_RESETS, &session->resets);
 	r = r ? r : put_waiters(snapshot, PART_CLOSERS, &session->closers);
+	r = r ? r : put_transfers(snapshot, session);
 	record.queue = part(snapshot, PART_QUEUE);
 	if (session->cell)
 		record.cell = part(snapshot, PART_CELL);
@@ -255,6 +272,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		record.operation = part(snapshot, PART_OPERATION);
 	record.resets = part(snapshot, PART_RESETS);
 	record.closers = part(snapshot, PART_CLOSERS);
+	record.transfers = part(snapshot, PART_TRANSFERS);
 	return r ? r : wire_encode_body(&snapshot->parts[PART_SESSIONS], &kept_session_schema, &record);
 }
 

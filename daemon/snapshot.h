@@ -19,6 +19,7 @@ enum snapshot_part {
 	PART_OPERATION,
 	PART_RESETS,
 	PART_CLOSERS,
+	PART_TRANSFERS,
 	_PART_N,
 };
 

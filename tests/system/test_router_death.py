@@ -45,6 +45,19 @@ def test_another_router(daemon: Daemon) -> None:
     assert "the router was killed by signal 9 (Killed): another one starts" in daemon.log()
 
 
+@pytest.mark.parametrize("directory", ["", "new/deep/"])
+def test_nothing_stays_of_a_file_on_its_way_in(daemon: Daemon, directory: str) -> None:
+    with daemon.client() as client:
+        client.exec("pass", "s")
+        put = m.Put(id=client.new_id(), session="s", path=f"{directory}f".encode(), data=b"1", more=True)
+        client.call(put, m.TransferReply)
+        assert [bytes(it.name)[:10] for it in client.files("s", directory)] == [b".lair-put-"]
+    kill_router(daemon)
+    with daemon.client(timeout=20) as client:
+        assert client.files("s", directory) == []
+        client.shutdown("s")
+
+
 def test_clients_wait_meanwhile(daemon: Daemon) -> None:
     """Nobody is refused: a client that connects while there is no router is answered by the next."""
     with daemon.client() as client:
