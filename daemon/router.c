@@ -529,6 +529,8 @@ int router_run(const char *config_path, const char *socket_path)
 	r = router_init(&router, config_path, socket_path);
 	if (!r) {
 		log_info(NULL, "listening on %s", router.socket_path);
+		if (router.config->path)
+			log_info(NULL, "settings read from %s", router.config->path);
 		r = keeper_tell(&ready, NULL, 0);
 		on_beat(&router.beat);
 	}

@@ -193,6 +193,11 @@ def test_the_largest_frame_is_what_the_socket_takes(start_daemon: Start) -> None
     assert client.hello().frame_max == 16 << 20
 
 
+def test_the_log_names_the_file(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    wait_until(lambda: f"settings read from {daemon.config}" in daemon.log(), "where they are from")
+
+
 def test_new_settings_are_for_new_sessions(start_daemon: Start) -> None:
     daemon = start_daemon({"profile default": {"cell_timeout_max": "100s"}})
     client = daemon.client()
