@@ -183,24 +183,15 @@ int verb_complete(struct cli *cli)
 
 /* ---- inspect ---- */
 
-/* Text of many lines, of which each is tamed. */
 static void lines_print(const char *heading, struct lair_text text)
 {
-	char line[LINE_SIZE];
-
 	if (!text.data || text.size == 0)
 		return;
 	if (heading)
 		puts(heading);
-	while (text.size > 0) {
-		const char *end = memchr(text.data, '\n', text.size);
-		size_t size = end ? (size_t)(end - text.data) : text.size;
-
-		puts(text_tamed(line, sizeof(line), (struct lair_text){.data = text.data, .size = size}));
-		size += end != NULL;
-		text.data += size;
-		text.size -= size;
-	}
+	text_print(text);
+	if (text.data[text.size - 1] != '\n')
+		putchar('\n');
 }
 
 static void inspection_print(const struct lair_inspection *found)

@@ -120,6 +120,21 @@ const char *text_tamed(char *out, size_t size, struct lair_text text)
 	return text_tame(out);
 }
 
+void text_print(struct lair_text text)
+{
+	const char *at = text.data;
+	size_t left = text.size, size;
+
+	for (; left > 0; at += size, left -= size) {
+		size = text_character_size(at, left);
+		if (*at != '\t' && *at != '\n' && (size == 0 || is_wild(at, size)))
+			putchar('?');
+		else
+			(void)fwrite(at, 1, size, stdout);
+		size = MAX(size, (size_t)1);
+	}
+}
+
 int text_mend(struct lair_text *text, char **ownedp)
 {
 	static const char replacement[] = "\xef\xbf\xbd";

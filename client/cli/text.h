@@ -31,6 +31,9 @@ char *text_tame(char *text);
 /* The same, into @out; what does not fit is cut. Returns @out. */
 const char *text_tamed(char *out, size_t size, struct lair_text text);
 
+/* All of it, on stdout, tamed but for the ends of lines and tabs. */
+void text_print(struct lair_text text);
+
 /* U+FFFD in the place of every byte that is not UTF-8; @text is of *ownedp then, the caller's to free. Returns 0 or
  * -ENOMEM. */
 int text_mend(struct lair_text *text, char **ownedp);

@@ -60,6 +60,12 @@ def test_history(daemon: Daemon, client: Client, session: str) -> None:
     assert daemon.lair("history", session, "0").returncode == 2
 
 
+def test_history_has_lines_whole_and_tabs(daemon: Daemon, client: Client, session: str) -> None:
+    code = "if True:\n\tx = '" + 5000 * "\u20ac" + "'\n"
+    client.exec(code + "# \x1b[2J\x00\u202e", session)
+    assert daemon.lair("history", session).stdout.partition("\n")[2] == code + "# ?[2J??\n"
+
+
 def test_check(daemon: Daemon, tmp_path: Path) -> None:
     assert daemon.lair("check", "x = 1").returncode == 0
     wrong = daemon.lair("check", "x = 1\nx = = 2")
