@@ -33,13 +33,14 @@ static void add_argument(json_t *args, const char *flag, const char *value)
 	json_array_append_new(args, json_text(lair_text(value)));
 }
 
-/* What a client of the protocol wants to have in its configuration, for this very command line. */
+/* What a client of the protocol wants to have in its configuration, for this very command line and the daemon it
+ * means: the client starts it in another directory, and with hardly any environment. */
 static int config_print(const struct cli *cli)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	json_t *args = json_pack("[s]", "mcp");
-	char timeout[32];
+	char timeout[32], config[PATH_MAX];
 
 	path[MAX(n, (ssize_t)0)] = '\0';
 	add_argument(args, "--tools", cli->tools);
@@ -47,8 +48,10 @@ static int config_print(const struct cli *cli)
 	add_argument(args, "--profile", cli->profile);
 	snprintf(timeout, sizeof(timeout), "%g", cli->timeout);
 	add_argument(args, "--timeout", cli->timeout > 0 ? timeout : NULL);
-	add_argument(args, "--socket", cli->socket);
-	add_argument(args, "--config", cli->config);
+	add_argument(args, "--socket", lair_socket(cli->lair));
+	add_argument(args, "--config", cli->config && realpath(cli->config, config) ? config : cli->config);
+	if (cli->no_start)
+		json_array_append_new(args, json_string("--no-start"));
 	return print_pretty(json_pack("{s:{s:{s:o, s:o}}}", "mcpServers", "lair", "command",
 				      json_text(lair_text(n > 0 ? path : "lair")), "args", args));
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -378,9 +379,11 @@ def test_a_large_file_is_read_in_pieces_and_one_that_is_too_large_is_not(server:
 
 
 def test_configuration_to_paste(daemon: Daemon) -> None:
-    it = json.loads(daemon.lair("mcp", "--print-config", "--tools", "full", "--session", "mine").stdout)
+    flags = ["--tools", "full", "--session", "mine", "--no-start", "--config", os.path.relpath(daemon.config)]
+    it = json.loads(daemon.lair("mcp", "--print-config", *flags).stdout)
     entry = it["mcpServers"]["lair"]
-    assert entry["args"] == ["mcp", "--tools", "full", "--session", "mine"]
+    expected = ["--tools", "full", "--session", "mine", "--socket", str(daemon.socket)]
+    assert entry["args"] == ["mcp", *expected, "--config", str(daemon.config), "--no-start"]
     assert Path(entry["command"]).samefile(BIN / "lair")
 
 
