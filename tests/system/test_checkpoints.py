@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -945,7 +946,8 @@ def test_one_that_cannot_live_is_not_brought_to_life_for_ever(daemon: Daemon, cl
             return error.code == "no_session"
         if info.state == "idle":
             for pid in children(info.pid or 0):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         return False
 
     wait_until(killed_to_the_end, "the session is ended")
