@@ -97,6 +97,7 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	list_init(&promises->users);
 	list_init(&promises->dead);
 	list_init(&promises->all);
+	list_init(&promises->by_root);
 	list_init(&promises->changed);
 	for (size_t i = 0; i < PROMISE_SERIALS; i++)
 		list_init(&promises->serials[i]);
@@ -155,6 +156,16 @@ struct promise *promises_find_key(struct promises *promises, uid_t owner, struct
 
 	list_for_each (promise, promises_of(promises, owner, session), node)
 		if (promise->key[0] && bytes_is(key, promise->key))
+			return promise;
+	return NULL;
+}
+
+struct promise *promises_find_by_root(struct promises *promises, struct bytes session, struct bytes key)
+{
+	struct promise *promise;
+
+	list_for_each (promise, &promises->by_root, by_root)
+		if (bytes_is(session, promise->shelf->session) && bytes_is(key, promise->key))
 			return promise;
 	return NULL;
 }
@@ -246,6 +257,7 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise_number(promise, promises->last_serial + 1);
 	list_init(&promise->kin);
 	list_init(&promise->changed);
+	list_init(&promise->by_root);
 	list_init(&promise->askers);
 	list_append(&promises->all, &promise->all);
 	promise_changes(promise);
@@ -274,6 +286,11 @@ struct promise *promises_find_serial(struct promises *promises, uint64_t serial)
 		if (promise->serial == serial)
 			return promise;
 	return NULL;
+}
+
+void promise_by_root(struct promise *promise)
+{
+	list_append(&promise->shelf->promises->by_root, &promise->by_root);
 }
 
 void promise_name(struct promise *promise)
@@ -309,6 +326,7 @@ void promise_forget(struct promise *promise)
 	list_remove(&promise->all);
 	list_remove(&promise->serials);
 	list_remove(&promise->changed);
+	list_remove(&promise->by_root);
 	shelf->promises->ledger.dead += promise->written ? size_of(promise) : 0;
 	promise->shelf = NULL;
 	shelf_free_if_empty(shelf);

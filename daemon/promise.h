@@ -36,6 +36,7 @@ struct promise {
 	struct list all;     /* that there are, oldest first */
 	struct list serials; /* with the same remainder */
 	struct list changed; /* in a round in which it changes */
+	struct list by_root; /* if it was root who asked, of somebody else's session */
 	uint64_t serial;
 	bool written, answer_written; /* to the ledger */
 	bool unclaimed;		      /* a former router's, and not known yet to be anybody's */
@@ -93,7 +94,7 @@ struct promises {
 	uint64_t size_per_user;
 	uint64_t last_made; /* of keys */
 	uint64_t last_serial;
-	struct list all, changed;
+	struct list all, changed, by_root;
 	struct list serials[PROMISE_SERIALS]; /* by remainder: a router that begins reads very many */
 	struct ledger ledger;
 	bool unkept; /* the last commit has failed */
@@ -128,6 +129,8 @@ void promises_sweep(struct promises *promises);
 
 /* NULL if there is none. @session: empty for what names none. */
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
+/* That root has asked for, whoever the session was of. */
+struct promise *promises_find_by_root(struct promises *promises, struct bytes session, struct bytes key);
 /* The newest, since a session of the same id may have been before. */
 struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell);
 /* Those of one shelf, oldest first; an empty list if there is no such shelf. */
@@ -146,6 +149,8 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 void promise_number(struct promise *promise, uint64_t serial);
 /* NULL if there is none. */
 struct promise *promises_find_serial(struct promises *promises, uint64_t serial);
+/* Root finds it when its session is no more, and does not say any more whose it is. */
+void promise_by_root(struct promise *promise);
 /* A key nobody has chosen. */
 void promise_name(struct promise *promise);
 /* The handler has returned. */

@@ -213,7 +213,8 @@ WIRE_DECLARE(profile_record, PROFILE_FIELDS);
 	F(m, UINT, since, OPTIONAL)                                                                                \
 	F(m, UINT, ttl, OPTIONAL)                                                                                  \
 	F(m, UINT, number, OPTIONAL)                                                                               \
-	F(m, UINT, size, OPTIONAL)
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, FLAG, by_root, OPTIONAL)
 #define ANSWERED_FIELDS(F, m)                                                                                      \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, since, REQUIRED)                                                                                \

@@ -22,6 +22,16 @@ static uid_t owner_of(struct router *router, const struct address *from, struct 
 	return session && may_use(session, from->uid) ? session->owner : from->uid;
 }
 
+/* Whose shelf it is on, nobody can tell any more when the session was not of who asks, and has ended. */
+static struct promise *promise_asked(struct router *router, const struct address *from, struct bytes session,
+				     struct bytes key)
+{
+	struct promise *promise =
+		promises_find_key(&router->promises, owner_of(router, from, session), session, key);
+
+	return promise || from->uid != 0 ? promise : promises_find_by_root(&router->promises, session, key);
+}
+
 static struct keeping keeping_for(struct router *router, struct bytes id, struct bytes profile_name)
 {
 	struct session *session = router_find(router, id);
@@ -96,13 +106,14 @@ static struct promise *promise_begin(struct router *router, const struct address
 {
 	struct bytes session = text_of(schema, request, "session");
 	struct keeping keeping = keeping_for(router, session, text_of(schema, request, "profile"));
+	uid_t owner = owner_of(router, from, session);
 	bool is_exec = schema == &exec_request_schema;
 	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
 			      .input = is_exec && request->exec.input && !request->exec.detach};
 	struct promise *promise;
 	int r;
 
-	r = promise_new(&promise, &router->promises, owner_of(router, from, session), session, key,
+	r = promise_new(&promise, &router->promises, owner, session, key,
 			key.size > 0 ? promise_fingerprint(schema, request) : 0, &keeping);
 	if (!r)
 		r = promise_join(promise, from, &watch);
@@ -110,6 +121,8 @@ static struct promise *promise_begin(struct router *router, const struct address
 		client_error(&router->clients, from, "internal", "out of memory");
 		return NULL;
 	}
+	if (from->uid != owner)
+		promise_by_root(promise);
 	if (is_exec && request->exec.detach && key.size == 0)
 		promise_name(promise);
 	promise->keep |= is_exec && request->exec.detach;
@@ -148,8 +161,7 @@ void request_take(struct router *router, const struct address *from, const struc
 	}
 	if (!shelf_named(router, from, session))
 		return;
-	promise = key.data ? promises_find_key(&router->promises, owner_of(router, from, session), session, key)
-			   : NULL;
+	promise = key.data ? promise_asked(router, from, session, key) : NULL;
 	if (promise) {
 		join_again(router, from, promise, schema, request);
 		return;
@@ -172,7 +184,6 @@ void handle_attach(struct router *router, const struct address *from, const unio
 		.from = {attach->stdout, attach->stderr},
 		.displays = attach->displays,
 	};
-	uid_t owner = owner_of(router, from, attach->session);
 	struct promise *promise;
 
 	if (!shelf_named(router, from, attach->session))
@@ -182,9 +193,10 @@ void handle_attach(struct router *router, const struct address *from, const unio
 		return;
 	}
 	if (attach->key.data)
-		promise = promises_find_key(&router->promises, owner, attach->session, attach->key);
+		promise = promise_asked(router, from, attach->session, attach->key);
 	else
-		promise = promises_find_cell(&router->promises, owner, attach->session, attach->cell);
+		promise = promises_find_cell(&router->promises, owner_of(router, from, attach->session),
+					     attach->session, attach->cell);
 	if (promise && promise->is_cell)
 		join(router, from, promise, &watch);
 	else if (attach->key.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -521,6 +522,23 @@ def test_results_are_ones_own(daemon: Daemon, client: Client, session: str) -> N
     again = f"m.Exec(id=c.new_id(), session={session!r}, code=\"'secret'; 'mine'\", key='k')"
     act = f"import lair.messages as m; print(c.finish(c.send({again}), m.ExecReply).text)"
     assert daemon.as_user(NOBODY, act) == "'mine'"
+
+
+@needs_root
+def test_root_asks_again_when_the_session_has_ended(daemon: Daemon, client: Client, session: str) -> None:
+    """It was somebody else's: what root asked of it is not done in one of root's own."""
+    daemon.socket.parent.chmod(0o711)
+    daemon.socket.chmod(0o666)
+    daemon.as_user(NOBODY, f"c.exec('whose = 1', {session!r})")
+    run(client, "whose", session, "k")
+    client.shutdown(session)
+    with daemon.client() as other:
+        os.kill(other.stats().pid, signal.SIGKILL)
+    with daemon.client() as other:
+        assert run(other, "whose", session, "k").text == "1"
+        attach = m.Attach(id=other.new_id(), session=session, key="k")
+        assert other.call(attach, m.ExecReply).text == "1"
+        assert other.list() == []
 
 
 @needs_root
