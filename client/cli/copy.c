@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #define DEPTH_MAX 64
@@ -282,6 +283,26 @@ static int get_pieces(struct copy *copy, const char *path, const char *from, int
 	return 0;
 }
 
+/* What a signal that ends us must not leave behind. */
+static const char *volatile unfinished;
+
+static void on_end(int number)
+{
+	if (unfinished)
+		(void)unlink(unfinished);
+	(void)raise(number); /* which takes its course after this */
+}
+
+static void ends_take(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction ours = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND}, theirs;
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (sigaction(signals[i], NULL, &theirs) == 0 && theirs.sa_handler == SIG_DFL)
+			(void)sigaction(signals[i], &ours, NULL);
+}
+
 /* It takes its name when it is complete. */
 static int get_file(struct copy *copy, const char *path)
 {
@@ -302,6 +323,7 @@ static int get_file(struct copy *copy, const char *path)
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return local_fail(copy, to);
+	unfinished = temporary;
 	r = get_pieces(copy, path, from, fd, &mode);
 	mask = umask(0);
 	(void)umask(mask);
@@ -309,6 +331,7 @@ static int get_file(struct copy *copy, const char *path)
 		r = local_fail(copy, to);
 	if (r)
 		(void)unlink(temporary);
+	unfinished = NULL;
 	fd_close(fd);
 	return r == LEFT_OUT ? 0 : r;
 }
@@ -349,6 +372,7 @@ int verb_get(struct cli *cli)
 		if (r)
 			return r;
 	}
+	ends_take();
 	r = destination(&copy, copy.from, given);
 	return r ? r : copy_run(&copy, is_directory(&copy));
 }

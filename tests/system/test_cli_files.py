@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, wait_until
 from lair import Client
 
 
@@ -157,6 +158,22 @@ def test_what_goes_wrong(
 
 def test_nothing_is_left_of_a_get_that_failed(daemon: Daemon, opened: str, tmp_path: Path) -> None:
     assert daemon.lair("get", opened, "nothing", str(tmp_path / "x")).returncode == 125
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_of_a_get_that_was_interrupted(
+    daemon: Daemon, client: Client, opened: str, tmp_path: Path
+) -> None:
+    client.exec("open('f', 'wb').write(bytes(200 << 20))", opened)
+    command = [str(daemon.binaries / "lair"), "get", opened, "f", str(tmp_path / "f")]
+    for _ in range(20):
+        process = subprocess.Popen(command, env={**daemon.env, "LAIR_SOCKET": str(daemon.socket)})
+        wait_until(lambda: list(tmp_path.iterdir()), "it has begun")
+        process.send_signal(signal.SIGINT)
+        if process.wait(20) == -signal.SIGINT:
+            break
+        (tmp_path / "f").unlink()  # all of it was there already
+    assert process.returncode == -signal.SIGINT
     assert list(tmp_path.iterdir()) == []
 
 
