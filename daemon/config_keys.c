@@ -93,7 +93,7 @@ static const struct key profile_rows[] = {
 	    .doc = "what comes of the variables of a session whose time is over: end, or save"),
 	KEY("save_timeout", DURATION, save_timeout, "30s", .min = 100 * MILLISECOND, .max = 1 * HOUR,
 	    .doc = "how long saving or loading them may take"),
-	KEY("save_size", SIZE, save_size, "64M", .min = 64 * K, .max = 1 * T,
+	KEY("save_size", SIZE, save_size, "64M", .min = 64 * K, .max = 1 * G,
 	    .doc = "how large a saved state may be; what does not fit is left out"),
 	KEY("save_ttl", DURATION, save_ttl, "7d", .min = 1 * SECOND, .max = 3650 * DAY, .optional = true,
 	    .doc = "how long a saved state is kept"),
