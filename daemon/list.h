@@ -20,6 +20,15 @@ static inline bool list_empty(const struct list *list)
 	return list->next == list;
 }
 
+static inline size_t list_size(const struct list *head)
+{
+	size_t n = 0;
+
+	for (const struct list *at = head->next; at != head; at = at->next)
+		n++;
+	return n;
+}
+
 static inline void list_append(struct list *head, struct list *node)
 {
 	node->previous = head->previous;

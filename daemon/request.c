@@ -54,12 +54,7 @@ struct session *session_between_cells(struct router *router, const struct addres
 
 bool session_room_for_operation(struct router *router, const struct address *from, const struct session *session)
 {
-	const struct list *node;
-	size_t n = 0;
-
-	for (node = session->operations.next; node != &session->operations; node = node->next)
-		n++;
-	if (n < session->profile->queue)
+	if (list_size(&session->operations) < session->profile->queue)
 		return true;
 	client_error(&router->clients, from, "limit",
 		     "as many requests wait in session \"%s\" already as queue = %" PRIu64 " allows", session->id,

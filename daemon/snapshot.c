@@ -17,15 +17,6 @@ void snapshot_deinit(struct snapshot *snapshot)
 		msgpack_sbuffer_destroy(&snapshot->parts[i]);
 }
 
-static size_t list_size(const struct list *head)
-{
-	size_t n = 0;
-
-	for (const struct list *at = head->next; at != head; at = at->next)
-		n++;
-	return n;
-}
-
 /* An array of that many follows. */
 static msgpack_sbuffer *part_begin(struct snapshot *snapshot, enum snapshot_part part, size_t n)
 {
