@@ -69,7 +69,9 @@ struct config {
 	char *saves;	  /* NULL: chosen as for workspaces */
 	char *log;	  /* "stderr" or a file */
 	char *audit_log;  /* NULL: none */
-	uint64_t sessions, sessions_per_uid, frame_size, results_per_uid, saves_per_uid;
+	uint64_t sessions;
+	uint64_t sessions_per_uid; /* 0: not given */
+	uint64_t frame_size, results_per_uid, saves_per_uid;
 	uint64_t connections_per_uid, router_memory;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session */
 

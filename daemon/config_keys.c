@@ -42,8 +42,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "who ran what and what was refused, as JSON lines, in this file; empty: nowhere"),
 	KEY("sessions", INT, sessions, "1000", .min = 1, .max = 1000000,
 	    .doc = "how many sessions at once, in all"),
-	KEY("sessions_per_uid", INT, sessions_per_uid, "1000", .min = 1, .max = 1000000,
-	    .doc = "how many sessions at once for one user"),
+	KEY("sessions_per_uid", INT, sessions_per_uid, "off", .min = 1, .max = 1000000, .optional = true,
+	    .doc = "how many sessions at once for one user; off: all for laird's own, a quarter for another"),
 	/* Over the largest code_size by more than all else in a request can take. */
 	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
 	    .doc = "the largest request from a client"),

@@ -64,25 +64,50 @@ bool session_room_for_operation(struct router *router, const struct address *fro
 
 /* ---- opening ---- */
 
-bool session_room(struct router *router, const struct address *from)
+/* Of all sessions laird's own user may have every one, unless there is a number, and another so many less that the
+ * rest always find room. */
+#define OTHERS_PART 4
+
+static uint64_t sessions_allowed(const struct config *config, uid_t owner)
+{
+	if (config->sessions_per_uid)
+		return config->sessions_per_uid;
+	return owner == geteuid() ? config->sessions : MAX(config->sessions / OTHERS_PART, (uint64_t)1);
+}
+
+static void refuse_for_owner(struct router *router, const struct address *from, uint64_t own)
+{
+	const struct config *config = router->config;
+
+	if (config->sessions_per_uid)
+		client_error(&router->clients, from, "limit",
+			     "you have %" PRIu64 " sessions already, as many as sessions_per_uid = %" PRIu64
+			     " allows; end one first",
+			     own, config->sessions_per_uid);
+	else
+		client_error(&router->clients, from, "limit",
+			     "you have %" PRIu64
+			     " sessions already, as many as sessions_per_uid = off, a quarter of "
+			     "sessions = %" PRIu64 ", allows; end one first",
+			     own, config->sessions);
+}
+
+bool session_room(struct router *router, const struct address *from, uid_t owner)
 {
 	uint64_t n = 0, own = 0;
 	struct session *session;
 
 	list_for_each (session, &router->sessions, node) {
 		n++;
-		own += session->owner == from->uid;
+		own += session->owner == owner;
 	}
 	if (n >= router->config->sessions)
 		client_error(&router->clients, from, "limit",
 			     "there are %" PRIu64 " sessions already, as many as sessions = %" PRIu64
 			     " allows; end one first",
 			     n, router->config->sessions);
-	else if (own >= router->config->sessions_per_uid)
-		client_error(&router->clients, from, "limit",
-			     "you have %" PRIu64 " sessions already, as many as sessions_per_uid = %" PRIu64
-			     " allows; end one first",
-			     own, router->config->sessions_per_uid);
+	else if (own >= sessions_allowed(router->config, owner))
+		refuse_for_owner(router, from, own);
 	else
 		return true;
 	return false;
@@ -101,7 +126,7 @@ struct session *session_make(struct router *router, const struct address *from, 
 			     (int)profile_name.size, profile_name.data);
 		return NULL;
 	}
-	if (!session_room(router, from))
+	if (!session_room(router, from, from->uid))
 		return NULL;
 	r = router_open(&session, router, profile, id, from->uid);
 	if (r == -EAGAIN && (nursery = router_nursery(router, profile)))

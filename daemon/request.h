@@ -45,8 +45,8 @@ struct session *session_named(struct router *router, const struct address *from,
 struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id);
 /* Whether one more operation may wait in @session, or else @from has been told why not. */
 bool session_room_for_operation(struct router *router, const struct address *from, const struct session *session);
-/* Whether @from may have one more, or else has been told why not. */
-bool session_room(struct router *router, const struct address *from);
+/* Whether @owner may have one more, or else @from has been told why not. */
+bool session_room(struct router *router, const struct address *from, uid_t owner);
 /* A new one, a one-shot if @id is absent; NULL when the client has been told why not. */
 struct session *session_make(struct router *router, const struct address *from, struct bytes id,
 			     struct bytes profile_name);

@@ -84,7 +84,7 @@ void handle_branch(struct router *router, const struct address *from, const unio
 			     (int)branch->branch.size, branch->branch.data);
 		return;
 	}
-	if (!session_room(router, from))
+	if (!session_room(router, from, session->owner))
 		return;
 	operation = operation_make(router, from, session, OPERATION_BRANCH, branch->origin);
 	if (!operation)

@@ -69,7 +69,7 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 	struct session *session;
 
 	/* While the state was being saved others may have been made, and somebody may have taken the id. */
-	if (!session_room(router, &operation->request)) {
+	if (!session_room(router, &operation->request, parent->owner)) {
 		operation_free(operation);
 		return;
 	}

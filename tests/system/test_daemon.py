@@ -388,8 +388,7 @@ def test_a_user_sees_only_what_is_theirs(start_daemon: Start) -> None:
     daemon = start_daemon()
     root = daemon.client()
     root.exec("x = 1", "roots")
-    daemon.socket.parent.chmod(0o711)
-    daemon.socket.chmod(0o666)
+    daemon.share()
     mine = daemon.as_user(NOBODY, "c.exec('1', 'theirs'); print([i.session for i in c.list()])")
     assert mine == "['theirs']"
     for act in ("c.info('roots')", "c.shutdown('roots')", "c.interrupt('roots')", "c.reset('roots')"):

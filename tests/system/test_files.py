@@ -284,8 +284,7 @@ def test_deep_trees(client: Client, opened: str) -> None:
 def test_other_users(daemon: Daemon, client: Client, opened: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
-    daemon.socket.parent.chmod(0o711)
-    daemon.socket.chmod(0o666)
+    daemon.share()
     client.put(opened, "f", b"1")
     for act in (
         f"c.get({opened!r}, 'f')",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -70,6 +72,43 @@ def test_sessions_in_all(start_daemon: Callable[..., Daemon]) -> None:
     client.open("b")
     with limit("sessions", "2"):
         client.open("c")
+
+
+def of_somebody(daemon: Daemon, uid: int, n: int) -> list[str]:
+    """What comes of the n sessions that this user opens."""
+    act = (
+        f"import json; r = []\n    for i in range({n}):\n        try: c.open(f'{uid}-{{i}}'); r.append('opened')\n"
+    )
+    act += "        except lair.LairError as e: r.append(str(e))\n    print(json.dumps(r))"
+    answers: list[str] = json.loads(daemon.as_user(uid, act))
+    return answers
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_nobody_takes_all_sessions(start_daemon: Callable[..., Daemon]) -> None:
+    """But for laird's own user: the shipped settings leave every other one a quarter."""
+    daemon = start_daemon({"daemon": {"sessions": "8"}})
+    daemon.share()
+    theirs = of_somebody(daemon, 54321, 3)
+    assert theirs[:2] == ["opened"] * 2
+    assert re.match(
+        "limit: you have 2 sessions already, .*sessions_per_uid = off, a quarter of sessions = 8", theirs[2]
+    )
+    assert of_somebody(daemon, 54322, 2) == ["opened"] * 2
+    client = daemon.client()
+    for i in range(4):
+        client.open(f"own{i}")
+    with limit("sessions", "8"):
+        client.open("one-more")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_branch_counts_for_its_owner(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon({"daemon": {"sessions": "8"}, "profile default": {"checkpoint": "manual"}})
+    daemon.share()
+    act = "c.open('a'); c.branch('a', 'b')\n    try: c.branch('a', 'c')\n    except lair.LairError as e: print(e.code)\n"
+    act += "    try: c.exec('1')\n    except lair.LairError as e: print(e.code)"
+    assert daemon.as_user(54321, act).split() == ["limit", "limit"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives sessions users of their own")

@@ -513,8 +513,7 @@ def test_a_key_does_not_make_a_session_id_of_anything(client: Client, bad: str) 
 
 @needs_root
 def test_results_are_ones_own(daemon: Daemon, client: Client, session: str) -> None:
-    daemon.socket.parent.chmod(0o711)
-    daemon.socket.chmod(0o666)
+    daemon.share()
     run(client, "'secret'", session, "k")
     client.shutdown(session)
     attach = f"c.send(m.Attach(id=c.new_id(), session={session!r}, key='k'))"
@@ -527,8 +526,7 @@ def test_results_are_ones_own(daemon: Daemon, client: Client, session: str) -> N
 @needs_root
 def test_root_asks_again_when_the_session_has_ended(daemon: Daemon, client: Client, session: str) -> None:
     """It was somebody else's: what root asked of it is not done in one of root's own."""
-    daemon.socket.parent.chmod(0o711)
-    daemon.socket.chmod(0o666)
+    daemon.share()
     daemon.as_user(NOBODY, f"c.exec('whose = 1', {session!r})")
     run(client, "whose", session, "k")
     client.shutdown(session)
@@ -543,8 +541,7 @@ def test_root_asks_again_when_the_session_has_ended(daemon: Daemon, client: Clie
 
 @needs_root
 def test_root_sees_the_results_of_a_session(daemon: Daemon, client: Client, session: str) -> None:
-    daemon.socket.parent.chmod(0o711)
-    daemon.socket.chmod(0o666)
+    daemon.share()
     act = f"import lair.messages as m; r = m.Exec(id=1, session={session!r}, code='7', key='k'); c.finish(c.send(r), m.ExecReply)"
     daemon.as_user(NOBODY, act)
     assert attached(client, session, key="k").text == attached(client, session, cell=1).text == "7"

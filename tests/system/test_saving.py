@@ -463,8 +463,7 @@ def test_a_state_belongs_to_its_user(daemon: Daemon, client: Client, session: st
     client.exec("x = 'mine'", session)
     save(client, session)
     client.shutdown(session)
-    daemon.socket.parent.chmod(0o711)
-    daemon.socket.chmod(0o666)
+    daemon.share()
     assert daemon.as_user(65534, f"print(c.exec('dir()', {session!r}).loaded)") == "None"
     client.shutdown(session)
     assert client.open(session).loaded == ["x"]
