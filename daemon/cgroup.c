@@ -318,6 +318,7 @@ static void leftover_add(struct cgroups *cgroups, const char *name, bool kill)
 		return;
 	leftover->kill = kill;
 	strcpy(leftover->name, name);
+	list_init(&leftover->node);
 	list_append(&cgroups->leftovers, &leftover->node);
 	(void)timer_set(cgroups->loop, &cgroups->retry, event_now() + DROP_PAUSE_US, on_retry);
 }

@@ -193,6 +193,7 @@ static struct outbox *outbox_new(struct clients *clients, const struct address *
 		return NULL;
 	outbox->to = *to;
 	outbox->stuck_since = event_now();
+	list_init(&outbox->node);
 	list_init(&outbox->frames);
 	list_append(&clients->outboxes, &outbox->node);
 	return outbox;
@@ -287,6 +288,7 @@ static int frame_hold(struct clients *clients, const struct address *to, zmq_msg
 
 	if (!held)
 		return -ENOMEM;
+	list_init(&held->node);
 	held->to = *to;
 	zmq_msg_init(&held->frame);
 	zmq_msg_move(&held->frame, frame);

@@ -11,8 +11,7 @@
 
 void family_touch(struct warden *warden)
 {
-	list_remove(&warden->touched);
-	list_append(&warden->router->touched, &warden->touched);
+	list_move(&warden->router->touched, &warden->touched);
 }
 
 /* ---- descriptors ---- */
@@ -298,15 +297,12 @@ static void forget_dead(struct router *router)
 	struct session *session;
 	struct warden *warden;
 
-	list_for_each (warden, &router->dead_wardens, node)
-		if (warden->stored || warden->ledger.fd >= 0)
-			vault_forget_family(warden->family);
-	list_for_each (interpreter, &router->dead_interpreters, node)
-		if (interpreter->stored)
-			vault_forget(VAULT_INTERPRETER, interpreter->family, interpreter->serial);
-	list_for_each (session, &router->dead_sessions, node)
-		if (session->transcripts_stored)
-			vault_forget(VAULT_SESSION, session->warden->family, session->number);
+	graveyard_for_each(warden, &router->dead_wardens, grave) if (warden->stored || warden->ledger.fd >= 0)
+		vault_forget_family(warden->family);
+	graveyard_for_each(interpreter, &router->dead_interpreters, grave) if (interpreter->stored)
+		vault_forget(VAULT_INTERPRETER, interpreter->family, interpreter->serial);
+	graveyard_for_each(session, &router->dead_sessions, grave) if (session->transcripts_stored)
+		vault_forget(VAULT_SESSION, session->warden->family, session->number);
 }
 
 static void session_settle(struct session *session)

@@ -52,6 +52,7 @@ struct checkpoint *history_add(struct history *history, struct interpreter *inte
 	checkpoint->severed = history->severed;
 	checkpoint->interpreter = interpreter;
 	++*counter_of(history, checkpoint);
+	list_init(&checkpoint->node);
 	list_append(&history->checkpoints, &checkpoint->node);
 	history_rebase(history, checkpoint);
 	return checkpoint;

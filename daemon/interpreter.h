@@ -2,6 +2,7 @@
  * comes in here was written by hostile code. */
 #pragma once
 
+#include "graveyard.h"
 #include "peer.h"
 
 #include "proto/message.h"
@@ -21,6 +22,7 @@ enum interpreter_stored { STORED_NOTHING, STORED_BOTH, STORED_OURS };
 
 struct interpreter {
 	struct list node; /* in its warden */
+	struct grave grave;
 	uint64_t family, serial;
 	enum interpreter_role role;
 	bool adopted; /* its warden knows it */

@@ -47,9 +47,10 @@ struct keeper {
 	bool handing;	/* it does not have all of the store yet */
 	bool our_own;	/* only our own build can go on with what is stored */
 	bool asked_to_stop, over;
-	sigset_t owed;		/* signals for the router, which would die of them before it is ready */
-	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
-	uint64_t start_at;	/* when the next router starts */
+	bool short_of_descriptors; /* said once */
+	sigset_t owed;		   /* signals for the router, which would die of them before it is ready */
+	uint64_t stop_deadline;	   /* milliseconds, 0: not stopping */
+	uint64_t start_at;	   /* when the next router starts */
 	struct throttle throttle;
 	struct pulse pulse;
 	uint64_t told_manager; /* that we are alive */
@@ -181,6 +182,21 @@ static bool request_valid(const struct keeper_message *request, size_t size, siz
 	       memchr(request->path, 0, sizeof(request->path));
 }
 
+/* There was no room for what came with it: the router is not to blame. A template that was asked for is not
+ * started, and what was to be stored is not: what is held under its name is out of date. */
+static void descriptors_lost(struct keeper *keeper, const struct keeper_message *request, size_t size)
+{
+	struct keeper_message answer = {.op = KEEPER_STARTED, .serial = request->serial, .error = -EMFILE};
+
+	if (!keeper->short_of_descriptors)
+		log_error(NULL, "no descriptors are left for what the router passes: sessions may not outlive it");
+	keeper->short_of_descriptors = true;
+	if (size == keeper_message_size(KEEPER_START_TEMPLATE) && request->op == KEEPER_START_TEMPLATE)
+		(void)router_tell(keeper, &answer, NULL, 0);
+	else if (size == keeper_message_size(KEEPER_STORE) && request->op == KEEPER_STORE)
+		store_forget(&keeper->store, &request->name);
+}
+
 /* Handle one message. Returns 0, CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
 static int channel_handle(struct keeper *keeper)
 {
@@ -190,6 +206,10 @@ static int channel_handle(struct keeper *keeper)
 	size_t n_fds;
 	int r = channel_recv(keeper->channel, (char *)&request, sizeof(request), &data, fds, &n_fds);
 
+	if (r == -EMFILE) {
+		descriptors_lost(keeper, &request, data.size);
+		return 0;
+	}
 	if (r != 0)
 		return r;
 	if (request_valid(&request, data.size, n_fds))

@@ -218,6 +218,7 @@ static void wanted_request(struct nursery *nursery)
 	}
 }
 
+/* The session joins only when all has been done that may fail at once: what fails later is told to it. */
 int nursery_claim(struct nursery *nursery, struct session *session, struct warden **wardenp)
 {
 	struct warden *warden, *best = NULL;
@@ -235,10 +236,14 @@ int nursery_claim(struct nursery *nursery, struct session *session, struct warde
 			return r;
 		list_append(&nursery->wardens, &best->node);
 	}
-	warden_join(best, session);
-	*wardenp = best;
 	nursery_warm(nursery);
 	wanted_request(nursery);
+	if (best->state == WARDEN_DYING) {
+		snprintf(nursery->reason, sizeof(nursery->reason), "%s", best->reason);
+		return -EAGAIN;
+	}
+	warden_join(best, session);
+	*wardenp = best;
 	refill_soon(nursery, REFILL_US);
 	return 0;
 }
@@ -427,6 +432,9 @@ static void on_template(struct event_source *source, uint32_t events)
 	r = channel_recv(nursery->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)
 		return;
+	/* Without its pidfd a warden is known by the end of its control pair. */
+	if (r == -EMFILE)
+		r = 0;
 	if (r == CHANNEL_E_EOF)
 		template_died(nursery);
 	else if (r || wire_open(&frame, data))

@@ -13,6 +13,7 @@ enum nursery_state {
 
 struct nursery {
 	struct list node; /* in the router */
+	struct grave grave;
 	struct router *router;
 	struct profile *profile;
 	enum nursery_state state;
@@ -36,7 +37,7 @@ int nursery_new(struct nursery **nurseryp, struct router *router, struct profile
 struct nursery *nursery_free(struct nursery *nursery);
 
 /* A warden for @session: a spare if there is one, else one that will be ready later. Returns 0; -EAGAIN when the
- * template failed a moment ago (nursery->reason says why); or -errno. */
+ * template failed a moment ago, or the warden cannot be made now (nursery->reason says why); or -errno. */
 int nursery_claim(struct nursery *nursery, struct session *session, struct warden **wardenp);
 
 /* How many wardens wait for a session. */

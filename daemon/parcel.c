@@ -45,6 +45,7 @@ static struct account *account_get(struct list *accounts, const struct address *
 	account = calloc(1, sizeof(*account));
 	if (!account)
 		return NULL;
+	list_init(&account->node);
 	account->identity_size = to->identity_size;
 	memcpy(account->identity, to->identity, to->identity_size);
 	list_append(accounts, &account->node);

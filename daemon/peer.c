@@ -55,8 +55,7 @@ void peer_ignore(struct peer *peer)
 
 void peer_settle_later(struct peer *peer)
 {
-	list_remove(&peer->node);
-	list_append(peer->due, &peer->node);
+	list_move(peer->due, &peer->node);
 }
 
 /* A peer that ended without having read everything is reported once, before what it had sent. */

@@ -44,6 +44,7 @@ static struct user *user_get(struct promises *promises, uid_t uid)
 	if (!user)
 		return NULL;
 	user->uid = uid;
+	list_init(&user->node);
 	list_init(&user->answered);
 	list_append(&promises->users, &user->node);
 	return user;
@@ -89,23 +90,6 @@ struct list *promises_of(struct promises *promises, uid_t owner, struct bytes se
 
 /* ---- all of them ---- */
 
-void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients,
-		   const char keeper[static INSTANCE_NAME_SIZE])
-{
-	/* No number is ever given twice, whichever router gave it. */
-	*promises = (struct promises){.loop = loop, .clients = clients, .last_serial = event_now()};
-	list_init(&promises->users);
-	list_init(&promises->dead);
-	list_init(&promises->all);
-	list_init(&promises->by_root);
-	list_init(&promises->changed);
-	for (size_t i = 0; i < PROMISE_SERIALS; i++)
-		list_init(&promises->serials[i]);
-	ledger_init(&promises->ledger);
-	memcpy(promises->keeper, keeper, sizeof(promises->keeper));
-	memcpy(promises->instance, keeper, sizeof(promises->instance));
-}
-
 static void promise_free(struct promise *promise)
 {
 	promise_leave_all(promise);
@@ -117,12 +101,31 @@ static void promise_free(struct promise *promise)
 	free(promise);
 }
 
+static void promise_free_dead(struct grave *grave)
+{
+	promise_free(container_of(grave, struct promise, grave));
+}
+
+void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients,
+		   const char keeper[static INSTANCE_NAME_SIZE])
+{
+	/* No number is ever given twice, whichever router gave it. */
+	*promises = (struct promises){.loop = loop, .clients = clients, .last_serial = event_now()};
+	list_init(&promises->users);
+	graveyard_init(&promises->dead, promise_free_dead);
+	list_init(&promises->all);
+	list_init(&promises->by_root);
+	list_init(&promises->changed);
+	for (size_t i = 0; i < PROMISE_SERIALS; i++)
+		list_init(&promises->serials[i]);
+	ledger_init(&promises->ledger);
+	memcpy(promises->keeper, keeper, sizeof(promises->keeper));
+	memcpy(promises->instance, keeper, sizeof(promises->instance));
+}
+
 void promises_sweep(struct promises *promises)
 {
-	struct promise *promise;
-
-	list_for_each (promise, &promises->dead, node)
-		promise_free(promise);
+	graveyard_empty(&promises->dead);
 }
 
 static void shelf_free(void *p)
@@ -228,8 +231,7 @@ uint64_t promise_fingerprint(const struct wire_schema *schema, const void *reque
 
 static void promise_changes(struct promise *promise)
 {
-	list_remove(&promise->changed);
-	list_append(&promise->shelf->promises->changed, &promise->changed);
+	list_move(&promise->shelf->promises->changed, &promise->changed);
 }
 
 struct keeping profile_keeping(const struct profile *profile)
@@ -253,6 +255,8 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise->request = request;
 	promise->keep = key.size > 0;
 	promise->since = event_now();
+	list_init(&promise->node);
+	list_init(&promise->all);
 	list_init(&promise->serials);
 	promise_number(promise, promises->last_serial + 1);
 	list_init(&promise->kin);
@@ -274,8 +278,7 @@ void promise_number(struct promise *promise, uint64_t serial)
 
 	promise->serial = serial;
 	promises->last_serial = MAX(promises->last_serial, serial);
-	list_remove(&promise->serials);
-	list_append(&promises->serials[serial % PROMISE_SERIALS], &promise->serials);
+	list_move(&promises->serials[serial % PROMISE_SERIALS], &promise->serials);
 }
 
 struct promise *promises_find_serial(struct promises *promises, uint64_t serial)
@@ -322,7 +325,7 @@ void promise_forget(struct promise *promise)
 	}
 	timer_clear(shelf->promises->loop, &promise->expiry);
 	list_remove(&promise->node);
-	list_append(&shelf->promises->dead, &promise->node);
+	(void)graveyard_bury(&shelf->promises->dead, &promise->grave);
 	list_remove(&promise->all);
 	list_remove(&promise->serials);
 	list_remove(&promise->changed);

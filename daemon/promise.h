@@ -7,6 +7,7 @@
 #pragma once
 
 #include "client.h"
+#include "graveyard.h"
 #include "instance.h"
 #include "ledger.h"
 #include "output.h"
@@ -32,7 +33,8 @@ struct asker {
 };
 
 struct promise {
-	struct list node;    /* in its shelf, oldest first */
+	struct list node; /* in its shelf, oldest first */
+	struct grave grave;
 	struct list all;     /* that there are, oldest first */
 	struct list serials; /* with the same remainder */
 	struct list changed; /* in a round in which it changes */
@@ -100,7 +102,7 @@ struct promises {
 	bool unkept; /* the last commit has failed */
 	void *table; /* tsearch(3) of shelves */
 	struct list users;
-	struct list dead; /* freed between two rounds */
+	struct graveyard dead; /* freed between two rounds */
 };
 
 /* @keeper: what instance_name() says of it. */

@@ -190,6 +190,7 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 	promise_leave(promise, to);
 	if (promise->n_askers == ASKERS_MAX)
 		make_room(promise);
+	list_init(&asker->node);
 	asker->to = *to;
 	asker->to.promise = NULL;
 	asker->stream = watch->stream;

@@ -222,8 +222,7 @@ void promises_settle(struct promises *promises)
 	list_for_each (promise, &promises->all, all) {
 		if (!promise->unclaimed)
 			continue;
-		list_remove(&promise->changed);
-		list_append(&unclaimed, &promise->changed);
+		list_move(&unclaimed, &promise->changed);
 	}
 	while ((first = list_first(&unclaimed)) != NULL) {
 		promise = container_of(first, struct promise, changed);

@@ -104,6 +104,7 @@ void removals_add(struct removals *removals, int directory, const char *path)
 	tree->pid = 0;
 	tree->directory = directory;
 	memcpy(tree->path, path, size);
+	list_init(&tree->node);
 	list_append(&removals->trees, &tree->node);
 	if (directory < 0)
 		(void)path_directory(removals->root, path);

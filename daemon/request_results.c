@@ -115,8 +115,11 @@ static struct promise *promise_begin(struct router *router, const struct address
 
 	r = promise_new(&promise, &router->promises, owner, session, key,
 			key.size > 0 ? promise_fingerprint(schema, request) : 0, &keeping);
-	if (!r)
+	if (!r) {
 		r = promise_join(promise, from, &watch);
+		if (r)
+			promise_forget(promise);
+	}
 	if (r) {
 		client_error(&router->clients, from, "internal", "out of memory");
 		return NULL;

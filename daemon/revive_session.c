@@ -277,6 +277,7 @@ static int waiters_from(struct list *waiters, const struct revival *revival, con
 		if (!waiter)
 			return -ENOMEM;
 		waiter->request = address_of(revival, record.promise, session);
+		list_init(&waiter->node);
 		list_append(waiters, &waiter->node);
 	}
 	return 0;

@@ -91,7 +91,7 @@ static void on_keeper(struct event_source *source, uint32_t events)
 	r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)
 		return;
-	if (r) {
+	if (r && r != -EMFILE) {
 		log_error(NULL, "the keeper is gone");
 		event_remove(&router->loop, source);
 		router->stopped = true;
@@ -151,8 +151,7 @@ static void config_use(struct router *router, struct config *config)
 	struct nursery *nursery;
 
 	list_for_each (nursery, &router->nurseries, node) {
-		list_remove(&nursery->node);
-		list_append(&router->retired, &nursery->node);
+		list_move(&router->retired, &nursery->node);
 		nursery_retire(nursery);
 	}
 	config_free(router->config);
@@ -260,11 +259,11 @@ static void on_stop_grace(struct timer *timer)
 	struct nursery *nursery;
 	struct session *session;
 
-	list_for_each (session, &router->sessions, node)
+	/* The last of a family may take the others with it. */
+	while ((session = router_first_that_stays(router)))
 		session_end(session, "shutdown");
 	list_for_each (nursery, &router->nurseries, node) {
-		list_remove(&nursery->node);
-		list_append(&router->retired, &nursery->node);
+		list_move(&router->retired, &nursery->node);
 		nursery_retire(nursery);
 	}
 	(void)timer_set(&router->loop, &router->stop_timer, event_now() + STOP_LIMIT_US, on_stop_limit);
@@ -375,9 +374,9 @@ static int heritage_read(struct router *router)
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
 {
 	struct list *lists[] = {
-		&router->sessions,	 &router->nurseries,	    &router->retired,	    &router->due,
-		&router->touched,	 &router->remains,	    &router->dead_sessions, &router->dead_wardens,
-		&router->dead_nurseries, &router->dead_interpreters};
+		&router->sessions, &router->nurseries, &router->retired,
+		&router->due,	   &router->touched,   &router->remains,
+	};
 	char keeper[INSTANCE_NAME_SIZE] = "";
 	struct config *config;
 	int r = instance_name(keeper, getppid());
@@ -390,6 +389,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
+	router_dig_graves(router);
 	heritage_init(&router->heritage);
 	snapshot_init(&router->snapshot);
 	promises_init(&router->promises, &router->loop, &router->clients, keeper);

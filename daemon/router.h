@@ -44,7 +44,8 @@ struct router {
 	struct heritage heritage;
 	struct list remains;
 	struct list due; /* wardens and interpreters to which something is said in this round, or was heard from */
-	struct list dead_sessions, dead_wardens, dead_nurseries, dead_interpreters; /* freed between two rounds */
+	struct graveyard dead_sessions, dead_wardens, dead_nurseries,
+		dead_interpreters; /* freed between two rounds */
 
 	uint64_t last_serial, last_transfer;
 	uid_t last_uid;
@@ -70,7 +71,10 @@ void router_remove_copy(const struct warden *warden, const char *path);
 
 /* NULL if there is none of that id. */
 struct session *router_find(struct router *router, struct bytes id);
-/* Open one; @id is checked, the limits are not. "" makes a one-shot. Returns as session_new. */
+/* The oldest that is not closing, or NULL. */
+struct session *router_first_that_stays(struct router *router);
+/* Open one; @id is checked, the limits are not. "" makes a one-shot. Returns as session_new. What is opened
+ * can take a cell. */
 int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
 		uid_t owner);
 /* Grow a new session from a checkpoint of @parent for @operation, which is answered here or when the branch stands.
@@ -90,7 +94,8 @@ void router_bury_session(struct router *router, struct session *session);
 void router_bury_interpreter(struct router *router, struct interpreter *interpreter);
 void router_bury_warden(struct router *router, struct warden *warden);
 void router_bury_nursery(struct router *router, struct nursery *nursery);
-/* Between two rounds; and at the end. */
+/* Prepare for the dead; free them between two rounds; and all that there is at the end. */
+void router_dig_graves(struct router *router);
 void router_free_dead(struct router *router);
 void router_free_all(struct router *router);
 

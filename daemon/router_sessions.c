@@ -30,6 +30,16 @@ struct session *router_find(struct router *router, struct bytes id)
 	return found ? container_of(*found, struct session, id[0]) : NULL;
 }
 
+struct session *router_first_that_stays(struct router *router)
+{
+	struct session *session;
+
+	list_for_each (session, &router->sessions, node)
+		if (session->state != SESSION_CLOSING)
+			return session;
+	return NULL;
+}
+
 int router_open(struct session **sessionp, struct router *router, struct profile *profile, struct bytes id,
 		uid_t owner)
 {
@@ -50,6 +60,11 @@ int router_open(struct session **sessionp, struct router *router, struct profile
 	log_info(session->id, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
 		 owner, profile->name, session->warden->workspace);
 	audit_log_opened(session);
+	/* Not before it can be found, and forgotten: it may end of this. */
+	if (session->warden->state == WARDEN_READY)
+		session_on_ready(session);
+	if (session->state == SESSION_CLOSING)
+		return -ENOBUFS;
 	*sessionp = session;
 	return 0;
 }
@@ -149,51 +164,70 @@ int router_take_uid(uid_t *uidp, struct router *router)
 
 /* ---- the dead ---- */
 
-static void bury(struct list *dead, struct list *node)
+static void session_free_dead(struct grave *grave)
 {
-	list_remove(node);
-	list_append(dead, node);
+	session_free(container_of(grave, struct session, grave));
+}
+
+static void interpreter_free_dead(struct grave *grave)
+{
+	interpreter_free(container_of(grave, struct interpreter, grave));
+}
+
+static void warden_free_dead(struct grave *grave)
+{
+	warden_free(container_of(grave, struct warden, grave));
+}
+
+static void nursery_free_dead(struct grave *grave)
+{
+	nursery_free(container_of(grave, struct nursery, grave));
+}
+
+void router_dig_graves(struct router *router)
+{
+	graveyard_init(&router->dead_sessions, session_free_dead);
+	graveyard_init(&router->dead_interpreters, interpreter_free_dead);
+	graveyard_init(&router->dead_wardens, warden_free_dead);
+	graveyard_init(&router->dead_nurseries, nursery_free_dead);
 }
 
 void router_bury_session(struct router *router, struct session *session)
 {
+	if (!graveyard_bury(&router->dead_sessions, &session->grave))
+		return;
 	router->stats.ended++;
+	list_remove(&session->node);
 	list_remove(&session->kin);
 	family_touch(session->warden);
-	bury(&router->dead_sessions, &session->node);
 }
 
 void router_bury_interpreter(struct router *router, struct interpreter *interpreter)
 {
-	bury(&router->dead_interpreters, &interpreter->node);
+	list_remove(&interpreter->node);
+	(void)graveyard_bury(&router->dead_interpreters, &interpreter->grave);
 }
 
 void router_bury_warden(struct router *router, struct warden *warden)
 {
-	bury(&router->dead_wardens, &warden->node);
+	list_remove(&warden->node);
+	(void)graveyard_bury(&router->dead_wardens, &warden->grave);
 }
 
 void router_bury_nursery(struct router *router, struct nursery *nursery)
 {
-	bury(&router->dead_nurseries, &nursery->node);
+	list_remove(&nursery->node);
+	(void)graveyard_bury(&router->dead_nurseries, &nursery->grave);
 }
 
+/* Each kind before those that it refers to. */
 void router_free_dead(struct router *router)
 {
-	struct session *session;
-	struct warden *warden;
-	struct nursery *nursery;
-	struct interpreter *interpreter;
-
 	promises_sweep(&router->promises);
-	list_for_each (interpreter, &router->dead_interpreters, node)
-		interpreter_free(interpreter);
-	list_for_each (session, &router->dead_sessions, node)
-		session_free(session);
-	list_for_each (warden, &router->dead_wardens, node)
-		warden_free(warden);
-	list_for_each (nursery, &router->dead_nurseries, node)
-		nursery_free(nursery);
+	graveyard_empty(&router->dead_interpreters);
+	graveyard_empty(&router->dead_sessions);
+	graveyard_empty(&router->dead_wardens);
+	graveyard_empty(&router->dead_nurseries);
 }
 
 void router_free_all(struct router *router)
@@ -203,13 +237,13 @@ void router_free_all(struct router *router)
 	struct warden *warden;
 
 	list_for_each (session, &router->sessions, node)
-		bury(&router->dead_sessions, &session->node);
+		(void)graveyard_bury(&router->dead_sessions, &session->grave);
 	list_for_each (nursery, &router->nurseries, node)
-		bury(&router->retired, &nursery->node);
+		list_move(&router->retired, &nursery->node);
 	list_for_each (nursery, &router->retired, node) {
 		list_for_each (warden, &nursery->wardens, node)
-			bury(&router->dead_wardens, &warden->node);
-		bury(&router->dead_nurseries, &nursery->node);
+			router_bury_warden(router, warden);
+		router_bury_nursery(router, nursery);
 	}
 	router_free_dead(router);
 }

@@ -85,8 +85,6 @@ int session_new(struct session **sessionp, struct router *router, struct profile
 	}
 	session_arm_hard(session);
 	*sessionp = session;
-	if (session->warden->state == WARDEN_READY)
-		session_event(session, EVENT_READY, &session_nothing);
 	return 0;
 }
 
@@ -182,6 +180,12 @@ struct session *session_free(struct session *session)
 
 void session_exec(struct session *session, struct cell *cell)
 {
+	if (session->state == SESSION_CLOSING) {
+		client_error(&session->router->clients, &cell->reply, "gone",
+			     "the session ended before this cell could run");
+		cell_free(cell);
+		return;
+	}
 	family_touch(session->warden);
 	list_append(&session->queue, &cell->node);
 	session->n_queued++;
@@ -261,6 +265,7 @@ static void waiter_add(struct list *waiters, const struct address *request)
 	if (!waiter)
 		return;
 	waiter->request = *request;
+	list_init(&waiter->node);
 	list_append(waiters, &waiter->node);
 }
 

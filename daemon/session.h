@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cell.h"
+#include "graveyard.h"
 #include "history.h"
 #include "journal.h"
 #include "operation.h"
@@ -30,8 +31,9 @@ enum session_state {
 enum sweep { SWEEP_NONE, SWEEP_WANTED, SWEEP_SENT };
 
 struct session {
-	struct list node;	     /* in the router, oldest first */
-	struct list kin;	     /* in its warden */
+	struct list node; /* in the router, oldest first */
+	struct list kin;  /* in its warden */
+	struct grave grave;
 	uint64_t number;	     /* in its family */
 	char id[SESSION_ID_MAX + 1]; /* "" for a one-shot */
 	uid_t owner;
@@ -94,7 +96,8 @@ struct session {
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
 };
 
-/* Make one and find it a warden. Returns 0 or -errno; -EAGAIN as from nursery_claim. */
+/* Make one and find it a warden, which may be READY already: session_on_ready is the caller's to call. Returns 0 or
+ * -errno; -EAGAIN as from nursery_claim. */
 int session_new(struct session **sessionp, struct router *router, struct profile *profile, const char *id,
 		uid_t owner);
 /* One that grows from @from, a checkpoint of @parent, in the same warden, for @operation, which it owns from now on
@@ -103,7 +106,8 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 		       struct operation *operation);
 struct session *session_free(struct session *session);
 
-/* Put a cell in the queue; the session owns it now. The caller has checked the limit. */
+/* Put a cell in the queue; the session owns it now. The caller has checked the limit. A session that has ended
+ * refuses it. */
 void session_exec(struct session *session, struct cell *cell);
 /* Whether a cell was running. */
 bool session_interrupt(struct session *session);
@@ -151,6 +155,8 @@ void session_on_successor(struct session *session, uint64_t pid);
 void session_on_last_words(struct session *session, struct interpreter *interpreter);
 void session_on_exited(struct session *session, struct interpreter *interpreter, int status, bool oom);
 void session_on_swept(struct session *session);
+/* Its interpreter, the only one it has had, could not be made; the failure of its warden follows. */
+void session_on_stillborn(struct session *session);
 /* Its files have outgrown their limit. */
 void session_on_full(struct session *session);
 void session_on_warden_failed(struct session *session);

@@ -116,6 +116,8 @@ void session_replace_after_exit(struct session *session, const struct particular
 void session_restore_after_sweep(struct session *session, const struct particulars *particulars);
 void session_restore_older(struct session *session, const struct particulars *particulars);
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
+/* Its cell has not begun: it waits again, for another interpreter. */
+void session_put_back(struct session *session);
 /* Fork @frozen for this session, which is RESTORING until that stands. */
 void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
 /* Nothing of it grows from its source any more. */

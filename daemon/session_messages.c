@@ -84,13 +84,18 @@ void session_on_exited(struct session *session, struct interpreter *interpreter,
 	session->exited = false;
 }
 
+void session_on_stillborn(struct session *session)
+{
+	if (session->cell)
+		session_put_back(session);
+	session->state = SESSION_STARTING;
+}
+
 /* Its cage or its template failed: everybody who waits is told why. */
 void session_on_warden_failed(struct session *session)
 {
 	struct cell *cell;
 
-	if (session->state == SESSION_CLOSING)
-		return;
 	log_error(session->id, "%s", session->warden->reason);
 	list_for_each (cell, &session->queue, node) {
 		client_error(&session->router->clients, &cell->reply, "internal", "the session could not be %s: %s",

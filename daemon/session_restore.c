@@ -232,8 +232,7 @@ static bool find_state_to_go_on_from(struct session *session)
 	return false;
 }
 
-/* A cell that waited behind a checkpoint has not begun. It waits again, for another interpreter. */
-static void put_back(struct session *session)
+void session_put_back(struct session *session)
 {
 	struct cell *cell = session->cell;
 
@@ -252,7 +251,7 @@ static void put_back(struct session *session)
 void session_replace_after_exit(struct session *session, const struct particulars *particulars)
 {
 	if (session->freezing && session->cell && list_empty(&session->resets))
-		put_back(session);
+		session_put_back(session);
 	session->verdict = verdict_of_exit(session, particulars);
 	session_fail_question(session);
 	if (operation_is_birth(session)) {

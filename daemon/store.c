@@ -53,6 +53,7 @@ int store_put(struct store *store, const struct store_name *name, const int *fds
 	item->name = *name;
 	item->n_fds = MIN(n_fds, (size_t)STORE_FDS_MAX);
 	memcpy(item->fds, fds, item->n_fds * sizeof(*fds));
+	list_init(&item->node);
 	list_append(shelf_of(store, name->family), &item->node);
 	return 0;
 }

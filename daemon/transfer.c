@@ -29,6 +29,7 @@ struct transfer *transfer_new(struct session *session, uid_t owner)
 		.file = NEW_FILE_NONE,
 		.source = -1,
 	};
+	list_init(&transfer->node);
 	list_append(&session->transfers, &transfer->node);
 	patience_start(transfer);
 	return transfer;

@@ -85,6 +85,7 @@ static int heirloom_add(struct heritage *heritage, const struct store_name *name
 	heirloom->n_fds = n_fds;
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
 		heirloom->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
+	list_init(&heirloom->node);
 	list_append(shelf_of(heritage, name->family), &heirloom->node);
 	return 0;
 }
@@ -101,6 +102,10 @@ int heritage_receive(struct heritage *heritage, int *listenerp)
 		r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
 		if (r == CHANNEL_E_EMPTY) {
 			(void)poll(&readable, 1, -1);
+			continue;
+		}
+		if (r == -EMFILE && message.op == KEEPER_HELD && message.name.kind != STORE_LISTENER) {
+			log_error(NULL, "no descriptors are left for all that the last router had");
 			continue;
 		}
 		if (r)

@@ -110,7 +110,7 @@ struct warden *warden_free(struct warden *warden)
 /* A kept workspace is one that a session has used; a spare's is nobody's. */
 void warden_gone(struct warden *warden)
 {
-	struct session *session;
+	struct list *first;
 
 	peer_ignore(&warden->peer);
 	event_remove(&warden->router->loop, &warden->pidfd_source);
@@ -122,8 +122,8 @@ void warden_gone(struct warden *warden)
 	if (!warden->used || warden->keep == WORKSPACE_DELETE)
 		router_remove_tree(warden->router, warden->workspace);
 	nursery_on_warden_gone(warden->nursery, warden);
-	list_for_each (session, &warden->sessions, kin)
-		session_on_warden_gone(session);
+	while ((first = list_first(&warden->sessions)))
+		session_on_warden_gone(container_of(first, struct session, kin));
 	router_bury_warden(warden->router, warden);
 }
 
@@ -380,28 +380,39 @@ void warden_join(struct warden *warden, struct session *session)
 	family_touch(warden);
 }
 
-/* Others that are leaving too, at the end of the family's life or the daemon's, will not need it. */
-static bool wanted_by_others(const struct warden *warden)
+/* NULL if all sessions that are left are closing. */
+static struct session *first_that_stays(struct warden *warden)
 {
 	struct session *session;
 
 	list_for_each (session, &warden->sessions, kin)
 		if (session->state != SESSION_CLOSING)
-			return true;
-	return false;
+			return session;
+	return NULL;
+}
+
+static struct interpreter *first_of(struct warden *warden, const struct session *session)
+{
+	struct interpreter *interpreter;
+
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (interpreter->session == session)
+			return interpreter;
+	return NULL;
 }
 
 void warden_leave(struct warden *warden, struct session *session)
 {
 	struct interpreter *interpreter;
 
-	if (!wanted_by_others(warden)) {
+	/* Others that are leaving too, at the end of the family's life or the daemon's, will not need it. */
+	if (!first_that_stays(warden)) {
 		warden_kill(warden);
 		return;
 	}
-	list_for_each (interpreter, &warden->interpreters, node)
-		if (interpreter->session == session)
-			warden_discard(warden, interpreter);
+	/* To discard one may end a session, which discards others. */
+	while ((interpreter = first_of(warden, session)))
+		warden_discard(warden, interpreter);
 	warden_sweep(warden, session);
 }
 
@@ -439,7 +450,8 @@ void warden_failed(struct warden *warden, struct bytes reason)
 		 reason.data);
 	if (list_empty(&warden->sessions))
 		log_error(NULL, "a spare could not be made: %s", warden->reason);
-	list_for_each (session, &warden->sessions, kin)
+	/* The end of the last one may be the end of the warden, and of all its sessions. */
+	while ((session = first_that_stays(warden)))
 		session_on_warden_failed(session);
 	warden_kill(warden);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config.h"
+#include "graveyard.h"
 #include "group.h"
 #include "interpreter.h"
 #include "ledger.h"
@@ -22,7 +23,8 @@ enum warden_state {
 };
 
 struct warden {
-	struct list node;    /* in its nursery */
+	struct list node; /* in its nursery */
+	struct grave grave;
 	struct list touched; /* in the router, in a round that changes something about it */
 	uint64_t family;     /* its number for the keeper */
 	struct ledger ledger;

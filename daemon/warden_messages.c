@@ -52,6 +52,9 @@ static int on_failed(struct warden *warden, struct bytes body, struct wire_fault
 		session_on_successor(session, 0);
 		return 0;
 	}
+	list_for_each (session, &warden->sessions, kin)
+		if (session->live && session->live->serial == failed.serial)
+			session_on_stillborn(session);
 	warden_failed(warden, failed.reason);
 	return 0;
 }

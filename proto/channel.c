@@ -114,11 +114,13 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 	if (n < 0)
 		return -errno;
 	channel_take_fds(&message, fds, n_fds, CHANNEL_FDS_MAX);
+	*data = (struct bytes){.data = buffer, .size = (size_t)n};
 	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		bool no_room = !(message.msg_flags & MSG_TRUNC) && *n_fds < CHANNEL_FDS_MAX;
+
 		while (*n_fds > 0)
 			fd_closep(&fds[--*n_fds]);
-		return -EMSGSIZE;
+		return no_room ? -EMFILE : -EMSGSIZE;
 	}
-	*data = (struct bytes){.data = buffer, .size = (size_t)n};
 	return 0;
 }

@@ -28,6 +28,9 @@ struct msghdr;
 void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t max);
 
 /* Receive one datagram into @buffer. Up to CHANNEL_FDS_MAX descriptors arrive in @fds, close-on-exec and the
- * caller's to close; unused slots are -1. A truncated datagram or descriptor list is -EMSGSIZE, with nothing left
- * open. Restarts on EINTR. Returns 0 (then @data points into @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
+ * caller's to close; unused slots are -1. A datagram that is longer than @size, or has more descriptors, is
+ * -EMSGSIZE. If this process had no room for all descriptors, which is no fault of the sender's, it is -EMFILE:
+ * @data is whole and there are no @fds. Either way nothing is left open. Restarts on EINTR. Returns 0 (then @data
+ * points into
+ * @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
 int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds);

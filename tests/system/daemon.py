@@ -128,8 +128,10 @@ class Daemon:
         groups: list[Path] | None = None,
         env: dict[str, str] | None = None,
         options: tuple[str, ...] = (),
+        limits: dict[str, int] | None = None,
     ) -> None:
         self.options = options
+        self.limits = limits or {}  # as prlimit names them
         self.binaries = binaries
         self.uid = uid
         self.home = groups
@@ -157,7 +159,7 @@ class Daemon:
         """Also where one has ended, with the same files."""
         log = self.log_path.open("ab")
         self.process = subprocess.Popen(
-            self._in_groups(self._as_user(self._with_passed(self._command()))),
+            self._in_groups(self._as_user(self._limited(self._with_passed(self._command())))),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -180,6 +182,10 @@ class Daemon:
         count, names = len(self.passed), ":".join(self.passed)
         script = f'exec {places}; LISTEN_PID=$$ LISTEN_FDS={count} LISTEN_FDNAMES={names} exec "$@"'
         return ["bash", "-c", script, "bash", *command]
+
+    def _limited(self, command: list[str]) -> list[str]:
+        limits = [f"--{name}={n}:{n}" for name, n in self.limits.items()]
+        return ["prlimit", *limits, *command] if limits else command
 
     def _in_groups(self, command: list[str]) -> list[str]:
         """Started in these control groups, where nobody else is."""
