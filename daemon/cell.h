@@ -41,7 +41,7 @@ struct cell {
 	bool password; /* its answer is not to be shown */
 	bool timed_out;
 	bool audited;	   /* the audit log tells of it, however often it has to be begun */
-	bool written;	   /* its code is in the ledger */
+	bool written;	   /* its code and options are in the ledger */
 	struct bytes code; /* owned */
 	struct cell_options options;
 	struct output stdout_, stderr_;

@@ -17,7 +17,6 @@ struct displays {
 	uint64_t total;	  /* whatever became of them */
 	size_t n, size;
 	uint64_t dropped;
-	uint64_t written; /* bytes of a ledger that records of them have taken */
 };
 
 void displays_init(struct displays *displays);

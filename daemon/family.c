@@ -125,27 +125,54 @@ static int profile_write(struct warden *warden)
 	record.text = (struct bytes){.data = text, .size = size};
 	if (!r)
 		r = ledger_append(&warden->ledger, &profile_record_schema, &record);
+	warden->profile_size = size;
 	free(text);
 	return r;
 }
 
 static int code_write(struct ledger *ledger, struct cell *cell)
 {
-	const struct code_record record = {.promise = cell->reply.promise->serial, .code = cell->code};
+	const struct cell_options *options = &cell->options;
+	const struct code_record record = {
+		.promise = cell->reply.promise->serial,
+		.code = cell->code,
+		.figure = options->figure,
+		.env = options->env,
+		.directory = options->directory,
+		.values = options->values,
+		.reload = options->reload,
+	};
 	int r;
 
 	if (cell->written || cell->task != CELL_CODE)
 		return 0;
 	r = ledger_append(ledger, &code_record_schema, &record);
 	cell->written = r == 0;
-	ledger->dead += cell->code.size;
+	return r;
+}
+
+static int about_write(struct warden *warden, struct question *question)
+{
+	struct about_record record;
+	int r;
+
+	if (!question || question->written)
+		return 0;
+	if (!question->number)
+		question->number = ++warden->last_question;
+	record = (struct about_record){
+		.number = question->number,
+		.code = {.data = question->code, .size = question->code_size},
+		.names = {.data = question->names, .size = question->names_size},
+	};
+	r = ledger_append(&warden->ledger, &about_record_schema, &record);
+	question->written = r == 0;
 	return r;
 }
 
 int family_write_display(struct warden *warden, struct cell *cell, const struct shown *shown)
 {
 	struct display_record record = {.promise = cell->reply.promise->serial};
-	uint64_t before = warden->ledger.size;
 	msgpack_sbuffer body;
 	int r;
 
@@ -154,30 +181,8 @@ int family_write_display(struct warden *warden, struct cell *cell, const struct 
 	record.shown = wire_bytes(&body);
 	if (!r)
 		r = ledger_append(&warden->ledger, &display_record_schema, &record);
-	cell->displays.written += warden->ledger.size - before;
 	msgpack_sbuffer_destroy(&body);
 	return r;
-}
-
-void family_drop_displays(struct warden *warden, struct cell *cell)
-{
-	warden->ledger.dead += cell->displays.written;
-	cell->displays.written = 0;
-}
-
-/* What records of displays take that are not kept any more. */
-static uint64_t dead_displays(const struct warden *warden)
-{
-	const struct session *session;
-	uint64_t dead = 0;
-
-	list_for_each (session, (struct list *)&warden->sessions, kin) {
-		const struct displays *displays = session->cell ? &session->cell->displays : NULL;
-
-		if (displays && displays->written > displays->size)
-			dead += displays->written - displays->size;
-	}
-	return dead;
 }
 
 /* Into a ledger that is renewed. */
@@ -188,7 +193,6 @@ static int displays_write(struct warden *warden, struct cell *cell)
 	size_t cursor = 0;
 	int r = 0;
 
-	cell->displays.written = 0;
 	msgpack_sbuffer_init(&array);
 	if (displays_join(&cell->displays, &array))
 		while (!r && displays_next(wire_bytes(&array), &cursor, &shown))
@@ -197,39 +201,63 @@ static int displays_write(struct warden *warden, struct cell *cell)
 	return r;
 }
 
-/* What the family's record refers to. */
+/* What the record of a session refers to. */
+static int particulars_of(struct warden *warden, struct session *session)
+{
+	struct operation *operation;
+	struct cell *cell;
+	int r = session->cell ? code_write(&warden->ledger, session->cell) : 0;
+
+	list_for_each (cell, &session->queue, node)
+		r = r ? r : code_write(&warden->ledger, cell);
+	if (!r && session->operation)
+		r = about_write(warden, session->operation->question);
+	list_for_each (operation, &session->operations, node)
+		r = r ? r : about_write(warden, operation->question);
+	return r ? r : journal_write(&session->journal, &warden->ledger, session->number);
+}
+
 static int particulars_write(struct warden *warden)
 {
 	struct session *session;
-	struct cell *cell;
 	int r = 0;
 
-	list_for_each (session, &warden->sessions, kin) {
-		list_for_each (cell, &session->queue, node)
-			r = r ? r : code_write(&warden->ledger, cell);
-		if (!r && session->cell)
-			r = code_write(&warden->ledger, session->cell);
-		if (!r)
-			r = journal_write(&session->journal, &warden->ledger, session->number);
-	}
+	list_for_each (session, &warden->sessions, kin)
+		r = r ? r : particulars_of(warden, session);
 	return r;
+}
+
+static void question_again(struct question *question)
+{
+	if (question)
+		question->written = false;
+}
+
+static int session_again(struct warden *warden, struct session *session)
+{
+	struct operation *operation;
+	struct cell *cell;
+
+	list_for_each (cell, &session->queue, node)
+		cell->written = false;
+	list_for_each (operation, &session->operations, node)
+		question_again(operation->question);
+	if (session->operation)
+		question_again(session->operation->question);
+	journal_rewrite(&session->journal);
+	if (!session->cell)
+		return 0;
+	session->cell->written = false;
+	return displays_write(warden, session->cell);
 }
 
 static int everything_again(struct warden *warden)
 {
 	struct session *session;
-	struct cell *cell;
 	int r = 0;
 
-	list_for_each (session, &warden->sessions, kin) {
-		list_for_each (cell, &session->queue, node)
-			cell->written = false;
-		if (session->cell)
-			session->cell->written = false;
-		if (!r && session->cell)
-			r = displays_write(warden, session->cell);
-		journal_rewrite(&session->journal);
-	}
+	list_for_each (session, &warden->sessions, kin)
+		r = r ? r : session_again(warden, session);
 	return r;
 }
 
@@ -241,8 +269,52 @@ static int family_write(struct warden *warden)
 
 	if (!r)
 		r = ledger_append(&warden->ledger, &family_record_schema, &record);
-	warden->ledger.dead += warden->ledger.size - before;
+	warden->record_size = warden->ledger.size - before;
 	return r;
+}
+
+/* ---- how much of the ledger is alive: never less than a new one would have ---- */
+
+static uint64_t alive_of_cell(const struct cell *cell)
+{
+	const struct cell_options *options = &cell->options;
+
+	return LEDGER_RECORD_OVERHEAD + cell->code.size + options->env.size + options->directory.size +
+	       cell->displays.size + cell->displays.n * LEDGER_RECORD_OVERHEAD;
+}
+
+static uint64_t alive_of_operation(const struct operation *operation)
+{
+	const struct question *question = operation->question;
+
+	return question ? LEDGER_RECORD_OVERHEAD + question->code_size + question->names_size : 0;
+}
+
+static uint64_t alive_of_session(const struct session *session)
+{
+	uint64_t alive = session->journal.size + session->journal.n * LEDGER_RECORD_OVERHEAD;
+	const struct operation *operation;
+	const struct cell *cell;
+
+	list_for_each (cell, (struct list *)&session->queue, node)
+		alive += alive_of_cell(cell);
+	list_for_each (operation, (struct list *)&session->operations, node)
+		alive += alive_of_operation(operation);
+	if (session->cell)
+		alive += alive_of_cell(session->cell);
+	if (session->operation)
+		alive += alive_of_operation(session->operation);
+	return alive;
+}
+
+static uint64_t family_alive(const struct warden *warden)
+{
+	uint64_t alive = warden->profile_size + LEDGER_RECORD_OVERHEAD + warden->record_size;
+	const struct session *session;
+
+	list_for_each (session, (struct list *)&warden->sessions, kin)
+		alive += alive_of_session(session);
+	return alive;
 }
 
 /* From the beginning: a first one, or one without what is out of date. */
@@ -267,7 +339,7 @@ static int family_commit(struct warden *warden)
 
 	if (r)
 		return r;
-	if (ledger_is_stale(&warden->ledger, dead_displays(warden)))
+	if (ledger_is_stale(&warden->ledger, family_alive(warden)))
 		return ledger_begin(warden);
 	r = particulars_write(warden);
 	return r ? r : family_write(warden);

@@ -12,8 +12,6 @@ void family_touch(struct warden *warden);
 struct cell;
 struct shown;
 int family_write_display(struct warden *warden, struct cell *cell, const struct shown *shown);
-/* The cell is over, and so are its displays. */
-void family_drop_displays(struct warden *warden, struct cell *cell);
 
 /* Write down what has changed. */
 void families_commit(struct router *router);

@@ -36,7 +36,7 @@ static void unmap(struct ledger *ledger)
 	if (ledger->map)
 		munmap(ledger->map, ledger->room);
 	ledger->map = NULL;
-	ledger->room = ledger->size = ledger->dead = 0;
+	ledger->room = ledger->size = 0;
 }
 
 void ledger_deinit(struct ledger *ledger)
@@ -125,7 +125,6 @@ int ledger_open(struct ledger *ledger, int fd)
 		return r;
 	while ((length = length_at(ledger->map, ledger->room, ledger->size)))
 		ledger->size = after(ledger->size, length);
-	/* How much is alive, nobody has counted: one that is large is renewed, or each router would add to it. */
 	return ledger_cut(ledger, ledger->size);
 }
 
@@ -139,7 +138,7 @@ int ledger_cut(struct ledger *ledger, uint64_t size)
 		return -errno;
 	if (room == 0)
 		unmap(ledger);
-	ledger->size = ledger->dead = size;
+	ledger->size = size;
 	return room > 0 ? map(ledger, room) : 0;
 }
 
@@ -180,9 +179,10 @@ int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const
 	return 0;
 }
 
-bool ledger_is_stale(const struct ledger *ledger, uint64_t dead)
+bool ledger_is_stale(const struct ledger *ledger, uint64_t alive)
 {
-	dead += ledger->dead;
+	uint64_t dead = ledger->size - MIN(alive, ledger->size);
+
 	return !ledger->in_force || (dead > STALE_SIZE && dead > ledger->size / 2);
 }
 

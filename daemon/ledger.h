@@ -13,7 +13,6 @@ struct ledger {
 	uint64_t begin; /* where in the file the records are */
 	uint64_t room;	/* how much of it from there on is mapped; zeroes from @size on */
 	uint64_t size;
-	uint64_t dead;	 /* how much of that is out of date */
 	uint64_t vacant; /* from here on nothing in the file is in force */
 	bool in_force;	 /* what is at @begin: the next router reads this */
 	bool stored;	 /* the keeper has the descriptor; for the owner, who stores it */
@@ -37,9 +36,11 @@ int ledger_cut(struct ledger *ledger, uint64_t size);
 /* Returns 0 or -errno, with nothing written. */
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record);
 
-/* Whether it is to be renewed: it is not in force, or too little of it is alive. @dead: bytes that are not, besides
- * those it counts itself. */
-bool ledger_is_stale(const struct ledger *ledger, uint64_t dead);
+/* Whether it is to be renewed: it is not in force, or less than half of it is alive. @alive: how many bytes a
+ * renewed one would have; never fewer, or it would be renewed again and again. */
+bool ledger_is_stale(const struct ledger *ledger, uint64_t alive);
+/* What a record takes besides the bytes in it, at most. */
+#define LEDGER_RECORD_OVERHEAD 256
 
 /* All of it at once, the caller's to free. Returns 0 or -errno. */
 int ledger_read(const struct ledger *ledger, char **textp);

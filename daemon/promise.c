@@ -330,7 +330,7 @@ void promise_forget(struct promise *promise)
 	list_remove(&promise->serials);
 	list_remove(&promise->changed);
 	list_remove(&promise->by_root);
-	shelf->promises->ledger.dead += promise->written ? size_of(promise) : 0;
+	shelf->promises->alive -= promise->alive;
 	promise->shelf = NULL;
 	shelf_free_if_empty(shelf);
 }

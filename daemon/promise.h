@@ -41,6 +41,7 @@ struct promise {
 	struct list by_root; /* if it was root who asked, of somebody else's session */
 	uint64_t serial;
 	bool written, answer_written; /* to the ledger */
+	uint64_t alive;		      /* bytes that this takes there */
 	bool unclaimed;		      /* a former router's, and not known yet to be anybody's */
 	struct list kin;	      /* of those that are answered, of one user, oldest first */
 	struct shelf *shelf;
@@ -99,8 +100,9 @@ struct promises {
 	struct list all, changed, by_root;
 	struct list serials[PROMISE_SERIALS]; /* by remainder: a router that begins reads very many */
 	struct ledger ledger;
-	bool unkept; /* the last commit has failed */
-	void *table; /* tsearch(3) of shelves */
+	uint64_t alive; /* what of it a renewed one would have */
+	bool unkept;	/* the last commit has failed */
+	void *table;	/* tsearch(3) of shelves */
 	struct list users;
 	struct graveyard dead; /* freed between two rounds */
 };

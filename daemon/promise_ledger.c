@@ -43,8 +43,15 @@ static int answer_write(struct ledger *ledger, const struct promise *promise)
 	return ledger_append(ledger, &answered_record_schema, &record);
 }
 
+static void alive_add(struct promise *promise, uint64_t size)
+{
+	promise->alive += size;
+	promise->shelf->promises->alive += size;
+}
+
 static int promise_commit(struct ledger *ledger, struct promise *promise)
 {
+	uint64_t before = ledger->size;
 	int r = 0;
 
 	if (!promise->written)
@@ -53,6 +60,7 @@ static int promise_commit(struct ledger *ledger, struct promise *promise)
 	if (!r && promise->answer && !promise->answer_written)
 		r = answer_write(ledger, promise);
 	promise->answer_written |= r == 0 && promise->answer;
+	alive_add(promise, ledger->size - before);
 	return r;
 }
 
@@ -68,7 +76,9 @@ static int ledger_begin(struct promises *promises)
 
 	if (!r)
 		r = ledger_append(&promises->ledger, &life_record_schema, &life);
+	promises->alive = LEDGER_RECORD_OVERHEAD;
 	list_for_each (promise, &promises->all, all) {
+		promise->alive = 0;
 		promise->written = promise->answer_written = false;
 		if (!r && promise->keep)
 			r = promise_commit(&promises->ledger, promise);
@@ -83,7 +93,7 @@ void promises_commit(struct promises *promises)
 
 	if (list_empty(&promises->changed))
 		return;
-	if (ledger_is_stale(&promises->ledger, 0))
+	if (ledger_is_stale(&promises->ledger, promises->alive))
 		r = ledger_begin(promises);
 	list_for_each (promise, &promises->changed, changed) {
 		list_remove(&promise->changed);
@@ -128,6 +138,7 @@ static int promise_read(struct promises *promises, struct bytes body)
 		promise_by_root(promise);
 	promise->since = record.since;
 	promise->taken = promise->written = promise->unclaimed = true;
+	alive_add(promise, body.size + LEDGER_RECORD_OVERHEAD);
 	return 0;
 }
 
@@ -153,6 +164,7 @@ static int answer_read(struct promises *promises, struct bytes body)
 	promise->heads[0] = record.stdout_head;
 	promise->heads[1] = record.stderr_head;
 	promise->answer_written = true;
+	alive_add(promise, body.size + LEDGER_RECORD_OVERHEAD);
 	promise->unclaimed = false;
 	promise_keep(promise);
 	return 0;

@@ -22,6 +22,8 @@ struct question {
 	bool interrupted; /* its time was up once */
 	char *code, *names;
 	size_t code_size, names_size;
+	uint64_t number; /* in its family; 0: none yet */
+	bool written;	 /* code and names are in the ledger */
 };
 
 /* Copies @code and @names (array of str), which may be absent. Returns 0 or -ENOMEM. */

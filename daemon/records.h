@@ -28,6 +28,7 @@
 	F(m, BIN, guards, OPTIONAL)                                                                                \
 	F(m, UINT, last_interpreter, OPTIONAL)                                                                     \
 	F(m, UINT, last_session, OPTIONAL)                                                                         \
+	F(m, UINT, last_question, OPTIONAL)                                                                        \
 	F(m, FLAG, sweeping, OPTIONAL)                                                                             \
 	F(m, STR, reason, OPTIONAL)                                                                                \
 	F(m, UINT, group_held, OPTIONAL)                                                                           \
@@ -115,17 +116,12 @@
 	F(m, BIN, resets, REQUIRED)                                                                                \
 	F(m, BIN, closers, REQUIRED)                                                                               \
 	F(m, BIN, transfers, OPTIONAL)
-/* Its code and what it has shown are records of their own. */
+/* Its code, its options and what it has shown are records of their own, written once. */
 #define CELL_FIELDS(F, m)                                                                                          \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, FLAG, kept, OPTIONAL)                                                                                 \
 	F(m, UINT, number, OPTIONAL)                                                                               \
 	F(m, UINT, after, OPTIONAL)                                                                                \
-	F(m, STR, figure, OPTIONAL)                                                                                \
-	F(m, BIN, env, OPTIONAL)                                                                                   \
-	F(m, STR, directory, OPTIONAL)                                                                             \
-	F(m, FLAG, values, OPTIONAL)                                                                               \
-	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, UINT, displays, OPTIONAL)                                                                             \
 	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
 	F(m, UINT, timeout, OPTIONAL)                                                                              \
@@ -141,7 +137,17 @@
 	F(m, FLAG, last_save, OPTIONAL)
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
-	F(m, STR, code, REQUIRED)
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, STR, figure, OPTIONAL)                                                                                \
+	F(m, BIN, env, OPTIONAL)                                                                                   \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, values, OPTIONAL)                                                                               \
+	F(m, FLAG, reload, OPTIONAL)
+/* What a question is about, by its number in the family. */
+#define ABOUT_FIELDS(F, m)                                                                                         \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, code, OPTIONAL)                                                                                  \
+	F(m, BIN, names, OPTIONAL)
 /* Something that a running cell has shown. */
 #define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
 	F(m, UINT, promise, REQUIRED)                                                                              \
@@ -178,8 +184,7 @@
 	F(m, FLAG, source, OPTIONAL)                                                                               \
 	F(m, FLAG, changes, OPTIONAL)                                                                              \
 	F(m, FLAG, interrupted, OPTIONAL)                                                                          \
-	F(m, STR, code, OPTIONAL)                                                                                  \
-	F(m, BIN, names, OPTIONAL)
+	F(m, UINT, about, OPTIONAL)
 #define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
 /* A file on its way in, which the next router does not go on with. */
 #define TRANSFER_FIELDS(F, m)                                                                                      \
@@ -194,6 +199,7 @@ WIRE_DECLARE(message_record, MESSAGE_FIELDS);
 WIRE_DECLARE(kept_session, KEPT_SESSION_FIELDS);
 WIRE_DECLARE(cell_record, CELL_FIELDS);
 WIRE_DECLARE(code_record, CELL_CODE_FIELDS);
+WIRE_DECLARE(about_record, ABOUT_FIELDS);
 WIRE_DECLARE(entry_record, ENTRY_FIELDS);
 WIRE_DECLARE(display_record, KEPT_DISPLAY_FIELDS);
 WIRE_DECLARE(kept_checkpoint, KEPT_CHECKPOINT_FIELDS);

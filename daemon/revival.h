@@ -3,7 +3,8 @@
 
 #include "router.h"
 
-/* A record that belongs to something: code and displays to a promise, entries to a session. */
+/* A record that belongs to something: code and displays to a promise, what a question is about
+ * to its number, entries to a session. */
 struct place {
 	uint64_t whose, at;
 	const struct wire_schema *schema;

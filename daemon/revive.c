@@ -84,11 +84,13 @@ static int place_note(struct remains *remains, const struct wire_frame *frame, u
 	} kinds[] = {
 		{&code_record_schema, offsetof(struct code_record, promise)},
 		{&display_record_schema, offsetof(struct display_record, promise)},
+		{&about_record_schema, offsetof(struct about_record, number)},
 		{&entry_record_schema, offsetof(struct entry_record, session)},
 	};
 	union {
 		struct code_record code;
 		struct display_record display;
+		struct about_record about;
 		struct entry_record entry;
 	} record;
 	struct place place = {.at = at};

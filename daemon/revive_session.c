@@ -29,13 +29,14 @@ static struct address address_of(const struct revival *revival, uint64_t serial,
 
 /* ---- what it works on ---- */
 
-static struct bytes code_of(const struct revival *revival, uint64_t promise)
+static struct code_record code_of(const struct revival *revival, uint64_t promise)
 {
 	struct code_record record;
 	size_t next = 0;
 
-	return remains_record(revival->remains, &next, &code_record_schema, promise, &record) ? record.code
-											      : BYTES("");
+	if (!remains_record(revival->remains, &next, &code_record_schema, promise, &record))
+		record = (struct code_record){.code = BYTES("")};
+	return record;
 }
 
 static void displays_from(const struct revival *revival, struct cell *cell, uint64_t promise,
@@ -102,6 +103,7 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 {
 	struct exec_request request = {.code = BYTES("")};
 	struct cell_record record;
+	struct code_record code;
 	struct wire_fault fault;
 	struct address address;
 	struct promise *promise;
@@ -114,14 +116,15 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 	promise = address.promise;
 	if (!promise)
 		return -ENOMEM;
-	request.code = code_of(revival, record.promise);
+	code = code_of(revival, record.promise);
+	request.code = code.code;
 	request.stream = record.stream;
 	request.input = record.input;
-	request.figure = record.figure;
-	request.env = record.env;
-	request.directory = record.directory;
-	request.values = record.values;
-	request.reload = record.reload;
+	request.figure = code.figure;
+	request.env = code.env;
+	request.directory = code.directory;
+	request.values = code.values;
+	request.reload = code.reload;
 	if (record.task != CELL_CODE)
 		r = task_from(&cell, revival, session, &record, &address);
 	else
@@ -209,12 +212,20 @@ static int history_from(const struct revival *revival, struct session *session, 
 	return r;
 }
 
-static int question_from(struct question **questionp, const struct operation_record *record)
+static int question_from(struct question **questionp, const struct revival *revival,
+			 const struct operation_record *record)
 {
-	int r = question_new(questionp, (enum question_kind)record->question, record->code, record->names);
+	struct about_record about;
+	size_t next = 0;
+	int r;
 
+	if (!remains_record(revival->remains, &next, &about_record_schema, record->about, &about))
+		return -EBADMSG;
+	r = question_new(questionp, (enum question_kind)record->question, about.code, about.names);
 	if (r)
 		return r;
+	(*questionp)->number = record->about;
+	(*questionp)->written = true;
 	(*questionp)->serial = record->serial;
 	(*questionp)->cursor = record->cursor;
 	(*questionp)->source = record->source;
@@ -241,7 +252,7 @@ static int operation_from(struct operation **operationp, const struct revival *r
 		 record.branch.data ? record.branch.data : "");
 	(*operationp)->n = record.n;
 	(*operationp)->files = record.files;
-	return record.asks ? question_from(&(*operationp)->question, &record) : 0;
+	return record.asks ? question_from(&(*operationp)->question, revival, &record) : 0;
 }
 
 static int operations_from(const struct revival *revival, struct session *session,

@@ -131,7 +131,6 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	if (told.tidings && session->cell->task == CELL_CODE)
 		tidings_deinit(&session->tidings);
 	session->task_file_due |= session->cell->file_stored;
-	family_drop_displays(session->warden, session->cell);
 	session->cell = cell_free(session->cell);
 	timer_clear(session_loop(session), &session->alive);
 	for (int i = 0; i < 2; i++) {

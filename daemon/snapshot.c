@@ -49,11 +49,6 @@ static int put_cell(msgpack_sbuffer *buffer, const struct session *session, cons
 		.kept = cell->reply.promise->keep,
 		.number = cell->number,
 		.after = cell->after,
-		.figure = cell->options.figure,
-		.env = cell->options.env,
-		.directory = cell->options.directory,
-		.values = cell->options.values,
-		.reload = cell->options.reload,
 		.displays = cell->displays.total,
 		.displays_dropped = cell->displays.dropped,
 		.timeout = cell->timeout,
@@ -149,8 +144,7 @@ static int put_operation(msgpack_sbuffer *buffer, const struct operation *operat
 		record.source = question->source;
 		record.changes = question->changes;
 		record.interrupted = question->interrupted;
-		record.code = (struct bytes){.data = question->code, .size = question->code_size};
-		record.names = (struct bytes){.data = question->names, .size = question->names_size};
+		record.about = question->number;
 	}
 	return wire_encode_body(buffer, &operation_record_schema, &record);
 }
@@ -361,6 +355,7 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *record, struc
 		.guards = wire_bytes(&warden->guards),
 		.last_interpreter = warden->last_interpreter,
 		.last_session = warden->last_session,
+		.last_question = warden->last_question,
 		.sweeping = warden->sweeping,
 		.reason = text_or_absent(warden->reason),
 		.group_held = warden->group.held,

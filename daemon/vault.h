@@ -11,7 +11,7 @@
  * on with what one of the last build has left, or the other way round: fields of records that are optional may come
  * and go without. */
 #ifndef VAULT_LAYOUT
-#define VAULT_LAYOUT 5
+#define VAULT_LAYOUT 6
 #endif
 
 enum {

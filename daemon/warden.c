@@ -492,6 +492,7 @@ static void values_from(struct warden *warden, const struct family_record *recor
 	warden->keep = (enum workspace_policy)record->keep;
 	warden->last_interpreter = record->last_interpreter;
 	warden->last_session = record->last_session;
+	warden->last_question = record->last_question;
 	warden->sweeping = record->sweeping;
 	warden->used = true;
 	warden->level = record->level.data ? strndup(record->level.data, record->level.size) : NULL;

@@ -52,10 +52,11 @@ struct warden {
 	struct list sessions;	/* a session and its branches; empty: a spare */
 	bool used;		/* a session has had it */
 	struct list interpreters;
-	uint64_t last_interpreter, last_session;
-	bool starved;	  /* it died because memory ran out */
-	bool sweeping;	  /* a `sweep` is unanswered */
-	char reason[256]; /* why it could not be made */
+	uint64_t last_interpreter, last_session, last_question;
+	uint64_t profile_size, record_size; /* in the ledger: what never changes, and its last record */
+	bool starved;			    /* it died because memory ran out */
+	bool sweeping;			    /* a `sweep` is unanswered */
+	char reason[256];		    /* why it could not be made */
 };
 
 /* A new warden in the state WANTED, with its workspace. Returns 0 or -errno. */

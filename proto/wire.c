@@ -655,14 +655,34 @@ static unsigned utf8_sequence(uint8_t first, uint8_t *low, uint8_t *high)
 	return 0;
 }
 
+/* How many bytes at the beginning are ASCII, counted eight at a time. */
+static size_t ascii_prefix(const uint8_t *at, size_t size)
+{
+	size_t n = 0;
+	uint64_t word;
+
+	for (; size - n >= sizeof(word); n += sizeof(word)) {
+		memcpy(&word, at + n, sizeof(word));
+		if (word & 0x8080808080808080ULL)
+			break;
+	}
+	while (n < size && at[n] < 0x80)
+		n++;
+	return n;
+}
+
 bool utf8_valid(struct bytes text)
 {
 	const uint8_t *at = (const uint8_t *)text.data, *end = at ? at + text.size : at;
 	uint8_t low, high;
 
 	while (at < end) {
-		unsigned n = utf8_sequence(*at, &low, &high);
+		unsigned n;
 
+		at += ascii_prefix(at, (size_t)(end - at));
+		if (at == end)
+			return true;
+		n = utf8_sequence(*at, &low, &high);
 		if (n == 0 || (size_t)(end - at) < n)
 			return false;
 		if (n > 1 && (at[1] < low || at[1] > high))
