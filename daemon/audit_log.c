@@ -59,7 +59,7 @@ static void put(const struct session *session, json_t *object)
 			log_warn(NULL, "the audit log is written again; it misses %" PRIu64 " lines", missed);
 		missed = 0;
 	} else if (missed++ == 0) {
-		log_error(session->id, "the audit log misses lines from now on: %s",
+		log_error(session->name, "the audit log misses lines from now on: %s",
 			  strerror(line ? errno : ENOMEM));
 	}
 	free(line);

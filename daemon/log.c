@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define TEXT_SIZE 2048
-#define SESSION_SIZE 128
+#define SESSION_SIZE 140
 #define LINE_SIZE (4 * (TEXT_SIZE + SESSION_SIZE) + 64)
 
 struct line {

@@ -202,11 +202,13 @@ void operation_begin(struct session *session, struct operation *operation)
 
 void operation_on_born(struct session *session)
 {
-	struct session_info info = session_record(session);
+	const struct address *request = &session->operation->request;
+	char name[SESSION_NAME_SIZE];
+	struct session_info info = session_record(session, request->uid, name);
 
-	info.id = session->operation->request.id;
+	info.id = request->id;
 	info.opened = true;
-	client_send(clients_of(session), &session->operation->request, &session_info_schema, &info);
+	client_send(clients_of(session), request, &session_info_schema, &info);
 	operation_done(session);
 }
 

@@ -114,7 +114,6 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	list_init(&promises->users);
 	graveyard_init(&promises->dead, promise_free_dead);
 	list_init(&promises->all);
-	list_init(&promises->by_root);
 	list_init(&promises->changed);
 	for (size_t i = 0; i < PROMISE_SERIALS; i++)
 		list_init(&promises->serials[i]);
@@ -159,16 +158,6 @@ struct promise *promises_find_key(struct promises *promises, uid_t owner, struct
 
 	list_for_each (promise, promises_of(promises, owner, session), node)
 		if (promise->key[0] && bytes_is(key, promise->key))
-			return promise;
-	return NULL;
-}
-
-struct promise *promises_find_by_root(struct promises *promises, struct bytes session, struct bytes key)
-{
-	struct promise *promise;
-
-	list_for_each (promise, &promises->by_root, by_root)
-		if (bytes_is(session, promise->shelf->session) && bytes_is(key, promise->key))
 			return promise;
 	return NULL;
 }
@@ -261,7 +250,6 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise_number(promise, promises->last_serial + 1);
 	list_init(&promise->kin);
 	list_init(&promise->changed);
-	list_init(&promise->by_root);
 	list_init(&promise->askers);
 	list_append(&promises->all, &promise->all);
 	promise_changes(promise);
@@ -289,11 +277,6 @@ struct promise *promises_find_serial(struct promises *promises, uint64_t serial)
 		if (promise->serial == serial)
 			return promise;
 	return NULL;
-}
-
-void promise_by_root(struct promise *promise)
-{
-	list_append(&promise->shelf->promises->by_root, &promise->by_root);
 }
 
 void promise_name(struct promise *promise)
@@ -329,7 +312,6 @@ void promise_forget(struct promise *promise)
 	list_remove(&promise->all);
 	list_remove(&promise->serials);
 	list_remove(&promise->changed);
-	list_remove(&promise->by_root);
 	shelf->promises->alive -= promise->alive;
 	promise->shelf = NULL;
 	shelf_free_if_empty(shelf);

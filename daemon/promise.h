@@ -38,7 +38,6 @@ struct promise {
 	struct list all;     /* that there are, oldest first */
 	struct list serials; /* with the same remainder */
 	struct list changed; /* in a round in which it changes */
-	struct list by_root; /* if it was root who asked, of somebody else's session */
 	uint64_t serial;
 	bool written, answer_written; /* to the ledger */
 	uint64_t alive;		      /* bytes that this takes there */
@@ -49,6 +48,7 @@ struct promise {
 	uint64_t request;      /* fingerprint: the same key for something else is a mistake */
 	bool keep;	       /* its answer is */
 	bool taken;	       /* its session has it; before, a refusal is as if nothing had been asked */
+	bool by_root;	       /* who asked of somebody else's session, and has a name of its own for it */
 	bool is_cell;
 	uint64_t cell;	      /* its number; 0: it waits */
 	struct cell *running; /* the cell until it is answered */
@@ -97,7 +97,7 @@ struct promises {
 	uint64_t size_per_user;
 	uint64_t last_made; /* of keys */
 	uint64_t last_serial;
-	struct list all, changed, by_root;
+	struct list all, changed;
 	struct list serials[PROMISE_SERIALS]; /* by remainder: a router that begins reads very many */
 	struct ledger ledger;
 	uint64_t alive; /* what of it a renewed one would have */
@@ -133,8 +133,6 @@ void promises_sweep(struct promises *promises);
 
 /* NULL if there is none. @session: empty for what names none. */
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
-/* That root has asked for, whoever the session was of. */
-struct promise *promises_find_by_root(struct promises *promises, struct bytes session, struct bytes key);
 /* The newest, since a session of the same id may have been before. */
 struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell);
 /* Those of one shelf, oldest first; an empty list if there is no such shelf. */
@@ -153,8 +151,6 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 void promise_number(struct promise *promise, uint64_t serial);
 /* NULL if there is none. */
 struct promise *promises_find_serial(struct promises *promises, uint64_t serial);
-/* Root finds it when its session is no more, and does not say any more whose it is. */
-void promise_by_root(struct promise *promise);
 /* A key nobody has chosen. */
 void promise_name(struct promise *promise);
 /* The handler has returned. */

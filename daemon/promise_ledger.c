@@ -22,7 +22,7 @@ static int promise_write(struct ledger *ledger, const struct promise *promise)
 		.ttl = shelf->keeping.ttl,
 		.number = shelf->keeping.number,
 		.size = shelf->keeping.size,
-		.by_root = !list_empty(&promise->by_root),
+		.by_root = promise->by_root,
 	};
 
 	return ledger_append(ledger, &promise_record_schema, &record);
@@ -134,8 +134,7 @@ static int promise_read(struct promises *promises, struct bytes body)
 	if (r)
 		return r;
 	promise_number(promise, record.serial);
-	if (record.by_root)
-		promise_by_root(promise);
+	promise->by_root = record.by_root;
 	promise->since = record.since;
 	promise->taken = promise->written = promise->unclaimed = true;
 	alive_add(promise, body.size + LEDGER_RECORD_OVERHEAD);

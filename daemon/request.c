@@ -8,42 +8,43 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-bool session_id_valid(struct bytes id)
+bool session_name_given(struct session_name *name, struct router *router, const struct address *from,
+			struct bytes text)
 {
-	if (id.size == 0 || id.size > SESSION_ID_MAX)
-		return false;
-	for (size_t i = 0; i < id.size; i++)
-		if (id.data[i] <= ' ' || id.data[i] > '~')
-			return false;
-	return true;
+	if (!session_name_read(name, text, from->uid))
+		return true;
+	client_error(&router->clients, from, "bad_request",
+		     "a session id is 1 to %d printable characters without space%s", SESSION_ID_MAX,
+		     from->uid == 0 ? "; another user's is the number of the user, a slash and the id" : "");
+	return false;
 }
 
-bool may_use(const struct session *session, uid_t uid)
+static void no_session(struct router *router, const struct address *from, struct bytes text,
+		       const struct session_name *name)
 {
-	return uid == 0 || uid == session->owner;
+	client_error(&router->clients, from, "no_session",
+		     name->owner == from->uid ? "there is no session \"%.*s\"; open or exec makes one"
+					      : "there is no session \"%.*s\"; only its own user can make one",
+		     (int)text.size, text.data);
 }
 
-struct session *session_named(struct router *router, const struct address *from, struct bytes id)
+struct session *session_named(struct router *router, const struct address *from, struct bytes text)
 {
+	struct session_name name;
 	struct session *session;
 
-	if (!session_id_valid(id)) {
-		client_error(&router->clients, from, "bad_request",
-			     "a session id is 1 to %d printable characters without space", SESSION_ID_MAX);
+	if (!session_name_given(&name, router, from, text))
 		return NULL;
-	}
-	session = router_find(router, id);
-	if (session && may_use(session, from->uid))
-		return session;
-	client_error(&router->clients, from, "no_session", "there is no session \"%.*s\"; open or exec makes one",
-		     (int)id.size, id.data);
-	return NULL;
+	session = router_find(router, &name);
+	if (!session)
+		no_session(router, from, text, &name);
+	return session;
 }
 
 /* Only between two cells: what would be saved or thrown away must not be in motion. */
-struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id)
+struct session *session_between_cells(struct router *router, const struct address *from, struct bytes text)
 {
-	struct session *session = session_named(router, from, id);
+	struct session *session = session_named(router, from, text);
 
 	if (!session || (!session_busy(session) && session->n_queued == 0))
 		return session;
@@ -142,23 +143,24 @@ struct session *session_make(struct router *router, const struct address *from, 
 	return r ? NULL : session;
 }
 
-/* The session @id, made if it is missing; NULL when the client has been told why not. */
-static struct session *session_find_or_make(struct router *router, const struct address *from, struct bytes id,
+/* The session called @text, made if it is missing; NULL when the client has been told why not. */
+static struct session *session_find_or_make(struct router *router, const struct address *from, struct bytes text,
 					    struct bytes profile, bool *madep)
 {
-	struct session *session = session_id_valid(id) ? router_find(router, id) : NULL;
+	struct session_name name;
+	struct session *session;
 
 	*madep = false;
-	if (!session_id_valid(id))
-		return session_named(router, from, id);
+	if (!session_name_given(&name, router, from, text))
+		return NULL;
+	session = router_find(router, &name);
+	if (!session && name.owner != from->uid) {
+		no_session(router, from, text, &name);
+		return NULL;
+	}
 	if (!session) {
 		*madep = true;
-		return session_make(router, from, id, profile);
-	}
-	if (!may_use(session, from->uid)) {
-		client_error(&router->clients, from, "denied", "the id \"%s\" is taken; choose another",
-			     session->id);
-		return NULL;
+		return session_make(router, from, name.id, profile);
 	}
 	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
 		client_error(&router->clients, from, "bad_request",
@@ -185,11 +187,12 @@ static void handle_open(struct router *router, const struct address *from, const
 	bool made;
 	struct session *session =
 		session_find_or_make(router, from, request->open.session, request->open.profile, &made);
+	char name[SESSION_NAME_SIZE];
 	struct session_info info;
 
 	if (!session || (made && come_back(session, from, TELL_OPEN)))
 		return;
-	info = session_record(session);
+	info = session_record(session, from->uid, name);
 	info.id = request->id;
 	info.opened = made;
 	client_send(&router->clients, from, &session_info_schema, &info);
@@ -259,10 +262,15 @@ static void exec_in(struct router *router, const struct address *from, const str
 static void handle_exec(struct router *router, const struct address *from, const union request *request)
 {
 	const struct exec_request *exec = &request->exec;
-	struct session *session = exec->session.data ? router_find(router, exec->session) : NULL;
-	const struct profile *profile = session ? session->profile : config_profile(router->config, exec->profile);
+	const struct profile *profile;
+	struct session_name name;
+	struct session *session;
 	bool made = true;
 
+	if (!session_name_given(&name, router, from, exec->session))
+		return;
+	session = router_find(router, &name);
+	profile = session ? session->profile : config_profile(router->config, exec->profile);
 	/* Refused before a session is made for it. */
 	if (profile && !exec_acceptable(router, from, exec, profile))
 		return;
@@ -358,22 +366,20 @@ static void handle_save(struct router *router, const struct address *from, const
 
 static void handle_load(struct router *router, const struct address *from, const union request *request)
 {
-	struct bytes id = request->load.session;
-	struct session *session = session_id_valid(id) ? router_find(router, id) : NULL;
-	uid_t owner = session && may_use(session, from->uid) ? session->owner : from->uid;
+	struct bytes text = request->load.session;
+	struct session_name name;
+	struct session *session;
 	struct saved *saved;
 	bool made;
 
-	if (!session_id_valid(id)) {
-		session_named(router, from, id);
+	if (!session_name_given(&name, router, from, text))
+		return;
+	if (saved_find(&saved, &router->saved, name.owner, name.id)) {
+		client_error(&router->clients, from, "gone", "no state of session \"%.*s\" is saved",
+			     (int)text.size, text.data);
 		return;
 	}
-	if (saved_find(&saved, &router->saved, owner, id)) {
-		client_error(&router->clients, from, "gone", "no state of session \"%.*s\" is saved", (int)id.size,
-			     id.data);
-		return;
-	}
-	session = session_find_or_make(router, from, id, (struct bytes){.data = NULL}, &made);
+	session = session_find_or_make(router, from, text, (struct bytes){.data = NULL}, &made);
 	if (!session || !session_room_for_cell(router, from, session)) {
 		saved_free(saved);
 	} else if (saving_load(session, saved, from, TELL_LOAD)) {

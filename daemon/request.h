@@ -37,12 +37,13 @@ union request {
 	struct stats_request stats;
 };
 
-bool session_id_valid(struct bytes id);
-bool may_use(const struct session *session, uid_t uid);
+/* What @from means by the name @text. False when the client has been told that it is none. */
+bool session_name_given(struct session_name *name, struct router *router, const struct address *from,
+			struct bytes text);
 /* The session a request names, or NULL when the client has been told that it has none. */
-struct session *session_named(struct router *router, const struct address *from, struct bytes id);
+struct session *session_named(struct router *router, const struct address *from, struct bytes text);
 /* The same, or NULL when the client has been told that a cell runs or waits in it. */
-struct session *session_between_cells(struct router *router, const struct address *from, struct bytes id);
+struct session *session_between_cells(struct router *router, const struct address *from, struct bytes text);
 /* Whether one more operation may wait in @session, or else @from has been told why not. */
 bool session_room_for_operation(struct router *router, const struct address *from, const struct session *session);
 /* Whether @owner may have one more, or else @from has been told why not. */

@@ -72,14 +72,17 @@ void handle_branch(struct router *router, const struct address *from, const unio
 	const struct branch_request *branch = &request->branch;
 	struct session *session = session_that_keeps(router, from, branch->session);
 	struct operation *operation;
+	struct session_name name;
 
-	if (!session)
+	if (!session || !session_name_given(&name, router, from, branch->branch))
 		return;
-	if (!session_id_valid(branch->branch)) {
-		session_named(router, from, branch->branch);
+	if (name.owner != session->owner) {
+		client_error(&router->clients, from, "bad_request",
+			     "a branch is of the user whose session it grows from: call it \"%u/%.*s\"",
+			     session->owner, (int)name.id.size, name.id.data);
 		return;
 	}
-	if (router_find(router, branch->branch)) {
+	if (router_find(router, &name)) {
 		client_error(&router->clients, from, "denied", "the id \"%.*s\" is taken; choose another",
 			     (int)branch->branch.size, branch->branch.data);
 		return;
@@ -90,8 +93,7 @@ void handle_branch(struct router *router, const struct address *from, const unio
 	if (!operation)
 		return;
 	operation->files = branch->files;
-	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)branch->branch.size,
-		 branch->branch.data);
+	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)name.id.size, name.id.data);
 	session_operate(session, operation);
 }
 

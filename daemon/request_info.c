@@ -23,14 +23,20 @@ static struct usage usage_of_warden(const struct warden *warden)
 	return usage;
 }
 
-struct session_info session_record(const struct session *session)
+/* Root has all. */
+static bool is_listed(const struct session *session, uid_t asker)
+{
+	return session->id[0] && session->state != SESSION_CLOSING && (asker == 0 || asker == session->owner);
+}
+
+struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE])
 {
 	const struct warden *warden = session->warden;
 	const struct usage usage = usage_of_warden(warden);
 	bool working = session_busy(session) || session->n_queued > 0;
 
 	return (struct session_info){
-		.session = bytes_of(session->id),
+		.session = bytes_of(session_name_write(name, session->id, session->owner, asker)),
 		.profile = bytes_of(session->profile->name),
 		.state = bytes_of(session_state_name(session)),
 		.uid = session->owner,
@@ -55,11 +61,12 @@ struct session_info session_record(const struct session *session)
 void handle_info(struct router *router, const struct address *from, const union request *request)
 {
 	struct session *session = session_named(router, from, request->info.session);
+	char name[SESSION_NAME_SIZE];
 	struct session_info info;
 
 	if (!session)
 		return;
-	info = session_record(session);
+	info = session_record(session, from->uid, name);
 	info.id = request->id;
 	client_send(&router->clients, from, &session_info_schema, &info);
 }
@@ -73,15 +80,16 @@ void handle_list(struct router *router, const struct address *from, const union 
 	int r = 0;
 
 	list_for_each (session, &router->sessions, node)
-		n += session->id[0] && session->state != SESSION_CLOSING && may_use(session, from->uid);
+		n += is_listed(session, from->uid);
 	msgpack_sbuffer_init(&buffer);
 	wire_put_array(&buffer, n);
 	list_for_each (session, &router->sessions, node) {
+		char name[SESSION_NAME_SIZE];
 		struct session_info info;
 
-		if (!session->id[0] || session->state == SESSION_CLOSING || !may_use(session, from->uid))
+		if (!is_listed(session, from->uid))
 			continue;
-		info = session_record(session);
+		info = session_record(session, from->uid, name);
 		if (!r)
 			r = wire_encode_body(&buffer, &session_info_schema, &info);
 	}

@@ -14,27 +14,9 @@ static struct bytes text_of(const struct wire_schema *schema, const union reques
 	return (struct bytes){.data = NULL};
 }
 
-/* On whose shelf: root, too, finds what belongs to a session with its owner's. */
-static uid_t owner_of(struct router *router, const struct address *from, struct bytes id)
+static struct keeping keeping_for(struct router *router, const struct session_name *name, struct bytes profile_name)
 {
-	struct session *session = router_find(router, id);
-
-	return session && may_use(session, from->uid) ? session->owner : from->uid;
-}
-
-/* Whose shelf it is on, nobody can tell any more when the session was not of who asks, and has ended. */
-static struct promise *promise_asked(struct router *router, const struct address *from, struct bytes session,
-				     struct bytes key)
-{
-	struct promise *promise =
-		promises_find_key(&router->promises, owner_of(router, from, session), session, key);
-
-	return promise || from->uid != 0 ? promise : promises_find_by_root(&router->promises, session, key);
-}
-
-static struct keeping keeping_for(struct router *router, struct bytes id, struct bytes profile_name)
-{
-	struct session *session = router_find(router, id);
+	struct session *session = router_find(router, name);
 	const struct profile *profile = session ? session->profile : config_profile(router->config, profile_name);
 
 	return profile_keeping(profile ? profile : config_profile(router->config, BYTES("")));
@@ -102,18 +84,16 @@ static void join_again(struct router *router, const struct address *from, struct
 /* A new promise, with its first asker. Returns NULL when the client has been told. */
 static struct promise *promise_begin(struct router *router, const struct address *from,
 				     const struct wire_schema *schema, const union request *request,
-				     struct bytes key)
+				     const struct session_name *name, struct bytes key)
 {
-	struct bytes session = text_of(schema, request, "session");
-	struct keeping keeping = keeping_for(router, session, text_of(schema, request, "profile"));
-	uid_t owner = owner_of(router, from, session);
+	struct keeping keeping = keeping_for(router, name, text_of(schema, request, "profile"));
 	bool is_exec = schema == &exec_request_schema;
 	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
 			      .input = is_exec && request->exec.input && !request->exec.detach};
 	struct promise *promise;
 	int r;
 
-	r = promise_new(&promise, &router->promises, owner, session, key,
+	r = promise_new(&promise, &router->promises, name->owner, name->id, key,
 			key.size > 0 ? promise_fingerprint(schema, request) : 0, &keeping);
 	if (!r) {
 		r = promise_join(promise, from, &watch);
@@ -124,18 +104,11 @@ static struct promise *promise_begin(struct router *router, const struct address
 		client_error(&router->clients, from, "internal", "out of memory");
 		return NULL;
 	}
-	if (from->uid != owner)
-		promise_by_root(promise);
+	promise->by_root = from->uid != name->owner;
 	if (is_exec && request->exec.detach && key.size == 0)
 		promise_name(promise);
 	promise->keep |= is_exec && request->exec.detach;
 	return promise;
-}
-
-/* A session that has ended may have left results. False when the client has been told that there is no such id. */
-static bool shelf_named(struct router *router, const struct address *from, struct bytes session)
-{
-	return !session.data || session_id_valid(session) || session_named(router, from, session);
 }
 
 /* What is a cell, or may become one. */
@@ -149,7 +122,8 @@ void request_take(struct router *router, const struct address *from, const struc
 		  const union request *request,
 		  void (*handler)(struct router *router, const struct address *from, const union request *request))
 {
-	struct bytes key = text_of(schema, request, "key"), session = text_of(schema, request, "session");
+	struct bytes key = text_of(schema, request, "key");
+	struct session_name name;
 	struct address to = *from;
 	struct promise *promise;
 
@@ -162,14 +136,14 @@ void request_take(struct router *router, const struct address *from, const struc
 			     "a key is 1 to %d printable characters without space", KEY_MAX);
 		return;
 	}
-	if (!shelf_named(router, from, session))
+	if (!session_name_given(&name, router, from, text_of(schema, request, "session")))
 		return;
-	promise = key.data ? promise_asked(router, from, session, key) : NULL;
+	promise = key.data ? promises_find_key(&router->promises, name.owner, name.id, key) : NULL;
 	if (promise) {
 		join_again(router, from, promise, schema, request);
 		return;
 	}
-	to.promise = promise_begin(router, from, schema, request, key);
+	to.promise = promise_begin(router, from, schema, request, &name, key);
 	if (!to.promise)
 		return;
 	handler(router, &to, request);
@@ -187,19 +161,19 @@ void handle_attach(struct router *router, const struct address *from, const unio
 		.from = {attach->stdout, attach->stderr},
 		.displays = attach->displays,
 	};
+	struct session_name name;
 	struct promise *promise;
 
-	if (!shelf_named(router, from, attach->session))
+	if (!session_name_given(&name, router, from, attach->session))
 		return;
 	if (!attach->key.data == !attach->cell) {
 		client_error(&router->clients, from, "bad_request", "attach: either cell or key");
 		return;
 	}
 	if (attach->key.data)
-		promise = promise_asked(router, from, attach->session, attach->key);
+		promise = promises_find_key(&router->promises, name.owner, name.id, attach->key);
 	else
-		promise = promises_find_cell(&router->promises, owner_of(router, from, attach->session),
-					     attach->session, attach->cell);
+		promise = promises_find_cell(&router->promises, name.owner, name.id, attach->cell);
 	if (promise && promise->is_cell)
 		join(router, from, promise, &watch);
 	else if (attach->key.data)
@@ -231,16 +205,17 @@ static struct result_record record_of(const struct promise *promise)
 
 void handle_results(struct router *router, const struct address *from, const union request *request)
 {
-	struct bytes session = request->results.session;
 	struct results_reply reply = {.id = request->id};
-	struct list *list = promises_of(&router->promises, owner_of(router, from, session), session);
+	struct session_name name;
+	struct list *list;
 	struct promise *promise;
 	msgpack_sbuffer buffer;
 	size_t n = 0;
 	int r = 0;
 
-	if (!shelf_named(router, from, session))
+	if (!session_name_given(&name, router, from, request->results.session))
 		return;
+	list = promises_of(&router->promises, name.owner, name.id);
 	list_for_each (promise, list, node)
 		n += promise->is_cell;
 	msgpack_sbuffer_init(&buffer);

@@ -24,6 +24,8 @@ static struct address address_of(const struct revival *revival, uint64_t serial,
 
 	if (serial > 0)
 		address.promise = claim(revival, serial, session);
+	if (address.promise && address.promise->by_root)
+		address.uid = 0;
 	return address;
 }
 

@@ -36,7 +36,7 @@ struct router {
 	struct event_source keeper_source, signal_source;
 
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
-	void *table;	      /* tsearch(3) of session->id */
+	void *table;	      /* tsearch(3) of sessions, by owner and id */
 	struct list nurseries, retired;
 	struct list touched; /* wardens about whose families something may have changed in this round */
 	struct snapshot snapshot;
@@ -69,8 +69,8 @@ void router_remove_copy(const struct warden *warden, const char *path);
 
 /* ---- router_sessions.c ---- */
 
-/* NULL if there is none of that id. */
-struct session *router_find(struct router *router, struct bytes id);
+/* NULL if there is none of that owner and id. */
+struct session *router_find(struct router *router, const struct session_name *name);
 /* The oldest that is not closing, or NULL. */
 struct session *router_first_that_stays(struct router *router);
 /* Open one; @id is checked, the limits are not. "" makes a one-shot. Returns as session_new. What is opened
@@ -111,5 +111,5 @@ void router_hang_up(struct router *router);
 
 /* One message from a client. */
 void router_request(struct router *router, const struct address *from, struct bytes data);
-/* What info and open tell of it. */
-struct session_info session_record(const struct session *session);
+/* What info and open tell @asker of it; the record points into @name. */
+struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE]);

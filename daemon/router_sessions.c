@@ -12,22 +12,24 @@
 
 /* ---- sessions ---- */
 
-static int compare_ids(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
-	return strcmp(a, b);
+	const struct session *left = a, *right = b;
+
+	if (left->owner != right->owner)
+		return left->owner < right->owner ? -1 : 1;
+	return strcmp(left->id, right->id);
 }
 
-struct session *router_find(struct router *router, struct bytes id)
+struct session *router_find(struct router *router, const struct session_name *name)
 {
-	char key[SESSION_ID_MAX + 1];
-	char **found;
+	struct session key = {.owner = name->owner}, **found;
 
-	if (id.size == 0 || id.size > SESSION_ID_MAX)
+	if (name->id.size == 0 || name->id.size > SESSION_ID_MAX)
 		return NULL;
-	memcpy(key, id.data, id.size);
-	key[id.size] = '\0';
-	found = tfind(key, &router->table, compare_ids);
-	return found ? container_of(*found, struct session, id[0]) : NULL;
+	memcpy(key.id, name->id.data, name->id.size);
+	found = tfind(&key, &router->table, compare);
+	return found ? *found : NULL;
 }
 
 struct session *router_first_that_stays(struct router *router)
@@ -53,11 +55,11 @@ int router_open(struct session **sessionp, struct router *router, struct profile
 		return r;
 	list_append(&router->sessions, &session->node);
 	router->stats.opened++;
-	if (session->id[0] && !tsearch(session->id, &router->table, compare_ids)) {
+	if (session->id[0] && !tsearch(session, &router->table, compare)) {
 		session_end(session, "internal");
 		return -ENOMEM;
 	}
-	log_info(session->id, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
+	log_info(session->name, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
 		 owner, profile->name, session->warden->workspace);
 	audit_log_opened(session);
 	/* Not before it can be found, and forgotten: it may end of this. */
@@ -72,8 +74,7 @@ int router_open(struct session **sessionp, struct router *router, struct profile
 int router_readmit(struct router *router, struct session *session)
 {
 	list_append(&router->sessions, &session->node);
-	if (session->id[0] && session->state != SESSION_CLOSING &&
-	    !tsearch(session->id, &router->table, compare_ids))
+	if (session->id[0] && session->state != SESSION_CLOSING && !tsearch(session, &router->table, compare))
 		return -ENOMEM;
 	return 0;
 }
@@ -81,6 +82,7 @@ int router_readmit(struct router *router, struct session *session)
 void router_branch(struct router *router, struct session *parent, struct checkpoint *from,
 		   struct operation *operation)
 {
+	struct session_name name = {.owner = parent->owner, .id = bytes_of(operation->branch)};
 	struct session *session;
 
 	/* While the state was being saved others may have been made, and somebody may have taken the id. */
@@ -88,8 +90,7 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 		operation_free(operation);
 		return;
 	}
-	if (router_find(router, bytes_of(operation->branch)) ||
-	    session_new_branch(&session, parent, from, operation)) {
+	if (router_find(router, &name) || session_new_branch(&session, parent, from, operation)) {
 		operation_refuse(parent, operation, "the branch could not be made");
 		return;
 	}
@@ -97,19 +98,21 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 	router->stats.opened++;
 	if (session->state == SESSION_CLOSING)
 		return;
-	if (!tsearch(session->id, &router->table, compare_ids)) {
+	if (!tsearch(session, &router->table, compare)) {
 		session_end(session, "internal");
 		return;
 	}
-	log_info(session->id, "branched from session %s after cell %llu", parent->id,
+	log_info(session->name, "branched from session %s after cell %llu", parent->name,
 		 (unsigned long long)from->cell);
 	audit_log_opened(session);
 }
 
 void router_on_session_ended(struct router *router, struct session *session)
 {
-	if (session->id[0] && router_find(router, bytes_of(session->id)) == session)
-		tdelete(session->id, &router->table, compare_ids);
+	struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
+
+	if (session->id[0] && router_find(router, &name) == session)
+		tdelete(session, &router->table, compare);
 }
 
 /* ---- what they are made of ---- */

@@ -221,13 +221,13 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 	else
 		*why = '\0';
 	if (*why) {
-		log_warn(session->id, "its state could not be saved: %s", why);
+		log_warn(session->name, "its state could not be saved: %s", why);
 		client_error(&session->router->clients, &cell->reply, r ? "internal" : "unsupported",
 			     "the state of session \"%s\" could not be saved: %s", session->id, why);
 		return;
 	}
 	session->restored = false;
-	log_info(session->id, "saved, %" PRIu64 " bytes: %zu names, and %zu not", report.size,
+	log_info(session->name, "saved, %" PRIu64 " bytes: %zu names, and %zu not", report.size,
 		 wire_count(report.names), wire_count(report.refused));
 	reply.saved = report.names;
 	reply.not_saved = report.refused;
@@ -292,7 +292,8 @@ static void tidings_make(struct tidings *tidings, const struct saved *saved, con
 
 static void reply_opened(struct session *session, const struct address *request)
 {
-	struct session_info info = session_record(session);
+	char name[SESSION_NAME_SIZE];
+	struct session_info info = session_record(session, request->uid, name);
 
 	info.id = request->id;
 	info.opened = true;
@@ -314,7 +315,7 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	}
 	tidings_make(tidings, cell->saved, verdict);
 	session->restored = true;
-	log_info(session->id, "loaded what was saved %.0f s ago: %zu names, and %zu not", tidings->age,
+	log_info(session->name, "loaded what was saved %.0f s ago: %zu names, and %zu not", tidings->age,
 		 wire_count(wire_bytes(&tidings->loaded)), wire_count(wire_bytes(&tidings->not_loaded)));
 	if (cell->telling == TELL_OPEN)
 		reply_opened(session, &cell->reply);

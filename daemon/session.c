@@ -43,6 +43,7 @@ struct session *session_alloc(struct router *router, struct profile *profile, co
 	journal_init(&session->journal);
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->owner = owner;
+	session_name_write(session->name, id, owner, geteuid());
 	session->router = router;
 	session->profile = profile_ref(profile);
 	session->created = clock_date();
@@ -293,7 +294,7 @@ void session_end(struct session *session, const char *cause)
 		return;
 	session->state = SESSION_CLOSING;
 	session->kill_cause = cause;
-	log_info(session->id, "ended: %s", cause);
+	log_info(session->name, "ended: %s", cause);
 	audit_log_ended(session, cause);
 	if (session->cell && session->cell->timed_out)
 		verdict.returncode = RETURNCODE_TIMEOUT;

@@ -8,10 +8,9 @@
 #include "history.h"
 #include "journal.h"
 #include "operation.h"
+#include "session_name.h"
 #include "transcript.h"
 #include "warden.h"
-
-#define SESSION_ID_MAX 128
 
 enum session_state {
 	SESSION_STARTING, /* its warden is not ready */
@@ -37,6 +36,7 @@ struct session {
 	uint64_t number;	     /* in its family */
 	char id[SESSION_ID_MAX + 1]; /* "" for a one-shot */
 	uid_t owner;
+	char name[SESSION_NAME_SIZE]; /* what laird's own user calls it: for the log */
 	struct router *router;
 	struct profile *profile;
 	enum session_state state;

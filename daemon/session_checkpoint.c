@@ -78,7 +78,7 @@ void session_abandon_freeze(struct session *session, const char *why)
 
 static void end_homeless(struct session *session, const char *why)
 {
-	log_warn(session->id, "the files for it cannot be copied: %s", why);
+	log_warn(session->name, "the files for it cannot be copied: %s", why);
 	operation_on_homeless(session, "unsupported", why);
 	session_end(session, "files");
 }
@@ -149,7 +149,7 @@ void session_freeze(struct session *session)
 	int r = warden_freeze(session->warden, session->live, &session->freezing);
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
-		log_warn(session->id, "no checkpoint: %s", strerror(-r));
+		log_warn(session->name, "no checkpoint: %s", strerror(-r));
 		session_let_source_go(session);
 		operation_on_frozen(session, strerror(-r));
 		session_begin_idle(session);

@@ -68,7 +68,6 @@ void session_watch(struct session *session);
 /* ---- steps: session_steps.c ---- */
 
 struct event_loop *session_loop(const struct session *session);
-const char *session_id_or_null(const struct session *session);
 /* The one deadline of the state it is in, @after microseconds from now; 0 = none. */
 void session_deadline(struct session *session, uint64_t after);
 /* A cell begins: what it makes of the state is not saved, whether or not that is. */

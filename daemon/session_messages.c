@@ -52,7 +52,7 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 	}
 	/* The event may have forgotten it already. */
 	if (checkpoint && history_of(&session->history, frozen) == checkpoint) {
-		log_warn(session->id, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);
+		log_warn(session->name, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);
 		session->n_forgotten++;
 		session_forget(session, checkpoint);
 	}
@@ -96,7 +96,7 @@ void session_on_warden_failed(struct session *session)
 {
 	struct cell *cell;
 
-	log_error(session->id, "%s", session->warden->reason);
+	log_error(session->name, "%s", session->warden->reason);
 	list_for_each (cell, &session->queue, node) {
 		client_error(&session->router->clients, &cell->reply, "internal", "the session could not be %s: %s",
 			     session->state == SESSION_STARTING ? "started" : "kept", session->warden->reason);

@@ -69,7 +69,7 @@ void session_hurry_question(struct session *session, const struct particulars *p
 
 	(void)particulars;
 	if (question->interrupted) {
-		log_info(session->id, "its interpreter did not answer a question: killed");
+		log_info(session->name, "its interpreter did not answer a question: killed");
 		session_fail_question(session);
 		session_kill_interpreter(session, "timeout");
 		return;

@@ -81,7 +81,7 @@ static void restore_failed(struct session *session, int error)
 		warden_sweep(session->warden, session);
 		return;
 	}
-	log_error(session->id, "cannot start another interpreter: %s", strerror(-error));
+	log_error(session->name, "cannot start another interpreter: %s", strerror(-error));
 	session_end(session, "internal");
 }
 
@@ -179,7 +179,8 @@ void session_restore_older(struct session *session, const struct particulars *pa
 		session_end(session, "internal");
 		return;
 	}
-	log_warn(session->id, "the checkpoint after cell %" PRIu64 " is broken: going further back", broken->cell);
+	log_warn(session->name, "the checkpoint after cell %" PRIu64 " is broken: going further back",
+		 broken->cell);
 	session->target = broken->parent;
 	session_forget(session, broken);
 	restore_begin(session);
@@ -218,7 +219,7 @@ static bool find_state_to_go_on_from(struct session *session)
 		return true;
 	session->idle_deaths = 0;
 	if (base) {
-		log_warn(session->id,
+		log_warn(session->name,
 			 "what is made of the checkpoint after cell %" PRIu64 " dies: going further back",
 			 base->cell);
 		session->target = base->parent;
@@ -228,7 +229,7 @@ static bool find_state_to_go_on_from(struct session *session)
 		session->source = NULL;
 		return true;
 	}
-	log_warn(session->id, "its interpreters die at once (%s): it gets no other", session->verdict.cause);
+	log_warn(session->name, "its interpreters die at once (%s): it gets no other", session->verdict.cause);
 	return false;
 }
 
@@ -255,7 +256,7 @@ void session_replace_after_exit(struct session *session, const struct particular
 	session->verdict = verdict_of_exit(session, particulars);
 	session_fail_question(session);
 	if (operation_is_birth(session)) {
-		log_error(session->id, "it died before it had a state of its own");
+		log_error(session->name, "it died before it had a state of its own");
 		operation_on_homeless(session, "gone",
 				      "its interpreter died of it, or took too long; the log says more");
 		session_end(session, "internal");
@@ -277,7 +278,7 @@ void session_replace_after_exit(struct session *session, const struct particular
 			session_end(session, session->verdict.cause);
 			return;
 		}
-		log_info(session->id, "its interpreter ended (%s); another one takes its place",
+		log_info(session->name, "its interpreter ended (%s); another one takes its place",
 			 session->verdict.cause);
 		if (!session->cell)
 			snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
@@ -305,7 +306,8 @@ void session_give_up_successor(struct session *session)
 {
 	struct checkpoint *broken = session->successor_of;
 
-	log_warn(session->id, "the checkpoint after cell %" PRIu64 " is broken: going further back", broken->cell);
+	log_warn(session->name, "the checkpoint after cell %" PRIu64 " is broken: going further back",
+		 broken->cell);
 	session_forget(session, broken);
 	session_deadline(session, PATIENCE_US);
 }

@@ -17,11 +17,6 @@ struct event_loop *session_loop(const struct session *session)
 	return &session->router->loop;
 }
 
-const char *session_id_or_null(const struct session *session)
-{
-	return session->id[0] ? session->id : NULL;
-}
-
 static bool speaks(const struct peer *peer)
 {
 	return peer->handled || peer_pending(peer);
@@ -98,10 +93,14 @@ const char *session_overdue(const struct session *session)
 
 void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict)
 {
-	if (cell->task == CELL_CODE)
-		cell_reply(cell, &session->router->clients, session_id_or_null(session), verdict);
-	else
+	char name[SESSION_NAME_SIZE];
+
+	if (cell->task != CELL_CODE) {
 		saving_reply(session, cell, verdict);
+		return;
+	}
+	session_name_write(name, session->id, session->owner, cell->reply.uid);
+	cell_reply(cell, &session->router->clients, session->id[0] ? name : NULL, verdict);
 }
 
 /* Answer the running cell and forget it. */

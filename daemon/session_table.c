@@ -41,7 +41,7 @@ static void start_idle(struct session *session, const struct particulars *partic
 	session->live = warden_first(session->warden);
 	r = session->live ? interpreter_attach(session->live, session) : -ESRCH;
 	if (r) {
-		log_error(session->id, "cannot watch its interpreter: %s", strerror(-r));
+		log_error(session->name, "cannot watch its interpreter: %s", strerror(-r));
 		session_end(session, "internal");
 		return;
 	}
@@ -107,7 +107,7 @@ static void run_next(struct session *session, const struct particulars *particul
 	stray_hand_over(session);
 	r = cell->task == CELL_CODE ? send_run(session, cell) : saving_send(session, cell);
 	if (r) {
-		log_error(session->id, "cannot run cell %" PRIu64 ": %s", cell->number, strerror(-r));
+		log_error(session->name, "cannot run cell %" PRIu64 ": %s", cell->number, strerror(-r));
 		session_end(session, "internal");
 	}
 }
@@ -211,7 +211,7 @@ static void pass_display(struct session *session, const struct particulars *part
 static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
-	log_warn(session->id, "its interpreter does not answer between two cells: killed");
+	log_warn(session->name, "its interpreter does not answer between two cells: killed");
 	session_kill_interpreter(session, "violation");
 }
 
@@ -223,10 +223,10 @@ static void time_out(struct session *session, const struct particulars *particul
 	}
 	session->cell->timed_out = true;
 	if (session->expiring)
-		log_info(session->id, "cell %" PRIu64 " is interrupted: %s", session->cell->number,
+		log_info(session->name, "cell %" PRIu64 " is interrupted: %s", session->cell->number,
 			 session->expiring);
 	else
-		log_info(session->id, "cell %" PRIu64 " is over its time of %.3g s: interrupted",
+		log_info(session->name, "cell %" PRIu64 " is over its time of %.3g s: interrupted",
 			 session->cell->number, event_seconds(session->cell->timeout));
 	session->state = SESSION_GRACE;
 	interpreter_mark_interrupted(session->live, session->cell->number);
@@ -239,13 +239,13 @@ static void time_out(struct session *session, const struct particulars *particul
 static void kill_after_grace(struct session *session, const struct particulars *particulars)
 {
 	(void)particulars;
-	log_info(session->id, "cell %" PRIu64 " did not end when interrupted: killed", session->cell->number);
+	log_info(session->name, "cell %" PRIu64 " did not end when interrupted: killed", session->cell->number);
 	session_kill_interpreter(session, "timeout");
 }
 
 static void kill_lost(struct session *session, const struct particulars *particulars)
 {
-	log_warn(session->id, "its interpreter is killed: %s", particulars->why);
+	log_warn(session->name, "its interpreter is killed: %s", particulars->why);
 	session_kill_interpreter(session, "violation");
 }
 
@@ -270,7 +270,7 @@ static void kill_full(struct session *session, const struct particulars *particu
 			    limit);
 
 	(void)particulars;
-	log_info(session->id, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
+	log_info(session->name, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
 		 limit);
 	interpreter_drain(session->live);
 	session_on_words(session, STREAM_STDERR, (struct bytes){note, (size_t)size});
@@ -303,11 +303,11 @@ static void kill_or_give_up(struct session *session, const struct particulars *p
 {
 	(void)particulars;
 	if (!session->kill_cause) {
-		log_warn(session->id, "its interpreter lives without a channel: killed");
+		log_warn(session->name, "its interpreter lives without a channel: killed");
 		session_kill_interpreter(session, "violation");
 		return;
 	}
-	log_error(session->id, "its interpreter could not be killed: the session is ended");
+	log_error(session->name, "its interpreter could not be killed: the session is ended");
 	session_end(session, session->kill_cause);
 }
 
@@ -318,7 +318,7 @@ static void end_unswept(struct session *session, const struct particulars *parti
 		session_give_up_successor(session);
 		return;
 	}
-	log_error(session->id, "what its interpreter left behind could not be killed: the session is ended");
+	log_error(session->name, "what its interpreter left behind could not be killed: the session is ended");
 	session_end(session, "internal");
 }
 
@@ -500,7 +500,7 @@ void session_event(struct session *session, enum session_event event, const stru
 		table[session->state][event](session, particulars);
 		return;
 	}
-	log_warn(session->id, "violation: %s while %s", event_names[event], session_state_name(session));
+	log_warn(session->name, "violation: %s while %s", event_names[event], session_state_name(session));
 	if (table[session->state][EVENT_LOST]) {
 		struct particulars lost = {.why = "it spoke out of turn"};
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -269,7 +270,7 @@ class Daemon:
         script = (
             "import sys, lair\n"
             f"c = lair.Client({str(self.socket)!r}, timeout=20)\n"
-            f"try:\n    {act}\nexcept lair.LairError as e: print(e.code)\nc.close()"
+            f"try:\n{textwrap.indent(act, '    ')}\nexcept lair.LairError as e: print(e.code)\nc.close()"
         )
         return subprocess.run(
             ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "/usr/bin/python3", "-c", script],

@@ -75,11 +75,9 @@ def test_sessions_in_all(start_daemon: Callable[..., Daemon]) -> None:
 
 
 def of_somebody(daemon: Daemon, uid: int, n: int) -> list[str]:
-    """What comes of the n sessions that this user opens."""
-    act = (
-        f"import json; r = []\n    for i in range({n}):\n        try: c.open(f'{uid}-{{i}}'); r.append('opened')\n"
-    )
-    act += "        except lair.LairError as e: r.append(str(e))\n    print(json.dumps(r))"
+    """What comes of the sessions s0 to s(n-1) that this user opens."""
+    act = f"import json; r = []\nfor i in range({n}):\n    try: c.open(f's{{i}}'); r.append('opened')\n"
+    act += "    except lair.LairError as e: r.append(str(e))\nprint(json.dumps(r))"
     answers: list[str] = json.loads(daemon.as_user(uid, act))
     return answers
 
@@ -106,8 +104,8 @@ def test_nobody_takes_all_sessions(start_daemon: Callable[..., Daemon]) -> None:
 def test_a_branch_counts_for_its_owner(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon({"daemon": {"sessions": "8"}, "profile default": {"checkpoint": "manual"}})
     daemon.share()
-    act = "c.open('a'); c.branch('a', 'b')\n    try: c.branch('a', 'c')\n    except lair.LairError as e: print(e.code)\n"
-    act += "    try: c.exec('1')\n    except lair.LairError as e: print(e.code)"
+    act = "c.open('a'); c.branch('a', 'b')\ntry: c.branch('a', 'c')\nexcept lair.LairError as e: print(e.code)\n"
+    act += "try: c.exec('1')\nexcept lair.LairError as e: print(e.code)"
     assert daemon.as_user(54321, act).split() == ["limit", "limit"]
 
 

@@ -519,7 +519,7 @@ def test_results_are_ones_own(daemon: Daemon, client: Client, session: str) -> N
     attach = f"c.send(m.Attach(id=c.new_id(), session={session!r}, key='k'))"
     assert daemon.as_user(NOBODY, f"import lair.messages as m; print(c.finish({attach}, m.ExecReply))") == "gone"
     again = f"m.Exec(id=c.new_id(), session={session!r}, code=\"'secret'; 'mine'\", key='k')"
-    act = f"import lair.messages as m; print(c.finish(c.send({again}), m.ExecReply).text)"
+    act = f"import lair.messages as m; print(c.finish(c.send({again}), m.ExecReply).text); c.shutdown({session!r})"
     assert daemon.as_user(NOBODY, act) == "'mine'"
 
 
@@ -528,13 +528,14 @@ def test_root_asks_again_when_the_session_has_ended(daemon: Daemon, client: Clie
     """It was somebody else's: what root asked of it is not done in one of root's own."""
     daemon.share()
     daemon.as_user(NOBODY, f"c.exec('whose = 1', {session!r})")
-    run(client, "whose", session, "k")
-    client.shutdown(session)
+    name = f"{NOBODY}/{session}"
+    run(client, "whose", name, "k")
+    client.shutdown(name)
     with daemon.client() as other:
         os.kill(other.stats().pid, signal.SIGKILL)
     with daemon.client() as other:
-        assert run(other, "whose", session, "k").text == "1"
-        attach = m.Attach(id=other.new_id(), session=session, key="k")
+        assert run(other, "whose", name, "k").text == "1"
+        attach = m.Attach(id=other.new_id(), session=name, key="k")
         assert other.call(attach, m.ExecReply).text == "1"
         assert other.list() == []
 
@@ -544,4 +545,6 @@ def test_root_sees_the_results_of_a_session(daemon: Daemon, client: Client, sess
     daemon.share()
     act = f"import lair.messages as m; r = m.Exec(id=1, session={session!r}, code='7', key='k'); c.finish(c.send(r), m.ExecReply)"
     daemon.as_user(NOBODY, act)
-    assert attached(client, session, key="k").text == attached(client, session, cell=1).text == "7"
+    name = f"{NOBODY}/{session}"
+    assert attached(client, name, key="k").text == attached(client, name, cell=1).text == "7"
+    client.shutdown(name)

@@ -464,8 +464,8 @@ def test_a_state_belongs_to_its_user(daemon: Daemon, client: Client, session: st
     save(client, session)
     client.shutdown(session)
     daemon.share()
-    assert daemon.as_user(65534, f"print(c.exec('dir()', {session!r}).loaded)") == "None"
-    client.shutdown(session)
+    act = f"print(c.exec('dir()', {session!r}).loaded); c.shutdown({session!r})"
+    assert daemon.as_user(65534, act) == "None"
     assert client.open(session).loaded == ["x"]
 
 
