@@ -1,22 +1,20 @@
-/* The client side of the router: who asked, and how to answer. A frame that ZeroMQ cannot take now waits in the
- * client's outbox; while anything waits there the sessions that stream to this client are told to pause. */
+/* The client side of the router: who asked, and how to answer. */
 #pragma once
 
 #include "event.h"
+#include "front/front.h"
 
 #include "proto/message.h"
 
 #include <sys/types.h>
-
-#define IDENTITY_MAX 255
 
 struct promise;
 struct router;
 
 /* Where an answer goes. Small, copied into every cell and every waiting request. */
 struct address {
-	uint8_t identity_size;
-	char identity[IDENTITY_MAX];
+	int fd;		     /* of the connection */
+	uint64_t connection; /* its serial; 0: somebody whom a former router knew */
 	uid_t uid;
 	uint64_t id;		 /* of the request */
 	struct promise *promise; /* NULL, or who passes the answer on instead: see promise.h */
@@ -29,20 +27,14 @@ enum {
 };
 
 struct clients {
-	struct event_loop *loop;
-	void *socket;
-	struct list outboxes;
-	struct list accounts; /* see parcel.h */
-	struct list held;     /* answers, until the round is safe */
-	size_t held_size;     /* of these */
-	struct timer retry;
-	void (*on_drained)(struct clients *clients); /* an outbox has become empty */
-	uint64_t n_errors;			     /* requests answered with one */
-	uint64_t n_dropped;			     /* messages for those who do not read */
+	struct front front;
+	struct list held;  /* answers, until the round is safe */
+	size_t held_size;  /* of these */
+	uint64_t n_errors; /* requests answered with one */
 };
 
-void clients_init(struct clients *clients, struct event_loop *loop, void *socket,
-		  void (*on_drained)(struct clients *clients));
+/* Before its front is there. */
+void clients_init(struct clients *clients);
 void clients_deinit(struct clients *clients);
 
 /* Encode and send; to a promise, only the one final message. An answer goes out when the round is settled, since it
@@ -57,7 +49,7 @@ int client_post(struct clients *clients, const struct address *to, struct bytes 
 /* The round is safe: let the answers go. */
 void clients_settle(struct clients *clients);
 
-/* Whether something still waits for this client. */
+/* Whether so much waits for this client that who streams to it is to pause. */
 bool client_waits(const struct clients *clients, const struct address *to);
 
 /* An `error`, with the sentence printed as by printf. */

@@ -63,17 +63,20 @@ void event_remove(struct event_loop *loop, struct event_source *source)
 	source->fd = -1;
 }
 
-void event_dispatch(struct event_loop *loop)
+int event_dispatch(struct event_loop *loop, int ms)
 {
 	struct epoll_event events[BATCH];
-	int n = epoll_wait(loop->epoll_fd, events, BATCH, 0);
+	int n = epoll_wait(loop->epoll_fd, events, BATCH, ms);
 
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < n; i++) {
 		struct event_source *source = events[i].data.ptr;
 
 		if (source->fd >= 0)
 			source->fn(source, events[i].events);
 	}
+	return 0;
 }
 
 static void heap_put(struct event_loop *loop, size_t index, struct timer *timer)

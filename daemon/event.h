@@ -1,4 +1,4 @@
-/* What the router waits for besides its clients: descriptors in one epoll set, deadlines in one heap. */
+/* What the router waits for: descriptors in one epoll set, deadlines in one heap. */
 #pragma once
 
 #include "list.h"
@@ -42,9 +42,9 @@ void event_change(struct event_loop *loop, struct event_source *source, uint32_t
 /* Before closing the descriptor. Harmless on one that is in no set. */
 void event_remove(struct event_loop *loop, struct event_source *source);
 
-/* Handle what is ready now, without waiting. A source removed meanwhile is not called; its memory must last until
- * this returns. */
-void event_dispatch(struct event_loop *loop);
+/* Wait for at most @ms milliseconds, or for ever with -1, and handle what is ready. A source removed meanwhile is
+ * not called; its memory must last until this returns. Returns 0 or -errno. */
+int event_dispatch(struct event_loop *loop, int ms);
 
 /* Microseconds, monotonic. It goes on while the machine sleeps. */
 uint64_t event_now(void);

@@ -464,7 +464,7 @@ void router_request(struct router *router, const struct address *from, struct by
 		return;
 	}
 	if (r || !wire_find_id(&to.id, frame.body)) {
-		router->stats.refused++;
+		front_count_refused(&router->clients.front, FRONT_DROPPED, "it is no request");
 		return;
 	}
 	if (router->stopping)

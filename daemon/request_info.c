@@ -114,8 +114,7 @@ void handle_stats(struct router *router, const struct address *from, const union
 		.ended = router->stats.ended,
 		.cells = router->stats.cells,
 		.requests = router->stats.requests,
-		.refused = router->stats.refused + router->stats.connections_refused + router->clients.n_errors +
-			   router->clients.n_dropped,
+		.refused = front_refusals(&router->clients.front) + router->clients.n_errors,
 		.memory = memory_of_process(getpid()),
 	};
 	struct session *session;

@@ -2,7 +2,6 @@
  * are freed only between its rounds, so a handler may end anything. */
 #include "router.h"
 
-#include "admission.h"
 #include "audit_log.h"
 #include "config_paths.h"
 #include "family.h"
@@ -20,10 +19,9 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <zmq.h>
 
-/* Requests taken in one round before sessions get their turn. */
-#define REQUESTS_PER_ROUND 64
+/* How long requests are taken in one round before sessions get their turn, and answers go out. */
+#define REQUESTS_US 500
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
@@ -130,8 +128,8 @@ static int config_prepare(struct router *router, const struct config *config)
 	return 0;
 }
 
-/* libzmq bounds the messages of a client, and neither their parts nor their bytes. What it then lacks is memory,
- * for which it ends the process; so it is the router that dies of it, and not the host. */
+/* What clients and sessions may make the router keep is bounded piece by piece; this bounds the sum, so that the
+ * host does not pay for a bound that is missing. */
 static void memory_limit(uint64_t size)
 {
 	struct rlimit limit;
@@ -157,7 +155,9 @@ static void config_use(struct router *router, struct config *config)
 	config_free(router->config);
 	router->config = config;
 	router->promises.size_per_user = config->results_per_uid;
-	admission_limit(config->connections_per_uid);
+	front_limit(&router->clients.front,
+		    &(struct front_limits){.connections_per_uid = config->connections_per_uid,
+					   .memory = config->router_memory});
 	memory_limit(config->router_memory);
 	router->saved = (struct saved_store){
 		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
@@ -315,7 +315,6 @@ static void on_stale(void *userdata, const char *path)
 	router_remove_tree(userdata, path);
 }
 
-/* Before ZeroMQ starts its threads, so that they never get a signal. */
 static int signals_open(struct router *router)
 {
 	sigset_t set;
@@ -392,6 +391,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	router_dig_graves(router);
 	heritage_init(&router->heritage);
 	snapshot_init(&router->snapshot);
+	clients_init(&router->clients);
 	promises_init(&router->promises, &router->loop, &router->clients, keeper);
 	router->stats.started = event_now();
 	if (r) {
@@ -399,7 +399,6 @@ static int router_init(struct router *router, const char *config_path, const cha
 		return r;
 	}
 	descriptors_raise();
-	admission_begin(getppid());
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
 	if (r) {
@@ -474,39 +473,31 @@ static void round_settle(struct router *router)
 	families_settle(router);
 }
 
-/* Counted always, said once. */
-static void refusals_note(struct router *router)
+/* At least one, and as many as fit into a moment. */
+static void requests_take(struct router *router)
 {
-	const char *why;
-	uint64_t n = admission_refused(&why);
+	uint64_t until = event_now() + REQUESTS_US;
 
-	if (n > 0 && router->stats.connections_refused == 0)
-		log_warn(NULL, "a connection was refused: %s (further ones are only counted, see stats)", why);
-	router->stats.connections_refused = n;
+	while (front_serve(&router->clients.front) == 0)
+		if (event_now() >= until || router->clients.held_size > ANSWERS_PER_ROUND)
+			break;
 }
 
 static int round_run(struct router *router)
 {
-	zmq_pollitem_t items[] = {
-		{.socket = router->socket, .events = ZMQ_POLLIN},
-		{.fd = router->loop.epoll_fd, .events = ZMQ_POLLIN},
-	};
+	int wait = front_pending(&router->clients.front) ? 0 : timer_wait(&router->loop);
+	int r = event_dispatch(&router->loop, wait);
 
-	if (zmq_poll(items, 2, timer_wait(&router->loop)) < 0 && errno != EINTR) {
-		int r = -errno;
-
+	if (r) {
 		log_error(NULL, "cannot wait: %s", strerror(-r));
 		return r;
 	}
-	for (int i = 0; i < REQUESTS_PER_ROUND && (items[0].revents & ZMQ_POLLIN); i++)
-		if (!router_receive(router) || router->clients.held_size > ANSWERS_PER_ROUND)
-			break;
-	if (items[1].revents & ZMQ_POLLIN)
-		event_dispatch(&router->loop);
+	requests_take(router);
 	timer_run(&router->loop);
-	refusals_note(router);
+	router_resume_sessions(router);
 	round_settle(router);
 	router_free_dead(router);
+	front_bury(&router->clients.front);
 	stop_check(router);
 	return 0;
 }

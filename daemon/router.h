@@ -1,4 +1,4 @@
-/* The router: one thread that owns the ROUTER socket, the sessions, their timers and limits, and treats every
+/* The router: one thread that owns the clients' socket, the sessions, their timers and limits, and treats every
  * client and every interpreter as hostile. */
 #pragma once
 
@@ -14,9 +14,8 @@
 #include "workspace.h"
 
 struct router_stats {
-	uint64_t started;				  /* event_now() */
-	uint64_t opened, ended, cells, requests, refused; /* refused: dropped unanswered */
-	uint64_t connections_refused;
+	uint64_t started; /* event_now() */
+	uint64_t opened, ended, cells, requests;
 };
 
 struct router {
@@ -24,7 +23,6 @@ struct router {
 	struct clients clients;
 	struct promises promises;
 	struct saved_store saved;
-	void *context, *socket;
 	const char *config_path;
 	char *socket_path;
 	struct config *config;
@@ -32,7 +30,7 @@ struct router {
 	struct cgroups cgroups;
 	int audit_log;	    /* -1: none */
 	uint64_t frame_max; /* of the socket, whatever the settings say by now */
-	int listener;	    /* the socket clients connect to; ZeroMQ's once it has been given it */
+	int listener;	    /* the socket clients connect to */
 	struct event_source keeper_source, signal_source;
 
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
@@ -103,8 +101,8 @@ void router_free_all(struct router *router);
 
 /* Make the socket of the listener that the keeper holds. Returns 0 or -errno, having said why. */
 int router_listen(struct router *router);
-/* Take one message and hand it to router_request. Returns false when there is none. */
-bool router_receive(struct router *router);
+/* Those that waited for a client to read, if one has. */
+void router_resume_sessions(struct router *router);
 void router_hang_up(struct router *router);
 
 /* ---- request.c, request_info.c ---- */

@@ -1,0 +1,492 @@
+/* A connection reads no more than it can hand on: while a request of it waits for its turn, while its user has no
+ * room for the message that comes, or while its client does not read what it is sent, the rest stays in the socket
+ * and the client waits. So what one connection holds is bounded by one message each way and a little, and nothing
+ * that was accepted is lost. */
+#include "front/connection.h"
+
+#include "front/front.h"
+#include "log.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* What is read at once while nothing larger is expected. */
+#define READ_SIZE 16384
+/* A message up to this size needs no room reserved. */
+#define SMALL 65536
+/* From so much on those who stream to the client pause; they go on when so much is left. */
+#define LAG_BEGIN ((uint64_t)1 << 20)
+#define LAG_END ((uint64_t)256 << 10)
+/* While so much waits for the client, its further requests do. */
+#define UNREAD_MAX ((uint64_t)8 << 20)
+/* What may wait for one client at all, and for all of one user. */
+#define WAITING_MAX ((uint64_t)64 << 20)
+#define WAITING_EACH (4 * WAITING_MAX)
+#define HANDSHAKE_US (5 * 1000000ULL)
+#define PATIENCE_US (30 * 1000000ULL)
+#define PARTS_MAX 64
+
+static void on_event(struct event_source *source, uint32_t events);
+
+/* ---- what is to be sent ---- */
+
+static void parcel_free(struct parcel *parcel)
+{
+	list_remove(&parcel->node);
+	free(parcel->body);
+	free(parcel);
+}
+
+static void parcel_queue(struct connection *connection, struct parcel *parcel)
+{
+	if (list_empty(&connection->parcels))
+		connection->told = event_now();
+	list_append(&connection->parcels, &parcel->node);
+	connection->waiting += parcel->size;
+	connection->account->outgoing += parcel->size;
+	connection->lags |= connection->waiting > LAG_BEGIN;
+	front_send_later(connection->front, connection);
+}
+
+static void parcel_done(struct connection *connection, struct parcel *parcel)
+{
+	connection->waiting -= parcel->size;
+	connection->account->outgoing -= parcel->size;
+	parcel_free(parcel);
+}
+
+/* Nobody will read it. */
+static void parcels_drop(struct connection *connection)
+{
+	struct parcel *parcel;
+
+	list_for_each (parcel, &connection->parcels, node)
+		parcel_done(connection, parcel);
+	connection->blocked = false;
+}
+
+/* What the protocol itself has to say. */
+static int answer(struct connection *connection, const char *data, size_t size)
+{
+	struct parcel *parcel = calloc(1, sizeof(*parcel));
+
+	if (!parcel)
+		return -ENOMEM;
+	list_init(&parcel->node);
+	memcpy(parcel->header, data, size);
+	parcel->header_size = (uint8_t)size;
+	parcel->size = size;
+	parcel_queue(connection, parcel);
+	return 0;
+}
+
+static void give_up(struct connection *connection)
+{
+	front_count_unread(connection->front, connection->account->uid, list_size(&connection->parcels));
+	connection_close(connection);
+}
+
+int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
+{
+	struct parcel *parcel = connection->deaf ? NULL : calloc(1, sizeof(*parcel));
+	size_t size = buffer->size;
+
+	if (!parcel)
+		return connection->deaf ? 0 : -ENOMEM;
+	list_init(&parcel->node);
+	parcel->header_size = (uint8_t)zmtp_put_header(&connection->zmtp, parcel->header, size);
+	parcel->body = msgpack_sbuffer_release(buffer);
+	parcel->size = parcel->header_size + size;
+	parcel_queue(connection, parcel);
+	if (connection->waiting > parcel->size &&
+	    (connection->waiting > WAITING_MAX || connection->account->outgoing > WAITING_EACH))
+		give_up(connection);
+	return 0;
+}
+
+/* The unsent bytes of @parcel as one or two of @parts. Returns how many. */
+static int parcel_parts(const struct parcel *parcel, struct iovec *parts)
+{
+	size_t head = MIN(parcel->sent, (size_t)parcel->header_size), body = parcel->sent - head;
+	int n = 0;
+
+	if (head < parcel->header_size)
+		parts[n++] = (struct iovec){.iov_base = (char *)parcel->header + head,
+					    .iov_len = parcel->header_size - head};
+	if (parcel->size > parcel->header_size + body)
+		parts[n++] = (struct iovec){.iov_base = parcel->body + body,
+					    .iov_len = parcel->size - parcel->header_size - body};
+	return n;
+}
+
+static ssize_t parcels_send(struct connection *connection)
+{
+	struct iovec parts[PARTS_MAX];
+	struct msghdr message = {.msg_iov = parts};
+	struct parcel *parcel;
+
+	list_for_each (parcel, &connection->parcels, node) {
+		if (message.msg_iovlen + 2 > PARTS_MAX)
+			break;
+		message.msg_iovlen += (size_t)parcel_parts(parcel, parts + message.msg_iovlen);
+	}
+	return sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void parcels_advance(struct connection *connection, size_t sent)
+{
+	struct parcel *parcel;
+
+	list_for_each (parcel, &connection->parcels, node) {
+		size_t n = MIN(sent, parcel->size - parcel->sent);
+
+		parcel->sent += n;
+		sent -= n;
+		if (parcel->sent < parcel->size)
+			break;
+		parcel_done(connection, parcel);
+	}
+}
+
+static uint32_t wanted_events(const struct connection *connection)
+{
+	return (connection->waiting < UNREAD_MAX ? EPOLLIN : 0) | (connection->blocked ? EPOLLOUT : 0);
+}
+
+/* With what was read and not looked at while too much waited for the client. */
+static void go_on(struct connection *connection)
+{
+	if (connection->waiting < UNREAD_MAX && !connection->request.data && !connection->starved)
+		connection_proceed(connection);
+}
+
+void connection_flush(struct connection *connection)
+{
+	bool stopped = connection->waiting >= UNREAD_MAX;
+	ssize_t n = 0;
+
+	if (connection->fd < 0)
+		return;
+	while (!list_empty(&connection->parcels) && (n = parcels_send(connection)) > 0) {
+		parcels_advance(connection, (size_t)n);
+		connection->told = event_now();
+	}
+	connection->blocked = n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM);
+	if (n < 0 && !connection->blocked && errno != EINTR) {
+		connection->deaf = true;
+		parcels_drop(connection);
+	}
+	if (connection->lags && connection->waiting <= LAG_END) {
+		connection->lags = false;
+		connection->front->drained = true;
+	}
+	event_change(connection->front->loop, &connection->source, wanted_events(connection));
+	front_watch(connection->front, connection);
+	if (stopped)
+		go_on(connection);
+}
+
+/* ---- what is read ---- */
+
+static void data_free(struct connection *connection)
+{
+	struct front *front = connection->front;
+
+	free(connection->data);
+	connection->data = NULL;
+	connection->start = connection->end = connection->size = 0;
+	account_release(&front->accounts, connection->account, connection->reserved);
+	front->room |= connection->reserved > 0;
+	connection->reserved = 0;
+}
+
+/* Out of the set altogether: the end of a peer would be told again and again. */
+static void starve(struct connection *connection, uint64_t wanted)
+{
+	connection->starved = true;
+	connection->wanted = wanted;
+	list_append(&connection->account->starved, &connection->turn);
+	event_remove(connection->front->loop, &connection->source);
+}
+
+/* Whether @size bytes may be kept. */
+static bool reserve(struct connection *connection, uint64_t size)
+{
+	struct accounts *accounts = &connection->front->accounts;
+	uint64_t more = size > connection->reserved ? size - connection->reserved : 0;
+
+	if (size <= SMALL)
+		account_charge(accounts, connection->account, more);
+	else if (!account_reserve(accounts, connection->account, more))
+		return false;
+	connection->reserved += more;
+	return true;
+}
+
+/* The next item takes @wanted bytes from start on. */
+static void expect(struct connection *connection, uint64_t wanted)
+{
+	size_t have = connection->end - connection->start;
+
+	if (have == 0) {
+		data_free(connection);
+		return;
+	}
+	if (wanted <= connection->size - connection->start)
+		return;
+	memmove(connection->data, connection->data + connection->start, have);
+	connection->start = 0;
+	connection->end = have;
+	if (!reserve(connection, wanted))
+		starve(connection, wanted);
+}
+
+bool connection_feed(struct connection *connection)
+{
+	struct front *front = connection->front;
+
+	if (!reserve(connection, connection->wanted) ||
+	    event_add(front->loop, &connection->source, connection->fd, wanted_events(connection), on_event))
+		return false;
+	connection->starved = false;
+	list_remove(&connection->turn);
+	return true;
+}
+
+/* As much more room as was reserved and is soon to be filled. */
+static int data_grow(struct connection *connection)
+{
+	size_t size = connection->size ? 2 * connection->size : READ_SIZE;
+	char *grown;
+
+	if (connection->end < connection->size)
+		return 0;
+	if (!connection->data)
+		(void)reserve(connection, READ_SIZE);
+	size = (size_t)MIN((uint64_t)size, connection->reserved);
+	grown = realloc(connection->data, size);
+	if (!grown)
+		return -ENOMEM;
+	connection->data = grown;
+	connection->size = size;
+	return 0;
+}
+
+/* ---- what it says ---- */
+
+static void broken(struct connection *connection, const char *why)
+{
+	char reason[ZMTP_ANSWER_MAX];
+
+	if (connection->zmtp.phase == ZMTP_HANDSHAKE && !answer(connection, reason, zmtp_put_error(reason, why)))
+		connection_flush(connection);
+	front_count_refused(connection->front, FRONT_CLOSED, why);
+	connection_close(connection);
+}
+
+static void ready(struct connection *connection, struct bytes request)
+{
+	struct account *account = connection->account;
+
+	if (list_empty(&account->ready))
+		account_wake(&connection->front->accounts, account);
+	connection->request = request;
+	list_append(&account->ready, &connection->turn);
+}
+
+static int ping(struct connection *connection, const struct zmtp_item *item)
+{
+	char pong[ZMTP_ANSWER_MAX];
+
+	connection->ttl = item->ttl * 100000ULL;
+	/* Whatever is on the way tells the peer as much. */
+	if (!list_empty(&connection->parcels))
+		return 0;
+	return answer(connection, pong, zmtp_put_pong(pong, item->data));
+}
+
+/* Returns 0, -errno, or ZMTP_E_MORE if nothing is to be read on. */
+static int item_handle(struct connection *connection, const struct zmtp_item *item)
+{
+	char hello[ZMTP_ANSWER_MAX];
+
+	switch (item->kind) {
+	case ZMTP_GREETED:
+		return answer(connection, hello, zmtp_put_ready(hello));
+	case ZMTP_READY:
+		connection->heard = event_now();
+		return 0;
+	case ZMTP_PING:
+		return ping(connection, item);
+	case ZMTP_PARTS:
+		front_count_refused(connection->front, FRONT_DROPPED, "it has several parts");
+		return 0;
+	case ZMTP_MESSAGE:
+		ready(connection, item->data);
+		return ZMTP_E_MORE;
+	}
+	return 0;
+}
+
+void connection_proceed(struct connection *connection)
+{
+	struct zmtp_item item;
+	uint64_t wanted;
+	const char *why;
+	size_t used;
+	int r = 0;
+
+	connection->request.data = NULL;
+	while (!r && connection->waiting < UNREAD_MAX) {
+		r = zmtp_next(&connection->zmtp,
+			      (struct bytes){.data = connection->data ? connection->data + connection->start : "",
+					     .size = connection->end - connection->start},
+			      &item, &used, &wanted, &why);
+		connection->start += used;
+		if (r == ZMTP_E_MORE)
+			expect(connection, wanted);
+		else if (r == ZMTP_E_BROKEN)
+			broken(connection, why);
+		else
+			r = item_handle(connection, &item);
+	}
+	if (r < 0)
+		connection_close(connection);
+}
+
+static void receive(struct connection *connection)
+{
+	ssize_t n;
+
+	if (connection->request.data || connection->starved || connection->waiting >= UNREAD_MAX)
+		return;
+	if (data_grow(connection)) {
+		broken(connection, "there is no memory for its message");
+		return;
+	}
+	n = recv(connection->fd, connection->data + connection->end, connection->size - connection->end,
+		 MSG_DONTWAIT);
+	if (n > 0) {
+		if (connection->zmtp.phase == ZMTP_OPEN)
+			connection->heard = event_now();
+		connection->end += (size_t)n;
+		connection_proceed(connection);
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		connection_close(connection);
+		return;
+	} else if (connection->end == 0) {
+		data_free(connection);
+	}
+	if (connection->fd >= 0)
+		front_watch(connection->front, connection);
+}
+
+static void on_event(struct event_source *source, uint32_t events)
+{
+	struct connection *connection = container_of(source, struct connection, source);
+
+	if (events & EPOLLHUP) {
+		connection->deaf = true;
+		parcels_drop(connection);
+		go_on(connection);
+	}
+	if (connection->fd >= 0 && (events & EPOLLOUT))
+		connection_flush(connection);
+	if (connection->fd >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		receive(connection);
+}
+
+/* ---- its life ---- */
+
+int connection_new(struct connection **connectionp, struct front *front, struct account *account, int fd,
+		   uint64_t serial)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	char greeting[ZMTP_GREETING_SIZE];
+	int r;
+
+	if (!connection) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	*connection = (struct connection){
+		.front = front,
+		.account = account,
+		.serial = serial,
+		.fd = fd,
+		.source = EVENT_SOURCE_NONE,
+		.zmtp = {.message_max = front->message_max},
+		.heard = event_now(),
+	};
+	list_init(&connection->turn);
+	list_init(&connection->due);
+	list_init(&connection->parcels);
+	r = event_add(front->loop, &connection->source, fd, EPOLLIN, on_event);
+	if (!r)
+		r = answer(connection, greeting, zmtp_put_greeting(greeting));
+	if (r) {
+		event_remove(front->loop, &connection->source);
+		list_remove(&connection->due);
+		fd_close(fd);
+		free(connection);
+		return r;
+	}
+	account->n_connections++;
+	*connectionp = connection;
+	return 0;
+}
+
+void connection_close(struct connection *connection)
+{
+	struct account *account = connection->account;
+
+	if (connection->fd < 0)
+		return;
+	parcels_drop(connection);
+	data_free(connection);
+	connection->request.data = NULL;
+	event_remove(connection->front->loop, &connection->source);
+	list_remove(&connection->turn);
+	list_remove(&connection->due);
+	front_forget(connection->front, connection);
+	fd_closep(&connection->fd);
+	/* Those who stream to it are told so when they try. */
+	connection->front->drained |= connection->lags;
+	connection->account = NULL;
+	if (--account->n_connections == 0)
+		account_free(account);
+}
+
+void connection_free(struct connection *connection)
+{
+	free(connection);
+}
+
+/* ---- what must not take too long ---- */
+
+static bool is_partial(const struct connection *connection)
+{
+	return connection->end > connection->start && !connection->request.data && !connection->starved &&
+	       connection->waiting < UNREAD_MAX;
+}
+
+bool connection_is_watched(const struct connection *connection)
+{
+	return connection->zmtp.phase != ZMTP_OPEN || !list_empty((struct list *)&connection->parcels) ||
+	       is_partial(connection) || connection->ttl > 0;
+}
+
+void connection_check(struct connection *connection, uint64_t now)
+{
+	uint64_t silent = now - MIN(connection->heard, now), stuck = now - MIN(connection->told, now);
+
+	if (connection->zmtp.phase != ZMTP_OPEN && silent > HANDSHAKE_US)
+		broken(connection, "it has not finished its greeting in time");
+	else if (!list_empty(&connection->parcels) && stuck > PATIENCE_US)
+		give_up(connection);
+	else if (is_partial(connection) && silent > PATIENCE_US)
+		broken(connection, "it began a message and did not go on");
+	else if (connection->ttl > 0 && silent > connection->ttl && !connection->request.data &&
+		 !connection->starved)
+		connection_close(connection);
+}

@@ -1,0 +1,358 @@
+/* The front with its own event loop and clients that are descriptors of this process: who is let in, whose turn it
+ * is, what waits, and what is closed. */
+#include "check.h"
+
+#include "front/front.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define ZEROES "\0\0\0\0\0\0\0\0"
+#define GREETING "\xff" ZEROES "\x7f\3\1NULL" ZEROES ZEROES ZEROES ZEROES ZEROES ZEROES
+#define HELLO GREETING "\4\34\5READY\13Socket-Type\0\0\0\6DEALER"
+#define ANSWERED (64 + 43)
+#define MESSAGE_MAX ((uint64_t)1 << 20)
+
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static struct event_loop loop;
+static struct front front;
+
+/* The requests, a letter each, and the last one's sender. */
+static char handled[256];
+static size_t handled_size;
+static int last_fd;
+static uint64_t last_serial;
+
+static void on_request(struct front *at, const struct connection *connection, struct bytes data)
+{
+	CHECK(at == &front && handled_size + 1 < sizeof(handled));
+	handled[handled_size++] = data.size > 0 ? data.data[0] : '-';
+	last_fd = connection->fd;
+	last_serial = connection->serial;
+}
+
+static void run(void)
+{
+	for (int i = 0; i < 20; i++) {
+		CHECK(event_dispatch(&loop, 0) == 0);
+		while (front_serve(&front) == 0)
+			;
+		front_flush(&front);
+		front_bury(&front);
+	}
+}
+
+static bool handled_are(const char *expected)
+{
+	bool equal = handled_size == strlen(expected) && !memcmp(handled, expected, handled_size);
+
+	handled_size = 0;
+	return equal;
+}
+
+static int client_connect(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	return fd;
+}
+
+static void client_say(int fd, const char *data, size_t size)
+{
+	CHECK(send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size);
+}
+
+#define SAY(fd, literal) client_say(fd, literal, sizeof(literal) - 1)
+
+/* How many bytes have come; -1: nothing, -2: the end. */
+static ssize_t client_hear(int fd)
+{
+	static char data[1 << 16];
+	ssize_t n = recv(fd, data, sizeof(data), MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN) ? -2 : n;
+}
+
+static int client_greet(void)
+{
+	int fd = client_connect();
+
+	SAY(fd, HELLO);
+	run();
+	CHECK(client_hear(fd) == ANSWERED);
+	return fd;
+}
+
+static int say(int fd, uint64_t serial, size_t size)
+{
+	msgpack_sbuffer buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	for (size_t n = 0; n < size; n += 1000)
+		CHECK(msgpack_sbuffer_write(&buffer, (char[1000]){0}, MIN(size - n, (size_t)1000)) == 0);
+	r = front_send(&front, fd, serial, &buffer);
+	msgpack_sbuffer_destroy(&buffer);
+	return r;
+}
+
+/* ---- what is checked ---- */
+
+static void check_answers(void)
+{
+	int fd = client_greet(), gone;
+	uint64_t serial;
+
+	SAY(fd, "\0\1a\0\1b\0\1");
+	run();
+	CHECK(handled_are("ab"));
+	SAY(fd, "c");
+	run();
+	CHECK(handled_are("c"));
+	CHECK(say(last_fd, last_serial, 10) == 0 && client_hear(fd) == -1);
+	run();
+	CHECK(client_hear(fd) == 12);
+	/* The same descriptor is another's by then. */
+	gone = last_fd;
+	serial = last_serial;
+	close(fd);
+	run();
+	CHECK(front.n_connections == 0 && say(gone, serial, 10) == FRONT_E_GONE);
+	fd = client_greet();
+	SAY(fd, "\0\1d");
+	run();
+	CHECK(handled_are("d") && last_fd == gone && last_serial != serial);
+	CHECK(say(gone, serial, 10) == FRONT_E_GONE);
+	run();
+	CHECK(client_hear(fd) == -1);
+	close(fd);
+	run();
+}
+
+/* What was sent before the end is handled. */
+static void check_farewell(void)
+{
+	int fd = client_connect();
+
+	SAY(fd, HELLO "\0\1x\0\1y");
+	close(fd);
+	run();
+	CHECK(handled_are("xy") && front.n_connections == 0 && list_empty(&front.accounts.all));
+}
+
+/* Who does not read is not read from; who reads again loses nothing. */
+static void check_unread(void)
+{
+	int fd = client_greet();
+	size_t sent = 0, read = 0;
+	ssize_t n;
+
+	SAY(fd, "\0\1a");
+	run();
+	CHECK(handled_are("a"));
+	for (int i = 0; i < 9; i++, sent += MESSAGE_MAX + 9)
+		CHECK(say(last_fd, last_serial, MESSAGE_MAX) == (i < 1 ? FRONT_E_WAITS : FRONT_E_WAITS));
+	run();
+	CHECK(front_lags(&front, last_fd, last_serial) && !front.drained);
+	SAY(fd, "\0\1b");
+	run();
+	CHECK(handled_are(""));
+	do {
+		n = client_hear(fd);
+		read += n > 0 ? (size_t)n : 0;
+		run();
+	} while (read < sent && n != -2);
+	CHECK(read == sent && front.drained && handled_are("b"));
+	CHECK(!front_lags(&front, last_fd, last_serial) && front.n_unread == 0);
+	/* Without end it is closed. */
+	for (int i = 0; i < 70; i++)
+		(void)say(last_fd, last_serial, MESSAGE_MAX);
+	CHECK(front.n_unread > 60 && say(last_fd, last_serial, 1) == FRONT_E_GONE);
+	close(fd);
+	run();
+}
+
+/* One user's messages that are begun and not sent. */
+static void check_room(void)
+{
+	int fds[6], last;
+
+	for (int i = 0; i < 6; i++) {
+		fds[i] = client_greet();
+		SAY(fds[i], "\2\0\0\0\0\0\20\0\0"
+			    "some");
+		run();
+	}
+	/* Room for four, and a header each. */
+	last = client_greet();
+	SAY(last, "\0\1s");
+	run();
+	CHECK(handled_are("s"));
+	CHECK(front.accounts.incoming <= front.accounts.incoming_each);
+	CHECK(front.accounts.incoming > 2 * MESSAGE_MAX);
+	for (int i = 0; i < 5; i++)
+		close(fds[i]);
+	run();
+	for (size_t n = 4; n < MESSAGE_MAX; n += 65536) {
+		static const char piece[65536];
+
+		client_say(fds[5], piece, MIN(sizeof(piece), MESSAGE_MAX - n));
+		run();
+	}
+	CHECK(handled_are("s"));
+	close(fds[5]);
+	close(last);
+	run();
+	CHECK(front.accounts.incoming == 0 && front.n_connections == 0);
+}
+
+static void check_patience(void)
+{
+	const uint64_t second = 1000000;
+	int quiet = client_connect(), begun = client_greet(), idle = client_greet(), unread = client_greet();
+	uint64_t now;
+
+	SAY(unread, "\0\1u");
+	run();
+	CHECK(handled_are("u") && say(last_fd, last_serial, MESSAGE_MAX) == FRONT_E_WAITS);
+	SAY(begun, "\0\1");
+	run();
+	now = event_now();
+	for (size_t i = 0; i < front.table_size; i++)
+		if (front.table[i])
+			connection_check(front.table[i], now + 4 * second);
+	CHECK(front.n_connections == 4);
+	for (size_t i = 0; i < front.table_size; i++)
+		if (front.table[i])
+			connection_check(front.table[i], now + 31 * second);
+	CHECK(front.n_connections == 1);
+	run();
+	CHECK(client_hear(quiet) == 64 && client_hear(quiet) == -2 && client_hear(begun) == -2 &&
+	      client_hear(idle) == -1);
+	close(quiet);
+	close(begun);
+	close(idle);
+	close(unread);
+	run();
+}
+
+static void check_limit(void)
+{
+	int fds[4];
+
+	front_limit(&front, &(struct front_limits){.connections_per_uid = 3});
+	for (int i = 0; i < 4; i++)
+		fds[i] = client_connect();
+	run();
+	CHECK(front.n_connections == 3 && front.n_refused[FRONT_REFUSED] == 1 && client_hear(fds[3]) == -2);
+	close(fds[0]);
+	close(fds[3]);
+	run();
+	fds[0] = client_greet();
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	run();
+	front_limit(&front, &(struct front_limits){.connections_per_uid = 1000});
+}
+
+static void check_no_descriptors(void)
+{
+	int fd = client_connect(), next = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	uint64_t before = front.n_refused[FRONT_REFUSED];
+	struct rlimit limit, none;
+
+	close(next);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = limit.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
+	run();
+	/* It is not left waiting, or it would be ready for ever. */
+	CHECK(front.n_refused[FRONT_REFUSED] == before + 1 && client_hear(fd) == -2);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	close(fd);
+	close(client_greet());
+	run();
+}
+
+/* What descends from the keeper is a session's. */
+static void check_caged(void)
+{
+	uint64_t before = front.n_refused[FRONT_REFUSED];
+	pid_t child;
+
+	front.admission.keeper = getpid();
+	child = fork();
+	if (child == 0) {
+		(void)client_connect();
+		pause();
+	}
+	for (int i = 0; i < 1000 && front.n_refused[FRONT_REFUSED] == before; i++) {
+		run();
+		usleep(1000);
+	}
+	CHECK(front.n_refused[FRONT_REFUSED] == before + 1);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Users take turns by the time that their requests take, and save none up. */
+static void check_turns(void)
+{
+	struct account *heavy, *light;
+	struct accounts accounts;
+	struct list a, b;
+	int n_heavy = 0;
+
+	accounts_init(&accounts);
+	heavy = account_get(&accounts, 1);
+	light = account_get(&accounts, 2);
+	list_init(&a);
+	list_init(&b);
+	CHECK(!accounts_turn(&accounts) && account_get(&accounts, 1) == heavy);
+	list_append(&heavy->ready, &a);
+	for (int i = 0; i < 100; i++)
+		account_spend(accounts_turn(&accounts), 100);
+	account_wake(&accounts, light);
+	list_append(&light->ready, &b);
+	for (int i = 0; i < 110; i++) {
+		struct account *next = accounts_turn(&accounts);
+
+		n_heavy += next == heavy;
+		account_spend(next, next == heavy ? 100 : 10);
+	}
+	CHECK(n_heavy >= 9 && n_heavy <= 11);
+	account_free(heavy);
+	account_free(light);
+}
+
+int main(void)
+{
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/lair-unit-front-%d", getpid());
+	CHECK(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 64) == 0);
+	CHECK(event_loop_init(&loop) == 0);
+	front_init(&front, &loop, 1, MESSAGE_MAX, on_request);
+	front_limit(&front, &(struct front_limits){.connections_per_uid = 1000});
+	CHECK(front_listen(&front, listener) == 0);
+	check_answers();
+	check_farewell();
+	check_unread();
+	check_room();
+	check_patience();
+	check_limit();
+	check_no_descriptors();
+	check_turns();
+	check_caged();
+	front_deinit(&front);
+	event_loop_deinit(&loop);
+	close(listener);
+	unlink(address.sun_path);
+	return check_report();
+}
