@@ -17,15 +17,20 @@
 static _Thread_local struct audit_event last;
 static bool changed; /* since the cell began, something may have been */
 
-/* Always -1, with the exception set. */
-static int refuse(const struct refusal *refusal)
+/* Always -1, with the exception set. @path: what it names, or NULL. */
+static int refuse_path(const struct refusal *refusal, PyObject *path)
 {
-	PyObject *error = refusal_error(refusal, EPERM);
+	PyObject *error = refusal_error(refusal, EPERM, path, NULL);
 
 	if (error)
-		PyErr_SetObject(PyExc_PermissionError, error);
+		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
 	Py_XDECREF(error);
 	return -1;
+}
+
+static int refuse(const struct refusal *refusal)
+{
+	return refuse_path(refusal, NULL);
 }
 
 /* ---- paths ---- */
@@ -111,7 +116,7 @@ static int check_path(const char *event, PyObject *object, enum want want, const
 	if (!refusal.reason)
 		return 0;
 	snprintf(refusal.mode, sizeof(refusal.mode), "%s", mode);
-	return refuse(&refusal);
+	return refuse_path(&refusal, object);
 }
 
 /* ---- the ways to try an argument ---- */

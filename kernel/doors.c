@@ -1,7 +1,10 @@
-/* Refusals of the kernel. An OSError comes into being in one place, OSError.__new__, with its errno and its path:
- * there it is looked at, and if the policy explains it, something else comes into being. Errors that name no path
- * are those of the event just before, where that can be told, or of one of a few functions of which Python tells no
- * event.
+/* Refusals of the kernel. Its errors all come into being by one call, that of the type OSError with an errno, its
+ * text and a path: there they are looked at, and if the policy explains one, a refusal takes its place. Errors that
+ * name no path are those of the event just before, where that can be told, or of one of a few functions of which
+ * Python tells no event.
+ *
+ * A call of a type goes by its tp_vectorcall, which nothing inherits. So neither the types derived from OSError nor
+ * its own __new__ and __init__, by which Python tells what a derived type has redefined, are any different here.
  *
  * Its rule is the hook's: what the cage is not surely the reason for is left as it is. Modes and owners of files go
  * on being what they are on any host. */
@@ -15,8 +18,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
-
-static newfunc error_new;
 
 /* ---- why ---- */
 
@@ -70,7 +71,7 @@ static PyObject *path_bytes(PyObject *path)
 /* ---- errors as they come into being ---- */
 
 /* New reference, or NULL. */
-static PyObject *explain_path(int number, struct bytes path)
+static PyObject *explain_path(int number, struct bytes path, const PyOSErrorObject *error)
 {
 	const struct audit_event *event = audit_last_event();
 	struct refusal refusal = {.event = "os", .kind = "path"};
@@ -84,22 +85,22 @@ static PyObject *explain_path(int number, struct bytes path)
 	if (!refusal.reason)
 		return NULL;
 	refusal_target(&refusal, path);
-	return refusal_error(&refusal, number);
+	return refusal_error(&refusal, number, error->filename, error->filename2);
 }
 
-static PyObject *explain_filename(int number, PyObject *filename)
+static PyObject *explain_filename(int number, const PyOSErrorObject *error)
 {
-	PyObject *bytes = path_bytes(filename), *error = NULL;
+	PyObject *bytes = path_bytes(error->filename), *told = NULL;
 
 	if (bytes)
-		error = explain_path(number,
-				     (struct bytes){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)});
+		told = explain_path(
+			number, (struct bytes){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)}, error);
 	Py_XDECREF(bytes);
-	return error;
+	return told;
 }
 
 /* The error names nothing. */
-static PyObject *explain_event(int number)
+static PyObject *explain_event(int number, const PyOSErrorObject *error)
 {
 	const struct audit_event *event = audit_last_event();
 	struct refusal refusal = {.event = event->name, .kind = event->kind, .reason = event->alone};
@@ -108,22 +109,56 @@ static PyObject *explain_event(int number)
 	if (!event->name || (!event->alone && !event->unnamed))
 		return NULL;
 	if (!event->alone)
-		return explain_path(number, target);
+		return explain_path(number, target, error);
 	refusal_target(&refusal, target);
-	return refusal_error(&refusal, number);
+	return refusal_error(&refusal, number, NULL, NULL);
 }
 
-/* The kernel's: whoever makes one up has another errno at hand than the one he gives it. */
-static PyObject *new_error(PyTypeObject *type, PyObject *args, PyObject *keywords)
+/* Whoever makes one up has another errno at hand, or other words for it. */
+static bool is_of_the_kernel(const PyOSErrorObject *error, int number)
+{
+	return may_be_ours(number) && error->myerrno && PyLong_Check(error->myerrno) &&
+	       PyLong_AsLong(error->myerrno) == number && error->strerror && PyUnicode_Check(error->strerror) &&
+	       PyUnicode_CompareWithASCIIString(error->strerror, strerror(number)) == 0;
+}
+
+/* New reference. */
+static PyObject *tuple_of(PyObject *const *items, Py_ssize_t n)
+{
+	PyObject *tuple = PyTuple_New(n);
+
+	for (Py_ssize_t i = 0; tuple && i < n; i++) {
+		Py_INCREF(items[i]);
+		PyTuple_SET_ITEM(tuple, i, items[i]);
+	}
+	return tuple;
+}
+
+/* A type that has no tp_vectorcall is called like this. New reference. */
+static PyObject *call_plainly(PyObject *type, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	PyObject *values = tuple_of(args, n), *keywords = names ? PyDict_New() : NULL, *result = NULL;
+	int r = values && (keywords || !names) ? 0 : -1;
+
+	for (Py_ssize_t i = 0; !r && names && i < PyTuple_GET_SIZE(names); i++)
+		r = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), args[n + i]);
+	if (!r)
+		result = PyType_Type.tp_call(type, values, keywords);
+	Py_XDECREF(values);
+	Py_XDECREF(keywords);
+	return result;
+}
+
+static PyObject *call_error(PyObject *type, PyObject *const *args, size_t n, PyObject *names)
 {
 	int number = errno;
-	PyObject *error = error_new(type, args, keywords), *told;
+	PyObject *error = call_plainly(type, args, PyVectorcall_NARGS(n), names), *told;
 	const PyOSErrorObject *members = (const PyOSErrorObject *)error;
 
-	if (!error || !policy.armed || !may_be_ours(number) || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
-	    !members->myerrno || !PyLong_Check(members->myerrno) || PyLong_AsLong(members->myerrno) != number)
+	/* Code in Python calls like this, where it is not called often; what makes an error of errno does not. */
+	if (!error || !policy.armed || (n & PY_VECTORCALL_ARGUMENTS_OFFSET) || !is_of_the_kernel(members, number))
 		return error;
-	told = members->filename ? explain_filename(number, members->filename) : explain_event(number);
+	told = members->filename ? explain_filename(number, members) : explain_event(number, members);
 	if (!told) {
 		PyErr_Clear();
 		return error;
@@ -134,111 +169,108 @@ static PyObject *new_error(PyTypeObject *type, PyObject *args, PyObject *keyword
 
 /* ---- sqlite ---- */
 
-static initproc database_error_init;
-
-/* ATTACH and VACUUM INTO open what is named in their text. The error stays one of sqlite's. */
-static int init_database_error(PyObject *self, PyObject *args, PyObject *keywords)
+/* What cannot be opened, if @message says so and the policy is the reason. New reference: the line; or NULL. */
+static PyObject *explain_database(PyObject *message)
 {
 	static const char begin[] = "unable to open database: ";
 	struct refusal refusal = {.event = "sqlite3", .kind = "path"};
-	PyObject *message = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : Py_None, *told = NULL;
 	const char *text = PyUnicode_Check(message) ? PyUnicode_AsUTF8(message) : NULL;
 	struct bytes path =
 		bytes_of(text && strncmp(text, begin, strlen(begin)) == 0 ? text + strlen(begin) : NULL);
-	int r;
+	PyObject *told = NULL, *line = NULL;
 
-	PyErr_Clear();
 	if (path.size > 0)
 		refusal.reason = policy_path_reason(path, WANT_CHANGE);
 	if (refusal.reason) {
 		refusal_target(&refusal, path);
-		told = refusal_error(&refusal, EPERM);
+		told = refusal_error(&refusal, EPERM, NULL, NULL);
 	}
-	if (!told) {
-		PyErr_Clear();
-		return database_error_init(self, args, keywords);
-	}
-	r = database_error_init(self, ((PyBaseExceptionObject *)told)->args, NULL);
-	Py_DECREF(told);
-	return r;
+	line = told ? PyObject_Str(told) : NULL;
+	Py_XDECREF(told);
+	PyErr_Clear();
+	return line;
+}
+
+/* ATTACH and VACUUM INTO open what is named in their text. The error stays one of sqlite's. */
+static PyObject *call_database_error(PyObject *type, PyObject *const *args, size_t n, PyObject *names)
+{
+	PyObject *line = PyVectorcall_NARGS(n) == 1 && !names ? explain_database(args[0]) : NULL, *error;
+
+	error = call_plainly(type, line ? &line : args, PyVectorcall_NARGS(n), names);
+	Py_XDECREF(line);
+	return error;
 }
 
 void doors_watch_sqlite(void)
 {
 	PyObject *modules = PyImport_GetModuleDict(), *module, *error = NULL;
 
-	module = database_error_init ? NULL : PyDict_GetItemString(modules, "_sqlite3"); /* borrowed */
+	module = PyDict_GetItemString(modules, "_sqlite3"); /* borrowed */
 	if (module)
 		error = PyObject_GetAttrString(module, "OperationalError");
-	if (error && PyType_Check(error)) {
-		database_error_init = ((PyTypeObject *)error)->tp_init;
-		((PyTypeObject *)error)->tp_init = init_database_error;
-	}
+	if (error && PyType_Check(error))
+		((PyTypeObject *)error)->tp_vectorcall = call_database_error;
 	Py_XDECREF(error);
 	PyErr_Clear();
 }
 
 /* ---- functions without an event ---- */
 
-/* Each has a name of its own after the dot. */
+/* Module, the name that events would have for it, function; whether its first argument is a path, to be changed. */
+/* clang-format off */
+#define DOORS(DOOR) \
+	DOOR(posix, os, mkfifo, true) \
+	DOOR(posix, os, mknod, true) \
+	DOOR(posix, os, chroot, true) \
+	DOOR(posix, os, killpg, false) \
+	DOOR(posix, os, setuid, false) \
+	DOOR(posix, os, setgid, false) \
+	DOOR(posix, os, seteuid, false) \
+	DOOR(posix, os, setegid, false) \
+	DOOR(posix, os, setreuid, false) \
+	DOOR(posix, os, setregid, false) \
+	DOOR(posix, os, setresuid, false) \
+	DOOR(posix, os, setresgid, false) \
+	DOOR(posix, os, setgroups, false) \
+	DOOR(posix, os, nice, false) \
+	DOOR(posix, os, setpriority, false) \
+	DOOR(posix, os, sched_setaffinity, false) \
+	DOOR(posix, os, sched_setscheduler, false) \
+	DOOR(posix, os, sched_setparam, false) \
+	DOOR(_socket, socket, socketpair, false) \
+	DOOR(time, time, clock_settime, false)
+
+#define DOOR_NUMBER(module, event, function, path) DOOR_##function,
+#define DOOR_ROW(module, event, function, path) {#module, #function, #event "." #function, path},
+/* clang-format on */
+
+enum { DOORS(DOOR_NUMBER) DOORS_N };
+
 static const struct door {
-	const char *module, *event;
-	bool path; /* its first argument is one, to be changed */
-} doors[] = {
-	{"posix", "os.mkfifo", true},
-	{"posix", "os.mknod", true},
-	{"posix", "os.chroot", true},
-	{"posix", "os.killpg", false},
-	{"posix", "os.setuid", false},
-	{"posix", "os.setgid", false},
-	{"posix", "os.seteuid", false},
-	{"posix", "os.setegid", false},
-	{"posix", "os.setreuid", false},
-	{"posix", "os.setregid", false},
-	{"posix", "os.setresuid", false},
-	{"posix", "os.setresgid", false},
-	{"posix", "os.setgroups", false},
-	{"posix", "os.nice", false},
-	{"posix", "os.setpriority", false},
-	{"posix", "os.sched_setaffinity", false},
-	{"posix", "os.sched_setscheduler", false},
-	{"posix", "os.sched_setparam", false},
-	{"_socket", "socket.socketpair", false},
-	{"time", "time.clock_settime", false},
-};
+	const char *module, *function, *event;
+	bool path;
+} doors[] = {DOORS(DOOR_ROW)};
 
-static PyMethodDef methods[ARRAY_SIZE(doors)];
-
-static const char *door_name(const struct door *door)
-{
-	return strchr(door->event, '.') + 1;
-}
-
-static const struct door *door_of(PyObject *function)
-{
-	const char *name = ((PyCFunctionObject *)function)->m_ml->ml_name;
-	size_t i = 0;
-
-	while (strcmp(door_name(&doors[i]), name) != 0)
-		i++;
-	return &doors[i];
-}
+/* What each does without us. */
+static PyObject *originals[DOORS_N];
 
 /* As the event would be, if there were one. */
-static void event_set(const struct door *door, PyObject *args)
+static void event_set(const struct door *door, PyObject *const *args, Py_ssize_t n)
 {
 	struct audit_event event = {.name = door->event, .want = WANT_CHANGE, .unnamed = true};
-	PyObject *text;
+	PyObject *text, *all;
 	const char *data;
 	Py_ssize_t size;
 
-	text = door->path && PyTuple_GET_SIZE(args) > 0 ? path_bytes(PyTuple_GET_ITEM(args, 0)) : NULL;
+	text = door->path && n > 0 ? path_bytes(args[0]) : NULL;
 	if (text) {
 		audit_set_event(&event, (struct bytes){PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text)});
 	} else {
 		event.alone = "not-permitted";
 		event.kind = "arguments";
-		text = PyObject_Repr(args);
+		all = tuple_of(args, n);
+		text = all ? PyObject_Repr(all) : NULL;
+		Py_XDECREF(all);
 		data = text ? PyUnicode_AsUTF8AndSize(text, &size) : NULL;
 		/* Without a tuple's parentheses, and the comma of a tuple of one. */
 		if (data && size > 2)
@@ -249,77 +281,104 @@ static void event_set(const struct door *door, PyObject *args)
 	PyErr_Clear();
 }
 
-/* Called in place of the function @self. */
-static PyObject *door_call(PyObject *self, PyObject *args, PyObject *keywords)
+static PyObject *door_call(int number, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
 	PyObject *result;
 
-	event_set(door_of(self), args);
-	result = PyObject_Call(self, args, keywords);
+	event_set(&doors[number], args, n);
+	result = PyObject_Vectorcall(originals[number], args, (size_t)n, names);
 	audit_set_event(NULL, (struct bytes){0});
 	return result;
 }
 
-/* os has taken over what it is made of, and keeps sets of functions that can do this or that. */
-static int replace_in_os(const char *name, PyObject *original, PyObject *door)
+/* clang-format off */
+#define DOOR_CALL(module, event, function, path) \
+	static PyObject *call_##function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) \
+	{ \
+		(void)self; \
+		return door_call(DOOR_##function, args, n, names); \
+	}
+#define DOOR_METHOD(module, event, function, path) \
+	{.ml_meth = (PyCFunction)(void (*)(void))call_##function, .ml_flags = METH_FASTCALL | METH_KEYWORDS},
+/* clang-format on */
+
+DOORS(DOOR_CALL)
+
+static PyMethodDef methods[] = {DOORS(DOOR_METHOD)};
+
+/* The function stays the object that it is, wherever it is known: it and a new one exchange what they do. */
+static int door_make(size_t i, PyCFunctionObject *function)
 {
-	static const char *const sets[] = {"supports_dir_fd", "supports_fd", "supports_follow_symlinks"};
+	PyMethodDef *method = function->m_ml;
+	vectorcallfunc call = function->vectorcall;
+	PyCFunctionObject *other;
+
+	methods[i].ml_name = method->ml_name;
+	methods[i].ml_doc = method->ml_doc;
+	originals[i] = PyCFunction_NewEx(&methods[i], function->m_self, function->m_module);
+	other = (PyCFunctionObject *)originals[i];
+	if (!other)
+		return -1;
+	function->m_ml = other->m_ml;
+	function->vectorcall = other->vectorcall;
+	other->m_ml = method;
+	other->vectorcall = call;
+	return 0;
+}
+
+static int door_install(size_t i)
+{
+	PyObject *module = PyImport_ImportModule(doors[i].module), *function;
+	int r = module ? 0 : -1;
+
+	function = module ? PyObject_GetAttrString(module, doors[i].function) : NULL;
+	if (function && PyCFunction_CheckExact(function))
+		r = door_make(i, (PyCFunctionObject *)function);
+	else if (module)
+		PyErr_Clear(); /* not every host has every function */
+	Py_XDECREF(function);
+	Py_XDECREF(module);
+	return r;
+}
+
+static int set_renew(PyObject *set)
+{
+	PyObject *items = PySequence_List(set);
+	int r = items ? PySet_Clear(set) : -1;
+
+	for (Py_ssize_t i = 0; !r && i < PyList_GET_SIZE(items); i++)
+		r = PySet_Add(set, PyList_GET_ITEM(items, i));
+	Py_XDECREF(items);
+	return r;
+}
+
+/* os keeps sets of functions that can do this or that, and the hash of a function is that of what it does. */
+static int sets_renew(void)
+{
+	static const char *const sets[] = {"supports_dir_fd", "supports_fd", "supports_follow_symlinks",
+					   "supports_effective_ids"};
 	PyObject *os = PyImport_ImportModule("os");
-	int r = os && PyObject_HasAttrString(os, name) ? PyObject_SetAttrString(os, name, door) : os ? 0 : -1;
+	int r = os ? 0 : -1;
 
 	for (size_t i = 0; !r && i < ARRAY_SIZE(sets); i++) {
 		PyObject *set = PyObject_GetAttrString(os, sets[i]);
 
-		if (!set || !PySet_Check(set))
+		if (set && PySet_Check(set))
+			r = set_renew(set);
+		else
 			PyErr_Clear();
-		else if (PySet_Contains(set, original) == 1)
-			r = PySet_Add(set, door);
 		Py_XDECREF(set);
 	}
 	Py_XDECREF(os);
 	return r;
 }
 
-static int door_install(size_t i)
-{
-	PyObject *module = PyImport_ImportModule(doors[i].module), *original, *name, *door = NULL;
-	int r = -1;
-
-	original = module ? PyObject_GetAttrString(module, door_name(&doors[i])) : NULL;
-	if (module && !original) {
-		PyErr_Clear(); /* not every host has every function */
-		Py_DECREF(module);
-		return 0;
-	}
-	name = PyUnicode_FromString(doors[i].module);
-	if (original && name && PyCFunction_Check(original)) {
-		const PyMethodDef *method = ((PyCFunctionObject *)original)->m_ml;
-
-		methods[i] = (PyMethodDef){.ml_name = method->ml_name,
-					   .ml_meth = (PyCFunction)(void (*)(void))door_call,
-					   .ml_flags = METH_VARARGS | METH_KEYWORDS,
-					   .ml_doc = method->ml_doc};
-		door = PyCFunction_NewEx(&methods[i], original, name);
-	}
-	if (door)
-		r = PyObject_SetAttrString(module, door_name(&doors[i]), door);
-	if (!r && strcmp(doors[i].module, "posix") == 0)
-		r = replace_in_os(door_name(&doors[i]), original, door);
-	Py_XDECREF(door);
-	Py_XDECREF(name);
-	Py_XDECREF(original);
-	Py_XDECREF(module);
-	return r;
-}
-
-/* The kernel's errors are all made as OSError, which chooses among the types derived from it. */
 int doors_install(void)
 {
 	int r = 0;
 
-	error_new = ((PyTypeObject *)PyExc_OSError)->tp_new;
-	((PyTypeObject *)PyExc_OSError)->tp_new = new_error;
+	((PyTypeObject *)PyExc_OSError)->tp_vectorcall = call_error;
 	for (size_t i = 0; !r && i < ARRAY_SIZE(doors); i++)
 		r = door_install(i);
-	return r;
+	return r ? r : sets_renew();
 }

@@ -1,5 +1,5 @@
 /* How a refusal is told. The list of a cell is bounded, in number and in size: a cell that is refused in a loop
- * fills neither it nor the terminal. */
+ * fills neither it nor the terminal. The exception is of a type of its own, so no other type's text changes. */
 #include "refusal.h"
 
 #include "proto/message.h"
@@ -53,23 +53,69 @@ static void note(const struct refusal *refusal, const char *line, size_t size)
 		return;
 }
 
-PyObject *refusal_error(const struct refusal *refusal, int number)
+/* ---- the exception ---- */
+
+static PyObject *refusal_type;
+
+static PyObject *text_of_error(PyObject *self)
+{
+	PyObject *text = ((PyOSErrorObject *)self)->strerror;
+
+	if (!text || !PyUnicode_Check(text))
+		return ((PyTypeObject *)PyExc_PermissionError)->tp_str(self);
+	Py_INCREF(text);
+	return text;
+}
+
+/* Copied and pickled it is an ordinary PermissionError, which whoever unpickles it has. */
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+	PyObject *reduced = PyObject_CallMethod(PyExc_PermissionError, "__reduce__", "O", self);
+
+	(void)unused;
+	if (reduced) {
+		Py_INCREF(PyExc_PermissionError);
+		PyTuple_SetItem(reduced, 0, PyExc_PermissionError);
+	}
+	return reduced;
+}
+
+int refusals_prepare(void)
+{
+	static PyMethodDef methods[] = {{.ml_name = "__reduce__", .ml_meth = reduce, .ml_flags = METH_NOARGS}, {0}};
+	static PyType_Slot slots[] = {{Py_tp_str, (void *)text_of_error},
+				      {Py_tp_methods, methods},
+				      {Py_tp_doc, (void *)"Not permitted."},
+				      {0}};
+	static PyType_Spec spec = {.name = "builtins.PermissionError",
+				   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+				   .slots = slots};
+	PyObject *bases = PyTuple_Pack(1, PyExc_PermissionError);
+
+#ifdef Py_TPFLAGS_IMMUTABLETYPE
+	spec.flags |= Py_TPFLAGS_IMMUTABLETYPE;
+#endif
+	refusal_type = bases ? PyType_FromSpecWithBases(&spec, bases) : NULL;
+	Py_XDECREF(bases);
+	return refusal_type ? 0 : -1;
+}
+
+PyObject *refusal_error(const struct refusal *refusal, int number, PyObject *filename, PyObject *filename2)
 {
 	char line[sizeof(refusal->target) + 192];
-	PyObject *error, *value;
 	int size;
 
 	size = snprintf(line, sizeof(line), "[AUDIT] blocked: event=%s %s=%s%s%s reason=%s", refusal->event,
 			refusal->kind, refusal->target, refusal->mode[0] ? " mode=" : "", refusal->mode,
 			refusal->reason);
 	note(refusal, line, MIN((size_t)size, sizeof(line) - 1));
-	error = PyObject_CallFunction(PyExc_PermissionError, "s", line);
-	value = error ? PyLong_FromLong(number) : NULL;
-	if (error && (!value || PyObject_SetAttrString(error, "errno", value) < 0))
-		Py_CLEAR(error);
-	Py_XDECREF(value);
-	return error;
+	if (!filename)
+		return PyObject_CallFunction(refusal_type, "is", number, line);
+	return PyObject_CallFunction(refusal_type, "isOOO", number, line, filename, Py_None,
+				     filename2 ? filename2 : Py_None);
 }
+
+/* ---- the list ---- */
 
 void refusals_forget(void)
 {

@@ -13,6 +13,7 @@
 #include "interpreter.h"
 #include "output.h"
 #include "pack.h"
+#include "refusal.h"
 #include "seeds.h"
 
 #include <fcntl.h>
@@ -285,7 +286,8 @@ int python_start(const struct configure_message *configure, struct python_report
 	environment_set(configure);
 	if (python_initialize(configure, report) < 0)
 		return -1;
-	if (interpreter_prepare(configure->text_max) < 0 || doors_install() < 0 || rules_set(configure) < 0)
+	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || doors_install() < 0 ||
+	    rules_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
 		return fail_python(report, "the profile cannot be loaded");
