@@ -406,7 +406,8 @@ struct lair_result {
 };
 
 struct lair_session {
-	struct lair_text session, profile, state, workspace, level;
+	struct lair_text session, profile, state, workspace,
+		level; /* session: as root names it, UID/ID if it is another's */
 	uint64_t uid, cells, queued, pid, memory;
 	double created, idle, idle_left, hard_left;
 	struct lair_items guards;		 /* of text */

@@ -13,6 +13,8 @@ enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
 /* How many --env a command line may have. */
 #define CLI_ENV_MAX 64
+/* Of the name of a session, with room for the one of a user. */
+#define CLI_NAME_SIZE 192
 
 /* Which flags a verb takes besides those that all take; a command of a prompt takes none of those. */
 enum {
@@ -34,7 +36,8 @@ enum {
 	WITH_FORMAT = 32768,
 	WITH_CONFIG = 65536,
 	WITH_RELOAD = 131072,
-	WITH_SVG = 262144
+	WITH_SVG = 262144,
+	ON_SESSION = 524288 /* no flag: its first argument is one */
 };
 
 /* What a verb needs of the daemon. */
@@ -62,6 +65,7 @@ struct cli {
 		*keep, *tools, *format;
 	double timeout; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version;
+	char names[2][CLI_NAME_SIZE];	  /* of sessions, where they are not as they were given */
 	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
 	size_t n_env;
 	char **args;
@@ -90,6 +94,9 @@ void cli_notice(const char *format, ...) _printf_(1, 2);
 int cli_connect(struct cli *cli, enum need need);
 /* Whether cli->verb has as many arguments as it wants. Returns 0 or EXIT_USAGE, having said why. */
 int cli_args_check(const struct cli *cli);
+/* name.c: give the sessions that cli->verb is about the names that the daemon knows. Returns 0 or EXIT_USAGE,
+ * having said why. */
+int cli_names(struct cli *cli);
 /* Wait for a call just started with the result @started. By its address, which starting it has only just filled in.
  * Returns 0 or an error as lair_wait; at a prompt there is no deadline but Ctrl-C. */
 int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp);

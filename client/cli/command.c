@@ -134,6 +134,8 @@ static int words_run(const struct cli *prompt, char **sessionp, char *words[], i
 	r = flags_parse(&cli, cli.verb, n, words);
 	if (!r)
 		r = cli_args_check(&cli);
+	if (!r)
+		r = cli_names(&cli);
 	if (r)
 		return r;
 	/* The place before the arguments is that of the command or of a flag: both have been read. */

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "json.h"
+#include "name.h"
 #include "table.h"
 #include "text.h"
 
@@ -55,10 +56,10 @@ static const char *checkpoints_text(char *out, size_t size, const struct lair_se
 
 static void session_print(const struct lair_session *session)
 {
-	char text[HUMAN_SIZE], left[HUMAN_SIZE], checkpoints[HUMAN_SIZE * 2];
+	char text[HUMAN_SIZE], left[HUMAN_SIZE], checkpoints[HUMAN_SIZE * 2], name[CLI_NAME_SIZE];
 	bool any = session->checkpoints > 0;
 
-	item_print("session", "%.*s", (int)session->session.size, session->session.data);
+	item_print("session", "%s", name_shown(name, session->session));
 	item_print("profile", "%.*s", (int)session->profile.size, session->profile.data);
 	item_print("state", "%.*s", (int)session->state.size, session->state.data);
 	item_print("cells", "%" PRIu64 ", %" PRIu64 " waiting", session->cells, session->queued);
@@ -159,12 +160,12 @@ int verb_close(struct cli *cli)
 
 static bool session_row(struct lair_items items, size_t *cursor, table_row row)
 {
+	char text[HUMAN_SIZE], name[CLI_NAME_SIZE];
 	struct lair_session session;
-	char text[HUMAN_SIZE];
 
 	if (!lair_next_session(items, cursor, &session))
 		return false;
-	text_tamed(row[0], TABLE_CELL, session.session);
+	snprintf(row[0], TABLE_CELL, "%s", name_shown(name, session.session));
 	text_tamed(row[1], TABLE_CELL, session.profile);
 	text_tamed(row[2], TABLE_CELL, session.state);
 	snprintf(row[3], TABLE_CELL, "%s", human_seconds(text, session.idle));

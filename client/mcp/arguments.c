@@ -46,8 +46,23 @@ static const char *type_name(const struct parameter *parameter)
 	return strcmp(parameter->type, "integer") == 0 ? "an integer above 0" : "a number above 0";
 }
 
+/* A model's sessions are those of the user who serves it. Root could name another's, and does not for a model. */
+bool session_is_anothers(const struct server *server, const char *id)
+{
+	size_t n = strspn(id, "0123456789");
+
+	return geteuid() == 0 && strspn(id, "0") < n && id[n] == '/' &&
+	       !(server->options->session && strcmp(id, server->options->session) == 0);
+}
+
+static bool names_session(const struct parameter *parameter)
+{
+	return strcmp(parameter->name, "session_id") == 0 || strcmp(parameter->name, "new_session_id") == 0;
+}
+
 /* Only code may have a NUL in it, and there it is Python's to complain. */
-static bool value_check(char sentence[static SENTENCE_SIZE], const struct parameter *parameter, const json_t *value)
+static bool value_check(char sentence[static SENTENCE_SIZE], const struct server *server,
+			const struct parameter *parameter, const json_t *value)
 {
 	if (!value || json_is_null(value)) {
 		snprintf(sentence, SENTENCE_SIZE, "%s is missing", parameter->name);
@@ -61,10 +76,16 @@ static bool value_check(char sentence[static SENTENCE_SIZE], const struct parame
 		snprintf(sentence, SENTENCE_SIZE, "%s has a NUL in it", parameter->name);
 		return false;
 	}
+	if (names_session(parameter) && value && session_is_anothers(server, json_text_value(value))) {
+		snprintf(sentence, SENTENCE_SIZE, "%s must not begin with the number of a user and a slash",
+			 parameter->name);
+		return false;
+	}
 	return true;
 }
 
-static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct tool *tool, json_t *arguments)
+static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct server *server,
+			    const struct tool *tool, json_t *arguments)
 {
 	const char *name;
 	json_t *value;
@@ -77,7 +98,7 @@ static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct to
 		}
 	}
 	for (const struct parameter *const *at = tool->parameters; *at; at++)
-		if (!value_check(sentence, *at, json_object_get(arguments, (*at)->name)))
+		if (!value_check(sentence, server, *at, json_object_get(arguments, (*at)->name)))
 			return false;
 	return true;
 }
@@ -101,7 +122,7 @@ void tools_call(struct request *request)
 	json_incref(arguments);
 	json_decref(request->arguments);
 	request->arguments = arguments;
-	if (arguments_check(sentence, request->tool, arguments))
+	if (arguments_check(sentence, request->server, request->tool, arguments))
 		request->tool->run(request);
 	else
 		request_reply(request, result_refused(request, "bad_arguments", sentence));

@@ -5,6 +5,7 @@
 
 #include "json.h"
 #include "text.h"
+#include "tools.h"
 #include "uri.h"
 #include "versions.h"
 #include "walk.h"
@@ -349,7 +350,8 @@ void resources_read(struct request *request)
 	}
 	request->work = reading;
 	request->work_free = reading_free;
-	if (!uri_parse(uri, &reading->session, &reading->path)) {
+	if (!uri_parse(uri, &reading->session, &reading->path) ||
+	    session_is_anothers(request->server, reading->session)) {
 		not_found(request, "there is no resource of that URI");
 		return;
 	}

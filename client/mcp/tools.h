@@ -48,6 +48,8 @@ const char *argument_text(const struct request *request, const char *name);
 double argument_number(const struct request *request, const char *name);
 /* The session that is meant. */
 const char *argument_session(const struct request *request);
+/* Whether a model means another user's by it, which is none of its sessions. */
+bool session_is_anothers(const struct server *server, const char *id);
 
 /* ---- what they do: run.c, sessions.c, questions.c, copy.c ---- */
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import lair
 from daemon import Daemon, wait_until
 from lair import Client, LairError
 from lair import messages as m
+from mcp_server import McpServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
@@ -222,3 +225,71 @@ def test_the_log_tells_them_apart(alice: Daemon, client: Client) -> None:
     client.open("main")
     assert f"[{ALICE}/main] opened for uid {ALICE}" in alice.log()
     assert "[main] opened for uid 0" in alice.log()
+
+
+# ---- clients ----
+
+
+def test_the_command_line_knows_users_by_name(alice: Daemon, client: Client) -> None:
+    """NOBODY has one, as every host has it."""
+    nobody = pwd.getpwnam("nobody")
+    assert say(alice, nobody.pw_uid, "c.exec('whose = \"nobody\"', 'main').returncode") == 0
+    for name in ("nobody/main", f"{nobody.pw_uid}/main"):
+        assert alice.lair("exec", "-s", name, "whose").stdout == "'nobody'\n"
+    assert [line.split()[0] for line in alice.lair("ls").stdout.splitlines()] == [
+        "SESSION",
+        f"{ALICE}/main",
+        "nobody/main",
+    ]
+    assert alice.lair("info", "nobody/main").stdout.split()[:2] == ["session", "nobody/main"]
+    assert alice.lair_json("ls")["sessions"][1]["session"] == f"{nobody.pw_uid}/main"
+    assert alice.lair("branch", "nobody/main", "nobody/other").returncode == 0
+    assert alice.lair("close", "nobody/main").returncode == 0
+    assert sorted(info.session for info in client.list()) == [f"{ALICE}/main", f"{nobody.pw_uid}/other"]
+
+
+def test_a_user_that_is_not_there(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "-s", "nobody-at-all/main", "1")
+    assert result.returncode == 2
+    assert (
+        'there is no user "nobody-at-all"; root\'s own session of that id is "0/nobody-at-all/main"'
+        in result.stderr
+    )
+    assert daemon.lair("exec", "-s", "0/nobody-at-all/main", "6 * 7").stdout == "42\n"
+    assert daemon.lair("close", "0/nobody-at-all/main").returncode == 0
+
+
+def test_a_prompt_in_a_session_of_another(alice: Daemon, client: Client) -> None:
+    typed = f"whose\n%branch {ALICE}/other\nwhose + '!'\n"
+    result = alice.lair("repl", "-s", f"{ALICE}/main", input=typed)
+    assert (result.stdout.count("'alice'"), result.stdout.count("'alice!'")) == (1, 1), result
+    assert client.info(f"{ALICE}/other").cells == 3
+
+
+def test_from_python(alice: Daemon) -> None:
+    with lair.Connection(str(alice.socket), start=False) as connection:
+        session = lair.Session(f"{ALICE}/main", connection=connection)
+        assert session.run("whose").text == "'alice'"
+        assert session.branch().run("whose").text == "'alice'"
+
+
+def test_a_model_has_the_sessions_of_its_user_only(alice: Daemon, client: Client) -> None:
+    """Though root serves it."""
+    name = f"{ALICE}/main"
+    with McpServer(alice, "--tools", "full") as server:
+        for tool, arguments in (
+            ("python_session_execute", {"code": "whose", "session_id": name}),
+            ("python_session_shutdown", {"session_id": name}),
+            ("python_session_branch", {"session_id": "own", "new_session_id": name}),
+        ):
+            answer = server.request("tools/call", {"name": tool, "arguments": arguments})
+            assert "must not begin with the number of a user and a slash" in json.dumps(answer), answer
+        client.put(name, "f", b"1")
+        uri = f"lair://sessions/{name.replace('/', '%2F')}/f"
+        assert server.refused("resources/read", {"uri": uri})["code"] == -32602
+        assert server.end() == 0
+    assert say(alice, ALICE, "c.exec('whose', 'main').text") == "'alice'"
+    with McpServer(alice, "--session", name) as server:
+        answer = server.request("tools/call", {"name": "python_session_execute", "arguments": {"code": "whose"}})
+        assert "'alice'" in json.dumps(answer)
+        assert server.end() == 0

@@ -263,7 +263,12 @@ class Session(steps.Handle):
     async def branch(
         self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False
     ) -> Session:
-        new = Session(id, profile=self.profile, connection=self.connection)
+        new = Session(
+            steps.new_id(self.id) if id is None else id,
+            profile=self.profile,
+            keep=id is not None,
+            connection=self.connection,
+        )
         await self._do(steps.branch(self.id, new.id, checkpoint, files))
         return new
 

@@ -271,7 +271,12 @@ class Session(steps.Handle):
     def branch(self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False) -> Session:
         """A second session that begins as this one is now, or was at a checkpoint; with `files`, on copies of the
         files. As with Session, one that is not named ends with its block."""
-        new = Session(id, profile=self.profile, connection=self.connection)
+        new = Session(
+            steps.new_id(self.id) if id is None else id,
+            profile=self.profile,
+            keep=id is not None,
+            connection=self.connection,
+        )
         self._do(steps.branch(self.id, new.id, checkpoint, files))
         return new
 

@@ -8,6 +8,7 @@ waiting. The ids of the requests are the connection's to choose.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import weakref
 from collections.abc import Callable, Generator, Sequence
@@ -80,8 +81,10 @@ class CellOptions(TypedDict, total=False):
     reload: bool
 
 
-def new_id() -> str:
-    return f"py-{secrets.token_hex(8)}"
+def new_id(beside: str = "") -> str:
+    """Of the same user as the session that it is to stand beside: root's name for one of another begins with whose it is."""
+    owner = re.match(r"\d+/", beside)
+    return f"{owner.group() if owner else ''}py-{secrets.token_hex(8)}"
 
 
 def deadline(options: CellOptions) -> float:
