@@ -237,6 +237,12 @@ void doors_watch_sqlite(void)
 	DOOR(posix, os, sched_setaffinity, false) \
 	DOOR(posix, os, sched_setscheduler, false) \
 	DOOR(posix, os, sched_setparam, false) \
+	DOOR(posix, os, splice, false) \
+	DOOR(posix, os, getpgid, false) \
+	DOOR(posix, os, getsid, false) \
+	DOOR(posix, os, getpriority, false) \
+	DOOR(posix, os, sched_getaffinity, false) \
+	DOOR(posix, os, sched_rr_get_interval, false) \
 	DOOR(_socket, socket, socketpair, false) \
 	DOOR(time, time, clock_settime, false)
 

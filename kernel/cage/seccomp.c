@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -302,15 +301,21 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(pointer)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),  \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, UPPER(pointer)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),  \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
-/* Where two arguments are these: fail with @error, or if that is 0 do nothing and say it is done. */
-#define ANSWER_INTS(name, arg, value, other_arg, other_value, error)                                               \
+/* Where one or two arguments are these: do nothing, and say it is done. */
+#define PRETEND_INT(name, arg, value)                                                                              \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 3),                                             \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(arg)),                                                    \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 1),                                      \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
+#define PRETEND_INTS(name, arg, value, other_arg, other_value)                                                     \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 5),                                             \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(arg)),                                                    \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 3),                                      \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(other_arg)),                                              \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(other_value), 0, 1),                                \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
 
 static const struct sock_filter refusals[] = {
 	/* kill(-1): everything in the cage, frozen interpreters too. */
@@ -323,15 +328,15 @@ static const struct sock_filter refusals[] = {
 	REFUSE_INT(setrlimit, 0, RLIMIT_CORE),
 	REFUSE_INT_AND_POINTER(prlimit64, 1, RLIMIT_CORE, 2),
 	/* Whoever closes such a socket last waits for its peer: laird, if it is sent there. */
-	ANSWER_INTS(setsockopt, 1, SOL_SOCKET, 2, SO_LINGER, 0),
-	/* What is a connection of another kind from then on, which no rule about connecting sees. */
-	ANSWER_INTS(setsockopt, 1, IPPROTO_TCP, 2, TCP_ULP, EPERM),
+	PRETEND_INTS(setsockopt, 1, SOL_SOCKET, 2, SO_LINGER),
+	/* As it is: libzmq has each of its threads ask for that, and ends the process if the answer is no. */
+	PRETEND_INT(sched_setscheduler, 1, SCHED_OTHER),
 };
 
-static int filter_export(struct sock_fprog *filter, scmp_filter_ctx ctx)
+static int filter_export(struct sock_fprog *filter, scmp_filter_ctx ctx, const struct cage *cage)
 {
 	_cleanup_(fd_closep) int fd = memfd_create("filter", MFD_CLOEXEC);
-	size_t head = sizeof(refusals) / sizeof(refusals[0]);
+	size_t head = ARRAY_SIZE(refusals);
 	off_t size;
 	int r;
 
@@ -341,11 +346,12 @@ static int filter_export(struct sock_fprog *filter, scmp_filter_ctx ctx)
 	if (r)
 		return r;
 	size = lseek(fd, 0, SEEK_END);
-	filter->len = (unsigned short)(head + (size_t)size / sizeof(refusals[0]));
-	filter->filter = malloc(filter->len * sizeof(refusals[0]));
+	filter->filter = malloc(sizeof(refusals) + options_size() * sizeof(refusals[0]) + (size_t)size);
 	if (!filter->filter)
 		return -ENOMEM;
 	memcpy(filter->filter, refusals, sizeof(refusals));
+	head += options_compile(filter->filter + head, cage);
+	filter->len = (unsigned short)(head + (size_t)size / sizeof(refusals[0]));
 	return pread(fd, filter->filter + head, (size_t)size, 0) == size ? 0 : -EIO;
 }
 
@@ -358,7 +364,7 @@ int seccomp_prepare(struct cage *cage, struct cage_report *report)
 	free(cage->filter.filter);
 	cage->filter = (struct sock_fprog){0};
 	if (!r)
-		r = filter_export(&cage->filter, ctx);
+		r = filter_export(&cage->filter, ctx, cage);
 	if (ctx)
 		seccomp_release(ctx);
 	return r ? cage_fail(report, -r, "cannot compile the system call filter") : 0;

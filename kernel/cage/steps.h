@@ -45,7 +45,7 @@ struct cage {
 	struct sock_fprog filter;
 	int descriptors_end;					/* above every descriptor that the template has */
 	uint64_t descriptors_harmless[DESCRIPTORS_MARKED / 64]; /* a bit for each that may stay as it is */
-	uint32_t masked;					/* which files of /proc are covered, see mounts.c */
+	uint64_t masked;					/* what of /proc is covered, see mounts.c */
 	uint64_t data_baseline;					/* bytes of data a template has already */
 
 	/* this warden */
@@ -85,6 +85,11 @@ int seccomp_enter(struct cage *cage, struct cage_report *report);
 int landlock_enter_interpreter(void);
 bool seccomp_encloses_signals(const struct cage *cage); /* which of the two it is */
 int seccomp_enter_interpreter(void);
+
+/* options.c. The calls of which only some options are left, as statements that stand ahead of the filter: how many
+ * there may be, and how many there are, in @out. */
+size_t options_size(void);
+size_t options_compile(struct sock_filter *out, const struct cage *cage);
 
 /* in the template, once */
 int landlock_abi(void);

@@ -10,15 +10,14 @@ static const int calls_allowed[] = {
 	C(close), C(close_range), C(lseek), C(_llseek), C(dup), C(dup2), C(dup3), C(pipe), C(pipe2),
 	C(poll), C(ppoll), C(select), C(pselect6), C(epoll_create), C(epoll_create1), C(epoll_ctl), C(epoll_wait),
 	C(epoll_pwait), C(epoll_pwait2), C(eventfd), C(eventfd2), C(signalfd), C(signalfd4), C(timerfd_create),
-	C(timerfd_settime), C(timerfd_gettime), C(flock), C(fsync), C(fdatasync),
-	C(sync_file_range), C(readahead), C(sendfile), C(splice), C(tee), C(copy_file_range),
+	C(timerfd_settime), C(timerfd_gettime), C(flock), C(fsync), C(fdatasync), C(sendfile), C(copy_file_range),
 	C(ftruncate),
 	/* looking at files */
 	C(stat), C(fstat), C(lstat), C(newfstatat), C(statx), C(statfs), C(fstatfs), C(access), C(faccessat),
 	C(faccessat2), C(readlink), C(readlinkat), C(getdents), C(getdents64), C(getcwd), C(chdir), C(fchdir), C(umask),
 	/* memory */
-	C(brk), C(munmap), C(mremap), C(mprotect), C(madvise), C(mincore), C(msync), C(mlock), C(mlock2),
-	C(munlock), C(mlockall), C(munlockall), C(membarrier), C(get_mempolicy), C(pkey_alloc), C(pkey_free),
+	C(brk), C(munmap), C(mremap), C(mprotect), C(madvise), C(msync), C(mlock), C(mlock2),
+	C(munlock), C(munlockall), C(membarrier), C(get_mempolicy), C(pkey_alloc), C(pkey_free),
 	C(pkey_mprotect),
 	/* processes and threads; programs are calls_starting_programs */
 	C(fork), C(vfork), C(exit), C(exit_group), C(wait4), C(waitid), C(getpid), C(gettid), C(getppid), C(getpgid),

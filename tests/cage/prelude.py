@@ -65,6 +65,17 @@ def first(*ways):
     return None
 
 
+def unless_refused(*acts):
+    "Each is (what it is, the errnos a refusal has, a function): the first that was not refused with one of them."
+    for what, errors, go in acts:
+        try:
+            return f"{what}: {go()!r}"
+        except OSError as error:
+            if error.errno not in errors:
+                return f"{what}: {error}"
+    return None
+
+
 def number(n, *args):
     result = libc.syscall(ctypes.c_long(n), *[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
     if result < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 from collections.abc import Iterator
+from typing import Optional
 
 import pytest
 
@@ -83,6 +84,10 @@ REFUSED_BY_THE_KERNEL = {
     "os.setuid(0)": ("EPERM", "event=os.setuid arguments=0 reason=not-permitted"),
     "os.setpriority(0, 0, -5)": ("EACCES", "event=os.setpriority arguments=0, 0, -5 reason=not-permitted"),
     "os.sched_setaffinity(1, {0})": ("ENOSYS", "event=os.sched_setaffinity arguments=1, {0} reason=not-permitted"),
+    "getattr(os, 'splice', lambda *_: os.setuid(0))(0, 1, 1)": (
+        "ENOSYS",
+        "event=os.splice arguments=0, 1, 1 reason=not-permitted",
+    ),
     "time.clock_settime(0, 1)": ("EPERM", "event=time.clock_settime arguments=0, 1 reason=not-permitted"),
     "socket.socket(socket.AF_UNIX)": (
         "EPERM",
@@ -140,6 +145,19 @@ def one_host() -> Iterator[Host]:
     it.close()
 
 
+# Where others' processes have numbers.
+OTHERS = {
+    "os.getpgid(PID)": ("EPERM", "event=os.getpgid arguments={PID} reason=not-permitted"),
+    "os.getsid(PID)": ("EPERM", "event=os.getsid arguments={PID} reason=not-permitted"),
+    "os.getpriority(0, PID)": ("EPERM", "event=os.getpriority arguments=0, {PID} reason=not-permitted"),
+    "os.sched_getaffinity(PID)": ("ENOSYS", "event=os.sched_getaffinity arguments={PID} reason=not-permitted"),
+    "os.sched_rr_get_interval(PID)": (
+        "EPERM",
+        "event=os.sched_rr_get_interval arguments={PID} reason=not-permitted",
+    ),
+}
+
+
 @pytest.fixture
 def session(one_host: Host) -> Iterator[Interpreter]:
     warden, interpreter = one_host.session()
@@ -165,19 +183,33 @@ def test_refused(one_host: Host, session: Interpreter, code: str) -> None:
     assert f"={act['target']} " in text
 
 
-@pytest.mark.parametrize("code", REFUSED_BY_THE_KERNEL)
-def test_refused_by_the_kernel(one_host: Host, session: Interpreter, code: str) -> None:
-    number, told = REFUSED_BY_THE_KERNEL[code]
+def check_told(host: Host, session: Interpreter, code: str, number: str, told: Optional[str]) -> None:
     result = session.run(attempt(code))
     assert result.text is not None
     kind, error, text = ast.literal_eval(result.text)
     assert (kind, error) == ("PermissionError", getattr(errno, number)), result
     assert text.startswith("[AUDIT] blocked: event=")
     if told:
-        assert text == "[AUDIT] blocked: " + told.replace("{PID}", str(one_host.world.parameters["PID"]))
+        assert text == "[AUDIT] blocked: " + told.replace("{PID}", str(host.world.parameters["PID"]))
     assert result.err.decode() == text + "\n"
     (act,) = result.blocked
     assert text.endswith(f"={act['target']} reason={act['reason']}")
+
+
+@pytest.mark.parametrize("code", REFUSED_BY_THE_KERNEL)
+def test_refused_by_the_kernel(one_host: Host, session: Interpreter, code: str) -> None:
+    check_told(one_host, session, code, *REFUSED_BY_THE_KERNEL[code])
+
+
+def test_refused_about_others() -> None:
+    host = Host(next(shape for shape in SHAPES if shape.level == "landlock" and shape.root == ROOT))
+    warden, python = host.session()
+    names = "\n".join(f"{name} = {value!r}" for name, value in host.world.parameters.items())
+    assert python.run(f"{names}\n{IMPORTS}").returncode == 0
+    for code in OTHERS:
+        check_told(host, python, code, *OTHERS[code])
+    warden.close()
+    host.close()
 
 
 def test_sqlite_says_it_in_an_error_of_its_own(session: Interpreter) -> None:

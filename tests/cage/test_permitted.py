@@ -101,7 +101,121 @@ text == "READABLE" """,
     "C libraries": "import ctypes, os\nctypes.CDLL(None).getpid() == os.getpid()",
     "compression": "import gzip, lzma, bz2\ngzip.open('f.gz', 'wb').write(b'x') == 1 and lzma.compress(b'') and True",
     "limits": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (99, 99)) is None",
-    "a priority": "import os\nos.nice(1) >= 1 and len(os.sched_getaffinity(0)) > 0",
+    "a priority": """
+import os
+[os.getpgid(0) == os.getpgrp(), os.getsid(0) > 0, os.getpriority(0, 0) <= 20, os.sched_getscheduler(0) == 0]
+os.sched_rr_get_interval(0), os.sched_getparam(0)
+os.nice(1) >= 1 and len(os.sched_getaffinity(0)) > 0""",
+    "robust mutexes": """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None)
+shared = mmap.mmap(-1, 4096)
+attributes, mutex = ctypes.create_string_buffer(64), ctypes.c_char.from_buffer(shared)
+libc.pthread_mutexattr_init(attributes), libc.pthread_mutexattr_setpshared(attributes, 1)
+libc.pthread_mutexattr_setrobust(attributes, 1), libc.pthread_mutex_init(ctypes.byref(mutex), attributes)
+if not (pid := os.fork()):
+    libc.pthread_mutex_lock(ctypes.byref(mutex))
+    os._exit(0)
+os.waitpid(pid, 0)
+found = libc.pthread_mutex_lock(ctypes.byref(mutex))
+libc.pthread_mutex_consistent(ctypes.byref(mutex))
+(found, libc.pthread_mutex_unlock(ctypes.byref(mutex)), libc.pthread_mutex_lock(ctypes.byref(mutex))) == (130, 0, 0)""",
+    "conditions": """
+import queue, threading, time
+full, lock, turns = queue.Queue(2), threading.Condition(), []
+def work(i):
+    with lock:
+        lock.wait_for(lambda: len(turns) == i, 20)
+        turns.append(i)
+        lock.notify_all()
+    full.put(i, timeout=20)
+many = [threading.Thread(target=work, args=(i,)) for i in reversed(range(6))]
+[t.start() for t in many]
+got = [full.get(timeout=20) for _ in many]
+barrier = threading.Barrier(2)
+threading.Thread(target=barrier.wait).start()
+barrier.wait(20)
+semaphore = threading.Semaphore(0)
+turns == list(range(6)) and sorted(got) == turns and not semaphore.acquire(timeout=0.01)""",
+    "what is known of a thread": """
+import ctypes, threading, time
+libc, room, found = ctypes.CDLL(None), ctypes.create_string_buffer(64), []
+def look():
+    me = ctypes.c_void_p(threading.get_ident())
+    found.append(time.clock_gettime(time.pthread_getcpuclockid(threading.get_ident())) > 0)
+    found.append(libc.pthread_getattr_np(me, room))
+    found.append(libc.pthread_getschedparam(me, ctypes.byref(policy := ctypes.c_int(9)), room))
+    found.append((policy.value, ctypes.c_int.from_buffer(room).value))
+    found.append(libc.pthread_setschedparam(me, policy, room))
+thread = threading.Thread(target=look)
+thread.start(), thread.join()
+found == [True, 0, 0, (0, 0), 0] and time.process_time() > 0 and time.thread_time() > 0""",
+    "memory as allocators want it": """
+import ctypes, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+memory = mmap.mmap(-1, 8 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+advice = ("NORMAL", "RANDOM", "SEQUENTIAL", "WILLNEED", "DONTNEED", "FREE", "DONTFORK", "DOFORK", "DONTDUMP", "DODUMP")
+[memory.madvise(getattr(mmap, "MADV_" + name)) for name in advice]
+# Not every kernel has these; none of them may be one the filter has never heard of.
+newer = {14: "HUGEPAGE", 15: "NOHUGEPAGE", 18: "WIPEONFORK", 19: "KEEPONFORK", 22: "POPULATE_READ", 23: "POPULATE_WRITE"}
+refused = [name for n, name in newer.items() if libc.madvise(ctypes.c_void_p(address), 8 << 20, n) and n < 16]
+memory[5] = 1
+refused == [] and memory[5] == 1 and libc.malloc_trim(0) in (0, 1)""",
+    "barriers between threads": """
+import ctypes
+libc = ctypes.CDLL("libseccomp.so.2")
+number = libc.seccomp_syscall_resolve_name(b"membarrier")
+libc = ctypes.CDLL(None)
+[libc.syscall(ctypes.c_long(number), command, 0, 0) for command in (16, 8)] == [0, 0] and libc.syscall(ctypes.c_long(number), 0, 0, 0) > 0""",
+    "reading and writing at a place": """
+import os
+fd = os.open("places", os.O_RDWR | os.O_CREAT)
+os.pwritev(fd, [b"ab", b"cd"], 3)
+buffers = [bytearray(2), bytearray(2)]
+os.preadv(fd, buffers, 3) == 4 and buffers == [b"ab", b"cd"] and os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED) is None""",
+    "copies inside the kernel": """
+import os, shutil
+open("whole", "wb").write(b"x" * 300000)
+one, two = os.open("whole", os.O_RDONLY), os.open("half", os.O_WRONLY | os.O_CREAT)
+ways = [os.sendfile(two, one, 0, 1000), os.copy_file_range(one, two, 1000) if hasattr(os, "copy_file_range") else 1000]
+shutil.copyfile("whole", "copied")
+ways == [1000, 1000] and os.path.getsize("copied") == 300000""",
+    "what is asked of a socket": """
+import socket
+ours, theirs = socket.socketpair()
+ours.settimeout(1)
+for name in ("RCVBUF", "SNDBUF", "REUSEADDR", "KEEPALIVE", "BROADCAST", "OOBINLINE", "RCVLOWAT"):
+    ours.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_" + name), 1)
+    ours.getsockopt(socket.SOL_SOCKET, getattr(socket, "SO_" + name))
+asked = [ours.getsockopt(socket.SOL_SOCKET, getattr(socket, "SO_" + name)) for name in ("TYPE", "DOMAIN", "PROTOCOL", "ERROR", "ACCEPTCONN")]
+same = socket.socket(fileno=theirs.detach())
+ours.send(b"x")
+asked == [1, 1, 0, 0, 0] and same.recv(1) == b"x" and (same.family, same.type) == (ours.family, ours.type)""",
+    "zmq": """
+import threading, zmq
+context = zmq.Context()
+server = context.socket(zmq.REP)
+server.bind("inproc://here")
+def serve():
+    for _ in range(50): server.send(server.recv() * 2)
+thread = threading.Thread(target=serve)
+thread.start()
+client = context.socket(zmq.REQ)
+client.connect("inproc://here")
+answers = [client.send(b"x") or client.recv() for _ in range(50)]
+thread.join(), client.close(), server.close(), context.term()
+answers == [b"xx"] * 50""",
+    "asyncio's threads and pipes": """
+import asyncio, os
+async def whole():
+    reading, writing = os.pipe()
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
+    await loop.run_in_executor(None, os.write, writing, b"line\\n")
+    return await asyncio.wait_for(reader.readline(), 20)
+(await whole()) == b"line\\n" """,
 }
 
 # Semaphores have names in /dev/shm, which is the session's own only in a file system of its own; and a child can be
@@ -238,6 +352,29 @@ again = subprocess.run(["/usr/bin/python3", "-c", "import json; print(json.dumps
 (lines.strip(), outside != 0, again, os.system("exit 3") >> 8)
 """)
     assert result.text == "('2', True, b'1\\n', 3)", result
+    warden.close()
+
+
+def test_pipes_to_programs(granting: Host) -> None:
+    """In all the ways Python starts them, and ends them where that can be."""
+    warden, python = granting.session()
+    result = python.run("""
+import asyncio, os, subprocess, time
+one = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+two = subprocess.Popen(["wc", "-c"], stdin=one.stdout, stdout=subprocess.PIPE)
+one.stdin.write(b"x" * 30000), one.stdin.close()
+counted = int(two.communicate(timeout=20)[0])
+async def whole():
+    it = await asyncio.create_subprocess_exec("sort", stdin=-1, stdout=-1)
+    sorted_, _ = await asyncio.wait_for(it.communicate(b"b\\na\\n"), 20)
+    return sorted_, it.returncode
+late = subprocess.Popen(["sleep", "60"], start_new_session=True)
+try: late.wait(0.05)
+except subprocess.TimeoutExpired: counted += 1
+(counted, await whole(), one.wait(), late.poll())
+""")
+    assert result.text == "(30001, (b'a\\nb\\n', 0), 0, None)", result
+    assert result.blocked == []
     warden.close()
 
 

@@ -124,6 +124,41 @@ def server():
         assert len(it.host.world.visited()) == 1
 
 
+OPTIONS = """
+def options(family, kind):
+    with socket.socket(family, kind) as s:
+        both = [(socket.SOL_SOCKET, n) for n in ("SO_RCVBUF", "SO_SNDBUF", "SO_REUSEADDR", "SO_REUSEPORT", "SO_KEEPALIVE")]
+        if kind == socket.SOCK_STREAM:
+            names = ("NODELAY", "MAXSEG", "KEEPIDLE", "KEEPINTVL", "KEEPCNT", "CORK", "QUICKACK", "USER_TIMEOUT", "LINGER2")
+            both += [(socket.IPPROTO_TCP, "TCP_" + n) for n in names]
+        else:
+            both.append((socket.SOL_SOCKET, "SO_BROADCAST"))
+        both.append((socket.IPPROTO_IP, "IP_TOS") if family == socket.AF_INET else (socket.IPPROTO_IPV6, "IPV6_V6ONLY"))
+        if family == socket.AF_INET: both += [(0, 2, 64), (0, 11, 1), (0, 24, 1)]
+        else: both += [(41, 25, 1), (41, 67, 0)]
+        wrong = []
+        for level, name, *value in both:
+            n = getattr(socket, name) if isinstance(name, str) else name
+            if number(lambda: s.setsockopt(level, n, *(value or [1024 if name == "TCP_MAXSEG" else 1]))): wrong.append(name)
+            if number(lambda: s.getsockopt(level, n)): wrong.append(name)
+        refused = [(1, 77), (1, 26), (1, 36), (6, 31), (6, 30), (6, 19), (0, 64), (41, 1), (17, 104), (270, 1)]
+        found = [libc.setsockopt(s.fileno(), *of, bytes(64), 64) and ctypes.get_errno() for of in refused]
+        return wrong, found == [errno.ENOPROTOOPT] * len(refused)
+"""
+
+
+@pytest.mark.parametrize("network", ["host", "tcp:443"])
+@pytest.mark.parametrize("name", ["root", "user-without-namespaces"])
+def test_options_of_the_internet(name: str, network: str) -> None:
+    """Those that libraries set, and no others: neither programs for the kernel nor other protocols."""
+    kinds = ["STREAM"] if network == "tcp:443" else ["STREAM", "DGRAM"]
+    with Open(name, network=network) as it:
+        for family in ("INET", "INET6"):
+            for kind in kinds:
+                found = it.value(ERRNO + OPTIONS + f"options(socket.AF_{family}, socket.SOCK_{kind})")
+                assert found == ([], True), (family, kind)
+
+
 @pytest.mark.parametrize("name", ["root", "user", "user-without-namespaces"])
 def test_a_pair_becomes_no_other_connection(name: str) -> None:
     """Named sockets are not granted with a network: not to a pair either, whose ends may call connect."""

@@ -6,7 +6,7 @@ def attack():
             call("setsockopt", ours.fileno(), level, name, b"smc", 3)
         except OSError as error:
             # Of a pair of streams it would be EOPNOTSUPP or the like: here it is not even asked.
-            if error.errno == errno.EPERM:
+            if error.errno == errno.ENOPROTOOPT:
                 fail()
             return error.errno
 
