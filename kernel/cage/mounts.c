@@ -207,6 +207,7 @@ struct build {
 	struct source scratch;	/* made with /dev/shm */
 	struct source devices;	/* the host's /dev */
 	struct source null;	/* its /dev/null, to cover files with */
+	struct source empty;	/* a directory to cover directories with, made with /proc */
 	int proc_self;
 };
 
@@ -291,13 +292,17 @@ static int build_devices(struct build *build, size_t i)
 	return r ? r : point_make("/dev/shm", true);
 }
 
-/* What tells of the host or its kernel, where there is such a file. What only the host's root may open, no session
- * may: it never is that. */
+/* What tells of the host or its kernel, where there is such a file or directory. What only the host's root may
+ * open, no session may: it never is that. */
 static const char *const masked[] = {
-	"cmdline",     "locks",		"partitions",	 "diskstats",  "kcore",	      "keys",	     "key-users",
-	"kallsyms",    "kmsg",		"kpagecount",	 "kpageflags", "kpagecgroup", "sched_debug", "timer_list",
-	"timer_stats", "sysrq-trigger", "latency_stats", "config.gz",  "modules",     "iomem",	     "ioports",
-	"vmallocinfo", "slabinfo",	"swaps",	 "mdstat",     "interrupts"};
+	"cmdline",	 "locks",	  "partitions",	 "diskstats",  "kcore",
+	"keys",		 "key-users",	  "kallsyms",	 "kmsg",       "kpagecount",
+	"kpageflags",	 "kpagecgroup",	  "sched_debug", "timer_list", "timer_stats",
+	"sysrq-trigger", "latency_stats", "config.gz",	 "modules",    "iomem",
+	"ioports",	 "vmallocinfo",	  "slabinfo",	 "swaps",      "mdstat",
+	"interrupts",	 "softirqs",	  "vmstat",	 "zoneinfo",   "buddyinfo",
+	"pressure",	 "irq",		  "cgroups",	 "sys/fs",     "sys/kernel/random/boot_id"};
+_Static_assert(ARRAY_SIZE(masked) <= 64, "cage->masked has a bit for each");
 
 void mounts_prepare(struct cage *cage)
 {
@@ -307,8 +312,27 @@ void mounts_prepare(struct cage *cage)
 	for (size_t n = 0; n < ARRAY_SIZE(masked); n++) {
 		snprintf(path, sizeof(path), "/proc/%s", masked[n]);
 		if (stat(path, &meta) == 0 && (meta.st_uid != 0 || meta.st_gid != 0 || (meta.st_mode & 0007)))
-			cage->masked |= 1U << n;
+			cage->masked |= 1ULL << n;
 	}
+}
+
+/* A file by /dev/null, a directory by one that is empty and stays so: one for all of them. */
+static int mask(struct build *build, const char *path)
+{
+	struct stat meta;
+	int r;
+
+	if (stat(path, &meta) < 0)
+		return -errno;
+	if (!S_ISDIR(meta.st_mode))
+		return device_mount(&build->null, path);
+	if (build->empty.fd >= 0)
+		return source_mount(&build->empty, path);
+	r = mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=0555,size=4k,nr_inodes=1") < 0
+		    ? -errno
+		    : 0;
+	return r ? r : source_open(&build->empty, path);
 }
 
 /* /proc itself may be forbidden (a container's is partly covered): then there is none. */
@@ -324,8 +348,8 @@ static int build_proc(struct build *build, size_t i)
 		return -errno;
 	for (size_t n = 0; !r && n < ARRAY_SIZE(masked); n++) {
 		snprintf(path, sizeof(path), "/proc/%s", masked[n]);
-		if (build->cage->masked & (1U << n))
-			r = device_mount(&build->null, path);
+		if (build->cage->masked & (1ULL << n))
+			r = mask(build, path);
 	}
 	return r ? r : remount("/proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }
@@ -450,6 +474,7 @@ static void build_end(struct build *build)
 	fd_close(build->scratch.fd);
 	fd_close(build->devices.fd);
 	fd_close(build->null.fd);
+	fd_close(build->empty.fd);
 	fd_close(build->proc_self);
 }
 
@@ -476,7 +501,8 @@ static int build_all(struct build *build, struct cage_report *report)
 
 int mounts_enter(struct cage *cage, struct cage_report *report)
 {
-	struct build build = {.cage = cage, .scratch.fd = -1, .devices.fd = -1, .null.fd = -1, .proc_self = -1};
+	struct build build = {
+		.cage = cage, .scratch.fd = -1, .devices.fd = -1, .null.fd = -1, .empty.fd = -1, .proc_self = -1};
 	int r;
 
 	if (!(cage->namespaces & CLONE_NEWNS))
