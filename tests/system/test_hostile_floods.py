@@ -7,15 +7,14 @@ import resource
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import zmq
-import zmtp
 
+import zmtp
 from daemon import Daemon, memory_of, wait_until
 from lair import Client, codec
 from lair import messages as m
