@@ -158,6 +158,7 @@ struct cell *cell_free(struct cell *cell)
 		free(cell->prompt);
 		fd_close(cell->file);
 		saved_free(cell->saved);
+		saved_writing_free(cell->writing);
 		displays_deinit(&cell->displays);
 		free((char *)cell->code.data);
 		free((char *)cell->options.figure.data);

@@ -50,7 +50,10 @@ struct cell {
 	enum cell_task task;
 	int file;	     /* to save into; -1 */
 	struct saved *saved; /* to load */
-	bool file_stored;    /* whichever it is, it outlives the router */
+	struct saved_writing
+		*writing; /* on its way to the disk, with the interpreter's `done` still in its socket */
+	int not_begun;	  /* -errno: why it is not written */
+	bool file_stored; /* whichever it is, it outlives the router */
 	enum telling telling;
 };
 

@@ -301,6 +301,12 @@ void interpreter_rest(struct interpreter *interpreter, size_t size)
 		peer_rest(&interpreter->peer, size / REST_BYTES_PER_US);
 }
 
+void interpreter_unhear(struct interpreter *interpreter, uint64_t us)
+{
+	peer_unhear(&interpreter->peer);
+	peer_rest(&interpreter->peer, us);
+}
+
 void interpreter_pause(struct interpreter *interpreter, bool paused)
 {
 	if (interpreter->paused == paused)

@@ -81,5 +81,7 @@ void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell
 /* It has said something of @size bytes that nobody asked for. If that is much, it is not heard for a while. */
 void interpreter_rest(struct interpreter *interpreter, size_t size);
 
+/* What was heard last is heard again, after @us microseconds or a peer_rest. */
+void interpreter_unhear(struct interpreter *interpreter, uint64_t us);
 /* Stop and resume reading what it writes and says, so that it blocks instead of us buffering. */
 void interpreter_pause(struct interpreter *interpreter, bool paused);

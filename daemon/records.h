@@ -94,6 +94,7 @@
 	F(m, STR, expiring, OPTIONAL)                                                                              \
 	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
 	F(m, FLAG, restored, OPTIONAL)                                                                             \
+	F(m, FLAG, unloaded, OPTIONAL)                                                                             \
 	F(m, REAL, tidings_age, OPTIONAL)                                                                          \
 	F(m, BIN, loaded, OPTIONAL)                                                                                \
 	F(m, BIN, not_loaded, OPTIONAL)                                                                            \

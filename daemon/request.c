@@ -173,13 +173,26 @@ static struct session *session_find_or_make(struct router *router, const struct 
 
 /* ---- handlers ---- */
 
-/* A session that is opened goes on from what was saved of it. Returns whether there is something. */
-static bool come_back(struct session *session, const struct address *from, enum telling telling)
+/* A session that has just been opened goes on from what was saved of it. Returns 0, -ENOENT where there is nothing
+ * that can be read, or -errno: then it is not opened after all, or it would be saved over what it should have had.
+ */
+static int come_back(struct session *session, const struct address *from, enum telling telling)
 {
 	struct saved *saved;
+	int r = saved_find(&saved, &session->router->saved, session->owner, bytes_of(session->id));
 
-	return !saved_find(&saved, &session->router->saved, session->owner, bytes_of(session->id)) &&
-	       !saving_load(session, saved, from, telling);
+	if (!r)
+		r = saving_load(session, saved, telling == TELL_OPEN ? from : NULL, telling);
+	if (!r || r == -ENOENT)
+		return r;
+	if (!is_scarcity(r)) {
+		session->unloaded = true;
+		return -ENOENT;
+	}
+	client_error(&session->router->clients, from, "internal",
+		     "the saved state of session \"%s\" cannot be read now: %s", session->id, strerror(-r));
+	session_end(session, "internal");
+	return r;
 }
 
 static void handle_open(struct router *router, const struct address *from, const union request *request)
@@ -190,7 +203,7 @@ static void handle_open(struct router *router, const struct address *from, const
 	char name[SESSION_NAME_SIZE];
 	struct session_info info;
 
-	if (!session || (made && come_back(session, from, TELL_OPEN)))
+	if (!session || (made && come_back(session, from, TELL_OPEN) != -ENOENT))
 		return;
 	info = session_record(session, from->uid, name);
 	info.id = request->id;
@@ -278,8 +291,12 @@ static void handle_exec(struct router *router, const struct address *from, const
 		session = session_find_or_make(router, from, exec->session, exec->profile, &made);
 	else
 		session = session_make(router, from, (struct bytes){.data = NULL}, exec->profile);
-	if (session && made && session->id[0])
-		(void)come_back(session, NULL, TELL_NEXT);
+	if (session && made && session->id[0]) {
+		int r = come_back(session, from, TELL_NEXT);
+
+		if (r && r != -ENOENT)
+			return;
+	}
 	if (session)
 		exec_in(router, from, exec, session, made);
 }
@@ -371,10 +388,18 @@ static void handle_load(struct router *router, const struct address *from, const
 	struct session *session;
 	struct saved *saved;
 	bool made;
+	int r;
 
 	if (!session_name_given(&name, router, from, text))
 		return;
-	if (saved_find(&saved, &router->saved, name.owner, name.id)) {
+	r = saved_find(&saved, &router->saved, name.owner, name.id);
+	if (is_scarcity(r)) {
+		client_error(&router->clients, from, "internal",
+			     "the saved state of session \"%.*s\" cannot be read now: %s", (int)text.size,
+			     text.data, strerror(-r));
+		return;
+	}
+	if (r) {
 		client_error(&router->clients, from, "gone", "no state of session \"%.*s\" is saved",
 			     (int)text.size, text.data);
 		return;

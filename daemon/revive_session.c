@@ -384,6 +384,7 @@ static void expiry_from(struct session *session, const struct kept_session *reco
 		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
 	session->save_tried = record->save_tried;
 	session->restored = record->restored;
+	session->unloaded = record->unloaded;
 	if (record->tidings_age > 0 &&
 	    !msgpack_sbuffer_write(&tidings->loaded, record->loaded.data, record->loaded.size) &&
 	    !msgpack_sbuffer_write(&tidings->not_loaded, record->not_loaded.data, record->not_loaded.size))

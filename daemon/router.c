@@ -146,6 +146,7 @@ static void memory_limit(uint64_t size)
 /* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
 static void config_use(struct router *router, struct config *config)
 {
+	bool first = !router->config;
 	struct nursery *nursery;
 
 	list_for_each (nursery, &router->nurseries, node) {
@@ -161,7 +162,7 @@ static void config_use(struct router *router, struct config *config)
 	memory_limit(config->router_memory);
 	router->saved = (struct saved_store){
 		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
-	saved_sweep(&router->saved);
+	saved_sweep(&router->saved, first);
 	for (size_t i = 0; i < config->n_profiles; i++) {
 		nursery = router_nursery(router, config->profiles[i]);
 		if (nursery)

@@ -1,6 +1,7 @@
 /* A saved state is a file: eight bytes that say so, the length of a frame, the frame that says whose it is and
  * which names are in it, and from the next page on what the session wrote. It is written under another name first,
- * so what is there is whole. Its time of modification is when it expires. */
+ * and nothing gives way to it before it is whole. Its time of modification is when it expires. Nobody waits for the
+ * bytes of a session: they are copied in pieces. */
 #include "saved.h"
 
 #include "directory.h"
@@ -13,14 +14,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #define MAGIC "lair\0sv1"
 #define HEAD_SIZE 12
 #define PAGE 4096ULL
 #define FRAME_MAX (16U << 20)
-#define TEMPORARY "writing"
+#define TEMPORARY "writing-"
 #define FOR_EVER_S (100LL * 365 * 24 * 3600)
 
 #define NAME_SIZE 96
@@ -94,6 +94,17 @@ static int head_read(struct saved *saved, uid_t owner, struct bytes session)
 	return 0;
 }
 
+static struct saved *saved_blank(void)
+{
+	struct saved *saved = calloc(1, sizeof(*saved));
+
+	if (saved) {
+		saved->fd = saved->copy = -1;
+		saved->fetched = SAVED_E_NOT_BEGUN;
+	}
+	return saved;
+}
+
 static bool expired(const struct stat *status)
 {
 	return status->st_mtime <= time(NULL);
@@ -110,7 +121,7 @@ int saved_find(struct saved **savedp, const struct saved_store *store, uid_t own
 	r = store_open(&directory, store, false);
 	if (r)
 		return r;
-	saved = calloc(1, sizeof(*saved));
+	saved = saved_blank();
 	if (!saved)
 		return -ENOMEM;
 	name_of(name, owner, session);
@@ -132,7 +143,7 @@ int saved_find(struct saved **savedp, const struct saved_store *store, uid_t own
 
 int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session)
 {
-	struct saved *saved = calloc(1, sizeof(*saved));
+	struct saved *saved = saved_blank();
 	int r;
 
 	if (!saved) {
@@ -140,6 +151,7 @@ int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session)
 		return -ENOMEM;
 	}
 	saved->fd = fd;
+	saved->fetched = 0;
 	r = head_read(saved, owner, session);
 	if (r)
 		saved_free(saved);
@@ -151,6 +163,8 @@ int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session)
 struct saved *saved_free(struct saved *saved)
 {
 	if (saved) {
+		copying_stop(&saved->copying);
+		fd_close(saved->copy);
 		fd_close(saved->fd);
 		free(saved->text);
 		free(saved);
@@ -158,28 +172,46 @@ struct saved *saved_free(struct saved *saved)
 	return NULL;
 }
 
-int saved_protect(struct saved *saved)
+static int copy_seal(const struct saved *saved)
 {
-	off_t at = 0, size = (off_t)(saved->offset + saved->state.size);
-	_cleanup_(fd_closep) int copy = -1;
+	return fcntl(saved->copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0
+		       ? -errno
+		       : 0;
+}
 
-	/* Root's sessions are other users. */
-	if (geteuid() == 0)
-		return 0;
-	copy = memfd_create("lair-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (copy < 0)
-		return -errno;
-	while (at < size) {
-		ssize_t n = sendfile(copy, saved->fd, &at, (size_t)(size - at));
+static void on_copied(struct copying *copying, int r)
+{
+	struct saved *saved = container_of(copying, struct saved, copying);
 
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
+	saved->fetched = r ? r : copy_seal(saved);
+	if (!saved->fetched) {
+		fd_close(saved->fd);
+		saved->fd = steal_fd(&saved->copy);
 	}
-	if (fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+	saved->on_fetched(saved->userdata);
+}
+
+static int copy_begin(struct saved *saved, struct event_loop *loop)
+{
+	saved->copy = memfd_create("lair-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (saved->copy < 0)
 		return -errno;
-	fd_close(saved->fd);
-	saved->fd = steal_fd(&copy);
-	return 0;
+	return copying_begin(&saved->copying, loop, saved->fd, 0, saved->offset + saved->state.size, saved->copy,
+			     on_copied);
+}
+
+int saved_fetch(struct saved *saved, struct event_loop *loop, void (*on_fetched)(void *userdata), void *userdata)
+{
+	int r;
+
+	if (saved->fetched != SAVED_E_NOT_BEGUN)
+		return saved->fetched;
+	saved->on_fetched = on_fetched;
+	saved->userdata = userdata;
+	/* Root's sessions are other users. */
+	r = geteuid() == 0 ? 0 : copy_begin(saved, loop);
+	saved->fetched = r || geteuid() == 0 ? r : SAVED_E_UNDER_WAY;
+	return saved->fetched;
 }
 
 double saved_age(const struct saved *saved)
@@ -221,20 +253,6 @@ static int head_write(int fd, const struct saved_state *state)
 	return r;
 }
 
-/* The session may still write to @file, and only harms its own state. */
-static int body_write(int fd, int file, uint64_t size)
-{
-	off_t at = 0;
-
-	while ((uint64_t)at < size) {
-		ssize_t n = sendfile(fd, file, &at, size - (uint64_t)at);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-	}
-	return 0;
-}
-
 static int expiry_set(int fd, uint64_t ttl)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_NOW}};
@@ -262,8 +280,11 @@ static void store_walk(int directory,
 
 static void sweep(int directory, const char *name, const struct stat *status, void *userdata)
 {
-	(void)userdata;
-	if (expired(status) || !strcmp(name, TEMPORARY))
+	const bool *first = userdata;
+	bool half = !strncmp(name, TEMPORARY, strlen(TEMPORARY));
+
+	/* One that is being written has not got its time yet. */
+	if (half ? *first : expired(status))
 		(void)unlinkat(directory, name, 0);
 }
 
@@ -303,31 +324,103 @@ static void make_room(int directory, const struct saved_store *store, uid_t owne
 	}
 }
 
-int saved_write(const struct saved_store *store, const struct saved_state *state, int file, uint64_t ttl)
-{
-	_cleanup_(fd_closep) int directory = -1, fd = -1;
-	char name[NAME_SIZE];
-	int r;
+struct saved_writing {
+	const struct saved_store *store;
+	int directory, fd;
+	uid_t owner;
+	uint64_t ttl;
+	char temporary[32], name[NAME_SIZE];
+	bool there; /* under its temporary name */
+	int written;
+	struct copying copying;
+	void (*on_written)(void *userdata);
+	void *userdata;
+};
 
-	r = store_open(&directory, store, true);
+/* It is whole: others give way to it. */
+static int put_in_place(struct saved_writing *writing)
+{
+	int r = expiry_set(writing->fd, writing->ttl);
+
 	if (r)
 		return r;
-	name_of(name, (uid_t)state->owner, state->session);
-	store_walk(directory, sweep, NULL);
-	make_room(directory, store, (uid_t)state->owner, name);
-	fd = openat(directory, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
+	make_room(writing->directory, writing->store, writing->owner, writing->name);
+	if (renameat(writing->directory, writing->temporary, writing->directory, writing->name) < 0)
 		return -errno;
-	r = head_write(fd, state);
-	if (!r)
-		r = body_write(fd, file, state->size);
-	if (!r)
-		r = expiry_set(fd, ttl);
-	if (!r && renameat(directory, TEMPORARY, directory, name) < 0)
-		r = -errno;
+	writing->there = false;
+	return 0;
+}
+
+static void on_body_written(struct copying *copying, int r)
+{
+	struct saved_writing *writing = container_of(copying, struct saved_writing, copying);
+
+	writing->written = r ? r : put_in_place(writing);
+	writing->on_written(writing->userdata);
+}
+
+static int writing_open(struct saved_writing *writing)
+{
+	static unsigned serial;
+	bool first = false;
+	int r = store_open(&writing->directory, writing->store, true);
+
 	if (r)
-		(void)unlinkat(directory, TEMPORARY, 0);
+		return r;
+	store_walk(writing->directory, sweep, &first);
+	snprintf(writing->temporary, sizeof(writing->temporary), TEMPORARY "%d-%u", (int)getpid(), ++serial);
+	writing->fd = openat(writing->directory, writing->temporary,
+			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	writing->there = writing->fd >= 0;
+	return writing->there ? 0 : -errno;
+}
+
+int saved_write(struct saved_writing **writingp, const struct saved_store *store, struct event_loop *loop,
+		const struct saved_state *state, int file, uint64_t ttl, void (*on_written)(void *userdata),
+		void *userdata)
+{
+	struct saved_writing *writing = calloc(1, sizeof(*writing));
+	int r;
+
+	if (!writing)
+		return -ENOMEM;
+	writing->store = store;
+	writing->directory = writing->fd = -1;
+	writing->owner = (uid_t)state->owner;
+	writing->ttl = ttl;
+	writing->written = SAVED_E_UNDER_WAY;
+	writing->on_written = on_written;
+	writing->userdata = userdata;
+	name_of(writing->name, writing->owner, state->session);
+	r = writing_open(writing);
+	if (!r)
+		r = head_write(writing->fd, state);
+	/* The session may still write to @file, and only harms its own state. */
+	if (!r)
+		r = copying_begin(&writing->copying, loop, file, 0, state->size, writing->fd, on_body_written);
+	if (r)
+		saved_writing_free(writing);
+	else
+		*writingp = writing;
 	return r;
+}
+
+int saved_written(const struct saved_writing *writing)
+{
+	return writing->written;
+}
+
+struct saved_writing *saved_writing_free(struct saved_writing *writing)
+{
+	if (writing) {
+		copying_stop(&writing->copying);
+		if (writing->there)
+			(void)unlinkat(writing->directory, writing->temporary, 0);
+		fd_close(writing->fd);
+		fd_close(writing->directory);
+		free(writing);
+	}
+	return NULL;
 }
 
 void saved_remove(const struct saved_store *store, uid_t owner, struct bytes session)
@@ -341,10 +434,10 @@ void saved_remove(const struct saved_store *store, uid_t owner, struct bytes ses
 	(void)unlinkat(directory, name, 0);
 }
 
-void saved_sweep(const struct saved_store *store)
+void saved_sweep(const struct saved_store *store, bool first)
 {
 	_cleanup_(fd_closep) int directory = -1;
 
 	if (!store_open(&directory, store, false))
-		store_walk(directory, sweep, NULL);
+		store_walk(directory, sweep, &first);
 }

@@ -3,6 +3,8 @@
  * first needed. What a session wrote into it is hostile: only its own cage ever looks inside. */
 #pragma once
 
+#include "copying.h"
+
 #include "proto/message.h"
 
 #include <sys/types.h>
@@ -17,14 +19,34 @@ struct saved {
 	uint64_t offset;	  /* where in it the state begins */
 	struct saved_state state; /* points into text */
 	char *text;
+	int fetched; /* what came of saved_fetch: 0, -errno or SAVED_E_UNDER_WAY */
+	int copy;
+	struct copying copying;
+	void (*on_fetched)(void *userdata);
+	void *userdata;
 };
 
-/* Remove what has expired, and what an earlier life left half written. */
-void saved_sweep(const struct saved_store *store);
+enum {
+	_SAVED_E_SUCCESS,
+	SAVED_E_UNDER_WAY,
+	SAVED_E_NOT_BEGUN,
+};
 
-/* Write @state, whose bytes are the first @state->size of @file, to be kept for @ttl microseconds (0: for ever), in
- * the place of what was saved before. Returns 0 or -errno. */
-int saved_write(const struct saved_store *store, const struct saved_state *state, int file, uint64_t ttl);
+/* Remove what has expired; with @first also what an earlier life left half written. */
+void saved_sweep(const struct saved_store *store, bool first);
+
+struct saved_writing;
+
+/* Begin to write @state, whose bytes are the first @state->size of @file, to be kept for @ttl microseconds (0: for
+ * ever). What was saved before is there until all of it is written. @on_written is called in a later round. Returns
+ * 0 or -errno. */
+int saved_write(struct saved_writing **writingp, const struct saved_store *store, struct event_loop *loop,
+		const struct saved_state *state, int file, uint64_t ttl, void (*on_written)(void *userdata),
+		void *userdata);
+/* 0, -errno or SAVED_E_UNDER_WAY. */
+int saved_written(const struct saved_writing *writing);
+/* What is not yet written is not saved. Returns NULL. */
+struct saved_writing *saved_writing_free(struct saved_writing *writing);
 
 /* What is saved for that user and id; the caller frees it. Returns 0, -ENOENT or -errno. */
 int saved_find(struct saved **savedp, const struct saved_store *store, uid_t owner, struct bytes session);
@@ -32,8 +54,9 @@ int saved_find(struct saved **savedp, const struct saved_store *store, uid_t own
 int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session);
 struct saved *saved_free(struct saved *saved);
 /* A session is given its descriptor. One that is the owner of the file could change its mode by that, and when it
- * expires: then a copy in memory takes its place. Returns 0 or -errno. */
-int saved_protect(struct saved *saved);
+ * expires: then a copy in memory takes its place. Returns what saved->fetched is from now on; if that is
+ * SAVED_E_UNDER_WAY, @on_fetched is called in a later round. */
+int saved_fetch(struct saved *saved, struct event_loop *loop, void (*on_fetched)(void *userdata), void *userdata);
 double saved_age(const struct saved *saved);
 
 void saved_remove(const struct saved_store *store, uid_t owner, struct bytes session);

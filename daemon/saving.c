@@ -55,10 +55,8 @@ int saving_save(struct session *session, const struct address *request)
 int saving_load(struct session *session, struct saved *saved, const struct address *request, enum telling telling)
 {
 	struct cell *cell;
-	int r = saved_protect(saved);
+	int r = task_new(&cell, session, CELL_LOAD, request);
 
-	if (!r)
-		r = task_new(&cell, session, CELL_LOAD, request);
 	if (r) {
 		saved_free(saved);
 		return r;
@@ -76,6 +74,10 @@ void saving_expire(struct session *session, const char *cause)
 	bool saves = session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
 
 	family_touch(session->warden);
+	if (saves && session->unloaded) {
+		log_warn(session->name, "is not saved: that would replace a saved state which could not be loaded");
+		saves = false;
+	}
 	if (!saves) {
 		session_end(session, cause);
 		return;
@@ -132,6 +134,28 @@ void saving_close(struct session *session)
 
 /* ---- running one ---- */
 
+static void on_fetched(void *userdata)
+{
+	session_proceed(userdata);
+}
+
+bool saving_fetch(struct session *session, struct cell *cell)
+{
+	/* One that waited while there was no router may be over its time. */
+	int r = cell->saved ? saved_fetch(cell->saved, session_loop(session), on_fetched, session) : -ENOENT;
+	struct verdict verdict = {.state = "kept"};
+
+	if (r == 0 || r == SAVED_E_UNDER_WAY)
+		return r == 0;
+	verdict.cause = strerror(-r);
+	list_remove(&cell->node);
+	session->n_queued--;
+	saving_reply(session, cell, &verdict);
+	cell_free(cell);
+	session_proceed(session);
+	return false;
+}
+
 /* It holds what save_size allows, whatever is written to it. */
 static int state_file(int *fdp, uint64_t size)
 {
@@ -154,8 +178,6 @@ int saving_send(struct session *session, struct cell *cell)
 		task.size = session->profile->save_size;
 		task.budget = event_seconds(session->profile->save_timeout);
 		r = state_file(&cell->file, task.size);
-	} else if (!cell->saved) {
-		r = -ENOENT;
 	} else {
 		task.task = BYTES("load");
 		task.offset = cell->saved->offset;
@@ -170,11 +192,11 @@ int saving_send(struct session *session, struct cell *cell)
 
 /* ---- what came of it ---- */
 
-static bool report_read(struct task_report *report, const struct verdict *verdict)
+static bool report_read(struct task_report *report, struct bytes body)
 {
 	struct wire_fault fault;
 
-	return verdict->report.data && !wire_decode(report, &task_report_schema, verdict->report, &fault) &&
+	return body.data && !wire_decode(report, &task_report_schema, body, &fault) &&
 	       wire_count(report->names) <= NAMES_MAX && wire_count(report->refused) <= NAMES_MAX;
 }
 
@@ -191,6 +213,15 @@ static void failure(char *why, size_t size, const struct verdict *verdict)
 		snprintf(why, size, "%s", verdict->cause ? verdict->cause : "its interpreter did not tell");
 }
 
+/* The session's interpreter is heard again. */
+static void on_written(void *userdata)
+{
+	struct session *session = userdata;
+
+	if (session->live)
+		peer_rest(&session->live->peer, 0);
+}
+
 static int state_write(struct session *session, struct cell *cell, const struct task_report *report)
 {
 	struct saved_state state = {
@@ -204,7 +235,23 @@ static int state_write(struct session *session, struct cell *cell, const struct 
 	if (report->size > session->profile->save_size)
 		return -EBADMSG;
 	state.created = clock_date();
-	return saved_write(&session->router->saved, &state, cell->file, session->profile->save_ttl);
+	return saved_write(&cell->writing, &session->router->saved, session_loop(session), &state, cell->file,
+			   session->profile->save_ttl, on_written, session);
+}
+
+bool saving_is_written(struct session *session, const struct done_message *done)
+{
+	struct cell *cell = session_busy(session) && !session->freezing ? session->cell : NULL;
+	struct task_report report;
+
+	if (!cell || cell->task != CELL_SAVE || done->cell != cell->number || !report_read(&report, done->report))
+		return true;
+	if (!cell->writing && !cell->not_begun) {
+		/* The interpreter has done what had a time. */
+		session_deadline(session, 0);
+		cell->not_begun = state_write(session, cell, &report);
+	}
+	return !cell->writing || saved_written(cell->writing) != SAVED_E_UNDER_WAY;
 }
 
 static void reply_saved(struct session *session, struct cell *cell, const struct verdict *verdict)
@@ -214,9 +261,9 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 	char why[300];
 	int r = 0;
 
-	if (!report_read(&report, verdict))
+	if (!report_read(&report, verdict->report))
 		failure(why, sizeof(why), verdict);
-	else if ((r = state_write(session, cell, &report)))
+	else if ((r = cell->writing ? saved_written(cell->writing) : cell->not_begun))
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
 		*why = '\0';
@@ -226,7 +273,7 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 			     "the state of session \"%s\" could not be saved: %s", session->id, why);
 		return;
 	}
-	session->restored = false;
+	session->restored = session->unloaded = false;
 	log_info(session->name, "saved, %" PRIu64 " bytes: %zu names, and %zu not", report.size,
 		 wire_count(report.names), wire_count(report.refused));
 	reply.saved = report.names;
@@ -265,8 +312,8 @@ void tidings_deinit(struct tidings *tidings)
 	*tidings = (struct tidings){.age = 0};
 }
 
-/* What was not even saved has not come back either. */
-static void tidings_make(struct tidings *tidings, const struct saved *saved, const struct verdict *verdict)
+/* What was not even saved has not come back either. Returns 0 or -ENOMEM, with nothing but the age to tell. */
+static int tidings_make(struct tidings *tidings, const struct saved *saved, const struct verdict *verdict)
 {
 	size_t n = wire_count(saved->state.refused);
 	struct task_report report;
@@ -274,7 +321,7 @@ static void tidings_make(struct tidings *tidings, const struct saved *saved, con
 	int r;
 
 	tidings_deinit(tidings);
-	if (report_read(&report, verdict)) {
+	if (report_read(&report, verdict->report)) {
 		wire_put_array(&tidings->not_loaded, n + wire_count(report.refused));
 		r = append_all(&tidings->not_loaded, report.refused);
 		if (!r)
@@ -287,7 +334,10 @@ static void tidings_make(struct tidings *tidings, const struct saved *saved, con
 	}
 	if (!r)
 		r = append_all(&tidings->not_loaded, saved->state.refused);
-	tidings->age = r ? 0 : saved_age(saved);
+	if (r)
+		tidings_deinit(tidings);
+	tidings->age = saved_age(saved);
+	return r;
 }
 
 static void reply_opened(struct session *session, const struct address *request)
@@ -307,14 +357,22 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 {
 	struct tidings *tidings = &session->tidings;
 	struct load_reply reply = {.id = cell->reply.id};
+	struct task_report report;
+	bool came = report_read(&report, verdict->report), whole = came && wire_count(report.refused) == 0;
 
 	if (!strcmp(verdict->state, "ended")) {
 		client_error(&session->router->clients, &cell->reply, "gone",
 			     "the session ended while its saved state was loaded: %s", verdict->cause);
 		return;
 	}
-	tidings_make(tidings, cell->saved, verdict);
-	session->restored = true;
+	session->restored = whole;
+	session->unloaded = !came && cell->saved;
+	if (!cell->saved || tidings_make(tidings, cell->saved, verdict)) {
+		/* Without memory the next reply tells of the age alone. */
+		client_error(&session->router->clients, &cell->reply, cell->saved ? "internal" : "gone",
+			     cell->saved ? "out of memory to tell what was loaded" : "the saved state is no more");
+		return;
+	}
 	log_info(session->name, "loaded what was saved %.0f s ago: %zu names, and %zu not", tidings->age,
 		 wire_count(wire_bytes(&tidings->loaded)), wire_count(wire_bytes(&tidings->not_loaded)));
 	if (cell->telling == TELL_OPEN)

@@ -19,6 +19,12 @@ void saving_close(struct session *session);
 
 /* ---- cells that are tasks ---- */
 
+/* What a load needs before it can run is fetched. Returns whether that is there: if not, the session proceeds when
+ * it is; one that cannot be fetched is answered, and there no more. */
+bool saving_fetch(struct session *session, struct cell *cell);
+/* The interpreter is @done: what it has saved is written to the disk, if it is a save that runs. Returns whether
+ * that is over. */
+bool saving_is_written(struct session *session, const struct done_message *done);
 /* Send it to the interpreter. Returns 0 or -errno. */
 int saving_send(struct session *session, struct cell *cell);
 /* Answer it, as cell_reply does others. */

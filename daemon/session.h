@@ -86,7 +86,8 @@ struct session {
 	bool save_tried;
 	struct cell *last_save; /* the cell that does it, until it is answered */
 	bool task_file_due;	/* the file of the last task need not outlive the router any more */
-	bool restored;		/* it came back from a saved state, and has not been saved since */
+	bool restored;		/* it has all of a saved state, and has not been saved since */
+	bool unloaded; /* it has nothing of a saved state that was to be loaded, which no save of ours replaces */
 	struct tidings tidings;
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */

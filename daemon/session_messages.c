@@ -6,11 +6,14 @@
 #include "log.h"
 #include "memory.h"
 #include "router.h"
+#include "saving.h"
 
 #include <inttypes.h>
 
 #define ALIVE_US 1000000
 #define MEASURED_REST_US 10000
+/* At the state that is being saved, if nobody says that it is. */
+#define SAVING_LOOK_AGAIN_US 100000
 
 /* ---- from its warden ---- */
 
@@ -188,7 +191,11 @@ static int on_done(struct session *session, struct bytes body, struct wire_fault
 
 	if (wire_decode(&done, &done_message_schema, body, fault) || !done_valid(&done))
 		return WIRE_E_FIELD;
-	session_event(session, EVENT_DONE, &particulars);
+	/* It stays where it is, for this router or the next. */
+	if (saving_is_written(session, &done))
+		session_event(session, EVENT_DONE, &particulars);
+	else
+		interpreter_unhear(session->live, SAVING_LOOK_AGAIN_US);
 	return 0;
 }
 

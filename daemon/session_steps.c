@@ -153,6 +153,7 @@ void session_refuse_work(struct session *session, const char *why)
 	struct cell *cell;
 
 	list_for_each (cell, &session->queue, node) {
+		session->unloaded |= cell->task == CELL_LOAD;
 		client_error(&session->router->clients, &cell->reply, "gone", "%s before this cell could run", why);
 		cell_free(cell);
 	}

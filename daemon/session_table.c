@@ -86,6 +86,8 @@ static void run_next(struct session *session, const struct particulars *particul
 	if (session->live->signals_unanswered > 0 || session->exited)
 		return;
 	cell = container_of(list_first(&session->queue), struct cell, node);
+	if (cell->task == CELL_LOAD && !saving_fetch(session, cell))
+		return;
 	list_remove(&cell->node);
 	session->n_queued--;
 	session->cell = cell;

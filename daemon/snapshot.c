@@ -222,6 +222,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.expiring = bytes_of(session->expiring),
 		.save_tried = session->save_tried,
 		.restored = session->restored,
+		.unloaded = session->unloaded,
 		.n_questions = session->n_questions,
 		.exact = session->exact,
 		.source = serial_of(session->source),

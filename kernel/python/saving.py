@@ -204,30 +204,52 @@ def save(fd: int, limit: int, budget: float) -> Report:
     return {"size": size, "names": [name for name, _ in index], "refused": refused + bad}
 
 
-def load(fd: int, offset: int) -> Report:
-    """Into the namespace, what can be."""
-    namespace = vars(_main)
-    builtins = namespace.get("__builtins__")
+def _undo(namespace: Dict[str, Any], before: Dict[str, Any]) -> None:
+    """All of it, however often it is interrupted."""
+    while True:
+        try:
+            for name in [name for name in namespace if name not in before]:
+                namespace.pop(name, None)
+            namespace.update(before)
+            return
+        except KeyboardInterrupt:
+            pass
+
+
+def _load(file: Any, offset: int, namespace: Dict[str, Any]) -> Report:
     loaded: List[str] = []
     refused: Refused = []
-    with mmap.mmap(fd, os.fstat(fd).st_size, access=mmap.ACCESS_READ) as file:
-        (at,) = struct.unpack_from("<Q", file, offset)
-        file.seek(offset + at)
-        index = pickle.load(file)
-        sources: Lines = {}
-        if type(index) is tuple:  # else it was saved before lines were
-            index, sources = index
-        _cache.update((name, (0, None, lines, name)) for name, lines in sources.items())
-        unpickler = pickle.Unpickler(file)
-        for name, where in index:
-            try:
-                file.seek(offset + where)
-                namespace[name] = unpickler.load()
-                loaded.append(name)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                refused.append(_refuse(name, _reason(error)))
-        del unpickler
-    namespace["__builtins__"] = builtins
+    (at,) = struct.unpack_from("<Q", file, offset)
+    file.seek(offset + at)
+    index = pickle.load(file)
+    sources: Lines = {}
+    if type(index) is tuple:  # else it was saved before lines were
+        index, sources = index
+    _cache.update((name, (0, None, lines, name)) for name, lines in sources.items())
+    unpickler = pickle.Unpickler(file)
+    for name, where in index:
+        try:
+            file.seek(offset + where)
+            value = unpickler.load()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            refused.append(_refuse(name, _reason(error)))
+            continue
+        namespace[name] = value
+        loaded.append(name)
     return {"size": 0, "names": loaded, "refused": refused}
+
+
+def load(fd: int, offset: int) -> Report:
+    """Into the namespace, what can be; or nothing, if it does not come to its end."""
+    namespace = vars(_main)
+    before = dict(namespace)
+    try:
+        with mmap.mmap(fd, os.fstat(fd).st_size, access=mmap.ACCESS_READ) as file:
+            report = _load(file, offset, namespace)
+        namespace["__builtins__"] = before.get("__builtins__")
+        return report
+    except BaseException:
+        _undo(namespace, before)
+        raise

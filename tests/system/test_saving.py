@@ -25,6 +25,7 @@ SETTINGS = {
     "profile ends": {"idle_ttl": "300ms"},
     "profile small": {"save_size": "64K"},
     "profile hasty": {"checkpoint": "cell", "save_timeout": "600ms", "grace": "300ms"},
+    "profile hastier": {"checkpoint": "cell", "save_timeout": "600ms", "on_expire": "save", "idle_ttl": "500ms"},
     "profile narrow": {"queue": "1", "spares": "0"},
     "profile fleeting": {"save_ttl": "1s"},
 }
@@ -525,3 +526,78 @@ def test_the_end_of_its_life_while_a_router_dies(start_daemon: Callable[..., Dae
     with daemon.client() as client:
         gone(client, "s")
         assert client.exec("x", "s").text == "'saved'"
+
+
+HOLDS_UP = """
+x = 'old'
+def wait():
+    import time; time.sleep(LONG)
+class Bad:
+    def __reduce__(self): return (wait, ())
+a, bad, z = 1, Bad(), 2
+"""
+
+
+def held_up(client: Client, session: str, long: str) -> None:
+    """What is saved of it takes so long to load, in the middle of its names."""
+    client.open(session, "hasty")
+    client.exec(HOLDS_UP.replace("LONG", long), session)
+    save(client, session)
+    client.shutdown(session)
+
+
+def loads_nothing(client: Client, session: str, opened: m.SessionInfo) -> None:
+    assert opened.loaded == [] and {"x", "a", "bad", "z"} <= set(reasons(opened.not_loaded))
+    found = client.exec("[name for name in ('x', 'wait', 'Bad', 'a', 'bad', 'z') if name in globals()]", session)
+    assert found.text == "[]"
+
+
+def test_a_load_that_takes_too_long_loads_nothing_and_loses_nothing(client: Client, session: str) -> None:
+    held_up(client, session, "30")
+    for _ in range(2):
+        loads_nothing(client, session, client.open(session, "hasty"))
+        client.shutdown(session)
+
+
+def test_a_load_that_is_cancelled_loads_nothing_and_loses_nothing(client: Client, session: str) -> None:
+    held_up(client, session, "0.5")
+    request = client.send(m.Open(id=client.new_id(), session=session, profile="hasty"))
+    wait_until(lambda: client.interrupt(session), "the load runs")
+    loads_nothing(client, session, client.finish(request, m.SessionInfo))
+    client.shutdown(session)
+    assert "z" in (client.open(session, "hasty").loaded or [])
+
+
+def test_a_reset_before_the_load_loses_nothing(client: Client, session: str) -> None:
+    held_up(client, session, "0.1")
+    request = client.send(m.Open(id=client.new_id(), session=session, profile="hasty"))
+    client.call(m.Reset(id=client.new_id(), session=session), m.Reply)
+    try:
+        client.finish(request, m.SessionInfo)
+    except LairError:
+        pass
+    client.shutdown(session)
+    assert "z" in (client.open(session, "hasty").loaded or [])
+
+
+def test_what_could_not_be_loaded_is_not_saved_over_by_itself(client: Client, session: str) -> None:
+    """But by who asks for it."""
+    held_up(client, session, "30")
+    client.open(session, "hastier")
+    assert client.exec("x = 'new'", session).returncode == 0
+    gone(client, session)
+    loads_nothing(client, session, client.open(session, "hasty"))
+    client.exec("x = 'new'", session)
+    save(client, session)
+    client.shutdown(session)
+    assert client.exec("x", session, profile="hasty").text == "'new'"
+
+
+def test_what_came_back_in_part_stays_when_it_is_closed(client: Client, session: str) -> None:
+    client.exec("def fail(): raise ValueError\nclass B:\n    def __reduce__(self): return (fail, ())", session)
+    client.exec("b = B(); x = 1", session)
+    save(client, session)
+    for _ in range(2):
+        client.shutdown(session)
+        info = client.open(session)
+        assert "x" in (info.loaded or []) and list(reasons(info.not_loaded)) == ["b"]
