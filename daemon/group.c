@@ -182,12 +182,15 @@ bool group_oom_killed(struct group *group)
 	return group->oom_kills > before;
 }
 
-void group_kill(const struct group *group)
+bool group_kill(const struct group *group)
 {
+	bool killed = false;
+
 	for (size_t i = 0; group->cgroups && i < group->cgroups->n; i++) {
 		const struct hierarchy *hierarchy = &group->cgroups->hierarchies[i];
 
 		if (hierarchy->version == 2 && (hierarchy->controllers & group->held))
-			(void)cgroup_write(hierarchy->fd, group->name, "cgroup.kill", "1");
+			killed |= cgroup_write(hierarchy->fd, group->name, "cgroup.kill", "1") == 0;
 	}
+	return killed;
 }

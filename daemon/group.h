@@ -42,5 +42,5 @@ int group_limit(struct group *group, enum controller controller, uint64_t limit)
 /* Whether the kernel has killed one of them for memory since this was last asked. */
 bool group_oom_killed(struct group *group);
 
-/* Kill all at once, where the kernel can (version 2). */
-void group_kill(const struct group *group);
+/* Kill all at once, where the kernel can (version 2). Whether it could. */
+bool group_kill(const struct group *group);

@@ -1,6 +1,6 @@
 /* The keeper. Every process of a daemon is its child or falls to it when its parent dies, so when it ends, nothing
- * is left: it waits for the router as long as that may take to end its sessions, kills what remains, waits for what
- * removes workspaces, and only then lets go of the socket's name.
+ * is left; what a session left behind it kills at once. It waits for the router as long as that may take to end its
+ * sessions, kills what remains, waits for what removes workspaces, and only then lets go of the socket's name.
  *
  * A router that dies unbidden is replaced. What it had stored is handed to the next one before anything else, and
  * what it had said is heard out first. */
@@ -11,6 +11,7 @@
 #include "instance.h"
 #include "log.h"
 #include "notify.h"
+#include "orphan.h"
 #include "program.h"
 #include "pulse.h"
 #include "removal.h"
@@ -32,6 +33,8 @@
 #define STOP_LIMIT_MS 10000
 #define KILL_LIMIT_MS 5000
 #define KILL_PAUSE_MS 20
+#define KILL_AGAIN_MS 1
+#define REAP_MAX 1000
 #define EXIT_RUNNING 3
 
 struct keeper {
@@ -48,6 +51,8 @@ struct keeper {
 	bool our_own;	/* only our own build can go on with what is stored */
 	bool asked_to_stop, over;
 	bool short_of_descriptors; /* said once */
+	bool orphaned;		   /* there may be children that a session left behind */
+	bool killing;		   /* there were some */
 	sigset_t owed;		   /* signals for the router, which would die of them before it is ready */
 	uint64_t stop_deadline;	   /* milliseconds, 0: not stopping */
 	uint64_t start_at;	   /* when the next router starts */
@@ -338,20 +343,42 @@ static void child_ended(pid_t pid, int status)
 			 strsignal(WTERMSIG(status)));
 }
 
-/* False once there are no children at all. */
-static bool reap(struct keeper *keeper)
+/* Kill the children that are @such, but never one that removes a tree. False if there was none. */
+static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
+{
+	FILE *children = fopen("/proc/thread-self/children", "re");
+	bool any = false;
+	int pid;
+
+	if (!children) {
+		/* A kernel without the list: they die with us. */
+		log_warn(NULL, "cannot list what is left: %s", strerror(errno));
+		return false;
+	}
+	while (fscanf(children, "%d", &pid) == 1) {
+		if (pid == keeper->router || removals_has(&keeper->removals, pid) || !such(pid))
+			continue;
+		any = true;
+		(void)kill(pid, SIGKILL);
+	}
+	(void)fclose(children);
+	return any;
+}
+
+/* So many at a time: a session's orphans may come and go without end. */
+static void reap(struct keeper *keeper)
 {
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+	for (int i = 0; i < REAP_MAX && (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0; i++) {
 		if (pid == keeper->router) {
 			router_ended(keeper, status);
-		} else if (!removals_reap(&keeper->removals, pid)) {
+		} else if (!removals_reap(&keeper->removals, pid, status)) {
 			child_ended(pid, status);
+			keeper->orphaned = true;
 		}
 	}
-	return pid == 0;
 }
 
 /* One signal, of those that are blocked; 0 if there is none. */
@@ -368,7 +395,7 @@ static void on_signal(struct keeper *keeper)
 
 	switch (signal) {
 	case SIGCHLD:
-		(void)reap(keeper);
+		reap(keeper);
 		break;
 	case SIGTERM:
 	case SIGINT:
@@ -437,12 +464,14 @@ static int router_start(struct keeper *keeper)
 	return 0;
 }
 
-/* Until the next thing to do by itself: to look at the router, to give up on one that does not stop, or to start
- * one. */
+/* Until the next thing to do by itself: to kill what has fallen to us meanwhile, to look at the router, to give up
+ * on one that does not stop, or to start one. */
 static int wait_ms(const struct keeper *keeper)
 {
 	uint64_t now = clock_ms(), at = now + PULSE_BEAT_MS;
 
+	if (keeper->orphaned)
+		return KILL_AGAIN_MS;
 	if (keeper->router == 0)
 		at = keeper->start_at;
 	else if (stopping(keeper))
@@ -467,6 +496,20 @@ static void look_after_router(struct keeper *keeper)
 	}
 }
 
+/* What falls to us when a warden dies, or one of its kind before it: until nothing more does. */
+static void look_after_orphans(struct keeper *keeper)
+{
+	bool any;
+
+	if (!keeper->orphaned)
+		return;
+	any = children_kill(keeper, orphan_is);
+	if (any && !keeper->killing)
+		log_warn(NULL, "something has outlived its session and is killed");
+	keeper->killing = keeper->orphaned = any;
+	reap(keeper);
+}
+
 static int wait_once(struct keeper *keeper)
 {
 	struct pollfd ready[] = {
@@ -484,6 +527,7 @@ static int wait_once(struct keeper *keeper)
 		on_channel(keeper);
 	if (r > 0 && ready[0].revents)
 		on_signal(keeper);
+	look_after_orphans(keeper);
 	return 0;
 }
 
@@ -501,26 +545,10 @@ static int run(struct keeper *keeper)
 
 /* ---- the end ---- */
 
-/* Kill every child but those that remove trees. False if there is none left. */
-static bool children_kill(struct keeper *keeper)
+static bool any_child(pid_t pid)
 {
-	FILE *children = fopen("/proc/thread-self/children", "re");
-	bool any = false;
-	int pid;
-
-	if (!children) {
-		/* A kernel without the list: they die with us. */
-		log_warn(NULL, "cannot list what is left: %s", strerror(errno));
-		return false;
-	}
-	while (fscanf(children, "%d", &pid) == 1) {
-		if (removals_has(&keeper->removals, pid))
-			continue;
-		any = true;
-		(void)kill(pid, SIGKILL);
-	}
-	(void)fclose(children);
-	return any;
+	(void)pid;
+	return true;
 }
 
 /* The children of the killed become ours, so it takes as many rounds as they were deep. */
@@ -528,7 +556,7 @@ static void children_end(struct keeper *keeper)
 {
 	uint64_t deadline = clock_ms() + KILL_LIMIT_MS;
 
-	while (children_kill(keeper)) {
+	while (children_kill(keeper, any_child)) {
 		struct pollfd ready = {.fd = keeper->signals, .events = POLLIN};
 
 		if (clock_ms() > deadline) {
@@ -537,7 +565,7 @@ static void children_end(struct keeper *keeper)
 		}
 		(void)poll(&ready, 1, KILL_PAUSE_MS);
 		(void)signal_take(keeper);
-		(void)reap(keeper);
+		reap(keeper);
 	}
 }
 
@@ -550,7 +578,7 @@ static void removals_end(struct keeper *keeper)
 		struct pollfd ready = {.fd = keeper->signals, .events = POLLIN};
 
 		signal = poll(&ready, 1, -1) > 0 ? signal_take(keeper) : 0;
-		(void)reap(keeper);
+		reap(keeper);
 	}
 }
 

@@ -1,5 +1,6 @@
-/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. One that
- * others may still write to has a bounded time on a processor. */
+/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. A tree that
+ * is not gone after its turn waits for another one behind all others: somebody may fill it as fast as it is
+ * emptied, and must not keep others waiting. */
 #pragma once
 
 #include "list.h"
@@ -10,7 +11,8 @@
 
 struct removals {
 	struct list trees;
-	unsigned n_running;
+	unsigned n_running, n_running_again; /* the latter are of the former */
+	unsigned turn_ms;
 	char root[PATH_SIZE]; /* the directory the last one lay in */
 };
 
@@ -23,8 +25,8 @@ void removals_deinit(struct removals *removals);
  * nothing beneath is reached by its path. */
 void removals_add(struct removals *removals, int directory, const char *path);
 
-/* The child @pid has ended. False if it was none of these. */
-bool removals_reap(struct removals *removals, pid_t pid);
+/* The child @pid has ended, with @status. False if it was none of these. */
+bool removals_reap(struct removals *removals, pid_t pid, int status);
 
 /* Whether the child @pid is one of these. */
 bool removals_has(struct removals *removals, pid_t pid);

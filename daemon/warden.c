@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 
 #define PATIENCE_US (20 * 1000000ULL)
+/* What a warden takes at most to end what is in its cage, and some more. */
+#define FAREWELL_US (3 * 1000000ULL)
 
 static int control_make(struct warden *warden)
 {
@@ -432,14 +434,36 @@ void warden_kill(struct warden *warden)
 	family_touch(warden);
 }
 
+static void send_signal(const struct warden *warden, int signal)
+{
+	if (warden->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, warden->pidfd, signal, NULL, 0);
+	else
+		(void)kill(warden->pid, signal);
+}
+
+static void on_farewell(struct timer *timer)
+{
+	send_signal(container_of(timer, struct warden, patience), SIGKILL);
+}
+
+/* Whether all that is in the cage ends with its warden. Before there is a level nobody has been in there. */
+static bool ends_as_one(const struct warden *warden)
+{
+	return !warden->level || strncmp(warden->level, "strong", strlen("strong")) == 0;
+}
+
+/* Whatever a warden leaves behind where there is no pid namespace goes on; so it is told to end that first. */
 void warden_kill_now(struct warden *warden)
 {
+	bool killed = group_kill(&warden->group);
+
 	warden->kill_due = false;
-	group_kill(&warden->group);
-	if (warden->pidfd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, warden->pidfd, SIGKILL, NULL, 0);
+	if (!killed && !ends_as_one(warden) &&
+	    timer_set(&warden->router->loop, &warden->patience, event_now() + FAREWELL_US, on_farewell) == 0)
+		send_signal(warden, SIGTERM);
 	else
-		(void)kill(warden->pid, SIGKILL);
+		send_signal(warden, SIGKILL);
 }
 
 void warden_failed(struct warden *warden, struct bytes reason)

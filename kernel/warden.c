@@ -2,7 +2,9 @@
  * namespace, or else a child subreaper). A child of the warden that is no interpreter it knows is killed by a
  * `sweep`, generation by generation, until there is none; only then is the sweep answered. Interpreters it forked
  * itself it knows; frozen copies and what is forked from them are its children too, and are made known by `adopt`.
- * If a sweep does not succeed soon, the warden ends, and the cage with it. */
+ * If a sweep does not succeed soon, the warden ends, and the cage with it. Before it ends, be it that nobody
+ * listens any more or that it is told to, it does the same to all its children: without a pid namespace they would
+ * live on. */
 #include <Python.h>
 
 #include "warden.h"
@@ -450,14 +452,15 @@ static void serve(struct warden *warden)
 		{.fd = warden->signals, .events = POLLIN},
 	};
 	struct signalfd_siginfo information;
+	bool told_to_end = false;
 
-	for (;;) {
+	while (!told_to_end) {
 		int wait_ms = warden->surveying ? 0 : warden->sweep_deadline ? 1 : -1;
 
 		if (poll(events, ARRAY_SIZE(events), wait_ms) < 0 && errno != EINTR)
 			return;
 		while (read(warden->signals, &information, sizeof(information)) > 0)
-			;
+			told_to_end |= information.ssi_signo == SIGTERM;
 		reap(warden);
 		sweep(warden);
 		survey(warden);
@@ -466,11 +469,15 @@ static void serve(struct warden *warden)
 	}
 }
 
-static int signals_open(sigset_t *children)
+/* SIGTERM is to end, and whoever may send it is not in the cage. To the first process of a pid namespace it would
+ * come from there, too; and that needs none, since all in there ends with it. */
+static int signals_open(sigset_t *taken)
 {
-	sigemptyset(children);
-	sigaddset(children, SIGCHLD);
-	return signalfd(-1, children, SFD_NONBLOCK | SFD_CLOEXEC);
+	sigemptyset(taken);
+	sigaddset(taken, SIGCHLD);
+	if (getpid() != 1)
+		sigaddset(taken, SIGTERM);
+	return signalfd(-1, taken, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 /* The directory is the workspace now, by whatever path it is seen in here. */
@@ -492,7 +499,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 {
 	static struct warden warden;
 	struct cage_report report = {0};
-	sigset_t children;
+	sigset_t taken;
 
 	prctl(PR_SET_NAME, "lair-warden");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -500,7 +507,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	warden.control = control;
 	warden.workspace = workspace;
 	warden.survey = SURVEY_NONE;
-	warden.signals = signals_open(&children);
+	warden.signals = signals_open(&taken);
 	warden.children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 	if (warden.signals < 0)
 		_exit(1);
@@ -509,7 +516,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 		_exit(1);
 	}
 	children_settle(&warden);
-	sigprocmask(SIG_BLOCK, &children, NULL);
+	sigprocmask(SIG_BLOCK, &taken, NULL);
 	if (move_in(cage) < 0) {
 		say_failed(&warden, 0, "the interpreter cannot be set up in the cage");
 		_exit(1);

@@ -307,14 +307,16 @@ bool cage_starts_programs(const struct cage *cage)
 /* Once in a line of forks: layers of Landlock are few. */
 static int signals_enclose(const struct cage *cage)
 {
+	bool scoped = cage->landlock_abi >= 6;
 	static bool enclosed;
+	int r = 0;
 
 	if (enclosed || (cage->namespaces & CLONE_NEWPID))
 		return 0;
 	enclosed = true;
-	if (seccomp_encloses_signals(cage))
-		return seccomp_enter_interpreter();
-	return cage->landlock_abi >= 6 ? landlock_enter_interpreter() : 0;
+	if (scoped)
+		r = landlock_enter_interpreter();
+	return r || !seccomp_marks(cage) ? r : seccomp_enter_interpreter(scoped);
 }
 
 int cage_enter_interpreter(const struct cage *cage)

@@ -48,8 +48,9 @@ int privileges_drop(struct cage *cage, struct cage_report *report)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+	/* With its pid namespace all in it ends; without one the warden has to see to that first. */
+	int on_death = cage->namespaces & CLONE_NEWPID ? SIGKILL : SIGTERM;
 
-	(void)cage;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
 		return cage_fail(report, errno, "cannot clear the ambient capabilities");
 	if (syscall(SYS_capset, &header, none) < 0)
@@ -57,7 +58,7 @@ int privileges_drop(struct cage *cage, struct cage_report *report)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return cage_fail(report, errno, "no_new_privs");
 	/* Another process of this uid may neither trace this one nor read its memory and environment. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, on_death, 0, 0, 0) < 0)
 		return cage_fail(report, errno, "prctl");
 	cage_guard(report, "caps");
 	cage_guard(report, "nnp");

@@ -111,8 +111,8 @@ static const struct rule allowed_with[] = {
 	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
 };
 
-/* For seccomp_enter_interpreter, which ends it: a filter of a session's own can only refuse more, but each refusal
- * may be a line in the host's log. */
+/* For seccomp_enter_interpreter, after which there is no more of it: a filter of a session's own can only refuse
+ * more, but each refusal may be a line in the host's log. */
 static const struct rule allowed_to_enclose[] = {
 	RULE1(prctl, INT(0, PR_SET_SECCOMP)),
 };
@@ -262,7 +262,7 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_with, ARRAY_SIZE(refused_with));
 	if (!r)
 		r = add_rules(ctx, SCMP_ACT_ERRNO(0), idle_with, ARRAY_SIZE(idle_with));
-	if (!r && seccomp_encloses_signals(cage))
+	if (!r && seccomp_marks(cage))
 		r = ALLOW(allowed_to_enclose);
 	if (!r)
 		r = add_files(ctx, cage, readonly);
@@ -380,14 +380,22 @@ int seccomp_enter(struct cage *cage, struct cage_report *report)
 	return 0;
 }
 
-bool seccomp_encloses_signals(const struct cage *cage)
+bool seccomp_marks(const struct cage *cage)
 {
-	return cage->seccomp && !(cage->namespaces & CLONE_NEWPID) && cage->landlock_abi < 6;
+	return cage->seccomp && !(cage->namespaces & CLONE_NEWPID);
 }
 
-int seccomp_enter_interpreter(void)
+int seccomp_enter_interpreter(bool signals)
 {
-	static const struct sock_filter no_signals[] = {
+	static const struct sock_filter mark[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(0)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	static const struct sock_filter mark_without_signals[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 5, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 4, 0),
@@ -398,7 +406,10 @@ int seccomp_enter_interpreter(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	const struct sock_fprog filter = {ARRAY_SIZE(no_signals), (struct sock_filter *)no_signals};
+	const struct sock_fprog filters[] = {
+		{ARRAY_SIZE(mark_without_signals), (struct sock_filter *)mark_without_signals},
+		{ARRAY_SIZE(mark), (struct sock_filter *)mark},
+	};
 
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) < 0 ? -errno : 0;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filters[signals], 0, 0) < 0 ? -errno : 0;
 }

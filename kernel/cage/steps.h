@@ -81,10 +81,12 @@ int landlock_enter(struct cage *cage, struct cage_report *report);
 int seccomp_enter(struct cage *cage, struct cage_report *report);
 
 /* Where there is no pid namespace: an interpreter that could kill its warden could leave processes behind that
- * nobody ends. Landlock 6 keeps its signals among its own; before that it sends none. Return 0 or -errno. */
+ * nobody ends. Landlock 6 keeps its signals among its own; before that it sends none. And one filter more than its
+ * warden has is on an interpreter and all that descends from it, for good: so laird knows them when they fall to
+ * it. Return 0 or -errno. */
 int landlock_enter_interpreter(void);
-bool seccomp_encloses_signals(const struct cage *cage); /* which of the two it is */
-int seccomp_enter_interpreter(void);
+bool seccomp_marks(const struct cage *cage); /* whether there is that filter */
+int seccomp_enter_interpreter(bool signals); /* whether they are left to Landlock */
 
 /* options.c. The calls of which only some options are left, as statements that stand ahead of the filter: how many
  * there may be, and how many there are, in @out. */
