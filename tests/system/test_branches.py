@@ -265,6 +265,21 @@ def test_nothing_else_goes_with_the_files_of_a_branch(
     )
 
 
+def test_branches_draw_other_numbers_from_a_database(client: Client, session: str) -> None:
+    """sqlite has a generator of its own, which it begins anew only for what is opened after."""
+    client.exec(
+        "import sqlite3\nd = sqlite3.connect(':memory:')\n"
+        "draw = lambda: d.execute('select hex(randomblob(16))').fetchone()[0]\ndraw()",
+        session,
+    )
+    client.branch(session, session + ".b")
+    client.branch(session, session + ".c")
+    drawn = {client.exec("draw()", name).text for name in (session, session + ".b", session + ".c")}
+    assert len(drawn) == 3
+    client.shutdown(session + ".b")
+    client.shutdown(session + ".c")
+
+
 def test_branch_with_files_from_a_directory_that_is_gone(client: Client, session: str) -> None:
     client.exec(
         "import os\nopen('data', 'w').write('old')\nos.mkdir('d')\nos.chdir('d')\nos.rmdir('../d')", session
