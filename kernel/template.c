@@ -66,6 +66,16 @@ static void close_all(int fds[static CHANNEL_FDS_MAX])
 		fd_closep(&fds[i]);
 }
 
+/* What the router said stays in nobody's memory: the profile names what it hides, and other sessions have
+ * workspaces. Nor does what was made of it on the stack. */
+static __attribute__((noinline)) void forget(struct template *template)
+{
+	char below[1 << 17];
+
+	explicit_bzero(template->buffer, sizeof(template->buffer));
+	explicit_bzero(below, sizeof(below));
+}
+
 static int get_ready(struct template *template, const struct configure_message *configure)
 {
 	static struct python_report python;
@@ -136,6 +146,7 @@ int template_run(int channel)
 	close_all(fds);
 	if (!r)
 		r = get_ready(&template, &configure);
+	forget(&template);
 	if (!r)
 		r = serve(&template);
 	return r == CHANNEL_E_EOF ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -224,6 +224,8 @@ static void places_drop(struct places *places, bool (*gone)(const struct place *
 		struct place place = places->items[i];
 
 		if (gone(&place, &kept)) {
+			/* No session is to find a name in its memory that it cannot see. */
+			explicit_bzero(place.path, strlen(place.path));
 			free(place.path);
 			free(place.text);
 		} else {

@@ -88,6 +88,43 @@ def test_hidden_within_granted() -> None:
             )
 
 
+DUMP = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+n = 0
+for line in open("/proc/self/maps"):
+    span, mode = line.split()[:2]
+    if mode[0] != "r" or "[v" in line: continue
+    start, end = (int(x, 16) for x in span.split("-"))
+    for at in range(start, end, 1 << 24):
+        fd = os.open(f"{RW}/dump{n}", os.O_WRONLY | os.O_CREAT)
+        n += 1
+        libc.write(fd, ctypes.c_void_p(at), ctypes.c_size_t(min(end - at, 1 << 24)))
+        os.close(fd)
+n
+"""
+
+
+@pytest.mark.parametrize("name", ["root", "user"])
+def test_what_is_hidden_has_no_name_inside(name: str) -> None:
+    """Nor have other sessions' workspaces. It is looked for in all of a session's memory, from outside."""
+    with Open(name) as outer:
+        hidden = outer.host.world.root / "out" / "merger-with-acme"
+        hidden.mkdir()
+        with Open(name, hide=[str(hidden)]) as it:
+            other, _ = it.host.session()
+            warden, python = it.host.session()
+            names = "\n".join(f"{name} = {value!r}" for name, value in it.host.world.parameters.items())
+            assert int(python.run(names + DUMP, timeout=60).text or 0) > 10
+            dumps = list((it.host.world.root / "rw").iterdir())
+            memory = [path.read_bytes() for path in dumps]
+            assert any(warden.workspace.encode() in part for part in memory)
+            for secret in (hidden.name, it.warden.workspace, other.workspace):
+                assert not [path for path, part in zip(dumps, memory) if secret.encode() in part], secret
+            other.close()
+            warden.close()
+
+
 @pytest.mark.parametrize("name", ["root", "user", "user-without-namespaces"])
 def test_tcp_ports(name: str) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
