@@ -1,20 +1,24 @@
 """multiprocessing's listeners, and with them its managers, without the sockets that no cage has.
 
-A listener is a FIFO with a name. Who wants to talk to it makes two more, one each way, and writes into it what they are
-called. All of them lie in the session's own directories.
+A listener is a FIFO with a name. A client makes two more, one each way, opens its ends of them and writes their name into the
+listener's. The listener opens the other ends and says so by one byte. It waits for nobody: a client that is no more, because
+it was killed after it had written, has no end open. All FIFOs lie in the session's own directories.
 """
 
+import errno
 import multiprocessing.connection
 import os
 import secrets
+import select
 from multiprocessing import util
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 # What is replaced is none of its public names.
 connection: Any = multiprocessing.connection
 _SocketListener = connection.SocketListener
 _SocketClient = connection.SocketClient
 _TOKEN = 32
+_HERE = b"!"
 
 
 class _Connection(multiprocessing.connection.Connection):
@@ -34,6 +38,39 @@ class _Connection(multiprocessing.connection.Connection):
             left = left[os.write(self._writing, left) :]
 
 
+def _ways(address: str, token: str) -> List[str]:
+    return [f"{address}.{token}.{way}" for way in ("in", "out")]
+
+
+def _close(ends: List[int]) -> None:
+    for end in ends:
+        os.close(end)
+
+
+def _remove(paths: List[str]) -> None:
+    for path in paths:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass  # the other side was first
+
+
+def _answer(paths: List[str]) -> Optional[_Connection]:
+    """The listener's ends; None if the client's are closed."""
+    ends: List[int] = []
+    try:
+        for path, way in zip(paths, (os.O_RDONLY, os.O_WRONLY)):
+            ends.append(os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC))
+            os.set_blocking(ends[-1], True)
+        os.write(ends[1], _HERE)
+    except OSError:
+        _close(ends)
+        return None
+    finally:
+        _remove(paths)
+    return _Connection(*ends)
+
+
 class _Listener:
     """In place of one of AF_UNIX."""
 
@@ -46,13 +83,10 @@ class _Listener:
         self._unlink: Optional[Any] = util.Finalize(self, os.unlink, args=(address,), exitpriority=0)
 
     def accept(self) -> _Connection:
-        token = os.read(self._fd, _TOKEN).decode("ascii")
-        paths = [f"{self._address}.{token}.{way}" for way in ("in", "out")]
-        reading = os.open(paths[0], os.O_RDONLY | os.O_CLOEXEC)
-        writing = os.open(paths[1], os.O_WRONLY | os.O_CLOEXEC)
-        for path in paths:
-            os.unlink(path)
-        return _Connection(reading, writing)
+        connected = None
+        while connected is None:
+            connected = _answer(_ways(self._address, os.read(self._fd, _TOKEN).decode("ascii")))
+        return connected
 
     def close(self) -> None:
         unlink, self._unlink = self._unlink, None
@@ -61,23 +95,47 @@ class _Listener:
             unlink()
 
 
-def _connect(address: str) -> _Connection:
+def _wait(reading: int, knocking: int) -> None:
+    """Until the listener is there, or is no more."""
+    waiting = select.poll()
+    waiting.register(reading, select.POLLIN)
+    waiting.register(knocking, 0)
+    waiting.poll()
+    if os.read(reading, len(_HERE)) != _HERE:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+def _knock(knocking: int, address: str) -> _Connection:
     token = secrets.token_hex(_TOKEN // 2)
-    paths = [f"{address}.{token}.{way}" for way in ("in", "out")]
+    paths = _ways(address, token)
+    ends: List[int] = []
+    try:
+        for path in paths:
+            os.mkfifo(path, 0o600)
+        # An end to write to can be opened at once when somebody reads, and one that does both can be opened anyway.
+        for path, way in zip((*paths, paths[0]), (os.O_RDWR, os.O_RDONLY | os.O_NONBLOCK, os.O_WRONLY)):
+            ends.append(os.open(path, way | os.O_CLOEXEC))
+        os.write(knocking, token.encode("ascii"))
+        _wait(ends[1], knocking)
+    except BaseException:
+        _close(ends)
+        _remove(paths)
+        raise
+    os.set_blocking(ends[1], True)
+    os.close(ends[0])
+    return _Connection(ends[1], ends[2])
+
+
+def _connect(address: str) -> _Connection:
     try:
         # Without a listener that is an error at once.
         knocking = os.open(address, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ConnectionRefusedError(error.errno, error.strerror, address) from None
     try:
-        for path in paths:
-            os.mkfifo(path, 0o600)
-        os.write(knocking, token.encode("ascii"))
+        return _knock(knocking, address)
     finally:
         os.close(knocking)
-    writing = os.open(paths[0], os.O_WRONLY | os.O_CLOEXEC)
-    reading = os.open(paths[1], os.O_RDONLY | os.O_CLOEXEC)
-    return _Connection(reading, writing)
 
 
 def _listener(address: Any, family: str, backlog: int = 1) -> Any:

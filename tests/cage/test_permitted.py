@@ -285,6 +285,39 @@ try: Client(address)
 except ConnectionRefusedError: answers.append("closed")
 answers[3:5] = sorted(answers[3:5])  # either may be first
 answers == [[1, 2, 1, 2], 1 << 20, True, "refused", "told", "closed"] and glob.glob(address + "*") == []""",
+    "a listener whose clients die": """
+import os, threading
+from multiprocessing.connection import Client, Listener
+with Listener() as listener:
+    address = listener.address
+    for _ in range(3):
+        if not (child := os.fork()):
+            write = os.write
+            os.write = lambda *args: (write(*args), os._exit(0))
+            try: Client(address)
+            finally: os._exit(1)
+        os.waitpid(child, 0)
+    def serve():
+        with listener.accept() as it: it.send("here")
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with Client(address) as it: told = it.recv()
+    thread.join()
+told == "here" and os.listdir(os.path.dirname(address)) == []""",
+    "a client whose listener dies": """
+import os
+from multiprocessing.connection import Client, Listener
+pipe = os.pipe()
+if not (child := os.fork()):
+    listener = Listener()
+    os.write(pipe[1], listener.address.encode())
+    read = os.read
+    os.read = lambda *args: (read(*args), os._exit(0))
+    try: listener.accept()
+    finally: os._exit(1)
+try: Client(os.read(pipe[0], 999).decode())
+except ConnectionRefusedError as error: told = error.errno
+told == 111 and os.waitpid(child, 0)[1] == 0""",
     "proc": "'lair' in open('/proc/self/comm').read() and len(open('/proc/cpuinfo').read()) > 9",
     "scratch": "open('/tmp/x', 'w').write('x') and open('/dev/shm/x', 'w').write('x') == 1",
     "modes": """
