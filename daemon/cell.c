@@ -218,6 +218,8 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.unfaithful = verdict->unfaithful,
 		.restored = verdict->restored,
 		.forgotten = verdict->forgotten,
+		.effects = verdict->effects,
+		.effects_more = verdict->effects_more,
 		.duration_ms = cell_duration(cell),
 	};
 	int r;

@@ -88,6 +88,8 @@ struct verdict {
 	struct bytes unfaithful; /* why no checkpoint follows */
 	uint64_t restored;	 /* rolled back to the state after this cell */
 	uint64_t forgotten;	 /* checkpoints dropped since the last reply */
+	struct bytes effects;	 /* if the state went back: what was done since */
+	uint64_t effects_more;
 };
 
 /* Add to what was refused that the kernel has killed, for memory, a process the cell had started. @buffer, which

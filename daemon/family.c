@@ -214,7 +214,8 @@ static int particulars_of(struct warden *warden, struct session *session)
 		r = about_write(warden, session->operation->question);
 	list_for_each (operation, &session->operations, node)
 		r = r ? r : about_write(warden, operation->question);
-	return r ? r : journal_write(&session->journal, &warden->ledger, session->number);
+	r = r ? r : journal_write(&session->journal, &warden->ledger, session->number);
+	return r ? r : effects_write(&session->effects, &warden->ledger, session->number);
 }
 
 static int particulars_write(struct warden *warden)
@@ -245,6 +246,7 @@ static int session_again(struct warden *warden, struct session *session)
 	if (session->operation)
 		question_again(session->operation->question);
 	journal_rewrite(&session->journal);
+	effects_rewrite(&session->effects);
 	if (!session->cell)
 		return 0;
 	session->cell->written = false;
@@ -292,7 +294,8 @@ static uint64_t alive_of_operation(const struct operation *operation)
 
 static uint64_t alive_of_session(const struct session *session)
 {
-	uint64_t alive = session->journal.size + session->journal.n * LEDGER_RECORD_OVERHEAD;
+	uint64_t alive = session->journal.size + session->journal.n * LEDGER_RECORD_OVERHEAD +
+			 session->effects.size + session->effects.n * LEDGER_RECORD_OVERHEAD;
 	const struct operation *operation;
 	const struct cell *cell;
 

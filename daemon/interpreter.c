@@ -128,6 +128,7 @@ int interpreter_revive(struct interpreter **interpreterp, struct event_loop *loo
 	interpreter->stored = n_fds > ours ? STORED_BOTH : STORED_OURS;
 	interpreter->signals_unanswered = (unsigned)record->signals_unanswered;
 	interpreter->last_words = (unsigned)record->last_words;
+	interpreter->effects = record->effects;
 	*interpreterp = interpreter;
 	return 0;
 }

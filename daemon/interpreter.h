@@ -38,6 +38,7 @@ struct interpreter {
 	unsigned last_words; /* how often its death has waited for them */
 	bool paused;
 	unsigned signals_unanswered;
+	uint64_t effects; /* the number of the last that has been taken in */
 };
 
 /* Makes the descriptors. @due: see peer_init. @theirs receives the interpreter's ends (channel and, for a live one,

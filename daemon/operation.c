@@ -17,6 +17,7 @@ int operation_new(struct operation **operationp, enum operation_kind kind, const
 	if (!operation)
 		return -ENOMEM;
 	list_init(&operation->node);
+	msgpack_sbuffer_init(&operation->effects);
 	operation->kind = kind;
 	operation->request = *request;
 	snprintf(operation->name, sizeof(operation->name), "%.*s", (int)name.size, name.size ? name.data : "");
@@ -29,6 +30,7 @@ struct operation *operation_free(struct operation *operation)
 	if (operation) {
 		list_remove(&operation->node);
 		question_free(operation->question);
+		msgpack_sbuffer_destroy(&operation->effects);
 		free(operation);
 	}
 	return NULL;
@@ -52,7 +54,8 @@ static void operation_done(struct session *session)
 	session->operation = operation_free(session->operation);
 }
 
-static void reply_state(struct session *session)
+/* @back: it was gone back to, so what was done since is told. */
+static void reply_state(struct session *session, bool back)
 {
 	const struct checkpoint *base = session->history.base;
 	struct state_reply reply = {
@@ -60,8 +63,14 @@ static void reply_state(struct session *session)
 		.cell = base ? base->cell : 0,
 		.name = bytes_of(base && base->name[0] ? base->name : NULL),
 	};
+	msgpack_sbuffer effects;
 
+	msgpack_sbuffer_init(&effects);
+	if (back)
+		reply.effects_more = effects_put(&session->effects, reply.cell, EFFECTS_FOREVER, &effects);
+	reply.effects = wire_bytes(&effects);
 	client_send(clients_of(session), &session->operation->request, &state_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&effects);
 	operation_done(session);
 }
 
@@ -98,7 +107,7 @@ static void name_base(struct session *session)
 	if (session->operation->name[0]) {
 		history_name(&session->history, base, bytes_of(session->operation->name));
 	}
-	reply_state(session);
+	reply_state(session, false);
 }
 
 static void begin_checkpoint(struct session *session)
@@ -110,7 +119,7 @@ static void begin_checkpoint(struct session *session)
 		operation->name[0] ? history_find(&session->history, bytes_of(operation->name)) : NULL;
 
 	if (base && (found == base || !operation->name[0])) {
-		reply_state(session);
+		reply_state(session, false);
 	} else if (found) {
 		client_error(clients_of(session), &operation->request, "bad_request",
 			     "session \"%s\" has a checkpoint \"%s\" already; drop it or choose another name",
@@ -208,6 +217,8 @@ void operation_on_born(struct session *session)
 
 	info.id = request->id;
 	info.opened = true;
+	info.effects = wire_bytes(&session->operation->effects);
+	info.effects_more = session->operation->effects_more;
 	client_send(clients_of(session), request, &session_info_schema, &info);
 	operation_done(session);
 }
@@ -249,5 +260,5 @@ void operation_on_frozen(struct session *session, const char *why)
 void operation_on_restored(struct session *session)
 {
 	if (session->operation)
-		reply_state(session);
+		reply_state(session, true);
 }

@@ -25,6 +25,8 @@ struct operation {
 	char branch[129];		    /* the new session's id */
 	uint64_t n;			    /* how far to undo */
 	bool files;
+	msgpack_sbuffer effects; /* of a branch: what its parent has done since the state it grew from */
+	uint64_t effects_more;
 	struct question *question; /* owned */
 };
 

@@ -9,6 +9,7 @@ WIRE_DEFINE(cell_record, "cell", CELL_FIELDS);
 WIRE_DEFINE(code_record, "code", CELL_CODE_FIELDS);
 WIRE_DEFINE(about_record, "about", ABOUT_FIELDS);
 WIRE_DEFINE(entry_record, "entry", ENTRY_FIELDS);
+WIRE_DEFINE(effect_record, "effect", EFFECT_RECORD_FIELDS);
 WIRE_DEFINE(display_record, "display", KEPT_DISPLAY_FIELDS);
 WIRE_DEFINE(kept_checkpoint, "checkpoint", KEPT_CHECKPOINT_FIELDS);
 WIRE_DEFINE(operation_record, "operation", OPERATION_FIELDS);

@@ -55,6 +55,7 @@
 	F(m, FLAG, adopted, OPTIONAL)                                                                              \
 	F(m, FLAG, alive, OPTIONAL)                                                                                \
 	F(m, UINT, signals_unanswered, OPTIONAL)                                                                   \
+	F(m, UINT, effects, OPTIONAL)                                                                              \
 	F(m, UINT, last_words, OPTIONAL)
 /* Said, and not known to be sent: on the channel of @to, or the warden's control pair. subject: whose descriptors
  * travel along. */
@@ -109,6 +110,8 @@
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
 	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
+	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
+	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
 	F(m, UINT, opened, OPTIONAL)                                                                               \
 	F(m, UINT, last, OPTIONAL)                                                                                 \
 	F(m, REAL, created, OPTIONAL)                                                                              \
@@ -163,6 +166,14 @@
 	F(m, STR, cause, OPTIONAL)                                                                                 \
 	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, STR, code, REQUIRED)
+/* Something that a session has done, see effects.h. */
+#define EFFECT_RECORD_FIELDS(F, m)                                                                                 \
+	F(m, UINT, session, REQUIRED)                                                                              \
+	F(m, UINT, when, REQUIRED)                                                                                 \
+	F(m, UINT, count, OPTIONAL)                                                                                \
+	F(m, UINT, act, OPTIONAL)                                                                                  \
+	F(m, BIN, target, OPTIONAL)                                                                                \
+	F(m, BIN, to, OPTIONAL)
 #define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
@@ -178,6 +189,8 @@
 	F(m, STR, branch, OPTIONAL)                                                                                \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
 	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, BIN, effects, OPTIONAL)                                                                               \
+	F(m, UINT, effects_more, OPTIONAL)                                                                         \
 	F(m, FLAG, asks, OPTIONAL)                                                                                 \
 	F(m, UINT, question, OPTIONAL)                                                                             \
 	F(m, UINT, serial, OPTIONAL)                                                                               \
@@ -202,6 +215,7 @@ WIRE_DECLARE(cell_record, CELL_FIELDS);
 WIRE_DECLARE(code_record, CELL_CODE_FIELDS);
 WIRE_DECLARE(about_record, ABOUT_FIELDS);
 WIRE_DECLARE(entry_record, ENTRY_FIELDS);
+WIRE_DECLARE(effect_record, EFFECT_RECORD_FIELDS);
 WIRE_DECLARE(display_record, KEPT_DISPLAY_FIELDS);
 WIRE_DECLARE(kept_checkpoint, KEPT_CHECKPOINT_FIELDS);
 WIRE_DECLARE(operation_record, OPERATION_FIELDS);

@@ -86,12 +86,14 @@ static int place_note(struct remains *remains, const struct wire_frame *frame, u
 		{&display_record_schema, offsetof(struct display_record, promise)},
 		{&about_record_schema, offsetof(struct about_record, number)},
 		{&entry_record_schema, offsetof(struct entry_record, session)},
+		{&effect_record_schema, offsetof(struct effect_record, session)},
 	};
 	union {
 		struct code_record code;
 		struct display_record display;
 		struct about_record about;
 		struct entry_record entry;
+		struct effect_record effect;
 	} record;
 	struct place place = {.at = at};
 	struct wire_fault fault;

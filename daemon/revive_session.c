@@ -68,6 +68,18 @@ static void journal_from(const struct revival *revival, struct session *session)
 		journal_read(&session->journal, &record);
 }
 
+static void effects_from(const struct revival *revival, struct session *session, const struct kept_session *kept)
+{
+	struct effect_record record;
+	size_t next = 0;
+
+	while (remains_record(revival->remains, &next, &effect_record_schema, session->number, &record))
+		effects_read(&session->effects, &record);
+	/* Those that had been dropped may have been there once more. */
+	session->effects.dropped = kept->effects_dropped;
+	session->effects.dropped_at = kept->effects_dropped_at;
+}
+
 /* The file of a task goes along again, so it is only borrowed here. One that had not begun finds it anew. */
 static int task_file_from(struct cell *cell, const struct revival *revival, const struct session *session)
 {
@@ -254,6 +266,10 @@ static int operation_from(struct operation **operationp, const struct revival *r
 		 record.branch.data ? record.branch.data : "");
 	(*operationp)->n = record.n;
 	(*operationp)->files = record.files;
+	(*operationp)->effects_more = record.effects_more;
+	if (record.effects.size > 0 &&
+	    msgpack_sbuffer_write(&(*operationp)->effects, record.effects.data, record.effects.size))
+		return -ENOMEM;
 	return record.asks ? question_from(&(*operationp)->question, revival, &record) : 0;
 }
 
@@ -445,6 +461,7 @@ int revival_session(const struct revival *revival, struct bytes body)
 	if (record.workspace.data)
 		session->workspace = strndup(record.workspace.data, record.workspace.size);
 	journal_from(revival, session);
+	effects_from(revival, session, &record);
 	r = queue_from(revival, session, &record);
 	r = r ? r : history_from(revival, session, &record);
 	r = r ? r : operations_from(revival, session, &record);

@@ -41,6 +41,7 @@ struct session *session_alloc(struct router *router, struct profile *profile, co
 	list_init(&session->transfers);
 	history_init(&session->history);
 	journal_init(&session->journal);
+	effects_init(&session->effects);
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->owner = owner;
 	session_name_write(session->name, id, owner, geteuid());
@@ -121,6 +122,8 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 	session->opened = parent->opened;
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);
+	effects_copy(&session->effects, &parent->effects, from->cell);
+	operation->effects_more = effects_put(&parent->effects, from->cell, EFFECTS_FOREVER, &operation->effects);
 	warden_join(session->warden, session);
 	session_arm_hard(session);
 	*sessionp = session;
@@ -167,6 +170,7 @@ struct session *session_free(struct session *session)
 	waiters_free(&session->closers);
 	transfers_free(&session->transfers);
 	journal_deinit(&session->journal);
+	effects_deinit(&session->effects);
 	tidings_deinit(&session->tidings);
 	for (int i = 0; i < 2; i++) {
 		output_deinit(&session->stray[i]);
@@ -301,7 +305,7 @@ void session_end(struct session *session, const char *cause)
 	if (session->cell)
 		session_finish_cell(session, &verdict);
 	session_refuse_work(session, "the session ended");
-	session_answer_waiters(session, &session->resets);
+	session_answer_resets(session, false);
 	timer_clear(session_loop(session), &session->deadline);
 	timer_clear(session_loop(session), &session->idle);
 	timer_clear(session_loop(session), &session->hard);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cell.h"
+#include "effects.h"
 #include "graveyard.h"
 #include "history.h"
 #include "journal.h"
@@ -65,6 +66,7 @@ struct session {
 
 	struct history history;
 	struct journal journal;
+	struct effects effects;
 	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */
 	bool growing;		    /* out of another session's checkpoint */
 	bool was_saved;		    /* the running cell began in a saved state */

@@ -73,6 +73,11 @@ void session_deadline(struct session *session, uint64_t after);
 /* A cell begins: what it makes of the state is not saved, whether or not that is. */
 void session_depart(struct session *session);
 void session_answer_waiters(struct session *session, struct list *waiters);
+/* @back: with what cannot be undone of what was done since the session began. */
+void session_answer_resets(struct session *session, bool back);
+/* What its interpreter has done beyond its memory, as far as it is not known yet: after a cell, and after a death.
+ */
+void session_gather_effects(struct session *session);
 /* Answer a cell, whatever it is. */
 void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict);
 /* What a cell ended of whose time was over. */

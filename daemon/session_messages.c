@@ -83,6 +83,7 @@ void session_on_exited(struct session *session, struct interpreter *interpreter,
 	}
 	interpreter_drain(interpreter);
 	interpreter_salvage(interpreter);
+	session_gather_effects(session);
 	session_event(session, EVENT_EXITED, &particulars);
 	session->exited = false;
 }

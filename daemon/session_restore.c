@@ -50,7 +50,7 @@ static void restored(struct session *session)
 	/* Whoever asked for this state need not be told that another one was lost. */
 	if (session->operation || !list_empty(&session->resets))
 		session->lost_cause[0] = '\0';
-	session_answer_waiters(session, &session->resets);
+	session_answer_resets(session, true);
 	if (grown) {
 		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. That is also
 		 * when it has files of its own, if it is to have any. */

@@ -86,6 +86,37 @@ void session_answer_waiters(struct session *session, struct list *waiters)
 	}
 }
 
+void session_answer_resets(struct session *session, bool back)
+{
+	struct reset_reply reply = {.id = 0};
+	msgpack_sbuffer effects;
+	struct waiter *waiter;
+
+	if (list_empty(&session->resets))
+		return;
+	msgpack_sbuffer_init(&effects);
+	if (back)
+		reply.effects_more = effects_put(&session->effects, 0, EFFECTS_FOREVER, &effects);
+	reply.effects = wire_bytes(&effects);
+	list_for_each (waiter, &session->resets, node) {
+		reply.id = waiter->request.id;
+		client_send(&session->router->clients, &waiter->request, &reset_reply_schema, &reply);
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+	msgpack_sbuffer_destroy(&effects);
+}
+
+/* A cell that waits behind a checkpoint has done nothing yet. */
+void session_gather_effects(struct session *session)
+{
+	bool during = session->cell && !session->freezing;
+
+	effects_gather(&session->effects, session->live->buffer, &session->live->effects,
+		       during ? EFFECTS_DURING(session->cell->number)
+			      : EFFECTS_AFTER(session->n_cells - (session->cell != NULL)));
+}
+
 const char *session_overdue(const struct session *session)
 {
 	return session->expiring ? session->expiring : "timeout";
@@ -106,7 +137,9 @@ void session_reply(struct session *session, struct cell *cell, const struct verd
 /* Answer the running cell and forget it. */
 void session_finish_cell(struct session *session, const struct verdict *verdict)
 {
+	uint64_t until = EFFECTS_FOREVER;
 	struct verdict told = *verdict;
+	msgpack_sbuffer effects;
 
 	if (session->router->stopping) {
 		/* No session goes on, though its last cell may have; and the interrupt was ours. */
@@ -118,15 +151,21 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	} else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
 		told.state = session->lost_to ? "rolled_back" : "reset";
 		told.restored = session->lost_to;
+		until = EFFECTS_DURING(session->cell->number); /* what this cell has done is not lost */
 		if (!told.cause)
 			told.cause = session->lost_cause;
 	}
+	msgpack_sbuffer_init(&effects);
+	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
+		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
+	told.effects = wire_bytes(&effects);
 	told.forgotten = session->n_forgotten;
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && session->cell->task == CELL_CODE)
 		journal_add(&session->journal, session->cell, &told);
 	told.tidings = session->tidings.age > 0 ? &session->tidings : NULL;
 	session_reply(session, session->cell, &told);
+	msgpack_sbuffer_destroy(&effects);
 	if (told.tidings && session->cell->task == CELL_CODE)
 		tidings_deinit(&session->tidings);
 	session->task_file_due |= session->cell->file_stored;

@@ -155,6 +155,7 @@ static void finish_done(struct session *session, const struct particulars *parti
 		return;
 	}
 	interpreter_drain(session->live);
+	session_gather_effects(session);
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
 		if (bytes_is(done->cause, causes[i]))
 			verdict.cause = causes[i];
@@ -298,7 +299,7 @@ static void reset_before_start(struct session *session, const struct particulars
 {
 	(void)particulars;
 	session_refuse_work(session, "the session was reset");
-	session_answer_waiters(session, &session->resets);
+	session_answer_resets(session, false);
 }
 
 static void kill_or_give_up(struct session *session, const struct particulars *particulars)

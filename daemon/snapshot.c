@@ -134,6 +134,8 @@ static int put_operation(msgpack_sbuffer *buffer, const struct operation *operat
 		.branch = text_or_absent(operation->branch),
 		.n = operation->n,
 		.files = operation->files,
+		.effects = wire_bytes(&operation->effects),
+		.effects_more = operation->effects_more,
 		.asks = question != NULL,
 	};
 
@@ -231,6 +233,8 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.successor = serial_of(session->successor),
 		.successor_of = checkpoint_place(session, session->successor_of),
 		.n_forgotten = session->n_forgotten,
+		.effects_dropped = session->effects.dropped,
+		.effects_dropped_at = session->effects.dropped_at,
 		.opened = session->opened,
 		.last = session->last,
 		.created = session->created,
@@ -316,6 +320,7 @@ static int put_interpreters(struct snapshot *snapshot, const struct warden *ward
 			.adopted = interpreter->adopted,
 			.alive = interpreter->alive,
 			.signals_unanswered = interpreter->signals_unanswered,
+			.effects = interpreter->effects,
 			.last_words = interpreter->last_words,
 		};
 

@@ -9,6 +9,7 @@
 #include "artifacts.h"
 #include "audit.h"
 #include "cell.h"
+#include "effects.h"
 #include "exec_channel.h"
 #include "frozen.h"
 #include "helpers.h"
@@ -194,6 +195,7 @@ static void cell_begin(uint64_t cell, bool stream, bool input)
 	self.watched = stream;
 	output_begin(stream);
 	refusals_forget();
+	effects_mark();
 	audit_begin_cell();
 	artifacts_begin();
 	if (cell == 0)
@@ -255,6 +257,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .unfaithful = bytes_of(freeze_unfaithful())};
 	int r;
 
+	effects_mark();
 	done.artifacts = artifacts_end(audit_saw_change(), &done.artifacts_more);
 	r = exec_channel_send(&done_message_schema, &done);
 	pack_trim(&self.data);

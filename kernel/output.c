@@ -10,6 +10,7 @@
 
 #include "output.h"
 
+#include "effects.h"
 #include "proto/outbuffer.h"
 
 #include <fcntl.h>
@@ -262,12 +263,14 @@ static void flush_before(int fd)
 ssize_t write(int fd, const void *data, size_t size)
 {
 	flush_before(fd);
+	effects_writing(fd);
 	return write_raw(fd, data, size);
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int n)
 {
 	flush_before(fd);
+	effects_writing(fd);
 	return syscall(SYS_writev, fd, parts, n);
 }
 
@@ -326,6 +329,7 @@ static int before_program(const char *event, PyObject *args, void *data)
 
 int output_install(void)
 {
+	effects_install();
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		sem_init(&streams[i].lock, 0, 1);
 		streams[i].buffer = &private_buffers.streams[i];
@@ -348,6 +352,7 @@ void output_release(void)
 		streams[i].buffer = &private_buffers.streams[i];
 		streams[i].copy = fd_close(streams[i].copy);
 	}
+	effects_adopt(NULL);
 	if (shared_buffers)
 		munmap(shared_buffers, sizeof(*shared_buffers));
 	shared_buffers = NULL;
@@ -379,6 +384,7 @@ int output_adopt(int buffers, int floor)
 	if (memory == MAP_FAILED)
 		return -errno;
 	shared_buffers = memory;
+	effects_adopt(&shared_buffers->effects);
 	letters.second = false;
 	letters.file = fcntl(buffers, F_DUPFD_CLOEXEC, floor);
 	if (letters.file < 0)

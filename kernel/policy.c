@@ -6,6 +6,8 @@
 
 struct policy policy;
 
+static char workspace_path[PATH_MAX];
+
 /* Absolute and without "." and "..", by the letters alone. Returns its length, 0 if it does not fit. */
 static size_t path_normalise(char out[PATH_MAX], struct bytes path)
 {
@@ -99,6 +101,41 @@ static const char *path_reason_resolved(char path[PATH_MAX], size_t size, enum w
 	return path_reason(real, strlen(real), want);
 }
 
+static bool place_outside(const struct place *place)
+{
+	switch (place->kind) {
+	case PLACE_WRITE:
+		return strcmp(place->path, workspace_path) != 0;
+	case PLACE_SCRATCH: /* the host's, then */
+	case PLACE_SHM:
+		return !policy.tree;
+	case PLACE_READ:
+	case PLACE_HIDE:
+	case PLACE_LINK:
+	case PLACE_TEXT:
+	case PLACE_DEVICES:
+	case PLACE_PROC:
+	case _PLACE_KIND_N:
+		break;
+	}
+	return false;
+}
+
+bool policy_path_outside(const char *path)
+{
+	const struct place *place = places_find(&policy.places, path, strlen(path));
+
+	return place && place_outside(place);
+}
+
+bool policy_writes_outside(void)
+{
+	for (size_t i = 0; i < policy.places.n; i++)
+		if (place_outside(&policy.places.items[i]))
+			return true;
+	return false;
+}
+
 static size_t path_prepare(char path[PATH_MAX], struct bytes text)
 {
 	return text.data && text.size && !memchr(text.data, 0, text.size) ? path_normalise(path, text) : 0;
@@ -156,5 +193,6 @@ int policy_arm(const char *workspace, bool tree)
 	if (!r)
 		policy.armed = true;
 	policy.tree = tree;
+	snprintf(workspace_path, sizeof(workspace_path), "%s", workspace);
 	return r;
 }

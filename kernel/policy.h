@@ -32,6 +32,10 @@ enum want {
 
 /* Why @path may not be read or changed; NULL if it may be, or may well be. Static. */
 const char *policy_path_reason(struct bytes path, enum want want);
+/* Whether what is written at @path, which is absolute and has no link in it, is there for others than the session:
+ * in a place that the profile lets it write, and not in its workspace. And whether there is any such place. */
+bool policy_path_outside(const char *path);
+bool policy_writes_outside(void);
 /* Whether @path lies among files that the profile grants, where modes and owners have a say too, and not among the
  * kernel's own. */
 bool policy_path_granted(struct bytes path);

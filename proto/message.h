@@ -196,6 +196,10 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, pid, REQUIRED)                                                                                  \
 	F(m, UINT, frame_max, REQUIRED)                                                                            \
 	F(m, STR, instance, OPTIONAL)
+/* Of a reply that says that the state went back: what it cannot take back, and how much more there was. */
+#define EFFECTS_FIELDS(F, m)                                                                                       \
+	F(m, RAW, effects, OPTIONAL)                                                                               \
+	F(m, UINT, effects_more, OPTIONAL)
 #define EXEC_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -216,6 +220,7 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, stdout_dropped, OPTIONAL)                                                                       \
 	F(m, UINT, stderr_dropped, OPTIONAL)                                                                       \
 	F(m, UINT, restored, OPTIONAL)                                                                             \
+	EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
 	F(m, UINT, forgotten, OPTIONAL)                                                                            \
 	F(m, REAL, duration_ms, REQUIRED)                                                                          \
@@ -237,6 +242,13 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, STR, type, REQUIRED)                                                                                  \
 	F(m, STR, change, REQUIRED)
+/* An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: that did it, or before
+ * it. */
+#define EFFECT_FIELDS(F, m)                                                                                        \
+	F(m, STR, act, REQUIRED)                                                                                   \
+	F(m, BIN, target, REQUIRED)                                                                                \
+	F(m, BIN, to, OPTIONAL)                                                                                    \
+	F(m, UINT, cell, REQUIRED)
 /* An element of the frames of an error: a line of that cell or else of that file. values: a map of str to str. */
 #define ERROR_FRAME_FIELDS(F, m)                                                                                   \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
@@ -265,6 +277,9 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, results, REQUIRED)
 #define EMPTY_REPLY_FIELDS(F, m) F(m, UINT, id, REQUIRED)
+#define RESET_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	EFFECTS_FIELDS(F, m)
 #define INTERRUPT_REPLY_FIELDS(F, m)                                                                               \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, FLAG, interrupted, REQUIRED)
@@ -292,6 +307,7 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, REAL, checkpoint_age, OPTIONAL)                                                                       \
 	F(m, REAL, cpu, OPTIONAL)                                                                                  \
 	F(m, FLAG, opened, OPTIONAL)                                                                               \
+	EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
 	F(m, RAW, loaded, OPTIONAL)                                                                                \
 	F(m, RAW, not_loaded, OPTIONAL)
@@ -299,7 +315,8 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
-	F(m, STR, name, OPTIONAL)
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	EFFECTS_FIELDS(F, m)
 /* saved, loaded: arrays of str; not_saved, not_loaded: arrays of maps of name and reason. size: bytes. */
 #define SAVE_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -426,11 +443,13 @@ WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
 WIRE_DECLARE(exec_reply, EXEC_REPLY_FIELDS);
 WIRE_DECLARE(shown, SHOWN_FIELDS);
 WIRE_DECLARE(artifact, ARTIFACT_FIELDS);
+WIRE_DECLARE(effect, EFFECT_FIELDS);
 WIRE_DECLARE(error_frame, ERROR_FRAME_FIELDS);
 WIRE_DECLARE(detached_reply, DETACHED_REPLY_FIELDS);
 WIRE_DECLARE(result_record, RESULT_RECORD_FIELDS);
 WIRE_DECLARE(results_reply, RESULTS_REPLY_FIELDS);
-WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, reset, shutdown */
+WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, shutdown */
+WIRE_DECLARE(reset_reply, RESET_REPLY_FIELDS);
 WIRE_DECLARE(interrupt_reply, INTERRUPT_REPLY_FIELDS);
 WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
 WIRE_DECLARE(state_reply, STATE_REPLY_FIELDS);

@@ -1,10 +1,11 @@
 /* What an interpreter has written and not yet put into its pipes: a memory file that the router makes and keeps a
  * descriptor of, so that it gets out however the interpreter ends. The interpreter maps it; the router reads it, by
- * pread, when the interpreter is dead: it is hostile memory. The other way it carries one number. After that comes
- * room for the interpreter's letters (link.h), which is not mapped and holds no memory while there are none. */
+ * pread, when the interpreter is dead: it is hostile memory. The other way it carries one number. Then come notes
+ * of effects (effects.h), and room for the interpreter's letters (link.h), which is not mapped and holds no memory
+ * while there are none. */
 #pragma once
 
-#include "proto/base.h"
+#include "proto/effects.h"
 
 #define OUTBUFFER_SIZE 65536
 
@@ -21,6 +22,7 @@ struct outbuffers {
 	 * its serial, with this bit. */
 #define QUESTION_INTERRUPTED (1ULL << 63)
 	uint64_t interrupted;
+	struct effects_book effects;
 };
 
 /* The largest letter, and room for one that has not been read when the next is written. */

@@ -169,8 +169,8 @@ class Client:
         """Interrupt a cell that was started here, or take it out of its queue."""
         return self.call(m.Interrupt(id=self.new_id(), exec=cell), m.InterruptReply).interrupted
 
-    def reset(self, session: str) -> None:
-        self.call(m.Reset(id=self.new_id(), session=session), m.Reply)
+    def reset(self, session: str) -> m.ResetReply:
+        return self.call(m.Reset(id=self.new_id(), session=session), m.ResetReply)
 
     def shutdown(self, session: str) -> None:
         self.call(m.Shutdown(id=self.new_id(), session=session), m.Reply)

@@ -276,6 +276,8 @@ class ExecReply(Reply):
     stdout_dropped: Uint = 0
     stderr_dropped: Uint = 0
     restored: Uint = 0
+    effects: Raw = None
+    effects_more: Uint = 0
     unfaithful: Str | None = None
     forgotten: Uint = 0
     duration_ms: Real
@@ -304,6 +306,22 @@ class Artifact(Message):
     size: Uint
     type: Str
     change: Str
+
+
+class Effect(Message):
+    """An element of `effects`: what going back has not undone. `act` is connected, sent, wrote, made, renamed, removed
+    or ran; `cell` did it, or what went on after it."""
+
+    TYPE = "effect"
+    act: Str
+    target: Bin
+    to: Bin | None = None
+    cell: Uint
+
+
+class ResetReply(Reply):
+    effects: Raw = None
+    effects_more: Uint = 0
 
 
 class DetachedReply(Reply):
@@ -357,6 +375,8 @@ class SessionInfo(Message):
     checkpoint_age: Real | None = None
     cpu: Real | None = None
     opened: Flag = False
+    effects: Raw = None
+    effects_more: Uint = 0
     saved_age: Real | None = None
     loaded: Raw = None
     not_loaded: Raw = None
@@ -367,6 +387,8 @@ class StateReply(Reply):
 
     cell: Uint
     name: Str | None = None
+    effects: Raw = None
+    effects_more: Uint = 0
 
 
 class SaveReply(Reply):

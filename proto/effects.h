@@ -1,0 +1,40 @@
+/* What an interpreter does beyond its own memory, noted as it does it in its memory file (outbuffer.h): so the note
+ * outlives the interpreter, however that ends. The interpreter and children that a cell forks write; the router
+ * reads, by pread, and the memory is hostile. */
+#pragma once
+
+#include "proto/base.h"
+
+/* What was done, to what. Each has a name in the protocol. */
+enum effect_act {
+	EFFECT_CONNECTED = 1, /* to an address */
+	EFFECT_SENT,	      /* to an address it was connected to before, or by a datagram */
+	EFFECT_WROTE,	      /* a file: opened it for writing, or wrote to it */
+	EFFECT_MADE,	      /* a directory, a link, a FIFO */
+	EFFECT_RENAMED,
+	EFFECT_REMOVED,
+	EFFECT_RAN, /* a program */
+	_EFFECT_ACT_N,
+};
+
+#define EFFECT_TEXT_MAX 496
+
+/* Complete once it has its number. */
+struct effect_note {
+	uint64_t number;
+	uint16_t act;
+	uint16_t target, to; /* sizes; the texts follow each other */
+	char text[EFFECT_TEXT_MAX];
+};
+
+/* So many of each cell: of more, only how many there were. */
+#define EFFECT_NOTES_MAX 128
+/* So many of each cell are told apart from what was noted before. */
+#define EFFECT_HASHES_MAX 2048
+
+struct effects_book {
+	uint64_t last;	/* the number of the last note, from 1, written or left out */
+	uint64_t begin; /* what it was when the cell began */
+	uint64_t hashes[EFFECT_HASHES_MAX];
+	struct effect_note notes[EFFECT_NOTES_MAX]; /* each at its number, round and round */
+};
