@@ -37,6 +37,7 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.artifacts_more = reply->artifacts_more,
 		.duration_ms = reply->duration_ms,
 		.restored = reply->restored,
+		.effects = items_effects(reply->effects, reply->effects_more),
 		.unfaithful = text_from(reply->unfaithful),
 		.forgotten = reply->forgotten,
 		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded),
@@ -80,7 +81,18 @@ static void take_state(struct lair_call *call, const void *message)
 {
 	const struct state_reply *reply = message;
 
-	call->answer.state = (struct lair_state){.cell = reply->cell, .name = text_from(reply->name)};
+	call->answer.state = (struct lair_state){
+		.cell = reply->cell,
+		.name = text_from(reply->name),
+		.effects = items_effects(reply->effects, reply->effects_more),
+	};
+}
+
+static void take_reset(struct lair_call *call, const void *message)
+{
+	const struct reset_reply *reply = message;
+
+	call->answer.effects = items_effects(reply->effects, reply->effects_more);
 }
 
 static void take_checkpoints(struct lair_call *call, const void *message)
@@ -176,7 +188,7 @@ static const struct {
 	{&inspect_reply_schema, take_inspection}, {&vars_reply_schema, take_variables},
 	{&check_reply_schema, take_checked},	  {&is_complete_reply_schema, take_completeness},
 	{&history_reply_schema, take_history},	  {&save_reply_schema, take_saved},
-	{&load_reply_schema, take_loaded},
+	{&load_reply_schema, take_loaded},	  {&reset_reply_schema, take_reset},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -203,6 +215,7 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct history_reply history;
 		struct save_reply save;
 		struct load_reply load;
+		struct reset_reply reset;
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -438,6 +451,11 @@ struct lair_items lair_sessions(const struct lair_call *call)
 const struct lair_state *lair_state(const struct lair_call *call)
 {
 	return call_answered(call, &state_reply_schema) ? &call->answer.state : NULL;
+}
+
+const struct lair_effects *lair_reset_effects(const struct lair_call *call)
+{
+	return call_answered(call, &reset_reply_schema) ? &call->answer.effects : NULL;
 }
 
 struct lair_items lair_checkpoint_list(const struct lair_call *call)

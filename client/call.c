@@ -322,7 +322,7 @@ int lair_reset(struct lair *lair, struct lair_call **callp, const char *session)
 {
 	struct reset_request request = {.session = bytes_of(session)};
 
-	return call_start(callp, lair, &reset_request_schema, &request, &empty_reply_schema);
+	return call_start(callp, lair, &reset_request_schema, &request, &reset_reply_schema);
 }
 
 int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session)

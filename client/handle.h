@@ -59,6 +59,7 @@ struct lair_call {
 		struct lair_items sessions;
 		struct lair_items checkpoints;
 		struct lair_state state;
+		struct lair_effects effects;
 		struct lair_piece piece;
 		struct lair_transfer transfer;
 		struct lair_listing listing;
@@ -170,5 +171,6 @@ int daemon_start(struct lair *lair, double timeout);
 
 /* items.c: of messages that are not elements of a list, too. */
 struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused);
+struct lair_effects items_effects(struct bytes effects, uint64_t more);
 void items_session(struct lair_session *session, const struct session_info *info);
 struct lair_display items_display(const struct shown *shown);

@@ -6,6 +6,11 @@ struct lair_loaded items_loaded(double age, struct bytes names, struct bytes ref
 	return (struct lair_loaded){.age = age, .names = items_from(names), .refused = items_from(refused)};
 }
 
+struct lair_effects items_effects(struct bytes effects, uint64_t more)
+{
+	return (struct lair_effects){.items = items_from(effects), .more = more};
+}
+
 void items_session(struct lair_session *session, const struct session_info *info)
 {
 	*session = (struct lair_session){
@@ -30,6 +35,7 @@ void items_session(struct lair_session *session, const struct session_info *info
 		.checkpoint_age = info->checkpoint_age,
 		.cpu = info->cpu,
 		.loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded),
+		.effects = items_effects(info->effects, info->effects_more),
 	};
 }
 
@@ -120,6 +126,22 @@ bool lair_next_artifact(struct lair_items items, size_t *cursor, struct lair_art
 		.change = text_from(artifact.change),
 		.size = artifact.size,
 	};
+	return true;
+}
+
+bool lair_next_effect(struct lair_items items, size_t *cursor, struct lair_effect *item)
+{
+	struct wire_fault fault;
+	struct effect effect;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode(&effect, &effect_schema, body, &fault))
+		return false;
+	*item = (struct lair_effect){.act = text_from(effect.act),
+				     .target = text_from(effect.target),
+				     .to = text_from(effect.to),
+				     .cell = effect.cell};
 	return true;
 }
 

@@ -357,6 +357,19 @@ struct lair_artifact {
 	uint64_t size;
 };
 
+/* Something that a session did and that going back has not undone. */
+struct lair_effect {
+	struct lair_text act;	     /* connected, sent, wrote, made, renamed, removed or ran */
+	struct lair_text target, to; /* any bytes: an address, a path or a program; to: of renamed, else absent */
+	uint64_t cell;		     /* that did it, or after which it was done */
+};
+
+/* What was done since the state that was gone back to, as far as it was seen. */
+struct lair_effects {
+	struct lair_items items; /* of struct lair_effect */
+	uint64_t more;		 /* than are told */
+};
+
 /* What a program can use of an exception. */
 struct lair_error_frame {
 	uint64_t cell;	       /* its number; 0: the line is one of @file */
@@ -400,6 +413,7 @@ struct lair_result {
 	bool artifacts_more; /* than are told */
 	double duration_ms;
 	uint64_t restored;	     /* if rolled_back: the cell whose state it went back to, 0: before the first */
+	struct lair_effects effects; /* if rolled_back or reset */
 	struct lair_text unfaithful; /* absent, or why no checkpoint is taken of the state after this cell */
 	uint64_t forgotten;	     /* how many checkpoints have had to go since the last answer */
 	struct lair_loaded loaded;   /* if the session was opened for this cell */
@@ -416,12 +430,14 @@ struct lair_session {
 	double checkpoint_age;			 /* seconds since the oldest was made */
 	double cpu;				 /* seconds of it that its processes have used */
 	struct lair_loaded loaded;		 /* if this very request opened it */
+	struct lair_effects effects; /* of a branch: what its parent has done since the state it grew from */
 };
 
 /* What the state of a session is now. */
 struct lair_state {
-	uint64_t cell;	       /* the one after this cell; 0: before the first */
-	struct lair_text name; /* absent: it has none */
+	uint64_t cell;		     /* the one after this cell; 0: before the first */
+	struct lair_text name;	     /* absent: it has none */
+	struct lair_effects effects; /* of restore and undo */
 };
 
 struct lair_checkpoint {
@@ -527,18 +543,19 @@ struct lair_counters {
 	struct lair_items profiles; /* of text */
 };
 
-const struct lair_daemon *lair_daemon(const struct lair_call *call);	 /* hello */
-const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info, branch */
-const struct lair_result *lair_result(const struct lair_call *call);	 /* exec, attach */
-const struct lair_detached *lair_detached(const struct lair_call *call); /* exec with detach */
-struct lair_items lair_result_list(const struct lair_call *call);	 /* results */
-const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
-bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel */
-const struct lair_saved *lair_saved(const struct lair_call *call);	 /* save */
-const struct lair_loaded *lair_loaded(const struct lair_call *call);	 /* load */
-struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
-const struct lair_state *lair_state(const struct lair_call *call);	 /* checkpoint, restore, undo */
-struct lair_items lair_checkpoint_list(const struct lair_call *call);	 /* checkpoints, oldest first */
+const struct lair_daemon *lair_daemon(const struct lair_call *call);	     /* hello */
+const struct lair_session *lair_session(const struct lair_call *call);	     /* open, info, branch */
+const struct lair_result *lair_result(const struct lair_call *call);	     /* exec, attach */
+const struct lair_detached *lair_detached(const struct lair_call *call);     /* exec with detach */
+struct lair_items lair_result_list(const struct lair_call *call);	     /* results */
+const struct lair_counters *lair_counters(const struct lair_call *call);     /* stats */
+bool lair_interrupted(const struct lair_call *call);			     /* interrupt, cancel */
+const struct lair_saved *lair_saved(const struct lair_call *call);	     /* save */
+const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load */
+struct lair_items lair_sessions(const struct lair_call *call);		     /* list */
+const struct lair_state *lair_state(const struct lair_call *call);	     /* checkpoint, restore, undo */
+const struct lair_effects *lair_reset_effects(const struct lair_call *call); /* reset */
+struct lair_items lair_checkpoint_list(const struct lair_call *call);	     /* checkpoints, oldest first */
 
 const struct lair_piece *lair_piece(const struct lair_call *call);	 /* get */
 const struct lair_transfer *lair_transfer(const struct lair_call *call); /* put, copy_in */
@@ -557,6 +574,7 @@ bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_bloc
 bool lair_next_data(struct lair_items bundle, size_t *cursor, struct lair_data *item);
 bool lair_next_display(struct lair_items items, size_t *cursor, struct lair_display *item);
 bool lair_next_artifact(struct lair_items items, size_t *cursor, struct lair_artifact *item);
+bool lair_next_effect(struct lair_items items, size_t *cursor, struct lair_effect *item);
 bool lair_next_error_frame(struct lair_items items, size_t *cursor, struct lair_error_frame *item);
 bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);

@@ -44,7 +44,7 @@ int lair_keep(struct lair *lair, struct lair_call **callp, const char *session, 
 	int r;
 
 	request.keep = names_pack(&names, keep);
-	r = call_start(callp, lair, &reset_request_schema, &request, &empty_reply_schema);
+	r = call_start(callp, lair, &reset_request_schema, &request, &reset_reply_schema);
 	msgpack_sbuffer_destroy(&names);
 	return r;
 }

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include "json.h"
+#include "shown.h"
 #include "table.h"
 #include "text.h"
 
@@ -24,6 +25,7 @@ static int state_show(const struct cli *cli, const struct lair_call *call, const
 	if (state->name.data)
 		printf(" (\"%s\")", text_tamed(name, sizeof(name), state->name));
 	putchar('\n');
+	effects_notice(&state->effects);
 	return 0;
 }
 
@@ -97,6 +99,7 @@ int verb_branch(struct cli *cli)
 		return json_print(json_session(lair_session(call)));
 	printf("session \"%s\" opened, a branch of \"%s\" on %s files\n", branch.branch, branch.session,
 	       branch.files ? "copies of its" : "the same");
+	effects_notice(&lair_session(call)->effects);
 	return 0;
 }
 

@@ -170,7 +170,10 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(REAL, cpu),
 	};
 
-	return members_json(members, ARRAY_SIZE(members), session);
+	json_t *document = members_json(members, ARRAY_SIZE(members), session);
+
+	json_add_effects(document, &session->effects);
+	return document;
 }
 
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint)
@@ -187,8 +190,11 @@ json_t *json_checkpoint(const struct lair_checkpoint *checkpoint)
 
 json_t *json_state(const char *session, const struct lair_state *state)
 {
-	return json_pack("{s:s, s:I, s:o}", "session", session, "cell", (json_int_t)state->cell, "name",
-			 json_text(state->name));
+	json_t *document = json_pack("{s:s, s:I, s:o}", "session", session, "cell", (json_int_t)state->cell, "name",
+				     json_text(state->name));
+
+	json_add_effects(document, &state->effects);
+	return document;
 }
 
 json_t *json_kept(const struct lair_kept *kept)
@@ -258,6 +264,7 @@ json_t *json_result(const struct lair_result *result)
 	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
 	json_object_set_new(document, "loaded", json_loaded(&result->loaded));
 	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
+	json_add_effects(document, &result->effects);
 	return document;
 }
 

@@ -36,4 +36,6 @@ json_t *json_data(struct lair_items bundle);
 json_t *json_display(const struct lair_display *display);
 json_t *json_displays(const struct lair_result *result);
 json_t *json_artifacts(const struct lair_result *result);
+/* Under "effects" and "effects_more", if there are any. */
+void json_add_effects(json_t *object, const struct lair_effects *effects);
 json_t *json_error(const struct lair_result *result);

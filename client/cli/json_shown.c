@@ -77,6 +77,29 @@ json_t *json_artifacts(const struct lair_result *result)
 	return array;
 }
 
+void json_add_effects(json_t *object, const struct lair_effects *effects)
+{
+	struct lair_effect effect;
+	size_t cursor = 0;
+	json_t *array;
+
+	if (effects->items.size == 0 && effects->more == 0)
+		return;
+	array = json_array();
+	while (lair_next_effect(effects->items, &cursor, &effect)) {
+		json_t *record = json_object();
+
+		json_object_set_new(record, "act", json_text(effect.act));
+		json_add_output(record, "target", effect.target);
+		if (effect.to.data)
+			json_add_output(record, "to", effect.to);
+		json_object_set_new(record, "cell", json_integer((json_int_t)effect.cell));
+		json_array_append_new(array, record);
+	}
+	json_object_set_new(object, "effects", array);
+	json_object_set_new(object, "effects_more", json_integer((json_int_t)effects->more));
+}
+
 static json_t *number_or_null(uint64_t number)
 {
 	return number ? json_integer((json_int_t)number) : json_null();

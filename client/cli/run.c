@@ -458,6 +458,7 @@ static void session_notice(const struct lair_result *result, const char *cause)
 		cli_notice("session \"%s\" was reset%s%s", session, when, cause);
 	else if (!text_is(result->state, "kept"))
 		cli_notice("session \"%s\" has ended%s", session, cause);
+	effects_notice(&result->effects);
 }
 
 void run_notice(const struct lair_result *result)

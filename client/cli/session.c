@@ -3,16 +3,25 @@
 
 #include "json.h"
 #include "name.h"
+#include "shown.h"
 #include "table.h"
 #include "text.h"
 
 #include <inttypes.h>
 
-static int say_done(const struct cli *cli, const char *what)
+/* @effects: NULL if it is nothing that could have been undone. */
+static int say_done(const struct cli *cli, const char *what, const struct lair_effects *effects)
 {
-	if (cli->json)
-		return json_print(json_pack("{s:s, s:b}", "session", cli->args[0], what, 1));
-	return 0;
+	json_t *document;
+
+	if (!cli->json && effects)
+		effects_notice(effects);
+	if (!cli->json)
+		return 0;
+	document = json_pack("{s:s, s:b}", "session", cli->args[0], what, 1);
+	if (effects)
+		json_add_effects(document, effects);
+	return json_print(document);
 }
 
 static void item_print(const char *name, const char *format, ...) _printf_(2, 3);
@@ -142,10 +151,10 @@ int verb_reset(struct cli *cli)
 
 	if (cli->keep) {
 		r = cli_keep(cli);
-		return r ? r : say_done(cli, "reset");
+		return r ? r : say_done(cli, "reset", NULL);
 	}
 	r = cli_wait(cli, lair_reset(cli->lair, &call, cli->args[0]), &call);
-	return r ? cli_trouble(cli, r) : say_done(cli, "reset");
+	return r ? cli_trouble(cli, r) : say_done(cli, "reset", lair_reset_effects(call));
 }
 
 int verb_close(struct cli *cli)
@@ -153,7 +162,7 @@ int verb_close(struct cli *cli)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r = cli_wait(cli, lair_shutdown(cli->lair, &call, cli->args[0]), &call);
 
-	return r ? cli_trouble(cli, r) : say_done(cli, "closed");
+	return r ? cli_trouble(cli, r) : say_done(cli, "closed", NULL);
 }
 
 /* ---- ls ---- */

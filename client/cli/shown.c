@@ -5,10 +5,12 @@
 #include "text.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #define FIGURES_MAX 100000
+#define EFFECTS_SHOWN 10
 
 /* HTML with a script, as plotly and altair draw by; tables have none. */
 static bool is_chart(const struct lair_data *item)
@@ -77,6 +79,24 @@ void shown_save(const struct cli *cli, struct lair_items data)
 	while (cli->figures && lair_next_data(data, &cursor, &item))
 		if (suffix_of(&item))
 			figure_save(cli->figures, suffix_of(&item), &item);
+}
+
+void effects_notice(const struct lair_effects *effects)
+{
+	uint64_t more = effects->more, shown = 0;
+	struct lair_effect effect;
+	char text[EFFECT_SIZE];
+	size_t cursor = 0;
+
+	while (lair_next_effect(effects->items, &cursor, &effect)) {
+		if (shown < EFFECTS_SHOWN)
+			cli_notice("not undone: %s", human_effect(text, &effect));
+		else
+			more++;
+		shown++;
+	}
+	if (more > 0)
+		cli_notice("not undone: %" PRIu64 " more", more);
 }
 
 void artifacts_notice(const struct lair_result *result)

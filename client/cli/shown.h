@@ -5,5 +5,7 @@
 
 /* The pictures of @data in cli->figures, if they are wanted. */
 void shown_save(const struct cli *cli, struct lair_items data);
+/* One line on stderr for each of the first things that going back has not undone. */
+void effects_notice(const struct lair_effects *effects);
 /* One line on stderr for each file. */
 void artifacts_notice(const struct lair_result *result);

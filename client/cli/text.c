@@ -59,6 +59,17 @@ const char *human_state(char out[static HUMAN_SIZE], uint64_t cell)
 	return out;
 }
 
+const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect *effect)
+{
+	bool address = text_is(effect->act, "connected") || text_is(effect->act, "sent");
+	char act[32], target[600], to[600];
+
+	snprintf(out, EFFECT_SIZE, "%s%s %s%s%s", text_tamed(act, sizeof(act), effect->act), address ? " to" : "",
+		 text_tamed(target, sizeof(target), effect->target), effect->to.data ? " to " : "",
+		 text_tamed(to, sizeof(to), effect->to));
+	return out;
+}
+
 size_t text_character_size(const char *at, size_t left)
 {
 	for (size_t n = 1; n <= MIN(left, (size_t)4); n++)

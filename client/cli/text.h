@@ -19,6 +19,10 @@ const char *human_date(char out[static HUMAN_SIZE], double epoch);
 /* "the state after cell 3", "the state before the first cell". */
 const char *human_state(char out[static HUMAN_SIZE], uint64_t cell);
 
+/* "connected to 10.0.0.5:443", "renamed a to b". */
+#define EFFECT_SIZE 1280
+const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect *effect);
+
 /* How many bytes the character at @at has, 0 if there is none. */
 size_t text_character_size(const char *at, size_t left);
 

@@ -11,6 +11,8 @@
 #include <inttypes.h>
 
 #define NOTE_SIZE 512
+/* In a sentence. */
+#define EFFECTS_SHOWN 5
 #define LINKS_MAX 32
 
 json_t *result_new(json_t *structured)
@@ -116,6 +118,54 @@ static void add_note(json_t *structured, const struct lair_result *cell)
 	else
 		return;
 	note_add(structured, note);
+}
+
+/* "connected to 10.0.0.5:443, wrote /data/a.csv and 2 more", the first few of them. */
+static void effects_sentence(char *out, size_t size, const struct lair_effects *effects)
+{
+	uint64_t more = effects->more, n = 0;
+	char text[EFFECT_SIZE];
+	struct lair_effect effect;
+	size_t cursor = 0, used;
+
+	used = (size_t)snprintf(out, size, "Going back does not undo what was done outside:");
+	while (lair_next_effect(effects->items, &cursor, &effect)) {
+		if (n == EFFECTS_SHOWN) {
+			more++;
+			continue;
+		}
+		used += (size_t)snprintf(out + used, size - used, "%s %s", n ? "," : "",
+					 human_effect(text, &effect));
+		n++;
+	}
+	if (more > 0)
+		used += (size_t)snprintf(out + used, size - used, "%s %" PRIu64 " more", n ? " and" : "", more);
+	snprintf(out + used, size - used, ".");
+}
+
+void result_add_effects(json_t *structured, const struct lair_effects *effects)
+{
+	char sentence[(EFFECTS_SHOWN + 1) * EFFECT_SIZE];
+	struct lair_effect effect;
+	json_t *array, *object;
+	size_t cursor = 0;
+
+	if (effects->items.size == 0 && effects->more == 0)
+		return;
+	array = json_array();
+	while (lair_next_effect(effects->items, &cursor, &effect)) {
+		object = json_pack("{s:o, s:o}", "act", json_text(effect.act), "target", json_text(effect.target));
+		if (effect.to.data)
+			json_object_set_new(object, "to", json_text(effect.to));
+		json_array_append_new(array, object);
+	}
+	if (json_array_size(array) > 0)
+		json_object_set(structured, "effects", array);
+	json_decref(array);
+	if (effects->more > 0)
+		json_object_set_new(structured, "effects_left_out", json_integer((json_int_t)effects->more));
+	effects_sentence(sentence, sizeof(sentence), effects);
+	note_add(structured, sentence);
 }
 
 static void add_text(json_t *structured, const char *name, struct lair_text text)
@@ -235,6 +285,7 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	add_artifacts(structured, cell);
 	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
+	result_add_effects(structured, &cell->effects);
 	result = result_new(structured);
 	content = json_object_get(result, "content");
 	shown_append(&seen->shown, content);

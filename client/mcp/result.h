@@ -18,6 +18,9 @@ json_t *result_refused(const struct request *request, const char *name, const ch
 /* What came back of a session that had been saved, if anything had. */
 void result_add_loaded(json_t *structured, const struct lair_loaded *loaded);
 
+/* What going back has not undone, if there is anything: each, and the first of them in a sentence of the note. */
+void result_add_effects(json_t *structured, const struct lair_effects *effects);
+
 /* What is seen of a cell while it runs, or else comes with its result. */
 struct seen {
 	struct excerpt out, err;

@@ -4,14 +4,6 @@
 #include "json.h"
 #include "result.h"
 
-static void reply_state(struct request *request, const char *state)
-{
-	json_t *structured = result_done(request);
-
-	json_object_set_new(structured, "state", json_string(state));
-	request_reply(request, result_new(structured));
-}
-
 static void on_opened(struct request *request, struct lair_call *call)
 {
 	json_t *structured = result_done(request);
@@ -23,14 +15,20 @@ static void on_opened(struct request *request, struct lair_call *call)
 
 static void on_reset(struct request *request, struct lair_call *call)
 {
-	(void)call;
-	reply_state(request, "reset");
+	json_t *structured = result_done(request);
+
+	json_object_set_new(structured, "state", json_string("reset"));
+	result_add_effects(structured, lair_reset_effects(call));
+	request_reply(request, result_new(structured));
 }
 
 static void on_ended(struct request *request, struct lair_call *call)
 {
+	json_t *structured = result_done(request);
+
 	(void)call;
-	reply_state(request, "ended");
+	json_object_set_new(structured, "state", json_string("ended"));
+	request_reply(request, result_new(structured));
 }
 
 static void on_branched(struct request *request, struct lair_call *call)
@@ -46,6 +44,7 @@ static void on_undone(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	json_object_set_new(structured, "at_cell", json_integer((json_int_t)lair_state(call)->cell));
+	result_add_effects(structured, &lair_state(call)->effects);
 	request_reply(request, result_new(structured));
 }
 

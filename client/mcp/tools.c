@@ -49,6 +49,8 @@ static const struct property blocked_members[] = {MEMBER("event", KIND_TEXT), ME
 						  MEMBER("reason", KIND_TEXT), LAST};
 static const struct property artifact_members[] = {MEMBER("path", KIND_TEXT), MEMBER("size", KIND_COUNT),
 						   MEMBER("type", KIND_TEXT), MEMBER("change", KIND_TEXT), LAST};
+static const struct property effect_members[] = {MEMBER("act", KIND_TEXT), MEMBER("target", KIND_TEXT),
+						 MEMBER("to", KIND_TEXT), LAST};
 static const struct property refused_members[] = {MEMBER("name", KIND_TEXT), MEMBER("reason", KIND_TEXT), LAST};
 static const struct property entry_members[] = {MEMBER("name", KIND_TEXT), MEMBER("kind", KIND_TEXT),
 						MEMBER("size", KIND_COUNT), LAST};
@@ -82,6 +84,10 @@ PROPERTY(out_cause, "cause", KIND_TEXT,
 PROPERTY(out_returncode, "returncode", KIND_COUNT, "How the code failed, if it did.");
 PROPERTY(out_blocked, "blocked", KIND_OBJECTS, "What the code was not permitted to do.",
 	 .members = blocked_members);
+PROPERTY(out_effects, "effects", KIND_OBJECTS,
+	 "What was done outside the session since the state it went back to, and is not undone by that.",
+	 .members = effect_members);
+PROPERTY(out_effects_left_out, "effects_left_out", KIND_COUNT, "How many more such things were done.");
 PROPERTY(out_artifacts, "artifacts", KIND_OBJECTS,
 	 "The files the code has created or modified, by their paths in the session's directory.",
 	 .members = artifact_members);
@@ -148,7 +154,7 @@ const struct tool tools[] = {
 			"permitted: do it another way.",
 		.parameters = {&code, &session_id, &timeout_sec, &cwd_rel},
 		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
-			       &out_not_loaded},
+			       &out_not_loaded, &out_effects, &out_effects_left_out},
 		.run = run_in_session,
 	},
 	{
@@ -158,7 +164,7 @@ const struct tool tools[] = {
 			"Forget all variables and imports of a session; code that runs is ended. Its files stay.",
 		.hints = HINT_DESTRUCTIVE | HINT_IDEMPOTENT,
 		.parameters = {&session_id},
-		.properties = {DONE, &out_state},
+		.properties = {DONE, &out_state, &out_effects, &out_effects_left_out, &out_note},
 		.run = session_reset,
 	},
 	{
@@ -202,7 +208,7 @@ const struct tool tools[] = {
 		.hints = HINT_DESTRUCTIVE,
 		.full = true,
 		.parameters = {&session_id, &steps},
-		.properties = {DONE, &out_at_cell},
+		.properties = {DONE, &out_at_cell, &out_effects, &out_effects_left_out, &out_note},
 		.run = session_undo,
 	},
 	{

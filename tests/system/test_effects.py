@@ -88,7 +88,9 @@ DEATHS = {
 def test_a_rolled_back_cell(client: Client, session: str, place: Path, listener: socket.socket, death: str) -> None:
     code, cause = DEATHS[death]
     client.exec("x = 1", session)
-    reply = client.exec(f"{connecting(listener)}open('{place}/out.csv', 'w').write('1,2')\n{code}", session, timeout=1)
+    reply = client.exec(
+        f"{connecting(listener)}open('{place}/out.csv', 'w').write('1,2')\n{code}", session, timeout=1
+    )
     assert (reply.state, reply.cause, reply.restored) == ("rolled_back", cause, 1)
     assert told(reply) == [f"connected {address_of(listener)}", f"wrote {place}/out.csv"]
     assert reply.effects[0]["cell"] == 2
@@ -113,7 +115,9 @@ def test_out_of_memory(client: Client, session: str, place: Path) -> None:
 
 def test_nothing_is_told_of_nothing(client: Client, session: str, place: Path) -> None:
     client.exec(f"open('{place}/before', 'w')", session)
-    client.exec(f"x = 1\nopen('inside', 'w')\nopen('/tmp/scratch', 'w')\nprint(open('{place}/before').read())", session)
+    client.exec(
+        f"x = 1\nopen('inside', 'w')\nopen('/tmp/scratch', 'w')\nprint(open('{place}/before').read())", session
+    )
     reply = client.undo(session)
     assert (reply.cell, reply.effects, reply.effects_more) == (1, None, 0)
     died = client.exec("import os; os.makedirs('a/b'); os._exit(1)", session)
@@ -285,7 +289,7 @@ def test_reset_of_a_running_cell(daemon: Daemon, client: Client, session: str, p
     wait_until((place / "a").exists, "the cell has written")
     threading.Event().wait(0.2)
     assert told(daemon.client().reset(session)) == [f"wrote {place}/a"]
-    reply = client.receive(cell, m.ExecReply)
+    reply = client.finish(cell, m.ExecReply)
     assert (reply.state, reply.cause, told(reply)) == ("reset", "reset", [f"wrote {place}/a"])
 
 
@@ -344,7 +348,10 @@ def test_names_of_any_bytes(client: Client, session: str, place: Path) -> None:
     client.exec(f"open({os.fsencode(place)!r} + b'/' + {name!r}, 'w')", session)
     (effect,) = client.undo(session).effects
     assert effect["target"] == os.fsencode(place) + b"/" + name
-    client.exec(f"import os\nfor n in 'abc':\n    os.chdir('{place}' if n == 'a' else 'd' * 240)\n    os.mkdir('d' * 240)", session)
+    client.exec(
+        f"import os\nfor n in 'abc':\n    os.chdir('{place}' if n == 'a' else 'd' * 240)\n    os.mkdir('d' * 240)",
+        session,
+    )
     last = client.undo(session).effects[-1]["target"]
     assert len(last) == 496 and last.endswith(b"...")
 
@@ -413,17 +420,23 @@ def test_the_router_dies_with_a_branch_on_its_way(daemon: Daemon, session: str, 
         client.exec("x = 1", session)
         client.exec(f"open('{place}/two', 'w')\nopen('big', 'wb').write(bytes(50 << 20))", session)
         key = "k" + str(time.time())
-        request = m.Branch(id=client.new_id(), session=session, branch=session + ".b", origin="1", files=True, key=key)
+        request = m.Branch(
+            id=client.new_id(), session=session, branch=session + ".b", origin="1", files=True, key=key
+        )
         client.send(request)
         router = client.stats().pid
     os.kill(router, signal.SIGKILL)
     wait_until(lambda: daemon._hello(), "another router")
     with daemon.client() as client:
-        request = m.Branch(id=client.new_id(), session=session, branch=session + ".b", origin="1", files=True, key=key)
+        request = m.Branch(
+            id=client.new_id(), session=session, branch=session + ".b", origin="1", files=True, key=key
+        )
         assert told(client.call(request, m.SessionInfo)) == [f"wrote {place}/two"]
 
 
 def test_nothing_is_granted(client: Client, session: str) -> None:
     client.exec("x = 1", session, profile="bare")
-    client.exec("open('a', 'w')\nopen('/tmp/b', 'w')\nopen('/dev/null', 'w')\nimport os; os.fork() or os._exit(0)", session)
+    client.exec(
+        "open('a', 'w')\nopen('/tmp/b', 'w')\nopen('/dev/null', 'w')\nimport os; os.fork() or os._exit(0)", session
+    )
     assert told(client.undo(session)) == []

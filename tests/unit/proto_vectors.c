@@ -31,7 +31,6 @@ static struct {
 	MESSAGE(hello_reply),
 	MESSAGE(exec_reply),
 	MESSAGE(empty_reply),
-	MESSAGE(reset_reply),
 	MESSAGE(interrupt_reply),
 	MESSAGE(session_info),
 	MESSAGE(list_reply),
@@ -90,7 +89,6 @@ static struct {
 	MESSAGE(surveyed_message),
 	MESSAGE(shown),
 	MESSAGE(artifact),
-	MESSAGE(effect),
 	MESSAGE(error_frame),
 	MESSAGE(display_event),
 	MESSAGE(alive_event),
@@ -120,6 +118,8 @@ static struct {
 	MESSAGE(task_report),
 	MESSAGE(saved_state),
 	MESSAGE(task_message),
+	MESSAGE(reset_reply),
+	MESSAGE(effect),
 };
 
 /* What a vector's fields point into; all of it goes when the vector is done. */

@@ -15,7 +15,7 @@ from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
-from .result import Alive, Artifact, Display, Output, Result, Saved
+from .result import Alive, Artifact, Display, Effect, Effects, Output, Result, Saved, State
 from .session import Session, check, run, sessions
 from .start import default_socket
 from .steps import Completion, File
@@ -32,6 +32,8 @@ __all__ = [
     "Connection",
     "DeadlineError",
     "Display",
+    "Effect",
+    "Effects",
     "Event",
     "ExecReply",
     "File",
@@ -41,6 +43,7 @@ __all__ = [
     "Saved",
     "Session",
     "SessionInfo",
+    "State",
     "StateReply",
     "check",
     "default_socket",

@@ -17,7 +17,7 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Alive, Collector, Display, Event, Handlers, Result, Saved, handlers
+from .result import Alive, Collector, Display, Effects, Event, Handlers, Result, Saved, State, effects, handlers
 from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ class Session(steps.Handle):
     async def interrupt(self) -> bool:
         return await self._do(steps.interrupt(self.id))
 
-    async def reset(self, keep: Sequence[str] = ()) -> None:
-        await self._do(steps.reset(self.id, keep))
+    async def reset(self, keep: Sequence[str] = ()) -> Effects:
+        return await self._do(steps.reset(self.id, keep))
 
     # ---- questions, between two cells ----
 
@@ -245,19 +245,19 @@ class Session(steps.Handle):
 
     # ---- going back ----
 
-    async def checkpoint(self, name: str | None = None) -> m.StateReply:
+    async def checkpoint(self, name: str | None = None) -> State:
         return await self._do(steps.checkpoint(self.id, name))
 
     async def checkpoints(self) -> list[m.CheckpointRecord]:
         return await self._do(steps.checkpoints(self.id))
 
-    async def restore(self, name: str | int) -> m.StateReply:
+    async def restore(self, name: str | int) -> State:
         return await self._do(steps.restore(self.id, name))
 
     async def drop(self, name: str | int) -> None:
         await self._do(steps.drop(self.id, name))
 
-    async def undo(self, n: int = 1) -> m.StateReply:
+    async def undo(self, n: int = 1) -> State:
         return await self._do(steps.undo(self.id, n))
 
     async def branch(
@@ -269,7 +269,7 @@ class Session(steps.Handle):
             keep=id is not None,
             connection=self.connection,
         )
-        await self._do(steps.branch(self.id, new.id, checkpoint, files))
+        new.effects = effects(await self._do(steps.branch(self.id, new.id, checkpoint, files)))
         return new
 
     async def save(self) -> Saved:

@@ -6,9 +6,9 @@ import codecs
 import json
 import os
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from . import codec
 from . import messages as m
@@ -16,6 +16,9 @@ from .errors import CellFailed
 
 # What a Result keeps of output that was streamed, in characters, of each stream.
 KEPT = 16 << 20
+
+# How many effects a sentence tells.
+EFFECTS_SHOWN = 5
 
 # Of the forms of one thing, the picture is the first of these.
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml")
@@ -70,6 +73,71 @@ class Artifact:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """Something that was done and that going back has not undone. `act` is connected, sent, wrote, made, renamed (`to`),
+    removed or ran; `target` an address, a path or a program; `cell` did it, or what went on after it."""
+
+    act: str
+    target: str
+    cell: int
+    to: str | None = None
+
+    def __str__(self) -> str:
+        where = f"to {self.target}" if self.act in ("connected", "sent") else self.target
+        return f"{self.act} {where}" if self.to is None else f"{self.act} {where} to {self.to}"
+
+
+@dataclass(frozen=True)
+class Effects(Sequence[Effect]):
+    """What was done since the state that was gone back to, as far as it was seen; `more` than these."""
+
+    items: tuple[Effect, ...] = ()
+    more: int = 0
+
+    @overload
+    def __getitem__(self, index: int) -> Effect: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Effect, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Effect | tuple[Effect, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items or self.more)
+
+    def __str__(self) -> str:
+        """The first of them, in words."""
+        words = [str(effect) for effect in self.items[:EFFECTS_SHOWN]]
+        left_out = self.more + len(self.items) - len(words)
+        return ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
+
+
+def effects(reply: m.ExecReply | m.StateReply | m.ResetReply | m.SessionInfo) -> Effects:
+    items = (codec.read(m.Effect, item) for item in reply.effects or ())
+    return Effects(
+        tuple(
+            Effect(it.act, os.fsdecode(it.target), it.cell, None if it.to is None else os.fsdecode(it.to))
+            for it in items
+        ),
+        reply.effects_more,
+    )
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a session, by the cell it is the one after, 0 for before the first; `name`: of its checkpoint.
+    `effects`: if it was gone back to, what that has not undone."""
+
+    cell: int
+    name: str | None = None
+    effects: Effects = field(default_factory=Effects)
+
+
+@dataclass(frozen=True)
 class Saved:
     """Which variables were saved or came back, and for each that was not, or did not, why; `age` in seconds."""
 
@@ -117,6 +185,11 @@ class Result:
         return self.reply.restored
 
     @property
+    def effects(self) -> Effects:
+        """Of a session that was rolled back or reset: what that has not undone."""
+        return effects(self.reply)
+
+    @property
     def unfaithful(self) -> str | None:
         """Why no checkpoint can be made of the state after it; None: one can, or the profile has none."""
         return self.reply.unfaithful
@@ -146,7 +219,8 @@ class Result:
             how = f"the cell was ended: {self.cause}"
         else:
             how = f"the cell ended with status {self.returncode}"
-        return how + _FATE.get(self.state, "").format(restored=self.restored)
+        fate = _FATE.get(self.state, "").format(restored=self.restored)
+        return how + fate + (f" (not undone: {self.effects})" if self.effects else "")
 
     def transcript(self) -> str:
         """All of it as a prompt would show it: what was written, the last expression, and why it ended badly."""

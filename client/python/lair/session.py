@@ -12,7 +12,7 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Alive, Collector, Display, Event, Handlers, Result, Saved, handlers
+from .result import Alive, Collector, Display, Effects, Event, Handlers, Result, Saved, State, effects, handlers
 from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
@@ -217,9 +217,10 @@ class Session(steps.Handle):
         """Send the running cell a KeyboardInterrupt. False: none was running."""
         return self._do(steps.interrupt(self.id))
 
-    def reset(self, keep: Sequence[str] = ()) -> None:
-        """Begin anew with a fresh interpreter; the files stay. `keep`: in the same one, without all variables but these."""
-        self._do(steps.reset(self.id, keep))
+    def reset(self, keep: Sequence[str] = ()) -> Effects:
+        """Begin anew with a fresh interpreter; the files stay, and so does what is returned. `keep`: in the same one,
+        without all variables but these."""
+        return self._do(steps.reset(self.id, keep))
 
     # ---- questions, between two cells ----
 
@@ -249,14 +250,14 @@ class Session(steps.Handle):
 
     # ---- going back ----
 
-    def checkpoint(self, name: str | None = None) -> m.StateReply:
+    def checkpoint(self, name: str | None = None) -> State:
         """Keep the state of now, under a name if there is one."""
         return self._do(steps.checkpoint(self.id, name))
 
     def checkpoints(self) -> list[m.CheckpointRecord]:
         return self._do(steps.checkpoints(self.id))
 
-    def restore(self, name: str | int) -> m.StateReply:
+    def restore(self, name: str | int) -> State:
         """Go back to a checkpoint: its name, or the number of a cell for the state after it."""
         return self._do(steps.restore(self.id, name))
 
@@ -264,20 +265,20 @@ class Session(steps.Handle):
         """Forget a checkpoint."""
         self._do(steps.drop(self.id, name))
 
-    def undo(self, n: int = 1) -> m.StateReply:
-        """Go n states back. Files stay as they are."""
+    def undo(self, n: int = 1) -> State:
+        """Go n states back. Files stay as they are, and what was done outside is in `effects` of what is returned."""
         return self._do(steps.undo(self.id, n))
 
     def branch(self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False) -> Session:
         """A second session that begins as this one is now, or was at a checkpoint; with `files`, on copies of the
-        files. As with Session, one that is not named ends with its block."""
+        files. As with Session, one that is not named ends with its block. Its `effects`: what this one has done since."""
         new = Session(
             steps.new_id(self.id) if id is None else id,
             profile=self.profile,
             keep=id is not None,
             connection=self.connection,
         )
-        self._do(steps.branch(self.id, new.id, checkpoint, files))
+        new.effects = effects(self._do(steps.branch(self.id, new.id, checkpoint, files)))
         return new
 
     def save(self) -> Saved:

@@ -19,7 +19,7 @@ from . import codec
 from . import messages as m
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError
-from .result import Saved, refused
+from .result import Effects, Saved, State, effects, refused
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -157,6 +157,7 @@ class Handle:
         self.id = new_id() if id is None else id
         self.profile = profile
         self.connection = connection or shared()
+        self.effects = Effects()  # of a branch: what its parent has done since the state it grew from
         if not (id is not None if keep is None else keep):
             adopt(self, self.connection, self.id)
 
@@ -184,8 +185,9 @@ def interrupt(session: str) -> Steps[bool]:
     return reply.interrupted
 
 
-def reset(session: str, keep: Sequence[str]) -> Steps[None]:
-    yield m.Reset(id=0, session=session, keep=list(keep) or None), m.Reply
+def reset(session: str, keep: Sequence[str]) -> Steps[Effects]:
+    reply: m.ResetReply = yield m.Reset(id=0, session=session, keep=list(keep) or None), m.ResetReply
+    return effects(reply)
 
 
 def shutdown(session: str, *, missing_ok: bool = False) -> Steps[None]:
@@ -199,9 +201,12 @@ def shutdown(session: str, *, missing_ok: bool = False) -> Steps[None]:
 # ---- checkpoints ----
 
 
-def checkpoint(session: str, name: str | None) -> Steps[m.StateReply]:
-    reply: m.StateReply = yield m.Checkpoint(id=0, session=session, name=name), m.StateReply
-    return reply
+def _state(reply: m.StateReply) -> State:
+    return State(reply.cell, reply.name, effects(reply))
+
+
+def checkpoint(session: str, name: str | None) -> Steps[State]:
+    return _state((yield m.Checkpoint(id=0, session=session, name=name), m.StateReply))
 
 
 def checkpoints(session: str) -> Steps[list[m.CheckpointRecord]]:
@@ -209,20 +214,18 @@ def checkpoints(session: str) -> Steps[list[m.CheckpointRecord]]:
     return [codec.read(m.CheckpointRecord, item) for item in reply.checkpoints]
 
 
-def restore(session: str, name: str | int) -> Steps[m.StateReply]:
-    reply: m.StateReply = yield m.Restore(id=0, session=session, name=str(name)), m.StateReply
-    return reply
+def restore(session: str, name: str | int) -> Steps[State]:
+    return _state((yield m.Restore(id=0, session=session, name=str(name)), m.StateReply))
 
 
 def drop(session: str, name: str | int) -> Steps[None]:
     yield m.Drop(id=0, session=session, name=str(name)), m.Reply
 
 
-def undo(session: str, n: int) -> Steps[m.StateReply]:
+def undo(session: str, n: int) -> Steps[State]:
     if n < 1:
         raise ValueError("how many states to go back: 1 or more")
-    reply: m.StateReply = yield m.Undo(id=0, session=session, n=n), m.StateReply
-    return reply
+    return _state((yield m.Undo(id=0, session=session, n=n), m.StateReply))
 
 
 def branch(session: str, new: str, checkpoint: str | int | None, files: bool) -> Steps[m.SessionInfo]:

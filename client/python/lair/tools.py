@@ -23,7 +23,7 @@ from . import aio, session, steps
 from . import messages as m
 from .connection import Connection, shared
 from .errors import UNREACHABLE, LairError
-from .result import Display, Result, as_text
+from .result import Display, Effects, Result, as_text
 
 # The most a model is given of stdout, stderr and each text, in characters.
 SHOWN = 20_000
@@ -225,8 +225,9 @@ class Tools:
         return {"ok": True, "session_id": given["session_id"] or "default", "new": info.opened}
 
     def _reset(self, given: dict[str, Any]) -> Plan:
-        yield from steps.reset(self._id(given["session_id"]), ())
-        return {"ok": True, "session_id": given["session_id"] or "default", "state": "reset"}
+        effects = yield from steps.reset(self._id(given["session_id"]), ())
+        answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "state": "reset"}
+        return {**answer, **_not_undone(effects)}
 
     def _shutdown(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
@@ -271,8 +272,9 @@ class Tools:
         }
         if self._images and result.images:
             answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in result.images]
+        answer.update(_not_undone(result.effects))
         if not result.ok:
-            answer["note"] = self._cut(result.summary())
+            answer["note"] = self._cut(_mended(result.summary()))
         if request.session is not None:
             answer["session_id"] = request.session.removeprefix(f"{self.namespace}:")
             answer["cell"] = result.cell
@@ -291,6 +293,19 @@ class Tools:
 def _shown_path(path: str) -> str:
     """Names may be any bytes, and JSON is text."""
     return os.fsencode(path).decode(errors="replace")
+
+
+def _mended(text: str) -> str:
+    """The same, where it has names in it of any bytes."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _not_undone(effects: Effects) -> Answer:
+    if not effects:
+        return {}
+    told = [_mended(str(it)) for it in effects]
+    note = _mended(f"Going back does not undo what was done outside: {effects}.")
+    return {"effects": told, "effects_left_out": effects.more, "note": note}
 
 
 def _as_words(shown: Display) -> str:
