@@ -164,6 +164,7 @@ static void take_counters(struct lair_call *call, const void *message)
 		.keeper_pid = reply->keeper_pid,
 		.sessions = reply->sessions,
 		.spares = reply->spares,
+		.templates = reply->templates,
 		.opened = reply->opened,
 		.ended = reply->ended,
 		.cells = reply->cells,

@@ -539,7 +539,7 @@ struct lair_daemon {
 
 struct lair_counters {
 	double uptime;
-	uint64_t pid, keeper_pid, sessions, spares, opened, ended, cells, requests, refused, memory;
+	uint64_t pid, keeper_pid, sessions, spares, templates, opened, ended, cells, requests, refused, memory;
 	struct lair_items profiles; /* of text */
 };
 

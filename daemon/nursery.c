@@ -63,6 +63,7 @@ struct nursery *nursery_free(struct nursery *nursery)
 		template_drop(nursery);
 		timer_clear(&nursery->router->loop, &nursery->refill);
 		timer_clear(&nursery->router->loop, &nursery->retry);
+		timer_clear(&nursery->router->loop, &nursery->idle);
 		list_remove(&nursery->node);
 		profile_unref(nursery->profile);
 		free(nursery);
@@ -219,6 +220,40 @@ static void wanted_request(struct nursery *nursery)
 }
 
 /* The session joins only when all has been done that may fail at once: what fails later is told to it. */
+/* ---- whose it is ---- */
+
+static bool is_used(const struct nursery *nursery)
+{
+	struct warden *warden;
+
+	list_for_each (warden, (struct list *)&nursery->wardens, node)
+		if (!list_empty(&warden->sessions))
+			return true;
+	return false;
+}
+
+static void on_idle(struct timer *timer)
+{
+	struct nursery *nursery = container_of(timer, struct nursery, idle);
+
+	if (!is_used(nursery))
+		router_on_nursery_idle(nursery->router, nursery);
+}
+
+void nursery_idle(struct nursery *nursery)
+{
+	if (nursery->owned && !nursery->retired)
+		(void)timer_set(&nursery->router->loop, &nursery->idle,
+				event_now() + nursery->router->config->template_ttl, on_idle);
+}
+
+void nursery_own(struct nursery *nursery, uid_t owner)
+{
+	nursery->owned = true;
+	nursery->owner = owner;
+	nursery_idle(nursery);
+}
+
 int nursery_claim(struct nursery *nursery, struct session *session, struct warden **wardenp)
 {
 	struct warden *warden, *best = NULL;
@@ -261,6 +296,8 @@ void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
 {
 	if (nursery->retired && list_empty(&nursery->wardens)) {
 		router_bury_nursery(nursery->router, nursery);
+	} else if (warden->used) {
+		nursery_idle(nursery);
 	} else if (list_empty(&warden->sessions) && nursery->state == NURSERY_UP) {
 		/* A spare that cannot live is not made again and again at full speed. */
 		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures, 6U));
@@ -274,6 +311,7 @@ void nursery_retire(struct nursery *nursery)
 
 	nursery->retired = true;
 	timer_clear(&nursery->router->loop, &nursery->refill);
+	timer_clear(&nursery->router->loop, &nursery->idle);
 	list_for_each (warden, &nursery->wardens, node)
 		if (list_empty(&warden->sessions))
 			warden_kill(warden);
@@ -348,6 +386,7 @@ static int configure_send(struct nursery *nursery)
 
 static void on_template_ready(struct nursery *nursery, struct bytes body)
 {
+	char whose[32] = "the next user";
 	struct template_ready ready;
 	struct wire_fault fault;
 	struct bytes missing;
@@ -361,8 +400,10 @@ static void on_template_ready(struct nursery *nursery, struct bytes body)
 	nursery->state = NURSERY_UP;
 	nursery->baseline = memory_of_process(nursery->pid);
 	nursery->failures = 0;
-	log_info(NULL, "profile %s is ready: Python %.*s, pid %d", nursery->profile->name, (int)ready.python.size,
-		 ready.python.data, nursery->pid);
+	if (nursery->owned)
+		snprintf(whose, sizeof(whose), "uid %u", nursery->owner);
+	log_info(NULL, "profile %s is ready: Python %.*s, pid %d, for %s", nursery->profile->name,
+		 (int)ready.python.size, ready.python.data, nursery->pid, whose);
 	while (wire_next_string(ready.missing, &cursor, &missing))
 		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
 			 (int)missing.size, missing.data);

@@ -1,5 +1,5 @@
-/* One per profile: the template process and the spare wardens it has made. A session is grown from a spare, or from
- * a warden that is still being made. */
+/* One per profile and user: the template process and the spare wardens it has made. A session is grown from a
+ * spare, or from a warden that is still being made. */
 #pragma once
 
 #include "warden.h"
@@ -17,6 +17,8 @@ struct nursery {
 	struct router *router;
 	struct profile *profile;
 	enum nursery_state state;
+	bool owned; /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
+	uid_t owner;
 	bool retired; /* the profile has changed: make no more, end when the last warden has gone */
 	uint32_t serial;
 	int channel, theirs, pidfd;
@@ -26,6 +28,7 @@ struct nursery {
 	struct timer refill;
 	struct timer retry; /* of what the template had no room for */
 	struct timer patience;
+	struct timer idle;   /* while no session may be left */
 	uint64_t not_before; /* when a template that failed may be tried again */
 	unsigned failures;
 	unsigned deaths;     /* of templates, one after the other, that had made no warden */
@@ -39,6 +42,11 @@ struct nursery *nursery_free(struct nursery *nursery);
 /* A warden for @session: a spare if there is one, else one that will be ready later. Returns 0; -EAGAIN when the
  * template failed a moment ago, or the warden cannot be made now (nursery->reason says why); or -errno. */
 int nursery_claim(struct nursery *nursery, struct session *session, struct warden **wardenp);
+
+/* It is that user's from now on, for good. */
+void nursery_own(struct nursery *nursery, uid_t owner);
+/* No session of its user is left, or there has been none: tell the router in a while, unless there is one then. */
+void nursery_idle(struct nursery *nursery);
 
 /* How many wardens wait for a session. */
 size_t nursery_spares(const struct nursery *nursery);

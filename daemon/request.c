@@ -130,7 +130,7 @@ struct session *session_make(struct router *router, const struct address *from, 
 	if (!session_room(router, from, from->uid))
 		return NULL;
 	r = router_open(&session, router, profile, id, from->uid);
-	if (r == -EAGAIN && (nursery = router_nursery(router, profile)))
+	if (r == -EAGAIN && (nursery = router_nursery(router, profile, from->uid)))
 		client_error(&router->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
 			     nursery->reason);
 	else if (r == -EUSERS)

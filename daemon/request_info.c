@@ -128,8 +128,12 @@ void handle_stats(struct router *router, const struct address *from, const union
 	reply.profiles = wire_bytes(&names);
 	list_for_each (session, &router->sessions, node)
 		reply.sessions += session->state != SESSION_CLOSING;
-	list_for_each (nursery, &router->nurseries, node)
+	list_for_each (nursery, &router->nurseries, node) {
 		reply.spares += nursery_spares(nursery);
+		reply.templates += nursery->state != NURSERY_DOWN;
+	}
+	list_for_each (nursery, &router->retired, node)
+		reply.templates += nursery->state != NURSERY_DOWN;
 	client_send(&router->clients, from, &stats_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&names);
 }

@@ -226,19 +226,55 @@ static bool profile_is(const struct profile *profile, struct bytes text)
 	return same;
 }
 
-/* One whose settings have changed since belongs to no template of today's. */
-static struct nursery *nursery_for(struct router *router, struct bytes text)
+static bool owner_of(uid_t *ownerp, const struct remains *remains)
+{
+	struct kept_session session;
+	struct wire_fault fault;
+	struct bytes first;
+	size_t cursor = 0;
+
+	if (!wire_next(remains->record.sessions, &cursor, &first) ||
+	    wire_decode(&session, &kept_session_schema, first, &fault))
+		return false;
+	*ownerp = (uid_t)session.owner;
+	return true;
+}
+
+static struct nursery *nursery_among(struct list *nurseries, struct bytes text, bool owned, uid_t owner)
 {
 	struct nursery *nursery;
+
+	list_for_each (nursery, nurseries, node)
+		if (nursery->owned == owned && nursery->owner == owner && profile_is(nursery->profile, text))
+			return nursery;
+	return NULL;
+}
+
+/* One of today's templates: its user's, or the one that nobody has yet. */
+static struct nursery *nursery_of_today(struct router *router, struct bytes text, uid_t owner)
+{
+	struct nursery *nursery = nursery_among(&router->nurseries, text, true, owner);
+
+	if (nursery)
+		return nursery;
+	nursery = nursery_among(&router->nurseries, text, false, 0);
+	if (nursery)
+		router_own_nursery(router, nursery, owner);
+	return nursery;
+}
+
+/* One whose settings have changed since belongs to no template of today's, and where there is none left for its
+ * user it has one that is not even started, unless a session still has to be made. */
+static struct nursery *nursery_for(struct router *router, struct bytes text, uid_t owner)
+{
+	struct nursery *nursery = nursery_of_today(router, text, owner);
 	struct config_error error;
 	struct config *config;
 
-	list_for_each (nursery, &router->nurseries, node)
-		if (profile_is(nursery->profile, text))
-			return nursery;
-	list_for_each (nursery, &router->retired, node)
-		if (profile_is(nursery->profile, text))
-			return nursery;
+	if (!nursery)
+		nursery = nursery_among(&router->retired, text, true, owner);
+	if (nursery)
+		return nursery;
 	if (config_parse_in_force(&config, text, "the last router", &error)) {
 		log_error(NULL, "%s", error.text);
 		return NULL;
@@ -247,6 +283,7 @@ static struct nursery *nursery_for(struct router *router, struct bytes text)
 		if (profile_is(config->profiles[i], text) && !nursery_new(&nursery, router, config->profiles[i])) {
 			nursery->retired = true;
 			list_append(&router->retired, &nursery->node);
+			router_own_nursery(router, nursery, owner);
 			config_free(config);
 			return nursery;
 		}
@@ -374,10 +411,13 @@ static int family_revive(struct router *router, struct remains *remains)
 	const struct family_record *record = &remains->record;
 	struct heirloom *heirloom = warden_heirloom(router, remains);
 	struct revival revival = {.router = router, .remains = remains};
-	struct nursery *nursery = nursery_for(router, remains->profile);
+	struct nursery *nursery = NULL;
 	struct session *session;
+	uid_t owner;
 	int r;
 
+	if (owner_of(&owner, remains))
+		nursery = nursery_for(router, remains->profile, owner);
 	if (!nursery)
 		return -EINVAL;
 	r = warden_revive(&revival.warden, router, nursery, remains->family, record,

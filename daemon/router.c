@@ -147,12 +147,8 @@ static void memory_limit(uint64_t size)
 static void config_use(struct router *router, struct config *config)
 {
 	bool first = !router->config;
-	struct nursery *nursery;
 
-	list_for_each (nursery, &router->nurseries, node) {
-		list_move(&router->retired, &nursery->node);
-		nursery_retire(nursery);
-	}
+	router_retire_nurseries(router);
 	config_free(router->config);
 	router->config = config;
 	router->promises.size_per_user = config->results_per_uid;
@@ -163,11 +159,8 @@ static void config_use(struct router *router, struct config *config)
 	router->saved = (struct saved_store){
 		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
 	saved_sweep(&router->saved, first);
-	for (size_t i = 0; i < config->n_profiles; i++) {
-		nursery = router_nursery(router, config->profiles[i]);
-		if (nursery)
-			nursery_warm(nursery);
-	}
+	for (size_t i = 0; i < config->n_profiles; i++)
+		router_warm(router, config->profiles[i]);
 }
 
 /* Those that were in force, if a router has left any: they change when somebody says so, not because it has died.
@@ -257,16 +250,12 @@ static void on_stop_limit(struct timer *timer)
 static void on_stop_grace(struct timer *timer)
 {
 	struct router *router = container_of(timer, struct router, stop_timer);
-	struct nursery *nursery;
 	struct session *session;
 
 	/* The last of a family may take the others with it. */
 	while ((session = router_first_that_stays(router)))
 		session_end(session, "shutdown");
-	list_for_each (nursery, &router->nurseries, node) {
-		list_move(&router->retired, &nursery->node);
-		nursery_retire(nursery);
-	}
+	router_retire_nurseries(router);
 	(void)timer_set(&router->loop, &router->stop_timer, event_now() + STOP_LIMIT_US, on_stop_limit);
 }
 
@@ -458,6 +447,7 @@ static void router_deinit(struct router *router)
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
 	timer_clear(&router->loop, &router->beat);
+	timer_clear(&router->loop, &router->reserve);
 	timer_clear(&router->loop, &router->disk.timer);
 	fd_close(router->signal_source.fd);
 	event_loop_deinit(&router->loop);

@@ -36,7 +36,10 @@ struct router {
 	struct list sessions; /* all that are not gone; those that close are no longer in the table */
 	void *table;	      /* tsearch(3) of sessions, by owner and id */
 	struct list nurseries, retired;
-	struct list touched; /* wardens about whose families something may have changed in this round */
+	bool any_user, several_users; /* have had a template */
+	uid_t first_user;
+	struct timer reserve; /* when a template for the next user is looked for */
+	struct list touched;  /* wardens about whose families something may have changed in this round */
 	struct snapshot snapshot;
 	/* At the start: what the last router has left. */
 	struct heritage heritage;
@@ -81,9 +84,6 @@ void router_branch(struct router *router, struct session *parent, struct checkpo
 		   struct operation *operation);
 /* One of the last router's. Returns 0 or -ENOMEM. */
 int router_readmit(struct router *router, struct session *session);
-/* NULL only when out of memory. */
-struct nursery *router_nursery(struct router *router, struct profile *profile);
-
 /* As root each session runs as a uid of its own, else as laird itself: 0. Returns 0 or -EUSERS: all are taken. */
 int router_take_uid(uid_t *uidp, struct router *router);
 /* Its id is free again. */
@@ -96,6 +96,20 @@ void router_bury_nursery(struct router *router, struct nursery *nursery);
 void router_dig_graves(struct router *router);
 void router_free_dead(struct router *router);
 void router_free_all(struct router *router);
+
+/* ---- router_nurseries.c ---- */
+
+/* The one whose template sessions of @owner grow from. NULL only when out of memory. */
+struct nursery *router_nursery(struct router *router, struct profile *profile, uid_t owner);
+/* One that was nobody's becomes @owner's. */
+void router_own_nursery(struct router *router, struct nursery *nursery, uid_t owner);
+/* A profile of new settings: have a template ahead of the first session. */
+void router_warm(struct router *router, struct profile *profile);
+/* From here on they make no more, see nursery_retire. */
+void router_retire(struct router *router, struct nursery *nursery);
+void router_retire_nurseries(struct router *router);
+/* Its user has had no session for template_ttl. */
+void router_on_nursery_idle(struct router *router, struct nursery *nursery);
 
 /* ---- router_socket.c ---- */
 

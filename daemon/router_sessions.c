@@ -117,19 +117,6 @@ void router_on_session_ended(struct router *router, struct session *session)
 
 /* ---- what they are made of ---- */
 
-struct nursery *router_nursery(struct router *router, struct profile *profile)
-{
-	struct nursery *nursery;
-
-	list_for_each (nursery, &router->nurseries, node)
-		if (nursery->profile == profile)
-			return nursery;
-	if (nursery_new(&nursery, router, profile))
-		return NULL;
-	list_append(&router->nurseries, &nursery->node);
-	return nursery;
-}
-
 /* As root each session runs as a uid of its own; one still in use is passed over. */
 static bool uid_in_use(struct router *router, uid_t uid)
 {

@@ -76,7 +76,7 @@ int session_new(struct session **sessionp, struct router *router, struct profile
 		uid_t owner)
 {
 	struct session *session = session_alloc(router, profile, id, owner);
-	struct nursery *nursery = router_nursery(router, profile);
+	struct nursery *nursery = router_nursery(router, profile, owner);
 	int r = session && nursery ? transcripts_create(session) : -ENOMEM;
 
 	if (!r)

@@ -346,6 +346,7 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, UINT, keeper_pid, REQUIRED)                                                                           \
 	F(m, UINT, sessions, REQUIRED)                                                                             \
 	F(m, UINT, spares, REQUIRED)                                                                               \
+	F(m, UINT, templates, OPTIONAL)                                                                            \
 	F(m, UINT, opened, REQUIRED)                                                                               \
 	F(m, UINT, ended, REQUIRED)                                                                                \
 	F(m, UINT, cells, REQUIRED)                                                                                \

@@ -76,8 +76,10 @@ static int status_print(const struct cli *cli, const struct lair_counters *count
 
 	printf("running on %s, pid %" PRIu64 "; its router, pid %" PRIu64 ", for %s\n", lair_socket(cli->lair),
 	       counters->keeper_pid, counters->pid, human_seconds(uptime, counters->uptime));
-	printf("sessions %" PRIu64 " now, %" PRIu64 " opened, %" PRIu64 " ended; %" PRIu64 " spare\n",
-	       counters->sessions, counters->opened, counters->ended, counters->spares);
+	printf("sessions %" PRIu64 " now, %" PRIu64 " opened, %" PRIu64 " ended; %" PRIu64 " spare, of %" PRIu64
+	       " template%s\n",
+	       counters->sessions, counters->opened, counters->ended, counters->spares, counters->templates,
+	       counters->templates == 1 ? "" : "s");
 	printf("cells    %" PRIu64 "\n", counters->cells);
 	printf("requests %" PRIu64 ", %" PRIu64 " refused\n", counters->requests, counters->refused);
 	printf("memory   %s, of the daemon alone\n", human_bytes(memory, counters->memory));

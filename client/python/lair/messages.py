@@ -465,6 +465,7 @@ class StatsReply(Reply):
     keeper_pid: Uint
     sessions: Uint
     spares: Uint
+    templates: Uint = 0
     opened: Uint
     ended: Uint
     cells: Uint
