@@ -34,6 +34,7 @@
 #define KILL_LIMIT_MS 5000
 #define KILL_PAUSE_MS 20
 #define KILL_AGAIN_MS 1
+#define KILL_SELDOM_MS 200 /* what does not die waits for a disk */
 #define REAP_MAX 1000
 #define EXIT_RUNNING 3
 
@@ -52,7 +53,7 @@ struct keeper {
 	bool asked_to_stop, over;
 	bool short_of_descriptors; /* said once */
 	bool orphaned;		   /* there may be children that a session left behind */
-	bool killing;		   /* there were some */
+	uint64_t killing_since;	   /* milliseconds, 0: there are none known */
 	sigset_t owed;		   /* signals for the router, which would die of them before it is ready */
 	uint64_t stop_deadline;	   /* milliseconds, 0: not stopping */
 	uint64_t start_at;	   /* when the next router starts */
@@ -471,7 +472,8 @@ static int wait_ms(const struct keeper *keeper)
 	uint64_t now = clock_ms(), at = now + PULSE_BEAT_MS;
 
 	if (keeper->orphaned)
-		return KILL_AGAIN_MS;
+		return keeper->killing_since && now > keeper->killing_since + KILL_LIMIT_MS ? KILL_SELDOM_MS
+											    : KILL_AGAIN_MS;
 	if (keeper->router == 0)
 		at = keeper->start_at;
 	else if (stopping(keeper))
@@ -504,9 +506,11 @@ static void look_after_orphans(struct keeper *keeper)
 	if (!keeper->orphaned)
 		return;
 	any = children_kill(keeper, orphan_is);
-	if (any && !keeper->killing)
+	if (any && !keeper->killing_since)
 		log_warn(NULL, "something has outlived its session and is killed");
-	keeper->killing = keeper->orphaned = any;
+	if (!any || !keeper->killing_since)
+		keeper->killing_since = any ? clock_ms() : 0;
+	keeper->orphaned = any;
 	reap(keeper);
 }
 
