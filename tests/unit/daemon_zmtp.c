@@ -77,7 +77,7 @@ static void check_what_is_said(void)
 	struct zmtp dealer = {.delimited = false}, req = {.delimited = true};
 	char text[ZMTP_ANSWER_MAX];
 
-	CHECK(zmtp_put_greeting(text) == 64 && !memcmp(text + 9, GREETING + 9, 64 - 9));
+	CHECK(zmtp_put_greeting(text) == 64 && !memcmp(text + 9, &GREETING[9], 64 - 9));
 	CHECK(zmtp_put_ready(text) == 43 && !memcmp(text, "\4\51\5READY", 8) &&
 	      !memcmp(text + 24, "ROUTER\10Identity", 15));
 	CHECK(zmtp_put_pong(text, BYTES("12")) == 9 && !memcmp(text, "\4\7\4PONG12", 9));
