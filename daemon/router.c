@@ -488,7 +488,7 @@ static int round_run(struct router *router)
 	router_resume_sessions(router);
 	round_settle(router);
 	router_free_dead(router);
-	front_bury(&router->clients.front);
+	front_free_dead(&router->clients.front);
 	stop_check(router);
 	return 0;
 }

@@ -457,11 +457,6 @@ void connection_close(struct connection *connection)
 		account_free(account);
 }
 
-void connection_free(struct connection *connection)
-{
-	free(connection);
-}
-
 /* ---- what must not take too long ---- */
 
 static bool is_partial(const struct connection *connection)

@@ -5,6 +5,7 @@
 #include "event.h"
 #include "front/account.h"
 #include "front/zmtp.h"
+#include "graveyard.h"
 
 #include "proto/wire.h"
 
@@ -20,9 +21,9 @@ struct parcel {
 };
 
 struct connection {
-	struct list turn;	  /* in its account: ready or starved; or in nothing */
-	struct list due;	  /* in the front, in a round in which something is to be sent */
-	struct connection *grave; /* the next that is closed and not freed */
+	struct list turn; /* in its account: ready or starved; or in nothing */
+	struct list due;  /* in the front, in a round in which something is to be sent */
+	struct grave grave;
 	struct front *front;
 	struct account *account;
 	uint64_t serial; /* given once in a router's life */
@@ -51,9 +52,8 @@ struct connection {
 /* Take over @fd, which is connected. Returns 0 or -errno, and then @fd is closed. */
 int connection_new(struct connection **connectionp, struct front *front, struct account *account, int fd,
 		   uint64_t serial);
-/* Nothing of it is heard or sent from now on. It is freed by front_bury, between two rounds. */
+/* Nothing of it is heard or sent from now on. It is freed between two rounds. */
 void connection_close(struct connection *connection);
-void connection_free(struct connection *connection);
 
 /* Its request has been handled: go on to the next. */
 void connection_proceed(struct connection *connection);

@@ -10,12 +10,18 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#define ACCEPTS_PER_ROUND 64
+/* How long connections are taken in one round. */
+#define ACCEPTS_US 500
 #define WATCH_US 1000000
 /* How long answers may take to go out when the router ends. */
 #define LINGER_MS 100
 
 static void on_listener(struct event_source *source, uint32_t events);
+
+static void connection_free_dead(struct grave *grave)
+{
+	free(container_of(grave, struct connection, grave));
+}
 
 void front_init(struct front *front, struct event_loop *loop, pid_t keeper, uint64_t message_max,
 		void (*on_request)(struct front *front, const struct connection *connection, struct bytes data))
@@ -36,6 +42,7 @@ void front_init(struct front *front, struct event_loop *loop, pid_t keeper, uint
 	admission_init(&front->admission, keeper);
 	accounts_init(&front->accounts);
 	list_init(&front->due);
+	graveyard_init(&front->dead, connection_free_dead);
 }
 
 /* Each user has room for at least two messages of the largest size, and all of them for twice what one has. */
@@ -149,12 +156,13 @@ static const char *connection_add(struct front *front, int fd, uid_t uid)
 static void on_listener(struct event_source *source, uint32_t events)
 {
 	struct front *front = container_of(source, struct front, listener);
+	uint64_t until = event_now() + ACCEPTS_US;
 	const char *why = NULL;
 	uid_t uid;
 	int fd, r;
 
 	(void)events;
-	for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {
+	do {
 		r = admission_accept(&front->admission, source->fd, &fd, &uid, &why);
 		if (r == ADMISSION_E_EMPTY)
 			return;
@@ -162,25 +170,19 @@ static void on_listener(struct event_source *source, uint32_t events)
 			why = connection_add(front, fd, uid);
 		if (why)
 			front_count_refused(front, FRONT_REFUSED, why);
-	}
+	} while (event_now() < until);
 }
 
 void front_forget(struct front *front, struct connection *connection)
 {
 	front->table[connection->fd] = NULL;
 	front->n_connections--;
-	connection->grave = front->graves;
-	front->graves = connection;
+	(void)graveyard_bury(&front->dead, &connection->grave);
 }
 
-void front_bury(struct front *front)
+void front_free_dead(struct front *front)
 {
-	while (front->graves) {
-		struct connection *connection = front->graves;
-
-		front->graves = connection->grave;
-		connection_free(connection);
-	}
+	graveyard_empty(&front->dead);
 }
 
 /* ---- requests ---- */
@@ -313,7 +315,7 @@ void front_deinit(struct front *front)
 		if (connection)
 			connection_close(connection);
 	}
-	front_bury(front);
+	front_free_dead(front);
 	timer_clear(front->loop, &front->watch);
 	event_remove(front->loop, &front->listener);
 	admission_deinit(&front->admission);

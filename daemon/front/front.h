@@ -26,8 +26,8 @@ struct front {
 	struct connection **table; /* by descriptor */
 	size_t table_size, n_connections, n_connections_max;
 	uint64_t connections_per_uid, message_max;
-	struct connection *graves; /* closed ones, freed between two rounds */
-	struct list due;	   /* those to which something is to be sent */
+	struct graveyard dead;
+	struct list due; /* those to which something is to be sent */
 	struct timer watch;
 	bool drained; /* somebody who lagged has caught up since this was last cleared */
 	bool room;    /* there may be room for those that starve */
@@ -66,8 +66,8 @@ int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *bu
 bool front_lags(const struct front *front, int fd, uint64_t serial);
 /* Once a round, when what was queued may be known: send, and let those go on that waited for room. */
 void front_flush(struct front *front);
-/* Between two rounds: free what was closed. */
-void front_bury(struct front *front);
+/* Between two rounds: free the connections that were closed. */
+void front_free_dead(struct front *front);
 /* Connections and messages that were refused or dropped so far. */
 uint64_t front_refusals(const struct front *front);
 

@@ -43,7 +43,7 @@ static void run(void)
 		while (front_serve(&front) == 0)
 			;
 		front_flush(&front);
-		front_bury(&front);
+		front_free_dead(&front);
 	}
 }
 
