@@ -1,28 +1,16 @@
 /* The safe openers. A path is resolved to an O_PATH descriptor, which opens nothing: that is looked at, and only
- * when it is what it should be, opened through /proc/self/fd, so that what is opened is what was looked at. Where
- * the kernel has openat2 it keeps the resolution beneath the directory; elsewhere we go component by component,
- * each by the descriptor of the one before and none through a link. */
+ * when it is what it should be, opened through /proc/self/fd, so that what is opened is what was looked at. */
 #include "files.h"
 
 #include "directory.h"
 
+#include "proto/beneath.h"
 #include "proto/message.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
-
-/* From linux/openat2.h, which the headers of older hosts lack. */
-#ifndef SYS_openat2
-#define SYS_openat2 437
-#endif
-#define BENEATH_ONLY (0x01 /* NO_XDEV */ | 0x02 /* NO_MAGICLINKS */ | 0x04 /* NO_SYMLINKS */ | 0x08 /* BENEATH */)
-
-struct how {
-	uint64_t flags, mode, resolve;
-};
 
 /* A file that is this much larger than what is stored of it, and not small, is refused. */
 #define SPARSE_FACTOR 16
@@ -91,85 +79,11 @@ int file_path(char out[PATH_MAX], struct bytes path, const char *root)
 	return 0;
 }
 
-/* The first component of *@restp, which moves on to the next; false at the end. */
-static bool path_next(const char **restp, char name[NAME_MAX + 1])
-{
-	size_t size = strcspn(*restp, "/");
-
-	if (size == 0 || size > NAME_MAX)
-		return false;
-	memcpy(name, *restp, size);
-	name[size] = '\0';
-	*restp += size + ((*restp)[size] == '/');
-	return true;
-}
-
-/* ---- resolution ---- */
-
-static int duplicate(int *fdp, int fd)
-{
-	*fdp = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	return *fdp < 0 ? -errno : 0;
-}
-
-/* One step: *@fdp becomes @name in it, which is on @device. */
-static int step(int *fdp, const char *name, dev_t device, struct stat *status)
-{
-	int next = openat(*fdp, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-
-	if (next < 0)
-		return -errno;
-	fd_close(*fdp);
-	*fdp = next;
-	if (fstat(next, status) < 0)
-		return -errno;
-	return status->st_dev == device ? 0 : -EXDEV;
-}
-
-static int resolve_by_step(int *fdp, int root, const char *path)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	char name[NAME_MAX + 1];
-	struct stat status = {0};
-	dev_t device;
-	int r = duplicate(&fd, root);
-
-	if (!r && fstat(fd, &status) < 0)
-		r = -errno;
-	device = status.st_dev;
-	while (!r && path_next(&path, name)) {
-		if (S_ISLNK(status.st_mode))
-			return -ELOOP;
-		if (!S_ISDIR(status.st_mode))
-			return -ENOTDIR;
-		r = step(&fd, name, device, &status);
-	}
-	if (!r)
-		*fdp = steal_fd(&fd);
-	return r;
-}
-
-/* An O_PATH descriptor of what @path is, which may be a symbolic link itself. */
-static int resolve(int *fdp, int root, const char *path)
-{
-	struct how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = BENEATH_ONLY};
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-
-	if (fd >= 0) {
-		*fdp = (int)fd;
-		return 0;
-	}
-	/* Filters older than the call say EPERM; EAGAIN: something was renamed meanwhile. */
-	if (errno == ENOSYS || errno == EPERM || errno == EAGAIN)
-		return resolve_by_step(fdp, root, path);
-	return -errno;
-}
-
 int file_directory(int *fdp, int root, const char *path)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
-	int r = resolve(&fd, root, path);
+	int r = beneath_find(&fd, root, path, true);
 
 	if (r)
 		return r;
@@ -202,7 +116,7 @@ int file_open(int *fdp, struct stat *status, int root, const char *path, uint64_
 {
 	_cleanup_(fd_closep) int handle = -1, fd = -1;
 	char proc[32];
-	int r = resolve(&handle, root, path);
+	int r = beneath_find(&handle, root, path, true);
 
 	if (r)
 		return r;
@@ -328,33 +242,37 @@ static int give(int fd, uid_t uid)
 }
 
 /* *@fdp becomes the directory @name in it, which is made if it is missing. */
-static int enter(int *fdp, const char *name, dev_t device, uid_t uid)
+static int enter(int *fdp, const char *name, uid_t uid)
 {
 	bool made = mkdirat(*fdp, name, 0755) == 0;
-	struct stat status = {0};
-	int r;
+	struct stat status;
+	int next, r;
 
 	if (!made && errno != EEXIST)
 		return -errno;
-	r = step(fdp, name, device, &status);
+	r = beneath_find(&next, *fdp, name, true);
 	if (r)
 		return r;
+	fd_close(*fdp);
+	*fdp = next;
+	if (fstat(next, &status) < 0)
+		return -errno;
 	if (!S_ISDIR(status.st_mode))
 		return S_ISLNK(status.st_mode) ? -ELOOP : -ENOTDIR;
-	return made ? give(*fdp, uid) : 0;
+	return made ? give(next, uid) : 0;
 }
 
 static int enter_path(int *fdp, int root, const char *path, uid_t uid)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = fcntl(root, F_DUPFD_CLOEXEC, 3);
 	char name[NAME_MAX + 1];
-	struct stat status;
-	int r = duplicate(&fd, root);
+	int r = fd < 0 ? -errno : 0;
 
-	if (!r && fstat(fd, &status) < 0)
-		r = -errno;
-	while (!r && strcmp(path, ".") && path_next(&path, name))
-		r = enter(&fd, name, status.st_dev, uid);
+	while (!r && *path && strcmp(path, ".")) {
+		r = beneath_next(&path, name);
+		if (!r)
+			r = enter(&fd, name, uid);
+	}
 	if (!r)
 		*fdp = steal_fd(&fd);
 	return r;
