@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "config_keys.h"
+#include "config_pins.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -128,6 +129,11 @@ static void section_free(void *section, const struct key_table *table)
 		value_free(section, &table->keys[i]);
 }
 
+const char *config_name(const struct config *config)
+{
+	return config->path ? config->path : "the embedded sessions.conf";
+}
+
 struct config *config_free(struct config *config)
 {
 	if (!config)
@@ -135,6 +141,9 @@ struct config *config_free(struct config *config)
 	for (size_t i = 0; i < config->n_profiles; i++)
 		profile_unref(config->profiles[i]);
 	free(config->profiles);
+	for (size_t i = 0; i < config->n_own; i++)
+		pin_drop(&config->own[i]);
+	free(config->own);
 	section_free(config, &daemon_keys);
 	free(config->path);
 	free(config->text);
@@ -187,6 +196,7 @@ struct profile *profile_ref(struct profile *profile)
 struct profile *profile_unref(struct profile *profile)
 {
 	if (profile && --profile->refs == 0) {
+		profile_unpin(profile);
 		section_free(profile, &profile_keys);
 		free(profile->name);
 		free(profile);

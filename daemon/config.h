@@ -4,6 +4,7 @@
 
 #include "proto/base.h"
 #include "proto/paths.h"
+#include "proto/pin.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,15 @@
 struct string_list {
 	char **items; /* NULL-terminated, owned */
 	size_t n;
+};
+
+/* What of the host a profile names, found when the settings were read. */
+enum pinned_kind { PINNED_READ, PINNED_WRITE, PINNED_HIDE, PINNED_IMPORT, PINNED_PYTHON, _PINNED_N };
+
+struct pinned {
+	enum pinned_kind kind;
+	const char *path; /* as the settings have it; borrowed from the profile */
+	struct pin pin;
 };
 
 enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
@@ -44,8 +54,10 @@ struct profile {
 
 	/* what it may do */
 	struct string_list read, write, hide, import;
-	unsigned write_line; /* where write stands, in the file */
-	char *network;	     /* "off", "host" or "tcp:PORT,..." */
+	unsigned write_line;   /* where write stands, in the file */
+	struct pinned *pinned; /* these and python */
+	size_t n_pinned;
+	char *network; /* "off", "host" or "tcp:PORT,..." */
 	bool subprocess;
 	char *level; /* NULL: the best there is */
 	struct string_list forbid;
@@ -77,6 +89,10 @@ struct config {
 
 	struct profile **profiles; /* NULL-terminated, each with a reference */
 	size_t n_profiles;
+
+	struct pin *own; /* directories that hold files of laird's own, see config_paths.h; none until they are
+			    sought */
+	size_t n_own;
 };
 
 /* The file that is read where none is named; "" if there is none. Returns 0 or -ENAMETOOLONG. */
@@ -100,6 +116,9 @@ int config_leave(int *fdp, const struct config *config);
 int config_recall(struct config **configp, int fd, struct config_error *error);
 
 struct config *config_free(struct config *config);
+
+/* What messages call the file. Borrowed. */
+const char *config_name(const struct config *config);
 
 /* The text of the embedded default. */
 struct bytes config_embedded(void);

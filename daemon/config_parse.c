@@ -5,6 +5,7 @@
 
 #include "config_keys.h"
 #include "config_paths.h"
+#include "config_pins.h"
 
 #include <ctype.h>
 #include <ini.h>
@@ -199,24 +200,36 @@ static int check_order(struct parser *parser, const struct key_order *order)
 			   high_line ? "" : " (the default)");
 }
 
+static unsigned line_of(const struct parser *parser, const char *name)
+{
+	return parser->lines[key_find(&profile_keys, name) - profile_keys.keys];
+}
+
+static int find_paths(struct parser *parser)
+{
+	const struct pinned *culprit = NULL;
+	int error = 0, r;
+
+	r = parser->in_force ? profile_pin_found(parser->section) : profile_pin(parser->section, &culprit, &error);
+	if (r == -ENOMEM)
+		return parser_fail_memory(parser);
+	if (r == 0)
+		return 0;
+	return parser_fail(parser, line_of(parser, pinned_name(culprit->kind)), "%s = %.150s: %s",
+			   pinned_name(culprit->kind), culprit->path,
+			   error < 0 ? strerror(-error) : "it changes while it is looked at");
+}
+
 static int check_paths(struct parser *parser)
 {
 	char reason[PATHS_REASON_SIZE];
-	const char *name = profile_paths_check(parser->section, reason);
+	const char *name;
+	int r = find_paths(parser);
 
-	return name ? parser_fail(parser, parser->lines[key_find(&profile_keys, name) - profile_keys.keys], "%s",
-				  reason)
-		    : 0;
-}
-
-static int check_own_files(struct parser *parser)
-{
-	const struct config *config = parser->config;
-	const char *const files[] = {parser->name, config->audit_log, config->log, config->socket};
-
-	for (size_t i = 0; parser->r == 0 && i < ARRAY_SIZE(files); i++)
-		parser->r = config_keep_out(config, parser->name, files[i], parser->error);
-	return parser->r;
+	if (r != 0 || parser->in_force)
+		return r;
+	name = profile_paths_check(parser->section, reason);
+	return name ? parser_fail(parser, line_of(parser, name), "%s", reason) : 0;
 }
 
 static int section_end(struct parser *parser)
@@ -226,10 +239,10 @@ static int section_end(struct parser *parser)
 	if (parser->table == &profile_keys) {
 		struct profile *profile = parser->section;
 
-		profile->write_line = parser->lines[key_find(&profile_keys, "write") - profile_keys.keys];
+		profile->write_line = line_of(parser, "write");
 		for (size_t i = 0; r == 0 && i < n_profile_orders; i++)
 			r = check_order(parser, &profile_orders[i]);
-		if (r == 0 && !parser->in_force)
+		if (r == 0)
 			r = check_paths(parser);
 	}
 	parser->table = NULL;
@@ -370,7 +383,7 @@ static int parser_run(struct parser *parser)
 	if (parser->r == 0 && !config_profile(parser->config, BYTES("default")))
 		(void)profile_add(parser, "default", strlen("default"));
 	if (parser->r == 0 && !parser->in_force)
-		(void)check_own_files(parser);
+		parser->r = config_check_paths(parser->config, parser->name, &(struct in_use){0}, parser->error);
 	return parser->r;
 }
 

@@ -160,44 +160,49 @@ static int standard_descriptors(void)
 	}
 }
 
-static int start(const struct arguments *arguments, const struct config *config, const char *config_path,
-		 const char *socket)
+/* @log: a file, or "stderr". */
+static int start(const struct arguments *arguments, const char *log, const char *config_path, const char *socket)
 {
 	struct keeper_options options = {
 		.config = config_path, .socket = socket, .ready_fd = -1, .restart_at_once = arguments->at_once};
 
 	if (arguments->ready_fd && parse_ready_fd(&options.ready_fd, arguments->ready_fd) < 0)
 		return fail(arguments->ready_fd, "expected the number of an open descriptor");
-	options.log = strcmp(config->log, "stderr") ? config->log : NULL;
+	options.log = strcmp(log, "stderr") ? log : NULL;
 	if (chdir("/") < 0)
 		return fail("/", strerror(errno));
 	return keeper_run(&options);
 }
 
-static int check_or_start(const struct arguments *arguments, const struct config *config, const char *config_path)
+/* Returns 0, or the exit status with all said. */
+static int check(char socket[static PATH_SIZE], const struct arguments *arguments, const struct config *config)
 {
+	const struct in_use in_use = {.socket = socket};
 	struct config_error error;
-	char socket[PATH_SIZE];
 
 	if (find_socket(socket, arguments->socket, config->socket) < 0)
 		return fail(arguments->socket ? arguments->socket : "the socket's path",
 			    "longer than a socket's address can be");
-	if (config_check_places(config, socket, &error) != 0) {
-		fprintf(stderr, "laird: %s\n", error.text);
-		return EXIT_USAGE;
-	}
-	if (!arguments->check)
-		return start(arguments, config, config_path, socket);
-	printf("# %s\n", config_path ? config_path : "no file: these are laird's own");
+	if (config_check_paths(config, config_name(config), &in_use, &error) == 0)
+		return 0;
+	fprintf(stderr, "laird: %s\n", error.text);
+	return EXIT_USAGE;
+}
+
+static int print_config(const struct config *config)
+{
+	printf("# %s\n", config->path ? config->path : "no file: these are laird's own");
 	config_print(config, stdout);
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* The daemon itself does without the settings, and the directories that they hold open: its router has them. */
 static int load_and_start(const struct arguments *arguments)
 {
 	struct config *config;
 	struct config_error error;
-	char path[PATH_SIZE] = "";
+	char path[PATH_SIZE] = "", socket[PATH_SIZE];
+	_cleanup_(freep) char *log = NULL;
 	int status;
 
 	if (find_config(path, arguments->config) < 0)
@@ -206,9 +211,14 @@ static int load_and_start(const struct arguments *arguments)
 		fprintf(stderr, "laird: %s\n", error.text);
 		return EXIT_USAGE;
 	}
-	status = check_or_start(arguments, config, *path ? path : NULL);
+	status = check(socket, arguments, config);
+	if (!status && arguments->check)
+		status = print_config(config);
+	log = strdup(config->log);
 	config_free(config);
-	return status;
+	if (status || arguments->check)
+		return status;
+	return log ? start(arguments, log, *path ? path : NULL, socket) : fail("the settings", strerror(ENOMEM));
 }
 
 /* For lair doctor: which control groups a laird could have that is started where we are. */

@@ -5,6 +5,7 @@
 #include "budget.h"
 #include "log.h"
 #include "memory.h"
+#include "places.h"
 #include "router.h"
 #include "session.h"
 
@@ -343,8 +344,7 @@ static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
 	unsigned held = budget_controllers(profile, &nursery->router->cgroups);
-	const struct string_list *lists[] = {&profile->preload, &profile->env,	&profile->read,
-					     &profile->write,	&profile->hide, &profile->forbid};
+	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->forbid};
 	struct configure_message message = {
 		.profile = bytes_of(profile->name),
 		.python = bytes_of(profile->python),
@@ -363,12 +363,18 @@ static int configure_send(struct nursery *nursery)
 		.processes_group = held & CONTROLLER_BIT(CONTROLLER_PIDS),
 		.cpu_group = held & CONTROLLER_BIT(CONTROLLER_CPU),
 	};
-	struct bytes *const raws[] = {&message.preload, &message.env,  &message.read,
-				      &message.write,	&message.hide, &message.forbid};
-	msgpack_sbuffer parts[ARRAY_SIZE(lists)], buffer;
-	int r = 0;
+	struct bytes *const raws[] = {&message.preload, &message.env, &message.forbid};
+	msgpack_sbuffer parts[ARRAY_SIZE(lists)], places, changeable, buffer;
+	int r;
 
 	msgpack_sbuffer_init(&buffer);
+	msgpack_sbuffer_init(&places);
+	msgpack_sbuffer_init(&changeable);
+	r = places_put(&places, profile, nursery->router->config);
+	if (!r)
+		r = places_put_changeable(&changeable, nursery->router);
+	message.places = wire_bytes(&places);
+	message.changeable = wire_bytes(&changeable);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		msgpack_sbuffer_init(&parts[i]);
 		if (!r)
@@ -380,6 +386,8 @@ static int configure_send(struct nursery *nursery)
 		r = channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		msgpack_sbuffer_destroy(&parts[i]);
+	msgpack_sbuffer_destroy(&places);
+	msgpack_sbuffer_destroy(&changeable);
 	msgpack_sbuffer_destroy(&buffer);
 	return r > 0 ? -EPIPE : r;
 }

@@ -6,6 +6,7 @@
 #include "family.h"
 #include "files.h"
 #include "transfer.h"
+#include "walk.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,6 +42,7 @@ static const struct {
 	{-EXDEV, "denied", "this lies on another file system"},
 	{-EACCES, "denied", "the permissions of the file or of a directory above do not allow it"},
 	{-EPERM, "denied", "the permissions of the file or of a directory above do not allow it"},
+	{-ESTALE, "denied", "a directory above it is not what it was when laird was told of it"},
 	{-ENAMETOOLONG, "bad_request", "the name is too long"},
 	{-ENOSPC, "limit", "no space is left"},
 	{-EDQUOT, "limit", "the quota is used up"},
@@ -104,43 +106,44 @@ static int place_inside(struct place *place, const struct session *session, stru
 	return r ? r : session_directory(&place->root, session);
 }
 
-static bool path_within(const char *path, const char *directory)
+/* Laird's own files and other sessions' are nobody's to import, wherever they lie. */
+static bool is_private(const struct config *config, const char *root, const char *below)
 {
-	size_t size = strlen(directory);
+	char path[2 * PATH_MAX];
 
-	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
+	snprintf(path, sizeof(path), "%s/%s", root[1] ? root : "", strcmp(below, ".") ? below : "");
+	for (size_t i = 0; i < config->n_own; i++)
+		if (walk_within(path, config->own[i].path, true) && !walk_within(root, config->own[i].path, true))
+			return true;
+	return false;
 }
 
-/* Other sessions' files are nobody's to import, wherever they lie. */
-static bool place_is_private(const struct router *router, const struct place *place)
+static int place_pinned(struct place *place, const struct config *config, const struct pin *pin)
 {
-	char link[32], directory[PATH_MAX], workspaces[PATH_MAX], path[2 * PATH_MAX];
-	ssize_t n;
+	int r;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", place->root);
-	n = readlink(link, directory, sizeof(directory) - 1);
-	if (n < 0 || !realpath(router->workspaces.path, workspaces))
-		return true;
-	directory[n] = '\0';
-	snprintf(path, sizeof(path), "%s%s%s", n > 1 ? directory : "", strcmp(place->path, ".") ? "/" : "",
-		 strcmp(place->path, ".") ? place->path : "");
-	return path_within(path, workspaces);
+	if (!pin->path)
+		return -ENOENT;
+	if (is_private(config, pin->path, place->path))
+		return -EACCES;
+	r = pin_open(&place->root, pin->path, pin->device, pin->inode);
+	return r == PIN_E_CHANGED ? -ESTALE : r;
 }
 
 /* On the host, beneath a directory the profile has files imported from. */
 static int place_outside(struct place *place, const struct session *session, struct bytes path)
 {
-	const struct string_list *import = &session->profile->import;
+	const struct profile *profile = session->profile;
 	int r = -EACCES;
 
-	for (size_t i = 0; r && i < import->n; i++) {
-		if (path.size == 0 || *path.data != '/' || file_path(place->path, path, import->items[i]))
-			continue;
-		fd_closep(&place->root);
-		place->root = open(import->items[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		r = place->root < 0 ? -errno : 0;
+	for (size_t i = 0; r && i < profile->n_pinned; i++) {
+		const struct pinned *pinned = &profile->pinned[i];
+
+		if (pinned->kind == PINNED_IMPORT && path.size > 0 && *path.data == '/' &&
+		    file_path(place->path, path, pinned->path) == 0)
+			r = place_pinned(place, session->router->config, &pinned->pin);
 	}
-	return !r && place_is_private(session->router, place) ? -EACCES : r;
+	return r;
 }
 
 /* A model may read this, so it says nothing of the settings. */

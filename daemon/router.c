@@ -107,8 +107,9 @@ static void on_keeper(struct event_source *source, uint32_t events)
 /* ---- settings ---- */
 
 /* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
-static int config_prepare(struct router *router, const struct config *config)
+static int config_prepare(struct router *router, struct config *config)
 {
+	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->workspaces.path};
 	_cleanup_(fd_closep) int audit_log = -1, left = -1;
 	int r = audit_log_open(&audit_log, config->audit_log);
 
@@ -116,7 +117,9 @@ static int config_prepare(struct router *router, const struct config *config)
 		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
 		return r;
 	}
-	r = config_leave(&left, config);
+	r = config_pin_own(config, &in_use);
+	if (!r)
+		r = config_leave(&left, config);
 	if (!r)
 		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
 	if (r) {
@@ -206,6 +209,37 @@ static void config_compare(const struct config *before, const struct config *now
 			log_warn(NULL, "%s has changed, which counts when laird is started anew", at_start[i].name);
 }
 
+static bool has_sessions(const struct nursery *nursery)
+{
+	struct warden *warden;
+
+	list_for_each (warden, (struct list *)&nursery->wardens, node)
+		if (!list_empty(&warden->sessions))
+			return true;
+	return false;
+}
+
+/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
+static int config_check(struct router *router, const struct config *config, struct config_error *error)
+{
+	struct list *const heads[] = {&router->nurseries, &router->retired};
+	_cleanup_(freep) const struct profile **profiles = NULL;
+	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->workspaces.path};
+	struct nursery *nursery;
+
+	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
+	if (!profiles) {
+		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			if (has_sessions(nursery))
+				profiles[in_use.n_profiles++] = nursery->profile;
+	in_use.profiles = profiles;
+	return config_check_paths(config, config_name(config), &in_use, error);
+}
+
 static void config_reload(struct router *router)
 {
 	struct config *config = NULL;
@@ -216,7 +250,7 @@ static void config_reload(struct router *router)
 	/* Where there was none, there may be one by now. */
 	if (!path && config_usual(usual) == 0 && *usual)
 		path = usual;
-	if (config_load(&config, path, &error) || config_check_places(config, router->socket_path, &error)) {
+	if (config_load(&config, path, &error) || config_check(router, config, &error)) {
 		log_error(NULL, "%s; nothing has changed", error.text);
 		config_free(config);
 		return;

@@ -500,7 +500,6 @@ static const struct value_kind kinds[] = {
 	[VALUE_NETWORK] = {STRING, .check = check_network},
 	[VALUE_MODULES] = {LIST, .check = check_module},
 	[VALUE_ENVIRONMENT] = {LIST, .check = check_environment},
-	[VALUE_PATHS] = {LIST, .check = check_path},
 	[VALUE_DIRECTORIES] = {LIST, .check = check_path, .look = look_for_directory},
 	[VALUE_RULES] = {.parse = parse_line, .print = print_lines, .release = release_list, .check = check_rule},
 };

@@ -22,7 +22,6 @@ enum value_type {
 	VALUE_NETWORK,	   /* "off", "host" or "tcp:PORT,..." */
 	VALUE_MODULES,	   /* struct string_list of dotted names, "?" for one that may be missing */
 	VALUE_ENVIRONMENT, /* of NAME=value */
-	VALUE_PATHS,	   /* of absolute paths */
 	VALUE_DIRECTORIES, /* of paths of existing directories */
 	VALUE_RULES,	   /* of rules about code, one a line */
 };

@@ -5,6 +5,7 @@
 
 #include "audit.h"
 
+#include "changeable.h"
 #include "doors.h"
 #include "policy.h"
 #include "refusal.h"
@@ -511,7 +512,7 @@ static int hook(const char *event, PyObject *args, void *data)
 
 	(void)data;
 	if (!policy.armed)
-		return 0;
+		return changeable_check(event, args);
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);
 	if (!attempt) {
 		last.name = NULL; /* which explains nothing of what follows this one */

@@ -4,8 +4,8 @@
 
 #include "policy.h"
 
-/* Before Py_Initialize, so that it can be neither found nor removed from Python. Until audit_arm nothing is
- * refused. */
+/* Before Py_Initialize, so that it can be neither found nor removed from Python. Until policy_arm nothing is
+ * refused but what a template must not take, see changeable.h. */
 int audit_install(void);
 
 /* ---- for explaining what the hook let through and the kernel refused ---- */

@@ -175,7 +175,7 @@ static void ports_parse(struct bytes text)
 
 int policy_configure(const struct configure_message *configure, char *const python_dirs[])
 {
-	char culprit[128];
+	char culprit[PATH_MAX];
 	int r = places_init(&policy.places, configure, python_dirs, culprit, sizeof(culprit));
 
 	policy.subprocess = configure->subprocess;
@@ -183,7 +183,7 @@ int policy_configure(const struct configure_message *configure, char *const pyth
 	policy.network_tcp = policy.network && !bytes_is(configure->network, "host");
 	if (policy.network_tcp)
 		ports_parse(configure->network);
-	return r;
+	return r > 0 ? -ESTALE : r;
 }
 
 int policy_arm(const char *workspace, bool tree)

@@ -7,6 +7,7 @@
 
 #include "audit.h"
 #include "cell.h"
+#include "changeable.h"
 #include "doors.h"
 #include "gather.h"
 #include "helpers.h"
@@ -142,6 +143,7 @@ static int python_initialize(const struct configure_message *configure, struct p
 		return fail(report, executable, strerror(-r));
 	if (output_install() || audit_install())
 		return fail(report, "out of memory", NULL);
+	changeable_begin(configure->changeable);
 	gather_arenas();
 	signal(SIGINT, SIG_DFL); /* ignored by laird's parent, it would stay so */
 	status = initialize(executable);
@@ -281,7 +283,7 @@ static void settle(void)
 		PyErr_Clear();
 }
 
-int python_start(const struct configure_message *configure, struct python_report *report)
+static int start(const struct configure_message *configure, struct python_report *report)
 {
 	environment_set(configure);
 	if (python_initialize(configure, report) < 0)
@@ -296,6 +298,15 @@ int python_start(const struct configure_message *configure, struct python_report
 	settle();
 	gather_room();
 	return 0;
+}
+
+int python_start(const struct configure_message *configure, struct python_report *report)
+{
+	int r = start(configure, report);
+
+	changeable_end();
+	/* Whatever came of it, and whoever has caught the exception. */
+	return changeable_found() ? fail(report, changeable_found(), NULL) : r;
 }
 
 void python_settle(void)

@@ -73,6 +73,7 @@ WIRE_DEFINE(ask_event, "ask", ASK_EVENT_FIELDS);
 WIRE_DEFINE(display_event, "display", DISPLAY_EVENT_FIELDS);
 WIRE_DEFINE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 
+WIRE_DEFINE(place_record, "place", PLACE_RECORD_FIELDS);
 WIRE_DEFINE(configure_message, "configure", CONFIGURE_FIELDS);
 WIRE_DEFINE(warden_message, "warden", WARDEN_FIELDS);
 WIRE_DEFINE(template_ready, "ready", TEMPLATE_READY_FIELDS);

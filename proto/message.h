@@ -501,17 +501,27 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
+/* A directory of the host, as it was when the settings were read. kind: read, write, hide, own (which holds files
+ * of laird's own), or python, which may be a file. path: as the settings have it. real: the same with all links
+ * resolved; empty if it was not there. */
+#define PLACE_RECORD_FIELDS(F, m)                                                                                  \
+	F(m, STR, kind, REQUIRED)                                                                                  \
+	F(m, BIN, path, REQUIRED)                                                                                  \
+	F(m, BIN, real, REQUIRED)                                                                                  \
+	F(m, UINT, device, REQUIRED)                                                                               \
+	F(m, UINT, inode, REQUIRED)
+
 /* Sent once, first. Sizes are bytes, 0 = no limit of ours. preload: array of str, a trailing '?' marks a module
- * that may be missing. env: array of "NAME=value". read, write, hide: arrays of absolute directories. forbid: array
- * of rules as sessions.conf has them. ..._group: a control group of each warden holds this limit. */
+ * that may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real
+ * paths that some session may write to. forbid: array of rules as sessions.conf has them. ..._group: a control
+ * group of each warden holds this limit. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
 	F(m, RAW, preload, OPTIONAL)                                                                               \
 	F(m, RAW, env, OPTIONAL)                                                                                   \
-	F(m, RAW, read, OPTIONAL)                                                                                  \
-	F(m, RAW, write, OPTIONAL)                                                                                 \
-	F(m, RAW, hide, OPTIONAL)                                                                                  \
+	F(m, RAW, places, OPTIONAL)                                                                                \
+	F(m, RAW, changeable, OPTIONAL)                                                                            \
 	F(m, STR, network, OPTIONAL)                                                                               \
 	F(m, FLAG, subprocess, OPTIONAL)                                                                           \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
@@ -535,6 +545,7 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 	F(m, STR, workspace, REQUIRED)                                                                             \
 	F(m, UINT, uid, OPTIONAL)
 
+WIRE_DECLARE(place_record, PLACE_RECORD_FIELDS);
 WIRE_DECLARE(configure_message, CONFIGURE_FIELDS);
 WIRE_DECLARE(warden_message, WARDEN_FIELDS);
 

@@ -36,6 +36,12 @@ int cage_fail(struct cage_report *report, int error, const char *format, ...)
 	return -error;
 }
 
+int cage_fail_place(struct cage_report *report, int r, const char *path)
+{
+	places_explain(report->reason, sizeof(report->reason), r, path);
+	return r < 0 ? r : -ESTALE;
+}
+
 void cage_guard(struct cage_report *report, const char *name)
 {
 	if (report->n_guards < CAGE_GUARDS_MAX)
@@ -97,7 +103,7 @@ static uint64_t scratch_size(const struct configure_message *configure)
 static int configure_read(struct cage *cage, const struct configure_message *configure, char *const python_dirs[],
 			  struct cage_report *report)
 {
-	char culprit[128];
+	char culprit[PATH_MAX];
 	int r;
 
 	cage->subprocess = configure->subprocess;
@@ -116,7 +122,7 @@ static int configure_read(struct cage *cage, const struct configure_message *con
 	if (r)
 		return cage_fail(report, -r, "level");
 	r = places_init(&cage->places, configure, python_dirs, culprit, sizeof(culprit));
-	return r ? cage_fail(report, -r, "%s", culprit) : 0;
+	return r ? cage_fail_place(report, r, culprit) : 0;
 }
 
 /* ---- the template's part ---- */

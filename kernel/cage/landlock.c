@@ -62,20 +62,33 @@ static size_t attr_size(int abi)
 	return abi >= 6 ? sizeof(struct ruleset_attr) : abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
 }
 
-static int grant_path(int ruleset, const char *path, uint64_t access)
+static int grant_opened(int ruleset, int fd, uint64_t access)
 {
-	struct landlock_path_beneath_attr rule = {.allowed_access = access};
-	_cleanup_(fd_closep) int fd = open(path, O_PATH | O_CLOEXEC);
+	struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
 	struct stat meta;
 
-	if (fd < 0 || fstat(fd, &meta) < 0)
+	if (fstat(fd, &meta) < 0)
 		return -errno;
 	if (!S_ISDIR(meta.st_mode))
 		rule.allowed_access &= FS_OF_FILES;
-	rule.parent_fd = fd;
 	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+static int grant_path(int ruleset, const char *path, uint64_t access)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : grant_opened(ruleset, fd, access);
+}
+
+static int grant_found(int ruleset, const struct place *place, uint64_t access)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r = place_open(&fd, place);
+
+	return r ? r : grant_opened(ruleset, fd, access);
 }
 
 static const char *const device_names[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
@@ -101,9 +114,9 @@ static int grant_place(const struct cage *cage, int ruleset, const struct place 
 
 	switch (place->kind) {
 	case PLACE_READ:
-		return grant_path(ruleset, place->path, FS_READ & all);
+		return grant_found(ruleset, place, FS_READ & all);
 	case PLACE_WRITE:
-		return grant_path(ruleset, place->path, (FS_READ | FS_CHANGE) & all);
+		return grant_found(ruleset, place, (FS_READ | FS_CHANGE) & all);
 	case PLACE_DEVICES:
 		return grant_devices(ruleset, all);
 	case PLACE_SCRATCH:
@@ -148,6 +161,8 @@ int landlock_enter(struct cage *cage, struct cage_report *report)
 		return cage_fail(report, errno, "cannot make a Landlock ruleset");
 	for (size_t i = 0; !r && i < cage->places.n; i++) {
 		r = grant_place(cage, ruleset, &cage->places.items[i], attr.fs);
+		if (r > 0)
+			return cage_fail_place(report, r, cage->places.items[i].path);
 		if (r)
 			return cage_fail(report, -r, "Landlock: %s", cage->places.items[i].path);
 	}

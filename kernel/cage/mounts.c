@@ -141,6 +141,16 @@ static int source_open(struct source *source, const char *path)
 	return source->fd < 0 ? -errno : 0;
 }
 
+/* What is pinned is a directory. */
+static int source_open_place(struct source *source, const struct place *place)
+{
+	if (!place->pinned)
+		return source_open(source, place->path);
+	source->directory = true;
+	source->name = ".";
+	return place_open(&source->fd, place);
+}
+
 static int source_mount(const struct source *source, const char *path)
 {
 	return fchdir(source->fd) < 0 || mount(source->name, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
@@ -230,9 +240,7 @@ static int build_hide(struct build *build, size_t i)
 	const struct place *place = &build->cage->places.items[i];
 
 	if (build->sources[i].fd < 0)
-		return 0; /* nothing there that could be seen */
-	if (!build->sources[i].directory)
-		return device_mount(&build->null, place->path);
+		return 0; /* a host without /sys or /run */
 	return tmpfs(place->path, "mode=0755,size=64k,nr_inodes=256");
 }
 
@@ -407,9 +415,9 @@ static int sources_open(struct build *build, struct cage_report *report)
 		build->sources[i] = (struct source){.fd = -1};
 		if (place->kind != PLACE_READ && place->kind != PLACE_WRITE && place->kind != PLACE_HIDE)
 			continue;
-		r = source_open(&build->sources[i], place->path);
-		if (r && place->kind != PLACE_HIDE)
-			return cage_fail(report, -r, "%s", place->path);
+		r = source_open_place(&build->sources[i], place);
+		if (r && (place->kind != PLACE_HIDE || place->pinned))
+			return cage_fail_place(report, r, place->path);
 	}
 	r = source_open(&build->devices, "/dev");
 	if (!r)
@@ -455,8 +463,7 @@ static int roots_close(struct build *build, struct cage_report *report)
 	for (size_t i = 0; i < places->n; i++) {
 		const struct place *place = &places->items[i];
 
-		if (place->kind != PLACE_DEVICES &&
-		    (place->kind != PLACE_HIDE || build->sources[i].fd < 0 || !build->sources[i].directory))
+		if (place->kind != PLACE_DEVICES && (place->kind != PLACE_HIDE || build->sources[i].fd < 0))
 			continue;
 		r = remount(place->path, MS_RDONLY | MS_NOSUID);
 		if (r)

@@ -2,6 +2,9 @@
  * there twice. */
 #include "places.h"
 
+#include "proto/pin.h"
+
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -97,7 +100,8 @@ int places_add(struct places *places, const char *path, enum place_kind kind, co
 	if (at < places->n && order == 0) {
 		if (weight(kind) <= weight(places->items[at].kind))
 			return 0;
-		place.path = places->items[at].path;
+		place = places->items[at];
+		place.kind = kind;
 		place.text = text ? strdup(text) : NULL;
 		if (text && !place.text)
 			return -ENOMEM;
@@ -145,31 +149,33 @@ void places_deinit(struct places *places)
 	*places = (struct places){0};
 }
 
-/* @path as the host has it: the place itself, and if @path is another name for it, the link that makes it so. */
-static int add_existing(struct places *places, const char *path, enum place_kind kind)
+/* @path is another name for @real, and if it is a link, that is added. */
+static int add_link(struct places *places, const char *path, const char *real)
 {
-	char real[PATH_MAX], text[PATH_MAX];
+	char text[PATH_MAX];
 	struct stat meta;
 	ssize_t size;
+
+	if (strcmp(real, path) == 0 || lstat(path, &meta) < 0 || !S_ISLNK(meta.st_mode))
+		return 0;
+	size = readlink(path, text, sizeof(text) - 1);
+	if (size < 0)
+		return -errno;
+	text[size] = '\0';
+	/* Where it points may lead through further links; the place itself is what counts. */
+	return places_add(places, path, PLACE_LINK, text[0] == '/' ? real : text);
+}
+
+/* @path as the host has it now. */
+static int add_existing(struct places *places, const char *path, enum place_kind kind)
+{
+	char real[PATH_MAX];
 	int r;
 
 	if (!realpath(path, real))
 		return -errno;
-	if (strcmp(real, path) == 0)
-		return places_add(places, real, kind, NULL);
-	if (lstat(path, &meta) < 0)
-		return -errno;
-	if (S_ISLNK(meta.st_mode)) {
-		size = readlink(path, text, sizeof(text) - 1);
-		if (size < 0)
-			return -errno;
-		text[size] = '\0';
-		/* Where it points may lead through further links; the place itself is what counts. */
-		r = places_add(places, path, PLACE_LINK, text[0] == '/' ? real : text);
-		if (r)
-			return r;
-	}
-	return places_add(places, real, kind, NULL);
+	r = add_link(places, path, real);
+	return r ? r : places_add(places, real, kind, NULL);
 }
 
 static int add_those_there(struct places *places, const char *const paths[], size_t n)
@@ -183,25 +189,116 @@ static int add_those_there(struct places *places, const char *const paths[], siz
 	return 0;
 }
 
-static int add_listed(struct places *places, struct bytes list, enum place_kind kind, char *culprit, size_t size)
+/* ---- what the profile lists ---- */
+
+int place_open(int *fdp, const struct place *place)
 {
-	char path[PATH_MAX];
-	struct bytes item;
-	size_t cursor = 0;
 	int r;
 
-	while (wire_next_string(list, &cursor, &item)) {
-		snprintf(culprit, size, "%.*s", (int)MIN(item.size, size - 1), item.data);
-		if (item.size >= sizeof(path))
-			return -ENAMETOOLONG;
-		snprintf(path, sizeof(path), "%.*s", (int)item.size, item.data);
-		if (path[0] != '/')
-			return -EINVAL;
-		r = add_existing(places, path, kind);
-		if (r && !(kind == PLACE_HIDE && r == -ENOENT))
-			return r;
+	if (!place->pinned) {
+		*fdp = open(place->path, O_PATH | O_CLOEXEC);
+		return *fdp < 0 ? -errno : 0;
+	}
+	r = pin_open(fdp, place->path, place->device, place->inode);
+	return r == PIN_E_CHANGED ? PLACE_E_CHANGED : r;
+}
+
+static struct place *find_exactly(struct places *places, const char *path)
+{
+	for (size_t i = 0; i < places->n; i++)
+		if (strcmp(places->items[i].path, path) == 0)
+			return &places->items[i];
+	return NULL;
+}
+
+/* @path, real, for good: what is there by now has to be what was there then. */
+static int add_pinned(struct places *places, const char *path, enum place_kind kind,
+		      const struct place_record *record)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct place *place;
+	int r = places_add(places, path, kind, NULL);
+
+	place = r ? NULL : find_exactly(places, path);
+	if (!place)
+		return r;
+	place->pinned = true;
+	place->device = record->device;
+	place->inode = record->inode;
+	return place_open(&fd, place);
+}
+
+/* Of the system's places and Python's own none is given up for it. */
+static int add_own(struct places *places, const char *path, const struct place_record *record)
+{
+	const struct place *outer = places_find(places, path, strlen(path));
+
+	if (!outer || (outer->kind != PLACE_READ && outer->kind != PLACE_WRITE))
+		return 0; /* it is not shown */
+	if (strcmp(outer->path, path) == 0)
+		return PLACE_E_OWN;
+	return add_pinned(places, path, PLACE_HIDE, record);
+}
+
+static int add_record(struct places *places, const struct place_record *record)
+{
+	static const struct {
+		const char *name;
+		enum place_kind kind;
+	} kinds[] = {{"read", PLACE_READ}, {"write", PLACE_WRITE}, {"hide", PLACE_HIDE}};
+	char path[PATH_MAX], real[PATH_MAX];
+	int r;
+
+	if (record->path.size >= sizeof(path) || record->real.size >= sizeof(real))
+		return -ENAMETOOLONG;
+	snprintf(path, sizeof(path), "%.*s", (int)record->path.size, record->path.data);
+	snprintf(real, sizeof(real), "%.*s", (int)record->real.size, record->real.data);
+	if (path[0] != '/')
+		return -EINVAL;
+	if (real[0] != '/')
+		return -ENOENT;
+	if (bytes_is(record->kind, "own"))
+		return add_own(places, real, record);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!bytes_is(record->kind, kinds[i].name))
+			continue;
+		r = add_link(places, path, real);
+		return r ? r : add_pinned(places, real, kinds[i].kind, record);
 	}
 	return 0;
+}
+
+/* Those that are laird's @own, or the others. */
+static int add_listed(struct places *places, struct bytes list, bool own, char *culprit, size_t size)
+{
+	struct place_record record;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next(list, &cursor, &item)) {
+		if (wire_decode(&record, &place_record_schema, item, &fault))
+			return -EINVAL;
+		snprintf(culprit, size, "%.*s", (int)MIN(record.path.size, size - 1), record.path.data);
+		if (bytes_is(record.kind, "own") == own)
+			r = add_record(places, &record);
+	}
+	return r;
+}
+
+void places_explain(char *text, size_t size, int r, const char *culprit)
+{
+	if (r == PLACE_E_CHANGED)
+		snprintf(text, size,
+			 "%.120s is not what it was when the settings were read; SIGHUP has laird take it as it is",
+			 culprit);
+	else if (r == PLACE_E_OWN)
+		snprintf(text, size,
+			 "%.120s holds files of laird's own, which sessions may not see; keep one elsewhere",
+			 culprit);
+	else
+		snprintf(text, size, "%.120s: %s", culprit, strerror(-r));
 }
 
 /* A place inside another that already says the same, and a cover over nothing, are left out. */
@@ -260,16 +357,14 @@ int places_init(struct places *places, const struct configure_message *configure
 	if (!r && network)
 		r = add_those_there(places, network_places, ARRAY_SIZE(network_places));
 	if (!r)
-		r = add_listed(places, configure->read, PLACE_READ, culprit, size);
-	if (!r)
-		r = add_listed(places, configure->write, PLACE_WRITE, culprit, size);
-	if (!r)
-		r = add_listed(places, configure->hide, PLACE_HIDE, culprit, size);
+		r = add_listed(places, configure->places, false, culprit, size);
 	/* What the profile hides is hidden, with all in it; but there is no session without its Python. */
 	if (!r)
 		places_drop(places, is_hidden);
 	for (size_t i = 0; !r && python_dirs && python_dirs[i]; i++)
 		r = add_those_there(places, (const char *const *)&python_dirs[i], 1);
+	if (!r)
+		r = add_listed(places, configure->places, true, culprit, size);
 	for (size_t i = 0; !r && i < ARRAY_SIZE(own_places); i++)
 		r = places_add(places, own_places[i].path, own_places[i].kind, NULL);
 	if (r)

@@ -7,7 +7,7 @@
 enum place_kind {
 	PLACE_READ,    /* a directory or file, read-only */
 	PLACE_WRITE,   /* a directory, writable */
-	PLACE_HIDE,    /* a directory or file that lies in one of those and is covered */
+	PLACE_HIDE,    /* a directory that lies in one of those and is covered */
 	PLACE_LINK,    /* a symbolic link of the host, as it is; text: where it points */
 	PLACE_TEXT,    /* a small file of our own; text: what it holds */
 	PLACE_DEVICES, /* /dev with the harmless devices */
@@ -21,6 +21,8 @@ struct place {
 	char *path; /* absolute, without symbolic links in it unless it is one itself */
 	char *text;
 	enum place_kind kind;
+	bool pinned; /* it has to be what it was when the settings were read: this */
+	uint64_t device, inode;
 };
 
 struct places {
@@ -28,15 +30,29 @@ struct places {
 	size_t n;
 };
 
+enum {
+	_PLACE_E_SUCCESS,
+	PLACE_E_CHANGED, /* what is there is not what was there when the settings were read */
+	PLACE_E_OWN,	 /* it would show laird's own files, which lie right in it */
+};
+
 /* The system's libraries, @python_dirs (NULL-terminated; those that are missing are left out), and what the profile
- * lists. Returns 0; or -errno with the path that is to blame in @culprit. */
+ * lists; what holds laird's own files is hidden. Returns 0; or PLACE_E_... or -errno with the path that is to blame
+ * in
+ * @culprit. */
 int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
 		char *culprit, size_t culprit_size);
+/* What such a return says of @culprit: a sentence, or the reason of an errno. */
+void places_explain(char *text, size_t size, int r, const char *culprit);
 void places_deinit(struct places *places);
 
 /* Add a place, or change the kind of the one with this path if @kind says more. @path and @text are copied. Returns
  * 0 or -errno. */
 int places_add(struct places *places, const char *path, enum place_kind kind, const char *text);
+
+/* An O_PATH descriptor of it, the caller's; of one that is pinned, no link is followed on the way. Returns 0,
+ * PLACE_E_CHANGED or -errno. */
+int place_open(int *fdp, const struct place *place);
 
 /* The innermost place that is or holds @path; NULL if there is none. Borrowed. */
 const struct place *places_find(const struct places *places, const char *path, size_t size);

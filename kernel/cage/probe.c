@@ -95,23 +95,26 @@ static enum cage_level level_of(const struct cage *cage)
 	return cage->uid_alone ? LEVEL_UID : LEVEL_READONLY;
 }
 
-/* What a profile asks for and this way of building cannot give. */
-static const char *cannot_give(const struct cage *cage)
+/* Whether a profile asks for what this way of building cannot give. */
+static bool cannot_give(const struct cage *cage, char reason[static 256])
 {
-	if (cage->network == NETWORK_TCP && (cage->landlock_abi < 4 || !cage->seccomp))
-		return "network = tcp: takes Landlock 4 (Linux 6.7)";
-	if (cage->namespaces)
-		return NULL;
-	for (size_t i = 0; i < cage->places.n; i++)
-		if (cage->places.items[i].kind == PLACE_HIDE)
-			return "hiding what lies in a readable directory takes a mount namespace";
-	return NULL;
+	if (cage->network == NETWORK_TCP && (cage->landlock_abi < 4 || !cage->seccomp)) {
+		snprintf(reason, 256, "network = tcp: takes Landlock 4 (Linux 6.7)");
+		return true;
+	}
+	for (size_t i = 0; !cage->namespaces && i < cage->places.n; i++) {
+		if (cage->places.items[i].kind != PLACE_HIDE)
+			continue;
+		snprintf(reason, 256, "hiding %.120s, which lies in a readable directory, takes a mount namespace",
+			 cage->places.items[i].path);
+		return true;
+	}
+	return false;
 }
 
 /* Returns 0 if a cage of this kind can be built, with what could be had in @cage; or -errno with the reason. */
 static int attempt(struct cage *cage, unsigned long namespaces, const char *workspace, struct cage_report *report)
 {
-	const char *lacking;
 	struct finding finding;
 	int r;
 
@@ -119,11 +122,8 @@ static int attempt(struct cage *cage, unsigned long namespaces, const char *work
 	cage->proc = true;
 	cage->own_processes = cage->uid_alone;
 	cage->reached = level_of(cage);
-	lacking = cannot_give(cage);
-	if (lacking) {
-		snprintf(report->reason, sizeof(report->reason), "%s", lacking);
+	if (cannot_give(cage, report->reason))
 		return -ENOTSUP;
-	}
 	r = cage->seccomp ? seccomp_prepare(cage, report) : 0;
 	if (r)
 		return r;

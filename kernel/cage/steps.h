@@ -57,6 +57,7 @@ struct cage {
 };
 
 int cage_fail(struct cage_report *report, int error, const char *format, ...) _printf_(3, 4);
+int cage_fail_place(struct cage_report *report, int r, const char *path); /* @r: of place_open, places_init */
 void cage_guard(struct cage_report *report, const char *name);
 
 /* namespaces.c */

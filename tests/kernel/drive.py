@@ -268,8 +268,17 @@ class Warden:
         assert ended, "the warden outlives its control pair"
 
 
+def place(kind: str, path: str) -> Message:
+    """As laird has found it."""
+    if not os.path.exists(path):
+        return {"kind": kind, "path": path.encode(), "real": b"", "device": 0, "inode": 0}
+    status = os.stat(path)
+    real = os.path.realpath(path).encode()
+    return {"kind": kind, "path": path.encode(), "real": real, "device": status.st_dev, "inode": status.st_ino}
+
+
 class Template:
-    """wrapper: the command that runs it; owner: whose the workspaces are, if not the sessions' user's."""
+    """read, write, hide, own: directories; wrapper: the command that runs it; owner: whose the workspaces are, if not the sessions' user's."""
 
     def __init__(
         self,
@@ -290,7 +299,9 @@ class Template:
             stdin=subprocess.DEVNULL,
         )
         self.channel.theirs.close()
-        configure = {"text_max": 65536, "subprocess": True, **configure}
+        kinds = ("read", "write", "hide", "own")
+        places = [place(kind, path) for kind in kinds for path in configure.pop(kind, [])]
+        configure = {"text_max": 65536, "subprocess": True, "places": places, **configure}
         self.channel.send("configure", profile="test", preload=list(preload), **configure)
         kind, self.ready, _ = self.channel.receive(120)
         assert kind == "ready", self.ready

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from lair.codec import Flag, Int, Message, Raw, Real, Str, Uint
+from lair.codec import Bin, Flag, Int, Message, Raw, Real, Str, Uint
 from lair.messages import Shown
 
 
@@ -18,15 +18,23 @@ def letter(size: int, offset: int, number: int) -> bytes:
     return struct.pack("<QII", number, size, offset)
 
 
+class Place(Message):
+    TYPE = "place"
+    kind: Str
+    path: Bin
+    real: Bin
+    device: Uint
+    inode: Uint
+
+
 class Configure(Message):
     TYPE = "configure"
     profile: Str
     python: Str | None = None
     preload: Raw = None
     env: Raw = None
-    read: Raw = None
-    write: Raw = None
-    hide: Raw = None
+    places: Raw = None
+    changeable: Raw = None
     network: Str | None = None
     subprocess: Flag = False
     memory: Uint = 0

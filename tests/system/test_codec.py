@@ -90,6 +90,7 @@ CLASSES: dict[str, type[codec.Message]] = {
     "error_frame": messages.ErrorFrame,
     "cell_error": messages.CellError,
     "blocked_act": messages.Blocked,
+    "place_record": internal.Place,
     "configure_message": internal.Configure,
     "warden_message": internal.MakeWarden,
     "template_ready": internal.TemplateReady,

@@ -236,7 +236,7 @@ def test_bad_new_settings_change_nothing_and_say_so(start_daemon: Start) -> None
 
 def test_new_settings_cannot_give_away_the_socket(start_daemon: Start) -> None:
     daemon = start_daemon()
-    daemon.configure({"profile default": {"write": str(daemon.socket.parent), "hide": str(daemon.config)}})
+    daemon.configure({"profile default": {"write": str(daemon.socket.parent)}})
     reload(daemon)
     assert f"holds {daemon.socket}, which no session may change; write to less" in daemon.log()
     assert "settings re-read" not in daemon.log()

@@ -173,11 +173,13 @@ static void test_home(void)
 	struct config *config;
 
 	setenv("HOME", "/home/tester", 1);
-	config = parse("[daemon]\nworkspaces = ~/sessions\n[profile default]\nhide = ~ ~/.ssh\n");
+	CHECK(!config_parse_in_force(
+		&config, BYTES("[daemon]\nworkspaces = ~/sessions\n[profile default]\nhide = ~ ~/.ssh\n"),
+		"test.conf", &error));
 	CHECK(config && !strcmp(config->workspaces, "/home/tester/sessions"));
 	CHECK(config && !strcmp(config->profiles[0]->hide.items[0], "/home/tester"));
 	CHECK(config && !strcmp(config->profiles[0]->hide.items[1], "/home/tester/.ssh"));
-	free(settle(config));
+	config_free(config);
 }
 
 /* A session's profile outlives the settings it came from. */
@@ -300,33 +302,113 @@ static void test_refused(void)
 	}
 }
 
-/* Where no list of texts can stand for the files. */
+/* Where no list of texts can stand for the files. $ is the directory they are in. */
+static char directory[] = "/tmp/lair-config-XXXXXX";
+
+static const char *expanded(const char *text)
+{
+	static char result[2048];
+	size_t size = 0;
+
+	for (; *text && size < sizeof(result) - sizeof(directory); text++) {
+		if (*text == '$')
+			size += (size_t)snprintf(result + size, sizeof(result) - size, "%s", directory);
+		else
+			result[size++] = *text;
+	}
+	result[size] = '\0';
+	return result;
+}
+
+#define SO "so its sessions could put something else there"
+
+static const struct {
+	const char *name, *text, *message; /* no message: it is allowed */
+} laid_out[] = {
+	/* a session's profile, and what lies in what it may change */
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nread = $/w/sub\n", "2: profile a: write = $/w holds $/w/sub"},
+	{"-", "[profile b]\nread = $/w/sub\n[profile a]\nwrite = $/w\n", "read = $/w/sub of profile b, " SO},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nwrite = $/w/sub\n", "write = $/w/sub of profile b, " SO},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nimport = $/w/sub\n", "import = $/w/sub of profile b, " SO},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nhide = $/w/sub\n", "hide = $/w/sub of profile b, " SO},
+	{"-", "[profile a]\nwrite = $/w $/w/sub\n", "write = $/w/sub of profile a, " SO},
+	{"-", "[profile a]\nwrite = $/w\nhide = $/w/sub\n", "hide = $/w/sub of profile a, " SO},
+	{"-", "[profile a]\nwrite = $/w\nimport = $/w/sub\n", "import = $/w/sub of profile a, " SO},
+	{"-", "[profile a]\nwrite = $/w\npython = $/w/sub\n", "python = $/w/sub of profile a, " SO},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\npython = $/w\n", "python = $/w of profile b, " SO},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\npython = $/w/sub/file\n", "holds $/w/sub/file, python = "},
+	/* links on the way, that could be others */
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nread = $/w/out\n", "holds $/w/out, read = $/w/out"},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nimport = $/in/sub\n", "holds $/w/sub, import = $/in/sub"},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nread = $/w/sub/../../r\n", "holds $/w/sub, read = "},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\npython = $/venv\n", "holds $/w/python, python = $/venv"},
+	{"-", "[profile a]\nwrite = $/venv/lib\n[profile b]\npython = $/venv\n",
+	 "write = $/venv/lib lies in python = $/venv of profile b"},
+	{"-", "[profile a]\nwrite = $/venv/lib\n[profile b]\npython = $/venv/bin/python\n",
+	 "write = $/venv/lib lies in python = $/venv/bin/python of profile b"},
+	/* laird's own */
+	{"$/w/file", "[profile a]\nwrite = $/w\n", "write = $/w holds $/w/file, which no session may change"},
+	{"$/w/file", "[profile a]\nread = $/w\nwrite = $/w\nhide = $/w/sub\n", "$/w: the settings are in $/w"},
+	{"$/w/sub/file", "[profile a]\nwrite = $/w\nhide = $/w/sub\n",
+	 "holds $/w/sub/file, which no session may change"},
+	{"$/in/x", "[profile a]\nwrite = $/w\n", "holds $/w/x, which no session may change"},
+	{"-", "[daemon]\naudit_log = $/w/new\n[profile a]\nwrite = $/w\n", "/w/new, which no session may change"},
+	{"-", "[daemon]\nlog = $/r/log\n[profile a]\nread = $/r\n",
+	 "read = $/r: the log is in $/r; no session may"},
+	{"$/r/conf", "[profile a]\nimport = $/r\n", "import = $/r: the settings are in $/r"},
+	/* and what is none of that */
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nread = $/w\nimport = $/w\n", NULL},
+	{"-", "[profile a]\nwrite = $/w\n[profile b]\nwrite = $/in\n[profile c]\nhide = $/w\n", NULL},
+	{"-", "[profile a]\nread = $\nwrite = $/w\nhide = $/r\nimport = $ $/r\npython = $/venv\n",
+	 "holds $/w/python"},
+	{"-", "[profile a]\nread = $\nwrite = $/r\nhide = $/w\nimport = $ $/w\npython = $/venv\n", NULL},
+	{"$/r/conf", "[daemon]\nlog = $/r/log\n[profile a]\nread = $\nwrite = $/w\n", NULL},
+	{"-", "[profile a]\nread = /\nhide = $/w/file\n", "expected directories, but $/w/file is none"},
+	{"-", "[profile a]\nread = /\nhide = $/none\n", "expected directories that exist, but $/none: No such"},
+};
+
+static void test_laid_out(size_t i)
+{
+	char name[256], message[512] = "";
+	struct config *config = NULL;
+	int r;
+
+	snprintf(name, sizeof(name), "%s", expanded(laid_out[i].name));
+	if (laid_out[i].message)
+		snprintf(message, sizeof(message), "%s", expanded(laid_out[i].message));
+	*error.text = '\0';
+	r = config_parse(&config, bytes_of(expanded(laid_out[i].text)), name, &error);
+	CHECK(r == (*message ? -EINVAL : 0));
+	if (!strstr(error.text, message) || (!*message && *error.text)) {
+		fprintf(stderr, "%zu: wanted \"%s\", got \"%s\"\n", i, message, error.text);
+		CHECK(!"the right words");
+	}
+	config_free(config);
+}
+
 static void test_paths(void)
 {
-	char directory[] = "/tmp/lair-config-XXXXXX", text[512], name[64], other[64];
-	struct config *config;
+	static const char *const directories[] = {"$/w", "$/w/sub", "$/r", "$/venv", "$/venv/bin", "$/venv/lib"},
+				 *const files[] = {"$/w/file", "$/w/sub/file", "$/w/python", "$/venv/pyvenv.cfg"},
+				 *const links[][2] = {{"../r", "$/w/out"},
+						      {"w", "$/in"},
+						      {"../../w/python", "$/venv/bin/python"}};
 
 	CHECK(mkdtemp(directory) != NULL);
-	snprintf(name, sizeof(name), "%s/secret", directory);
-	snprintf(other, sizeof(other), "%s/other", directory);
-	close(open(name, O_WRONLY | O_CREAT, 0600));
-	snprintf(text, sizeof(text), "[profile a]\nread = /\nhide = %s /nonexistent\n", name);
-	config = parse(text);
-	CHECK(config);
-	config_free(config);
-	CHECK(link(name, other) == 0);
-	CHECK(!parse(text) && strstr(error.text, "is a file of 2 names (hard links)"));
-	snprintf(text, sizeof(text), "[profile a]\nwrite = %s\n", directory);
-	CHECK(config_parse(&config, bytes_of(text), name, &error) == -EINVAL);
-	CHECK(strstr(error.text, "/secret, which no session may change"));
-	unlink(other);
-	snprintf(text, sizeof(text), "[profile a]\nwrite = %s\nhide = %s\n", directory, name);
-	CHECK(config_parse(&config, bytes_of(text), name, &error) == 0);
-	config_free(config);
-	snprintf(text, sizeof(text), "[daemon]\naudit_log = %s/new\n[profile a]\nwrite = %s\n", directory,
-		 directory);
-	CHECK(!parse(text) && strstr(error.text, "/new, which no session may change"));
-	unlink(name);
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		CHECK(mkdir(expanded(directories[i]), 0700) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		CHECK(close(open(expanded(files[i]), O_WRONLY | O_CREAT, 0600)) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		CHECK(symlink(links[i][0], expanded(links[i][1])) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(laid_out); i++)
+		test_laid_out(i);
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		CHECK(unlink(expanded(links[i][1])) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		CHECK(unlink(expanded(files[i])) == 0);
+	for (size_t i = ARRAY_SIZE(directories); i-- > 0;)
+		CHECK(rmdir(expanded(directories[i])) == 0);
 	CHECK(rmdir(directory) == 0);
 }
 

@@ -2,6 +2,8 @@
 #include "cage/places.h"
 #include "check.h"
 
+#include "proto/pin.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,13 +20,34 @@ static const char *below(const char *name)
 	return path;
 }
 
-static void list(msgpack_sbuffer *buffer, struct bytes *raw, const char *const names[], size_t n)
+struct listed {
+	const char *kind, *name;
+};
+
+/* As laird tells of them, which has found them by their names. */
+static void list(msgpack_sbuffer *buffer, const struct listed *listed, size_t n)
 {
 	msgpack_sbuffer_init(buffer);
 	wire_put_array(buffer, n);
-	for (size_t i = 0; i < n; i++)
-		wire_put_string(buffer, bytes_of(below(names[i])));
-	*raw = wire_bytes(buffer);
+	for (size_t i = 0; i < n; i++) {
+		const char *path = below(listed[i].name);
+		struct place_record record = {.kind = bytes_of(listed[i].kind), .path = bytes_of(path)};
+		struct pin pin;
+
+		CHECK(pin_take(&pin, path, true) == 0 || !pin.path);
+		record.real = bytes_of(pin.path ? pin.path : "");
+		record.device = pin.device;
+		record.inode = pin.inode;
+		CHECK(wire_encode_body(buffer, &place_record_schema, &record) == 0);
+		pin_drop(&pin);
+	}
+}
+
+static int init(struct places *places, const msgpack_sbuffer *buffer, char culprit[128])
+{
+	const struct configure_message configure = {.places = wire_bytes(buffer)};
+
+	return places_init(places, &configure, NULL, culprit, 128);
 }
 
 static const struct place *find(const struct places *places, const char *path)
@@ -63,17 +86,15 @@ static void test_order(void)
 
 static void test_profile(void)
 {
-	static const char *const read[] = {"/data", "/name"}, *const write[] = {"/data/out"},
-				 *const hide[] = {"/data/keys", "/elsewhere"};
-	struct configure_message configure = {0};
+	static const struct listed listed[] = {{"read", "/data"},      {"read", "/name"},
+					       {"write", "/data/out"}, {"hide", "/data/keys"},
+					       {"hide", "/elsewhere"}, {"own", "/data/out/.."}};
 	struct places places;
-	msgpack_sbuffer buffers[3];
+	msgpack_sbuffer buffer;
 	char culprit[128];
 
-	list(&buffers[0], &configure.read, read, ARRAY_SIZE(read));
-	list(&buffers[1], &configure.write, write, ARRAY_SIZE(write));
-	list(&buffers[2], &configure.hide, hide, ARRAY_SIZE(hide));
-	CHECK(places_init(&places, &configure, NULL, culprit, sizeof(culprit)) == 0);
+	list(&buffer, listed, ARRAY_SIZE(listed) - 1);
+	CHECK(init(&places, &buffer, culprit) == 0);
 	CHECK(find(&places, below("/data/x"))->kind == PLACE_READ);
 	CHECK(find(&places, below("/data/out/x"))->kind == PLACE_WRITE);
 	CHECK(find(&places, below("/data/keys/x"))->kind == PLACE_HIDE);
@@ -82,21 +103,73 @@ static void test_profile(void)
 	CHECK(find(&places, "/usr/lib/x")->kind == PLACE_READ);
 	CHECK(find(&places, "/dev/shm/x")->kind == PLACE_SHM);
 	CHECK(find(&places, "/root/x") == NULL);
+	CHECK(find(&places, below("/data/x"))->pinned && !find(&places, "/usr/lib/x")->pinned);
 	places_deinit(&places);
-	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
-		msgpack_sbuffer_destroy(&buffers[i]);
+	msgpack_sbuffer_destroy(&buffer);
+	/* What holds laird's own files cannot be shown for what else is in it. */
+	list(&buffer, listed, ARRAY_SIZE(listed));
+	CHECK(init(&places, &buffer, culprit) == PLACE_E_OWN);
+	msgpack_sbuffer_destroy(&buffer);
 }
 
-static void test_missing(void)
+/* Laird's own files are hidden where they would be shown, and nothing is said of them elsewhere. */
+static void test_own(void)
 {
-	static const char *const read[] = {"/data", "/missing"};
-	struct configure_message configure = {0};
+	static const struct listed listed[] = {
+		{"own", "/data/keys"}, {"own", "/elsewhere"}, {"read", "/data"}, {"write", "/data/keys/deep"}};
 	struct places places;
 	msgpack_sbuffer buffer;
 	char culprit[128];
 
-	list(&buffer, &configure.read, read, ARRAY_SIZE(read));
-	CHECK(places_init(&places, &configure, NULL, culprit, sizeof(culprit)) == -ENOENT);
+	list(&buffer, listed, ARRAY_SIZE(listed));
+	CHECK(init(&places, &buffer, culprit) == 0);
+	CHECK(find(&places, below("/data/keys/x"))->kind == PLACE_HIDE);
+	CHECK(find(&places, below("/data/keys/deep/x"))->kind == PLACE_WRITE);
+	CHECK(find(&places, below("/elsewhere"))->kind == PLACE_SCRATCH);
+	places_deinit(&places);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+/* Whatever is at the path by now: another directory, none, a link to the very one. */
+static void test_changed(void)
+{
+	static const struct listed listed[] = {{"read", "/data/out"}};
+	struct places places;
+	struct place place;
+	msgpack_sbuffer buffer;
+	char culprit[128], text[256];
+	int fd;
+
+	list(&buffer, listed, 1);
+	CHECK(init(&places, &buffer, culprit) == 0);
+	place = *find(&places, below("/data/out"));
+	CHECK(place_open(&fd, &place) == 0 && fd_close(fd) == -1);
+	CHECK(rename(below("/data/out"), below("/data/away")) == 0);
+	CHECK(place_open(&fd, &place) == -ENOENT);
+	CHECK(mkdir(below("/data/out"), 0700) == 0);
+	CHECK(place_open(&fd, &place) == PLACE_E_CHANGED);
+	CHECK(rmdir(below("/data/out")) == 0 && symlink("away", below("/data/out")) == 0);
+	CHECK(place_open(&fd, &place) == PLACE_E_CHANGED);
+	places_deinit(&places);
+	CHECK(init(&places, &buffer, culprit) == PLACE_E_CHANGED && places.n == 0);
+	CHECK(strcmp(culprit, below("/data/out")) == 0);
+	places_explain(text, sizeof(text), PLACE_E_CHANGED, culprit);
+	CHECK(strstr(text, "is not what it was when the settings were read"));
+	CHECK(unlink(below("/data/out")) == 0 && rename(below("/data/away"), below("/data/out")) == 0);
+	CHECK(init(&places, &buffer, culprit) == 0);
+	places_deinit(&places);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+static void test_missing(void)
+{
+	static const struct listed listed[] = {{"read", "/data"}, {"read", "/missing"}};
+	struct places places;
+	msgpack_sbuffer buffer;
+	char culprit[128];
+
+	list(&buffer, listed, ARRAY_SIZE(listed));
+	CHECK(init(&places, &buffer, culprit) == -ENOENT);
 	CHECK(strcmp(culprit, below("/missing")) == 0);
 	CHECK(places.n == 0);
 	msgpack_sbuffer_destroy(&buffer);
@@ -104,7 +177,8 @@ static void test_missing(void)
 
 int main(void)
 {
-	static const char *const made[] = {"/data", "/data/out", "/data/keys", "/elsewhere", "/target"};
+	static const char *const made[] = {"/data",	      "/data/out",  "/data/keys",
+					   "/data/keys/deep", "/elsewhere", "/target"};
 
 	if (!mkdtemp(root))
 		return EXIT_FAILURE;
@@ -114,6 +188,8 @@ int main(void)
 	test_within();
 	test_order();
 	test_profile();
+	test_own();
+	test_changed();
 	test_missing();
 	CHECK(unlink(below("/name")) == 0);
 	for (size_t i = ARRAY_SIZE(made); i-- > 0;)

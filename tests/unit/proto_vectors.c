@@ -38,6 +38,7 @@ static struct {
 	MESSAGE(stdout_event),
 	MESSAGE(stderr_event),
 	MESSAGE(ask_event),
+	MESSAGE(place_record),
 	MESSAGE(configure_message),
 	MESSAGE(warden_message),
 	MESSAGE(template_ready),

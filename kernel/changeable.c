@@ -1,0 +1,72 @@
+/* Python tells its hooks of each file that it is about to open and each library that it is about to load. Nothing
+ * hostile runs while a template starts, so there this is a guard; what swallows the exception is found out
+ * afterwards. */
+#include "changeable.h"
+
+#include "proto/wire.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+static struct bytes watched;
+static char found[512];
+
+void changeable_begin(struct bytes directories)
+{
+	watched = directories;
+}
+
+void changeable_end(void)
+{
+	watched = (struct bytes){0};
+}
+
+const char *changeable_found(void)
+{
+	return found[0] ? found : NULL;
+}
+
+/* As it came: a copy would stay on the stack, where sessions could read of others' directories. */
+static bool lies_in(const char *real, struct bytes outer)
+{
+	return strncmp(real, outer.data, outer.size) == 0 && (real[outer.size] == '/' || real[outer.size] == '\0');
+}
+
+static bool is_changeable(const char *path)
+{
+	char real[PATH_MAX];
+	struct bytes item;
+	size_t cursor = 0;
+
+	if (!realpath(path, real))
+		return false; /* nothing there to be opened */
+	while (wire_next_string(watched, &cursor, &item)) {
+		if (!lies_in(real, item))
+			continue;
+		snprintf(found, sizeof(found),
+			 "Python would take %.150s from %.*s, which sessions may write to: have it look elsewhere",
+			 path, (int)MIN(item.size, 150), item.data);
+		return true;
+	}
+	return false;
+}
+
+int changeable_check(const char *event, PyObject *args)
+{
+	bool import = strcmp(event, "import") == 0;
+	PyObject *path, *encoded = NULL;
+	bool refused;
+
+	if (!watched.data || (!import && strcmp(event, "open") != 0) || PyTuple_GET_SIZE(args) < 2)
+		return 0;
+	path = PyTuple_GET_ITEM(args, import ? 1 : 0); /* borrowed; None, or a descriptor, is no name */
+	if (!PyUnicode_Check(path) && !PyBytes_Check(path))
+		return 0;
+	if (!PyUnicode_FSConverter(path, &encoded))
+		return -1;
+	refused = is_changeable(PyBytes_AS_STRING(encoded));
+	Py_DECREF(encoded);
+	if (refused)
+		PyErr_SetString(PyExc_ImportError, found);
+	return refused ? -1 : 0;
+}
