@@ -174,31 +174,59 @@ double cell_duration(const struct cell *cell)
 	return cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0;
 }
 
-static struct bytes joined_or_nothing(struct output *output)
-{
-	struct bytes joined;
-
-	return output_join(output, &joined) ? BYTES("") : joined;
-}
-
 void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer)
 {
 	const struct blocked_act act = {.event = BYTES("oom"), .reason = BYTES("memory-limit")};
 	struct bytes item;
-	size_t n = 0;
+	int r = wire_put_array(buffer, wire_count(verdict->blocked) + 1);
 
-	for (size_t cursor = 0; wire_next(verdict->blocked, &cursor, &item);)
-		n++;
-	wire_put_array(buffer, n + 1);
-	for (size_t cursor = 0; wire_next(verdict->blocked, &cursor, &item);)
-		(void)msgpack_sbuffer_write(buffer, item.data, item.size);
-	if (wire_encode_body(buffer, &blocked_act_schema, &act) == 0)
+	for (size_t cursor = 0; !r && wire_next(verdict->blocked, &cursor, &item);)
+		r = msgpack_sbuffer_write(buffer, item.data, item.size);
+	if (!r && wire_encode_body(buffer, &blocked_act_schema, &act) == 0)
 		verdict->blocked = wire_bytes(buffer);
+}
+
+/* What the cell wrote and showed, into @reply, as far as there is memory. @displays holds some of it. */
+static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbuffer *displays)
+{
+	struct promise *promise = cell->reply.promise;
+
+	reply->stdout = output_join(&cell->stdout_);
+	reply->stderr = output_join(&cell->stderr_);
+	reply->stdout_dropped = output_dropped(&cell->stdout_);
+	reply->stderr_dropped = output_dropped(&cell->stderr_);
+	promise->heads[0] = cell->stdout_.head_size;
+	promise->heads[1] = cell->stderr_.head_size;
+	reply->displays_dropped = cell->displays.dropped;
+	reply->displays = (struct bytes){.data = NULL};
+	if (displays_join(&cell->displays, displays))
+		reply->displays_dropped += cell->displays.n;
+	else if (cell->displays.n > 0)
+		reply->displays = wire_bytes(displays);
+}
+
+static int reply_send(struct cell *cell, struct clients *clients, struct exec_reply *reply)
+{
+	msgpack_sbuffer displays;
+	int r;
+
+	msgpack_sbuffer_init(&displays);
+	put_outputs(reply, cell, &displays);
+	r = client_answer(clients, &cell->reply, &exec_reply_schema, reply);
+	msgpack_sbuffer_destroy(&displays);
+	return r;
+}
+
+/* Without memory for all of it, what the cell wrote and showed is dropped, and counted as that. */
+static void give_up_outputs(struct cell *cell)
+{
+	output_give_up(&cell->stdout_);
+	output_give_up(&cell->stderr_);
+	displays_give_up(&cell->displays);
 }
 
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict)
 {
-	msgpack_sbuffer displays;
 	struct exec_reply reply = {
 		.id = cell->reply.id,
 		.session = bytes_of(session),
@@ -206,11 +234,8 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.returncode = verdict->returncode,
 		.state = bytes_of(verdict->state),
 		.cause = bytes_of(verdict->cause),
-		.stdout_dropped = output_dropped(&cell->stdout_),
-		.stderr_dropped = output_dropped(&cell->stderr_),
 		.text = verdict->text,
 		.data = verdict->data,
-		.displays_dropped = cell->displays.dropped,
 		.error = verdict->error,
 		.blocked = verdict->blocked,
 		.artifacts = verdict->artifacts,
@@ -229,14 +254,16 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		reply.loaded = wire_bytes(&verdict->tidings->loaded);
 		reply.not_loaded = wire_bytes(&verdict->tidings->not_loaded);
 	}
-	cell->reply.promise->heads[0] = cell->stdout_.head_size;
-	cell->reply.promise->heads[1] = cell->stderr_.head_size;
-	reply.stdout = joined_or_nothing(&cell->stdout_);
-	reply.stderr = joined_or_nothing(&cell->stderr_);
-	msgpack_sbuffer_init(&displays);
-	if (displays_join(&cell->displays, &displays))
-		reply.displays = wire_bytes(&displays);
-	r = client_send(clients, &cell->reply, &exec_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&displays);
+	r = reply_send(cell, clients, &reply);
+	if (r == -ENOMEM) {
+		give_up_outputs(cell);
+		r = reply_send(cell, clients, &reply);
+	}
+	if (r == -ENOMEM)
+		r = client_error(
+			clients, &cell->reply, "internal",
+			"the cell has run, and the state of the session is \"%s\", but there is no memory to "
+			"tell its result",
+			verdict->state);
 	return r;
 }

@@ -8,6 +8,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Given up for the errors that say that there is no memory, and taken again at the end of the round. */
+#define RESERVE ((size_t)64 << 10)
+
 /* An answer of this round. */
 struct held {
 	struct list node;
@@ -36,6 +39,7 @@ void clients_deinit(struct clients *clients)
 		return;
 	list_for_each (held, &clients->held, node)
 		held_free(held);
+	free(steal_ptr(&clients->reserve));
 	front_deinit(&clients->front);
 }
 
@@ -91,11 +95,15 @@ void clients_settle(struct clients *clients)
 	list_for_each (held, &clients->held, node) {
 		int r = message_send(clients, &held->to, &held->message);
 
-		if (r < 0)
+		if (r < 0) {
 			log_error(NULL, "cannot answer request %" PRIu64 ": %s", held->to.id, strerror(-r));
+			client_hang_up(clients, &held->to);
+		}
 		held_free(held);
 	}
 	clients->held_size = 0;
+	if (!clients->reserve)
+		clients->reserve = malloc(RESERVE);
 	front_flush(&clients->front);
 }
 
@@ -112,8 +120,8 @@ static int buffer_send(struct clients *clients, const struct address *to, msgpac
 	return hold ? message_hold(clients, to, buffer) : message_send(clients, to, buffer);
 }
 
-int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
-		const void *message)
+int client_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		  const void *message)
 {
 	msgpack_sbuffer buffer;
 	int r;
@@ -125,8 +133,40 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 	else if (!r)
 		r = buffer_send(clients, to, &buffer, !is_event(schema));
 	msgpack_sbuffer_destroy(&buffer);
+	return r;
+}
+
+/* There is no memory to answer. An error takes little; if there is not even that, all who wait are told by the end
+ * of their connection. */
+static void answer_fail(struct clients *clients, const struct address *to)
+{
+	const struct error_reply reply = {
+		.id = to->id, .code = BYTES("internal"), .message = BYTES("out of memory to answer this")};
+
+	free(steal_ptr(&clients->reserve));
+	clients->n_errors++;
+	if (client_answer(clients, to, &error_reply_schema, &reply) >= 0)
+		return;
+	if (to->promise)
+		promise_hang_up(to->promise);
+	else
+		client_hang_up(clients, to);
+}
+
+void client_hang_up(struct clients *clients, const struct address *to)
+{
+	front_hang_up(&clients->front, to->fd, to->connection);
+}
+
+int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		const void *message)
+{
+	int r = client_answer(clients, to, schema, message);
+
 	if (r < 0)
 		log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
+	if (r < 0 && !is_event(schema))
+		answer_fail(clients, to);
 	return r;
 }
 

@@ -31,6 +31,7 @@ struct clients {
 	struct list held;  /* answers, until the round is safe */
 	size_t held_size;  /* of these */
 	uint64_t n_errors; /* requests answered with one */
+	char *reserve;	   /* memory for the error that there is none */
 };
 
 /* Before its front is there. */
@@ -38,10 +39,15 @@ void clients_init(struct clients *clients);
 void clients_deinit(struct clients *clients);
 
 /* Encode and send; to a promise, only the one final message. An answer goes out when the round is settled, since it
- * says what must have become true; an event at once. Returns 0, or for an event CLIENT_E_WAITS or CLIENT_E_GONE, or
- * -errno. */
+ * says what must have become true; an event at once. Without memory for an answer, an error takes its place, or
+ * else the connection ends. Returns 0, or for an event CLIENT_E_WAITS or CLIENT_E_GONE, or -errno. */
 int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		const void *message);
+/* The same for who has something else to answer without memory for this: on -errno nothing has been sent. */
+int client_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		  const void *message);
+/* It cannot be answered: its connection ends, and it may ask again on another. */
+void client_hang_up(struct clients *clients, const struct address *to);
 
 /* Send an answer that is encoded already. Returns the same. */
 int client_post(struct clients *clients, const struct address *to, struct bytes data);

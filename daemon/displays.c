@@ -117,17 +117,21 @@ bool displays_add(struct displays *displays, struct shown *shown)
 	return true;
 }
 
-bool displays_join(const struct displays *displays, msgpack_sbuffer *buffer)
+void displays_give_up(struct displays *displays)
+{
+	displays->dropped += displays->n;
+	displays_clear(displays);
+}
+
+int displays_join(const struct displays *displays, msgpack_sbuffer *buffer)
 {
 	struct display *display;
+	int r = displays->n > 0 ? wire_put_array(buffer, displays->n) : 0;
 
-	if (displays->n == 0)
-		return false;
-	wire_put_array(buffer, displays->n);
 	list_for_each (display, (struct list *)&displays->list, node)
-		if (msgpack_sbuffer_write(buffer, display->map.data, display->map.size) < 0)
-			return false;
-	return true;
+		if (!r && msgpack_sbuffer_write(buffer, display->map.data, display->map.size) < 0)
+			r = -ENOMEM;
+	return r;
 }
 
 bool displays_next(struct bytes array, size_t *cursor, struct shown *shown)

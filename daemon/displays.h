@@ -26,8 +26,12 @@ void displays_deinit(struct displays *displays);
  * it clears. Returns whether what is kept has changed. */
 bool displays_add(struct displays *displays, struct shown *shown);
 
-/* All that is kept, as an array of `shown`; the caller's to destroy. False if there is nothing. */
-bool displays_join(const struct displays *displays, msgpack_sbuffer *buffer);
+/* Keep nothing: what was kept is counted as dropped. */
+void displays_give_up(struct displays *displays);
+
+/* All that is kept, as an array of `shown`; the caller's to destroy. Empty if there is nothing. Returns 0 or
+ * -ENOMEM. */
+int displays_join(const struct displays *displays, msgpack_sbuffer *buffer);
 
 /* The same array, walked as by wire_next. */
 bool displays_next(struct bytes array, size_t *cursor, struct shown *shown);

@@ -191,12 +191,12 @@ static int displays_write(struct warden *warden, struct cell *cell)
 	msgpack_sbuffer array;
 	struct shown shown;
 	size_t cursor = 0;
-	int r = 0;
+	int r;
 
 	msgpack_sbuffer_init(&array);
-	if (displays_join(&cell->displays, &array))
-		while (!r && displays_next(wire_bytes(&array), &cursor, &shown))
-			r = family_write_display(warden, cell, &shown);
+	r = displays_join(&cell->displays, &array);
+	while (!r && displays_next(wire_bytes(&array), &cursor, &shown))
+		r = family_write_display(warden, cell, &shown);
 	msgpack_sbuffer_destroy(&array);
 	return r;
 }

@@ -218,7 +218,8 @@ int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *p
 	msgpack_sbuffer_init(&bodies);
 	r = records_read(&bodies, &n, nextp, dir);
 	closedir(dir);
-	wire_put_array(records, n);
+	if (!r)
+		r = wire_put_array(records, n);
 	if (!r && bodies.size > 0)
 		r = msgpack_sbuffer_write(records, bodies.data, bodies.size) < 0 ? -ENOMEM : 0;
 	msgpack_sbuffer_destroy(&bodies);

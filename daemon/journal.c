@@ -185,15 +185,15 @@ int journal_put(struct journal *journal, uint64_t at, uint64_t n, msgpack_sbuffe
 {
 	size_t skip = n > 0 && n < journal->n ? journal->n - n : 0;
 	struct entry *entry;
-	int r = 0;
+	int r;
 
 	mark_undone(journal, at);
-	wire_put_array(buffer, journal->n - skip);
+	r = wire_put_array(buffer, journal->n - skip);
 	list_for_each (entry, &journal->entries, node) {
 		if (skip > 0)
 			skip--;
 		else if (!r)
 			r = entry_put(entry, buffer);
 	}
-	return r ? r : buffer->data ? 0 : -ENOMEM;
+	return r;
 }

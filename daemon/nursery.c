@@ -324,11 +324,12 @@ void nursery_retire(struct nursery *nursery)
 
 static int put_list(msgpack_sbuffer *buffer, const struct string_list *list, struct bytes *raw)
 {
-	wire_put_array(buffer, list->n);
-	for (size_t i = 0; i < list->n; i++)
-		wire_put_string(buffer, bytes_of(list->items[i]));
+	int r = wire_put_array(buffer, list->n);
+
+	for (size_t i = 0; i < list->n && !r; i++)
+		r = wire_put_string(buffer, bytes_of(list->items[i]));
 	*raw = wire_bytes(buffer);
-	return buffer->data ? 0 : -ENOMEM;
+	return r;
 }
 
 /* Frozen copies are processes too, but not the session's own. Where no group counts, this is for good, so there is

@@ -127,25 +127,55 @@ size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t
 	return 2;
 }
 
-int output_join(struct output *output, struct bytes *joined)
+static void tail_give_up(struct output *output)
+{
+	free(output->tail);
+	output->tail = NULL;
+	output->tail_size = output->tail_allocated = output->tail_at = 0;
+}
+
+void output_give_up(struct output *output)
+{
+	tail_give_up(output);
+	free(output->head);
+	output->head = NULL;
+	output->head_size = output->head_allocated = 0;
+}
+
+/* In the room that the head has: without memory for more its end gives way to the line. */
+static struct bytes head_alone(struct output *output)
+{
+	char note[80];
+	size_t size, room;
+
+	tail_give_up(output);
+	room = MIN(output->head_allocated - output->head_size, sizeof(note));
+	output->head_size -= MIN(sizeof(note) - room, output->head_size);
+	size = note_write(note, output_dropped(output));
+	size = MIN(size, output->head_allocated - output->head_size);
+	if (size > 0)
+		memcpy(output->head + output->head_size, note, size);
+	return (struct bytes){.data = output->head ? output->head : "", .size = output->head_size + size};
+}
+
+struct bytes output_join(struct output *output)
 {
 	size_t size, note_size, older = output->tail_size - output->tail_at;
 	char note[80], *grown;
 
 	note_size = note_write(note, output_dropped(output));
 	size = output->head_size + note_size + output->tail_size;
-	*joined = (struct bytes){.data = output->head ? output->head : "", .size = size};
 	if (size == output->head_size)
-		return 0;
+		return (struct bytes){.data = output->head ? output->head : "", .size = size};
 	grown = realloc(output->head, size);
 	if (!grown)
-		return -ENOMEM;
+		return head_alone(output);
 	memcpy(grown + output->head_size, note, note_size);
 	if (output->tail) {
 		memcpy(grown + output->head_size + note_size, output->tail + output->tail_at, older);
 		memcpy(grown + output->head_size + note_size + older, output->tail, output->tail_at);
 	}
 	output->head = grown;
-	joined->data = grown;
-	return 0;
+	output->head_allocated = size;
+	return (struct bytes){.data = grown, .size = size};
 }

@@ -30,9 +30,11 @@ struct piece {
 #define PIECES_MAX 3
 size_t output_pieces(const struct output *output, struct piece pieces[PIECES_MAX]);
 
-/* Head, a line that says what is missing, tail: one span that lives as long as the output. Nothing may be added
- * afterwards. Returns 0 or -ENOMEM. */
-int output_join(struct output *output, struct bytes *joined);
+/* Head, a line that says what is missing, tail: one span that lives as long as the output. What there is no memory
+ * for is dropped: output_dropped, and the size of the head, are right only now. Nothing may be added afterwards. */
+struct bytes output_join(struct output *output);
+/* Keep nothing of it: all is dropped. */
+void output_give_up(struct output *output);
 
 /* The pieces of what output_join made, when the head had @head_size bytes and @dropped were missing. */
 size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t head_size, uint64_t dropped);

@@ -9,6 +9,8 @@
 /* Those a peer sent twice, which are passed over in one look: a flood of them waits for the next round. */
 #define REPEATS_MAX 64
 #define RETRY_US 10000
+/* At a letter that there was no memory for. */
+#define LETTER_RETRY_US 50000
 
 static char buffer[CHANNEL_SIZE_MAX];
 
@@ -86,6 +88,11 @@ static int letter_read(struct peer *peer, const struct link_header *header, stru
 		&peer->letter, peer->letters,
 		&(struct link_header){.size = header->size, .offset = header->offset + LETTERS_OFFSET});
 	*frame = (struct bytes){.data = peer->letter, .size = header->size};
+	if (r == -ENOMEM) {
+		/* Ours is the want: it is looked at again. */
+		peer_rest(peer, LETTER_RETRY_US);
+		return PEER_E_EMPTY;
+	}
 	return r ? PEER_E_BAD : 0;
 }
 

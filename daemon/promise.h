@@ -30,6 +30,7 @@ struct asker {
 	struct list node; /* in its promise */
 	struct address to;
 	bool stream, input;
+	uint64_t missed[2], displays_missed; /* of what it watches, for want of memory */
 };
 
 struct promise {
@@ -175,6 +176,8 @@ void promise_leave(struct promise *promise, const struct address *to);
 bool promise_asked_by(const struct promise *promise, const struct address *request);
 /* Nobody does. */
 void promise_leave_all(struct promise *promise);
+/* There is none, for want of memory: the connections of all who wait for it end. */
+void promise_hang_up(struct promise *promise);
 /* Its answer, to all who wait for it: they are done. */
 void promise_answer_all(struct promise *promise);
 

@@ -30,9 +30,11 @@ static int answer_send(const struct promise *promise, const struct asker *asker)
 	if (asker->stream && promise_result(promise, &reply)) {
 		reply.id = asker->to.id;
 		reply.stdout = reply.stderr = BYTES("");
-		reply.stdout_dropped = reply.stderr_dropped = 0;
+		reply.stdout_dropped = asker->missed[PROMISE_STDOUT];
+		reply.stderr_dropped = asker->missed[PROMISE_STDERR];
 		reply.displays = (struct bytes){.data = NULL};
-		return client_send(clients, &asker->to, &exec_reply_schema, &reply);
+		reply.displays_dropped = MAX(reply.displays_dropped, asker->displays_missed);
+		return client_answer(clients, &asker->to, &exec_reply_schema, &reply);
 	}
 	msgpack_sbuffer_init(&buffer);
 	r = wire_readdress(&buffer, (struct bytes){.data = promise->answer, .size = promise->answer_size},
@@ -50,8 +52,20 @@ void promise_answer_all(struct promise *promise)
 	list_for_each (asker, &promise->askers, node) {
 		int r = answer_send(promise, asker);
 
+		/* What is kept may be had again, by its key or number. */
 		if (r < 0)
-			log_error(NULL, "cannot answer a request: %s", strerror(-r));
+			(void)client_error(promise->shelf->promises->clients, &asker->to, "internal",
+					   "the answer cannot be sent: %s", strerror(-r));
+		asker_free(promise, asker);
+	}
+}
+
+void promise_hang_up(struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		client_hang_up(promise->shelf->promises->clients, &asker->to);
 		asker_free(promise, asker);
 	}
 }
@@ -89,9 +103,12 @@ static int output_send(struct promise *promise, struct asker *asker, enum promis
 		       struct bytes data)
 {
 	struct stdout_event event = {.id = asker->to.id, .data = data, .at = at};
+	int r = client_send(promise->shelf->promises->clients, &asker->to,
+			    stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
 
-	return client_send(promise->shelf->promises->clients, &asker->to,
-			   stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
+	if (r < 0)
+		asker->missed[stream] += data.size;
+	return r;
 }
 
 /* What of @piece lies at or after @from. */
@@ -141,8 +158,11 @@ static int display_send(struct promise *promise, struct asker *asker, const stru
 		.update = shown->update,
 		.clear = shown->clear,
 	};
+	int r;
 
-	return client_send(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
+	r = client_send(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
+	asker->displays_missed += r < 0;
+	return r;
 }
 
 static void displays_repeat(struct promise *promise, struct asker *asker, uint64_t from)
@@ -156,8 +176,12 @@ static void displays_repeat(struct promise *promise, struct asker *asker, uint64
 	msgpack_sbuffer_init(&buffer);
 	if (promise->answer && promise_result(promise, &reply))
 		array = reply.displays;
-	else if (promise->running && displays_join(&promise->running->displays, &buffer))
-		array = wire_bytes(&buffer);
+	else if (promise->running && promise->running->displays.n > 0) {
+		if (displays_join(&promise->running->displays, &buffer))
+			asker->displays_missed += promise->running->displays.n;
+		else
+			array = wire_bytes(&buffer);
+	}
 	while (displays_next(array, &cursor, &shown))
 		if (shown.at >= from)
 			display_send(promise, asker, &shown);

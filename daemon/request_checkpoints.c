@@ -103,12 +103,12 @@ void handle_checkpoints(struct router *router, const struct address *from, const
 	struct checkpoints_reply reply = {.id = request->id};
 	struct checkpoint *checkpoint;
 	msgpack_sbuffer buffer;
-	int r = 0;
+	int r;
 
 	if (!session)
 		return;
 	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
+	r = wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
 		struct checkpoint_record record = {
 			.name = bytes_of(checkpoint->name[0] ? checkpoint->name : NULL),

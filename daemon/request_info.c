@@ -77,12 +77,12 @@ void handle_list(struct router *router, const struct address *from, const union 
 	struct session *session;
 	msgpack_sbuffer buffer;
 	size_t n = 0;
-	int r = 0;
+	int r;
 
 	list_for_each (session, &router->sessions, node)
 		n += is_listed(session, from->uid);
 	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, n);
+	r = wire_put_array(&buffer, n);
 	list_for_each (session, &router->sessions, node) {
 		char name[SESSION_NAME_SIZE];
 		struct session_info info;
@@ -120,11 +120,12 @@ void handle_stats(struct router *router, const struct address *from, const union
 	struct session *session;
 	struct nursery *nursery;
 	msgpack_sbuffer names;
+	int r;
 
 	msgpack_sbuffer_init(&names);
-	wire_put_array(&names, router->config->n_profiles);
-	for (size_t i = 0; i < router->config->n_profiles; i++)
-		wire_put_string(&names, bytes_of(router->config->profiles[i]->name));
+	r = wire_put_array(&names, router->config->n_profiles);
+	for (size_t i = 0; i < router->config->n_profiles && !r; i++)
+		r = wire_put_string(&names, bytes_of(router->config->profiles[i]->name));
 	reply.profiles = wire_bytes(&names);
 	list_for_each (session, &router->sessions, node)
 		reply.sessions += session->state != SESSION_CLOSING;
@@ -134,7 +135,10 @@ void handle_stats(struct router *router, const struct address *from, const union
 	}
 	list_for_each (nursery, &router->retired, node)
 		reply.templates += nursery->state != NURSERY_DOWN;
-	client_send(&router->clients, from, &stats_reply_schema, &reply);
+	if (r)
+		client_error(&router->clients, from, "internal", "out of memory");
+	else
+		client_send(&router->clients, from, &stats_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&names);
 }
 

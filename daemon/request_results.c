@@ -211,7 +211,7 @@ void handle_results(struct router *router, const struct address *from, const uni
 	struct promise *promise;
 	msgpack_sbuffer buffer;
 	size_t n = 0;
-	int r = 0;
+	int r;
 
 	if (!session_name_given(&name, router, from, request->results.session))
 		return;
@@ -219,7 +219,7 @@ void handle_results(struct router *router, const struct address *from, const uni
 	list_for_each (promise, list, node)
 		n += promise->is_cell;
 	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, n);
+	r = wire_put_array(&buffer, n);
 	list_for_each (promise, list, node) {
 		struct result_record record;
 

@@ -322,15 +322,15 @@ static int tidings_make(struct tidings *tidings, const struct saved *saved, cons
 
 	tidings_deinit(tidings);
 	if (report_read(&report, verdict->report)) {
-		wire_put_array(&tidings->not_loaded, n + wire_count(report.refused));
-		r = append_all(&tidings->not_loaded, report.refused);
+		r = wire_put_array(&tidings->not_loaded, n + wire_count(report.refused));
+		r = r ? r : append_all(&tidings->not_loaded, report.refused);
 		if (!r)
 			r = msgpack_sbuffer_write(&tidings->loaded, report.names.data, report.names.size);
 	} else {
 		failure(why, sizeof(why), verdict);
-		wire_put_array(&tidings->not_loaded, n + wire_count(saved->state.names));
-		r = refuse_all(&tidings->not_loaded, saved->state.names, why);
-		wire_put_array(&tidings->loaded, 0);
+		r = wire_put_array(&tidings->not_loaded, n + wire_count(saved->state.names));
+		r = r ? r : refuse_all(&tidings->not_loaded, saved->state.names, why);
+		r = r ? r : wire_put_array(&tidings->loaded, 0);
 	}
 	if (!r)
 		r = append_all(&tidings->not_loaded, saved->state.refused);

@@ -263,10 +263,14 @@ bool session_interrupt(struct session *session)
 	return true;
 }
 
-static void waiter_add(struct list *waiters, const struct address *request)
+/* Who cannot be told when it is done is told so now. */
+static void waiter_add(struct session *session, struct list *waiters, const struct address *request)
 {
 	struct waiter *waiter = request ? calloc(1, sizeof(*waiter)) : NULL;
 
+	if (request && !waiter)
+		(void)client_error(&session->router->clients, request, "internal",
+				   "out of memory to wait for this, which is being done");
 	if (!waiter)
 		return;
 	waiter->request = *request;
@@ -277,14 +281,14 @@ static void waiter_add(struct list *waiters, const struct address *request)
 void session_reset(struct session *session, const struct address *request)
 {
 	family_touch(session->warden);
-	waiter_add(&session->resets, request);
+	waiter_add(session, &session->resets, request);
 	session_event(session, EVENT_RESET, &session_nothing);
 }
 
 void session_close(struct session *session, const struct address *request)
 {
 	family_touch(session->warden);
-	waiter_add(&session->closers, request);
+	waiter_add(session, &session->closers, request);
 	saving_close(session);
 	session_end(session, "shutdown");
 }

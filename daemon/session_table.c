@@ -51,12 +51,9 @@ static void start_idle(struct session *session, const struct particulars *partic
 static void stray_hand_over(struct session *session)
 {
 	for (int i = 0; i < 2; i++) {
-		struct bytes joined;
-
-		if (session->stray[i].total > 0 && !output_join(&session->stray[i], &joined))
-			session_on_output(session, (enum interpreter_stream)i, joined);
 		if (session->stray[i].total > 0)
-			output_deinit(&session->stray[i]);
+			session_on_output(session, (enum interpreter_stream)i, output_join(&session->stray[i]));
+		output_deinit(&session->stray[i]);
 	}
 }
 

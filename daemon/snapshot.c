@@ -17,12 +17,12 @@ void snapshot_deinit(struct snapshot *snapshot)
 		msgpack_sbuffer_destroy(&snapshot->parts[i]);
 }
 
-/* An array of that many follows. */
-static msgpack_sbuffer *part_begin(struct snapshot *snapshot, enum snapshot_part part, size_t n)
+/* An array of that many follows. Returns 0 or -ENOMEM. */
+static int part_begin(msgpack_sbuffer **bufferp, struct snapshot *snapshot, enum snapshot_part part, size_t n)
 {
-	snapshot->parts[part].size = 0;
-	wire_put_array(&snapshot->parts[part], n);
-	return &snapshot->parts[part];
+	*bufferp = &snapshot->parts[part];
+	(*bufferp)->size = 0;
+	return wire_put_array(*bufferp, n);
 }
 
 static struct bytes part(const struct snapshot *snapshot, enum snapshot_part which)
@@ -69,9 +69,9 @@ static int put_cell(msgpack_sbuffer *buffer, const struct session *session, cons
 
 static int put_queue(struct snapshot *snapshot, const struct session *session)
 {
-	msgpack_sbuffer *buffer = part_begin(snapshot, PART_QUEUE, list_size(&session->queue));
+	msgpack_sbuffer *buffer;
 	struct cell *cell;
-	int r = 0;
+	int r = part_begin(&buffer, snapshot, PART_QUEUE, list_size(&session->queue));
 
 	list_for_each (cell, (struct list *)&session->queue, node)
 		r = r ? r : put_cell(buffer, session, cell);
@@ -99,9 +99,9 @@ static uint64_t checkpoint_place(const struct session *session, const struct che
 static int put_checkpoints(struct snapshot *snapshot, const struct session *session)
 {
 	const struct list *all = &session->history.checkpoints;
-	msgpack_sbuffer *buffer = part_begin(snapshot, PART_CHECKPOINTS, list_size(all));
+	msgpack_sbuffer *buffer;
 	struct checkpoint *checkpoint;
-	int r = 0;
+	int r = part_begin(&buffer, snapshot, PART_CHECKPOINTS, list_size(all));
 
 	list_for_each (checkpoint, (struct list *)all, node) {
 		const struct kept_checkpoint record = {
@@ -153,9 +153,9 @@ static int put_operation(msgpack_sbuffer *buffer, const struct operation *operat
 
 static int put_operations(struct snapshot *snapshot, const struct session *session)
 {
-	msgpack_sbuffer *buffer = part_begin(snapshot, PART_OPERATIONS, list_size(&session->operations));
+	msgpack_sbuffer *buffer;
 	struct operation *operation;
-	int r = 0;
+	int r = part_begin(&buffer, snapshot, PART_OPERATIONS, list_size(&session->operations));
 
 	list_for_each (operation, (struct list *)&session->operations, node)
 		r = r ? r : put_operation(buffer, operation);
@@ -167,9 +167,9 @@ static int put_operations(struct snapshot *snapshot, const struct session *sessi
 
 static int put_waiters(struct snapshot *snapshot, enum snapshot_part part, const struct list *waiters)
 {
-	msgpack_sbuffer *buffer = part_begin(snapshot, part, list_size(waiters));
+	msgpack_sbuffer *buffer;
 	struct waiter *waiter;
-	int r = 0;
+	int r = part_begin(&buffer, snapshot, part, list_size(waiters));
 
 	list_for_each (waiter, (struct list *)waiters, node) {
 		const struct waiter_record record = {.promise = promise_of(&waiter->request)};
@@ -181,9 +181,9 @@ static int put_waiters(struct snapshot *snapshot, enum snapshot_part part, const
 
 static int put_transfers(struct snapshot *snapshot, const struct session *session)
 {
-	msgpack_sbuffer *buffer = part_begin(snapshot, PART_TRANSFERS, list_size(&session->transfers));
+	msgpack_sbuffer *buffer;
 	struct transfer *transfer;
-	int r = 0;
+	int r = part_begin(&buffer, snapshot, PART_TRANSFERS, list_size(&session->transfers));
 
 	list_for_each (transfer, (struct list *)&session->transfers, node) {
 		const struct transfer_record record = {.directory = bytes_of(transfer->file.above),
@@ -296,8 +296,8 @@ static int put_all_messages(struct snapshot *snapshot, const struct warden *ward
 
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
 		n += list_size(&interpreter->peer.messages);
-	buffer = part_begin(snapshot, PART_MESSAGES, n);
-	r = put_messages(buffer, &warden->peer, 0);
+	r = part_begin(&buffer, snapshot, PART_MESSAGES, n);
+	r = r ? r : put_messages(buffer, &warden->peer, 0);
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
 		r = r ? r : put_messages(buffer, &interpreter->peer, interpreter->serial);
 	return r;
@@ -305,9 +305,9 @@ static int put_all_messages(struct snapshot *snapshot, const struct warden *ward
 
 static int put_interpreters(struct snapshot *snapshot, const struct warden *warden)
 {
-	msgpack_sbuffer *buffer = part_begin(snapshot, PART_INTERPRETERS, list_size(&warden->interpreters));
+	msgpack_sbuffer *buffer;
 	struct interpreter *interpreter;
-	int r = 0;
+	int r = part_begin(&buffer, snapshot, PART_INTERPRETERS, list_size(&warden->interpreters));
 
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node) {
 		const struct interpreter_record record = {
@@ -332,9 +332,9 @@ static int put_interpreters(struct snapshot *snapshot, const struct warden *ward
 static int put_sessions(struct snapshot *snapshot, const struct warden *warden)
 {
 	struct session *session;
-	int r = 0;
+	msgpack_sbuffer *buffer;
+	int r = part_begin(&buffer, snapshot, PART_SESSIONS, list_size(&warden->sessions));
 
-	(void)part_begin(snapshot, PART_SESSIONS, list_size(&warden->sessions));
 	list_for_each (session, (struct list *)&warden->sessions, kin)
 		r = r ? r : put_session(snapshot, session);
 	return r;

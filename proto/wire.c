@@ -612,20 +612,24 @@ bool wire_next_uint(struct bytes raw, size_t *cursorp, uint64_t *number)
 	return false;
 }
 
-void wire_put_array(msgpack_sbuffer *buffer, size_t n)
+int wire_put_array(msgpack_sbuffer *buffer, size_t n)
 {
 	msgpack_packer packer;
 
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
-	msgpack_pack_array(&packer, n);
+	return msgpack_pack_array(&packer, n) ? -ENOMEM : 0;
 }
 
-void wire_put_string(msgpack_sbuffer *buffer, struct bytes string)
+int wire_put_string(msgpack_sbuffer *buffer, struct bytes string)
 {
 	msgpack_packer packer;
+	int r = buffer_reserve(buffer, string.size + 5);
 
+	if (r)
+		return r;
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
 	put_str(&packer, string);
+	return 0;
 }
 
 /* How many bytes the sequence that begins with @first has, and the range its second byte must be in: that excludes

@@ -105,9 +105,9 @@ bool wire_read_span(struct bytes value, struct bytes *span, bool *binary);
 /* The same for an array of uint. */
 bool wire_next_uint(struct bytes raw, size_t *cursor, uint64_t *number);
 
-/* Append an array header, or one str. */
-void wire_put_array(msgpack_sbuffer *buffer, size_t n);
-void wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
+/* Append an array header, or one str. Returns 0 or -ENOMEM. */
+int wire_put_array(msgpack_sbuffer *buffer, size_t n);
+int wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
 
 /* The length of the one value at the start of @data if it is complete and within the bounds, else 0. */
 size_t wire_scan(struct bytes data, unsigned depth_max, size_t objects_max);

@@ -234,6 +234,15 @@ int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *bu
 	return connection->lags ? FRONT_E_WAITS : 0;
 }
 
+void front_hang_up(struct front *front, int fd, uint64_t serial)
+{
+	struct connection *connection = connection_find(front, fd, serial);
+
+	/* Closed when that is heard: its request may be at hand. */
+	if (connection)
+		(void)shutdown(fd, SHUT_RDWR);
+}
+
 bool front_lags(const struct front *front, int fd, uint64_t serial)
 {
 	const struct connection *connection = connection_find(front, fd, serial);

@@ -62,6 +62,9 @@ bool front_pending(struct front *front);
 /* Queue a message for the client on @fd, if it is connection @serial still; it goes out with front_flush. The bytes
  * that @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or -ENOMEM. */
 int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer);
+/* Have that connection end, if it is there still, since a message for it could not be queued. It takes no memory.
+ */
+void front_hang_up(struct front *front, int fd, uint64_t serial);
 /* Whether those who stream to it are to pause. */
 bool front_lags(const struct front *front, int fd, uint64_t serial);
 /* Once a round, when what was queued may be known: send, and let those go on that waited for room. */

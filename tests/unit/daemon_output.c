@@ -3,6 +3,8 @@
 
 #include "output.h"
 
+#include <sys/resource.h>
+
 static char everything[1 << 20];
 
 static void compare(size_t limit, size_t total, size_t piece)
@@ -20,7 +22,7 @@ static void compare(size_t limit, size_t total, size_t piece)
 	CHECK(output.head_allocated + output.tail_allocated <= limit + 512);
 	if (total > limit)
 		snprintf(note, sizeof(note), "\n[... %zu bytes left out ...]\n", total - limit);
-	CHECK(output_join(&output, &joined) == 0);
+	joined = output_join(&output);
 	if (total <= limit) {
 		CHECK(joined.size == total && !memcmp(joined.data, everything, total));
 	} else {
@@ -31,6 +33,32 @@ static void compare(size_t limit, size_t total, size_t piece)
 		CHECK(!memcmp(joined.data + head, note, n));
 		CHECK(!memcmp(joined.data + head + n, everything + total - tail, tail));
 	}
+	output_deinit(&output);
+}
+
+/* Without memory to join them, the tail is dropped, and the head ends with the line that says so. */
+static void without_memory(size_t limit, size_t total)
+{
+	struct rlimit before, none = {.rlim_cur = 0};
+	struct output output;
+	struct bytes joined;
+	char note[80];
+	size_t n;
+
+	output_init(&output, limit);
+	output_add(&output, (struct bytes){.data = everything, .size = total});
+	getrlimit(RLIMIT_AS, &before);
+	none.rlim_max = before.rlim_max;
+	setrlimit(RLIMIT_AS, &none);
+	joined = output_join(&output);
+	setrlimit(RLIMIT_AS, &before);
+	CHECK(output.tail_size == 0 && output_dropped(&output) == total - output.head_size);
+	CHECK(output.head_size > limit / 2 - 100 && output.head_size <= limit / 2);
+	n = (size_t)snprintf(note, sizeof(note), "\n[... %zu bytes left out ...]\n", total - output.head_size);
+	CHECK(joined.size == output.head_size + n && !memcmp(joined.data, everything, output.head_size));
+	CHECK(!memcmp(joined.data + output.head_size, note, n));
+	output_give_up(&output);
+	CHECK(output_dropped(&output) == total);
 	output_deinit(&output);
 }
 
@@ -46,5 +74,8 @@ int main(void)
 		for (size_t t = 0; t < ARRAY_SIZE(totals); t++)
 			for (size_t p = 0; p < ARRAY_SIZE(pieces); p++)
 				compare(limits[l], totals[t], pieces[p]);
+	without_memory(1 << 19, 1 << 19);
+	without_memory(1 << 19, 1 << 20);
+	without_memory((1 << 19) - 2, 1 << 20);
 	return check_report();
 }
