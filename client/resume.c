@@ -65,6 +65,15 @@ static int request_advance(struct lair_call *call)
 	return r;
 }
 
+static void call_end_unsent(struct lair_call *call, int error)
+{
+	char sentence[160];
+
+	snprintf(sentence, sizeof(sentence), "the connection ended, and the request could not be sent again: %s",
+		 strerror(-error));
+	call_end(call, LAIR_E_LOST, bytes_of(sentence));
+}
+
 static void send_again(struct lair *lair)
 {
 	struct lair_call *call, *next;
@@ -78,8 +87,7 @@ static void send_again(struct lair *lair)
 		if (!r)
 			r = handle_send(lair, call);
 		if (r)
-			call_end(call, LAIR_E_LOST,
-				 BYTES("the connection ended, and there was no memory to go on"));
+			call_end_unsent(call, r);
 	}
 }
 

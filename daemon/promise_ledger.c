@@ -82,6 +82,9 @@ static int ledger_begin(struct promises *promises)
 		promise->written = promise->answer_written = false;
 		if (!r && promise->keep)
 			r = promise_commit(&promises->ledger, promise);
+		/* What is not in it is still to be written. */
+		if (r)
+			list_move(&promises->changed, &promise->changed);
 	}
 	return r ? r : vault_store_ledger(VAULT_PROMISES, 0, &promises->ledger);
 }
@@ -96,9 +99,12 @@ void promises_commit(struct promises *promises)
 	if (ledger_is_stale(&promises->ledger, promises->alive))
 		r = ledger_begin(promises);
 	list_for_each (promise, &promises->changed, changed) {
-		list_remove(&promise->changed);
 		if (!r && promise->keep && promise->shelf)
 			r = promise_commit(&promises->ledger, promise);
+		/* The rest is tried again in the next round. */
+		if (r)
+			break;
+		list_remove(&promise->changed);
 	}
 	if (r && !promises->unkept)
 		log_error(NULL, "answers cannot be kept for another router: %s", strerror(-r));

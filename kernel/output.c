@@ -49,8 +49,8 @@ static struct {
 	bool second; /* half of the room for them: the last one is there */
 } letters = {.file = -1};
 
-/* This thread holds a lock or is about to: a signal handler that writes meanwhile must not wait for it. */
-static __thread bool locking;
+/* How many locks this thread holds or is about to: a signal handler that writes meanwhile must not wait for one. */
+static __thread volatile unsigned locking;
 
 static ssize_t write_raw(int fd, const void *data, size_t size)
 {
@@ -59,20 +59,23 @@ static ssize_t write_raw(int fd, const void *data, size_t size)
 
 static bool lock_try(struct stream *stream)
 {
-	locking = true;
+	locking++;
 	if (sem_trywait(&stream->lock) == 0)
 		return true;
-	locking = false;
+	locking--;
 	return false;
 }
 
 static int lock_wait(struct stream *stream)
 {
-	locking = true;
+	int r;
+
+	locking++;
 	if (sem_wait(&stream->lock) == 0)
 		return 0;
-	locking = false;
-	return -errno;
+	r = -errno;
+	locking--;
+	return r;
 }
 
 static void lock_wait_long(struct stream *stream)
@@ -84,7 +87,7 @@ static void lock_wait_long(struct stream *stream)
 static void unlock(struct stream *stream)
 {
 	sem_post(&stream->lock);
-	locking = false;
+	locking--;
 }
 
 /* One write; waits if the cell has made the pipe non-blocking. Returns what was written, or -errno. */
@@ -128,7 +131,6 @@ static int drain_ordered(struct stream *stream)
 	if (stream != out && lock_try(out)) {
 		(void)drain(out);
 		unlock(out);
-		locking = true;
 	}
 	return drain(stream);
 }

@@ -374,7 +374,7 @@ static void put_str(msgpack_packer *packer, struct bytes string)
 	msgpack_pack_str_body(packer, string.data, string.size);
 }
 
-static bool field_present(const struct wire_field *field, const void *slot)
+bool wire_field_present(const struct wire_field *field, const void *slot)
 {
 	if (field->need == WIRE_REQUIRED)
 		return true;
@@ -475,13 +475,13 @@ int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, 
 		return r;
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
 	for (size_t i = 0; i < schema->n_fields; i++)
-		n += field_present(&schema->fields[i], (const char *)in + schema->fields[i].offset);
+		n += wire_field_present(&schema->fields[i], (const char *)in + schema->fields[i].offset);
 	msgpack_pack_map(&packer, n);
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const struct wire_field *field = &schema->fields[i];
 		const void *slot = (const char *)in + field->offset;
 
-		if (!field_present(field, slot))
+		if (!wire_field_present(field, slot))
 			continue;
 		put_str(&packer, field->name);
 		value_put(&packer, field->type, slot);

@@ -105,6 +105,9 @@ bool wire_read_span(struct bytes value, struct bytes *span, bool *binary);
 /* The same for an array of uint. */
 bool wire_next_uint(struct bytes raw, size_t *cursor, uint64_t *number);
 
+/* Whether the field at @slot is sent: one that is optional and zero, or absent, is not. */
+bool wire_field_present(const struct wire_field *field, const void *slot);
+
 /* Append an array header, or one str. Returns 0 or -ENOMEM. */
 int wire_put_array(msgpack_sbuffer *buffer, size_t n);
 int wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
