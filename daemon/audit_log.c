@@ -13,6 +13,8 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#define TEXT_MAX 4096
+
 int audit_log_open(int *fdp, const char *path)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -103,9 +105,14 @@ void audit_log_exec(const struct session *session, const struct cell *cell)
 	put(session, object);
 }
 
+/* No more than a path can be: each byte takes six, and time. */
 static json_t *text(struct bytes bytes)
 {
-	return bytes.data ? json_stringn(bytes.data, bytes.size) : json_null();
+	size_t size = MIN(bytes.size, (size_t)TEXT_MAX);
+
+	while (size > 0 && size < bytes.size && (bytes.data[size] & 0xc0) == 0x80)
+		size--;
+	return bytes.data ? json_stringn(bytes.data, size) : json_null();
 }
 
 void audit_log_blocked(const struct session *session, const struct cell *cell, struct bytes blocked)
