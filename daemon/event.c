@@ -6,7 +6,6 @@
 
 #include <limits.h>
 
-#define BATCH 64
 #define SLEEP_MIN_US 500000
 
 uint64_t event_now(void)
@@ -61,20 +60,59 @@ void event_remove(struct event_loop *loop, struct event_source *source)
 	if (source->fd >= 0)
 		(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 	source->fd = -1;
+	for (int i = loop->next; i < loop->n_batch; i++)
+		if (loop->batch[i].data.ptr == source)
+			loop->batch[i].data.ptr = NULL;
 }
 
-int event_dispatch(struct event_loop *loop, int ms)
+/* ---- turns ---- */
+
+bool slice_take(struct slice *slice)
 {
-	struct epoll_event events[BATCH];
-	int n = epoll_wait(loop->epoll_fd, events, BATCH, ms);
+	if (slice->things == 0)
+		return false;
+	/* The clock is not looked at for the first. */
+	slice->things = event_now() < slice->until ? slice->things - 1 : 0;
+	return true;
+}
 
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
-	for (int i = 0; i < n; i++) {
-		struct event_source *source = events[i].data.ptr;
+static void turn_begin(struct event_loop *loop)
+{
+	if (loop->on_turn)
+		loop->on_turn(loop);
+}
 
-		if (source->fd >= 0)
-			source->fn(source, events[i].events);
+bool event_pending(const struct event_loop *loop)
+{
+	return loop->next < loop->n_batch;
+}
+
+static int batch_wait(struct event_loop *loop, int ms)
+{
+	loop->next = loop->n_batch = 0;
+	loop->n_batch = epoll_wait(loop->epoll_fd, loop->batch, EVENT_BATCH, ms);
+	return loop->n_batch < 0 && errno != EINTR ? -errno : 0;
+}
+
+int event_dispatch(struct event_loop *loop, int ms, struct slice *slice)
+{
+	int r = event_pending(loop) ? 0 : batch_wait(loop, ms);
+
+	if (r)
+		return r;
+	while (event_pending(loop)) {
+		const struct epoll_event *event = &loop->batch[loop->next];
+		struct event_source *source = event->data.ptr;
+		/* It may have changed its mind since it was seen to be ready. */
+		uint32_t events = source ? event->events & (source->events | EPOLLHUP | EPOLLERR) : 0;
+
+		if (events && !slice_take(slice))
+			break;
+		loop->next++;
+		if (!events)
+			continue;
+		turn_begin(loop);
+		source->fn(source, events);
 	}
 	return 0;
 }
@@ -192,17 +230,18 @@ void timer_slept(struct event_loop *loop, uint64_t slept)
 		heap_down(loop, i);
 }
 
-void timer_run(struct event_loop *loop)
+void timer_run(struct event_loop *loop, struct slice *slice)
 {
 	uint64_t now;
 
 	timer_slept(loop, machine_slept());
 	now = loop->n_timers ? event_now() : 0;
 
-	while (loop->n_timers && loop->heap[1]->deadline <= now) {
+	while (loop->n_timers && loop->heap[1]->deadline <= now && slice_take(slice)) {
 		struct timer *timer = loop->heap[1];
 
 		timer_clear(loop, timer);
+		turn_begin(loop);
 		timer->fn(timer);
 	}
 }

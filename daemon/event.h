@@ -24,9 +24,20 @@ struct timer {
 	void (*fn)(struct timer *timer);
 };
 
+/* How much is done in one go: one thing at least, unless it is none. */
+struct slice {
+	uint64_t until; /* event_now() */
+	size_t things;
+};
+
+#define EVENT_BATCH 64
+
 struct event_loop {
 	int epoll_fd;
-	struct timer **heap; /* from 1 */
+	struct epoll_event batch[EVENT_BATCH]; /* what is ready; from @next on it has not had its turn */
+	int n_batch, next;
+	void (*on_turn)(struct event_loop *loop); /* before anybody is called; or NULL */
+	struct timer **heap;			  /* from 1 */
 	size_t n_timers, allocated;
 	uint64_t slept; /* by the machine, as of the last round */
 };
@@ -42,9 +53,14 @@ void event_change(struct event_loop *loop, struct event_source *source, uint32_t
 /* Before closing the descriptor. Harmless on one that is in no set. */
 void event_remove(struct event_loop *loop, struct event_source *source);
 
-/* Wait for at most @ms milliseconds, or for ever with -1, and handle what is ready. A source removed meanwhile is
- * not called; its memory must last until this returns. Returns 0 or -errno. */
-int event_dispatch(struct event_loop *loop, int ms);
+/* Wait for at most @ms milliseconds, or for ever with -1, if nobody waits for a turn, and handle what is ready. Who
+ * has had no turn when @slice is used up, has it first the next time. A source removed meanwhile is not called.
+ * Returns 0 or -errno. */
+int event_dispatch(struct event_loop *loop, int ms, struct slice *slice);
+/* Whether somebody waits for a turn. */
+bool event_pending(const struct event_loop *loop);
+/* Begin one more thing, if there is room for it. */
+bool slice_take(struct slice *slice);
 
 /* Microseconds, monotonic. It goes on while the machine sleeps. */
 uint64_t event_now(void);
@@ -59,6 +75,6 @@ int timer_set(struct event_loop *loop, struct timer *timer, uint64_t deadline, v
 void timer_clear(struct event_loop *loop, struct timer *timer);
 /* Milliseconds until the next deadline, rounded up; -1 = none. */
 int timer_wait(const struct event_loop *loop);
-void timer_run(struct event_loop *loop);
+void timer_run(struct event_loop *loop, struct slice *slice);
 /* The machine has slept for so long in all. Those that are not of the calendar get back what is new of it. */
 void timer_slept(struct event_loop *loop, uint64_t slept);

@@ -3,6 +3,7 @@
  * router: there is nothing better to do, and it is said once. */
 #include "family.h"
 
+#include "fault.h"
 #include "log.h"
 #include "router.h"
 #include "vault.h"
@@ -354,13 +355,24 @@ void families_commit(struct router *router)
 	struct warden *warden;
 
 	list_for_each (warden, &router->touched, touched) {
-		int r = list_empty(&warden->sessions) ? 0 : family_commit(warden);
+		int r;
 
+		fault_at("settle", "family", warden_session(warden));
+		r = list_empty(&warden->sessions) ? 0 : family_commit(warden);
 		if (r && !warden->unkept)
 			log_error(NULL, "sessions of warden %d cannot be kept for another router: %s",
 				  (int)warden->pid, strerror(-r));
 		warden->unkept = r != 0;
+		router_beat(router);
 	}
+}
+
+void families_fault(struct router *router, const char *name)
+{
+	struct warden *warden;
+
+	list_for_each (warden, &router->touched, touched)
+		fault_at("settle", name, warden_session(warden));
 }
 
 /* ---- afterwards ---- */

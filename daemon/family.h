@@ -15,5 +15,7 @@ int family_write_display(struct warden *warden, struct cell *cell, const struct 
 
 /* Write down what has changed. */
 void families_commit(struct router *router);
+/* A point of fault.h, for all that this concerns. */
+void families_fault(struct router *router, const char *name);
 /* That is done: now do what cannot be undone. */
 void families_settle(struct router *router);

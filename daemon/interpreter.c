@@ -2,6 +2,7 @@
 #include "interpreter.h"
 
 #include "family.h"
+#include "hand.h"
 #include "records.h"
 #include "session.h"
 
@@ -133,15 +134,21 @@ int interpreter_revive(struct interpreter **interpreterp, struct event_loop *loo
 	return 0;
 }
 
+void interpreter_ignore(struct interpreter *interpreter)
+{
+	peer_ignore(&interpreter->peer);
+	for (int i = 0; i < 2; i++)
+		event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
+}
+
 void interpreter_close(struct interpreter *interpreter)
 {
+	interpreter_ignore(interpreter);
 	list_remove(&interpreter->node);
 	peer_deinit(&interpreter->peer);
 	fd_closep(&interpreter->buffer);
-	for (int i = 0; i < 2; i++) {
-		event_remove(interpreter->loop, &interpreter->pipe_sources[i]);
+	for (int i = 0; i < 2; i++)
 		fd_closep(&interpreter->pipes[i]);
-	}
 }
 
 struct interpreter *interpreter_free(struct interpreter *interpreter)
@@ -169,6 +176,7 @@ static void on_channel(struct event_source *source, uint32_t events)
 		peer_settle_later(&interpreter->peer);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
+	hand_interpreter(interpreter, TURN_CHANNEL);
 	switch (peer_hear(&interpreter->peer, &frame)) {
 	case 0:
 		session_on_frame(interpreter->session, interpreter, frame);
@@ -210,14 +218,20 @@ static size_t pipe_read(struct interpreter *interpreter, enum interpreter_stream
 
 static void on_stdout(struct event_source *source, uint32_t events)
 {
+	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDOUT]);
+
 	(void)events;
-	pipe_read(container_of(source, struct interpreter, pipe_sources[STREAM_STDOUT]), STREAM_STDOUT);
+	hand_interpreter(interpreter, TURN_STDOUT);
+	pipe_read(interpreter, STREAM_STDOUT);
 }
 
 static void on_stderr(struct event_source *source, uint32_t events)
 {
+	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDERR]);
+
 	(void)events;
-	pipe_read(container_of(source, struct interpreter, pipe_sources[STREAM_STDERR]), STREAM_STDERR);
+	hand_interpreter(interpreter, TURN_STDERR);
+	pipe_read(interpreter, STREAM_STDERR);
 }
 
 void interpreter_drain(struct interpreter *interpreter)

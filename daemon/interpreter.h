@@ -56,6 +56,9 @@ struct interpreter *interpreter_free(struct interpreter *interpreter);
  */
 void interpreter_close(struct interpreter *interpreter);
 
+/* Nothing of what it says or writes is to be heard any more. */
+void interpreter_ignore(struct interpreter *interpreter);
+
 /* Give it to a session: from now on session_on_* are called. Returns 0 or -errno. */
 int interpreter_attach(struct interpreter *interpreter, struct session *session);
 

@@ -51,12 +51,14 @@ struct keeper {
 	bool handing;	/* it does not have all of the store yet */
 	bool our_own;	/* only our own build can go on with what is stored */
 	bool asked_to_stop, over;
-	bool short_of_descriptors; /* said once */
-	bool orphaned;		   /* there may be children that a session left behind */
-	uint64_t killing_since;	   /* milliseconds, 0: there are none known */
-	sigset_t owed;		   /* signals for the router, which would die of them before it is ready */
-	uint64_t stop_deadline;	   /* milliseconds, 0: not stopping */
-	uint64_t start_at;	   /* when the next router starts */
+	bool short_of_descriptors;  /* said once */
+	bool orphaned;		    /* there may be children that a session left behind */
+	uint64_t killing_since;	    /* milliseconds, 0: there are none known */
+	enum router_end killed_for; /* why we did */
+	enum router_end last_end;
+	sigset_t owed;		/* signals for the router, which would die of them before it is ready */
+	uint64_t stop_deadline; /* milliseconds, 0: not stopping */
+	uint64_t start_at;	/* when the next router starts */
 	struct throttle throttle;
 	struct pulse pulse;
 	uint64_t told_manager; /* that we are alive */
@@ -230,7 +232,7 @@ static int channel_handle(struct keeper *keeper)
 /* What a new router gets before anything else, as fast as it takes it. */
 static void hand_over(struct keeper *keeper)
 {
-	struct keeper_message end = {.op = KEEPER_END};
+	struct keeper_message end = {.op = KEEPER_END, .error = keeper->last_end};
 	struct store_item *item;
 
 	while ((item = store_next(&keeper->store))) {
@@ -294,11 +296,25 @@ static void router_replace_later(struct keeper *keeper)
 	explain_end(keeper, pause);
 }
 
+/* Who else may kill it has reasons of his own. */
+static enum router_end router_end(const struct keeper *keeper)
+{
+	int status = WIFEXITED(keeper->status) ? WEXITSTATUS(keeper->status) : 0;
+
+	if (WIFSIGNALED(keeper->status) && WTERMSIG(keeper->status) == SIGKILL)
+		return keeper->killed_for;
+	if (WIFEXITED(keeper->status) &&
+	    (status == EXIT_SUCCESS || status == ROUTER_EXIT_REPLACE || status == ROUTER_EXIT_LAYOUT))
+		return ROUTER_END_WELL;
+	return ROUTER_END_DIED;
+}
+
 /* Its last words come first: it may have stored something in them. */
 static void router_ended(struct keeper *keeper, int status)
 {
 	keeper->router = 0;
 	keeper->status = status;
+	keeper->last_end = router_end(keeper);
 	while (keeper->channel >= 0 && channel_handle(keeper) == 0)
 		;
 	keeper->channel = fd_close(keeper->channel);
@@ -322,6 +338,12 @@ static void stop(struct keeper *keeper)
 		(void)kill(keeper->router, SIGTERM);
 }
 
+static void router_kill(struct keeper *keeper, enum router_end why)
+{
+	keeper->killed_for = why;
+	(void)kill(keeper->router, SIGKILL);
+}
+
 /* A router that makes no sense is replaced. One whose end of the channel is closed is about to be. */
 static void on_channel(struct keeper *keeper)
 {
@@ -331,7 +353,7 @@ static void on_channel(struct keeper *keeper)
 		return;
 	if (r < 0) {
 		log_error(NULL, "the router does not make sense and is killed: %s", strerror(-r));
-		(void)kill(keeper->router, SIGKILL);
+		router_kill(keeper, ROUTER_END_DIED);
 	}
 	keeper->channel = fd_close(keeper->channel);
 }
@@ -459,6 +481,7 @@ static int router_start(struct keeper *keeper)
 		return r;
 	}
 	keeper->is_ready = false;
+	keeper->killed_for = ROUTER_END_WELL;
 	keeper->handing = true;
 	pulse_heard(&keeper->pulse, clock_ms());
 	store_rewind(&keeper->store);
@@ -489,7 +512,7 @@ static void look_after_router(struct keeper *keeper)
 		on_stop_limit(keeper);
 	if (keeper->router > 0 && !stopping(keeper) && pulse_silent(&keeper->pulse, now)) {
 		log_error(NULL, "the router has not stirred for %d seconds and is killed", PULSE_SILENCE_MS / 1000);
-		(void)kill(keeper->router, SIGKILL);
+		router_kill(keeper, ROUTER_END_STOOD);
 		pulse_heard(&keeper->pulse, now);
 	}
 	if (keeper->was_ready && now - keeper->told_manager >= PULSE_BEAT_MS) {

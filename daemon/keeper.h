@@ -23,8 +23,14 @@ enum keeper_op {
 			     * @serial not 0: for the next keeper as well */
 	KEEPER_FORGET,	    /* router to keeper: close what has @name; kind 0: the whole family's */
 	KEEPER_HELD,	    /* keeper to router, at its start: one thing that it holds */
-	KEEPER_END,	    /* keeper to router: that was all */
+	KEEPER_END,	    /* keeper to router: that was all; @error: how the last router ended, a router_end */
 	KEEPER_BEAT,	    /* router to keeper, every PULSE_BEAT_MS: it still goes round */
+};
+
+enum router_end {
+	ROUTER_END_WELL,  /* there was none, it was asked to, or somebody else killed it */
+	ROUTER_END_DIED,  /* of itself */
+	ROUTER_END_STOOD, /* still, for which it was killed */
 };
 
 struct keeper_message {

@@ -3,6 +3,7 @@
 #include "cgroup.h"
 #include "config.h"
 #include "config_paths.h"
+#include "fault.h"
 #include "keeper.h"
 #include "router.h"
 
@@ -17,7 +18,7 @@
 
 struct arguments {
 	const char *config, *socket, *ready_fd;
-	bool check, defaults, groups, router, at_once, version, help;
+	bool check, defaults, groups, router, at_once, faults, version, help;
 };
 
 /* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
@@ -39,6 +40,7 @@ static const struct option_row rows[] = {
 	{'G', "groups", NULL, PLACE(groups), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
 	{'A', "restart-at-once", NULL, PLACE(at_once), NULL},
+	{'F', "faults", NULL, PLACE(faults), NULL},
 	{'V', "version", NULL, PLACE(version), "print the version, and exit"},
 	{'h', "help", NULL, PLACE(help), "print this, and exit"},
 };
@@ -260,6 +262,8 @@ int main(int argc, char *argv[])
 		puts("laird " LAIR_VERSION);
 	else if (arguments.groups)
 		print_groups();
+	else if (arguments.faults)
+		fault_print_points();
 	else if (arguments.defaults)
 		(void)fwrite(config_embedded().data, config_embedded().size, 1, stdout);
 	else

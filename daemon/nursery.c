@@ -3,6 +3,8 @@
 #include "nursery.h"
 
 #include "budget.h"
+#include "fault.h"
+#include "hand.h"
 #include "log.h"
 #include "memory.h"
 #include "places.h"
@@ -129,7 +131,10 @@ static void template_died(struct nursery *nursery)
 
 static void on_impatience(struct timer *timer)
 {
-	nursery_failed(container_of(timer, struct nursery, patience), BYTES("it was not ready in time"));
+	struct nursery *nursery = container_of(timer, struct nursery, patience);
+
+	hand_nursery(nursery, TURN_PATIENCE);
+	nursery_failed(nursery, BYTES("it was not ready in time"));
 }
 
 void nursery_warm(struct nursery *nursery)
@@ -138,6 +143,10 @@ void nursery_warm(struct nursery *nursery)
 
 	if (nursery->state != NURSERY_DOWN || !is_needed(nursery))
 		return;
+	if (hand_nursery_is_open(nursery)) {
+		nursery_failed(nursery, BYTES("laird's router died again and again of what it does"));
+		return;
+	}
 	r = channel_pair(&nursery->channel, &nursery->theirs);
 	if (!r)
 		r = router_start_template(nursery->router, nursery);
@@ -176,6 +185,7 @@ static void on_refill(struct timer *timer)
 	struct nursery *nursery = container_of(timer, struct nursery, refill);
 	struct warden *warden;
 
+	hand_nursery(nursery, TURN_REFILL);
 	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery))
 		return;
 	if (warden_new(&warden, nursery->router, nursery, nursery->profile))
@@ -194,7 +204,10 @@ static void refill_soon(struct nursery *nursery, uint64_t pause)
 
 static void on_retry(struct timer *timer)
 {
-	wanted_request(container_of(timer, struct nursery, retry));
+	struct nursery *nursery = container_of(timer, struct nursery, retry);
+
+	hand_nursery(nursery, TURN_RETRY);
+	wanted_request(nursery);
 }
 
 /* Ask the template for every warden that is wanted; one it has no room for now is asked for again. */
@@ -237,6 +250,7 @@ static void on_idle(struct timer *timer)
 {
 	struct nursery *nursery = container_of(timer, struct nursery, idle);
 
+	hand_nursery(nursery, TURN_IDLE);
 	if (!is_used(nursery))
 		router_on_nursery_idle(nursery->router, nursery);
 }
@@ -393,7 +407,7 @@ static int configure_send(struct nursery *nursery)
 	return r > 0 ? -EPIPE : r;
 }
 
-static void on_template_ready(struct nursery *nursery, struct bytes body)
+static void on_template_ready(struct nursery *nursery, struct bytes body, int *pidfdp)
 {
 	char whose[32] = "the next user";
 	struct template_ready ready;
@@ -401,6 +415,7 @@ static void on_template_ready(struct nursery *nursery, struct bytes body)
 	struct bytes missing;
 	size_t cursor = 0;
 
+	(void)pidfdp;
 	if (nursery->state != NURSERY_WARMING || wire_decode(&ready, &template_ready_schema, body, &fault)) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 		return;
@@ -430,12 +445,13 @@ static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
 	return NULL;
 }
 
-static void on_template_failed(struct nursery *nursery, struct bytes body)
+static void on_template_failed(struct nursery *nursery, struct bytes body, int *pidfdp)
 {
 	struct failed_message failed;
 	struct wire_fault fault;
 	struct warden *warden;
 
+	(void)pidfdp;
 	if (wire_decode(&failed, &failed_message_schema, body, &fault)) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 	} else if (failed.serial == 0) {
@@ -469,6 +485,32 @@ static void on_template_made(struct nursery *nursery, struct bytes body, int *pi
 	warden_made(warden, (pid_t)made.pid, steal_fd(pidfdp));
 }
 
+static const struct {
+	const char *type;
+	void (*fn)(struct nursery *nursery, struct bytes body, int *pidfdp);
+} handlers[] = {
+	{"ready", on_template_ready},
+	{"made", on_template_made},
+	{"failed", on_template_failed},
+};
+
+const char *nursery_message_type(size_t i)
+{
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
+static void message_handle(struct nursery *nursery, const struct wire_frame *frame, int *pidfdp)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (!bytes_is(frame->type, handlers[i].type))
+			continue;
+		hand_nursery_message(nursery, i);
+		fault_at("template", handlers[i].type, bytes_of(nursery->profile->name));
+		handlers[i].fn(nursery, frame->body, pidfdp);
+		return;
+	}
+}
+
 static void on_template(struct event_source *source, uint32_t events)
 {
 	struct nursery *nursery = container_of(source, struct nursery, channel_source);
@@ -479,6 +521,7 @@ static void on_template(struct event_source *source, uint32_t events)
 	size_t n_fds;
 
 	(void)events;
+	hand_nursery(nursery, TURN_CHANNEL);
 	r = channel_recv(nursery->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)
 		return;
@@ -489,12 +532,8 @@ static void on_template(struct event_source *source, uint32_t events)
 		template_died(nursery);
 	else if (r || wire_open(&frame, data))
 		nursery_failed(nursery, BYTES("it broke the protocol"));
-	else if (bytes_is(frame.type, "ready"))
-		on_template_ready(nursery, frame.body);
-	else if (bytes_is(frame.type, "made"))
-		on_template_made(nursery, frame.body, &fds[0]);
-	else if (bytes_is(frame.type, "failed"))
-		on_template_failed(nursery, frame.body);
+	else
+		message_handle(nursery, &frame, &fds[0]);
 	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
 		fd_closep(&fds[i]);
 }

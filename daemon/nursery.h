@@ -58,6 +58,8 @@ void nursery_warm(struct nursery *nursery);
 void nursery_retire(struct nursery *nursery);
 
 /* From the keeper: the template runs, or could not be started. */
+/* The types of what a template may say; NULL after the last. */
+const char *nursery_message_type(size_t i);
 void nursery_on_started(struct nursery *nursery, pid_t pid, int pidfd, int error);
 void nursery_on_spare(struct nursery *nursery, struct warden *warden);
 void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden);

@@ -93,6 +93,8 @@ struct promises {
 	/* Names from instance_name(): what clients know us by, and this keeper's. */
 	char instance[INSTANCE_NAME_SIZE], keeper[INSTANCE_NAME_SIZE];
 	bool inherited; /* the ledger is of another keeper, whose sessions are no more */
+	bool orphaned;	/* so are some of this one's, and it is not known which promises were theirs */
+	bool skipped;	/* a record that is not to be read again */
 	struct event_loop *loop;
 	struct clients *clients;
 	uint64_t size_per_user;
@@ -118,7 +120,8 @@ void promises_deinit(struct promises *promises);
 /* Write down what has changed. */
 void promises_commit(struct promises *promises);
 /* Those of the last router, whose ledger is ours from now on. Returns 0 or -errno. */
-int promises_revive(struct promises *promises, int ledger);
+struct breaker;
+int promises_revive(struct promises *promises, int ledger, struct breaker *breaker);
 /* The one that something of the last router's refers to; made anew if it was none that is kept. NULL when out of
  * memory. */
 struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,

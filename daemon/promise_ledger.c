@@ -3,6 +3,8 @@
  * it: one without a session is one whose request nobody has begun. */
 #include "promise.h"
 
+#include "breaker.h"
+#include "fault.h"
 #include "log.h"
 #include "records.h"
 #include "vault.h"
@@ -175,7 +177,21 @@ static int answer_read(struct promises *promises, struct bytes body)
 	return 0;
 }
 
-int promises_revive(struct promises *promises, int ledger)
+/* Whether routers died of the record at @at again and again. Of whose it is they learnt nothing. */
+static bool is_bad(struct promises *promises, struct breaker *breaker, uint64_t at)
+{
+	const struct thing thing = {.kind = HAND_RECORD, .number = at};
+
+	breaker_name(breaker, &thing);
+	fault_at("revival", "promise", (struct bytes){.data = NULL});
+	if (!breaker_is_open(breaker, &thing))
+		return false;
+	log_error(NULL, "routers died again and again of a request that was known: it is forgotten");
+	promises->skipped = promises->orphaned = true;
+	return true;
+}
+
+int promises_revive(struct promises *promises, int ledger, struct breaker *breaker)
 {
 	_cleanup_(freep) char *text = NULL;
 	struct wire_frame record;
@@ -187,6 +203,8 @@ int promises_revive(struct promises *promises, int ledger)
 	while (!r && ledger_next(&promises->ledger, text, &at, &record)) {
 		if (bytes_is(record.type, life_record_schema.type))
 			r = life_read(promises, record.body);
+		else if (is_bad(promises, breaker, at))
+			continue;
 		else if (bytes_is(record.type, promise_record_schema.type))
 			r = promise_read(promises, record.body);
 		else if (bytes_is(record.type, answered_record_schema.type))
@@ -217,8 +235,8 @@ static void promise_lose(struct promise *promise)
 	const struct error_reply reply = {
 		.code = BYTES("lost"),
 		.message = BYTES(
-			"laird ended before this was answered; whether it was done is not known, and its session "
-			"is no more"),
+			"laird, or a part of it, ended before this was answered; whether it was done is not known, "
+			"and its session is no more"),
 	};
 	msgpack_sbuffer buffer;
 
@@ -245,15 +263,15 @@ void promises_settle(struct promises *promises)
 		promise = container_of(first, struct promise, changed);
 		list_remove(&promise->changed);
 		promise->unclaimed = false;
-		if (promises->inherited)
+		if (promises->inherited || promises->orphaned)
 			promise_lose(promise);
 		else
 			promise_forget(promise);
 	}
 	/* There is always one, since our name is in it, and it is always of this keeper. */
-	if (!promises->ledger.in_force || promises->inherited)
+	if (!promises->ledger.in_force || promises->inherited || promises->skipped)
 		r = ledger_begin(promises);
 	if (r)
 		log_error(NULL, "answers cannot be kept for another laird: %s", strerror(-r));
-	promises->inherited = false;
+	promises->inherited = promises->orphaned = promises->skipped = false;
 }

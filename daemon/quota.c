@@ -3,6 +3,7 @@
  * the figures below. */
 #include "quota.h"
 
+#include "hand.h"
 #include "log.h"
 #include "router.h"
 #include "session.h"
@@ -56,7 +57,10 @@ static void ask(struct warden *warden)
 
 static void on_time(struct timer *timer)
 {
-	ask(container_of(timer, struct warden, quota.timer));
+	struct warden *warden = container_of(timer, struct warden, quota.timer);
+
+	hand_warden(warden, TURN_QUOTA);
+	ask(warden);
 }
 
 static uint64_t room(uint64_t allowed, uint64_t used)

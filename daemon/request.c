@@ -2,6 +2,7 @@
  * first, by leaving the address with it. */
 #include "request.h"
 
+#include "hand.h"
 #include "log.h"
 #include "saving.h"
 
@@ -452,6 +453,11 @@ static const struct {
 	{&stats_request_schema, handle_stats},
 };
 
+const char *request_type(size_t i)
+{
+	return i < ARRAY_SIZE(handlers) ? handlers[i].schema->type : NULL;
+}
+
 static void request_handle(struct router *router, const struct address *from, const struct wire_frame *frame)
 {
 	struct wire_fault fault;
@@ -477,9 +483,10 @@ static void request_handle(struct router *router, const struct address *from, co
 
 void router_request(struct router *router, const struct address *from, struct bytes data)
 {
+	bool refused = hand_frame(router, from->uid, data.size);
 	struct address to = *from;
 	struct wire_frame frame;
-	int r = wire_open(&frame, data);
+	int r = refused ? WIRE_E_MALFORMED : wire_open(&frame, data);
 
 	router->stats.requests++;
 	if (r == WIRE_E_VERSION) {

@@ -52,6 +52,9 @@ bool session_room(struct router *router, const struct address *from, uid_t owner
 struct session *session_make(struct router *router, const struct address *from, struct bytes id,
 			     struct bytes profile_name);
 
+/* The types of requests there are; NULL after the last. */
+const char *request_type(size_t i);
+
 /* request_info.c */
 void handle_info(struct router *router, const struct address *from, const union request *request);
 void handle_list(struct router *router, const struct address *from, const union request *request);

@@ -3,6 +3,8 @@
  * be attached to. */
 #include "request.h"
 
+#include "hand.h"
+
 #include <inttypes.h>
 
 /* The member called @name, or absent if the request has none. */
@@ -122,11 +124,15 @@ void request_take(struct router *router, const struct address *from, const struc
 		  const union request *request,
 		  void (*handler)(struct router *router, const struct address *from, const union request *request))
 {
-	struct bytes key = text_of(schema, request, "key");
+	struct bytes key = text_of(schema, request, "key"), session = text_of(schema, request, "session");
 	struct session_name name;
 	struct address to = *from;
 	struct promise *promise;
 
+	if (hand_request(router, from->uid, schema, session, key)) {
+		client_error(&router->clients, from, "internal", "%s", HAND_REFUSAL);
+		return;
+	}
 	if (schema == &attach_request_schema || (!key.data && !always_promised(schema))) {
 		handler(router, from, request);
 		return;
@@ -136,7 +142,7 @@ void request_take(struct router *router, const struct address *from, const struc
 			     "a key is 1 to %d printable characters without space", KEY_MAX);
 		return;
 	}
-	if (!session_name_given(&name, router, from, text_of(schema, request, "session")))
+	if (!session_name_given(&name, router, from, session))
 		return;
 	promise = key.data ? promises_find_key(&router->promises, name.owner, name.id, key) : NULL;
 	if (promise) {

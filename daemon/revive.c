@@ -6,6 +6,8 @@
 #include "revive.h"
 
 #include "family.h"
+#include "fault.h"
+#include "hand.h"
 #include "log.h"
 #include "revival.h"
 #include "session_events.h"
@@ -162,11 +164,26 @@ static int ledger_take(struct remains *remains, struct heirloom *heirloom)
 	return r || remains->profile.data ? r : -EBADMSG;
 }
 
-static void family_lost(uint64_t family, int r)
+static void family_lost(struct promises *promises, uint64_t family, int r)
 {
 	log_error(NULL, "the sessions of family %" PRIu64 " end: what the last router wrote cannot be used: %s",
-		  family, strerror(-r));
+		  family, r == -ECANCELED ? "routers died of it again and again" : strerror(-r));
 	vault_forget_family(family);
+	/* Nobody knows any more which of them these sessions had begun with. */
+	promises->orphaned = true;
+}
+
+static struct bytes first_session(const struct remains *remains)
+{
+	struct kept_session record;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0;
+
+	if (!wire_next(remains->record.sessions, &cursor, &item) ||
+	    wire_decode(&record, &kept_session_schema, item, &fault))
+		return (struct bytes){.data = NULL};
+	return record.id;
 }
 
 static void family_read(struct router *router, struct heirloom *heirloom)
@@ -179,14 +196,20 @@ static void family_read(struct router *router, struct heirloom *heirloom)
 	list_init(&remains->node);
 	ledger_init(&remains->ledger);
 	remains->family = heirloom->family;
-	r = ledger_take(remains, heirloom);
+	router->last_serial = MAX(router->last_serial, remains->family);
+	hand_revival(router, remains->family, TURN_READ);
+	r = hand_revival_is_open(router, remains->family) ? -ECANCELED : 0;
+	if (!r)
+		r = ledger_take(remains, heirloom);
+	if (!r)
+		fault_at("revival", "read", first_session(remains));
 	if (r) {
-		family_lost(remains->family, r);
+		family_lost(&router->promises, remains->family, r);
 		remains_free(remains);
 		return;
 	}
 	list_append(&router->remains, &remains->node);
-	router->last_serial = MAX(router->last_serial, MAX(remains->family, remains->record.serial));
+	router->last_serial = MAX(router->last_serial, remains->record.serial);
 }
 
 void families_read(struct router *router)
@@ -440,11 +463,14 @@ static int family_revive(struct router *router, struct remains *remains)
 	}
 	list_for_each (session, &revival.warden->sessions, kin)
 		session_on_revived(session);
+	fault_at("revival", "end", warden_session(revival.warden));
+	hand_end_open(revival.warden);
 	nursery_warm(nursery);
 	family_touch(revival.warden);
 	return 0;
 }
 
+/* Each is settled by itself: what the router dies of is known. */
 void families_revive(struct router *router)
 {
 	struct remains *remains;
@@ -452,14 +478,20 @@ void families_revive(struct router *router)
 	size_t n = 0;
 
 	list_for_each (remains, &router->remains, node) {
-		int r = family_revive(router, remains);
+		int r;
 
+		breaker_take(&router->breaker);
+		hand_revival(router, remains->family, TURN_REVIVE);
+		fault_at("revival", "begin", first_session(remains));
+		r = family_revive(router, remains);
 		if (r)
-			family_lost(remains->family, r);
+			family_lost(&router->promises, remains->family, r);
 		remains_free(remains);
+		router_settle(router);
+		router_beat(router);
 	}
 	list_for_each (session, &router->sessions, node)
-		n++;
+		n += session->state != SESSION_CLOSING;
 	router->stats.opened = n;
 	if (n > 0)
 		log_info(NULL,

@@ -5,6 +5,7 @@
 #include "audit_log.h"
 #include "config_paths.h"
 #include "family.h"
+#include "fault.h"
 #include "files.h"
 #include "instance.h"
 #include "log.h"
@@ -20,8 +21,13 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
-/* How long requests are taken in one round before sessions get their turn, and answers go out. */
+/* How long each kind of things is done in one round, before what came of them is settled and answers go out. */
 #define REQUESTS_US 500
+#define EVENTS_US 5000
+#define TIMERS_US 5000
+/* How long settling may take before a round is made of less; and of how many things of a kind it is at most. */
+#define SETTLE_US 10000
+#define THINGS_MAX 64
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
@@ -386,12 +392,63 @@ static int heritage_read(struct router *router)
 	router->promises.size_per_user = router->config->results_per_uid;
 	if (promises) {
 		promises->taken = true;
-		r = promises_revive(&router->promises, steal_fd(&promises->fds[0]));
+		r = promises_revive(&router->promises, steal_fd(&promises->fds[0]), &router->breaker);
 	}
 	if (r)
 		log_error(NULL, "answers of the last router are lost: %s", strerror(-r));
 	families_read(router);
 	return 0;
+}
+
+static void on_turn(struct event_loop *loop)
+{
+	breaker_take(&container_of(loop, struct router, loop)->breaker);
+}
+
+/* Without it nothing is worse than before there was one. */
+static void breaker_begin(struct router *router, enum router_end last_end)
+{
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_BREAKER, 0, 0);
+	int r = 0;
+
+	breaker_open(&router->breaker, left ? steal_fd(&left->fds[0]) : -1, last_end);
+	if (left)
+		left->taken = true;
+	else if (router->breaker.fd >= 0)
+		r = vault_store(VAULT_BREAKER, 0, 0, &router->breaker.fd, 1);
+	if (r)
+		log_warn(NULL, "the next router will not know what this one dies of: %s", strerror(-r));
+	router->loop.on_turn = on_turn;
+	fault_begin(breaker_faults(&router->breaker));
+}
+
+void router_beat(struct router *router)
+{
+	struct keeper_message beat = {.op = KEEPER_BEAT};
+	uint64_t now = event_now();
+
+	if (now - router->beaten < PULSE_BEAT_MS * 500)
+		return;
+	router->beaten = now;
+	(void)keeper_tell(&beat, NULL, 0);
+}
+
+/* What was heard is taken out of its socket, and what was said goes out, only when the next router would know. */
+void router_settle(struct router *router)
+{
+	breaker_settle(&router->breaker);
+	families_fault(router, "begin");
+	promises_commit(&router->promises);
+	families_fault(router, "promised");
+	families_commit(router);
+	families_fault(router, "written");
+	peers_settle(&router->due);
+	families_fault(router, "heard");
+	clients_settle(&router->clients);
+	families_fault(router, "said");
+	families_settle(router);
+	router_free_dead(router);
+	breaker_put_down(&router->breaker);
 }
 
 static int router_init(struct router *router, const char *config_path, const char *socket_path)
@@ -401,6 +458,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 		&router->due,	   &router->touched,   &router->remains,
 	};
 	char keeper[INSTANCE_NAME_SIZE] = "";
+	enum router_end last_end = ROUTER_END_WELL;
 	struct config *config;
 	int r = instance_name(keeper, getppid());
 
@@ -408,6 +466,8 @@ static int router_init(struct router *router, const char *config_path, const cha
 				  .workspaces.fd = -1,
 				  .audit_log = -1,
 				  .listener = -1,
+				  .breaker.fd = -1,
+				  .things = THINGS_MAX,
 				  .keeper_source = EVENT_SOURCE_NONE,
 				  .signal_source = EVENT_SOURCE_NONE};
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -429,10 +489,13 @@ static int router_init(struct router *router, const char *config_path, const cha
 		log_error(NULL, "%s", strerror(-r));
 		return r;
 	}
-	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno
-						      : heritage_receive(&router->heritage, &router->listener);
+	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0
+		    ? -errno
+		    : heritage_receive(&router->heritage, &router->listener, &last_end);
 	if (r == VAULT_E_LAYOUT)
 		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
+	if (!r)
+		breaker_begin(router, last_end);
 	if (!r)
 		r = config_begin(router);
 	if (!r)
@@ -466,6 +529,13 @@ static int router_init(struct router *router, const char *config_path, const cha
 	families_revive(router);
 	promises_settle(&router->promises);
 	heritage_settle(&router->heritage);
+	router_settle(router);
+	/* What was not gone on with is no more. */
+	breaker_forget(&router->breaker, HAND_INTERPRETER);
+	breaker_forget(&router->breaker, HAND_SESSION);
+	breaker_forget(&router->breaker, HAND_FAMILY);
+	breaker_forget(&router->breaker, HAND_REVIVAL);
+	breaker_forget(&router->breaker, HAND_RECORD);
 	return 0;
 }
 
@@ -477,6 +547,7 @@ static void router_deinit(struct router *router)
 	snapshot_deinit(&router->snapshot);
 	workspaces_close(&router->workspaces);
 	cgroups_close(&router->cgroups);
+	breaker_close(&router->breaker);
 	fd_closep(&router->audit_log);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
@@ -488,40 +559,54 @@ static void router_deinit(struct router *router)
 	free(router->socket_path);
 }
 
-/* What was heard is taken out of its socket, and what was said goes out, only when the next router would know. */
-static void round_settle(struct router *router)
+/* Who dies of one of several things does not say of which. */
+static struct slice slice_begin(struct router *router, enum share share)
 {
-	promises_commit(&router->promises);
-	families_commit(router);
-	peers_settle(&router->due);
-	clients_settle(&router->clients);
-	families_settle(router);
+	static const uint64_t shares[_SHARE_N] = {
+		[SHARE_REQUESTS] = REQUESTS_US, [SHARE_EVENTS] = EVENTS_US, [SHARE_TIMERS] = TIMERS_US};
+	struct slice slice = {.until = event_now() + shares[share], .things = router->things};
+
+	if (breaker_is_careful(&router->breaker))
+		slice.things = router->careful_turn == (unsigned)share;
+	return slice;
 }
 
-/* At least one, and as many as fit into a moment. */
 static void requests_take(struct router *router)
 {
-	uint64_t until = event_now() + REQUESTS_US;
+	struct slice slice = slice_begin(router, SHARE_REQUESTS);
 
-	while (front_serve(&router->clients.front) == 0)
-		if (event_now() >= until || router->clients.held_size > ANSWERS_PER_ROUND)
+	while (router->clients.held_size <= ANSWERS_PER_ROUND && slice_take(&slice))
+		if (front_serve(&router->clients.front) != 0)
 			break;
+}
+
+/* What it costs to write down a family is not known before: who costs much has rounds of few things, in which the
+ * others have their turns all the same. */
+static void round_settle(struct router *router)
+{
+	uint64_t began = event_now();
+
+	router_settle(router);
+	router->things = event_now() - began > SETTLE_US ? MAX(router->things / 4, (size_t)1)
+							 : MIN(2 * router->things, (size_t)THINGS_MAX);
 }
 
 static int round_run(struct router *router)
 {
-	int wait = front_pending(&router->clients.front) ? 0 : timer_wait(&router->loop);
-	int r = event_dispatch(&router->loop, wait);
+	bool pending = front_pending(&router->clients.front) || event_pending(&router->loop);
+	struct slice slice = slice_begin(router, SHARE_EVENTS);
+	int r = event_dispatch(&router->loop, pending ? 0 : timer_wait(&router->loop), &slice);
 
 	if (r) {
 		log_error(NULL, "cannot wait: %s", strerror(-r));
 		return r;
 	}
 	requests_take(router);
-	timer_run(&router->loop);
+	slice = slice_begin(router, SHARE_TIMERS);
+	timer_run(&router->loop, &slice);
+	router->careful_turn = (router->careful_turn + 1) % _SHARE_N;
 	router_resume_sessions(router);
 	round_settle(router);
-	router_free_dead(router);
 	front_free_dead(&router->clients.front);
 	stop_check(router);
 	return 0;
@@ -530,9 +615,8 @@ static int round_run(struct router *router)
 static void on_beat(struct timer *timer)
 {
 	struct router *router = container_of(timer, struct router, beat);
-	struct keeper_message beat = {.op = KEEPER_BEAT};
 
-	(void)keeper_tell(&beat, NULL, 0);
+	router_beat(router);
 	(void)timer_set(&router->loop, timer, event_now() + PULSE_BEAT_MS * 1000, on_beat);
 }
 

@@ -2,6 +2,7 @@
  * client and every interpreter as hostile. */
 #pragma once
 
+#include "breaker.h"
 #include "cgroup.h"
 #include "client.h"
 #include "config.h"
@@ -18,8 +19,14 @@ struct router_stats {
 	uint64_t opened, ended, cells, requests;
 };
 
+/* What a round is made of. Each has a share of it. */
+enum share { SHARE_REQUESTS, SHARE_EVENTS, SHARE_TIMERS, _SHARE_N };
+
 struct router {
 	struct event_loop loop;
+	struct breaker breaker;
+	unsigned careful_turn; /* whose turn it is, of _SHARE_N, where a round is of one thing */
+	size_t things;	       /* of how many of each kind the next round is made at most */
 	struct clients clients;
 	struct promises promises;
 	struct saved_store saved;
@@ -55,6 +62,7 @@ struct router {
 	bool stopping, stopped;
 	bool replaced; /* by another router, which the keeper starts */
 	struct timer stop_timer, beat;
+	uint64_t beaten; /* when the keeper was last told that we go round */
 	struct disk_watch disk;
 };
 
@@ -62,6 +70,10 @@ struct router {
 
 /* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
 int router_run(const char *config_path, const char *socket_path);
+/* What was handled is written down; then what was heard is taken out of its socket, and what was said goes out. */
+void router_settle(struct router *router);
+/* Where much is done before the next round: tell the keeper, now and then, that we get on. */
+void router_beat(struct router *router);
 /* Ask the keeper for what only it can do. The first returns 0 or -errno. */
 int router_start_template(struct router *router, struct nursery *nursery);
 void router_remove_tree(struct router *router, const char *path);

@@ -4,6 +4,7 @@
 #include "saving.h"
 
 #include "family.h"
+#include "hand.h"
 #include "log.h"
 #include "router.h"
 #include "saved.h"
@@ -136,7 +137,10 @@ void saving_close(struct session *session)
 
 static void on_fetched(void *userdata)
 {
-	session_proceed(userdata);
+	struct session *session = userdata;
+
+	hand_session(session, TURN_COPY);
+	session_proceed(session);
 }
 
 bool saving_fetch(struct session *session, struct cell *cell)
@@ -218,6 +222,7 @@ static void on_written(void *userdata)
 {
 	struct session *session = userdata;
 
+	hand_session(session, TURN_COPY);
 	if (session->live)
 		peer_rest(&session->live->peer, 0);
 }

@@ -3,6 +3,7 @@
 
 #include "audit_log.h"
 #include "family.h"
+#include "hand.h"
 #include "log.h"
 #include "nursery.h"
 #include "router.h"
@@ -353,5 +354,8 @@ void session_resume(struct session *session)
 
 static void on_hard_ttl(struct timer *timer)
 {
-	saving_expire(container_of(timer, struct session, hard), "hard_ttl");
+	struct session *session = container_of(timer, struct session, hard);
+
+	hand_session(session, TURN_HARD);
+	saving_expire(session, "hard_ttl");
 }

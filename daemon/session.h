@@ -164,6 +164,8 @@ void session_on_stillborn(struct session *session);
 void session_on_full(struct session *session);
 void session_on_warden_failed(struct session *session);
 void session_on_warden_gone(struct session *session);
+/* The types of what it may say; NULL after the last. */
+const char *session_message_type(size_t i);
 void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes frame);
 /* From a pipe, and in the session's transcript. */
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);

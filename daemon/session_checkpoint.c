@@ -2,6 +2,7 @@
  * forgotten when there are too many. What is made from them is in session_restore.c. */
 #include "session_events.h"
 
+#include "hand.h"
 #include "log.h"
 #include "router.h"
 
@@ -51,6 +52,7 @@ static void on_measure(struct timer *timer)
 	struct checkpoint *checkpoint, *next = NULL;
 	uint64_t newest = 0, n = 0;
 
+	hand_session(session, TURN_MEASURE);
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
 		newest = MAX(newest, checkpoint->born);
 		n++;

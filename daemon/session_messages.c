@@ -3,6 +3,8 @@
 #include "session_events.h"
 
 #include "family.h"
+#include "fault.h"
+#include "hand.h"
 #include "log.h"
 #include "memory.h"
 #include "router.h"
@@ -126,6 +128,7 @@ static void on_alive(struct timer *timer)
 	struct alive_event alive = {.elapsed = event_seconds(event_now() - session->cell->started)};
 	struct usage usage;
 
+	hand_session(session, TURN_ALIVE);
 	session_watch(session);
 	if (!promise_watched(session->cell->reply.promise))
 		return;
@@ -271,6 +274,13 @@ static const struct {
 	{"told", ROLE_LIVE, on_told}, {"frozen", ROLE_LIVE, on_frozen}, {"spawned", ROLE_FROZEN, on_spawned},
 };
 
+const char *session_message_type(size_t i)
+{
+	if (i == ARRAY_SIZE(handlers))
+		return "measured";
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
 static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)
 {
 	struct checkpoint *checkpoint = history_of(&session->history, frozen);
@@ -296,12 +306,14 @@ void session_on_frame(struct session *session, struct interpreter *interpreter, 
 		return;
 	}
 	if (interpreter->role == ROLE_FROZEN && bytes_is(message.type, "measured")) {
+		fault_at("interpreter", "measured", bytes_of(session->id));
 		on_measured(session, interpreter, message.body);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		if (handlers[i].role != interpreter->role || !bytes_is(message.type, handlers[i].type))
 			continue;
+		fault_at("interpreter", handlers[i].type, bytes_of(session->id));
 		if (handlers[i].fn(session, message.body, &fault))
 			session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
 		return;

@@ -4,6 +4,7 @@
 
 #include "audit_log.h"
 #include "family.h"
+#include "hand.h"
 #include "router.h"
 #include "saving.h"
 
@@ -51,6 +52,7 @@ static void on_deadline(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, deadline);
 
+	hand_session(session, TURN_DEADLINE);
 	if (may_be_answered(session))
 		(void)timer_set(session_loop(session), timer, event_now() + LOOK_AGAIN_US, on_deadline);
 	else
@@ -228,7 +230,10 @@ void session_proceed(struct session *session)
 
 static void on_idle_ttl(struct timer *timer)
 {
-	saving_expire(container_of(timer, struct session, idle), "idle_ttl");
+	struct session *session = container_of(timer, struct session, idle);
+
+	hand_session(session, TURN_IDLE);
+	saving_expire(session, "idle_ttl");
 }
 
 static void idle_arm(struct session *session)

@@ -1,13 +1,17 @@
 /* Transfers: each belongs to one session and one user, and holds two descriptors or three. */
 #include "transfer.h"
 
+#include "hand.h"
 #include "router.h"
 
 #define PATIENCE_US (60 * 1000000ULL)
 
 static void on_impatience(struct timer *timer)
 {
-	transfer_free(container_of(timer, struct transfer, patience));
+	struct transfer *transfer = container_of(timer, struct transfer, patience);
+
+	hand_session(transfer->session, TURN_TRANSFER);
+	transfer_free(transfer);
 }
 
 static void patience_start(struct transfer *transfer)

@@ -90,7 +90,7 @@ static int heirloom_add(struct heritage *heritage, const struct store_name *name
 	return 0;
 }
 
-int heritage_receive(struct heritage *heritage, int *listenerp)
+int heritage_receive(struct heritage *heritage, int *listenerp, enum router_end *endp)
 {
 	struct pollfd readable = {.fd = KEEPER_FD, .events = POLLIN};
 	struct keeper_message message;
@@ -110,8 +110,10 @@ int heritage_receive(struct heritage *heritage, int *listenerp)
 		}
 		if (r)
 			return r > 0 ? -EPIPE : r;
-		if (message.op == KEEPER_END)
+		if (message.op == KEEPER_END) {
+			*endp = (enum router_end)message.error;
 			return *listenerp < 0 ? -ENOTSOCK : 0;
+		}
 		if (message.op == KEEPER_HELD && message.name.kind == STORE_LISTENER)
 			*listenerp = steal_fd(&fds[0]);
 		else if (message.op == KEEPER_HELD && message.name.kind >> 32 != VAULT_LAYOUT)

@@ -28,6 +28,7 @@ enum vault_kind {
 	VAULT_INTERPRETER,  /* by serial: channel, and of a live one stdout, stderr, buffer; then, until it is known
 			     * to  have them, its own ends of the same */
 	VAULT_SETTINGS,	    /* the text of those in force */
+	VAULT_BREAKER,	    /* the page of breaker.h */
 };
 
 /* To the keeper, which always reads: what must not fail is waited for. Returns 0, CHANNEL_E_EOF or -errno. */
@@ -60,9 +61,9 @@ struct heritage {
 };
 
 void heritage_init(struct heritage *heritage);
-/* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. Returns 0,
- * VAULT_E_LAYOUT or -errno. */
-int heritage_receive(struct heritage *heritage, int *listenerp);
+/* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. @endp: how the
+ * last router ended. Returns 0, VAULT_E_LAYOUT or -errno. */
+int heritage_receive(struct heritage *heritage, int *listenerp, enum router_end *endp);
 /* NULL if there is none. */
 struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number);
 /* Close what nobody has taken, and have the keeper forget it. */

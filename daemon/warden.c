@@ -4,6 +4,7 @@
 
 #include "budget.h"
 #include "family.h"
+#include "hand.h"
 #include "log.h"
 #include "nursery.h"
 #include "records.h"
@@ -134,6 +135,7 @@ static void on_pidfd(struct event_source *source, uint32_t events)
 	struct warden *warden = container_of(source, struct warden, pidfd_source);
 
 	(void)events;
+	hand_warden(warden, TURN_DEATH);
 	if (warden->state != WARDEN_DYING && !warden->reason[0])
 		snprintf(warden->reason, sizeof(warden->reason), "its warden died");
 	warden_gone(warden);
@@ -143,6 +145,7 @@ static void on_impatience(struct timer *timer)
 {
 	struct warden *warden = container_of(timer, struct warden, patience);
 
+	hand_warden(warden, TURN_PATIENCE);
 	warden_failed(warden, BYTES("its cage was not ready in time"));
 }
 
@@ -372,6 +375,13 @@ struct interpreter *warden_first(struct warden *warden)
 	struct list *first = list_first(&warden->interpreters);
 
 	return first ? container_of(first, struct interpreter, node) : NULL;
+}
+
+struct bytes warden_session(const struct warden *warden)
+{
+	struct list *first = list_first((struct list *)&warden->sessions);
+
+	return bytes_of(first ? container_of(first, struct session, kin)->id : NULL);
 }
 
 void warden_join(struct warden *warden, struct session *session)

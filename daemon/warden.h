@@ -83,6 +83,8 @@ void warden_leave(struct warden *warden, struct session *session);
 
 /* The interpreter a READY warden has waiting for its first session. */
 struct interpreter *warden_first(struct warden *warden);
+/* The id of one of its sessions; absent for a spare. */
+struct bytes warden_session(const struct warden *warden);
 
 /* Three ways to get an interpreter: from the pristine image, to work in @workspace, a branch's, if that is not
  * NULL; a frozen copy of @live; a fork of @frozen. The last two are in flight until they are adopted. Return 0 or
@@ -118,6 +120,8 @@ void warden_kill_now(struct warden *warden);
 
 /* Something comes from it, or there is room to say something. */
 void warden_on_control(struct event_source *source, uint32_t events);
+/* The types of what it may say; NULL after the last. */
+const char *warden_message_type(size_t i);
 /* Nothing of it runs any more. */
 void warden_gone(struct warden *warden);
 /* Send the sweep that a session waits for, if it can be done now. */

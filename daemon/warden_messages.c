@@ -3,6 +3,8 @@
 
 #include "budget.h"
 #include "family.h"
+#include "fault.h"
+#include "hand.h"
 #include "nursery.h"
 #include "router.h"
 #include "session.h"
@@ -164,6 +166,11 @@ static const struct {
 	{"exited", on_exited}, {"swept", on_swept},   {"surveyed", on_surveyed},
 };
 
+const char *warden_message_type(size_t i)
+{
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
 static int message_handle(struct warden *warden, struct bytes data)
 {
 	struct wire_fault fault = {.field = "type", .expected = "known"};
@@ -172,9 +179,12 @@ static int message_handle(struct warden *warden, struct bytes data)
 
 	if (r)
 		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
-		if (bytes_is(frame.type, handlers[i].type))
-			return handlers[i].fn(warden, frame.body, &fault);
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (!bytes_is(frame.type, handlers[i].type))
+			continue;
+		fault_at("warden", handlers[i].type, warden_session(warden));
+		return handlers[i].fn(warden, frame.body, &fault);
+	}
 	return WIRE_E_FIELD;
 }
 
@@ -188,6 +198,7 @@ void warden_on_control(struct event_source *source, uint32_t events)
 		peer_settle_later(&warden->peer);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
+	hand_warden(warden, TURN_CHANNEL);
 	r = peer_hear(&warden->peer, &frame);
 	if (r == PEER_E_EMPTY)
 		return;

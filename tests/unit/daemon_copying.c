@@ -28,7 +28,7 @@ static unsigned run(struct event_loop *loop)
 	unsigned rounds = 0;
 
 	for (result = 1; result > 0; rounds++)
-		timer_run(loop);
+		timer_run(loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
 	return rounds;
 }
 
@@ -46,7 +46,7 @@ int main(void)
 	CHECK(copying_begin(&copying, &loop, from, 4096, SIZE - 4096, to, on_done) == 0 && result == 1);
 	while (result > 0) {
 		begin = event_now();
-		timer_run(&loop);
+		timer_run(&loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
 		most = MAX(most, event_now() - begin);
 	}
 	CHECK(result == 0 && lseek(to, 0, SEEK_END) == SIZE - 4096);
@@ -61,7 +61,7 @@ int main(void)
 	/* Nobody is told. */
 	CHECK(copying_begin(&copying, &loop, from, 0, SIZE, to, on_done) == 0);
 	result = 1;
-	timer_run(&loop);
+	timer_run(&loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
 	copying_stop(&copying);
 	CHECK(result == 1 && loop.n_timers == 0);
 	event_loop_deinit(&loop);

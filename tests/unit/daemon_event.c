@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 static unsigned calls;
+static struct slice all = {.until = UINT64_MAX, .things = SIZE_MAX};
 static uint64_t last_deadline;
 
 static void on_timer(struct timer *timer)
@@ -31,7 +32,7 @@ static void test_timers_in_order(void)
 		timer_clear(&loop, &timers[i]);
 	timer_clear(&loop, &timers[0]);
 	CHECK(timer_wait(&loop) == 0);
-	timer_run(&loop);
+	timer_run(&loop, &all);
 	CHECK(calls == ARRAY_SIZE(timers) - cleared && loop.n_timers == 0);
 	event_loop_deinit(&loop);
 }
@@ -47,7 +48,7 @@ static void test_wait(void)
 	wait = timer_wait(&loop);
 	CHECK(wait > 40 && wait <= 50);
 	calls = 0;
-	timer_run(&loop);
+	timer_run(&loop, &all);
 	CHECK(calls == 0 && timer.index == 1);
 	event_loop_deinit(&loop);
 }
@@ -103,16 +104,16 @@ static void test_removed_meanwhile(void)
 	CHECK(event_add(&loop, &a, pa[0], EPOLLIN, on_readable) == 0);
 	CHECK(event_add(&loop, &b, pb[0], EPOLLIN, on_readable) == 0);
 	calls = 0;
-	event_dispatch(&loop, 0);
+	event_dispatch(&loop, 0, &all);
 	CHECK(calls == 0);
 	CHECK(write(pa[1], "x", 1) == 1 && write(pb[1], "x", 1) == 1);
 	victim = &b;
 	victim_loop = &loop;
-	event_dispatch(&loop, 0);
+	event_dispatch(&loop, 0, &all);
 	CHECK(calls == 1 && b.fd == -1);
 	event_change(&loop, &a, 0);
 	calls = 0;
-	event_dispatch(&loop, 0);
+	event_dispatch(&loop, 0, &all);
 	CHECK(calls == 0);
 	event_remove(&loop, &a);
 	event_remove(&loop, &a);
@@ -123,11 +124,90 @@ static void test_removed_meanwhile(void)
 	event_loop_deinit(&loop);
 }
 
+/* ---- turns ---- */
+
+#define N_BUSY 100
+
+static struct event_source busy[N_BUSY];
+static unsigned turns[N_BUSY], begun;
+
+static void on_busy(struct event_source *source, uint32_t events)
+{
+	(void)events;
+	turns[source - busy]++;
+}
+
+static void on_turn(struct event_loop *loop)
+{
+	(void)loop;
+	begun++;
+}
+
+/* However little is done in one go, and whoever is always ready: each has its turn. */
+static void test_turns(void)
+{
+	struct slice one = {.until = UINT64_MAX, .things = 1}, past = {.until = 0, .things = SIZE_MAX};
+	struct event_loop loop;
+	int ends[2] = {-1, -1}, fds[N_BUSY];
+
+	CHECK(event_loop_init(&loop) == 0 && pipe(ends) == 0 && write(ends[1], "x", 1) == 1);
+	loop.on_turn = on_turn;
+	for (int i = 0; i < N_BUSY; i++) {
+		fds[i] = dup(ends[0]);
+		CHECK(event_add(&loop, &busy[i], fds[i], EPOLLIN, on_busy) == 0);
+	}
+	for (int i = 0; i < 5 * N_BUSY; i++) {
+		struct slice slice = i % 2 ? one : past;
+
+		CHECK(event_dispatch(&loop, 0, &slice) == 0 && slice.things == 0);
+	}
+	CHECK(begun == 5 * N_BUSY);
+	for (int i = 0; i < N_BUSY; i++)
+		CHECK(turns[i] >= 4 && turns[i] <= 6);
+	/* Who is taken out, or changes its mind, while it waits for a turn has none. */
+	while (!event_pending(&loop))
+		CHECK(event_dispatch(&loop, 0, &(struct slice){.things = 0}) == 0);
+	for (int i = 0; i < N_BUSY; i++) {
+		if (i % 2)
+			event_remove(&loop, &busy[i]);
+		else
+			event_change(&loop, &busy[i], 0);
+		turns[i] = 0;
+	}
+	CHECK(event_dispatch(&loop, 0, &all) == 0 && !event_pending(&loop));
+	for (int i = 0; i < N_BUSY; i++) {
+		CHECK(turns[i] == 0);
+		fd_close(fds[i]);
+	}
+	fd_close(ends[0]);
+	fd_close(ends[1]);
+	event_loop_deinit(&loop);
+}
+
+static void test_timers_have_turns(void)
+{
+	static struct timer timers[10];
+	struct event_loop loop;
+
+	CHECK(event_loop_init(&loop) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
+		CHECK(timer_set(&loop, &timers[i], 1 + i, on_timer) == 0);
+	last_deadline = calls = 0;
+	for (unsigned i = 1; i <= ARRAY_SIZE(timers); i++) {
+		timer_run(&loop, &(struct slice){.until = 0, .things = SIZE_MAX});
+		timer_run(&loop, &(struct slice){.until = UINT64_MAX, .things = 0});
+		CHECK(calls == i);
+	}
+	event_loop_deinit(&loop);
+}
+
 int main(void)
 {
 	test_timers_in_order();
 	test_sleep();
 	test_wait();
+	test_turns();
+	test_timers_have_turns();
 	test_removed_meanwhile();
 	return check_report();
 }

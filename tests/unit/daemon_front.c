@@ -39,7 +39,7 @@ static void on_request(struct front *at, const struct connection *connection, st
 static void run(void)
 {
 	for (int i = 0; i < 20; i++) {
-		CHECK(event_dispatch(&loop, 0) == 0);
+		CHECK(event_dispatch(&loop, 0, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX}) == 0);
 		while (front_serve(&front) == 0)
 			;
 		front_flush(&front);

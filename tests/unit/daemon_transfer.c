@@ -10,7 +10,8 @@
 
 static char directory[] = "/tmp/lair-transfer-XXXXXX";
 static struct router router;
-static struct session session = {.router = &router};
+static struct warden warden;
+static struct session session = {.router = &router, .warden = &warden};
 
 static struct transfer *begin(uid_t owner)
 {
@@ -22,6 +23,8 @@ static struct transfer *begin(uid_t owner)
 	close(root);
 	return transfer;
 }
+
+static struct slice all = {.until = UINT64_MAX, .things = SIZE_MAX};
 
 static bool is_empty(void)
 {
@@ -37,13 +40,13 @@ static void test_nobody_goes_on(void)
 	uint64_t deadline = transfer->patience.deadline;
 
 	CHECK(deadline > event_now() + MINUTE_US - 5000000 && deadline <= event_now() + MINUTE_US);
-	timer_run(&router.loop);
+	timer_run(&router.loop, &all);
 	CHECK(transfer_find(&session, transfer->number, 5) == transfer);
 	CHECK(transfer->patience.deadline >= deadline); /* it has been heard of */
 	CHECK(!is_empty());
 	/* A minute goes by. */
 	CHECK(timer_set(&router.loop, &transfer->patience, event_now() - 1, transfer->patience.fn) == 0);
-	timer_run(&router.loop);
+	timer_run(&router.loop, &all);
 	CHECK(list_empty(&session.transfers) && router.loop.n_timers == 0);
 	CHECK(fcntl(fd, F_GETFD) < 0);
 	CHECK(is_empty());
@@ -77,10 +80,12 @@ static void test_no_more_than(void)
 int main(void)
 {
 	list_init(&session.transfers);
+	breaker_open(&router.breaker, -1, ROUTER_END_WELL);
 	CHECK(mkdtemp(directory) != NULL && event_loop_init(&router.loop) == 0);
 	test_nobody_goes_on();
 	test_who_may();
 	test_no_more_than();
+	breaker_close(&router.breaker);
 	event_loop_deinit(&router.loop);
 	CHECK(rmdir(directory) == 0);
 	return check_report();

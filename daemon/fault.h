@@ -1,0 +1,19 @@
+/* Faults made on purpose, to see what comes of them. Only who starts laird can ask for one: a router reads, when it
+ * starts, the file that LAIR_FAULT in the environment of laird names, with a line
+ *
+ *	ACT POINT [SESSION [TIMES]]
+ *
+ * ACT is abort, or stall: to stand still. POINT is GROUP.NAME; `laird --faults` lists them. Without SESSION, or
+ *with
+ * -, it is on behalf of any session; at points of a template it is the name of a profile. It is done TIMES times,
+ * however many routers that takes, or always. */
+#pragma once
+
+#include "proto/base.h"
+
+/* Before any point. @made: memory that outlives the router: which order is obeyed, and how often it was. */
+void fault_begin(volatile uint64_t made[static 2]);
+void fault_at(const char *group, const char *name, struct bytes of);
+
+/* fault_points.c: all points, one a line. */
+void fault_print_points(void);

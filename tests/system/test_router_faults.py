@@ -1,0 +1,352 @@
+"""The router dies over something: once, and nobody notices; again and again, and that alone is ended or refused, by name,
+while everything else goes on. At every point that laird has for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import BIN, Daemon, Settings, children, command_of, wait_until
+from lair import Client, LairError, codec
+from lair import messages as m
+
+SETTINGS = {
+    "profile default": {"checkpoint": "cell", "spares": "1", "workspace_size": "64M", "checkpoints": "20"},
+    "profile idle": {"spares": "0", "idle_ttl": "3s"},
+    "profile hard": {"spares": "0", "hard_ttl": "8s", "idle_ttl": "8s"},
+}
+
+OF_TEMPLATES = {"profile other": {"spares": "1"}}
+
+POINTS = subprocess.run([BIN / "laird", "--faults"], capture_output=True, text=True, check=True).stdout.split()
+
+# Where nobody comes in a test of seconds.
+UNREACHED = {
+    "warden.failed": "a fork that the kernel refuses",
+    "template.failed": "a template that cannot start",
+    "template.patience": "two minutes without a template",
+    "template.idle": "a user without sessions for as long as template_ttl",
+    "template.retry": "a template that does not read for as long as its socket is full",
+    "family.patience": "twenty seconds without a warden",
+    "session.transfer": "a minute in which a file on its way in is not gone on with",
+}
+
+BYSTANDERS = ["bystander-1", "bystander-2"]
+
+
+class Walk:
+    """A laird whose routers die as they are told to."""
+
+    def __init__(self, order: Path, settings: Settings) -> None:
+        self.order = order
+        self.daemon = Daemon(settings, env={"LAIR_FAULT": str(order)}, options=("--restart-at-once",))
+        for name in BYSTANDERS:
+            self.run(f"x = {name!r}", name)
+
+    def router(self) -> int:
+        found = [pid for pid in children(self.daemon.process.pid) if "--router" in command_of(pid)]
+        return found[0] if found else 0
+
+    def arm(self, order: str) -> None:
+        """For the next router, and those that follow. Killed by somebody else, it is nobody's fault."""
+        self.order.write_text(order + "\n")
+        pid = wait_until(self.router, "there is a router")
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: self.router() not in (0, pid), "there is another")
+
+    def deaths(self) -> int:
+        return self.daemon.log().count("a fault is made")
+
+    def ask(self, request: m.Request, reply: type[Any] = m.Reply, patience: float = 0.4, limit: float = 30) -> Any:
+        """Send it until it is answered, with the same key, where it has one."""
+        if "key" in type(request).__annotations__ and request.key is None:
+            request.key = uuid.uuid4().hex
+        deadline = time.monotonic() + limit
+        while time.monotonic() < deadline:
+            with Client(str(self.daemon.socket), timeout=patience) as client:
+                try:
+                    request.id = client.new_id()
+                    return client.call(request, reply)
+                except TimeoutError:
+                    continue
+        pytest.fail(f"no answer to {request}:\n{self.daemon.log()[-4000:]}")
+
+    def run(self, code: str, session: str, **options: Any) -> m.ExecReply:
+        return self.ask(m.Exec(id=0, session=session, code=code, **options), m.ExecReply)
+
+    def look_around(self) -> None:
+        for name in BYSTANDERS:
+            reply = self.run("x", name)
+            assert (reply.text, reply.state) == (repr(name), "kept")
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    it = Walk(tmp_path_factory.mktemp("faults") / "order", SETTINGS)
+    yield it
+    it.daemon.end()
+
+
+@pytest.fixture
+def of_templates(tmp_path: Path) -> Iterator[Walk]:
+    """A profile that is given up stays so for a while."""
+    it = Walk(tmp_path / "order", OF_TEMPLATES)
+    yield it
+    it.daemon.end()
+
+
+# ---- what leads to each point ----
+
+
+def request(type: type[m.Request], reply: type[Any] = m.Reply, **fields: Any) -> Callable[[Walk, str], Any]:
+    def act(walk: Walk, session: str) -> Any:
+        own = {"session": session} if "session" in type.__annotations__ else {}
+        return walk.ask(type(id=0, **own, **fields), reply)
+
+    return act
+
+
+def cell(code: str, **options: Any) -> Callable[[Walk, str], Any]:
+    return lambda walk, session: walk.run(code, session, **options)
+
+
+def checkpointed(walk: Walk, session: str) -> Any:
+    reply = walk.run("1", session)
+
+    def is_there() -> bool:
+        found = walk.ask(m.Checkpoints(id=0, session=session), m.CheckpointsReply)
+        return reply.cell in [codec.read(m.CheckpointRecord, item).cell for item in found.checkpoints]
+
+    wait_until(is_there, "its checkpoint is there", 20)
+    return reply
+
+
+def measured(walk: Walk, session: str) -> None:
+    """Its checkpoints are, when it is left alone."""
+    time.sleep(1.5)
+
+
+def left_alone(walk: Walk, session: str) -> None:
+    def is_gone() -> bool:
+        try:
+            walk.ask(m.Info(id=0, session=session), m.SessionInfo)
+        except LairError as error:
+            return error.code == "no_session"
+        return False
+
+    wait_until(is_gone, "its time is over", 30)
+
+
+def asked(walk: Walk, session: str) -> Any:
+    """Whoever asks again is asked again, and may answer."""
+    key, deadline = uuid.uuid4().hex, time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with Client(str(walk.daemon.socket), timeout=0.4) as client:
+            exec = m.Exec(id=client.new_id(), session=session, code="input()", input=True, key=key)
+            client.send(exec)
+            try:
+                while not isinstance(message := client.receive(exec.id, m.ExecReply), m.ExecReply):
+                    client.input(exec.id, "yes")
+                return message
+            except TimeoutError:
+                continue
+    pytest.fail("no answer")
+
+
+def file_put(walk: Walk, session: str) -> Any:
+    put = m.Put(id=0, session=session, path=b"f", data=b"1")
+    return walk.ask(put, m.TransferReply)
+
+
+@dataclass
+class Way:
+    """How to come to a point. It is made in a session of its own, unless that is what leads there."""
+
+    act: Callable[[Walk, str], Any]
+    profile: str = "default"
+    fresh: bool = False
+    of: str = ""  # whose point it is, if it is not the session's
+    ends: bool = False  # it does by itself
+
+
+CODE = "x = 1"
+PRINTS = "import time\nfor i in range(20): print(i, flush=True); time.sleep(0.1)"
+KILLED = cell("import os\nos._exit(3)")
+UNDONE = request(m.Undo, m.StateReply)
+
+WAYS: dict[str, Way] = {
+    "request.exec": Way(cell("1")),
+    "request.input": Way(request(m.Input, exec=77, text="1"), of="-"),
+    "request.attach": Way(request(m.Attach, m.ExecReply, cell=1)),
+    "request.results": Way(request(m.Results, m.ResultsReply)),
+    "request.hello": Way(request(m.Hello, m.HelloReply), of="-"),
+    "request.open": Way(request(m.Open, m.SessionInfo)),
+    "request.interrupt": Way(request(m.Interrupt, m.InterruptReply)),
+    "request.reset": Way(request(m.Reset), ends=True),
+    "request.shutdown": Way(request(m.Shutdown), ends=True),
+    "request.list": Way(request(m.ListSessions, m.ListReply), of="-"),
+    "request.checkpoint": Way(request(m.Checkpoint, m.StateReply)),
+    "request.checkpoints": Way(request(m.Checkpoints, m.CheckpointsReply)),
+    "request.restore": Way(request(m.Restore, name="none")),
+    "request.undo": Way(UNDONE, ends=True),
+    "request.branch": Way(request(m.Branch, m.SessionInfo, branch="branch-of-it")),
+    "request.drop": Way(request(m.Drop, name="none")),
+    "request.get": Way(request(m.Get, path=b"f")),
+    "request.put": Way(file_put),
+    "request.files": Way(request(m.Files, m.FilesReply)),
+    "request.copy_in": Way(request(m.CopyIn, source=b"/etc/hosts", path=b"f")),
+    "request.save": Way(request(m.Save, m.SaveReply)),
+    "request.load": Way(request(m.Load)),
+    "request.info": Way(request(m.Info, m.SessionInfo)),
+    "request.complete": Way(request(m.Complete, m.CompleteReply, code="x")),
+    "request.inspect": Way(request(m.Inspect, m.InspectReply, code="x")),
+    "request.vars": Way(request(m.Vars, m.VarsReply)),
+    "request.check": Way(request(m.Check, m.CheckReply, code="1")),
+    "request.is_complete": Way(request(m.IsComplete, m.IsCompleteReply, code="1")),
+    "request.history": Way(request(m.History, m.HistoryReply)),
+    "request.stats": Way(request(m.Stats, m.StatsReply), of="-"),
+    "interpreter.done": Way(cell("1")),
+    "interpreter.ask": Way(asked),
+    "interpreter.display": Way(cell("display({'text/plain': 'x'}, raw=True)")),
+    "interpreter.told": Way(request(m.Vars, m.VarsReply)),
+    "interpreter.frozen": Way(checkpointed),
+    "interpreter.spawned": Way(KILLED),
+    "interpreter.measured": Way(measured),
+    "interpreter.channel": Way(cell("1")),
+    "interpreter.stdout": Way(cell(PRINTS)),
+    "interpreter.stderr": Way(cell(f"import sys\nsys.stdout = sys.stderr\n{PRINTS}")),
+    "warden.ready": Way(cell(CODE), profile="idle", fresh=True),
+    "warden.spawned": Way(cell(CODE), profile="idle", fresh=True),
+    "warden.signalled": Way(cell("import time; time.sleep(5)", timeout=0.2)),
+    "warden.exited": Way(KILLED),
+    "warden.swept": Way(KILLED),
+    "warden.surveyed": Way(cell("import time; time.sleep(0.5)")),
+    "session.deadline": Way(cell("import time; time.sleep(5)", timeout=0.2)),
+    "session.idle": Way(left_alone, profile="idle", ends=True),
+    "session.hard": Way(left_alone, profile="hard", ends=True),
+    "session.alive": Way(cell("import time; time.sleep(4)")),
+    "session.measure": Way(measured),
+    "session.copy": Way(request(m.Save, m.SaveReply)),
+    "family.channel": Way(KILLED),
+    "family.death": Way(request(m.Shutdown), ends=True),
+    "family.quota": Way(cell("import time; time.sleep(0.5)")),
+    "revival.promise": Way(cell("1"), of="-"),
+    "revival.read": Way(cell("1")),
+    "revival.begin": Way(cell("1")),
+    "revival.end": Way(cell("1")),
+    "settle.begin": Way(cell("1")),
+    "settle.promised": Way(cell("1")),
+    "settle.family": Way(cell("1")),
+    "settle.written": Way(cell("1")),
+    "settle.heard": Way(cell("1")),
+    "settle.said": Way(cell("1")),
+}
+
+
+def begin(walk: Walk, way: Way, session: str) -> None:
+    if walk.order.exists() and walk.order.read_text().strip():
+        walk.arm("")
+    if not way.fresh:
+        assert walk.run(CODE, session, profile=way.profile).returncode == 0
+        checkpointed(walk, session) if way.profile == "default" else None
+
+
+TEMPLATES = ["template.ready", "template.made", "template.channel", "template.refill"]
+
+
+def test_all_points_are_walked() -> None:
+    assert set(POINTS) == {*WAYS, *TEMPLATES, *UNREACHED}
+
+
+def act(walk: Walk, way: Way, session: str) -> Any:
+    if way.fresh:
+        return walk.run(CODE, session, profile=way.profile)
+    return way.act(walk, session)
+
+
+@pytest.mark.parametrize("point", WAYS)
+def test_once(walk: Walk, point: str) -> None:
+    """Nothing is lost."""
+    way, session = WAYS[point], f"once-{point}"
+    begin(walk, way, session)
+    before = walk.deaths()
+    walk.arm(f"abort {point} {way.of or session} 1")
+    try:
+        act(walk, way, session)
+    except LairError as error:
+        assert "again and again" not in str(error)
+    wait_until(lambda: walk.deaths() == before + 1, f"it died at {point}")
+    if not way.ends:
+        assert walk.run("x", session).text == "1"
+    walk.look_around()
+
+
+@pytest.mark.parametrize("point", WAYS)
+def test_again_and_again(walk: Walk, point: str) -> None:
+    """Whoever it is about ends, or is refused. Nobody else notices."""
+    way, session = WAYS[point], f"again-{point}"
+    begin(walk, way, session)
+    before = walk.deaths()
+    walk.arm(f"abort {point} {way.of or session}" + (" 3" if point == "revival.promise" else ""))
+    refusal = state = ""
+    try:
+        reply = act(walk, way, session)
+        state = getattr(reply, "state", "")
+    except LairError as error:
+        refusal = str(error)
+    if point.startswith("request."):
+        assert "again and again" in refusal
+    wait_until(lambda: walk.deaths() - before >= 3, "it is given up", 30)
+    if not way.of:
+        walk.look_around()
+        died = walk.deaths() - before
+        time.sleep(0.5)
+        assert walk.deaths() - before == died, "nobody dies of it any more"
+    # Who is ended before a request has begun is asked for again, in a new session, which is the next to be given up.
+    assert walk.deaths() - before <= 12
+    walk.arm("")
+    walk.look_around()
+    if point.startswith("request."):
+        assert walk.run("x", session).text == "1", "only the request was refused"
+    assert state in ("", "kept", "ended", "idle", "rolled_back"), (state, refusal)
+
+
+@pytest.mark.parametrize("point", TEMPLATES)
+def test_a_template_once(of_templates: Walk, point: str) -> None:
+    of_templates.arm(f"abort {point} other 1")
+    assert of_templates.run(CODE, "of-other", profile="other").returncode == 0
+    assert of_templates.run("x", "of-other").text == "1"
+    assert of_templates.deaths() == 1
+    of_templates.look_around()
+
+
+@pytest.mark.parametrize("point", TEMPLATES)
+def test_a_template_again_and_again(of_templates: Walk, point: str) -> None:
+    """Its profile makes no sessions any more. Those of others do."""
+    of_templates.arm(f"abort {point} other")
+    wait_until(lambda: of_templates.deaths() == 3, "it is given up", 30)
+    with pytest.raises(LairError, match="again and again"):
+        of_templates.run(CODE, "of-other", profile="other")
+    assert of_templates.run("6 * 7", "of-default").text == "42"
+    of_templates.look_around()
+    assert of_templates.deaths() == 3
+
+
+def test_it_stands_still(of_templates: Walk) -> None:
+    """Twice is enough: nobody is answered meanwhile. At the first, something else may have been in the same round."""
+    of_templates.run("x = 1", "still")
+    of_templates.arm("stall interpreter.done still")
+    reply = of_templates.ask(m.Exec(id=0, session="still", code="print(2)"), m.ExecReply, 20, 60)
+    assert (reply.state, reply.cause) == ("ended", "internal")
+    assert b"it is ended" in reply.stderr
+    assert of_templates.deaths() in (2, 3)
+    of_templates.look_around()
