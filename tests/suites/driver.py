@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import sysconfig
 from typing import Any, Generator, List, Optional, Sequence, Set
 
 # What a test may take; then it has failed, on either side.
@@ -89,6 +90,8 @@ def drive(tree: Optional[str], arguments: Sequence[str], only: Sequence[str]) ->
         shutil.rmtree("tree", ignore_errors=True)
         shutil.copytree(tree, "tree")
         os.chdir("tree")
+    else:  # ids are paths beneath that
+        arguments = ["--rootdir", sysconfig.get_paths()["purelib"], *arguments]
     status = pytest.main(["-q", "-p", "no:cacheprovider", *arguments], plugins=[recorder(journal, set(only))])
     os.chdir(journal.home)
     journal.write("over", int(status))

@@ -143,7 +143,7 @@ class Beside(Side):
 
     def step(self, program: str) -> str:
         done = subprocess.run(
-            [*self.user, str(self.place.python), "-B", "-X", "utf8", "-c", program],
+            [*self.user, str(self.place.python), "-B", "-s", "-X", "utf8", "-c", program],
             cwd=self.directory,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
