@@ -7,6 +7,7 @@ run, and so does one that is known and is none any more.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -141,6 +142,8 @@ def main(names: list[str], known: Path = KNOWN) -> int:
 
 
 if __name__ == "__main__":
+    # In the background of a shell it is ignored, and would be in the tests beside, which are not all made for that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(
         prog="./dev suites",
         description=__doc__,
