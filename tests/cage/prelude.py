@@ -32,8 +32,8 @@ def remove_hook():
     for offset in range(0, 8192, 8):
         entry = ctypes.c_void_p.from_address(runtime + offset).value
         if entry and entry % 8 == 0 and libc.write(writing, ctypes.c_void_p(entry), 24) == 24:
-            _, function, _ = struct.unpack("3Q", os.read(reading, 24))
-            if abs(function - near) < 1 << 16:
+            _, function, data = struct.unpack("3Q", os.read(reading, 24))
+            if data == 0 and abs(function - near) < 1 << 17:
                 ctypes.c_void_p.from_address(runtime + offset).value = None
     os.close(reading)
     os.close(writing)

@@ -58,6 +58,35 @@ def test_attack(host: Host, python: Interpreter, attack: Path) -> None:
     assert not host.world.visited()
 
 
+def in_memory(path: Path) -> bool:
+    """Whether all of the file can be read without a disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(fd).st_size
+        return os.preadv(fd, [bytearray(size)], 0, os.RWF_NOWAIT) == size
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def test_what_is_in_memory_stays(host: Host, python: Interpreter) -> None:
+    """The session cannot look by itself, so this looks from outside, and first that looking works."""
+    path = Path(os.__file__).with_name("this.py")
+    attack = (HERE / "attacks/disturb_cache.py").read_text()
+    fd = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    if in_memory(path):
+        pytest.skip("this file system keeps in memory what nobody needs")
+    path.read_bytes()
+    assert in_memory(path)
+    python.run(f"{PRELUDE}\nremove_hook()")
+    result = python.run(attack + "\nno_error(attack)", timeout=60)
+    assert result.error is None, result
+    assert in_memory(path)
+
+
 def check_example(host: Host, python: Interpreter, example: Path) -> None:
     if not host.shape.tree:
         pytest.skip("the examples expect a session with a file system of its own")

@@ -1,4 +1,4 @@
-# goal 4: take out of memory what everybody uses
+# goal 4: take out of memory what everybody uses. test_what_is_in_memory_stays looks whether it is gone
 def attack():
     fd = os.open(os.path.join(os.path.dirname(os.__file__), "this.py"), os.O_RDONLY)
     size = len(os.pread(fd, 1 << 16, 0))
@@ -8,11 +8,3 @@ def attack():
         lambda: libc.madvise(ctypes.c_long(libc.mmap(None, size, 1, 2, fd, 0)), size, 21),
     ):
         no_error(go)
-    # As much of it as there is without a disk.
-    try:
-        there = os.preadv(fd, [bytearray(size)], 0, os.RWF_NOWAIT)
-    except BlockingIOError:
-        there = 0
-    except OSError:
-        return None  # not every file system can tell
-    return None if there == size else there
