@@ -104,7 +104,7 @@ int cell_new(struct cell **cellp, const struct exec_request *request, const stru
 		cell_free(cell);
 		return -ENOMEM;
 	}
-	reply->promise->is_cell = true;
+	promise_is_cell(reply->promise);
 	reply->promise->running = cell;
 	cell->stream = request->stream;
 	cell->input = request->input;

@@ -64,6 +64,9 @@ static struct shelf *shelf_get(struct promises *promises, uid_t owner, struct by
 	shelf->promises = promises;
 	shelf->user = user;
 	list_init(&shelf->list);
+	list_init(&shelf->cells);
+	for (int i = 0; i < 2; i++)
+		list_init(&shelf->answered[i]);
 	if (session.size > 0)
 		memcpy(shelf->session, session.data, session.size);
 	if (!tsearch(shelf, &promises->table, compare_shelves)) {
@@ -81,22 +84,31 @@ static void shelf_free_if_empty(struct shelf *shelf)
 	free(shelf);
 }
 
-struct list *promises_of(struct promises *promises, uid_t owner, struct bytes session)
+struct list *promises_cells_of(struct promises *promises, uid_t owner, struct bytes session)
 {
 	struct shelf *shelf = shelf_find(promises, owner, session);
 
-	return shelf ? &shelf->list : &nothing;
+	return shelf ? &shelf->cells : &nothing;
 }
 
 /* ---- all of them ---- */
 
+/* Nobody finds it any more. */
+static void promise_hide(struct promise *promise)
+{
+	struct list *nodes[] = {&promise->node,	    &promise->all,   &promise->changed,
+				&promise->answered, &promise->cells, &promise->kin};
+
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
+		list_remove(nodes[i]);
+	table_remove(&promise->by_serial);
+	table_remove(&promise->by_key);
+}
+
 static void promise_free(struct promise *promise)
 {
 	promise_leave_all(promise);
-	list_remove(&promise->node);
-	list_remove(&promise->changed);
-	list_remove(&promise->all);
-	list_remove(&promise->serials);
+	promise_hide(promise);
 	free(promise->answer);
 	free(promise);
 }
@@ -115,8 +127,8 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	graveyard_init(&promises->dead, promise_free_dead);
 	list_init(&promises->all);
 	list_init(&promises->changed);
-	for (size_t i = 0; i < PROMISE_SERIALS; i++)
-		list_init(&promises->serials[i]);
+	table_init(&promises->by_serial);
+	table_init(&promises->by_key);
 	ledger_init(&promises->ledger);
 	memcpy(promises->keeper, keeper, sizeof(promises->keeper));
 	memcpy(promises->instance, keeper, sizeof(promises->instance));
@@ -149,15 +161,33 @@ void promises_deinit(struct promises *promises)
 	tdestroy(promises->table, shelf_free);
 	list_for_each (user, &promises->users, node)
 		free(user);
+	table_deinit(&promises->by_serial);
+	table_deinit(&promises->by_key);
 	ledger_deinit(&promises->ledger);
+}
+
+static uint64_t hash_of_name(uid_t owner, struct bytes session, struct bytes key)
+{
+	struct hash hash = hash_begin();
+
+	hash_add_number(&hash, owner);
+	hash_add_number(&hash, session.size);
+	hash_add(&hash, session);
+	hash_add(&hash, key);
+	return hash_end(&hash);
+}
+
+static bool is_named(const struct promise *promise, struct bytes session, struct bytes key)
+{
+	return bytes_is(key, promise->key) && bytes_equal(session, bytes_of(promise->shelf->session));
 }
 
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key)
 {
 	struct promise *promise;
 
-	list_for_each (promise, promises_of(promises, owner, session), node)
-		if (promise->key[0] && bytes_is(key, promise->key))
+	table_for_each (promise, &promises->by_key, hash_of_name(owner, session, key), by_key)
+		if (promise->shelf->owner == owner && is_named(promise, session, key))
 			return promise;
 	return NULL;
 }
@@ -166,8 +196,8 @@ struct promise *promises_find_cell(struct promises *promises, uid_t owner, struc
 {
 	struct promise *promise, *found = NULL;
 
-	list_for_each (promise, promises_of(promises, owner, session), node)
-		if (promise->is_cell && promise->cell == cell)
+	list_for_each (promise, promises_cells_of(promises, owner, session), cells)
+		if (promise->cell == cell)
 			found = promise;
 	return found;
 }
@@ -185,7 +215,7 @@ bool key_valid(struct bytes key)
 }
 
 /* FNV-1a: it has to tell a mistake from a repetition, not to withstand anybody. */
-static uint64_t hash_add(uint64_t hash, struct bytes data)
+static uint64_t fingerprint_add(uint64_t hash, struct bytes data)
 {
 	for (size_t i = 0; i < data.size; i++)
 		hash = (hash ^ (uint8_t)data.data[i]) * 0x100000001b3ULL;
@@ -197,7 +227,7 @@ uint64_t promise_fingerprint(const struct wire_schema *schema, const void *reque
 	/* What may differ from one time to the next. */
 	static const char *const manners[] = {"id",	"key",	  "stream", "input",
 					      "detach", "stdout", "stderr", "displays"};
-	uint64_t hash = hash_add(0xcbf29ce484222325ULL, bytes_of(schema->type));
+	uint64_t hash = fingerprint_add(0xcbf29ce484222325ULL, bytes_of(schema->type));
 
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const struct wire_field *field = &schema->fields[i];
@@ -209,12 +239,13 @@ uint64_t promise_fingerprint(const struct wire_schema *schema, const void *reque
 		/* A field that a later build knows is absent from what this one was asked. */
 		if (!counts || !wire_field_present(field, slot))
 			continue;
-		hash = hash_add(hash, field->name);
+		hash = fingerprint_add(hash, field->name);
 		if (field->type == WIRE_STR || field->type == WIRE_BIN || field->type == WIRE_RAW)
-			hash = hash_add(hash, *(const struct bytes *)slot);
+			hash = fingerprint_add(hash, *(const struct bytes *)slot);
 		else
-			hash = hash_add(hash, (struct bytes){.data = slot,
-							     .size = field->type == WIRE_FLAG ? sizeof(bool) : 8});
+			hash = fingerprint_add(
+				hash,
+				(struct bytes){.data = slot, .size = field->type == WIRE_FLAG ? sizeof(bool) : 8});
 	}
 	return hash;
 }
@@ -228,6 +259,15 @@ struct keeping profile_keeping(const struct profile *profile)
 {
 	return (struct keeping){
 		.ttl = profile->result_ttl, .number = profile->results, .size = profile->results_size};
+}
+
+/* It has a key, which does not change any more. */
+static int key_note(struct promise *promise)
+{
+	const struct shelf *shelf = promise->shelf;
+
+	return table_add(&shelf->promises->by_key, &promise->by_key,
+			 hash_of_name(shelf->owner, bytes_of(shelf->session), bytes_of(promise->key)));
 }
 
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
@@ -247,37 +287,49 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise->since = event_now();
 	list_init(&promise->node);
 	list_init(&promise->all);
-	list_init(&promise->serials);
-	promise_number(promise, promises->last_serial + 1);
 	list_init(&promise->kin);
+	list_init(&promise->answered);
+	list_init(&promise->cells);
 	list_init(&promise->changed);
 	list_init(&promise->askers);
 	list_append(&promises->all, &promise->all);
 	promise_changes(promise);
+	list_append(&shelf->list, &promise->node);
 	if (key.size > 0)
 		memcpy(promise->key, key.data, key.size);
-	list_append(&shelf->list, &promise->node);
+	if (promise_number(promise, promises->last_serial + 1) || (key.size > 0 && key_note(promise))) {
+		promise_forget(promise);
+		return -ENOMEM;
+	}
 	*promisep = promise;
 	return 0;
 }
 
-void promise_number(struct promise *promise, uint64_t serial)
+int promise_number(struct promise *promise, uint64_t serial)
 {
 	struct promises *promises = promise->shelf->promises;
 
 	promise->serial = serial;
 	promises->last_serial = MAX(promises->last_serial, serial);
-	list_move(&promises->serials[serial % PROMISE_SERIALS], &promise->serials);
+	table_remove(&promise->by_serial);
+	return table_add(&promises->by_serial, &promise->by_serial, hash_of_number(serial));
 }
 
 struct promise *promises_find_serial(struct promises *promises, uint64_t serial)
 {
 	struct promise *promise;
 
-	list_for_each (promise, &promises->serials[serial % PROMISE_SERIALS], serials)
+	table_for_each (promise, &promises->by_serial, hash_of_number(serial), by_serial)
 		if (promise->serial == serial)
 			return promise;
 	return NULL;
+}
+
+void promise_is_cell(struct promise *promise)
+{
+	promise->is_cell = true;
+	if (list_empty(&promise->cells) && promise->shelf)
+		list_append(&promise->shelf->cells, &promise->cells);
 }
 
 void promise_name(struct promise *promise)
@@ -286,6 +338,7 @@ void promise_name(struct promise *promise)
 
 	promises->last_made = MAX(promises->last_made + 1, event_now());
 	snprintf(promise->key, sizeof(promise->key), "cell-%llx", (unsigned long long)promises->last_made);
+	(void)key_note(promise);
 }
 
 /* ---- forgetting ---- */
@@ -305,14 +358,10 @@ void promise_forget(struct promise *promise)
 		shelf->n_cells -= promise->is_cell;
 		shelf->size -= size_of(promise);
 		shelf->user->size -= size_of(promise);
-		list_remove(&promise->kin);
 	}
 	timer_clear(shelf->promises->loop, &promise->expiry);
-	list_remove(&promise->node);
+	promise_hide(promise);
 	(void)graveyard_bury(&shelf->promises->dead, &promise->grave);
-	list_remove(&promise->all);
-	list_remove(&promise->serials);
-	list_remove(&promise->changed);
 	shelf->promises->alive -= promise->alive;
 	promise->shelf = NULL;
 	shelf_free_if_empty(shelf);
@@ -323,14 +372,22 @@ static void on_expiry(struct timer *timer)
 	promise_forget(container_of(timer, struct promise, expiry));
 }
 
-static struct promise *oldest_answered(struct shelf *shelf, const struct promise *except, bool cells)
+static struct promise *oldest_of(struct list *answered, const struct promise *except)
 {
-	struct promise *promise;
+	struct list *first = list_first(answered);
+	struct promise *promise = first ? container_of(first, struct promise, answered) : NULL;
 
-	list_for_each (promise, &shelf->list, node)
-		if (promise->answer && promise != except && (promise->is_cell || !cells))
-			return promise;
-	return NULL;
+	return promise == except ? NULL : promise;
+}
+
+static struct promise *oldest_answered(struct shelf *shelf, const struct promise *except)
+{
+	struct promise *cell = oldest_of(&shelf->answered[true], except);
+	struct promise *other = oldest_of(&shelf->answered[false], except);
+
+	if (!cell || !other)
+		return cell ? cell : other;
+	return cell->since <= other->since ? cell : other;
 }
 
 /* By number, results of cells: what else is answered is small, and must not push them out. */
@@ -339,9 +396,9 @@ static struct promise *excess(struct shelf *shelf, const struct promise *except)
 	struct promise *found = NULL;
 
 	if (shelf->n_cells > shelf->keeping.number)
-		found = oldest_answered(shelf, except, true);
+		found = oldest_of(&shelf->answered[true], except);
 	if (!found && shelf->size > shelf->keeping.size)
-		found = oldest_answered(shelf, except, false);
+		found = oldest_answered(shelf, except);
 	return found;
 }
 
@@ -352,6 +409,7 @@ void promise_keep(struct promise *promise)
 	struct promise *oldest;
 
 	list_append(&user->answered, &promise->kin);
+	list_append(&shelf->answered[promise->is_cell], &promise->answered);
 	shelf->n_cells += promise->is_cell;
 	shelf->size += size_of(promise);
 	user->size += size_of(promise);

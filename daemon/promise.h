@@ -11,6 +11,7 @@
 #include "instance.h"
 #include "ledger.h"
 #include "output.h"
+#include "table.h"
 
 #define KEY_MAX 64
 
@@ -36,14 +37,17 @@ struct asker {
 struct promise {
 	struct list node; /* in its shelf, oldest first */
 	struct grave grave;
-	struct list all;     /* that there are, oldest first */
-	struct list serials; /* with the same remainder */
-	struct list changed; /* in a round in which it changes */
+	struct list all; /* that there are, oldest first */
+	struct table_node by_serial;
+	struct table_node by_key; /* if it has one */
+	struct list changed;	  /* in a round in which it changes */
 	uint64_t serial;
 	bool written, answer_written; /* to the ledger */
 	uint64_t alive;		      /* bytes that this takes there */
 	bool unclaimed;		      /* a former router's, and not known yet to be anybody's */
 	struct list kin;	      /* of those that are answered, of one user, oldest first */
+	struct list answered;	      /* the same of its shelf, cells apart from all else */
+	struct list cells;	      /* among the cells of its shelf */
 	struct shelf *shelf;
 	char key[KEY_MAX + 1]; /* "": it cannot be asked for by key */
 	uint64_t request;      /* fingerprint: the same key for something else is a mistake */
@@ -82,11 +86,11 @@ struct shelf {
 	struct promises *promises;
 	struct user *user;
 	struct keeping keeping;
-	struct list list;	/* of promises, oldest first */
-	uint64_t n_cells, size; /* of what is answered: cells, and bytes */
+	struct list list;	 /* of promises, oldest first */
+	struct list cells;	 /* of those that are */
+	struct list answered[2]; /* the answered ones, first answered first: [1] are cells */
+	uint64_t n_cells, size;	 /* of what is answered: cells, and bytes */
 };
-
-#define PROMISE_SERIALS 1024
 
 /* All promises, on shelves: one for each session of a user, and one for what names no session. */
 struct promises {
@@ -101,7 +105,7 @@ struct promises {
 	uint64_t last_made; /* of keys */
 	uint64_t last_serial;
 	struct list all, changed;
-	struct list serials[PROMISE_SERIALS]; /* by remainder: a router that begins reads very many */
+	struct table by_serial, by_key;
 	struct ledger ledger;
 	uint64_t alive; /* what of it a renewed one would have */
 	bool unkept;	/* the last commit has failed */
@@ -139,8 +143,8 @@ void promises_sweep(struct promises *promises);
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
 /* The newest, since a session of the same id may have been before. */
 struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell);
-/* Those of one shelf, oldest first; an empty list if there is no such shelf. */
-struct list *promises_of(struct promises *promises, uid_t owner, struct bytes session);
+/* The cells of one shelf by `cells`, oldest first; an empty list if there is no such shelf. */
+struct list *promises_cells_of(struct promises *promises, uid_t owner, struct bytes session);
 
 bool key_valid(struct bytes key);
 /* A number for what is asked, whoever asks it and how. */
@@ -151,8 +155,10 @@ struct keeping profile_keeping(const struct profile *profile);
  * -ENOMEM. */
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
 		struct bytes key, uint64_t request, const struct keeping *keeping);
-/* A number that a former router has given it. */
-void promise_number(struct promise *promise, uint64_t serial);
+/* A number that a former router has given it. Returns 0 or -ENOMEM. */
+int promise_number(struct promise *promise, uint64_t serial);
+/* What it asks for is a cell. */
+void promise_is_cell(struct promise *promise);
 /* NULL if there is none. */
 struct promise *promises_find_serial(struct promises *promises, uint64_t serial);
 /* A key nobody has chosen. */

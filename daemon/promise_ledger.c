@@ -141,7 +141,9 @@ static int promise_read(struct promises *promises, struct bytes body)
 			&(struct keeping){.ttl = record.ttl, .number = record.number, .size = record.size});
 	if (r)
 		return r;
-	promise_number(promise, record.serial);
+	r = promise_number(promise, record.serial);
+	if (r)
+		return r;
 	promise->by_root = record.by_root;
 	promise->since = record.since;
 	promise->taken = promise->written = promise->unclaimed = true;
@@ -166,7 +168,8 @@ static int answer_read(struct promises *promises, struct bytes body)
 	memcpy(promise->answer, record.answer.data, record.answer.size);
 	promise->answer_size = record.answer.size;
 	promise->since = record.since;
-	promise->is_cell = record.is_cell;
+	if (record.is_cell)
+		promise_is_cell(promise);
 	promise->cell = record.cell;
 	promise->heads[0] = record.stdout_head;
 	promise->heads[1] = record.stderr_head;
@@ -225,7 +228,8 @@ struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t
 	}
 	if (promise_new(&promise, promises, owner, session, no_key, 0, keeping))
 		return NULL;
-	promise_number(promise, serial);
+	if (promise_number(promise, serial))
+		return NULL;
 	promise->taken = true;
 	return promise;
 }

@@ -213,25 +213,19 @@ void handle_results(struct router *router, const struct address *from, const uni
 {
 	struct results_reply reply = {.id = request->id};
 	struct session_name name;
-	struct list *list;
+	struct list *cells;
 	struct promise *promise;
 	msgpack_sbuffer buffer;
-	size_t n = 0;
 	int r;
 
 	if (!session_name_given(&name, router, from, request->results.session))
 		return;
-	list = promises_of(&router->promises, name.owner, name.id);
-	list_for_each (promise, list, node)
-		n += promise->is_cell;
+	cells = promises_cells_of(&router->promises, name.owner, name.id);
 	msgpack_sbuffer_init(&buffer);
-	r = wire_put_array(&buffer, n);
-	list_for_each (promise, list, node) {
-		struct result_record record;
+	r = wire_put_array(&buffer, list_size(cells));
+	list_for_each (promise, cells, cells) {
+		const struct result_record record = record_of(promise);
 
-		if (!promise->is_cell)
-			continue;
-		record = record_of(promise);
 		if (!r)
 			r = wire_encode_body(&buffer, &result_record_schema, &record);
 	}
