@@ -3,6 +3,9 @@
 
 #include "memory.h"
 
+#define USAGE_AGE_US 500000
+#define MEASURED_PER_ROUND 8
+
 /* ---- sessions ---- */
 
 static double ttl_left(uint64_t since, uint64_t ttl)
@@ -12,12 +15,28 @@ static double ttl_left(uint64_t since, uint64_t ttl)
 	return !ttl ? 0.0 : event_seconds(end > now ? end - now : 1);
 }
 
-/* Of a family, whose members cannot be told apart by their processes. */
-static struct usage usage_of_warden(const struct warden *warden)
+/* It takes a tenth of a millisecond for each of its processes, so one is not measured again while the last time is
+ * not long ago, and in one round only a few are. */
+static void warden_measure(struct warden *warden)
 {
-	struct usage usage = usage_of_tree(warden->pid, warden->baseline);
+	struct router *router = warden->router;
+
+	if (router->n_measured == MEASURED_PER_ROUND ||
+	    (warden->measured && event_now() - warden->measured < USAGE_AGE_US))
+		return;
+	router->n_measured++;
+	warden->usage = usage_of_tree(warden->pid, warden->baseline);
+	warden->measured = event_now();
+}
+
+/* Of a family, whose members cannot be told apart by their processes. */
+static struct usage usage_of_warden(struct warden *warden)
+{
+	struct usage usage;
 	struct session *session;
 
+	warden_measure(warden);
+	usage = warden->usage;
 	list_for_each (session, &warden->sessions, kin)
 		usage.memory += history_memory(&session->history);
 	return usage;
@@ -31,7 +50,7 @@ static bool is_listed(const struct session *session, uid_t asker)
 
 struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE])
 {
-	const struct warden *warden = session->warden;
+	struct warden *warden = session->warden;
 	const struct usage usage = usage_of_warden(warden);
 	bool working = session_busy(session) || session->n_queued > 0;
 

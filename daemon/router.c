@@ -605,6 +605,7 @@ static int round_run(struct router *router)
 	slice = slice_begin(router, SHARE_TIMERS);
 	timer_run(&router->loop, &slice);
 	router->careful_turn = (router->careful_turn + 1) % _SHARE_N;
+	router->n_measured = 0;
 	router_resume_sessions(router);
 	round_settle(router);
 	front_free_dead(&router->clients.front);

@@ -59,6 +59,7 @@ struct router {
 	uid_t last_uid;
 	uint32_t last_template;
 	struct router_stats stats;
+	unsigned n_measured; /* wardens, in this round */
 	bool stopping, stopped;
 	bool replaced; /* by another router, which the keeper starts */
 	struct timer stop_timer, beat;

@@ -184,6 +184,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	session->n_forgotten = 0;
 	session->idle_deaths = 0;
 	session->last = event_now();
+	session->warden->measured = 0;
 	session_deadline(session, 0);
 }
 

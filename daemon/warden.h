@@ -7,6 +7,7 @@
 #include "group.h"
 #include "interpreter.h"
 #include "ledger.h"
+#include "memory.h"
 #include "quota.h"
 
 #include <sys/types.h>
@@ -53,6 +54,8 @@ struct warden {
 	bool used;		/* a session has had it */
 	struct list interpreters;
 	uint64_t last_interpreter, last_session, last_question;
+	struct usage usage;		    /* as it was then */
+	uint64_t measured;		    /* event_now(); 0: not since something has changed much */
 	uint64_t profile_size, record_size; /* in the ledger: what never changes, and its last record */
 	bool starved;			    /* it died because memory ran out */
 	bool sweeping;			    /* a `sweep` is unanswered */

@@ -102,7 +102,10 @@ def attempt(daemon: Daemon, client: Client, name: str) -> tuple[Waits, Waits]:
     return quiet, found
 
 
-@pytest.mark.parametrize("name", ["queued code", "queued environments", "a large cell", "large cells", "fresh keys"])
+ATTACKS = ["queued code", "queued environments", "a large cell", "large cells", "fresh keys", "lists"]
+
+
+@pytest.mark.parametrize("name", ATTACKS)
 def test_a_victim_hardly_notices(everybody: Daemon, client: Client, name: str) -> None:
     said = []
     for _ in range(ATTEMPTS):
