@@ -93,6 +93,21 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 	return cell;
 }
 
+uint64_t cell_price(const struct exec_request *request)
+{
+	return sizeof(struct cell) + 2 * (request->code.size + request->env.size + request->directory.size);
+}
+
+static void cell_charge(struct cell *cell, const struct exec_request *request)
+{
+	cell->user = cell->reply.promise->shelf->user;
+	cell->paid = cell_price(request);
+	user_charge(cell->user, cell->paid);
+	cell->displays.user = cell->user;
+	output_paid_by(&cell->stdout_, cell->user);
+	output_paid_by(&cell->stderr_, cell->user);
+}
+
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
 	     size_t output_limit)
 {
@@ -106,6 +121,7 @@ int cell_new(struct cell **cellp, const struct exec_request *request, const stru
 	}
 	promise_is_cell(reply->promise);
 	reply->promise->running = cell;
+	cell_charge(cell, request);
 	cell->stream = request->stream;
 	cell->input = request->input;
 	*cellp = cell;
@@ -153,6 +169,7 @@ struct cell *cell_free(struct cell *cell)
 {
 	if (cell) {
 		list_remove(&cell->node);
+		user_give_back(cell->user, cell->paid);
 		output_deinit(&cell->stdout_);
 		output_deinit(&cell->stderr_);
 		free(cell->prompt);

@@ -44,6 +44,8 @@ struct cell {
 	bool written;	   /* its code and options are in the ledger */
 	struct bytes code; /* owned */
 	struct cell_options options;
+	struct user *user; /* who pays */
+	uint64_t paid;	   /* for code and options */
 	struct output stdout_, stderr_;
 	struct displays displays;
 
@@ -60,7 +62,10 @@ struct cell {
 /* NULL, or a sentence about the option that cannot have such a value. Static. */
 const char *cell_option_wrong(const struct exec_request *exec);
 
-/* Copies what it needs of @request. Returns 0 or -ENOMEM. */
+/* What a cell of @request takes of its user's room: it is in the ledger, too. */
+uint64_t cell_price(const struct exec_request *request);
+/* Copies what it needs of @request, and takes its price of the room of whoever the promise's shelf belongs to.
+ * Returns 0 or -ENOMEM. */
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
 	     size_t output_limit);
 /* The same for a task. */

@@ -53,6 +53,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "more than this, and laird's router is replaced; sessions go on"),
 	KEY("results_per_uid", SIZE, results_per_uid, "256M", .min = 1 * M, .max = 1024 * T,
 	    .doc = "what the answers kept for one user may hold together"),
+	KEY("work_per_uid", SIZE, work_per_uid, "256M", .min = 32 * M, .max = 1024 * T, .optional = true,
+	    .doc = "what the cells of one user hold together while they wait and run"),
 	KEY("saves_per_uid", INT, saves_per_uid, "32", .min = 1, .max = 100000,
 	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,

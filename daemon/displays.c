@@ -26,6 +26,7 @@ static void display_remove(struct displays *displays, struct display *display)
 {
 	displays->n--;
 	displays->size -= display->map.size;
+	user_give_back(displays->user, 2 * display->map.size);
 	display_free(display);
 }
 
@@ -77,14 +78,17 @@ static bool is_empty(const struct shown *shown)
 }
 
 /* NULL for one that there is no room for. */
-static struct display *display_fit(const struct displays *displays, const struct shown *shown)
+static struct display *display_fit(struct displays *displays, const struct shown *shown)
 {
 	struct display *display;
 
 	if (displays->n == DISPLAYS_MAX || displays->size + shown->data.size > DISPLAYS_SIZE_MAX)
 		return NULL;
 	display = display_new(shown);
-	if (!display || displays->size + display->map.size <= DISPLAYS_SIZE_MAX)
+	if (!display)
+		return NULL;
+	if (displays->size + display->map.size <= DISPLAYS_SIZE_MAX &&
+	    user_take(displays->user, 2 * display->map.size))
 		return display;
 	display_free(display);
 	return NULL;

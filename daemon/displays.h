@@ -1,7 +1,7 @@
 /* What a cell has shown, up to a limit, for its reply and for those who come to watch later. */
 #pragma once
 
-#include "list.h"
+#include "user.h"
 
 #include "proto/message.h"
 
@@ -17,6 +17,7 @@ struct displays {
 	uint64_t total;	  /* whatever became of them */
 	size_t n, size;
 	uint64_t dropped;
+	struct user *user; /* who pays, twice: they are in the ledger, too. NULL: nobody */
 };
 
 void displays_init(struct displays *displays);

@@ -394,8 +394,14 @@ static void forget_dead(struct router *router)
 
 static void session_settle(struct session *session)
 {
-	for (int i = 0; i < 2; i++)
-		transcript_trim(&session->transcripts[i], session->profile->output_size);
+	struct cell *cell = session->warden->unkept ? NULL : session->cell;
+
+	if (cell) {
+		cell->stdout_.known = cell->stdout_.most;
+		cell->stderr_.known = cell->stderr_.most;
+	}
+	session_trim_transcript(session, STREAM_STDOUT);
+	session_trim_transcript(session, STREAM_STDERR);
 	if (session->task_file_due)
 		vault_forget(VAULT_TASK, session->warden->family, session->number);
 	session->task_file_due = false;

@@ -6,14 +6,39 @@
 
 void output_init(struct output *output, size_t limit)
 {
-	*output = (struct output){.limit = limit};
+	*output = (struct output){.limit = limit, .most = limit, .known = limit};
+}
+
+/* What the user has paid for. */
+static uint64_t paid_for(const struct output *output)
+{
+	return output->user ? 2 * (uint64_t)(output->limit - MIN(output->most, OUTPUT_FREE)) : 0;
 }
 
 void output_deinit(struct output *output)
 {
 	free(output->head);
 	free(output->tail);
-	output_init(output, output->limit);
+	user_give_back(output->user, paid_for(output));
+	output_init(output, output->most);
+}
+
+void output_paid_by(struct output *output, struct user *user)
+{
+	output->user = user;
+	output->limit = MIN(output->most, OUTPUT_FREE);
+}
+
+/* The head is full. What is not granted now never is: head and tail must not change their places any more. */
+static void limit_raise(struct output *output, size_t wanted)
+{
+	size_t limit = MAX(output->limit, (size_t)1);
+
+	while (limit - limit / 2 < wanted && limit < output->most)
+		limit = MIN(2 * limit, output->most);
+	if (limit > output->limit && !user_take(output->user, 2 * (uint64_t)(limit - output->limit)))
+		output->most = limit = output->limit;
+	output->limit = limit;
 }
 
 /* Make room for @wanted bytes, at most @limit. Returns how many bytes there is room for now. */
@@ -42,6 +67,8 @@ static struct bytes head_add(struct output *output, struct bytes data)
 
 	if (output->tail_size > 0)
 		return data;
+	if (output->head_size + data.size > output->limit - output->limit / 2 && output->limit < output->most)
+		limit_raise(output, output->head_size + data.size);
 	room = room_make(&output->head, &output->head_allocated, output->head_size + data.size,
 			 output->limit - output->limit / 2);
 	taken = room - output->head_size;

@@ -1,10 +1,17 @@
-/* What a cell wrote, up to a limit: the head, and a ring that holds the tail. The middle is counted, not kept. */
+/* What a cell wrote, up to a limit: the head, and a ring that holds the tail. The middle is counted, not kept. With
+ * a user who pays for it, the limit is low at first and grows with the head as far as that user has room. */
 #pragma once
 
-#include "proto/base.h"
+#include "user.h"
+
+/* What nobody pays for. */
+#define OUTPUT_FREE ((size_t)16 << 10)
 
 struct output {
-	size_t limit; /* of head and tail together */
+	size_t limit; /* of head and tail together, as far as it is granted */
+	size_t most;  /* it will not become more than this */
+	size_t known; /* what the next router would take for most; for the owner, who tells it */
+	struct user *user;
 	char *head, *tail;
 	size_t head_size, head_allocated;
 	size_t tail_size, tail_allocated, tail_at; /* tail_at: where the next byte goes once the ring is full */
@@ -12,6 +19,8 @@ struct output {
 };
 
 void output_init(struct output *output, size_t limit);
+/* Before anything is written: @user pays, twice for each byte, which is in the session's transcript, too. */
+void output_paid_by(struct output *output, struct user *user);
 void output_deinit(struct output *output);
 
 /* Take @data in. Without memory for it, it is counted as dropped. */

@@ -33,27 +33,10 @@ static struct shelf *shelf_find(struct promises *promises, uid_t owner, struct b
 	return found ? *found : NULL;
 }
 
-static struct user *user_get(struct promises *promises, uid_t uid)
-{
-	struct user *user;
-
-	list_for_each (user, &promises->users, node)
-		if (user->uid == uid)
-			return user;
-	user = calloc(1, sizeof(*user));
-	if (!user)
-		return NULL;
-	user->uid = uid;
-	list_init(&user->node);
-	list_init(&user->answered);
-	list_append(&promises->users, &user->node);
-	return user;
-}
-
 static struct shelf *shelf_get(struct promises *promises, uid_t owner, struct bytes session)
 {
 	struct shelf *shelf = shelf_find(promises, owner, session);
-	struct user *user = shelf ? shelf->user : user_get(promises, owner);
+	struct user *user = shelf ? shelf->user : user_get(&promises->users, owner);
 
 	if (shelf || !user || session.size >= sizeof(shelf->session))
 		return shelf;
@@ -123,7 +106,7 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 {
 	/* No number is ever given twice, whichever router gave it. */
 	*promises = (struct promises){.loop = loop, .clients = clients, .last_serial = event_now()};
-	list_init(&promises->users);
+	users_init(&promises->users);
 	graveyard_init(&promises->dead, promise_free_dead);
 	list_init(&promises->all);
 	list_init(&promises->changed);
@@ -153,14 +136,11 @@ static void shelf_free(void *p)
 
 void promises_deinit(struct promises *promises)
 {
-	struct user *user;
-
 	if (!promises->loop)
 		return;
 	promises_sweep(promises);
 	tdestroy(promises->table, shelf_free);
-	list_for_each (user, &promises->users, node)
-		free(user);
+	users_deinit(&promises->users);
 	table_deinit(&promises->by_serial);
 	table_deinit(&promises->by_key);
 	ledger_deinit(&promises->ledger);

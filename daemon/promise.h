@@ -12,6 +12,7 @@
 #include "ledger.h"
 #include "output.h"
 #include "table.h"
+#include "user.h"
 
 #define KEY_MAX 64
 
@@ -72,14 +73,6 @@ struct keeping {
 	uint64_t ttl, number, size;
 };
 
-/* What is answered to one user. */
-struct user {
-	struct list node;
-	uid_t uid;
-	struct list answered; /* oldest first */
-	uint64_t size;
-};
-
 struct shelf {
 	uid_t owner;
 	char session[129]; /* "": none */
@@ -110,7 +103,7 @@ struct promises {
 	uint64_t alive; /* what of it a renewed one would have */
 	bool unkept;	/* the last commit has failed */
 	void *table;	/* tsearch(3) of shelves */
-	struct list users;
+	struct users users;
 	struct graveyard dead; /* freed between two rounds */
 };
 

@@ -66,7 +66,13 @@ static int keep_bytes(char **copyp, size_t *sizep, struct bytes bytes)
 	return 0;
 }
 
-int question_new(struct question **questionp, enum question_kind kind, struct bytes code, struct bytes names)
+uint64_t question_price(struct bytes code, struct bytes names)
+{
+	return 2 * (code.size + names.size);
+}
+
+int question_new(struct question **questionp, enum question_kind kind, struct user *user, struct bytes code,
+		 struct bytes names)
 {
 	struct question *question = calloc(1, sizeof(*question));
 
@@ -79,6 +85,8 @@ int question_new(struct question **questionp, enum question_kind kind, struct by
 		question_free(question);
 		return -ENOMEM;
 	}
+	question->user = user;
+	user_charge(user, question_price(code, names));
 	*questionp = question;
 	return 0;
 }
@@ -86,6 +94,7 @@ int question_new(struct question **questionp, enum question_kind kind, struct by
 struct question *question_free(struct question *question)
 {
 	if (question) {
+		user_give_back(question->user, 2 * (question->code_size + question->names_size));
 		free(question->code);
 		free(question->names);
 		free(question);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "client.h"
+#include "user.h"
 
 enum question_kind {
 	QUESTION_COMPLETE,
@@ -18,16 +19,21 @@ struct question {
 	uint64_t serial;
 	uint64_t cursor;
 	bool source;
-	bool changes;	  /* the state is another one afterwards */
-	bool interrupted; /* its time was up once */
+	bool changes;	   /* the state is another one afterwards */
+	bool interrupted;  /* its time was up once */
+	struct user *user; /* who pays */
 	char *code, *names;
 	size_t code_size, names_size;
 	uint64_t number; /* in its family; 0: none yet */
 	bool written;	 /* code and names are in the ledger */
 };
 
-/* Copies @code and @names (array of str), which may be absent. Returns 0 or -ENOMEM. */
-int question_new(struct question **questionp, enum question_kind kind, struct bytes code, struct bytes names);
+/* Copies @code and @names (array of str), which may be absent, and takes what they cost of @user's room. Returns 0
+ * or -ENOMEM. */
+int question_new(struct question **questionp, enum question_kind kind, struct user *user, struct bytes code,
+		 struct bytes names);
+/* What that is: they are in the ledger, too. */
+uint64_t question_price(struct bytes code, struct bytes names);
 struct question *question_free(struct question *question);
 
 /* The message that puts it to the interpreter; borrows from @question. */

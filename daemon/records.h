@@ -128,6 +128,8 @@
 	F(m, UINT, after, OPTIONAL)                                                                                \
 	F(m, UINT, displays, OPTIONAL)                                                                             \
 	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
+	F(m, UINT, stdout_most, OPTIONAL)                                                                          \
+	F(m, UINT, stderr_most, OPTIONAL)                                                                          \
 	F(m, UINT, timeout, OPTIONAL)                                                                              \
 	F(m, UINT, started, OPTIONAL)                                                                              \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \

@@ -253,12 +253,26 @@ static bool session_room_for_cell(struct router *router, const struct address *f
 	return false;
 }
 
+bool user_room(struct router *router, const struct address *from, uid_t owner, uint64_t size)
+{
+	const struct user *user = user_get(&router->promises.users, owner);
+
+	if (user && (!user->users->work_each || user->at_work + size <= user->users->work_each))
+		return true;
+	client_error(&router->clients, from, "limit",
+		     "your cells that wait and run hold as much as work_per_uid = %" PRIu64
+		     " allows; wait for some",
+		     router->config->work_per_uid);
+	return false;
+}
+
 static void exec_in(struct router *router, const struct address *from, const struct exec_request *exec,
 		    struct session *session, bool made)
 {
 	const struct profile *profile = session->profile;
 	/* What it comes back with may wait in one that has just been made, and is not the client's. */
-	bool room = made || session_room_for_cell(router, from, session);
+	bool room = (made || session_room_for_cell(router, from, session)) &&
+		    user_room(router, from, session->owner, cell_price(exec));
 	struct cell *cell;
 
 	if (room && !cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {

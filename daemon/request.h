@@ -45,6 +45,8 @@ struct session *session_named(struct router *router, const struct address *from,
 /* The same, or NULL when the client has been told that a cell runs or waits in it. */
 struct session *session_between_cells(struct router *router, const struct address *from, struct bytes text);
 /* Whether one more operation may wait in @session, or else @from has been told why not. */
+/* Whether @owner has room for so much more that waits or runs; if not, the client has been told. */
+bool user_room(struct router *router, const struct address *from, uid_t owner, uint64_t size);
 bool session_room_for_operation(struct router *router, const struct address *from, const struct session *session);
 /* Whether @owner may have one more, or else @from has been told why not. */
 bool session_room(struct router *router, const struct address *from, uid_t owner);

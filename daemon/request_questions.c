@@ -18,7 +18,7 @@ static bool names_valid(struct bytes raw)
 
 /* Whether the question may be put to a session of @profile; if not, the client has been told. */
 static bool question_acceptable(struct router *router, const struct address *from, const struct profile *profile,
-				struct bytes code, struct bytes names)
+				uid_t owner, struct bytes code, struct bytes names)
 {
 	if (code.size > profile->code_size)
 		client_error(&router->clients, from, "too_large",
@@ -28,18 +28,20 @@ static bool question_acceptable(struct router *router, const struct address *fro
 		client_error(&router->clients, from, "bad_request",
 			     "expected a list of names of variables, at most %d", NAMES_MAX);
 	else
-		return true;
+		return user_room(router, from, owner, question_price(code, names));
 	return false;
 }
 
 /* The question, not yet asked; NULL when the client has been told why not. */
-static struct operation *question_make(struct router *router, const struct address *from, enum question_kind kind,
-				       struct bytes code, struct bytes names)
+static struct operation *question_make(struct router *router, const struct address *from,
+				       const struct session *session, enum question_kind kind, struct bytes code,
+				       struct bytes names)
 {
 	struct operation *operation = NULL;
 
 	if (operation_new(&operation, OPERATION_QUESTION, from, (struct bytes){.data = NULL}) ||
-	    question_new(&operation->question, kind, code, names)) {
+	    question_new(&operation->question, kind, user_get(&router->promises.users, session->owner), code,
+			 names)) {
 		operation_free(operation);
 		client_error(&router->clients, from, "internal", "out of memory");
 		return NULL;
@@ -51,10 +53,10 @@ static struct operation *question_make(struct router *router, const struct addre
 static struct operation *question_for(struct router *router, const struct address *from, struct session *session,
 				      enum question_kind kind, struct bytes code, struct bytes names)
 {
-	if (!session || !question_acceptable(router, from, session->profile, code, names) ||
+	if (!session || !question_acceptable(router, from, session->profile, session->owner, code, names) ||
 	    !session_room_for_operation(router, from, session))
 		return NULL;
-	return question_make(router, from, kind, code, names);
+	return question_make(router, from, session, kind, code, names);
 }
 
 void handle_complete(struct router *router, const struct address *from, const union request *request)
@@ -123,12 +125,13 @@ static void ask_one_shot(struct router *router, const struct address *from, cons
 	struct operation *operation;
 	struct session *session;
 
-	if (profile && !question_acceptable(router, from, profile, check->code, (struct bytes){.data = NULL}))
+	if (profile &&
+	    !question_acceptable(router, from, profile, from->uid, check->code, (struct bytes){.data = NULL}))
 		return;
 	session = session_make(router, from, (struct bytes){.data = NULL}, check->profile);
 	if (!session)
 		return;
-	operation = question_make(router, from, kind, check->code, (struct bytes){.data = NULL});
+	operation = question_make(router, from, session, kind, check->code, (struct bytes){.data = NULL});
 	if (operation)
 		session_operate(session, operation);
 	else

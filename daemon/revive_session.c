@@ -113,6 +113,13 @@ static int task_from(struct cell **cellp, const struct revival *revival, struct 
 	return task_file_from(*cellp, revival, session);
 }
 
+/* Its user had no room for more. */
+static void output_limit_from(struct output *output, uint64_t most)
+{
+	output->most = (size_t)MIN(most, (uint64_t)output->most);
+	output->limit = MIN(output->limit, output->most);
+}
+
 static int cell_from(struct cell **cellp, const struct revival *revival, struct session *session, struct bytes body)
 {
 	struct exec_request request = {.code = BYTES("")};
@@ -145,6 +152,8 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 		r = cell_new(&cell, &request, &address, record.timeout, session->profile->output_size);
 	if (r)
 		return r;
+	output_limit_from(&cell->stdout_, record.stdout_most);
+	output_limit_from(&cell->stderr_, record.stderr_most);
 	if (promise->answer)
 		promise->running = NULL;
 	promise->cell = cell->number = record.number;
@@ -226,7 +235,7 @@ static int history_from(const struct revival *revival, struct session *session, 
 	return r;
 }
 
-static int question_from(struct question **questionp, const struct revival *revival,
+static int question_from(struct question **questionp, const struct revival *revival, const struct session *session,
 			 const struct operation_record *record)
 {
 	struct about_record about;
@@ -235,7 +244,8 @@ static int question_from(struct question **questionp, const struct revival *revi
 
 	if (!remains_record(revival->remains, &next, &about_record_schema, record->about, &about))
 		return -EBADMSG;
-	r = question_new(questionp, (enum question_kind)record->question, about.code, about.names);
+	r = question_new(questionp, (enum question_kind)record->question,
+			 user_get(&revival->router->promises.users, session->owner), about.code, about.names);
 	if (r)
 		return r;
 	(*questionp)->number = record->about;
@@ -270,7 +280,7 @@ static int operation_from(struct operation **operationp, const struct revival *r
 	if (record.effects.size > 0 &&
 	    msgpack_sbuffer_write(&(*operationp)->effects, record.effects.data, record.effects.size))
 		return -ENOMEM;
-	return record.asks ? question_from(&(*operationp)->question, revival, &record) : 0;
+	return record.asks ? question_from(&(*operationp)->question, revival, session, &record) : 0;
 }
 
 static int operations_from(const struct revival *revival, struct session *session,
@@ -315,8 +325,9 @@ static int waiters_from(struct list *waiters, const struct revival *revival, con
 /* The head and the tail of what no reply holds; the middle may be gone. */
 static void output_from(struct output *output, const struct transcript *transcript, struct bytes words)
 {
-	uint64_t head = transcript->begin + output->limit - output->limit / 2, at = transcript->begin;
-	uint64_t tail = transcript->end > output->limit / 2 ? transcript->end - output->limit / 2 : 0;
+	const size_t most = output->most;
+	uint64_t head = transcript->begin + most - most / 2, at = transcript->begin;
+	uint64_t tail = transcript->end > most / 2 ? transcript->end - most / 2 : 0;
 	char chunk[CHUNK];
 
 	while (at < transcript->end) {

@@ -161,6 +161,7 @@ static void config_use(struct router *router, struct config *config)
 	config_free(router->config);
 	router->config = config;
 	router->promises.size_per_user = config->results_per_uid;
+	router->promises.users.work_each = config->work_per_uid;
 	front_limit(&router->clients.front,
 		    &(struct front_limits){.connections_per_uid = config->connections_per_uid,
 					   .memory = config->router_memory});

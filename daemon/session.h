@@ -169,6 +169,8 @@ const char *session_message_type(size_t i);
 void session_on_frame(struct session *session, struct interpreter *interpreter, struct bytes frame);
 /* From a pipe, and in the session's transcript. */
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
+/* Give back the memory of what the next router would not keep of the stream either. */
+void session_trim_transcript(struct session *session, enum interpreter_stream stream);
 /* From elsewhere: of the dead, or of ourselves. */
 void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data);
 /* It broke the protocol, or (@why NULL) closed its channel. */

@@ -157,19 +157,39 @@ void session_on_lost(struct session *session, struct interpreter *interpreter, c
 		checkpoint_lost(session, interpreter, why);
 }
 
+static struct output *output_of(struct cell *cell, enum interpreter_stream stream)
+{
+	return stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_;
+}
+
+void session_trim_transcript(struct session *session, enum interpreter_stream stream)
+{
+	struct cell *cell = session->cell;
+	bool is_code = cell && cell->task == CELL_CODE;
+
+	transcript_trim(&session->transcripts[stream],
+			is_code ? output_of(cell, stream)->known : session->profile->output_size);
+}
+
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
 {
 	struct cell *cell = session->cell;
 	struct output *output;
 	uint64_t at;
+	size_t most;
 
 	if (!cell) {
 		output_add(&session->stray[stream], data);
 		return;
 	}
-	output = stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_;
+	output = output_of(cell, stream);
 	at = output->total;
+	most = output->most;
 	output_add(output, data);
+	/* The next router has to know how much of it is kept. */
+	if (output->most != most)
+		family_touch(session->warden);
+	session_trim_transcript(session, stream);
 	if (promise_stream(cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR, at,
 			   data) == CLIENT_E_WAITS)
 		interpreter_pause(session->live, true);

@@ -51,6 +51,8 @@ static int put_cell(msgpack_sbuffer *buffer, const struct session *session, cons
 		.after = cell->after,
 		.displays = cell->displays.total,
 		.displays_dropped = cell->displays.dropped,
+		.stdout_most = cell->stdout_.most,
+		.stderr_most = cell->stderr_.most,
 		.timeout = cell->timeout,
 		.started = cell->started,
 		.stream = cell->stream,

@@ -210,7 +210,7 @@ def outputs(all_of_them: Connections) -> Iterator[None]:
     prints = "import sys\nfor i in range(40):\n    print('x' * 1_000_000)\n    print('x' * 1_000_000, file=sys.stderr)"
     pairs = sessions(all_of_them, n=10)
     for it, name in pairs:
-        it.exec(prints + "\nwhile True: pass", name, timeout=60)
+        it.exec(prints + "\nimport time; time.sleep(60)", name, timeout=60)
     try:
         while True:
             wait(all_of_them)

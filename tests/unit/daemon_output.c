@@ -62,6 +62,34 @@ static void without_memory(size_t limit, size_t total)
 	output_deinit(&output);
 }
 
+/* The limit grows as far as the user has room, and then head and tail stay where they are. */
+static void test_paid(void)
+{
+	struct users users;
+	struct output first, second;
+	struct user *user;
+
+	users_init(&users);
+	user = user_get(&users, 7);
+	users.work_each = 600 << 10;
+	output_init(&first, 256 << 10);
+	output_init(&second, 256 << 10);
+	output_paid_by(&first, user);
+	output_paid_by(&second, user);
+	CHECK(user->at_work == 0 && first.limit == OUTPUT_FREE);
+	output_add(&first, (struct bytes){.data = everything, .size = 1000 << 10});
+	CHECK(first.limit == 256 << 10 && output_dropped(&first) == 744 << 10);
+	CHECK(user->at_work == 2 * ((256 << 10) - OUTPUT_FREE));
+	for (int i = 0; i < 1000; i++)
+		output_add(&second, (struct bytes){.data = everything, .size = 1 << 10});
+	CHECK(second.limit == 64 << 10 && second.most == second.limit && second.known == 256 << 10);
+	CHECK(output_dropped(&second) == 936 << 10 && user->at_work <= users.work_each);
+	output_deinit(&first);
+	output_deinit(&second);
+	CHECK(user->at_work == 0);
+	users_deinit(&users);
+}
+
 int main(void)
 {
 	static const size_t limits[] = {0, 1, 2, 7, 100, 4096, 100000};
@@ -77,5 +105,6 @@ int main(void)
 	without_memory(1 << 19, 1 << 19);
 	without_memory(1 << 19, 1 << 20);
 	without_memory((1 << 19) - 2, 1 << 20);
+	test_paid();
 	return check_report();
 }
