@@ -39,7 +39,7 @@ void clients_deinit(struct clients *clients)
 		return;
 	list_for_each (held, &clients->held, node)
 		held_free(held);
-	free(steal_ptr(&clients->reserve));
+	freep(&clients->reserve);
 	front_deinit(&clients->front);
 }
 
@@ -143,7 +143,7 @@ static void answer_fail(struct clients *clients, const struct address *to)
 	const struct error_reply reply = {
 		.id = to->id, .code = BYTES("internal"), .message = BYTES("out of memory to answer this")};
 
-	free(steal_ptr(&clients->reserve));
+	freep(&clients->reserve);
 	clients->n_errors++;
 	if (client_answer(clients, to, &error_reply_schema, &reply) >= 0)
 		return;

@@ -211,10 +211,8 @@ static int find_paths(struct parser *parser)
 	int error = 0, r;
 
 	r = parser->in_force ? profile_pin_found(parser->section) : profile_pin(parser->section, &culprit, &error);
-	if (r == -ENOMEM)
-		return parser_fail_memory(parser);
-	if (r == 0)
-		return 0;
+	if (!culprit)
+		return r ? parser_fail_memory(parser) : 0;
 	return parser_fail(parser, line_of(parser, pinned_name(culprit->kind)), "%s = %.150s: %s",
 			   pinned_name(culprit->kind), culprit->path,
 			   error < 0 ? strerror(-error) : "it changes while it is looked at");

@@ -277,8 +277,9 @@ static int data_grow(struct connection *connection)
 static void broken(struct connection *connection, const char *why)
 {
 	char reason[ZMTP_ANSWER_MAX];
+	size_t size = zmtp_put_error(reason, why);
 
-	if (connection->zmtp.phase == ZMTP_HANDSHAKE && !answer(connection, reason, zmtp_put_error(reason, why)))
+	if (connection->zmtp.phase == ZMTP_HANDSHAKE && !answer(connection, reason, size))
 		connection_flush(connection);
 	front_count_refused(connection->front, FRONT_CLOSED, why);
 	connection_close(connection);
@@ -297,22 +298,26 @@ static void ready(struct connection *connection, struct bytes request)
 static int ping(struct connection *connection, const struct zmtp_item *item)
 {
 	char pong[ZMTP_ANSWER_MAX];
+	size_t size;
 
 	connection->ttl = item->ttl * 100000ULL;
 	/* Whatever is on the way tells the peer as much. */
 	if (!list_empty(&connection->parcels))
 		return 0;
-	return answer(connection, pong, zmtp_put_pong(pong, item->data));
+	size = zmtp_put_pong(pong, item->data);
+	return answer(connection, pong, size);
 }
 
 /* Returns 0, -errno, or ZMTP_E_MORE if nothing is to be read on. */
 static int item_handle(struct connection *connection, const struct zmtp_item *item)
 {
 	char hello[ZMTP_ANSWER_MAX];
+	size_t size;
 
 	switch (item->kind) {
 	case ZMTP_GREETED:
-		return answer(connection, hello, zmtp_put_ready(hello));
+		size = zmtp_put_ready(hello);
+		return answer(connection, hello, size);
 	case ZMTP_READY:
 		connection->heard = event_now();
 		return 0;

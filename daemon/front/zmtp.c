@@ -270,7 +270,7 @@ int zmtp_next(struct zmtp *zmtp, struct bytes input, struct zmtp_item *item, siz
 	struct look look = {.left = input};
 	int r;
 
-	*item = (struct zmtp_item){.data = {.data = NULL}};
+	*item = (struct zmtp_item){.ttl = 0};
 	do {
 		look.wanted = 0;
 		r = look_once(zmtp, &look, item);

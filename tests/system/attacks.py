@@ -22,6 +22,7 @@ from lair import messages as m
 MIB = 1 << 20
 PATIENCE = 60.0
 
+
 class Connection:
     """Any number of requests, and a count of what became of them."""
 
@@ -207,7 +208,9 @@ def letters(all_of_them: Connections) -> Iterator[None]:
 
 def outputs(all_of_them: Connections) -> Iterator[None]:
     """More than is kept, from many sessions, to both streams."""
-    prints = "import sys\nfor i in range(40):\n    print('x' * 1_000_000)\n    print('x' * 1_000_000, file=sys.stderr)"
+    prints = (
+        "import sys\nfor i in range(40):\n    print('x' * 1_000_000)\n    print('x' * 1_000_000, file=sys.stderr)"
+    )
     pairs = sessions(all_of_them, n=10)
     for it, name in pairs:
         it.exec(prints + "\nimport time; time.sleep(60)", name, timeout=60)

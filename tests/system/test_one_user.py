@@ -63,8 +63,16 @@ class Attack:
     def __init__(self, daemon: Daemon, name: str) -> None:
         program = str(Path(__file__).with_name("attacks.py"))
         self.process = subprocess.Popen(
-            ["setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups"]
-            + [sys.executable, program, str(daemon.socket), name],
+            [
+                "setpriv",
+                f"--reuid={ATTACKER}",
+                f"--regid={ATTACKER}",
+                "--clear-groups",
+                sys.executable,
+                program,
+                str(daemon.socket),
+                name,
+            ],
             env={"PYTHONPATH": str(ROOT / "client/python"), "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -131,7 +139,6 @@ def test_a_victim_hardly_notices(everybody: Daemon, client: Client, name: str) -
     pytest.fail("; ".join(said))
 
 
-
 @pytest.mark.memory
 @pytest.mark.parametrize("name", ANSWERED)
 def test_everything_is_answered(everybody: Daemon, client: Client, name: str) -> None:
@@ -170,8 +177,9 @@ def test_output_is_bounded(start_daemon: Start) -> None:
         client.exec("import os", f"s{i}")
         code = "print('begin', 'x' * 6_000_000, 'end', flush=True)\nopen('printed', 'w')\nwhile not os.path.exists('go'): pass"
         cells.append(client.start(code, f"s{i}"))
-    for i in range(4):
-        wait_until(lambda i=i: b"printed" in [f.name for f in client.files(f"s{i}")], "it has printed")
+    wait_until(
+        lambda: all(b"printed" in [f.name for f in client.files(f"s{i}")] for i in range(4)), "they have printed"
+    )
     for i in range(4):
         client.put(f"s{i}", "go", b"")
     dropped = 0

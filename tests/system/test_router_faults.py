@@ -66,7 +66,7 @@ class Walk:
     def deaths(self) -> int:
         return self.daemon.log().count("a fault is made")
 
-    def ask(self, request: m.Request, reply: type[Any] = m.Reply, patience: float = 0.4, limit: float = 30) -> Any:
+    def ask(self, request: Any, reply: type[Any] = m.Reply, patience: float = 0.4, limit: float = 30) -> Any:
         """Send it until it is answered, with the same key, where it has one."""
         if "key" in type(request).__annotations__ and request.key is None:
             request.key = uuid.uuid4().hex
@@ -81,7 +81,8 @@ class Walk:
         pytest.fail(f"no answer to {request}:\n{self.daemon.log()[-4000:]}")
 
     def run(self, code: str, session: str, **options: Any) -> m.ExecReply:
-        return self.ask(m.Exec(id=0, session=session, code=code, **options), m.ExecReply)
+        reply: m.ExecReply = self.ask(m.Exec(id=0, session=session, code=code, **options), m.ExecReply)
+        return reply
 
     def look_around(self) -> None:
         for name in BYSTANDERS:

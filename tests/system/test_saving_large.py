@@ -33,7 +33,8 @@ def half_written(saves: Path) -> list[Path]:
 
 
 def wait_half_written(saves: Path) -> Path:
-    return wait_until(lambda: half_written(saves), "it is written", 40)[0]
+    found: list[Path] = wait_until(lambda: half_written(saves), "it is written", 40)
+    return found[0]
 
 
 def files(saves: Path) -> list[Path]:

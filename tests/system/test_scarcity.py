@@ -4,7 +4,6 @@ processes, control groups, room on the disk. Every other session goes on."""
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import BIN, Daemon, wait_until
+from daemon import Daemon, wait_until
 from lair import Client, LairError
 
 StartDaemon = Callable[..., Daemon]
