@@ -407,7 +407,13 @@ static int configure_send(struct nursery *nursery)
 	return r > 0 ? -EPIPE : r;
 }
 
-static void on_template_ready(struct nursery *nursery, struct bytes body, int *pidfdp)
+/* A message of a template's, and the descriptor that came with it. */
+struct heard {
+	struct bytes body;
+	int pidfd;
+};
+
+static void on_template_ready(struct nursery *nursery, struct heard *heard)
 {
 	char whose[32] = "the next user";
 	struct template_ready ready;
@@ -415,8 +421,7 @@ static void on_template_ready(struct nursery *nursery, struct bytes body, int *p
 	struct bytes missing;
 	size_t cursor = 0;
 
-	(void)pidfdp;
-	if (nursery->state != NURSERY_WARMING || wire_decode(&ready, &template_ready_schema, body, &fault)) {
+	if (nursery->state != NURSERY_WARMING || wire_decode(&ready, &template_ready_schema, heard->body, &fault)) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 		return;
 	}
@@ -445,14 +450,13 @@ static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
 	return NULL;
 }
 
-static void on_template_failed(struct nursery *nursery, struct bytes body, int *pidfdp)
+static void on_template_failed(struct nursery *nursery, struct heard *heard)
 {
 	struct failed_message failed;
 	struct wire_fault fault;
 	struct warden *warden;
 
-	(void)pidfdp;
-	if (wire_decode(&failed, &failed_message_schema, body, &fault)) {
+	if (wire_decode(&failed, &failed_message_schema, heard->body, &fault)) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 	} else if (failed.serial == 0) {
 		nursery_failed(nursery, failed.reason);
@@ -463,31 +467,31 @@ static void on_template_failed(struct nursery *nursery, struct bytes body, int *
 	}
 }
 
-static void on_template_made(struct nursery *nursery, struct bytes body, int *pidfdp)
+static void on_template_made(struct nursery *nursery, struct heard *heard)
 {
 	struct made_message made;
 	struct wire_fault fault;
 	struct warden *warden;
 
-	if (wire_decode(&made, &made_message_schema, body, &fault)) {
+	if (wire_decode(&made, &made_message_schema, heard->body, &fault)) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 		return;
 	}
 	warden = warden_find(nursery, made.serial);
 	if (!warden) {
 		/* Given up meanwhile: it finds its control pair closed, too. */
-		if (*pidfdp >= 0)
-			(void)syscall(SYS_pidfd_send_signal, *pidfdp, SIGKILL, NULL, 0);
+		if (heard->pidfd >= 0)
+			(void)syscall(SYS_pidfd_send_signal, heard->pidfd, SIGKILL, NULL, 0);
 		return;
 	}
 	warden->baseline = nursery->baseline;
 	nursery->deaths = 0;
-	warden_made(warden, (pid_t)made.pid, steal_fd(pidfdp));
+	warden_made(warden, (pid_t)made.pid, steal_fd(&heard->pidfd));
 }
 
 static const struct {
 	const char *type;
-	void (*fn)(struct nursery *nursery, struct bytes body, int *pidfdp);
+	void (*fn)(struct nursery *nursery, struct heard *heard);
 } handlers[] = {
 	{"ready", on_template_ready},
 	{"made", on_template_made},
@@ -501,14 +505,17 @@ const char *nursery_message_type(size_t i)
 
 static void message_handle(struct nursery *nursery, const struct wire_frame *frame, int *pidfdp)
 {
+	struct heard heard = {.body = frame->body, .pidfd = steal_fd(pidfdp)};
+
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		if (!bytes_is(frame->type, handlers[i].type))
 			continue;
 		hand_nursery_message(nursery, i);
 		fault_at("template", handlers[i].type, bytes_of(nursery->profile->name));
-		handlers[i].fn(nursery, frame->body, pidfdp);
-		return;
+		handlers[i].fn(nursery, &heard);
+		break;
 	}
+	fd_closep(&heard.pidfd);
 }
 
 static void on_template(struct event_source *source, uint32_t events)
