@@ -66,14 +66,14 @@ static bool is_new(uint64_t hash)
 /* What does not fit is cut. */
 static uint16_t text_put(char *to, size_t room, const char *text, size_t size)
 {
-	static const char cut[] = "...";
+	static const char cut[] = {'.', '.', '.'};
 
 	if (size <= room) {
 		memcpy(to, text, size);
 		return (uint16_t)size;
 	}
-	memcpy(to, text, room - strlen(cut));
-	memcpy(to + room - strlen(cut), cut, strlen(cut));
+	memcpy(to, text, room - sizeof(cut));
+	memcpy(to + room - sizeof(cut), cut, sizeof(cut));
 	return (uint16_t)room;
 }
 
