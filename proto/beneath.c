@@ -47,9 +47,11 @@ static int find_by_step(int *fdp, int root, const char *path, bool one_device)
 	char name[NAME_MAX + 1];
 	struct stat status;
 	dev_t device;
-	int r = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
+	int r = 0;
 
-	device = r ? 0 : status.st_dev;
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	device = status.st_dev;
 	while (!r && *path) {
 		if (S_ISLNK(status.st_mode))
 			return -ELOOP;
