@@ -60,7 +60,7 @@ def end(client: Client, session: str) -> None:
 @pytest.fixture
 def session(request: pytest.FixtureRequest, client: Client) -> Iterator[str]:
     """The id of a session of this test's own; it need not exist yet."""
-    name = "test:" + request.node.name[:100].replace(" ", "_")
+    name = "test:" + request.node.name[:100].replace(" ", "_").replace("/", "_")
     yield name
     end(client, name)
 
