@@ -37,7 +37,7 @@ static void compare(size_t limit, size_t total, size_t piece)
 }
 
 /* Without memory to join them, the tail is dropped, and the head ends with the line that says so. */
-static void without_memory(size_t limit, size_t total)
+static inline void without_memory(size_t limit, size_t total)
 {
 	struct rlimit before, none = {.rlim_cur = 0};
 	struct output output;
@@ -102,9 +102,11 @@ int main(void)
 		for (size_t t = 0; t < ARRAY_SIZE(totals); t++)
 			for (size_t p = 0; p < ARRAY_SIZE(pieces); p++)
 				compare(limits[l], totals[t], pieces[p]);
+#ifndef __SANITIZE_ADDRESS__ /* which ends the process where there is no memory */
 	without_memory(1 << 19, 1 << 19);
 	without_memory(1 << 19, 1 << 20);
 	without_memory((1 << 19) - 2, 1 << 20);
+#endif
 	test_paid();
 	return check_report();
 }

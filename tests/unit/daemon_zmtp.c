@@ -59,17 +59,17 @@ static void check_items(struct bytes stream, const char *expected)
 	}
 }
 
-static const char large[300] = "";
+static const char large[300];
 
 static void check_large(void)
 {
 	char stream[512];
 	size_t at = sizeof(DEALER) - 1;
 
-	memcpy(stream, DEALER, at);
-	memcpy(stream + at, "\2\0\0\0\0\0\0\1\54", 9);
-	memcpy(stream + at + 9, large, sizeof(large));
-	check_items((struct bytes){.data = stream, .size = at + 9 + sizeof(large)}, "g0r0m300");
+	memcpy(stream, (const char[]){DEALER}, at);
+	at += zmtp_put_header(&(struct zmtp){.delimited = false}, stream + at, sizeof(large));
+	memcpy(stream + at, large, sizeof(large));
+	check_items((struct bytes){.data = stream, .size = at + sizeof(large)}, "g0r0m300");
 }
 
 static void check_what_is_said(void)
