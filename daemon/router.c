@@ -28,6 +28,7 @@
 /* How long settling may take before a round is made of less; and of how many things of a kind it is at most. */
 #define SETTLE_US 10000
 #define THINGS_MAX 64
+#define THINGS_MIN 16 /* fewer would cost a long queue a settle for each cell */
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
@@ -588,7 +589,7 @@ static void round_settle(struct router *router)
 	uint64_t began = event_now();
 
 	router_settle(router);
-	router->things = event_now() - began > SETTLE_US ? MAX(router->things / 4, (size_t)1)
+	router->things = event_now() - began > SETTLE_US ? MAX(router->things / 4, (size_t)THINGS_MIN)
 							 : MIN(2 * router->things, (size_t)THINGS_MAX);
 }
 
