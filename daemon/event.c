@@ -94,9 +94,14 @@ static int batch_wait(struct event_loop *loop, int ms)
 	return loop->n_batch < 0 && errno != EINTR ? -errno : 0;
 }
 
+int event_wait(struct event_loop *loop, int ms)
+{
+	return event_pending(loop) ? 0 : batch_wait(loop, ms);
+}
+
 int event_dispatch(struct event_loop *loop, int ms, struct slice *slice)
 {
-	int r = event_pending(loop) ? 0 : batch_wait(loop, ms);
+	int r = event_wait(loop, ms);
 
 	if (r)
 		return r;

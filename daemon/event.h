@@ -57,6 +57,8 @@ void event_remove(struct event_loop *loop, struct event_source *source);
  * has had no turn when @slice is used up, has it first the next time. A source removed meanwhile is not called.
  * Returns 0 or -errno. */
 int event_dispatch(struct event_loop *loop, int ms, struct slice *slice);
+/* Only wait, so that a slice can begin when something is there. */
+int event_wait(struct event_loop *loop, int ms);
 /* Whether somebody waits for a turn. */
 bool event_pending(const struct event_loop *loop);
 /* Begin one more thing, if there is room for it. */

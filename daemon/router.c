@@ -596,9 +596,11 @@ static void round_settle(struct router *router)
 static int round_run(struct router *router)
 {
 	bool pending = front_pending(&router->clients.front) || event_pending(&router->loop);
+	int r = event_wait(&router->loop, pending ? 0 : timer_wait(&router->loop));
 	struct slice slice = slice_begin(router, SHARE_EVENTS);
-	int r = event_dispatch(&router->loop, pending ? 0 : timer_wait(&router->loop), &slice);
 
+	if (!r)
+		r = event_dispatch(&router->loop, 0, &slice);
 	if (r) {
 		log_error(NULL, "cannot wait: %s", strerror(-r));
 		return r;
