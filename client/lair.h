@@ -141,12 +141,13 @@ struct lair_exec {
 	const char *session; /* NULL: one-shot, a session of its own that ends with it */
 	const char *profile; /* NULL: the session's, or "default" */
 	struct lair_text code;
-	double timeout;		/* of the cell, in seconds; 0: the profile's */
-	const char *key;	/* under which its result can be got again; NULL: one nobody else has */
-	bool detach;		/* do not wait for the result: lair_detached */
-	bool reload;		/* import again what was edited in the workspace, first */
-	bool values;		/* tell the values of small local variables with an error */
-	const char *figure;	/* pictures of figures are made as "png" or "svg"; NULL: png */
+	double timeout;	    /* of the cell, in seconds; 0: the profile's */
+	bool unlimited;	    /* without a @timeout: a person waits, so it has all the time that can be asked for */
+	const char *key;    /* under which its result can be got again; NULL: one nobody else has */
+	bool detach;	    /* do not wait for the result: lair_detached */
+	bool reload;	    /* import again what was edited in the workspace, first */
+	bool values;	    /* tell the values of small local variables with an error */
+	const char *figure; /* pictures of figures are made as "png" or "svg"; NULL: png */
 	const char *directory;	/* where it works, beneath the workspace; NULL: where the session is */
 	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
 	/* If set, output comes here as the cell writes it, and what it shows goes to on_display, and neither is in
@@ -160,12 +161,18 @@ struct lair_exec {
 	void *userdata;
 };
 
+/* How much of a cell's output has come: bytes, and things shown. */
+struct lair_point {
+	uint64_t out, err, displays;
+};
+
 /* The result of a cell once more, or when it comes: by its number or its key. Its output comes from the beginning,
  * as far as it is kept. LAIR_E_GONE: it is not kept any more. */
 struct lair_attach {
 	const char *session; /* NULL: a one-shot, which is known by its key */
 	uint64_t cell;	     /* 0: by @key */
 	const char *key;
+	struct lair_point from; /* with on_output: what of it is not wanted again */
 	/* As in struct lair_exec; also answers what the cell has asked for already. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
@@ -186,6 +193,10 @@ int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_ca
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
 /* Interrupt the cell of @exec, or take it from the queue. */
 int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
+/* As these two, but a cell that runs is killed, whether or not it reacts: its session goes on from the state before
+ * it. */
+int lair_kill(struct lair *lair, struct lair_call **callp, const char *session);
+int lair_kill_cell(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
 int lair_reset(struct lair *lair, struct lair_call **callp, const char *session);
 /* Keep the interpreter, and of its variables those in @keep, which NULL ends. LAIR_E_BAD_REQUEST: one is not there.
  */
@@ -304,6 +315,10 @@ int lair_outcome(const struct lair_call *call);
 /* The sentence that goes with a failed outcome; "" otherwise. Valid as long as the call. */
 const char *lair_call_error(const struct lair_call *call);
 
+/* How far the output of a cell has come that is watched. What is not kept any more is skipped, so a piece may begin
+ * later than the one before it has ended; it ends here when its callback runs. */
+struct lair_point lair_point(const struct lair_call *call);
+
 /* Run @on_done once, when the call has an outcome; unlike the other callbacks it may free this one call, if
  * nobody waits for it. Set it right after starting the call. */
 void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata);
@@ -412,6 +427,7 @@ struct lair_result {
 	struct lair_items artifacts;
 	bool artifacts_more; /* than are told */
 	double duration_ms;
+	double limit;		     /* if the cause is timeout: how long it was given, in seconds; else 0 */
 	uint64_t restored;	     /* if rolled_back: the cell whose state it went back to, 0: before the first */
 	struct lair_effects effects; /* if rolled_back or reset */
 	struct lair_text unfaithful; /* absent, or why no checkpoint is taken of the state after this cell */
@@ -549,7 +565,7 @@ const struct lair_result *lair_result(const struct lair_call *call);	     /* exe
 const struct lair_detached *lair_detached(const struct lair_call *call);     /* exec with detach */
 struct lair_items lair_result_list(const struct lair_call *call);	     /* results */
 const struct lair_counters *lair_counters(const struct lair_call *call);     /* stats */
-bool lair_interrupted(const struct lair_call *call);			     /* interrupt, cancel */
+bool lair_interrupted(const struct lair_call *call);			     /* interrupt, cancel, kill */
 const struct lair_saved *lair_saved(const struct lair_call *call);	     /* save */
 const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load */
 struct lair_items lair_sessions(const struct lair_call *call);		     /* list */

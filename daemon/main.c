@@ -1,11 +1,12 @@
-/* laird: what the command line says, and which of its two processes this is. All that can be wrong with the
+/* laird: what the command line says, and which of its processes this is. All that can be wrong with the
  * settings is found here, before there is a daemon. */
-#include "cgroup.h"
-#include "config.h"
-#include "config_paths.h"
-#include "fault.h"
-#include "keeper.h"
-#include "router.h"
+#include "audit/scribe.h"
+#include "cgroup/cgroup.h"
+#include "config/config.h"
+#include "config/paths.h"
+#include "keeper/keeper.h"
+#include "router/router.h"
+#include "vault/fault.h"
 
 #include "proto/paths.h"
 
@@ -18,7 +19,7 @@
 
 struct arguments {
 	const char *config, *socket, *ready_fd;
-	bool check, defaults, groups, router, at_once, faults, version, help;
+	bool check, defaults, groups, router, scribe, at_once, faults, version, help;
 };
 
 /* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
@@ -39,6 +40,7 @@ static const struct option_row rows[] = {
 	{'r', "ready-fd", "N", PLACE(ready_fd), "write a byte to this descriptor once the socket answers"},
 	{'G', "groups", NULL, PLACE(groups), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
+	{'S', "scribe", NULL, PLACE(scribe), NULL},
 	{'A', "restart-at-once", NULL, PLACE(at_once), NULL},
 	{'F', "faults", NULL, PLACE(faults), NULL},
 	{'V', "version", NULL, PLACE(version), "print the version, and exit"},
@@ -256,6 +258,8 @@ int main(int argc, char *argv[])
 	umask(022);
 	if (arguments.router)
 		return router_run(arguments.config, arguments.socket);
+	if (arguments.scribe)
+		return scribe_run();
 	if (arguments.help)
 		print_help(stdout);
 	else if (arguments.version)

@@ -48,7 +48,9 @@ def run(model: ScriptedModel, question: str) -> str:
             for call in message["tool_calls"]:
                 function = call["function"]
                 answer = tools.call(function["name"], function["arguments"])
-                print(f">>> {json.loads(function['arguments'])['code']}\n{answer['text'] or answer['stderr']}")
+                print(
+                    f">>> {json.loads(function['arguments'])['code']}\n{answer.get('text') or answer.get('stderr', '')}"
+                )
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(answer)})
     return "I have given up."
 

@@ -1,8 +1,8 @@
 /* lair-kernel is started by laird's keeper as a template, with its end of a pair to the router; wardens and
  * interpreters come from it by forking. `lair doctor` starts it to learn what cage this host allows. */
-#include "cost.h"
-#include "doctor.h"
-#include "template.h"
+#include "template/cost.h"
+#include "template/doctor.h"
+#include "template/template.h"
 
 #include "proto/base.h"
 

@@ -31,7 +31,8 @@
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
-	F(m, FLAG, reload, OPTIONAL)
+	F(m, FLAG, reload, OPTIONAL)                                                                               \
+	F(m, FLAG, unlimited, OPTIONAL)
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
@@ -97,7 +98,8 @@
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, exec, OPTIONAL)                                                                                 \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, FLAG, kill, OPTIONAL)
 #define CHECKPOINT_FIELDS(F, m)                                                                                    \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
@@ -226,7 +228,8 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, REAL, duration_ms, REQUIRED)                                                                          \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
 	F(m, RAW, loaded, OPTIONAL)                                                                                \
-	F(m, RAW, not_loaded, OPTIONAL)
+	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
+	F(m, REAL, limit, OPTIONAL)
 /* Elements of displays, and what a display event carries. data: a map of MIME type to str (text and JSON) or bin.
  * metadata: JSON. at: how many there were before it. */
 #define SHOWN_FIELDS(F, m)                                                                                         \

@@ -309,7 +309,8 @@ static int fields_missing(const struct wire_schema *schema, uint64_t seen, struc
 	return 0;
 }
 
-int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault)
+static int decode(void *out, const struct wire_schema *schema, struct bytes body, bool known_only,
+		  struct wire_fault *fault)
 {
 	struct cursor cursor = cursor_of(body);
 	struct head head, key;
@@ -328,6 +329,8 @@ int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, 
 		name = take(&cursor, key.number);
 		value = span_read(&cursor);
 		i = field_find(schema, name);
+		if (i == schema->n_fields && known_only)
+			continue;
 		if (i == schema->n_fields)
 			return fault_set(fault, name, "not to be there: no such field");
 		if (seen & 1ULL << i)
@@ -338,6 +341,16 @@ int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, 
 			return fault_set(fault, name, expectations[field->type]);
 	}
 	return fields_missing(schema, seen, fault);
+}
+
+int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault)
+{
+	return decode(out, schema, body, false, fault);
+}
+
+int wire_decode_known(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault)
+{
+	return decode(out, schema, body, true, fault);
 }
 
 /* The encoded value under the key "id"; absent if there is none. */

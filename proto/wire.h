@@ -72,6 +72,10 @@ int wire_open_answer(struct wire_frame *frame, struct bytes data);
  * Returns 0 or WIRE_E_FIELD with @fault filled in. */
 int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
 
+/* The same, but fields that the table has not are passed over: for clients, whose daemon may be of a later build,
+ * and for routers, who read what one of another build has left. */
+int wire_decode_known(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
+
 /* The number under the key "id" of a body that may be ill-formed otherwise: whom to tell. Returns whether there is
  * one. */
 bool wire_find_id(uint64_t *idp, struct bytes body);

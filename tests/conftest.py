@@ -1,15 +1,19 @@
-"""No test may hang: after a minute it fails where it stands. And whoever starts the tests, Ctrl-C is Ctrl-C in them."""
+"""No test may hang: after a minute it fails where it stands. And whoever starts the tests, Ctrl-C is Ctrl-C in them. What
+`./dev test` leaves out has a mark, from a list."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
-from typing import Optional
+from typing import Any, List, Optional
 
 import pytest
 
 SECONDS = 60
+HERE = Path(__file__).parent
+LONG = [line for line in (HERE / "long.txt").read_text().splitlines() if line and not line.startswith("#")]
 
 # A shell without job control starts what it puts into the background with SIGINT ignored, and that is inherited by all
 # that a test starts.
@@ -28,3 +32,35 @@ def time_limit() -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, previous)
+
+
+def _name(item: pytest.Item) -> str:
+    _, _, name = item.nodeid.partition("::")
+    return f"{item.path.relative_to(HERE)}::{name}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> None:
+    names = [_name(item) for item in items]
+    for item, name in zip(items, names):
+        if name.startswith(tuple(LONG)):
+            item.add_marker("long")
+    if any(Path(argument).absolute() == HERE for argument in config.args):
+        for entry in LONG:
+            if not any(name.startswith(entry) for name in names):
+                raise pytest.UsageError(f"tests/long.txt: no test is called {entry}...")
+
+
+# Side by side with others, each worker chooses for itself, and the summary would not tell what was left out.
+
+
+def pytest_deselected(items: List[pytest.Item]) -> None:
+    if items and hasattr(items[0].config, "workeroutput"):
+        items[0].config.workeroutput["deselected"] = len(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    reporter = node.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and "deselected" in getattr(node, "workeroutput", {}):
+        reporter.stats["deselected"] = [None] * node.workeroutput["deselected"]

@@ -7,7 +7,8 @@ struct scan {
 	int depth;	  /* of brackets */
 	bool in_string;	  /* a triple-quoted one that has not ended */
 	bool continued;	  /* the line ends with a backslash */
-	bool block;	  /* some line began a block */
+	bool block;	  /* some line began a block, */
+	bool opened;	  /* and so did the last that was not empty */
 	bool line_empty;  /* so far the current line has nothing but white space */
 	char first, last; /* of the logical line, comments and space aside */
 };
@@ -36,14 +37,21 @@ static void string_skip(struct scan *scan)
 	scan->in_string = triple;
 }
 
+static void logical_line_end(struct scan *scan)
+{
+	if (!scan->first)
+		return;
+	scan->opened = scan->last == ':' || scan->first == '@';
+	scan->block |= scan->opened;
+	scan->first = scan->last = '\0';
+}
+
 static void line_end(struct scan *scan)
 {
 	scan->at++;
 	if (scan->depth > 0)
 		return;
-	if (scan->last == ':' || scan->first == '@')
-		scan->block = true;
-	scan->first = scan->last = '\0';
+	logical_line_end(scan);
 	scan->line_empty = true;
 }
 
@@ -93,7 +101,7 @@ static void step(struct scan *scan)
 	scan->at++;
 }
 
-bool block_complete(struct lair_text text)
+bool block_complete(struct lair_text text, bool whole)
 {
 	struct scan scan = {.at = text.data, .end = text.data + text.size, .line_empty = true};
 	bool last_line_empty = true;
@@ -105,9 +113,8 @@ bool block_complete(struct lair_text text)
 	}
 	if (text.size == 0 || text.data[text.size - 1] != '\n')
 		last_line_empty = scan.line_empty;
-	if (scan.last == ':' || scan.first == '@')
-		scan.block = true;
+	logical_line_end(&scan);
 	if (scan.in_string || scan.continued || scan.depth > 0)
 		return false;
-	return !scan.block || last_line_empty;
+	return !scan.block || last_line_empty || (whole && !scan.opened);
 }

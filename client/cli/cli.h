@@ -37,7 +37,9 @@ enum {
 	WITH_CONFIG = 65536,
 	WITH_RELOAD = 131072,
 	WITH_SVG = 262144,
-	ON_SESSION = 524288 /* no flag: its first argument is one */
+	ON_SESSION = 524288, /* no flag: its first argument is one */
+	WITH_KILL = 1048576,
+	WITH_INSTRUCTIONS = 2097152,
 };
 
 /* What a verb needs of the daemon. */
@@ -63,8 +65,9 @@ struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
 		*keep, *tools, *format;
-	double timeout; /* seconds; 0: not given */
-	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version;
+	double timeout, patience; /* seconds; 0: not given */
+	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
+		instructions;
 	char names[2][CLI_NAME_SIZE];	  /* of sessions, where they are not as they were given */
 	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
 	size_t n_env;

@@ -60,8 +60,8 @@ static int help(struct cli *cli)
 		help_line("%", commands[i].name, commands[i].usage, commands[i].summary);
 	for (size_t i = 0; i < n_shorthands; i++)
 		help_line("", shorthands[i].name, shorthands[i].usage, shorthands[i].summary);
-	puts("Anything else is Python; an empty line ends what a colon began. Ctrl-C interrupts, Ctrl-D leaves the "
-	     "session running.");
+	puts("Anything else is Python; an empty line ends a block, a paste is one cell. Ctrl-C interrupts, Ctrl-D "
+	     "leaves.");
 	return 0;
 }
 

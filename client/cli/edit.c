@@ -24,6 +24,7 @@ struct edit {
 	const char *prompt;
 	int signals;
 	bool interrupted, ended;
+	bool pastes; /* the terminal is asked to mark what is pasted */
 	void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice);
 	void *userdata;
 };
@@ -183,6 +184,117 @@ static unsigned char tab(EditLine *el, int key)
 	return done;
 }
 
+/* ---- pastes ---- */
+
+/* What a terminal puts around them, if it is asked to. */
+#define PASTE_BEGIN "\033[200~"
+#define PASTE_END "\033[201~"
+
+struct paste {
+	char *text;
+	size_t size, allocated;
+};
+
+static bool paste_add(struct paste *paste, char byte)
+{
+	char *grown;
+
+	if (paste->size + 1 >= paste->allocated) {
+		grown = realloc(paste->text, 2 * paste->allocated + 1024);
+		if (!grown)
+			return false;
+		paste->text = grown;
+		paste->allocated = 2 * paste->allocated + 1024;
+	}
+	/* A NUL would end it all; nobody has copied one from a text. */
+	if (byte != '\0')
+		paste->text[paste->size++] = byte;
+	paste->text[paste->size] = '\0';
+	return true;
+}
+
+static bool paste_ended(struct paste *paste)
+{
+	size_t end = sizeof(PASTE_END) - 1;
+
+	if (paste->size < end || memcmp(paste->text + paste->size - end, PASTE_END, end) != 0)
+		return false;
+	paste->size -= end;
+	return true;
+}
+
+/* Lines end with a newline each, whatever the terminal made of it, but for the last: Enter is for a person to
+ * press. */
+static void paste_tidy(struct paste *paste)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < paste->size; i++) {
+		if (paste->text[i] == '\n' && i > 0 && paste->text[i - 1] == '\r')
+			continue;
+		paste->text[size++] = (char)(paste->text[i] == '\r' ? '\n' : paste->text[i]);
+	}
+	while (size > 0 && paste->text[size - 1] == '\n')
+		size--;
+	paste->text[size] = '\0';
+	paste->size = size;
+}
+
+static unsigned char paste_insert(EditLine *el, struct paste *paste)
+{
+	struct lair_text text;
+	char *mended = NULL;
+	int r;
+
+	paste_tidy(paste);
+	text = (struct lair_text){.data = paste->text, .size = paste->size};
+	/* The newlines in what is mended are its own: nothing else is put in. */
+	r = paste->size > 0 ? text_mend(&text, &mended) : -ENODATA;
+	if (!r) {
+		mended[text.size] = '\0';
+		r = el_insertstr(el, mended);
+	}
+	free(mended);
+	return r == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+/* All of it goes into the line that is edited, with its newlines: one cell, be there empty lines in it or tabs. */
+static unsigned char paste(EditLine *el, int key)
+{
+	struct paste paste = {.text = NULL};
+	struct edit *edit = NULL;
+	unsigned char done = CC_EOF;
+	char byte;
+
+	(void)key;
+	el_get(el, EL_CLIENTDATA, &edit);
+	while (byte_read(edit, el, &byte) == 1 && paste_add(&paste, byte)) {
+		if (paste_ended(&paste)) {
+			done = paste_insert(el, &paste);
+			break;
+		}
+	}
+	free(paste.text);
+	return done;
+}
+
+/* In vi's mode an Escape is a command, and cannot begin anything else. */
+static bool pastes_told(EditLine *el)
+{
+	const char *terminal = getenv("TERM"), *mode = NULL;
+
+	return terminal && strcmp(terminal, "dumb") != 0 && el_get(el, EL_EDITOR, &mode) == 0 && mode &&
+	       strcmp(mode, "emacs") == 0;
+}
+
+static void pastes_ask(const struct edit *edit, bool on)
+{
+	if (!edit->pastes)
+		return;
+	fputs(on ? "\033[?2004h" : "\033[?2004l", stdout);
+	fflush(stdout);
+}
+
 /* ---- history ---- */
 
 static int directories_make(char *path)
@@ -263,7 +375,11 @@ static void keys_set(struct edit *edit)
 	el_set(edit->el, EL_BIND, "^I", "lair-complete", NULL);
 	el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
 	el_set(edit->el, EL_HIST, history, edit->history);
+	el_set(edit->el, EL_ADDFN, "lair-paste", "What is pasted, as it is", paste);
 	el_source(edit->el, NULL); /* ~/.editrc: the user's own keys */
+	edit->pastes = pastes_told(edit->el);
+	if (edit->pastes)
+		el_set(edit->el, EL_BIND, PASTE_BEGIN, "lair-paste", NULL);
 }
 
 int edit_new(struct edit **editp, int signals,
@@ -301,15 +417,21 @@ int edit_line(struct edit *edit, const char *prompt, const char **linep)
 
 	edit->prompt = prompt;
 	edit->interrupted = false;
+	pastes_ask(edit, true);
 	line = edit->ended ? NULL : el_gets(edit->el, &n);
+	pastes_ask(edit, false);
 	if (edit->interrupted && !edit->ended) {
 		fputs("^C\n", stdout);
 		return EDIT_E_INTERRUPTED;
 	}
 	if (!line || n <= 0)
 		return EDIT_E_EOF;
-	if (line[strspn(line, " \t\r\n")] != '\0')
-		(void)history(edit->history, &edit->event, H_ENTER, line);
 	*linep = line;
 	return 0;
+}
+
+void edit_remember(struct edit *edit, const char *text)
+{
+	if (text[strspn(text, " \t\r\n")] != '\0')
+		(void)history(edit->history, &edit->event, H_ENTER, text);
 }

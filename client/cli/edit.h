@@ -27,5 +27,8 @@ int edit_new(struct edit **editp, int signals,
 	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata);
 /* Keeps the history. Returns NULL. */
 struct edit *edit_free(struct edit *edit);
-/* A line with its newline, valid until the next. @prompt must stay until then. Returns 0 or EDIT_E_*. */
+/* A line with its newline, valid until the next; of several lines, if they were pasted or are of the history.
+ * @prompt must stay until then. Returns 0 or EDIT_E_*. */
 int edit_line(struct edit *edit, const char *prompt, const char **linep);
+/* Into the history, as one. */
+void edit_remember(struct edit *edit, const char *text);

@@ -76,6 +76,7 @@ static int result_show(const struct cli *cli, const struct lair_result *result)
 			r = text_show(result->text);
 		if (!r) {
 			shown_save(cli, result->data);
+			run_blocked_notice(result);
 			run_notice(result);
 		}
 	}

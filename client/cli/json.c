@@ -265,6 +265,7 @@ json_t *json_result(const struct lair_result *result)
 	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
 	json_object_set_new(document, "loaded", json_loaded(&result->loaded));
 	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
+	json_object_set_new(document, "limit", result->limit > 0 ? json_real(result->limit) : json_null());
 	json_add_effects(document, &result->effects);
 	return document;
 }

@@ -3,6 +3,7 @@
 
 #include "json.h"
 
+#include "instructions.h"
 #include "mcp.h"
 
 #include <limits.h>
@@ -48,8 +49,12 @@ static int config_print(const struct cli *cli)
 	add_argument(args, "--profile", cli->profile);
 	snprintf(timeout, sizeof(timeout), "%g", cli->timeout);
 	add_argument(args, "--timeout", cli->timeout > 0 ? timeout : NULL);
+	snprintf(timeout, sizeof(timeout), "%g", cli->patience);
+	add_argument(args, "--patience", cli->patience > 0 ? timeout : NULL);
 	add_argument(args, "--socket", lair_socket(cli->lair));
 	add_argument(args, "--config", cli->config && realpath(cli->config, config) ? config : cli->config);
+	if (cli->instructions)
+		json_array_append_new(args, json_string("--instructions"));
 	if (cli->no_start)
 		json_array_append_new(args, json_string("--no-start"));
 	return print_pretty(json_pack("{s:{s:{s:o, s:o}}}", "mcpServers", "lair", "command",
@@ -63,6 +68,8 @@ int verb_mcp(struct cli *cli)
 		.session = cli->session,
 		.profile = cli->profile,
 		.timeout = cli->timeout,
+		.patience = cli->patience,
+		.instructions = cli->instructions,
 	};
 	int r;
 
@@ -73,6 +80,26 @@ int verb_mcp(struct cli *cli)
 		return config_print(cli);
 	r = mcp_serve(&options, STDIN_FILENO, STDOUT_FILENO);
 	return r ? cli_fail(cli, "error", "%s", strerror(-r)) : 0;
+}
+
+static int instructions_print(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	json_t *text;
+	int r;
+
+	r = cli_connect(cli, NEED_STARTED);
+	if (r)
+		return r;
+	r = cli_wait(cli, instructions_ask(cli->lair, &call, cli->profile), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	text = instructions_json(lair_result(call));
+	if (cli->json)
+		return json_print(json_pack("{s:o}", "instructions", text));
+	fputs(json_string_value(text), stdout);
+	json_decref(text);
+	return ferror(stdout) ? EXIT_TROUBLE : 0;
 }
 
 int verb_tools(struct cli *cli)
@@ -88,6 +115,8 @@ int verb_tools(struct cli *cli)
 	r = tools_set(cli, &full);
 	if (r)
 		return r;
+	if (cli->instructions)
+		return instructions_print(cli);
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		if (strcmp(wanted, formats[i].name) == 0)
 			return print_pretty(mcp_tools(formats[i].format, full));

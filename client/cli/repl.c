@@ -23,7 +23,10 @@ struct repl {
 	struct edit *edit; /* NULL without a terminal */
 	char *text;	   /* what has been typed of the next cell */
 	size_t size, allocated;
+	bool whole;	 /* that is of several lines at once, pasted or of the history */
+	bool cut;	 /* an empty line has ended a block: what is indented now may be more of it */
 	bool unfaithful; /* the last state was not saved, and that has been said */
+	bool scripted;	 /* the cell is that of a shorthand */
 	bool left;	 /* the prompt is to be left, with this exit status */
 	int status;
 };
@@ -47,10 +50,15 @@ static int text_add(struct repl *repl, const char *line, size_t size)
 	return 0;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
 static bool text_blank(const struct repl *repl)
 {
 	for (size_t i = 0; i < repl->size; i++)
-		if (!strchr(" \t\r\n", repl->text[i]))
+		if (!is_blank(repl->text[i]) && repl->text[i] != '\n')
 			return false;
 	return true;
 }
@@ -63,9 +71,14 @@ static int line_from_terminal(struct repl *repl)
 	int r;
 
 	r = edit_line(repl->edit, repl->size ? "... " : ">>> ", &line);
-	if (r == EDIT_E_INTERRUPTED)
+	if (r == EDIT_E_INTERRUPTED) {
 		repl->size = 0;
-	return r ? r : text_add(repl, line, strlen(line));
+		repl->whole = false;
+	}
+	if (r)
+		return r;
+	repl->whole |= strcspn(line, "\n") + 1 < strlen(line);
+	return text_add(repl, line, strlen(line));
 }
 
 static int line_from_pipe(struct repl *repl)
@@ -91,7 +104,31 @@ static bool input_complete(const struct repl *repl)
 {
 	struct lair_text text = {.data = repl->text, .size = repl->size};
 
-	return repl->size > 0 && (command_is(text) || block_complete(text));
+	return repl->size > 0 && (command_is(text) || block_complete(text, repl->whole));
+}
+
+/* An empty line was the last of it: then it ended a block. */
+static bool ended_by_empty_line(const struct repl *repl)
+{
+	size_t at = repl->size - 1;
+
+	while (at > 0 && is_blank(repl->text[at - 1]))
+		at--;
+	return at > 0 && repl->text[at - 1] == '\n';
+}
+
+/* Into the history as one, without the empty line that said that it was all. */
+static void cell_remember(const struct repl *repl)
+{
+	_cleanup_(freep) char *copy = strndup(repl->text, repl->size);
+	size_t size = copy ? strlen(copy) : 0;
+
+	while (size > 0 && (is_blank(copy[size - 1]) || copy[size - 1] == '\n'))
+		size--;
+	if (size == 0)
+		return;
+	copy[size] = '\0';
+	edit_remember(repl->edit, copy);
 }
 
 /* Collect one cell, or a command. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
@@ -100,12 +137,25 @@ static int cell_read(struct repl *repl)
 	int r;
 
 	repl->size = 0;
+	repl->whole = false;
 	do {
 		r = repl->edit ? line_from_terminal(repl) : line_from_pipe(repl);
 		if (repl->size > 0 && text_blank(repl))
 			repl->size = 0;
 	} while (r == EDIT_E_INTERRUPTED || (!r && !input_complete(repl)));
+	if (!r && repl->edit)
+		cell_remember(repl);
 	return r;
+}
+
+/* What is indented after a block that an empty line has ended is not a cell of its own but the rest of that block,
+ * which came without anything that said so. To run it as other code than it is helps nobody. */
+static bool cell_is_rest(struct repl *repl)
+{
+	if (repl->cut && !repl->whole && is_blank(repl->text[0]))
+		return true;
+	repl->cut = !repl->whole && ended_by_empty_line(repl);
+	return false;
 }
 
 /* ---- Tab ---- */
@@ -165,6 +215,9 @@ static void result_show(struct repl *repl, const struct lair_result *result)
 		run_write(&repl->run, STDOUT_FILENO, lair_text("\n"));
 	shown_save(repl->run.cli, result->data);
 	artifacts_notice(result);
+	/* A shorthand prints what is raised. */
+	if (!repl->scripted)
+		run_blocked_notice(result);
 	run_notice(result);
 	unfaithful_notice(repl, result);
 	/* exit() is how people leave a prompt. */
@@ -192,6 +245,8 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 		.profile = cli->profile,
 		.code = code,
 		.timeout = cli->timeout,
+		/* A person sees for how long it runs, and has Ctrl-C. */
+		.unlimited = repl->edit && !(cli->timeout > 0),
 		.figure = cli->svg ? "svg" : NULL,
 		.reload = cli->reload,
 	};
@@ -211,7 +266,12 @@ static void input_run(struct repl *repl)
 	_cleanup_(freep) char *code = NULL;
 	const struct shorthand *shorthand = shorthand_expand(text, &code);
 
-	if (shorthand && code)
+	repl->scripted = shorthand && shorthand->script;
+	if (cell_is_rest(repl))
+		(void)cli_fail(repl->run.cli, "usage",
+			       "not run: it is indented, and an empty line had ended the block before it. "
+			       "Leave empty lines out of blocks, or run a file: lair exec -f");
+	else if (shorthand && code)
 		cell_run(repl, lair_text(code), !shorthand->script);
 	else if (shorthand)
 		(void)cli_fail(repl->run.cli, "error", "out of memory");

@@ -16,6 +16,13 @@
 
 /* After a signal that ends us the cell has so long to end, too. */
 #define STOP_PATIENCE 1.0
+/* Of what was refused and caught. */
+#define BLOCKED_SHOWN 3
+/* After an interrupt it has so long to react before that is said. */
+#define REACTION 1.0
+/* The first interrupts the cell, the second says what the third does: it kills the cell. Nobody waits after one
+ * more. */
+#define INTERRUPTS_MAX 4
 
 int run_init(struct run *run, struct cli *cli)
 {
@@ -52,6 +59,15 @@ static void interrupt(struct run *run)
 
 	if (run->call && lair_cancel(run->cli->lair, &call, run->call) == 0)
 		lair_call_free(call); /* the cell's own answer tells */
+	run->unheard_since = clock_seconds();
+}
+
+static void cell_kill(struct run *run)
+{
+	struct lair_call *call = NULL;
+
+	if (run->call && lair_kill_cell(run->cli->lair, &call, run->call) == 0)
+		lair_call_free(call);
 }
 
 static void stop(struct run *run, int signal)
@@ -63,6 +79,58 @@ static void stop(struct run *run, int signal)
 	interrupt(run);
 }
 
+static void alive_erase(struct run *run)
+{
+	if (run->alive)
+		(void)write_all(STDERR_FILENO, lair_text("\r\033[K"));
+	run->alive = false;
+}
+
+static void interrupt_notice(struct run *run, const char *sentence)
+{
+	if (run->cli->json || run->stop)
+		return;
+	alive_erase(run);
+	if (run->in_line)
+		fputc('\n', stderr);
+	run->in_line = false;
+	cli_notice("%s", sentence);
+}
+
+/* Code in C reacts to nothing until it returns, and nobody can see that from outside but by waiting. */
+static void on_interrupt(struct run *run)
+{
+	switch (++run->interrupts) {
+	case 1:
+		interrupt(run);
+		break;
+	case 2:
+		run->unheard_since = 0;
+		/* Nobody reads what the cell has said: it is not the cell that does not react. */
+		if (run->writing)
+			run->interrupts = INTERRUPTS_MAX;
+		else
+			interrupt_notice(run,
+					 "the cell has not reacted to the interrupt. Ctrl-C once more kills it; "
+					 "a session goes back to its last checkpoint");
+		break;
+	case 3:
+		interrupt_notice(run, "killing the cell");
+		cell_kill(run);
+		break;
+	}
+}
+
+static void unheard_notice(struct run *run)
+{
+	if (!run->unheard_since || clock_seconds() - run->unheard_since < REACTION)
+		return;
+	run->unheard_since = 0;
+	interrupt_notice(
+		run, "interrupted; the cell has not reacted yet, as code in C does not until it returns. Ctrl-C "
+		     "twice more kills it");
+}
+
 static void on_signal(struct run *run)
 {
 	struct signalfd_siginfo info;
@@ -70,20 +138,26 @@ static void on_signal(struct run *run)
 	while (read(run->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo != SIGINT)
 			stop(run, (int)info.ssi_signo);
-		else if (run->interrupts++ == 0)
-			interrupt(run);
+		else
+			on_interrupt(run);
 	}
 }
 
 static bool run_given_up(const struct run *run)
 {
-	return run->interrupts > 1 || (run->stop && clock_seconds() - run->stop_since >= STOP_PATIENCE);
+	return run->interrupts >= INTERRUPTS_MAX ||
+	       (run->stop && clock_seconds() - run->stop_since >= STOP_PATIENCE);
 }
 
-/* In milliseconds, for poll. */
+/* For poll. */
+static int milliseconds_until(double when)
+{
+	return (int)fmax(0, ceil((when - clock_seconds()) * 1e3));
+}
+
 static int patience_left(const struct run *run)
 {
-	return run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - clock_seconds()) * 1e3)) : -1;
+	return run->stop ? milliseconds_until(run->stop_since + STOP_PATIENCE) : -1;
 }
 
 /* ---- stdout and stderr ---- */
@@ -104,6 +178,7 @@ static int write_waiting(struct run *run, int fd, struct lair_text text)
 {
 	int r = 0;
 
+	run->writing = true;
 	while (!r && text.size > 0) {
 		ssize_t n = write_some(fd, text.data, text.size);
 
@@ -116,6 +191,7 @@ static int write_waiting(struct run *run, int fd, struct lair_text text)
 			r = run_given_up(run) ? -EINTR : room_wait(run, fd);
 		}
 	}
+	run->writing = false;
 	return r;
 }
 
@@ -183,13 +259,6 @@ static void events_end(struct run *run)
 }
 
 /* ---- the sign of life ---- */
-
-static void alive_erase(struct run *run)
-{
-	if (run->alive)
-		(void)write_all(STDERR_FILENO, lair_text("\r\033[K"));
-	run->alive = false;
-}
 
 /* Only where a person sees it, and never over what the cell has written. */
 static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
@@ -333,12 +402,15 @@ static int run_turn(struct run *run)
 		{.fd = run->signals, .events = POLLIN},
 		{.fd = run->asking ? STDIN_FILENO : -1, .events = POLLIN},
 	};
+	bool unheard = run->unheard_since > 0 && !run->stop;
 	int r = 0;
 
-	if (poll(fds, ARRAY_SIZE(fds), patience_left(run)) < 0)
+	if (poll(fds, ARRAY_SIZE(fds),
+		 unheard ? milliseconds_until(run->unheard_since + REACTION) : patience_left(run)) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[1].revents)
 		on_signal(run);
+	unheard_notice(run);
 	if (fds[0].revents)
 		r = lair_process(run->cli->lair);
 	if (!r && run->asking && fds[2].revents) {
@@ -365,6 +437,7 @@ static int run_abandoned(const struct run *run, const char *session)
 static void run_begin(struct run *run)
 {
 	run->interrupts = 0;
+	run->unheard_since = 0;
 	run->asking = run->hidden = run->in_line = false;
 	run->last_alive.elapsed = 0;
 	fflush(stdout);
@@ -428,6 +501,7 @@ int run_wait(struct run *run, struct lair_call *call)
 	int r = 0;
 
 	run->interrupts = 0;
+	run->unheard_since = 0;
 	while (!r && lair_outcome(call) == -EINPROGRESS && !run->interrupts && !run->stop)
 		r = run_turn(run);
 	if (!r && lair_outcome(call) == -EINPROGRESS)
@@ -461,14 +535,34 @@ static void session_notice(const struct lair_result *result, const char *cause)
 	effects_notice(&result->effects);
 }
 
+void run_blocked_notice(const struct lair_result *result)
+{
+	char target[160], reason[64];
+	struct lair_blocked act;
+	size_t cursor = 0, n = 0;
+
+	while (lair_next_blocked(result->blocked, &cursor, &act)) {
+		if (refusal_told(&act, result->error_value))
+			continue;
+		if (n++ < BLOCKED_SHOWN)
+			cli_notice("blocked: %s (%s)",
+				   text_tamed(target, sizeof(target), act.target.size ? act.target : act.event),
+				   text_tamed(reason, sizeof(reason), act.reason));
+	}
+	if (n > BLOCKED_SHOWN)
+		cli_notice("blocked: %zu more", n - BLOCKED_SHOWN);
+}
+
 void run_notice(const struct lair_result *result)
 {
 	bool stopped = text_is(result->cause, "timeout");
-	char cause[64] = "", session[160];
+	char cause[128] = "", session[160];
 
 	loaded_notice(text_tamed(session, sizeof(session), result->session), &result->loaded);
 
-	if (result->cause.data)
+	if (stopped && result->limit > 0)
+		snprintf(cause, sizeof(cause), ": timeout of %g s; -t TIME sets another", result->limit);
+	else if (result->cause.data)
 		snprintf(cause, sizeof(cause), ": %.*s", (int)result->cause.size, result->cause.data);
 	if (stopped && (!result->session.data || text_is(result->state, "kept")))
 		cli_notice("the cell was stopped%s", cause);

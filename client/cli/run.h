@@ -17,8 +17,11 @@ struct run {
 	/* of the running cell */
 	struct lair_call *call;
 	unsigned interrupts;
-	int stop;	   /* the signal that ends us, 0 if none has come */
-	double stop_since; /* when it came */
+	double unheard_since; /* when it was interrupted, if it has not been said yet that it does not react; else 0
+			       */
+	bool writing;	      /* for whoever reads what it has printed, and may not */
+	int stop;	      /* the signal that ends us, 0 if none has come */
+	double stop_since;    /* when it came */
 	bool asking, hidden;
 	bool in_line; /* the last output did not end a line */
 	struct {
@@ -38,8 +41,8 @@ int run_init(struct run *run, struct cli *cli);
 void run_deinit(struct run *run);
 
 /* Run @exec, whose callbacks are filled in here, and wait for what comes of it. The first SIGINT interrupts the
- * cell, the second gives up waiting; SIGTERM, SIGHUP and a stdout that nobody reads do both. Returns 0 and *callp,
- * answered, the caller's; or the exit status, having said why. */
+ * cell, the second says what the third does, which kills it; SIGTERM, SIGHUP and a stdout that nobody reads do
+ * both. Returns 0 and *callp, answered, the caller's; or the exit status, having said why. */
 int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec);
 
 /* The same with a cell that runs already, or has ended. */
@@ -54,5 +57,7 @@ void run_print(struct run *run, json_t *document);
 /* Wait for any other call. SIGINT, and what ends us, gives up waiting: -EINTR. Else returns as lair_wait. */
 int run_wait(struct run *run, struct lair_call *call);
 
+/* What was refused and has not ended the cell: its error would say so. */
+void run_blocked_notice(const struct lair_result *result);
 /* What became of the session, if it is not what it was: one line on stderr. */
 void run_notice(const struct lair_result *result);

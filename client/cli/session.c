@@ -133,7 +133,10 @@ int verb_interrupt(struct cli *cli)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r;
 
-	r = cli_wait(cli, lair_interrupt(cli->lair, &call, cli->args[0]), &call);
+	r = cli_wait(cli,
+		     cli->kill ? lair_kill(cli->lair, &call, cli->args[0])
+			       : lair_interrupt(cli->lair, &call, cli->args[0]),
+		     &call);
 	if (r)
 		return cli_trouble(cli, r);
 	if (cli->json)

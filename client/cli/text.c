@@ -164,6 +164,16 @@ int text_mend(struct lair_text *text, char **ownedp)
 	return 0;
 }
 
+static bool text_has(struct lair_text text, struct lair_text part)
+{
+	return part.size == 0 || (text.size > 0 && memmem(text.data, text.size, part.data, part.size));
+}
+
+bool refusal_told(const struct lair_blocked *act, struct lair_text error)
+{
+	return text_has(error, act->target) && text_has(error, act->reason);
+}
+
 bool text_is(struct lair_text text, const char *string)
 {
 	return text.data && text.size == strlen(string) && memcmp(text.data, string, text.size) == 0;

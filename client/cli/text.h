@@ -42,6 +42,8 @@ void text_print(struct lair_text text);
  * -ENOMEM. */
 int text_mend(struct lair_text *text, char **ownedp);
 
+/* Whether the value of an error says what was refused. */
+bool refusal_told(const struct lair_blocked *act, struct lair_text error);
 /* Whether @text is @string. */
 bool text_is(struct lair_text text, const char *string);
 

@@ -18,9 +18,9 @@ static const struct tool *tool_find(const struct server *server, const char *nam
 
 static const struct parameter *parameter_find(const struct tool *tool, const char *name)
 {
-	for (const struct parameter *const *at = tool->parameters; *at; at++)
-		if (strcmp((*at)->name, name) == 0)
-			return *at;
+	const struct parameter *const *at;
+
+	tool_for_each(at, tool->parameters) if (strcmp((*at)->name, name) == 0) return *at;
 	return NULL;
 }
 
@@ -87,6 +87,7 @@ static bool value_check(char sentence[static SENTENCE_SIZE], const struct server
 static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct server *server,
 			    const struct tool *tool, json_t *arguments)
 {
+	const struct parameter *const *at;
 	const char *name;
 	json_t *value;
 
@@ -97,9 +98,8 @@ static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct se
 			return false;
 		}
 	}
-	for (const struct parameter *const *at = tool->parameters; *at; at++)
-		if (!value_check(sentence, server, *at, json_object_get(arguments, (*at)->name)))
-			return false;
+	tool_for_each(at, tool->parameters) if (!value_check(sentence, server, *at,
+							     json_object_get(arguments, (*at)->name))) return false;
 	return true;
 }
 
@@ -145,5 +145,5 @@ const char *argument_session(const struct request *request)
 	const struct mcp_options *options = request->server->options;
 	const char *given = argument_text(request, "session_id");
 
-	return given ? given : options->session ? options->session : MCP_SESSION;
+	return given ? given : options->session ? options->session : request->server->session;
 }

@@ -53,17 +53,23 @@ void session_vars(struct request *request)
 
 static void on_checked(struct request *request, struct lair_call *call)
 {
+	static const char said[] = "SyntaxError: ";
 	const struct lair_checked *checked = lair_checked(call);
 	json_t *structured = json_pack("{s:b}", "ok", (int)checked->valid);
+	struct lair_text error = checked->error;
 
-	if (!checked->valid) {
+	/* The name says it. */
+	if (error.size > sizeof(said) - 1 && memcmp(error.data, said, sizeof(said) - 1) == 0)
+		error = (struct lair_text){error.data + sizeof(said) - 1, error.size - (sizeof(said) - 1)};
+	if (!checked->valid)
 		json_object_set_new(structured, "error",
 				    json_pack("{s:s, s:o}", "name", checked->rule.data ? "Rule" : "SyntaxError",
-					      "value", excerpt_of(checked->error)));
+					      "value", excerpt_of(error)));
+	if (checked->line)
 		json_object_set_new(structured, "line", json_integer((json_int_t)checked->line));
+	if (checked->offset)
 		json_object_set_new(structured, "offset", json_integer((json_int_t)checked->offset));
-	}
-	if (checked->context.data)
+	if (checked->context.size > 0)
 		json_object_set_new(structured, "context", excerpt_of(checked->context));
 	request_reply(request, result_new(structured));
 }

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #define NOTE_SIZE 512
+#define SENTENCE_SIZE 128
 /* In a sentence. */
 #define EFFECTS_SHOWN 5
 #define LINKS_MAX 32
@@ -46,7 +47,7 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 
 /* ---- cells ---- */
 
-static const char *cause_sentence(const struct lair_result *cell)
+static const char *cause_sentence(char out[static SENTENCE_SIZE], const struct lair_result *cell)
 {
 	static const struct {
 		const char *cause, *sentence;
@@ -55,7 +56,6 @@ static const char *cause_sentence(const struct lair_result *cell)
 		{"forbidden", "The code breaks a rule, which stderr names, and was not run."},
 		{"exit", "The code ended the interpreter."},
 		{"interrupt", "The code was interrupted."},
-		{"timeout", "The code took too long and was stopped."},
 		{"oom", "The code used too much memory and was killed."},
 		{"workspace", "The files of the session grew too large, and the code was killed."},
 		{"reset", "The session was reset while the code ran."},
@@ -64,6 +64,11 @@ static const char *cause_sentence(const struct lair_result *cell)
 		{"hard_ttl", "The session has reached the end of its time."},
 	};
 
+	if (text_is(cell->cause, "timeout")) {
+		snprintf(out, SENTENCE_SIZE, "The code was stopped after its %g s; timeout_sec gives it more.",
+			 cell->limit);
+		return out;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
 		if (text_is(cell->cause, causes[i].cause))
 			return causes[i].sentence;
@@ -102,14 +107,14 @@ static void note_add(json_t *structured, const char *sentence)
 /* What a model has to know, if all is not as it would think. */
 static void add_note(json_t *structured, const struct lair_result *cell)
 {
-	char state[NOTE_SIZE], note[2 * NOTE_SIZE];
+	char state[NOTE_SIZE], cause[SENTENCE_SIZE], note[2 * NOTE_SIZE];
 	bool changed = cell->session.data && !text_is(cell->state, "kept");
 
 	state_sentence(state, cell);
 	if (cell->returncode != 0 && !cell->session.data && text_is(cell->cause, "error"))
 		return;
 	if (cell->returncode != 0)
-		snprintf(note, sizeof(note), "%s%s%s", cause_sentence(cell), *state ? " " : "", state);
+		snprintf(note, sizeof(note), "%s%s%s", cause_sentence(cause, cell), *state ? " " : "", state);
 	else if (changed)
 		snprintf(note, sizeof(note), "%s%s", state,
 			 text_is(cell->state, "ended") || text_is(cell->cause, "exit")
@@ -170,7 +175,7 @@ void result_add_effects(json_t *structured, const struct lair_effects *effects)
 
 static void add_text(json_t *structured, const char *name, struct lair_text text)
 {
-	if (text.data)
+	if (text.size > 0)
 		json_object_set_new(structured, name, excerpt_of(text));
 }
 
@@ -215,6 +220,9 @@ static void add_blocked(json_t *structured, const struct lair_result *cell)
 	size_t cursor = 0;
 
 	while (lair_next_blocked(cell->blocked, &cursor, &act)) {
+		/* The error that ended the code is told already. */
+		if (refusal_told(&act, cell->error_value))
+			continue;
 		object = json_object();
 		add_text(object, "event", act.event);
 		add_text(object, "target", act.target);
@@ -270,12 +278,52 @@ static void append_links(json_t *content, const struct lair_result *cell)
 						"mimeType", json_text(file.type), "size", (json_int_t)file.size));
 }
 
+static void add_output(json_t *structured, const struct seen *seen)
+{
+	if (seen->out.size > 0)
+		json_object_set_new(structured, "stdout", excerpt_json(&seen->out));
+	if (seen->err.size > 0)
+		json_object_set_new(structured, "stderr", excerpt_json(&seen->err));
+}
+
+/* Of a long output there are pieces to be had. */
+static void add_handle(json_t *structured, const struct seen *seen)
+{
+	char sentence[SENTENCE_SIZE];
+
+	if (!seen->handle || seen->out.size <= 2 * EXCERPT_HALF)
+		return;
+	json_object_set(structured, "handle", seen->handle);
+	snprintf(sentence, sizeof(sentence),
+		 "stdout was %" PRIu64 " bytes; python_result with from_byte gives any of them.", seen->printed);
+	note_add(structured, sentence);
+}
+
+json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, double seconds)
+{
+	json_t *structured = json_pack("{s:b, s:b, s:o}", "ok", 1, "running", 1, "handle", handle), *result;
+	const char *session = strchr(json_string_value(handle), '@');
+
+	add_output(structured, seen);
+	shown_describe(&seen->shown, structured);
+	if (session)
+		json_object_set_new(structured, "session_id", json_text(lair_text(argument_session(request))));
+	json_object_set_new(
+		structured, "note",
+		json_sprintf("The code still runs after %.0f s. python_result with this handle waits for the "
+			     "rest.%s",
+			     seconds, session ? " python_session_reset ends it." : ""));
+	result = result_new(structured);
+	shown_append(&seen->shown, json_object_get(result, "content"));
+	return result;
+}
+
 json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct seen *seen)
 {
-	json_t *structured = json_pack("{s:b, s:o, s:o}", "ok", cell->returncode == 0, "stdout",
-				       excerpt_json(&seen->out), "stderr", excerpt_json(&seen->err));
+	json_t *structured = json_pack("{s:b}", "ok", cell->returncode == 0);
 	json_t *result, *content;
 
+	add_output(structured, seen);
 	add_text(structured, "text", cell->text);
 	shown_describe(&seen->shown, structured);
 	if (cell->error_name.data)
@@ -285,6 +333,7 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	add_artifacts(structured, cell);
 	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
+	add_handle(structured, seen);
 	result_add_effects(structured, &cell->effects);
 	result = result_new(structured);
 	content = json_object_get(result, "content");

@@ -25,7 +25,12 @@ void result_add_effects(json_t *structured, const struct lair_effects *effects);
 struct seen {
 	struct excerpt out, err;
 	struct shown shown;
+	json_t *handle;	  /* for what is left out of it; owned, or NULL */
+	uint64_t printed; /* bytes on stdout, since the cell began */
 };
+
+/* What has come of a cell that still runs, after so long; @handle is taken over. */
+json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, double seconds);
 
 /* What came of a cell. */
 json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct seen *seen);

@@ -1,13 +1,18 @@
 /* The tools that run code. With a progress token its output also goes out as it comes, gathered for a moment so
  * that code that prints much does not flood the client; and when it is silent, the client hears now and then that
- * it still runs, since many give up on a request they hear nothing of. */
+ * it still runs, since many give up on a request they hear nothing of. Before they do they are answered with a
+ * handle: the cell's key, how far its output has come, and its session. Nothing is remembered here of it, so it is
+ * as good in another process, and asked twice it says the same. */
 #include "tools.h"
 
 #include "json.h"
 #include "result.h"
+#include "text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/random.h>
 
 #define GATHER 0.1
 #define SILENCE 2.0
@@ -15,12 +20,31 @@
 /* A client that does not read as fast gets less to read. */
 #define PROGRESS_FULL ((size_t)1 << 20)
 
+#define KEY_SIZE 17
+/* Of a long output, at once. */
+#define PAGE_SIZE ((size_t)20000)
+
 struct run_work {
 	struct seen seen;
+	char key[KEY_SIZE];
+	double heard_due, answer_due; /* when the client is to hear of it, if it is, and to be answered */
+	/* of a piece of the output, if that is all that is wanted */
+	bool paging, page_full;
+	uint64_t page_at; /* where it begins */
+	size_t page_size;
+	char page[PAGE_SIZE];
 	double started, sent, progress; /* when it began and when something was sent last; what was said last */
 	char pending[PENDING_SIZE];	/* output that has not been sent, or the end of it */
 	size_t n_pending;
 };
+
+static void due_set(struct request *request)
+{
+	const struct run_work *run = request->work;
+	bool heard_first = run->heard_due > 0 && run->heard_due < run->answer_due;
+
+	request->due = heard_first ? run->heard_due : run->answer_due;
+}
 
 /* ---- progress ---- */
 
@@ -30,7 +54,8 @@ static void progress_send(struct request *request, json_t *message)
 
 	run->sent = clock_seconds();
 	run->n_pending = 0;
-	request->due = run->sent + SILENCE;
+	run->heard_due = run->sent + SILENCE;
+	due_set(request);
 	if (outbox_waiting(&request->server->outbox) > PROGRESS_FULL) {
 		json_decref(message);
 		return;
@@ -50,13 +75,13 @@ static void progress_flush(struct request *request)
 		progress_send(request, json_text((struct lair_text){.data = run->pending, .size = run->n_pending}));
 }
 
-static void on_due(struct request *request)
+static void hear(struct request *request)
 {
 	struct run_work *run = request->work;
 	char message[64];
 
 	progress_flush(request);
-	if (request->due > clock_seconds())
+	if (run->heard_due > clock_seconds())
 		return;
 	snprintf(message, sizeof(message), "running for %.0f s", clock_seconds() - run->started);
 	progress_send(request, json_string(message));
@@ -71,20 +96,46 @@ static void pending_add(struct run_work *run, struct lair_text data)
 	run->n_pending = keep + size;
 }
 
+/* Up to its size, or to where something is not kept; then it is for on_due to answer, since a callback frees no
+ * call. */
+static void page_add(struct request *request, uint64_t at, struct lair_text data)
+{
+	struct run_work *run = request->work;
+	size_t n = MIN(data.size, PAGE_SIZE - run->page_size);
+
+	if (run->page_size == 0)
+		run->page_at = at;
+	if (at != run->page_at + run->page_size)
+		n = 0;
+	memcpy(run->page + run->page_size, data.data, n);
+	run->page_size += n;
+	if (n == data.size || run->page_full)
+		return;
+	run->page_full = true;
+	run->answer_due = clock_seconds();
+	due_set(request);
+}
+
 static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
 {
 	struct request *request = userdata;
 	struct run_work *run = request->work;
 
-	(void)call;
+	if (run->paging) {
+		if (stream == LAIR_STDOUT)
+			page_add(request, lair_point(call).out - data.size, data);
+		return;
+	}
 	excerpt_add(stream == LAIR_STDOUT ? &run->seen.out : &run->seen.err, data);
-	if (request->cancelled)
+	if (request->cancelled || !request->token)
 		return;
 	pending_add(run, data);
-	if (clock_seconds() >= run->sent + GATHER)
+	if (clock_seconds() >= run->sent + GATHER) {
 		progress_flush(request);
-	else
-		request->due = run->sent + GATHER;
+	} else {
+		run->heard_due = run->sent + GATHER;
+		due_set(request);
+	}
 }
 
 static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
@@ -96,6 +147,61 @@ static void on_display(struct lair_call *call, const struct lair_display *displa
 	shown_add(&run->seen.shown, display);
 }
 
+/* ---- answers ---- */
+
+/* For the rest of it. New. */
+static json_t *handle_of(const struct request *request, const struct lair_call *call)
+{
+	const struct run_work *run = request->work;
+	const char *session = request->tool->run == run_once ? NULL : argument_text(request, "session_id");
+	struct lair_point at = lair_point(call);
+	_cleanup_(freep) char *text = NULL;
+
+	if (!session && request->tool->run == run_in_session)
+		session = argument_session(request);
+	if (asprintf(&text, "%s-%" PRIu64 "-%" PRIu64 "-%" PRIu64 "%s%s", run->key, at.out, at.err, at.displays,
+		     session ? "@" : "", session ? session : "") < 0)
+		text = NULL;
+	return json_text(lair_text(text ? text : ""));
+}
+
+static void page_reply(struct request *request)
+{
+	struct run_work *run = request->work;
+	size_t cut = run->page_full ? text_cut_end(run->page, run->page_size) : 0;
+	json_t *structured = json_pack("{s:b, s:I}", "ok", 1, "from_byte", (json_int_t)run->page_at);
+	uint64_t next;
+
+	run->page_size -= cut;
+	if (run->page_size > 0)
+		json_object_set_new(structured, "stdout", json_text((struct lair_text){run->page, run->page_size}));
+	next = run->page_at + run->page_size;
+	if (run->page_full)
+		json_object_set_new(structured, "next_byte", json_integer((json_int_t)next));
+	request_reply(request, result_new(structured));
+}
+
+/* The client waits no longer, the code runs on. */
+static void unfinished_reply(struct request *request)
+{
+	struct run_work *run = request->work;
+
+	request_reply(request, result_running(request, &run->seen, handle_of(request, request->call),
+					      clock_seconds() - run->started));
+}
+
+static void on_due(struct request *request)
+{
+	const struct run_work *run = request->work;
+
+	if (clock_seconds() < run->answer_due)
+		hear(request);
+	else if (run->paging)
+		page_reply(request);
+	else
+		unfinished_reply(request);
+}
+
 /* ---- the cell ---- */
 
 static void run_free(void *work)
@@ -103,6 +209,7 @@ static void run_free(void *work)
 	struct run_work *run = work;
 
 	shown_deinit(&run->seen.shown);
+	json_decref(run->seen.handle);
 	free(run);
 }
 
@@ -113,7 +220,13 @@ static void on_result(struct request *request, struct lair_call *call)
 	struct lair_display display;
 	size_t cursor = 0;
 
+	if (run->paging) {
+		page_reply(request);
+		return;
+	}
 	progress_flush(request);
+	run->seen.handle = handle_of(request, call);
+	run->seen.printed = lair_point(call).out;
 	excerpt_add(&run->seen.out, cell->out);
 	excerpt_add(&run->seen.err, cell->err);
 	while (lair_next_display(cell->displays, &cursor, &display))
@@ -125,6 +238,7 @@ static void on_result(struct request *request, struct lair_call *call)
 static bool run_begin(struct request *request)
 {
 	struct run_work *run = calloc(1, sizeof(*run));
+	double patience = request->server->options->patience;
 
 	if (!run || shown_init(&run->seen.shown)) {
 		free(run);
@@ -134,11 +248,23 @@ static bool run_begin(struct request *request)
 	request->work = run;
 	request->work_free = run_free;
 	run->started = clock_seconds();
-	if (request->token) {
-		request->due = run->started + SILENCE;
-		request->on_due = on_due;
-	}
+	run->answer_due = run->started + (patience > 0 ? patience : MCP_PATIENCE);
+	if (request->token)
+		run->heard_due = run->started + SILENCE;
+	request->on_due = on_due;
+	due_set(request);
 	return true;
+}
+
+/* Nobody else's, ever. */
+static int key_make(char key[static KEY_SIZE])
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	snprintf(key, KEY_SIZE, "%016" PRIx64, random);
+	return 0;
 }
 
 static void run(struct request *request, const char *session)
@@ -152,15 +278,22 @@ static void run(struct request *request, const char *session)
 		.code = {json_string_value(code), json_string_length(code)},
 		.timeout = timeout > 0 ? timeout : options->timeout,
 		.directory = argument_text(request, "cwd_rel"),
-		.on_output = request->token ? on_output : NULL,
-		.on_display = request->token ? on_display : NULL,
+		.on_output = on_output,
+		.on_display = on_display,
 		.userdata = request,
 	};
 	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;
+	struct run_work *work;
 
 	if (!lair || !run_begin(request))
 		return;
+	work = request->work;
+	if (key_make(work->key)) {
+		request_fail(request, -errno, "no random numbers");
+		return;
+	}
+	exec.key = work->key;
 	request->runs = true;
 	request_wait(request, lair_exec(lair, &call, &exec), &call, on_result);
 }
@@ -173,4 +306,55 @@ void run_once(struct request *request)
 void run_in_session(struct request *request)
 {
 	run(request, argument_session(request));
+}
+
+/* ---- the rest ---- */
+
+static bool handle_parse(struct lair_attach *attach, char key[static KEY_SIZE], const char *handle)
+{
+	int n = 0;
+
+	if (sscanf(handle, "%16[0-9a-f]-%" SCNu64 "-%" SCNu64 "-%" SCNu64 "%n", key, &attach->from.out,
+		   &attach->from.err, &attach->from.displays, &n) != 4 ||
+	    (handle[n] != '@' && handle[n] != '\0'))
+		return false;
+	attach->key = key;
+	attach->session = handle[n] ? handle + n + 1 : NULL;
+	return true;
+}
+
+/* To be cancelled is to wait no longer: the code is another request's. */
+static void rest_wait(struct request *request, struct lair_attach *attach)
+{
+	json_t *from = json_object_get(request->arguments, "from_byte");
+	struct run_work *run = request->work;
+	struct lair_call *call = NULL;
+
+	memcpy(run->key, attach->key, KEY_SIZE);
+	run->paging = json_is_integer(from);
+	if (run->paging)
+		attach->from = (struct lair_point){.out = (uint64_t)json_integer_value(from)};
+	run->page_at = attach->from.out;
+	attach->on_output = on_output;
+	attach->on_display = on_display;
+	attach->userdata = request;
+	request_wait(request, lair_attach(request->server->lair, &call, attach), &call, on_result);
+}
+
+void run_rest(struct request *request)
+{
+	struct lair_attach attach = {.session = NULL};
+	char key[KEY_SIZE];
+
+	if (!handle_parse(&attach, key, argument_text(request, "handle")) ||
+	    (attach.session && session_is_anothers(request->server, attach.session))) {
+		request_reply(request, result_refused(request, "bad_arguments",
+						      "handle must be one that a result has given"));
+		return;
+	}
+	/* Where the answer finds it. */
+	if (attach.session)
+		json_object_set_new(request->arguments, "session_id", json_text(lair_text(attach.session)));
+	if (request_lair(request) && run_begin(request))
+		rest_wait(request, &attach);
 }

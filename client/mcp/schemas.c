@@ -19,8 +19,10 @@ static json_t *parameter_schema(const struct parameter *parameter, bool strict)
 static json_t *input_schema(const struct tool *tool, bool strict)
 {
 	json_t *properties = json_object(), *required = json_array(), *schema;
+	const struct parameter *const *at;
 
-	for (const struct parameter *const *at = tool->parameters; *at; at++) {
+	tool_for_each(at, tool->parameters)
+	{
 		json_object_set_new(properties, (*at)->name, parameter_schema(*at, strict));
 		if (strict || (*at)->required)
 			json_array_append_new(required, json_string((*at)->name));
@@ -70,10 +72,10 @@ static json_t *members_schema(const struct property *members)
 
 static json_t *output_schema(const struct tool *tool)
 {
+	const struct property *const *at;
 	json_t *properties = json_object();
 
-	for (const struct property *const *at = tool->properties; *at; at++)
-		json_object_set_new(properties, (*at)->name, property_schema(*at));
+	tool_for_each(at, tool->properties) json_object_set_new(properties, (*at)->name, property_schema(*at));
 	return json_pack("{s:s, s:o, s:[s], s:b}", "type", "object", "properties", properties, "required", "ok",
 			 "additionalProperties", 0);
 }
@@ -114,7 +116,7 @@ json_t *mcp_tools(enum mcp_format format, bool full)
 	json_t *array = json_array();
 
 	for (const struct tool *tool = tools; tool->name; tool++)
-		if (full || !tool->full)
+		if ((full || !tool->full) && (format == MCP_TOOLS || !tool->served))
 			json_array_append_new(array, tool_json(tool, format));
 	return array;
 }

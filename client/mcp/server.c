@@ -3,9 +3,12 @@
  * input closed, and all that is lost is the answers nobody reads. */
 #include "server.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 
 #define LINE_SIZE_MAX ((size_t)32 << 20)
@@ -219,13 +222,27 @@ static int signals_take(struct server *server)
 	return server->signals < 0 ? -errno : 0;
 }
 
+/* Two servers are two conversations, which know nothing of each other: what one of them calls x is none of the
+ * other's business. So a process has a session of its own, by a name that no other will have. */
+static int session_name(struct server *server)
+{
+	uint32_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	snprintf(server->session, sizeof(server->session), "mcp-%08" PRIx32, random);
+	return 0;
+}
+
 int mcp_serve(const struct mcp_options *options, int in, int out)
 {
 	struct server server;
 	int r;
 
 	server_init(&server, options, in, out);
-	server.error = signals_take(&server);
+	server.error = session_name(&server);
+	if (!server.error)
+		server.error = signals_take(&server);
 	while (!server_done(&server))
 		server_turn(&server);
 	r = server.error;

@@ -15,6 +15,7 @@ struct tool;
 
 struct server {
 	const struct mcp_options *options;
+	char session[24];  /* of calls that name none, if the options do neither */
 	struct lair *lair; /* NULL: nobody needed it yet */
 	int signals;	   /* owned; -1: they do what they do */
 	struct lines input;

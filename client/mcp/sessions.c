@@ -4,6 +4,8 @@
 #include "json.h"
 #include "result.h"
 
+#include <stdio.h>
+
 static void on_opened(struct request *request, struct lair_call *call)
 {
 	json_t *structured = result_done(request);
@@ -36,6 +38,7 @@ static void on_branched(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	json_object_set_new(structured, "session_id", json_text(lair_session(call)->session));
+	result_add_effects(structured, &lair_session(call)->effects);
 	request_reply(request, result_new(structured));
 }
 
@@ -109,9 +112,14 @@ void session_branch(struct request *request)
 		.branch = argument_text(request, "new_session_id"),
 		.files = json_is_true(json_object_get(request->arguments, "copy_files")),
 	};
+	double cell = argument_number(request, "at_cell");
 	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;
+	char from[32];
 
+	snprintf(from, sizeof(from), "%.0f", cell);
+	if (cell > 0)
+		branch.from = from;
 	if (lair)
 		request_wait(request, lair_branch(lair, &call, &branch), &call, on_branched);
 }

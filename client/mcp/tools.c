@@ -13,7 +13,8 @@
 REQUIRED_PARAMETER(code, "string",
 		   "Python source. The value of its last expression comes back as `text`; print is not needed.");
 PARAMETER(session_id, "string",
-	  "Which session: any name without spaces, made when it is first used. Leave it out for the default one.");
+	  "Which session: any name without spaces, made when it is first used. Leave it out for the one of this "
+	  "conversation.");
 PARAMETER(timeout_sec, "number",
 	  "Stop the code after so many seconds. Leave it out unless the code is known to take long.");
 PARAMETER(
@@ -24,8 +25,15 @@ PARAMETER(dest_rel, "string",
 	  "Where to put it, relative to the session's directory. Leave it out for the same name there.");
 PARAMETER(steps, "integer", "How many states to go back; 1 if left out.");
 REQUIRED_PARAMETER(new_session_id, "string", "The name of the new session; it must not exist yet.");
+PARAMETER(at_cell, "integer",
+	  "Go on from the state after this code, by its number in the session, if that is still kept; from the "
+	  "state of now if left "
+	  "out.");
 PARAMETER(copy_files, "boolean",
 	  "Give the new session copies of the files. If left out or false, both work on the same files.");
+REQUIRED_PARAMETER(handle, "string", "The handle of the result that came before.");
+PARAMETER(from_byte, "integer",
+	  "For output that was left out: stdout from this byte on, up to 20000 of them. Leave it out to wait.");
 PARAMETER(path_rel, "string",
 	  "A directory, relative to the session's own. Leave it out for the session's directory itself.");
 
@@ -94,6 +102,12 @@ PROPERTY(out_artifacts, "artifacts", KIND_OBJECTS,
 PROPERTY(out_loaded, "loaded", KIND_TEXTS, "The variables that came back of a session that had ended.");
 PROPERTY(out_not_loaded, "not_loaded", KIND_OBJECTS, "Those that did not, and why.", .members = refused_members);
 
+PROPERTY(out_running, "running", KIND_FLAG,
+	 "The code still runs, or waits to: python_result with the handle gets what is to come.");
+PROPERTY(out_handle, "handle", KIND_TEXT, "What python_result wants, for the rest of this result.");
+PROPERTY(out_from_byte, "from_byte", KIND_COUNT, "Where in the output stdout begins.");
+PROPERTY(out_next_byte, "next_byte", KIND_COUNT, "Where the next piece begins; absent at the end.");
+
 /* of the others */
 PROPERTY(out_new, "new", KIND_FLAG, "Whether the session did not exist before.");
 PROPERTY(out_path, "path", KIND_TEXT, "Where it is now, relative to the session's directory.");
@@ -114,7 +128,7 @@ PROPERTY(out_more, "more", KIND_FLAG, "Whether there are more entries than are l
 
 #define CELL                                                                                                       \
 	&ok, &out_stdout, &out_stderr, &out_text, &out_displays, &out_images, &out_left_out, &out_error,           \
-		&out_state, &out_cause, &out_returncode, &out_blocked, &out_note
+		&out_state, &out_cause, &out_returncode, &out_blocked, &out_note, &out_running, &out_handle
 #define DONE &ok, &out_session, &out_error
 
 /* ---- the tools ---- */
@@ -156,6 +170,21 @@ const struct tool tools[] = {
 		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
 			       &out_not_loaded, &out_effects, &out_effects_left_out},
 		.run = run_in_session,
+	},
+	{
+		.name = "python_result",
+		.title = "Get the rest of a result",
+		.description =
+			"Wait for code that still runs (`running`), and get what it has printed since and then its "
+			"result; nothing is run again. Or, with from_byte, get a piece of a long output that was "
+			"left out.",
+		.hints = HINT_READ_ONLY,
+		.served = true,
+		.parameters = {&handle, &from_byte},
+		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
+			       &out_not_loaded, &out_effects, &out_effects_left_out, &out_from_byte,
+			       &out_next_byte},
+		.run = run_rest,
 	},
 	{
 		.name = "python_session_reset",
@@ -215,12 +244,12 @@ const struct tool tools[] = {
 		.name = "python_session_branch",
 		.title = "Branch a Python session",
 		.description =
-			"Make a new session that goes on from the variables a session has now. Both then change "
-			"without each other: use it to try alternatives from one expensive state.",
+			"Make a new session that goes on from the variables a session has now, or had before. Both "
+			"then change without each other: use it to try alternatives from one expensive state.",
 		.hints = HINT_HARMLESS,
 		.full = true,
-		.parameters = {&new_session_id, &session_id, &copy_files},
-		.properties = {DONE},
+		.parameters = {&new_session_id, &session_id, &at_cell, &copy_files},
+		.properties = {DONE, &out_effects, &out_effects_left_out, &out_note},
 		.run = session_branch,
 	},
 	{

@@ -4,7 +4,7 @@
 #include "server.h"
 
 #define TOOL_PARAMETERS_MAX 4
-#define TOOL_PROPERTIES_MAX 22
+#define TOOL_PROPERTIES_MAX 26
 
 enum tool_hint { HINT_READ_ONLY = 1, HINT_DESTRUCTIVE = 2, HINT_IDEMPOTENT = 4, HINT_HARMLESS = 8 };
 
@@ -27,11 +27,15 @@ struct property {
 struct tool {
 	const char *name, *title, *description;
 	unsigned hints;
-	bool full; /* one of those that not everybody needs */
+	bool full;   /* one of those that not everybody needs */
+	bool served; /* only where calls have a time: in this server */
 	const struct parameter *parameters[TOOL_PARAMETERS_MAX + 1];
 	const struct property *properties[TOOL_PROPERTIES_MAX + 1];
 	void (*run)(struct request *request);
 };
+
+/* Over the parameters or properties of one: up to NULL, or all that there is room for. */
+#define tool_for_each(at, list) for ((at) = (list); (at) < (list) + ARRAY_SIZE(list) && *(at); (at)++)
 
 /* In the order in which they are listed; the last has no name. */
 extern const struct tool tools[];
@@ -55,6 +59,7 @@ bool session_is_anothers(const struct server *server, const char *id);
 
 void run_once(struct request *request);
 void run_in_session(struct request *request);
+void run_rest(struct request *request);
 void session_start(struct request *request);
 void session_reset(struct request *request);
 void session_shutdown(struct request *request);

@@ -2,6 +2,8 @@
  * handshake nothing is remembered but which of the old versions a client knows. */
 #include "versions.h"
 
+#include "instructions.h"
+
 #define META_VERSION "io.modelcontextprotocol/protocolVersion"
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define META_SERVER "io.modelcontextprotocol/serverInfo"
@@ -13,14 +15,6 @@ static const char *const modern[] = {"2026-07-28"};
 static const char *const legacy[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 /* The last of them that knows links to resources. */
 enum { LEGACY_LINKS = 1 };
-
-static const char instructions[] = "Runs Python in sessions that remember variables, imports and files between "
-				   "calls. Use python_session_execute "
-				   "for work in several steps and python_execute_once for a calculation that "
-				   "stands alone. All calls with the same "
-				   "session_id share one session; use another session_id to keep tasks apart. Read "
-				   "`state` and `note` of a result "
-				   "that failed: they say what became of the session.";
 
 static json_t *array_of(const char *const *texts, size_t n)
 {
@@ -93,13 +87,40 @@ void versions_cacheable(const struct request *request, json_t *result, int ttl_m
 	json_object_set_new(result, "cacheScope", json_string(public ? "public" : "private"));
 }
 
-void versions_discover(struct request *request)
+/* Go on with @then, once it is known what there is in a session, if that is wanted; without a call, if that cannot
+ * be known. */
+static void find_out(struct request *request, step *then)
 {
-	json_t *result = json_pack("{s:o, s:o, s:s}", "supportedVersions", array_of(modern, ARRAY_SIZE(modern)),
-				   "capabilities", capabilities(), "instructions", instructions);
+	const struct mcp_options *options = request->server->options;
+	struct lair_call *call = NULL;
+	const char *sentence;
+	struct lair *lair;
+
+	if (!options->instructions || server_connect(request->server, &lair, true, &sentence)) {
+		then(request, NULL);
+		return;
+	}
+	request->tolerant = request->runs = true;
+	request_wait(request, instructions_ask(lair, &call, options->profile), &call, then);
+}
+
+static json_t *instructions_of(const struct lair_call *call)
+{
+	return instructions_json(call && !lair_outcome(call) ? lair_result(call) : NULL);
+}
+
+static void discovered(struct request *request, struct lair_call *call)
+{
+	json_t *result = json_pack("{s:o, s:o, s:o}", "supportedVersions", array_of(modern, ARRAY_SIZE(modern)),
+				   "capabilities", capabilities(), "instructions", instructions_of(call));
 
 	versions_cacheable(request, result, DISCOVER_TTL_MS, true);
 	request_reply(request, result);
+}
+
+void versions_discover(struct request *request)
+{
+	find_out(request, discovered);
 }
 
 /* ---- the handshake ---- */
@@ -107,6 +128,13 @@ void versions_discover(struct request *request)
 bool versions_links(const struct request *request)
 {
 	return request->modern || request->server->legacy <= LEGACY_LINKS;
+}
+
+static void initialized(struct request *request, struct lair_call *call)
+{
+	request_reply(request, json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", legacy[request->server->legacy],
+					 "capabilities", capabilities(), "serverInfo", server_info(),
+					 "instructions", instructions_of(call)));
 }
 
 void versions_initialize(struct request *request)
@@ -122,7 +150,5 @@ void versions_initialize(struct request *request)
 		if (strcmp(wanted, legacy[i]) == 0)
 			version = i;
 	request->server->legacy = version;
-	request_reply(request,
-		      json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", legacy[version], "capabilities",
-				capabilities(), "serverInfo", server_info(), "instructions", instructions));
+	find_out(request, initialized);
 }

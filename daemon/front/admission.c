@@ -1,6 +1,6 @@
 /* Accepting connections. A descriptor is kept in reserve for closing by it what could not be accepted otherwise: or
  * the listening socket would be ready for ever. */
-#include "front/admission.h"
+#include "admission.h"
 
 #include "proto/channel.h"
 

@@ -2,18 +2,20 @@
  * room for the message that comes, or while its client does not read what it is sent, the rest stays in the socket
  * and the client waits. So what one connection holds is bounded by one message each way and a little, and nothing
  * that was accepted is lost. */
-#include "front/connection.h"
+#include "connection.h"
 
-#include "front/front.h"
-#include "log.h"
+#include "base/log.h"
+#include "front.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 /* What is read at once while nothing larger is expected. */
 #define READ_SIZE 16384
-/* A message up to this size needs no room reserved. */
+/* A message up to this size needs no room reserved, and has its turn without a rest. */
 #define SMALL 65536
+/* Between two that have rested. */
+#define REST_US 1000
 /* From so much on those who stream to the client pause; they go on when so much is left. */
 #define LAG_BEGIN ((uint64_t)1 << 20)
 #define LAG_END ((uint64_t)256 << 10)
@@ -25,6 +27,8 @@
 #define HANDSHAKE_US (5 * 1000000ULL)
 #define PATIENCE_US (30 * 1000000ULL)
 #define PARTS_MAX 64
+/* So much is sent in one go, or who reads as fast as it is written to would have all of it at once. */
+#define FLUSH_MAX ((size_t)512 << 10)
 
 static void on_event(struct event_source *source, uint32_t events);
 
@@ -43,7 +47,7 @@ static void parcel_queue(struct connection *connection, struct parcel *parcel)
 		connection->told = event_now();
 	list_append(&connection->parcels, &parcel->node);
 	connection->waiting += parcel->size;
-	connection->account->outgoing += parcel->size;
+	connection->user->outgoing += parcel->size;
 	connection->lags |= connection->waiting > LAG_BEGIN;
 	front_send_later(connection->front, connection);
 }
@@ -51,7 +55,7 @@ static void parcel_queue(struct connection *connection, struct parcel *parcel)
 static void parcel_done(struct connection *connection, struct parcel *parcel)
 {
 	connection->waiting -= parcel->size;
-	connection->account->outgoing -= parcel->size;
+	connection->user->outgoing -= parcel->size;
 	parcel_free(parcel);
 }
 
@@ -82,7 +86,7 @@ static int answer(struct connection *connection, const char *data, size_t size)
 
 static void give_up(struct connection *connection)
 {
-	front_count_unread(connection->front, connection->account->uid, list_size(&connection->parcels));
+	front_count_unread(connection->front, connection->user->uid, list_size(&connection->parcels));
 	connection_close(connection);
 }
 
@@ -99,7 +103,7 @@ int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
 	parcel->size = parcel->header_size + size;
 	parcel_queue(connection, parcel);
 	if (connection->waiting > parcel->size &&
-	    (connection->waiting > WAITING_MAX || connection->account->outgoing > WAITING_EACH))
+	    (connection->waiting > WAITING_MAX || connection->user->outgoing > WAITING_EACH))
 		give_up(connection);
 	return 0;
 }
@@ -163,16 +167,19 @@ static void go_on(struct connection *connection)
 void connection_flush(struct connection *connection)
 {
 	bool stopped = connection->waiting >= UNREAD_MAX;
+	size_t sent = 0;
 	ssize_t n = 0;
 
 	if (connection->fd < 0)
 		return;
-	while (!list_empty(&connection->parcels) && (n = parcels_send(connection)) > 0) {
+	while (!list_empty(&connection->parcels) && sent < FLUSH_MAX && (n = parcels_send(connection)) > 0) {
 		parcels_advance(connection, (size_t)n);
+		sent += (size_t)n;
 		connection->told = event_now();
 	}
-	connection->blocked = n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM);
-	if (n < 0 && !connection->blocked && errno != EINTR) {
+	connection->blocked = n < 0 ? errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM
+				    : !list_empty(&connection->parcels);
+	if (n < 0 && !connection->blocked) {
 		connection->deaf = true;
 		parcels_drop(connection);
 	}
@@ -195,7 +202,7 @@ static void data_free(struct connection *connection)
 	free(connection->data);
 	connection->data = NULL;
 	connection->start = connection->end = connection->size = 0;
-	account_release(&front->accounts, connection->account, connection->reserved);
+	user_release(connection->user, connection->reserved);
 	front->room |= connection->reserved > 0;
 	connection->reserved = 0;
 }
@@ -205,19 +212,18 @@ static void starve(struct connection *connection, uint64_t wanted)
 {
 	connection->starved = true;
 	connection->wanted = wanted;
-	list_append(&connection->account->starved, &connection->turn);
+	list_append(&connection->user->starved, &connection->turn);
 	event_remove(connection->front->loop, &connection->source);
 }
 
 /* Whether @size bytes may be kept. */
 static bool reserve(struct connection *connection, uint64_t size)
 {
-	struct accounts *accounts = &connection->front->accounts;
 	uint64_t more = size > connection->reserved ? size - connection->reserved : 0;
 
 	if (size <= SMALL)
-		account_charge(accounts, connection->account, more);
-	else if (!account_reserve(accounts, connection->account, more))
+		user_hold(connection->user, more);
+	else if (!user_reserve(connection->user, more))
 		return false;
 	connection->reserved += more;
 	return true;
@@ -241,12 +247,18 @@ static void expect(struct connection *connection, uint64_t wanted)
 		starve(connection, wanted);
 }
 
+static int listen_to(struct connection *connection)
+{
+	int r = event_add(connection->front->loop, &connection->source, connection->fd, wanted_events(connection),
+			  on_event);
+
+	event_give(&connection->source, &connection->user->party);
+	return r;
+}
+
 bool connection_feed(struct connection *connection)
 {
-	struct front *front = connection->front;
-
-	if (!reserve(connection, connection->wanted) ||
-	    event_add(front->loop, &connection->source, connection->fd, wanted_events(connection), on_event))
+	if (!reserve(connection, connection->wanted) || listen_to(connection))
 		return false;
 	connection->starved = false;
 	list_remove(&connection->turn);
@@ -285,14 +297,47 @@ static void broken(struct connection *connection, const char *why)
 	connection_close(connection);
 }
 
+static void on_rested(struct timer *timer);
+
+static void rest(struct user *user, struct event_loop *loop, uint64_t us)
+{
+	(void)timer_set(loop, &user->rest, event_now() + us, on_rested);
+}
+
+/* One at a time: what it takes shows when it is done. */
+static void on_rested(struct timer *timer)
+{
+	struct user *user = container_of(timer, struct user, rest);
+	struct list *first = list_first(&user->resting);
+	struct connection *connection = first ? container_of(first, struct connection, turn) : NULL;
+	struct event_loop *loop = connection ? connection->front->loop : NULL;
+	uint64_t wait = connection ? party_waits(&user->party, loop) : 0;
+
+	if (!connection)
+		return;
+	if (!wait && listen_to(connection) == 0) {
+		list_remove(&connection->turn);
+		user_asks(user, loop, &connection->turn);
+	}
+	if (!list_empty(&user->resting))
+		rest(user, loop, MAX(wait, (uint64_t)REST_US));
+}
+
 static void ready(struct connection *connection, struct bytes request)
 {
-	struct account *account = connection->account;
+	struct event_loop *loop = connection->front->loop;
+	struct user *user = connection->user;
+	uint64_t wait = request.size > SMALL ? party_waits(&user->party, loop) : 0;
 
-	if (list_empty(&account->ready))
-		account_wake(&connection->front->accounts, account);
 	connection->request = request;
-	list_append(&account->ready, &connection->turn);
+	if (!wait && (request.size <= SMALL || list_empty(&user->resting))) {
+		user_asks(user, loop, &connection->turn);
+		return;
+	}
+	list_append(&user->resting, &connection->turn);
+	event_remove(loop, &connection->source);
+	if (!user->rest.index)
+		rest(user, loop, MAX(wait, (uint64_t)REST_US));
 }
 
 static int ping(struct connection *connection, const struct zmtp_item *item)
@@ -403,8 +448,7 @@ static void on_event(struct event_source *source, uint32_t events)
 
 /* ---- its life ---- */
 
-int connection_new(struct connection **connectionp, struct front *front, struct account *account, int fd,
-		   uint64_t serial)
+int connection_new(struct connection **connectionp, struct front *front, struct user *user, int fd, uint64_t serial)
 {
 	struct connection *connection = calloc(1, sizeof(*connection));
 	char greeting[ZMTP_GREETING_SIZE];
@@ -416,7 +460,7 @@ int connection_new(struct connection **connectionp, struct front *front, struct 
 	}
 	*connection = (struct connection){
 		.front = front,
-		.account = account,
+		.user = user,
 		.serial = serial,
 		.fd = fd,
 		.source = EVENT_SOURCE_NONE,
@@ -426,7 +470,7 @@ int connection_new(struct connection **connectionp, struct front *front, struct 
 	list_init(&connection->turn);
 	list_init(&connection->due);
 	list_init(&connection->parcels);
-	r = event_add(front->loop, &connection->source, fd, EPOLLIN, on_event);
+	r = listen_to(connection);
 	if (!r)
 		r = answer(connection, greeting, zmtp_put_greeting(greeting));
 	if (r) {
@@ -436,30 +480,26 @@ int connection_new(struct connection **connectionp, struct front *front, struct 
 		free(connection);
 		return r;
 	}
-	account->n_connections++;
+	user->n_connections++;
 	*connectionp = connection;
 	return 0;
 }
 
 void connection_close(struct connection *connection)
 {
-	struct account *account = connection->account;
-
 	if (connection->fd < 0)
 		return;
 	parcels_drop(connection);
 	data_free(connection);
 	connection->request.data = NULL;
 	event_remove(connection->front->loop, &connection->source);
-	list_remove(&connection->turn);
+	user_leave(connection->user, &connection->turn);
 	list_remove(&connection->due);
 	front_forget(connection->front, connection);
 	fd_closep(&connection->fd);
 	/* Those who stream to it are told so when they try. */
 	connection->front->drained |= connection->lags;
-	connection->account = NULL;
-	if (--account->n_connections == 0)
-		account_free(account);
+	connection->user->n_connections--;
 }
 
 /* ---- what must not take too long ---- */

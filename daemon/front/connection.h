@@ -1,11 +1,11 @@
-/* One client's connection: bytes into requests, answers into bytes. What it holds is charged to its user's account.
+/* One client's connection: bytes into requests, answers into bytes. What it holds is charged to its user.
  */
 #pragma once
 
-#include "event.h"
-#include "front/account.h"
-#include "front/zmtp.h"
-#include "graveyard.h"
+#include "base/event.h"
+#include "base/graveyard.h"
+#include "user.h"
+#include "zmtp.h"
 
 #include "proto/wire.h"
 
@@ -21,11 +21,11 @@ struct parcel {
 };
 
 struct connection {
-	struct list turn; /* in its account: ready or starved; or in nothing */
+	struct list turn; /* in its user: ready, starved or resting; or in nothing */
 	struct list due;  /* in the front, in a round in which something is to be sent */
 	struct grave grave;
 	struct front *front;
-	struct account *account;
+	struct user *user;
 	uint64_t serial; /* given once in a router's life */
 	int fd;
 	struct event_source source;
@@ -33,7 +33,7 @@ struct connection {
 
 	char *data; /* what was read and is not done with: from start to end. NULL: nothing */
 	size_t start, end, size;
-	uint64_t reserved;    /* in its account, for @data */
+	uint64_t reserved;    /* of its user's, for @data */
 	struct bytes request; /* in @data, whole, to be handled when its turn comes; or data is NULL */
 	bool starved;	      /* waits for room for a message */
 	uint64_t wanted;      /* bytes of that room */
@@ -50,7 +50,7 @@ struct connection {
 };
 
 /* Take over @fd, which is connected. Returns 0 or -errno, and then @fd is closed. */
-int connection_new(struct connection **connectionp, struct front *front, struct account *account, int fd,
+int connection_new(struct connection **connectionp, struct front *front, struct user *user, int fd,
 		   uint64_t serial);
 /* Nothing of it is heard or sent from now on. It is freed between two rounds. */
 void connection_close(struct connection *connection);

@@ -1,8 +1,8 @@
 /* The table of connections, the listener, and the turns. A connection that closes is out of the table at once, so
  * nothing is sent to it or handled for it, and is freed between two rounds, when nobody can hold it. */
-#include "front/front.h"
+#include "front.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include "proto/clock.h"
 
@@ -23,7 +23,8 @@ static void connection_free_dead(struct grave *grave)
 	free(container_of(grave, struct connection, grave));
 }
 
-void front_init(struct front *front, struct event_loop *loop, pid_t keeper, uint64_t message_max,
+void front_init(struct front *front, struct event_loop *loop, struct users *users, pid_t keeper,
+		uint64_t message_max,
 		void (*on_request)(struct front *front, const struct connection *connection, struct bytes data))
 {
 	struct rlimit limit;
@@ -32,6 +33,7 @@ void front_init(struct front *front, struct event_loop *loop, pid_t keeper, uint
 		limit.rlim_cur = 1024;
 	*front = (struct front){
 		.loop = loop,
+		.users = users,
 		.listener = EVENT_SOURCE_NONE,
 		/* The other half is for sessions. */
 		.n_connections_max = (size_t)MIN(limit.rlim_cur / 2, (rlim_t)1 << 20),
@@ -40,7 +42,6 @@ void front_init(struct front *front, struct event_loop *loop, pid_t keeper, uint
 		.on_request = on_request,
 	};
 	admission_init(&front->admission, keeper);
-	accounts_init(&front->accounts);
 	list_init(&front->due);
 	graveyard_init(&front->dead, connection_free_dead);
 }
@@ -51,8 +52,8 @@ void front_limit(struct front *front, const struct front_limits *limits)
 	uint64_t memory = limits->memory ? limits->memory : UINT64_MAX, least = 2 * front->message_max;
 
 	front->connections_per_uid = limits->connections_per_uid;
-	front->accounts.incoming_each = MAX(least, MIN(2 * least, memory / 8));
-	front->accounts.incoming_max = MAX(2 * least, MIN(8 * least, memory / 4));
+	front->users->incoming_each = MAX(least, MIN(2 * least, memory / 8));
+	front->users->incoming_max = MAX(2 * least, MIN(8 * least, memory / 4));
 }
 
 int front_listen(struct front *front, int listener)
@@ -124,27 +125,25 @@ static struct connection *connection_find(const struct front *front, int fd, uin
 	return connection && connection->serial == serial ? connection : NULL;
 }
 
-static const char *why_not(const struct front *front, const struct account *account)
+static const char *why_not(const struct front *front, const struct user *user)
 {
 	if (front->n_connections >= front->n_connections_max)
 		return "there are as many as the limit of descriptors allows";
-	if (account && account->n_connections >= front->connections_per_uid)
+	if (user && user->n_connections >= front->connections_per_uid)
 		return "its user has as many as connections_per_uid allows";
-	return account ? NULL : "there was no memory for it";
+	return user ? NULL : "there was no memory for it";
 }
 
 static const char *connection_add(struct front *front, int fd, uid_t uid)
 {
-	struct account *account = account_get(&front->accounts, uid);
-	const char *why = why_not(front, account);
+	struct user *user = user_get(front->users, uid);
+	const char *why = why_not(front, user);
 	struct connection *connection;
 
 	if (why)
 		fd_close(fd);
-	else if (table_grow(front, fd) || connection_new(&connection, front, account, fd, ++front->last_serial))
+	else if (table_grow(front, fd) || connection_new(&connection, front, user, fd, ++front->last_serial))
 		why = "there was no memory for it";
-	if (why && account && account->n_connections == 0)
-		account_free(account);
 	if (why)
 		return why;
 	front->table[fd] = connection;
@@ -187,27 +186,26 @@ void front_free_dead(struct front *front)
 
 /* ---- requests ---- */
 
-bool front_pending(struct front *front)
+bool front_pending(const struct front *front)
 {
-	return accounts_turn(&front->accounts) != NULL;
+	return !list_empty(&front->users->asking);
 }
 
 int front_serve(struct front *front)
 {
-	struct account *account = accounts_turn(&front->accounts);
+	struct user *user = users_turn(front->users);
 	struct connection *connection;
 	uint64_t begun;
 
-	if (!account)
+	if (!user)
 		return FRONT_E_EMPTY;
-	connection = container_of(list_first(&account->ready), struct connection, turn);
-	list_remove(&connection->turn);
+	connection = container_of(user_next(user), struct connection, turn);
 	begun = event_now();
+	party_turn(&user->party, front->loop, begun);
 	front->on_request(front, connection, connection->request);
-	if (connection->fd >= 0) {
-		account_spend(account, event_now() - begun + 1);
+	party_took(&user->party, event_now() - begun + 1);
+	if (connection->fd >= 0)
 		connection_proceed(connection);
-	}
 	return 0;
 }
 
@@ -253,22 +251,29 @@ bool front_lags(const struct front *front, int fd, uint64_t serial)
 static void feed(struct front *front)
 {
 	struct connection *connection;
-	struct account *account;
+	struct user *user;
 
 	front->room = false;
-	list_for_each (account, &front->accounts.all, node)
-		list_for_each (connection, &account->starved, turn)
+	list_for_each (user, &front->users->all, node)
+		list_for_each (connection, &user->starved, turn)
 			if (!connection_feed(connection))
 				break;
 }
 
 void front_flush(struct front *front)
 {
+	struct connection *connection;
+	uint64_t began = event_now();
 	struct list *first;
 
 	while ((first = list_first(&front->due)) != NULL) {
+		uint64_t before = began;
+
+		connection = container_of(first, struct connection, due);
 		list_remove(first);
-		connection_flush(container_of(first, struct connection, due));
+		connection_flush(connection);
+		began = event_now();
+		party_took(&connection->user->party, began - before);
 	}
 	if (front->room)
 		feed(front);
@@ -313,9 +318,12 @@ static void linger(struct connection *connection, uint64_t until)
 void front_deinit(struct front *front)
 {
 	uint64_t until = clock_ms() + LINGER_MS;
+	struct user *user;
 
 	if (!front->loop)
 		return;
+	list_for_each (user, &front->users->all, node)
+		timer_clear(front->loop, &user->rest);
 	for (size_t fd = 0; fd < front->table_size; fd++) {
 		struct connection *connection = front->table[fd];
 

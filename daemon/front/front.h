@@ -3,8 +3,8 @@
  * to its user before there is memory for it. Requests are handled one at a time, by turns between users. */
 #pragma once
 
-#include "front/admission.h"
-#include "front/connection.h"
+#include "admission.h"
+#include "connection.h"
 
 enum front_refusal {
 	FRONT_REFUSED, /* a connection, at once */
@@ -22,7 +22,7 @@ struct front {
 	struct event_loop *loop;
 	struct admission admission;
 	struct event_source listener;
-	struct accounts accounts;
+	struct users *users;
 	struct connection **table; /* by descriptor */
 	size_t table_size, n_connections, n_connections_max;
 	uint64_t connections_per_uid, message_max;
@@ -45,8 +45,9 @@ enum {
 	FRONT_E_GONE,  /* nobody there any more */
 };
 
-/* @keeper: whoever descends from it is in a cage. @message_max: bytes. */
-void front_init(struct front *front, struct event_loop *loop, pid_t keeper, uint64_t message_max,
+/* @users: who pays. @keeper: whoever descends from it is in a cage. @message_max: bytes. */
+void front_init(struct front *front, struct event_loop *loop, struct users *users, pid_t keeper,
+		uint64_t message_max,
 		void (*on_request)(struct front *front, const struct connection *connection, struct bytes data));
 /* Send what can be sent within a moment, and close everything. Harmless on zeroes. */
 void front_deinit(struct front *front);
@@ -57,7 +58,7 @@ int front_listen(struct front *front, int listener);
 /* Handle the request whose turn it is. Returns 0 or FRONT_E_EMPTY. */
 int front_serve(struct front *front);
 /* Whether one waits. */
-bool front_pending(struct front *front);
+bool front_pending(const struct front *front);
 
 /* Queue a message for the client on @fd, if it is connection @serial still; it goes out with front_flush. The bytes
  * that @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or -ENOMEM. */

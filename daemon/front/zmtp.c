@@ -1,7 +1,7 @@
 /* The bytes of ZMTP 3. Everything is checked before it is believed, lengths first: nothing here allocates, and
  * nothing waits for more than ZMTP_COMMAND_MAX bytes of a command or @message_max of a message. A message of
  * several parts costs no memory: its parts are passed over as they come. */
-#include "front/zmtp.h"
+#include "zmtp.h"
 
 #define MORE_FLAG 1
 #define LONG_FLAG 2

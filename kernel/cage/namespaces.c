@@ -3,7 +3,7 @@
  * that, so nothing of it ever runs half mapped. */
 #include "steps.h"
 
-#include "../fork.h"
+#include "base/fork.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -233,8 +233,16 @@ def _told_more(
     told["frames"] = _frames(trace, stack)
 
 
-def explain(error: BaseException) -> Dict[str, Any]:
-    """Name, value and traceback of what ended a cell, and what a program can use of it."""
+def _name_limit(answer: Dict[str, Any], memory: int) -> None:
+    """Which memory is not enough: Python says nothing of that, libraries say how much they wanted."""
+    limit = f"a process of this session has {memory / (1 << 20):.0f} MiB of memory"
+    joint = "; " if answer["value"] else ": "
+    answer["traceback"] = f"{answer['traceback'].rstrip()}{joint}{limit}\n"
+    answer["value"] = f"{answer['value']}; {limit}" if answer["value"] else limit
+
+
+def explain(error: BaseException, memory: int) -> Dict[str, Any]:
+    """Name, value and traceback of what ended a cell, and what a program can use of it. `memory`: the limit, or 0."""
     kind = type(error)
     trace = _from_cell(error.__traceback__)
     told = _TracebackException(kind, error, trace, compact=True)
@@ -249,6 +257,8 @@ def explain(error: BaseException) -> Dict[str, Any]:
         _told_more(error, trace, answer, stack, told.format_exception_only())
     except Exception:
         pass  # it has a traceback
+    if memory and isinstance(error, MemoryError):
+        _name_limit(answer, memory)
     return answer
 
 

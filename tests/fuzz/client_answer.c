@@ -1,6 +1,6 @@
 /* Whatever a daemon sends: one call of every kind is on its way, and every answer that is taken is read to the end.
  */
-#include "handle.h"
+#include "lib/handle.h"
 
 static volatile size_t sink;
 

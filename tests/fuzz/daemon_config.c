@@ -1,5 +1,5 @@
 /* Settings of any bytes: either refused with a message, or understood, printed, and understood the same again. */
-#include "config.h"
+#include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -146,6 +146,28 @@ def sent_code(all_of_them: Connections) -> Iterator[None]:
             yield
 
 
+def hashed_code(all_of_them: Connections) -> Iterator[None]:
+    """Code of which digests are made, as fast as it is run."""
+    sessions(all_of_them)
+    while True:
+        for i, it in enumerate(all_of_them):
+            it.until(1)
+            it.exec(padded("1", MIB), f"attack-{i}-0")
+            yield
+
+
+def refused_acts(all_of_them: Connections) -> Iterator[None]:
+    """Each cell is refused as many things as are told of it, with names as long as they may be, in letters that take
+    six times their room where they are written down."""
+    act = "try: open('/etc/' + '\\x01' * 4000, 'w')\n    except OSError: pass"
+    sessions(all_of_them)
+    while True:
+        for i, it in enumerate(all_of_them):
+            it.until(2)
+            it.exec(f"for i in range(64):\n    {act}", f"attack-{i}-0")
+        yield
+
+
 def questions(all_of_them: Connections) -> Iterator[None]:
     """About large code, and as many as may wait."""
     sessions(all_of_them)
@@ -191,12 +213,17 @@ def attaches(all_of_them: Connections) -> Iterator[None]:
         yield
 
 
+# Until what computes for a while has begun to wait for the router.
+BEGUN = 2.0
+
+
 def letters(all_of_them: Connections) -> Iterator[None]:
     """Displays of nearly the largest size, one after the other, from many sessions."""
-    shows = "for i in range(1000):\n    display({'text/plain': 'x' * 15_000_000}, raw=True, clear=True)"
-    pairs = sessions(all_of_them, n=10)
+    shows = "for i in range(1000):\n    display({'text/plain': 'x' * 8_000_000}, raw=True, clear=True)"
+    pairs = sessions(all_of_them, n=4)
     for it, name in pairs:
         it.exec(shows, name, timeout=60)
+    time.sleep(BEGUN)
     try:
         while True:
             wait(all_of_them)
@@ -207,20 +234,34 @@ def letters(all_of_them: Connections) -> Iterator[None]:
 
 
 def outputs(all_of_them: Connections) -> Iterator[None]:
-    """More than is kept, from many sessions, to both streams."""
+    """More than is kept, from many sessions, to both streams, twice."""
     prints = (
-        "import sys\nfor i in range(40):\n    print('x' * 1_000_000)\n    print('x' * 1_000_000, file=sys.stderr)"
+        "import sys\nfor i in range(20):\n    print('x' * 1_000_000)\n    print('x' * 1_000_000, file=sys.stderr)"
     )
-    pairs = sessions(all_of_them, n=10)
+    pairs = sessions(all_of_them, n=4)
     for it, name in pairs:
+        it.exec(prints, name, timeout=60)
         it.exec(prints + "\nimport time; time.sleep(60)", name, timeout=60)
     try:
         while True:
             wait(all_of_them)
             yield
     finally:
+        for it in all_of_them:
+            it.until(4)
         for it, name in pairs:
             it.send(m.Interrupt(id=0, session=name))
+
+
+def small_cells(all_of_them: Connections) -> Iterator[None]:
+    """In many sessions, all of which change at once."""
+    pairs = sessions(all_of_them, n=8)
+    while True:
+        for it, name in pairs:
+            it.exec("1", name)
+        for it in all_of_them:
+            it.until(0)
+        yield
 
 
 ATTACKS: dict[str, tuple[Attack, int]] = {
@@ -229,12 +270,15 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "a large cell": (running_code, 1),
     "large cells": (running_code, 8),
     "code without end": (sent_code, 4),
+    "hashed code": (hashed_code, 1),
+    "refused acts": (refused_acts, 4),
     "questions": (questions, 2),
     "fresh keys": (fresh_keys, 1),
     "lists": (lists, 10),
     "attaches": (attaches, 1),
+    "small cells": (small_cells, 5),
     "letters": (letters, 6),
-    "outputs": (outputs, 8),
+    "outputs": (outputs, 5),
 }
 
 

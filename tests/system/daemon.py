@@ -94,6 +94,16 @@ def own_groups() -> list[Path]:
     return found
 
 
+def group_of(pid: int, controller: str) -> Path:
+    """Where a process is counted."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controller in controllers.split(","):
+            return Path("/sys/fs/cgroup", controllers, group.lstrip("/"))
+    unified = Path("/sys/fs/cgroup/unified")
+    return (unified if unified.exists() else Path("/sys/fs/cgroup")) / group.lstrip("/")
+
+
 def group_name(socket: Path) -> str:
     """What a laird calls its directory of control groups: FNV-1a of its socket's path."""
     value = 14695981039346656037

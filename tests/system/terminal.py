@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import termios
 import time
 
 from daemon import wait_until
+
+# A terminal is asked to mark what is pasted, and not to: no person sees that.
+_ASKED = re.compile("\x1b\\[\\?2004[hl]")
 
 
 class Terminal:
@@ -20,6 +24,12 @@ class Terminal:
         if self.pid == 0:
             os.execve(command[0], command, {**env, "TERM": "xterm"})
         self.seen = ""
+        self.marks = False  # whether it was asked to mark pastes
+
+    def _read(self) -> None:
+        said = self.seen + os.read(self.fd, 65536).decode(errors="replace")
+        self.marks = self.marks or "\x1b[?2004h" in said
+        self.seen = _ASKED.sub("", said)
 
     def expect(self, text: str, timeout: float = 10.0) -> str:
         """Read until the text has come; what came before it."""
@@ -28,7 +38,7 @@ class Terminal:
             ready, _, _ = select.select([self.fd], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, f"no {text!r} in {self.seen!r}"
             try:
-                self.seen += os.read(self.fd, 65536).decode(errors="replace")
+                self._read()
             except OSError:
                 raise AssertionError(f"no {text!r} in {self.seen!r}") from None
         before, _, self.seen = self.seen.partition(text)
@@ -43,13 +53,18 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.fd, text.encode())
 
+    def paste(self, text: str) -> None:
+        """As a terminal does that was asked to mark it."""
+        assert self.marks
+        self.type("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
+
     def wait(self, timeout: float = 10.0) -> int:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             ready, _, _ = select.select([self.fd], [], [], 0.05)
             if ready:
                 try:
-                    self.seen += os.read(self.fd, 65536).decode(errors="replace")
+                    self._read()
                 except OSError:
                     break
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])

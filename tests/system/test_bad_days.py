@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -70,7 +71,7 @@ def test_full_disk_under_the_log(start_daemon: StartDaemon, disk: Disk) -> None:
 
 
 def test_full_disk_under_the_audit_log(start_daemon: StartDaemon, disk: Disk) -> None:
-    """Sessions go on, the other log says that lines are missed, and how many when that is over. No line is torn."""
+    """Sessions go on, the other log says so, and when that is over all lines are there. None is torn but one at most."""
     path = disk.path / "audit"
     daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
     client = daemon.client()
@@ -78,19 +79,108 @@ def test_full_disk_under_the_audit_log(start_daemon: StartDaemon, disk: Disk) ->
     disk.fill()
     for _ in range(200):
         assert client.exec("2", "s").text == "2"
-    wait_until(lambda: "the audit log misses lines from now on: No space left" in daemon.log(), "it is told")
+    wait_until(lambda: "the audit log cannot be written: No space left" in daemon.log(), "it is told")
     disk.empty()
+    wait_until(lambda: "the audit log is written again" in daemon.log(), "it is told again")
     client.exec("3", "s")
-    wait_until(lambda: "the audit log is written again; it misses" in daemon.log(), "it is told again")
-    broken = []
+    wait_until(lambda: path.read_text().count('"exec"') >= 202, "all is written")
+    broken, cells = [], []
     for line in path.read_text().splitlines():
         try:
-            json.loads(line)
+            cells.append(json.loads(line).get("cell"))
         except ValueError:
             broken.append(line)
     assert len(broken) <= 1, "what the full disk cut, on a line of its own"
-    assert json.loads(path.read_text().splitlines()[-1])["event"] == "exec"
-    assert daemon.log().count("misses lines from now on") == 1
+    assert cells == [None, *range(1, 203)]
+    assert daemon.log().count("the audit log cannot be written") == 1
+    assert "misses" not in daemon.log()
+
+
+def test_a_disk_that_stays_full(start_daemon: StartDaemon, disk: Disk) -> None:
+    """What could not be written is counted when laird ends."""
+    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(disk.path / "audit")}})
+    client = daemon.client()
+    disk.fill()
+    for _ in range(200):
+        assert client.exec("2", "s").text == "2"
+    assert daemon.terminate() == 0
+    lines = (disk.path / "audit").read_text().count("\n")
+    (missed,) = re.findall(r"the audit log misses its last (\d+) lines", daemon.log())
+    assert 0 <= lines + int(missed) - 202 <= 1
+    assert daemon.left_behind() == []
+
+
+def said(daemon: Daemon, what: str, n: int) -> Callable[[], bool]:
+    return lambda: daemon.log().count(what) == n
+
+
+def test_a_line_that_scribes_die_of(start_daemon: StartDaemon, disk: Disk) -> None:
+    """The fourth leaves it out, says so in its place, and goes on with the next."""
+    path = disk.path / "audit"
+    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
+    client = daemon.client()
+    client.exec("1", "s")
+    wait_until(lambda: path.read_text().count('"exec"') == 1, "the first is written")
+    disk.fill()
+    # Until one finds no room.
+    while "the audit log cannot be written" not in daemon.log():
+        client.exec("2", "s")
+    for i in range(1, 4):
+        wait_until(said(daemon, "the audit log cannot be written", i), "it is tried")
+        stuck = [pid for pid in children(daemon.process.pid) if command_of(pid).endswith("--scribe")]
+        os.kill(stuck[0], signal.SIGKILL)
+    wait_until(lambda: "a line of the audit log is left out" in daemon.log(), "it is given up")
+    disk.empty()
+    client.exec("3", "s")
+    last = client.info("s").cells
+    wait_until(lambda: f'"cell":{last},' in path.read_text(), "it goes on")
+    whole = []
+    for line in path.read_text().splitlines():
+        try:
+            whole.append(json.loads(line))
+        except ValueError:
+            continue  # what the full disk cut
+    cells = [line.get("cell") for line in whole if line["event"] in ("exec", "missed")]
+    lost = cells.index(None) + 1
+    assert cells == [None if cell == lost else cell for cell in range(1, last + 1)]
+    assert [line["lines"] for line in whole if line["event"] == "missed"] == [1]
+
+
+@pytest.fixture
+def frozen(tmp_path: Path) -> Iterator[Path]:
+    """A disk that keeps whoever writes to it waiting, until it is thawed."""
+    image, path = tmp_path / "image", tmp_path / "frozen"
+    path.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    made = subprocess.run(["mkfs.ext4", "-q", str(image)]).returncode == 0
+    if not made or subprocess.run(["mount", "-o", "loop", str(image), str(path)]).returncode != 0:
+        pytest.skip("no disk can be made of a file here")
+    yield path
+    subprocess.run(["fsfreeze", "-u", str(path)], stderr=subprocess.DEVNULL)
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_frozen_disk_under_the_audit_log(start_daemon: StartDaemon, frozen: Path) -> None:
+    """Nobody waits for it, nor does a router that takes over meanwhile; then all lines are there."""
+    path = frozen / "audit"
+    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
+    client = daemon.client()
+    client.exec("1", "s")
+    subprocess.run(["fsfreeze", "-f", str(frozen)], check=True)
+    try:
+        for _ in range(2):
+            for _ in range(100):
+                began = time.monotonic()
+                assert client.exec("2", "s").text == "2"
+                assert time.monotonic() - began < 2
+            os.kill(client.stats().pid, signal.SIGKILL)
+            client = daemon.client()
+        assert client.exec("3", "s").text == "3"
+    finally:
+        subprocess.run(["fsfreeze", "-u", str(frozen)], check=True)
+    wait_until(lambda: path.read_text().count('"exec"') == 202, "all is written")
+    assert "misses" not in daemon.log() and "has not stirred" not in daemon.log()
 
 
 @pytest.mark.parametrize("place", ["workspaces", "socket"])

@@ -117,9 +117,9 @@ def test_writes_outside_are_blocked_and_explained(client: Client, session: str) 
     reply = client.exec("open('/etc/hosts', 'w')", session)
     assert reply.returncode == 1
     assert reply.error["name"] == "PermissionError"
-    message = "[AUDIT] blocked: event=open path=/etc/hosts mode=w reason=write-outside-workspace"
+    message = "/etc/hosts: write only below the session's directory (write-outside-workspace)"
     assert message in reply.error["value"]
-    assert message in reply.stderr.decode()
+    assert reply.stderr.decode().count("write-outside-workspace") == 1  # told once
     assert [act["event"] for act in reply.blocked] == ["open"]
     assert client.exec("1", session).blocked is None
 

@@ -88,7 +88,12 @@ def test_too_few_descriptors_are_said(daemon: Daemon) -> None:
 def test_timeout(daemon: Daemon) -> None:
     result = daemon.lair("exec", "--timeout", "300ms", "-s", "a", "while True: pass")
     assert result.returncode == 124
-    assert "timeout" in result.stderr
+    assert "lair: the cell was stopped: timeout of 0.3 s; -t TIME sets another\n" in result.stderr
+    stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    result = daemon.lair("exec", "--timeout", "300ms", "-s", "a", stubborn)
+    assert result.returncode == 124 and ": timeout of 0.3 s; -t TIME sets another\n" in result.stderr
+    assert daemon.lair_json("exec", "-t", "300ms", "while True: pass")["limit"] == 0.3
+    assert daemon.lair_json("exec", "1")["limit"] is None
 
 
 def test_a_reset_is_said(daemon: Daemon) -> None:
@@ -204,6 +209,21 @@ def test_ctrl_c_interrupts_a_one_shot(daemon: Daemon) -> None:
     assert interrupt_exec(daemon).returncode == 130
 
 
+def test_what_was_blocked_is_said_once(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "open('/etc/hosts', 'w')")
+    assert result.stderr.count("/etc/hosts") == 2  # the line of the traceback, and its end
+    assert result.stderr.endswith(
+        "\nPermissionError: /etc/hosts: write only below the session's directory (write-outside-workspace)\n"
+    )
+    caught = "for i in range(5):\n    try: open(f'/etc/no{i}', 'w')\n    except OSError: pass"
+    result = daemon.lair("exec", caught)
+    assert result.returncode == 0
+    assert result.stderr.splitlines() == [
+        *(f"lair: blocked: /etc/no{i} (write-outside-workspace)" for i in range(3)),
+        "lair: blocked: 2 more",
+    ]
+
+
 # ---- --json ----
 
 KEYS = {
@@ -218,6 +238,7 @@ KEYS = {
     "error",
     "truncated",
     "duration_ms",
+    "limit",
 }
 
 

@@ -6,12 +6,13 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 
 import pytest
 
-from daemon import TROUBLE, USAGE, Daemon, wait_until
+from daemon import BIN, TROUBLE, USAGE, Daemon, wait_until
 from lair import Client
 from terminal import Terminal
 
@@ -47,7 +48,7 @@ def value(daemon: Daemon, code: str, session: str = "a") -> str:
         ("import os; os.abort()", "signal 6", 134),
         ("import os; os._exit(9)", "exit", 9),
         ("import ctypes; ctypes.string_at(0)", "signal 11", 139),
-        (DEAF, "timeout", 124),
+        (DEAF, "timeout of 0.3 s; -t TIME sets another", 124),
     ],
 )
 def test_a_roll_back_is_said(daemon: Daemon, code: str, cause: str, status: int) -> None:
@@ -116,7 +117,10 @@ def test_a_one_shot_is_not_rolled_back(daemon: Daemon) -> None:
 def test_the_end_of_a_one_shot_is_said(daemon: Daemon) -> None:
     result = daemon.lair("exec", "import os; os.abort()")
     assert result.stderr.splitlines()[-1] == "lair: the session of this cell has ended: signal 6"
-    assert daemon.lair("exec", "-t", "300ms", DEAF).stderr == "lair: the cell was stopped: timeout\n"
+    assert (
+        daemon.lair("exec", "-t", "300ms", DEAF).stderr
+        == "lair: the cell was stopped: timeout of 0.3 s; -t TIME sets another\n"
+    )
     assert daemon.lair("exec", "import sys; sys.exit(3)").stderr == ""
 
 
@@ -485,7 +489,7 @@ def test_ctrl_c_ends_waiting_for_a_command(
     os.kill(pid, signal.SIGSTOP)
     try:
         it.type("%undo\r")
-        it.expect("%undo")
+        it.expect("%undo\r\n")
         it.type("\x03")
         it.expect("not waiting any longer; what was asked for is done nevertheless")
         it.prompt()
@@ -506,3 +510,47 @@ def test_a_daemon_that_ends_ends_the_prompt(
     assert ended.terminate() == 0
     it.type("%undo\r")
     assert it.wait() == TROUBLE
+
+
+# One long call into C, which looks at no signal until it returns.
+IN_C = "print('on', flush=True); sum(range(10**12))"
+
+
+def test_ctrl_c_says_what_it_does_to_code_that_does_not_react(daemon: Daemon) -> None:
+    daemon.lair("exec", "-s", "a", "x = 5")
+    process = subprocess.Popen(
+        [str(BIN / "lair"), "exec", "-s", "a", f"x = 6; {IN_C}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**daemon.env, "LAIR_SOCKET": str(daemon.socket)},
+        text=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert "has not reacted yet" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert "Ctrl-C once more kills it" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert "killing" in process.stderr.readline()
+    _, err = process.communicate(timeout=10)
+    assert err == 'lair: session "a" was rolled back to the state after cell 1: interrupt\n'
+    assert process.returncode == 137
+    assert daemon.lair("exec", "-s", "a", "x").stdout == "5\n"
+
+
+def test_interrupt_kill(daemon: Daemon) -> None:
+    daemon.lair("exec", "-s", "a", "x = 5")
+    key = daemon.lair("exec", "-s", "a", "--detach", IN_C).stdout.strip()
+    wait_until(lambda: daemon.client().info("a").state == "busy", "it runs")
+    assert daemon.lair_json("interrupt", "a") == {"session": "a", "interrupted": True}
+    assert daemon.lair_json("interrupt", "--kill", "a") == {"session": "a", "interrupted": True}
+    result = daemon.lair_json("attach", "a", "--key", key)
+    assert (result["state"], result["restored"], result["cause"], result["returncode"]) == (
+        "rolled_back",
+        1,
+        "interrupt",
+        137,
+    )
+    assert daemon.lair_json("interrupt", "--kill", "a")["interrupted"] is False
+    assert daemon.lair("exec", "-s", "a", "x").stdout == "5\n"

@@ -154,6 +154,13 @@ def test_refused(vector: dict[str, Any]) -> None:
         codec.decode(CLASSES[vector["message"]], bytes.fromhex(vector["frame"]))
 
 
+def test_what_a_later_build_says_is_passed_over() -> None:
+    content = {"id": 1, "interrupted": True, "later": [1, {"a": 2}]}
+    assert codec.read(messages.InterruptReply, content) == messages.InterruptReply(id=1, interrupted=True)
+    with pytest.raises(codec.CodecError, match="interrupted"):
+        codec.read(messages.InterruptReply, {"id": 1, "later": True})
+
+
 def test_every_message_has_a_vector() -> None:
     assert {vector["message"] for vector in load("messages.json")} == set(CLASSES)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ SETTINGS = {
     "profile default": {"preload": "", "spares": "1", "grace": "400ms", "cell_timeout": "1500ms"},
     "profile fleeting": {"preload": "", "spares": "1", "idle_ttl": "600ms", "hard_ttl": "1h"},
     "profile mortal": {"preload": "", "spares": "1", "idle_ttl": "off", "hard_ttl": "1s", "grace": "200ms"},
+    "profile bounded": {"preload": "", "spares": "0", "cell_timeout": "100ms", "cell_timeout_max": "500ms"},
     "profile patient": {"preload": "", "spares": "0", "cell_timeout": "off", "cell_timeout_max": "off"},
 }
 
@@ -28,9 +30,22 @@ def test_a_late_cell_is_interrupted_and_the_session_kept(client: Client, session
     started = time.monotonic()
     reply = client.exec("while True: pass", session, timeout=0.3)
     assert 0.25 < time.monotonic() - started < 0.7
-    assert (reply.returncode, reply.state, reply.cause) == (124, "kept", "timeout")
+    assert (reply.returncode, reply.state, reply.cause, reply.limit) == (124, "kept", "timeout", 0.3)
     assert reply.error["name"] == "KeyboardInterrupt"
-    assert client.exec("x", session).text == "1"
+    reply = client.exec("x", session)
+    assert (reply.text, reply.limit) == ("1", None)
+    assert client.exec("while True: pass", session).limit == 1.5  # the profile's
+
+
+def unlimited(client: Client, code: str, profile: str) -> m.ExecReply:
+    request = m.Exec(id=client.new_id(), code=code, profile=profile, unlimited=True)
+    return client.call(request, m.ExecReply)
+
+
+def test_who_waits_in_person_has_all_the_time_that_may_be_asked_for(client: Client) -> None:
+    assert unlimited(client, "import time; time.sleep(2)", "default").returncode == 0
+    reply = unlimited(client, "import time; time.sleep(20)", "bounded")
+    assert (reply.cause, reply.limit) == ("timeout", 0.5)
 
 
 @pytest.mark.parametrize("code", ["time.sleep(60)", "threading.Event().wait(60)", "sum(range(10**12))"])
@@ -43,6 +58,39 @@ def test_whatever_it_waits_for(client: Client, session: str, code: str) -> None:
         assert client.exec("x", session).text == "1"
     else:
         assert "sum" in code  # one long call into C is not interruptible
+
+
+def kill(client: Client, **what: Any) -> bool:
+    return client.call(m.Interrupt(id=client.new_id(), kill=True, **what), m.InterruptReply).interrupted
+
+
+def test_who_asks_for_it_kills_what_does_not_react(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    cell = client.start(STUBBORN, session, timeout=60)
+    behind = client.start("x = 3; x", session)
+    wait_until(lambda: client.info(session).state == "busy", "it runs")
+    assert kill(client, session=session)
+    reply = client.finish(cell, m.ExecReply)
+    assert (reply.returncode, reply.state, reply.cause, reply.limit) == (137, "reset", "interrupt", None)
+    assert client.finish(behind, m.ExecReply).text == "3"  # what waits behind it is not concerned
+    assert not kill(client, session=session)
+
+
+def test_a_kill_takes_what_waits_from_the_queue(client: Client, session: str) -> None:
+    client.exec("x = 1", session)
+    cell = client.start("import time; time.sleep(0.5)", session)
+    behind = client.start("x = 3", session)
+    assert kill(client, exec=behind)
+    reply = client.finish(behind, m.ExecReply)
+    assert (reply.returncode, reply.state, reply.cause) == (130, "kept", "interrupt")
+    assert client.finish(cell, m.ExecReply).returncode == 0
+    assert client.exec("x", session).text == "1"
+    one_shot = client.start("while True: pass")
+    wait_until(lambda: any(it.state == "busy" for it in client.list()) or client.stats().cells > 3, "it runs")
+    time.sleep(0.3)
+    assert kill(client, exec=one_shot)
+    reply = client.finish(one_shot, m.ExecReply)
+    assert (reply.returncode, reply.state, reply.cause) == (137, "ended", "interrupt")
 
 
 def test_the_interrupt_can_be_caught_once(client: Client, session: str) -> None:

@@ -308,3 +308,30 @@ def test_the_largest_there_are_one_after_the_other(client: Client, daemon: Daemo
         other.shutdown("other")
     reply = client.finish(cell, m.ExecReply)
     assert (reply.returncode, reply.displays_dropped > 0) in ((0, True), (124, True)), reply.stderr
+
+
+def processor_time(pid: int) -> float:
+    """Seconds."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def test_who_waits_for_the_router_rests(start_daemon: Callable[..., Daemon]) -> None:
+    """There may be many of them, and it is the router that wants a processor."""
+    daemon = start_daemon()
+    client = daemon.client()
+    pid = client.stats().pid
+    client.exec("1", "s")
+    beneath = [it for it in daemon.processes() if it != pid]
+    shows = "for i in range(4):\n    display({'text/plain': 'x' * 8_000_000}, raw=True, clear=True)"
+    cell = client.start(f"import time\nprint(1)\ntime.sleep(0.5)\n{shows}", "s", stream=True)
+    client.receive(cell, m.ExecReply)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(1.5)
+        before = sum(map(processor_time, beneath))
+        time.sleep(1)
+        used = sum(map(processor_time, beneath)) - before
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert used < 0.1
+    assert client.finish(cell, m.ExecReply).returncode == 0

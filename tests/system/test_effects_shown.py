@@ -162,7 +162,7 @@ def test_tools(connection: Connection, outside: Path) -> None:
         assert not any("effects" in name for name in kept)
         died = tools.call("python_session_execute", {"code": f"{writes(outside / 'a')}; {DIES}"})
         assert died["effects"] == [f"wrote {outside}/a"]
-        assert f"not undone: wrote {outside}/a" in died["note"]
+        assert f"Going back does not undo what was done outside: wrote {outside}/a." in died["note"]
         answer = tools.call("python_session_reset", {})
         assert answer["note"] == f"Going back does not undo what was done outside: wrote {outside}/a."
         assert json.loads(json.dumps(answer)) == answer

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from daemon import BIN, Daemon, own_groups, wait_until
+from daemon import group_of as group_of_process
 from lair import Client
 
 USER = 61007
@@ -80,12 +81,8 @@ def tree(n, megabytes):
 
 def group_of(client: Client, session: str, controller: str) -> Path:
     pid = client.info(session).pid
-    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controller in controllers.split(","):
-            return Path("/sys/fs/cgroup", controllers, group.lstrip("/"))
-    unified = Path("/sys/fs/cgroup/unified")
-    return (unified if unified.exists() else Path("/sys/fs/cgroup")) / group.lstrip("/")
+    assert pid
+    return group_of_process(pid, controller)
 
 
 def scores(daemon: Daemon) -> dict[str, list[int]]:

@@ -19,7 +19,7 @@ StartDaemon = Callable[..., Daemon]
 
 SIZE = 6_000_000
 PRINT = f"import os; os.write(1, b'x' * {SIZE}); 'the end'"
-MARGINS = [0.2, 0.6, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 26]
+MARGINS = [0.2, 0.6, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 26, 40, 60]
 BARE = {"preload": "", "spares": "0", "checkpoint": "off", "output_size": "16M"}
 
 

@@ -57,7 +57,8 @@ def test_ten_forged_results(start_daemon: Callable[..., Daemon], tmp_path: Path)
         clients = [daemon.client() for _ in range(N)]  # an answer is as large as what was forged
         cells = [it.start("forge()", f"s{i}") for i, it in enumerate(clients)]
         for it, cell in zip(clients, cells):
-            it.finish(cell, m.ExecReply)
+            reply = it.finish(cell, m.ExecReply)
+            assert reply.cause == "violation" and not reply.blocked
         took = time.monotonic() - began
         over.set()
         bystander.join()

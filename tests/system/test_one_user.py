@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -29,12 +30,15 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two 
 # Which keeps what is freed.
 SANITIZED = b"__asan_init" in (BIN / "laird").read_bytes()
 ATTACKER = 62900 + WORKER
-ATTEMPTS = 3
+ATTEMPTS = 5  # tests beside this one take processors in bursts
 SECONDS = 2.0
 # In milliseconds, on two processors.
 P50, P99 = 2.0, 20.0
-# Above this something else has the processors, and nothing can be told.
-QUIET = 5.0
+# While others have the processors, the victim has waits that are not the attacker's: it is quiet below this p99. That
+# is waited for, so many seconds at most. If it is never quiet, each time that a processor is waited for may take what
+# the slowest had to wait before, and the slowest so many times as long.
+QUIET, QUIET_WITHIN = 3.0, 5.0
+TIMES = 4.0
 
 
 @dataclass
@@ -45,7 +49,8 @@ class Waits:
     p99: float
 
     def within(self, quiet: Waits) -> bool:
-        return self.p50 <= max(P50, 2 * quiet.p50) and self.p99 <= max(P99, 2 * quiet.p99)
+        loud = quiet.p99 if quiet.p99 > QUIET else 0.0
+        return self.p50 <= max(P50, loud) and self.p99 <= max(P99, TIMES * loud)
 
 
 def victim(client: Client) -> Waits:
@@ -57,6 +62,15 @@ def victim(client: Client) -> Waits:
         times.append(1e3 * (time.perf_counter() - before))
     times.sort()
     return Waits(times[len(times) // 2], times[int(len(times) * 0.99)])
+
+
+def quiet_victim(client: Client) -> Waits:
+    """The quietest there was, if it does not become quiet."""
+    end = time.monotonic() + QUIET_WITHIN
+    quietest = victim(client)
+    while quietest.p99 > QUIET and time.monotonic() < end:
+        quietest = min(quietest, victim(client), key=lambda waits: waits.p99)
+    return quietest
 
 
 class Attack:
@@ -98,7 +112,15 @@ class Attack:
 def everybody(daemon: Daemon) -> Iterator[Daemon]:
     daemon.socket.parent.chmod(0o711)
     daemon.socket.chmod(0o666)
+    daemon.configure({"daemon": {"audit_log": str(daemon.directory / "audit")}})
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "settings re-read" in daemon.log(), "all that they do is written down")
     yield daemon
+
+
+def processor_time(pid: int) -> float:
+    """Seconds."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def memory(client: Client) -> int:
@@ -108,10 +130,13 @@ def memory(client: Client) -> int:
 def attempt(daemon: Daemon, client: Client, name: str) -> tuple[Waits, Waits]:
     client.exec("1", "victim")
     router = client.stats().pid
-    quiet = victim(client)
+    quiet = quiet_victim(client)
     with Attack(daemon, name) as attack:
         found = victim(client)
-        assert SANITIZED or memory(client) < 512 << 20
+        assert SANITIZED or memory(client) < 768 << 20
+    after = victim(client)
+    if after.p99 > max(QUIET, quiet.p99):
+        quiet = after  # others have come meanwhile
     assert attack.result["wrong"] == []
     assert attack.result["asked"] == attack.result["answered"]
     # What is refused is refused for a bound of the attacker's own.
@@ -122,9 +147,10 @@ def attempt(daemon: Daemon, client: Client, name: str) -> tuple[Waits, Waits]:
     return quiet, found
 
 
-ATTACKS = ["queued code", "queued environments", "a large cell", "large cells", "fresh keys", "lists"]
-# Of these, that everything is answered, in bounded memory.
-ANSWERED = ["questions", "outputs", "attaches", "code without end"]
+ATTACKS = ["queued code", "queued environments", "a large cell", "large cells", "code without end", "questions"]
+ATTACKS += ["small cells", "fresh keys", "lists", "attaches", "letters", "outputs"]
+# And what there is to write down of it.
+ATTACKS += ["hashed code", "refused acts"]
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -132,19 +158,46 @@ def test_a_victim_hardly_notices(everybody: Daemon, client: Client, name: str) -
     said = []
     for _ in range(ATTEMPTS):
         quiet, found = attempt(everybody, client, name)
-        if found.within(quiet):
+        # A sanitizer's own time is nobody's wait.
+        if SANITIZED or found.within(quiet):
             return
-        if quiet.p99 <= QUIET:
-            said.append(f"{found} beside {quiet}")
-    if not said:
-        pytest.skip("others have the processors of this machine")
+        said.append(f"{found} beside {quiet}")
     pytest.fail("; ".join(said))
 
 
-@pytest.mark.memory
-@pytest.mark.parametrize("name", ANSWERED)
-def test_everything_is_answered(everybody: Daemon, client: Client, name: str) -> None:
-    attempt(everybody, client, name)
+def test_what_is_not_mine_is_not_looked_through(start_daemon: Start) -> None:
+    """However many sessions others have, a request of mine that goes through my sessions costs the same."""
+    daemon = start_daemon({"profile default": {"spares": "0", "workspace_size": "off", "scratch_size": "off"}})
+    daemon.share()
+    client = daemon.client()
+    router = client.stats().pid
+    ask = (
+        "for i in range(1500):\n    c.start_interrupt = c.send(lair.messages.Interrupt(id=c.new_id(), exec=10**9))\n"
+        "    c.receive(c.start_interrupt, lair.messages.InterruptReply)"
+    )
+
+    def cost() -> float:
+        before = processor_time(router)
+        daemon.as_user(ATTACKER, ask)
+        return processor_time(router) - before
+
+    client.exec("1", "s")
+    alone = cost()
+    for i in range(30):
+        client.exec("1", f"s{i}")
+    assert cost() < 2 * alone, alone
+
+
+def test_the_router_comes_before_sessions(daemon: Daemon, client: Client) -> None:
+    client.exec("1", "s")
+    router, warden = client.stats().pid, client.info("s").pid
+    nice = [os.getpriority(os.PRIO_PROCESS, pid) for pid in (router, warden, daemon.process.pid)]
+    assert nice == [max(nice[2] - 10, -20), nice[2], nice[2]]
+    group = Path(f"/proc/{router}/autogroup")
+    if group.exists() and "nice" in group.read_text():
+        assert group.read_text().split()[-1] == "-10"
+        assert Path(f"/proc/{warden}/autogroup").read_text().split()[-1] == "0"
+    client.shutdown("s")
 
 
 # ---- what is kept for the cells of one user ----

@@ -149,6 +149,11 @@ def test_interrupt_beside_a_running_cell(daemon: Daemon) -> None:
             while not await s.interrupt():
                 await asyncio.sleep(0.05)
             assert (await running).cause == "interrupt"
+            deaf = asyncio.create_task(s.run("sum(range(10**12))"))
+            while not await s.interrupt():
+                await asyncio.sleep(0.05)
+            assert await s.interrupt(kill=True)
+            assert (await deaf).returncode == 137
 
     go(daemon, scenario)
 

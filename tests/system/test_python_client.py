@@ -69,6 +69,20 @@ def test_what_became_of_the_session_is_in_the_summary(s: Session) -> None:
     result = s.run("import os; os._exit(7)")
     assert (result.returncode, result.state, result.restored, result.cause) == (7, "rolled_back", 1, "exit")
     assert "after cell 1" in result.summary()
+    result = s.run("while True: pass", timeout=0.3)
+    assert (result.limit, result.summary()) == (0.3, "the cell was stopped after its 0.3 s; timeout= gives it more")
+
+
+def test_what_was_blocked_is_told_once(s: Session) -> None:
+    transcript = s.run("open('/etc/hosts', 'w')").transcript()
+    assert transcript.count("(write-outside-workspace)") == 1
+    caught = s.run("try: open('/etc/hosts', 'w')\nexcept OSError: pass")
+    assert caught.stderr == "" and caught.transcript() == "blocked: /etc/hosts (write-outside-workspace)\n"
+    interrupted = s.stream("while True: pass", timeout=60)
+    while not s.interrupt():
+        next(interrupted, None)
+    result = list(interrupted)[-1]
+    assert isinstance(result, Result) and result.summary() == "the cell was interrupted"
 
 
 def test_why_a_state_could_not_be_kept(s: Session) -> None:
@@ -552,3 +566,13 @@ def test_one_session_in_many_threads_runs_one_cell_after_the_other(s: Session) -
     for thread in threads:
         thread.join()
     assert s.run("n").text == "20"
+
+
+def test_an_interrupt_that_kills(s: Session) -> None:
+    s.run("x = 1")
+    events = s.stream("print('on', flush=True); x = 2; sum(range(10**12))")
+    next(events)
+    assert s.interrupt() and s.interrupt(kill=True)
+    result = list(events)[-1]
+    assert isinstance(result, Result)
+    assert (result.cause, result.state, result.restored, s.run("x").text) == ("interrupt", "rolled_back", 1, "1")

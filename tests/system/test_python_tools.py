@@ -185,12 +185,29 @@ def test_what_became_of_the_session_is_told(tools: Tools) -> None:
     execute(tools, "x = 1")
     answer = execute(tools, "while True: pass", timeout_sec=0.3)
     assert (answer["ok"], answer["cause"], answer["state"]) == (False, "timeout", "kept")
+    assert answer["note"] == (
+        "The code was stopped after its 0.3 s; timeout_sec gives it more. "
+        "The session goes on; what the code had done until then stays."
+    )
     answer = execute(tools, "import os; os._exit(1)")
     assert (answer["cause"], answer["state"]) == ("exit", "rolled_back")
     assert "after cell" in answer["note"]
     answer = execute(tools, "open('/etc/hosts', 'w')")
+    assert answer["stderr"].count("/etc/hosts: write only below") == 1 and "blocked" not in answer  # told once
+    answer = execute(tools, "try: open('/etc/hosts', 'w')\nexcept OSError: pass")
     assert answer["blocked"] == [{"event": "open", "target": "/etc/hosts", "reason": "write-outside-workspace"}]
     assert execute(tools, "x")["text"] == "1"
+
+
+def test_what_is_empty_is_left_out(tools: Tools) -> None:
+    assert execute(tools, "x = 1") == {"ok": True, "state": "kept", "session_id": "default", "cell": 1}
+    answer = tools.call("check_syntax", {"code": "x = (1"})
+    assert answer["error"] == {"name": "SyntaxError", "value": "'(' was never closed"}
+
+
+def test_a_model_reads_the_names_it_has_given(tools: Tools) -> None:
+    answer = tools.call("python_session_reset", {"session_id": "nobody"})
+    assert answer["error"]["value"].startswith('there is no session "nobody"')
 
 
 def test_long_output_is_cut_in_the_middle(connection: Connection) -> None:

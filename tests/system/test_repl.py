@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +11,11 @@ import pytest
 from daemon import Daemon
 from terminal import Terminal
 
-SETTINGS = {"profile default": {"checkpoint": "cell"}, "profile shell": {"subprocess": "on"}}
+SETTINGS = {
+    "profile default": {"checkpoint": "cell"},
+    "profile shell": {"subprocess": "on"},
+    "profile brief": {"cell_timeout": "300ms"},
+}
 
 
 def repl(daemon: Daemon, text: str, *arguments: str) -> str:
@@ -118,7 +124,7 @@ def test_programs(daemon: Daemon) -> None:
     said = repl(daemon, "!echo \"it's\" 'quoted' | tr a-z A-Z; exit 3\n", "-p", "shell")
     assert said == "IT'S QUOTED\nexit status 3\n"
     refused = repl(daemon, "!echo hello\n").splitlines()
-    assert [line.partition(":")[0] for line in refused] == ["[AUDIT] blocked", "PermissionError"]
+    assert refused == ["PermissionError: /bin/sh -c echo hello: no programs here (subprocess-not-granted)"]
 
 
 @pytest.mark.parametrize(
@@ -156,3 +162,141 @@ def test_what_is_no_command(daemon: Daemon) -> None:
         "! COMMAND",
     ):
         assert name in helped
+
+
+CLASS = """class A:
+    def one(self):
+        return 'grün'\t# a tab
+
+    def two(self):
+        return 2
+"""
+
+
+def test_a_paste_is_one_cell(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "pasted")
+    it.prompt()
+    it.paste(CLASS + "\n")
+    it.type("\r")
+    it.prompt()
+    it.type("A().one(), A().two()\r")
+    it.expect("\n('grün', 2)")
+    it.prompt()
+    (first, _) = daemon.lair_json("history", "pasted")["cells"]
+    assert first["code"] == CLASS
+
+
+def test_a_paste_waits_for_enter(terminal: Callable[..., Terminal]) -> None:
+    """What is pasted can be looked at, added to and given up before anything of it runs."""
+    it = terminal("repl")
+    it.prompt()
+    it.paste("print('ne' + 'ver')\nprint('again')\n")
+    it.type("\x03")
+    assert "\nnever" not in it.prompt()
+    it.type("print(")
+    it.paste("'in '\n'line'")
+    it.type(")\r")
+    assert "\nnever" not in it.expect("\nin line")
+    it.prompt()
+    it.paste("for i in range(2):\n    for j in range(2):\n")
+    it.type("\r")
+    it.prompt("... ")
+    it.type("        print('at', i, j)\r")
+    it.type("\r")
+    it.expect("\nat 1 1")
+    it.prompt()
+    it.paste("x = '\x01\x7f'\nlen(x)")
+    it.type("\r")
+    it.expect("\n2")
+
+
+def test_a_large_paste(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl")
+    it.prompt()
+    it.paste("n = [\n" + "".join(f"    {i},\n\n" for i in range(2000)) + "]\nif n:\n\n    print('sum', sum(n))\n")
+    it.type("\r")
+    it.expect("\nsum 1999000")
+
+
+def test_the_history_has_blocks(terminal: Callable[..., Terminal]) -> None:
+    first = terminal("repl", "-s", "blocks")
+    first.prompt()
+    first.type("for i in range(2):\r")
+    first.prompt("... ")
+    first.type("    print('typed', i)\r")
+    first.prompt("... ")
+    first.type("\r")
+    first.expect("\ntyped 1")
+    first.prompt()
+    first.paste(CLASS)
+    first.type("\r")
+    first.prompt()
+    first.type("'last'\r")
+    first.expect("\n'last'")
+    first.prompt()
+    first.type("\x1b[A\x1b[A\x1b[A\r")
+    first.expect("\ntyped 1")
+    first.prompt()
+    first.type("\x04")
+    first.wait()
+    second = terminal("repl", "-s", "blocks")
+    second.prompt()
+    second.type("del A\r")
+    second.prompt()
+    second.type("\x1b[A\x1b[A\x1b[A\x1b[A\r")
+    second.prompt()
+    second.type("A().two()\r")
+    second.expect("\n2")
+
+
+def test_the_rest_of_a_block_is_not_other_code(daemon: Daemon) -> None:
+    """Where nothing marks a paste its empty lines end blocks, and what follows is none of its own."""
+    said = daemon.lair(
+        "repl", "-s", "piped", input=CLASS + "\n[n for n in dir(A) if n[0] != '_']\n'two' in globals()\n"
+    )
+    daemon.lair("close", "piped")
+    assert said.stdout == "['one']\nFalse\n"
+    assert said.stderr.count("lair: not run: it is indented") == 1 and "exec -f" in said.stderr
+    it = daemon.lair("repl", "--json", "-s", "piped", input="if 1:\n    x = 1\n\n    x = 2\nx\n")
+    daemon.lair("close", "piped")
+    assert [
+        "error" in json.loads(line) and "returncode" not in json.loads(line) for line in it.stdout.splitlines()
+    ] == [
+        False,
+        True,
+        False,
+    ]
+    assert json.loads(it.stdout.splitlines()[2])["text"] == "1"
+
+
+def test_a_person_has_all_the_time(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    """Who waits at a prompt sees that it runs, and can interrupt it; a program at a pipe has the limit of its profile."""
+    slow = "import time; time.sleep(0.9); print('do' + 'ne')\n"
+    it = terminal("repl", "-p", "brief", "-s", "slow")
+    it.prompt()
+    it.type(slow)
+    it.expect("\ndone")
+    it = terminal("repl", "-s", "slow", "-t", "200ms")
+    it.prompt()
+    it.type(slow)
+    it.expect("the cell was stopped: timeout of 0.2 s; -t TIME sets another")
+    assert "the cell was stopped: timeout of 0.3 s; -t TIME sets another" in repl(daemon, slow, "-p", "brief")
+
+
+def test_ctrl_c_where_nothing_reacts(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "deaf")
+    it.prompt()
+    it.type("x = 5\r")
+    it.prompt()
+    it.type("x = 6; print('on'); sum(range(10**12))\r")
+    it.expect("\non")
+    time.sleep(1)  # on a busy machine Python may not be in C code yet
+    it.type("\x03")
+    it.expect("lair: interrupted; the cell has not reacted yet")
+    it.type("\x03")
+    it.expect("Ctrl-C once more kills it")
+    it.type("\x03")
+    it.expect('lair: session "deaf" was rolled back to the state after cell 1: interrupt')
+    it.prompt()
+    it.type("x\r")
+    it.expect("\n5")

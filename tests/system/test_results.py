@@ -17,7 +17,7 @@ NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' sessions")
 
 SETTINGS = {
-    "profile default": {"checkpoint": "cell"},
+    "profile default": {"checkpoint": "cell", "cell_timeout_max": "1h"},
     "profile brief": {"result_ttl": "1s"},
     "profile few": {"results": "3"},
     "profile narrow": {"results_size": "1M"},

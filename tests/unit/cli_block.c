@@ -55,17 +55,30 @@ static const char *const unfinished[] = {
 	"if x:\n  s = '''\n\n",
 };
 
+/* What was pasted or recalled: no empty line has to say that it is all. */
+static void test_whole(void)
+{
+	CHECK(block_complete(lair_text("if x:\n\tprint(1)\n"), true));
+	CHECK(block_complete(lair_text("class A:\n\tx = 1\n\n\ty = 2\n"), true));
+	CHECK(block_complete(lair_text("@d\ndef f(): pass # why\n"), true));
+	CHECK(!block_complete(lair_text("x = 1\nif x:\n"), true));
+	CHECK(!block_complete(lair_text("if x:\n\n\tif y: # why\n# so\n"), true));
+	CHECK(!block_complete(lair_text("if x:\n\tprint(\n"), true));
+	CHECK(!block_complete(lair_text("x = 1\n@d\n"), true));
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(complete); i++) {
-		CHECK(block_complete(lair_text(complete[i])));
-		if (!block_complete(lair_text(complete[i])))
+		CHECK(block_complete(lair_text(complete[i]), false));
+		if (!block_complete(lair_text(complete[i]), false))
 			fprintf(stderr, "complete, but not thought so:\n%s", complete[i]);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(unfinished); i++) {
-		CHECK(!block_complete(lair_text(unfinished[i])));
-		if (block_complete(lair_text(unfinished[i])))
+		CHECK(!block_complete(lair_text(unfinished[i]), false));
+		if (block_complete(lair_text(unfinished[i]), false))
 			fprintf(stderr, "unfinished, but thought complete:\n%s", unfinished[i]);
 	}
+	test_whole();
 	return check_report();
 }

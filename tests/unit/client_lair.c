@@ -19,6 +19,28 @@
 
 #define FLOOD 1000
 
+/* What a daemon of a later build may say. */
+#define LATER_REPLY_FIELDS(F, m)                                                                                   \
+	EXEC_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, RAW, later, OPTIONAL)
+#define LATER_ERROR_FIELDS(F, m)                                                                                   \
+	ERROR_FIELDS(F, m)                                                                                         \
+	F(m, UINT, later, OPTIONAL)
+#define LATER_ACT_FIELDS(F, m)                                                                                     \
+	BLOCKED_FIELDS(F, m)                                                                                       \
+	F(m, STR, later, OPTIONAL)
+
+WIRE_DECLARE(later_reply, LATER_REPLY_FIELDS);
+WIRE_DEFINE(later_reply, "reply", LATER_REPLY_FIELDS);
+WIRE_DECLARE(later_error, LATER_ERROR_FIELDS);
+WIRE_DEFINE(later_error, "error", LATER_ERROR_FIELDS);
+WIRE_DECLARE(later_act, LATER_ACT_FIELDS);
+WIRE_DEFINE(later_act, "blocked", LATER_ACT_FIELDS);
+
+/* What the next daemon says of itself. */
+static const char *instance;
+static uint64_t frame_max = 4096;
+
 static char directory[] = "/tmp/lair-unit-XXXXXX", address[64], other_path[64];
 
 /* ---- the router ---- */
@@ -107,6 +129,21 @@ static void peer_failed_cell(struct peer *peer, uint64_t id)
 	msgpack_sbuffer_destroy(&acts);
 }
 
+static void peer_later(struct peer *peer, uint64_t id)
+{
+	const struct later_act act = {.event = BYTES("open"), .reason = BYTES("no"), .later = BYTES("x")};
+	struct later_reply reply = {
+		.id = id, .cell = 1, .state = BYTES("kept"), .text = BYTES("6"), .later = BYTES("\x91\x01")};
+	msgpack_sbuffer acts;
+
+	msgpack_sbuffer_init(&acts);
+	wire_put_array(&acts, 1);
+	wire_encode_body(&acts, &later_act_schema, &act);
+	reply.blocked = wire_bytes(&acts);
+	peer_say(peer, &later_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&acts);
+}
+
 static void peer_exec(struct peer *peer, const struct exec_request *exec)
 {
 	struct ask_event ask = {.id = exec->id, .prompt = BYTES("name? "), .password = true};
@@ -118,6 +155,12 @@ static void peer_exec(struct peer *peer, const struct exec_request *exec)
 		peer_stream(peer, exec->id, FLOOD);
 	} else if (bytes_is(exec->code, "fail")) {
 		peer_failed_cell(peer, exec->id);
+	} else if (bytes_is(exec->code, "later")) {
+		peer_later(peer, exec->id);
+	} else if (bytes_is(exec->code, "refuse later")) {
+		peer_say(peer, &later_error_schema,
+			 &(struct later_error){
+				 .id = exec->id, .code = BYTES("limit"), .message = BYTES("so much"), .later = 1});
 	} else if (bytes_is(exec->code, "limit")) {
 		peer_error(peer, exec->id, "limit");
 	} else if (bytes_is(exec->code, "strange")) {
@@ -219,7 +262,11 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 	struct wire_fault fault;
 
 	if (bytes_is(frame->type, "hello")) {
-		struct hello_reply reply = {.version = 1, .server = BYTES("test"), .pid = 1, .frame_max = 4096};
+		struct hello_reply reply = {.version = 1,
+					    .server = BYTES("test"),
+					    .pid = 1,
+					    .frame_max = frame_max,
+					    .instance = bytes_of(instance)};
 
 		CHECK(!wire_decode(&request, &hello_request_schema, frame->body, &fault));
 		reply.id = request.id;
@@ -235,7 +282,8 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 
 		CHECK(!wire_decode(&request, &interrupt_request_schema, frame->body, &fault));
 		reply.id = request.id;
-		peer_result(peer, request.interrupt.exec, 130, (struct bytes){.data = NULL});
+		peer_result(peer, request.interrupt.exec, request.interrupt.kill ? 137 : 130,
+			    (struct bytes){.data = NULL});
 		peer_say(peer, &interrupt_reply_schema, &reply);
 	} else if (bytes_is(frame->type, "list")) {
 		CHECK(!wire_decode(&request, &list_request_schema, frame->body, &fault));
@@ -388,6 +436,23 @@ static void check_failed_cell(struct lair *lair)
 	lair_call_free(call);
 }
 
+/* A daemon of a later build says more than this client knows of. */
+static void check_later(struct lair *lair)
+{
+	struct lair_call *call = start(lair, "later"), *refused = start(lair, "refuse later");
+	const struct lair_result *result;
+	struct lair_blocked act;
+	size_t cursor = 0;
+
+	CHECK(lair_wait(call, 5) == 0);
+	result = lair_result(call);
+	CHECK(result && same(result->text, "6") && lair_next_blocked(result->blocked, &cursor, &act) &&
+	      same(act.reason, "no"));
+	CHECK(lair_wait(refused, 5) == LAIR_E_LIMIT && strcmp(lair_error(lair), "so much") == 0);
+	lair_call_free(call);
+	lair_call_free(refused);
+}
+
 static void check_refusals(struct lair *lair)
 {
 	struct lair_call *call = start(lair, "limit");
@@ -516,6 +581,13 @@ static void check_deadlines(struct lair *lair)
 	CHECK(lair_cancel(lair, &cancel, call) == 0 && lair_wait(cancel, 5) == 0 && lair_interrupted(cancel));
 	CHECK(lair_wait(call, 0) == 0 && lair_result(call)->returncode == 130);
 	lair_call_free(call);
+	cancel = lair_call_free(cancel);
+	call = start(lair, "wait");
+	CHECK(lair_kill_cell(lair, &cancel, call) == 0 && lair_wait(cancel, 5) == 0 && lair_interrupted(cancel));
+	CHECK(lair_wait(call, 0) == 0 && lair_result(call)->returncode == 137);
+	lair_call_free(cancel);
+	CHECK(lair_kill(lair, &cancel, "s") == 0 && lair_wait(cancel, 5) == 0);
+	lair_call_free(call);
 	lair_call_free(cancel);
 }
 
@@ -621,6 +693,33 @@ static void check_loss(struct lair *lair, pthread_t peer)
 	pthread_join(peer, NULL);
 }
 
+/* The next router takes smaller requests than the one that had this: that is said, and nothing else. */
+static void check_unsent(void)
+{
+	static char much[8192];
+	struct lair_exec exec = {.session = "a", .code = {.data = much, .size = sizeof(much)}};
+	struct lair_call *call = NULL, *killer;
+	struct lair *lair = NULL;
+	pthread_t peer;
+
+	memset(much, '#', sizeof(much));
+	instance = "the same";
+	frame_max = 65536;
+	peer = peer_start(address);
+	CHECK(connected(&lair, address, 5) == 0 && lair_exec(lair, &call, &exec) == 0);
+	killer = start(lair, "die");
+	pthread_join(peer, NULL);
+	frame_max = 4096;
+	peer = peer_start(address);
+	CHECK(lair_wait(call, 5) == LAIR_E_LOST);
+	CHECK(strstr(lair_call_error(call), "frame_size = 4096 is the limit"));
+	pthread_join(peer, NULL);
+	lair_call_free(call);
+	lair_call_free(killer);
+	lair_free(lair);
+	instance = NULL;
+}
+
 static void check_freed_first(void)
 {
 	pthread_t peer = peer_start(address);
@@ -683,6 +782,7 @@ int main(void)
 	CHECK(strcmp(lair_socket(lair), address) == 0 && !lair_started(lair) && lair_fd(lair) >= 0);
 	check_result(lair);
 	check_failed_cell(lair);
+	check_later(lair);
 	check_refusals(lair);
 	check_order(lair);
 	check_events(lair);
@@ -695,6 +795,7 @@ int main(void)
 	check_files(lair);
 	check_loss(lair, peer);
 	lair_free(lair);
+	check_unsent();
 	check_freed_first();
 	check_strangers();
 	unlink(address);

@@ -1,7 +1,7 @@
 /* What a router died of: when it counts, when it is not tried again, and what clears of it. */
 #include "check.h"
 
-#include "breaker.h"
+#include "vault/breaker.h"
 
 #include <fcntl.h>
 

@@ -1,7 +1,7 @@
 /* Where our control groups are, on hosts of every shape. */
 #include "check.h"
 
-#include "cgroup_place.h"
+#include "cgroup/place.h"
 
 static const struct host {
 	const char *name, *cgroup, *mountinfo;

@@ -1,6 +1,6 @@
 /* sessions.conf: what is understood, what is refused and in which words, and that printing it changes nothing. */
-#include "config.h"
-#include "quantity.h"
+#include "base/quantity.h"
+#include "config/config.h"
 
 #include "check.h"
 
@@ -264,10 +264,13 @@ static const struct {
 	{"[profile a]\nwrite = /dev/null\n", "expected directories, but /dev/null is none"},
 	{"[profile a]\nread = usr\n", "expected an absolute path"},
 	{"[profile a]\npython = /none/such\n", "expected something that exists, but /none/such"},
-	{"[profile a]\ncell_timeout = 2h\n", "2: cell_timeout = 2h is over cell_timeout_max = 1h (the default)"},
+	{"[profile a]\nidle_ttl = 25h\n", "2: idle_ttl = 25h is over hard_ttl = 1d (the default)"},
+	{"[profile a]\ncell_timeout = 2h\ncell_timeout_max = 1h\n",
+	 "3: cell_timeout = 2h is over cell_timeout_max = 1h"},
 	{"[profile a]\ncell_timeout_max = 30s\n",
 	 "2: cell_timeout = 1m (the default) is over cell_timeout_max = 30s"},
-	{"[profile a]\ncell_timeout = off\n", "2: cell_timeout = off is over cell_timeout_max"},
+	{"[profile a]\ncell_timeout_max = 1h\ncell_timeout = off\n",
+	 "3: cell_timeout = off is over cell_timeout_max"},
 	{"[profile a]\nhard_ttl = 1m\n\nidle_ttl = 2m\n[daemon]\n", "4: idle_ttl = 2m is over hard_ttl = 1m"},
 	{"[profile a]\nwrite = /usr\nread = /etc /usr/share\n", "3: read = /usr/share lies in write = /usr, so"},
 	{"[profile a]\nread = /usr/share\nhide = /usr\n", "2: read = /usr/share lies in hide = /usr, so"},

@@ -1,5 +1,5 @@
 /* A copy takes many rounds, and others have theirs in between. */
-#include "copying.h"
+#include "files/copying.h"
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* Descriptors and deadlines. */
 #include "check.h"
 
-#include "event.h"
+#include "base/event.h"
 
 #include <fcntl.h>
 
@@ -80,6 +80,12 @@ static void test_sleep(void)
 	event_loop_deinit(&loop);
 }
 
+static void go(struct event_loop *loop, struct slice *slice)
+{
+	CHECK(event_wait(loop, 0) == 0);
+	event_dispatch(loop, slice);
+}
+
 static struct event_source *victim;
 static struct event_loop *victim_loop;
 
@@ -104,16 +110,16 @@ static void test_removed_meanwhile(void)
 	CHECK(event_add(&loop, &a, pa[0], EPOLLIN, on_readable) == 0);
 	CHECK(event_add(&loop, &b, pb[0], EPOLLIN, on_readable) == 0);
 	calls = 0;
-	event_dispatch(&loop, 0, &all);
+	go(&loop, &all);
 	CHECK(calls == 0);
 	CHECK(write(pa[1], "x", 1) == 1 && write(pb[1], "x", 1) == 1);
 	victim = &b;
 	victim_loop = &loop;
-	event_dispatch(&loop, 0, &all);
+	go(&loop, &all);
 	CHECK(calls == 1 && b.fd == -1);
 	event_change(&loop, &a, 0);
 	calls = 0;
-	event_dispatch(&loop, 0, &all);
+	go(&loop, &all);
 	CHECK(calls == 0);
 	event_remove(&loop, &a);
 	event_remove(&loop, &a);
@@ -159,14 +165,15 @@ static void test_turns(void)
 	for (int i = 0; i < 5 * N_BUSY; i++) {
 		struct slice slice = i % 2 ? one : past;
 
-		CHECK(event_dispatch(&loop, 0, &slice) == 0 && slice.things == 0);
+		go(&loop, &slice);
+		CHECK(slice.things == 0);
 	}
 	CHECK(begun == 5 * N_BUSY);
 	for (int i = 0; i < N_BUSY; i++)
 		CHECK(turns[i] >= 4 && turns[i] <= 6);
 	/* Who is taken out, or changes its mind, while it waits for a turn has none. */
 	while (!event_pending(&loop))
-		CHECK(event_dispatch(&loop, 0, &(struct slice){.things = 0}) == 0);
+		go(&loop, &(struct slice){.things = 0});
 	for (int i = 0; i < N_BUSY; i++) {
 		if (i % 2)
 			event_remove(&loop, &busy[i]);
@@ -174,7 +181,8 @@ static void test_turns(void)
 			event_change(&loop, &busy[i], 0);
 		turns[i] = 0;
 	}
-	CHECK(event_dispatch(&loop, 0, &all) == 0 && !event_pending(&loop));
+	event_dispatch(&loop, &all);
+	CHECK(!event_pending(&loop));
 	for (int i = 0; i < N_BUSY; i++) {
 		CHECK(turns[i] == 0);
 		fd_close(fds[i]);
@@ -182,6 +190,90 @@ static void test_turns(void)
 	fd_close(ends[0]);
 	fd_close(ends[1]);
 	event_loop_deinit(&loop);
+}
+
+static void on_slow(struct event_source *source, uint32_t events)
+{
+	uint64_t until = event_now() + 100;
+
+	while (event_now() < until)
+		;
+	on_busy(source, events);
+}
+
+/* A hundred turns. Whether what one has taken and what the other has are never further apart than the longest turn.
+ */
+static bool turns_are_fair(struct event_loop *loop, const struct party *a, const struct party *b)
+{
+	static uint64_t longest;
+	uint64_t before, apart;
+
+	for (int i = 0; i < 100; i++) {
+		before = a->spent + b->spent;
+		go(loop, &(struct slice){.until = UINT64_MAX, .things = 1});
+		longest = MAX(longest, a->spent + b->spent - before);
+		apart = MAX(a->spent, b->spent) - MIN(a->spent, b->spent);
+		if (apart > longest)
+			return false;
+	}
+	return true;
+}
+
+/* One with many sources takes no more of the time than one with a single source. */
+static void test_parties(void)
+{
+	struct party many, one;
+	struct event_loop loop;
+	int ends[2] = {-1, -1}, fds[N_BUSY];
+
+	CHECK(event_loop_init(&loop) == 0 && pipe(ends) == 0 && write(ends[1], "x", 1) == 1);
+	party_init(&many);
+	party_init(&one);
+	for (int i = 0; i < N_BUSY; i++) {
+		fds[i] = dup(ends[0]);
+		turns[i] = 0;
+		CHECK(event_add(&loop, &busy[i], fds[i], EPOLLIN, on_slow) == 0);
+		event_give(&busy[i], i < N_BUSY - 1 ? &many : &one);
+	}
+	CHECK(turns_are_fair(&loop, &many, &one) && turns[N_BUSY - 1] > 1);
+	/* Time in which it wanted nothing is not saved up. */
+	event_change(&loop, &busy[N_BUSY - 1], 0);
+	(void)turns_are_fair(&loop, &many, &one);
+	event_change(&loop, &busy[N_BUSY - 1], EPOLLIN);
+	go(&loop, &(struct slice){.until = UINT64_MAX, .things = 1});
+	CHECK(turns_are_fair(&loop, &many, &one));
+	for (int i = 0; i < N_BUSY; i++) {
+		event_remove(&loop, &busy[i]);
+		fd_close(fds[i]);
+	}
+	CHECK(!event_pending(&loop) && list_empty(&many.node) && list_empty(&one.node));
+	fd_close(ends[0]);
+	fd_close(ends[1]);
+	event_loop_deinit(&loop);
+}
+
+/* Where what is done makes more to be done afterwards, a few things are begun in any case and then no more. */
+static void test_owed(void)
+{
+	uint64_t owed = 100;
+	struct slice slice = {.until = UINT64_MAX, .things = 10, .owed = &owed, .owed_max = 100, .few = 3};
+	unsigned n = 0;
+
+	while (slice_take(&slice))
+		n++;
+	CHECK(n == 10);
+	owed = 101;
+	slice.things = 10;
+	slice.few = 3;
+	for (n = 0; slice_take(&slice); n++)
+		;
+	CHECK(n == 3);
+	owed = 0;
+	slice.things = 10;
+	slice.few = 1;
+	for (n = 0; slice_take(&slice); n++)
+		owed += 30;
+	CHECK(n == 5);
 }
 
 static void test_timers_have_turns(void)
@@ -207,6 +299,8 @@ int main(void)
 	test_sleep();
 	test_wait();
 	test_turns();
+	test_parties();
+	test_owed();
 	test_timers_have_turns();
 	test_removed_meanwhile();
 	return check_report();

@@ -2,7 +2,7 @@
  * gains nothing by it; with openat2, and again in a child that has to do without. */
 #include "check.h"
 
-#include "files.h"
+#include "files/files.h"
 
 #include "proto/message.h"
 

@@ -21,6 +21,7 @@
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static struct event_loop loop;
 static struct front front;
+static struct users users;
 
 /* The requests, a letter each, and the last one's sender. */
 static char handled[256];
@@ -39,7 +40,8 @@ static void on_request(struct front *at, const struct connection *connection, st
 static void run(void)
 {
 	for (int i = 0; i < 20; i++) {
-		CHECK(event_dispatch(&loop, 0, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX}) == 0);
+		CHECK(event_wait(&loop, 0) == 0);
+		event_dispatch(&loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
 		while (front_serve(&front) == 0)
 			;
 		front_flush(&front);
@@ -143,7 +145,7 @@ static void check_farewell(void)
 	SAY(fd, HELLO "\0\1x\0\1y");
 	close(fd);
 	run();
-	CHECK(handled_are("xy") && front.n_connections == 0 && list_empty(&front.accounts.all));
+	CHECK(handled_are("xy") && front.n_connections == 0 && users.incoming == 0);
 }
 
 /* Who does not read is not read from; who reads again loses nothing. */
@@ -194,8 +196,8 @@ static void check_room(void)
 	SAY(last, "\0\1s");
 	run();
 	CHECK(handled_are("s"));
-	CHECK(front.accounts.incoming <= front.accounts.incoming_each);
-	CHECK(front.accounts.incoming > 2 * MESSAGE_MAX);
+	CHECK(users.incoming <= users.incoming_each);
+	CHECK(users.incoming > 2 * MESSAGE_MAX);
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);
 	run();
@@ -209,7 +211,59 @@ static void check_room(void)
 	close(fds[5]);
 	close(last);
 	run();
-	CHECK(front.accounts.incoming == 0 && front.n_connections == 0);
+	CHECK(users.incoming == 0 && front.n_connections == 0);
+}
+
+/* While others have turns, long requests of one user wait until the last long thing of that user is paid for. */
+static void check_rest(void)
+{
+	static const char text[70000];
+	int fds[2] = {client_greet(), client_greet()}, small = client_greet();
+	struct user *user = user_get(&users, getuid());
+	uint64_t due = event_now() + 200000;
+	bool early = false;
+
+	CHECK(party_waits(&user->party, &loop) == 0);
+	user->party.due = due;
+	CHECK(party_waits(&user->party, &loop) == 0);
+	loop.changed = event_now();
+	for (int i = 0; i < 2; i++) {
+		SAY(fds[i], "\2\0\0\0\0\0\1\x11\x70");
+		client_say(fds[i], text, sizeof(text));
+	}
+	SAY(small, "\0\1s");
+	run();
+	CHECK(handled_are("s") && front.n_connections == 3);
+	while (handled_size < 2 && event_now() < due + 10 * 1000000ULL) {
+		timer_run(&loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
+		early |= event_now() < due - 1000 && handled_size > 0;
+		run();
+	}
+	CHECK(!early && handled_size == 2 && list_empty(&user->resting));
+	handled_size = 0;
+	/* One that is there alone does not wait, nor does the end of one that waits matter. */
+	user->party.due = event_now() + 10 * 1000000ULL;
+	SAY(fds[0], "\2\0\0\0\0\0\1\x11\x70");
+	client_say(fds[0], text, sizeof(text));
+	run();
+	CHECK(handled_size == 0 && !list_empty(&user->resting));
+	close(fds[0]);
+	loop.changed = 0;
+	SAY(fds[1], "\2\0\0\0\0\0\1\x11\x70");
+	client_say(fds[1], text, sizeof(text));
+	while (handled_size < 2) {
+		timer_run(&loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
+		run();
+		if (user->rest.index)
+			user->rest.deadline = 0;
+	}
+	CHECK(handled_size == 2);
+	handled_size = 0;
+	user->party.due = loop.changed = 0;
+	close(fds[1]);
+	close(small);
+	run();
+	CHECK(front.n_connections == 0 && users.incoming == 0);
 }
 
 static void check_patience(void)
@@ -302,34 +356,43 @@ static void check_caged(void)
 	waitpid(child, NULL, 0);
 }
 
+static struct user *turn_of(struct users *all, struct event_loop *at)
+{
+	struct user *user = users_turn(all);
+
+	party_turn(&user->party, at, 0);
+	return user;
+}
+
 /* Users take turns by the time that their requests take, and save none up. */
 static void check_turns(void)
 {
-	struct account *heavy, *light;
-	struct accounts accounts;
+	struct user *heavy, *light, *next;
+	struct event_loop none = {.clock = 0};
+	struct users all;
 	struct list a, b;
 	int n_heavy = 0;
 
-	accounts_init(&accounts);
-	heavy = account_get(&accounts, 1);
-	light = account_get(&accounts, 2);
+	users_init(&all);
+	heavy = user_get(&all, 1);
+	light = user_get(&all, 2);
 	list_init(&a);
 	list_init(&b);
-	CHECK(!accounts_turn(&accounts) && account_get(&accounts, 1) == heavy);
-	list_append(&heavy->ready, &a);
+	CHECK(!users_turn(&all) && user_get(&all, 1) == heavy);
+	user_asks(heavy, &none, &a);
 	for (int i = 0; i < 100; i++)
-		account_spend(accounts_turn(&accounts), 100);
-	account_wake(&accounts, light);
-	list_append(&light->ready, &b);
+		turn_of(&all, &none)->party.spent += 100;
+	user_asks(light, &none, &b);
 	for (int i = 0; i < 110; i++) {
-		struct account *next = accounts_turn(&accounts);
-
+		next = turn_of(&all, &none);
 		n_heavy += next == heavy;
-		account_spend(next, next == heavy ? 100 : 10);
+		next->party.spent += next == heavy ? 100 : 10;
 	}
 	CHECK(n_heavy >= 9 && n_heavy <= 11);
-	account_free(heavy);
-	account_free(light);
+	CHECK(user_next(heavy) == &a && users_turn(&all) == light);
+	user_leave(light, &b);
+	CHECK(!users_turn(&all));
+	users_deinit(&all);
 }
 
 int main(void)
@@ -339,19 +402,22 @@ int main(void)
 	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/lair-unit-front-%d", getpid());
 	CHECK(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 64) == 0);
 	CHECK(event_loop_init(&loop) == 0);
-	front_init(&front, &loop, 1, MESSAGE_MAX, on_request);
+	users_init(&users);
+	front_init(&front, &loop, &users, 1, MESSAGE_MAX, on_request);
 	front_limit(&front, &(struct front_limits){.connections_per_uid = 1000});
 	CHECK(front_listen(&front, listener) == 0);
 	check_answers();
 	check_farewell();
 	check_unread();
 	check_room();
+	check_rest();
 	check_patience();
 	check_limit();
 	check_no_descriptors();
 	check_turns();
 	check_caged();
 	front_deinit(&front);
+	users_deinit(&users);
 	event_loop_deinit(&loop);
 	close(listener);
 	unlink(address.sun_path);

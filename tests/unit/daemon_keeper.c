@@ -1,7 +1,7 @@
 /* The keeper with real processes: copies of this program play the router and the template, and say what they were
  * born with. However a daemon ends, nothing of it may be left. */
-#include "instance.h"
-#include "keeper.h"
+#include "keeper/instance.h"
+#include "keeper/keeper.h"
 
 #include "check.h"
 #include "proto/channel.h"

@@ -1,8 +1,8 @@
 /* What one router has written the next one reads, up to where the first was stopped. */
 #include "check.h"
 
-#include "ledger.h"
-#include "records.h"
+#include "vault/ledger.h"
+#include "vault/records.h"
 
 #include <sys/stat.h>
 

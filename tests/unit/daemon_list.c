@@ -1,6 +1,6 @@
 /* Lists refuse to be fused, in every build; and what is buried needs no list. */
-#include "graveyard.h"
-#include "list.h"
+#include "base/graveyard.h"
+#include "base/list.h"
 
 #include "check.h"
 

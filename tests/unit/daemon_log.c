@@ -1,5 +1,5 @@
 /* The log: one event, one line, whatever it is made of. */
-#include "log.h"
+#include "base/log.h"
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* Head and tail: compared with what keeping everything would have given. */
 #include "check.h"
 
-#include "output.h"
+#include "promise/output.h"
 
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 /* When a router has been silent for too long. */
-#include "pulse.h"
+#include "keeper/pulse.h"
 
 #include "check.h"
 

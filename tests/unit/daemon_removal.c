@@ -1,8 +1,8 @@
 /* Whose turn it is: trees that are filled as fast as they are emptied keep no other waiting. */
 #include "check.h"
 
-#include "removal.h"
-#include "workspace.h"
+#include "keeper/removal.h"
+#include "keeper/workspace.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What the keeper holds: replaced by name, forgotten by name or family, handed out in order whatever happens. */
-#include "store.h"
+#include "keeper/store.h"
 
 #include "check.h"
 

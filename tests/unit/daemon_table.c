@@ -1,7 +1,7 @@
 /* Hash tables: what is in one is found, in order, while it grows and when it shrinks. */
 #include "check.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #define N 5000
 

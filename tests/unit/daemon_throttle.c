@@ -1,5 +1,5 @@
 /* When the next router starts. */
-#include "throttle.h"
+#include "keeper/throttle.h"
 
 #include "check.h"
 

@@ -1,7 +1,8 @@
 /* Transfers: who may go on with one, and that one which nobody goes on with leaves nothing. */
 #include "check.h"
-#include "router.h"
-#include "transfer.h"
+#include "session/sessions.h"
+#include "session/transfer.h"
+#include "vault/breaker.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,9 +10,12 @@
 #define MINUTE_US (60 * 1000000ULL)
 
 static char directory[] = "/tmp/lair-transfer-XXXXXX";
-static struct router router;
-static struct warden warden;
-static struct session session = {.router = &router, .warden = &warden};
+static struct event_loop loop;
+static struct breaker breaker;
+static struct cages cages = {.loop = &loop, .breaker = &breaker};
+static struct sessions sessions = {.loop = &loop, .breaker = &breaker, .cages = &cages};
+static struct warden warden = {.cages = &cages};
+static struct session session = {.sessions = &sessions, .warden = &warden};
 
 static struct transfer *begin(uid_t owner)
 {
@@ -40,14 +44,14 @@ static void test_nobody_goes_on(void)
 	uint64_t deadline = transfer->patience.deadline;
 
 	CHECK(deadline > event_now() + MINUTE_US - 5000000 && deadline <= event_now() + MINUTE_US);
-	timer_run(&router.loop, &all);
+	timer_run(&loop, &all);
 	CHECK(transfer_find(&session, transfer->number, 5) == transfer);
 	CHECK(transfer->patience.deadline >= deadline); /* it has been heard of */
 	CHECK(!is_empty());
 	/* A minute goes by. */
-	CHECK(timer_set(&router.loop, &transfer->patience, event_now() - 1, transfer->patience.fn) == 0);
-	timer_run(&router.loop, &all);
-	CHECK(list_empty(&session.transfers) && router.loop.n_timers == 0);
+	CHECK(timer_set(&loop, &transfer->patience, event_now() - 1, transfer->patience.fn) == 0);
+	timer_run(&loop, &all);
+	CHECK(list_empty(&session.transfers) && loop.n_timers == 0);
 	CHECK(fcntl(fd, F_GETFD) < 0);
 	CHECK(is_empty());
 }
@@ -80,13 +84,13 @@ static void test_no_more_than(void)
 int main(void)
 {
 	list_init(&session.transfers);
-	breaker_open(&router.breaker, -1, ROUTER_END_WELL);
-	CHECK(mkdtemp(directory) != NULL && event_loop_init(&router.loop) == 0);
+	breaker_open(&breaker, -1, ROUTER_END_WELL);
+	CHECK(mkdtemp(directory) != NULL && event_loop_init(&loop) == 0);
 	test_nobody_goes_on();
 	test_who_may();
 	test_no_more_than();
-	breaker_close(&router.breaker);
-	event_loop_deinit(&router.loop);
+	breaker_close(&breaker);
+	event_loop_deinit(&loop);
 	CHECK(rmdir(directory) == 0);
 	return check_report();
 }

@@ -1,7 +1,7 @@
 /* Workspaces on the real file system: made, swept, removed however deep and however hostile. */
 #include "check.h"
 
-#include "workspace.h"
+#include "keeper/workspace.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,64 @@
-/* How long the next cell has to wait, so that the files of the one before are not its own. */
-#include "artifacts.h"
+/* How long the next cell has to wait, so that the files of the one before are not its own; and what is told of them
+ * without memory. */
 #include "check.h"
+#include "interpreter/artifacts.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <unistd.h>
 
 #define MS 1000000
+
+static unsigned left = UINT32_MAX; /* how often there is memory */
+
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	if (left == 0)
+		return NULL;
+	left--;
+	return __real_realloc(memory, size);
+}
+
+static size_t found(bool *more)
+{
+	struct bytes array;
+
+	array = artifacts_end(true, more);
+	return wire_count(array);
+}
+
+/* Fewer than there are, and it is said; never an array that is cut off. */
+static void test_little_memory(void)
+{
+	char home[] = "/tmp/lair-unit-XXXXXX", path[128];
+	bool more;
+	int fd;
+
+	CHECK(mkdtemp(home) != NULL);
+	artifacts_home(home);
+	artifacts_begin();
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%d", home, i);
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		CHECK(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
+	}
+	left = 0;
+	CHECK(found(&more) == 0 && more);
+	left = 1; /* the records, but not the array */
+	CHECK(found(&more) == 0 && more);
+	left = UINT32_MAX;
+	CHECK(found(&more) == 3 && !more);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%d", home, i);
+		CHECK(unlink(path) == 0);
+	}
+	CHECK(rmdir(home) == 0);
+	artifacts_begin();
+	CHECK(found(&more) == 0 && !more);
+}
 
 static bool too_soon(long newest_s, long newest_ms, long now_s, long now_ms)
 {
@@ -12,6 +68,7 @@ static bool too_soon(long newest_s, long newest_ms, long now_s, long now_ms)
 
 int main(void)
 {
+	test_little_memory();
 	CHECK(!too_soon(0, 0, 100, 0));
 	CHECK(!too_soon(100, 1, 100, 4));
 	CHECK(too_soon(100, 4, 100, 4));

@@ -1,5 +1,5 @@
 /* A sibling: another's child, with a process id that libc knows. */
-#include "fork.h"
+#include "base/fork.h"
 
 #include "check.h"
 

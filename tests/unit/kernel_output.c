@@ -1,5 +1,5 @@
 /* Output without Python: one order for all who write, nothing twice after a fork, nothing lost with the process. */
-#include "output.h"
+#include "interpreter/output.h"
 
 #include "check.h"
 
@@ -7,8 +7,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -154,6 +157,87 @@ static bool descriptor_told(void)
 	return fileno(stdout) == STDOUT_FILENO && fileno(stderr) == STDERR_FILENO;
 }
 
+#define PIPE_SIZE 4096
+
+static volatile sig_atomic_t handled;
+
+static void on_alarm(int number)
+{
+	ssize_t n;
+
+	(void)number;
+	handled = true;
+	n = write(STDERR_FILENO, "h", 1);
+	(void)n;
+}
+
+static void fill(int fd)
+{
+	static char much[PIPE_SIZE];
+
+	CHECK(fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE) == PIPE_SIZE);
+	CHECK(syscall(SYS_write, fd, much, sizeof(much)) == PIPE_SIZE);
+}
+
+static void *flush_out(void *unused)
+{
+	(void)output_flush(OUTPUT_OUT);
+	return unused;
+}
+
+/* What is in both pipes, once the handler has run. Who waits for itself then does not wait for ever. */
+static void *read_both(void *sizes)
+{
+	size_t *size = sizes;
+
+	while (!handled)
+		usleep(1000);
+	for (int i = 0; i < 5000 && (size[0] < PIPE_SIZE + 1 || size[1] < PIPE_SIZE + 2); i++) {
+		char buffer[PIPE_SIZE];
+
+		for (int k = 0; k < 2; k++) {
+			ssize_t n = read(k ? err : out, buffer, sizeof(buffer));
+
+			size[k] += n > 0 ? (size_t)n : 0;
+		}
+		usleep(1000);
+	}
+	if (size[1] < PIPE_SIZE + 2)
+		_exit(3);
+	return NULL;
+}
+
+/* A thread holds the lock of stderr, has tried for that of stdout in vain, and waits for a reader. Its handler
+ * writes, and must not wait for that thread, which is itself. */
+static bool handlers_do_not_wait_for_themselves(void)
+{
+	const struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+	struct sigaction action = {.sa_handler = on_alarm};
+	size_t size[2] = {0, 0};
+	pthread_t flusher, reader;
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	sigprocmask(SIG_BLOCK, &alarms, NULL);
+	fill(STDOUT_FILENO);
+	fill(STDERR_FILENO);
+	put("o");
+	CHECK(output_put(OUTPUT_ERR, "e", 1) == 1);
+	CHECK(pthread_create(&flusher, NULL, flush_out, NULL) == 0);
+	while (output_try(OUTPUT_OUT, "", 0))
+		usleep(1000);
+	CHECK(pthread_create(&reader, NULL, read_both, size) == 0);
+	sigaction(SIGALRM, &action, NULL);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	while (output_flush(OUTPUT_ERR) == -EINTR)
+		;
+	pthread_join(flusher, NULL);
+	pthread_join(reader, NULL);
+	return size[0] == PIPE_SIZE + 1 && size[1] == PIPE_SIZE + 2;
+}
+
 static int memory_file(void)
 {
 	int fd = memfd_create("output", MFD_CLOEXEC);
@@ -216,6 +300,7 @@ static const struct {
 	{"descriptors_mended", descriptors_mended},
 	{"waits_where_it_may_not_block", waits_where_it_may_not_block},
 	{"descriptor_told", descriptor_told},
+	{"handlers_do_not_wait_for_themselves", handlers_do_not_wait_for_themselves},
 };
 
 int main(void)

@@ -1,6 +1,6 @@
 /* The survey of a tree: its sums, where it stops, and what it does not trip over. */
 #include "check.h"
-#include "survey.h"
+#include "warden/survey.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -128,6 +128,28 @@ static void test_faults(void)
 	CHECK(decode_hex("81 01 01", &fault) == WIRE_E_FIELD && !strcmp(fault.field, "body"));
 }
 
+/* For who may be older than what it reads. What it knows is held to the same rules. */
+static void test_known(void)
+{
+	struct interrupt_reply out;
+	struct wire_fault fault;
+	/* {"later": {"a": [1]}, "id": 7, "interrupted": true} */
+	struct bytes later =
+		hex("83 a5 6c 61 74 65 72 81 a1 61 91 01 a2 69 64 07 ab 69 6e 74 65 72 72 75 70 74 65 64 c3");
+
+	CHECK(wire_decode_known(&out, &interrupt_reply_schema, later, &fault) == 0 && out.id == 7 &&
+	      out.interrupted);
+	CHECK(wire_decode(&out, &interrupt_reply_schema, later, &fault) == WIRE_E_FIELD &&
+	      !strcmp(fault.field, "later"));
+	/* {"later": 1, "id": 7}; {"id": 7, "later": 1, "id": 8} */
+	later = hex("82 a5 6c 61 74 65 72 01 a2 69 64 07");
+	CHECK(wire_decode_known(&out, &interrupt_reply_schema, later, &fault) == WIRE_E_FIELD &&
+	      !strcmp(fault.field, "interrupted"));
+	later = hex("83 a2 69 64 07 a5 6c 61 74 65 72 01 a2 69 64 08");
+	CHECK(wire_decode_known(&out, &interrupt_reply_schema, later, &fault) == WIRE_E_FIELD &&
+	      !strcmp(fault.field, "id"));
+}
+
 static void test_find_id(void)
 {
 	uint64_t id = 0;
@@ -236,6 +258,7 @@ int main(void)
 	test_round_trip();
 	test_nested();
 	test_faults();
+	test_known();
 	test_find_id();
 	test_reals();
 	test_strings();

@@ -217,8 +217,8 @@ class Session(steps.Handle):
     async def results(self) -> list[m.ResultRecord]:
         return await self._do(steps.results(self.id))
 
-    async def interrupt(self) -> bool:
-        return await self._do(steps.interrupt(self.id))
+    async def interrupt(self, *, kill: bool = False) -> bool:
+        return await self._do(steps.interrupt(self.id, kill))
 
     async def reset(self, keep: Sequence[str] = ()) -> Effects:
         return await self._do(steps.reset(self.id, keep))

@@ -159,11 +159,8 @@ def unpack(frame: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def read(cls: type[M], content: dict[str, Any]) -> M:
-    """Make a message of a body, or of a map inside one."""
+    """Make a message of a body, or of a map inside one. A daemon of a later build may say more: that is passed over."""
     table = _table(cls)
-    for name in content:
-        if name not in table:
-            raise CodecError(f"{name!r} is no field of {cls.TYPE}")
     values: dict[str, Any] = {}
     for field in table.values():
         if field.name not in content:
@@ -180,8 +177,11 @@ def read(cls: type[M], content: dict[str, Any]) -> M:
 
 
 def decode(cls: type[M], frame: bytes) -> M:
-    """The message a whole frame holds."""
+    """The message a whole frame holds, and nothing besides."""
     kind, content = unpack(frame)
     if kind != cls.TYPE:
         raise CodecError(f"a {kind!r}, not a {cls.TYPE!r}")
+    for name in content:
+        if name not in _table(cls):
+            raise CodecError(f"{name!r} is no field of {cls.TYPE}")
     return read(cls, content)

@@ -41,6 +41,7 @@ class Exec(Request):
     env: Raw = None
     directory: Str | None = None
     reload: Flag = False
+    unlimited: Flag = False
 
 
 class Attach(Request):
@@ -75,6 +76,7 @@ class Interrupt(Request):
     session: Str | None = None
     exec: Uint | None = None
     key: Str | None = None
+    kill: Flag = False
 
 
 class Reset(Request):
@@ -284,6 +286,7 @@ class ExecReply(Reply):
     saved_age: Real | None = None
     loaded: Raw = None
     not_loaded: Raw = None
+    limit: Real | None = None
 
 
 class Shown(Message):

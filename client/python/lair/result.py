@@ -185,6 +185,17 @@ class Result:
         return self.reply.restored
 
     @property
+    def caught(self) -> list[m.Blocked]:
+        """What the cage refused and did not end the cell: its error would say so."""
+        told = "" if self.error is None else self.error.value
+        return [it for it in self.blocked if (it.target or "") not in told or it.reason not in told]
+
+    @property
+    def limit(self) -> float | None:
+        """If it was stopped for its time, how many seconds it had."""
+        return self.reply.limit
+
+    @property
     def effects(self) -> Effects:
         """Of a session that was rolled back or reset: what that has not undone."""
         return effects(self.reply)
@@ -213,8 +224,12 @@ class Result:
 
     def summary(self) -> str:
         """How it ended, in one sentence or two."""
-        if self.error is not None:
-            how = f"{self.error.name}: {self.error.value}"
+        if self.cause == "timeout" and self.limit is not None:
+            how = f"the cell was stopped after its {self.limit:g} s; timeout= gives it more"
+        elif self.cause == "interrupt":
+            how = "the cell was interrupted"
+        elif self.error is not None:
+            how = f"{self.error.name}: {self.error.value}" if self.error.value else self.error.name
         elif self.cause is not None:
             how = f"the cell was ended: {self.cause}"
         else:
@@ -227,6 +242,7 @@ class Result:
         parts = [self.stdout, self.stderr]
         if self.text is not None:
             parts.append(f"{self.text}\n")
+        parts += [f"blocked: {it.target or it.event} ({it.reason})\n" for it in self.caught]
         if not self.ok and (self.error is None or self.state != "kept"):  # else the traceback has told
             parts.append(f"{self.summary()}\n")
         return "".join(parts)

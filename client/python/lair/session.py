@@ -213,9 +213,10 @@ class Session(steps.Handle):
         """Which results are kept, and which are awaited."""
         return self._do(steps.results(self.id))
 
-    def interrupt(self) -> bool:
-        """Send the running cell a KeyboardInterrupt. False: none was running."""
-        return self._do(steps.interrupt(self.id))
+    def interrupt(self, *, kill: bool = False) -> bool:
+        """Send the running cell a KeyboardInterrupt. False: none was running. `kill`: it is killed, which also ends code in
+        C that does not react, and the session goes back to the state before it."""
+        return self._do(steps.interrupt(self.id, kill))
 
     def reset(self, keep: Sequence[str] = ()) -> Effects:
         """Begin anew with a fresh interpreter; the files stay, and so does what is returned. `keep`: in the same one,

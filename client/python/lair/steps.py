@@ -180,8 +180,8 @@ def sessions() -> Steps[list[m.SessionInfo]]:
     return [codec.read(m.SessionInfo, item) for item in reply.sessions]
 
 
-def interrupt(session: str) -> Steps[bool]:
-    reply: m.InterruptReply = yield m.Interrupt(id=0, session=session), m.InterruptReply
+def interrupt(session: str, kill: bool) -> Steps[bool]:
+    reply: m.InterruptReply = yield m.Interrupt(id=0, session=session, kill=kill), m.InterruptReply
     return reply.interrupted
 
 

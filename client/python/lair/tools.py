@@ -52,7 +52,7 @@ _PARAMETERS = {
     ),
     "session_id": Parameter(
         "string",
-        "Which session: any name without spaces, made when it is first used. Leave it out for the default one.",
+        "Which session: any name without spaces, made when it is first used. Leave it out for the one of this conversation.",
     ),
     "timeout_sec": Parameter(
         "number", "Stop the code after so many seconds. Leave it out unless the code is known to take long."
@@ -166,7 +166,7 @@ class Tools:
             events = session.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
             return self._answer(plan, session.finish(events, {}))
         except LairError as error:
-            return _refusal(error)
+            return self._refusal(error)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
         """The same for asyncio; to cancel it interrupts the code."""
@@ -177,7 +177,12 @@ class Tools:
             events = aio.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
             return self._answer(plan, await aio.finish(events, {}))
         except LairError as error:
-            return _refusal(error)
+            return self._refusal(error)
+
+    @property
+    def instructions(self) -> str:
+        """For a system prompt, if one is wanted: how sessions work, and what there is in one; a cell finds that out."""
+        return _instructions(session.run(_PROBE, profile=self._profile, connection=self.connection))
 
     def close(self) -> None:
         """End its sessions, if they are nobody else's."""
@@ -248,8 +253,9 @@ class Tools:
         reply = yield from steps.check(None, self._profile, given["code"])
         answer: Answer = {"ok": reply.valid}
         if not reply.valid:
-            answer["error"] = {"name": "Rule" if reply.rule else "SyntaxError", "value": reply.error}
-            answer.update(line=reply.line, offset=reply.offset, context=reply.context)
+            value = (reply.error or "").removeprefix("SyntaxError: ")
+            answer["error"] = {"name": "Rule" if reply.rule else "SyntaxError", "value": value}
+            answer.update(_filled({"line": reply.line, "offset": reply.offset, "context": reply.context}))
         return answer
 
     # ---- answers ----
@@ -257,14 +263,12 @@ class Tools:
     def _answer(self, request: m.Exec, result: Result) -> Answer:
         error = result.error
         answer: Answer = {
-            "ok": result.ok,
             "stdout": self._cut(result.stdout),
             "stderr": self._cut(result.stderr),
             "text": None if result.text is None else self._cut(result.text),
-            "error": None if error is None else {"name": error.name, "value": self._cut(error.value)},
+            "error": None if error is None else _filled({"name": error.name, "value": self._cut(error.value)}),
             "cause": result.cause,
-            "state": result.state,
-            "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.blocked],
+            "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.caught],
             "displays": [self._cut(_as_words(it)) for it in result.displays],
             "artifacts": [
                 {"path": _shown_path(it.path), "size": it.size, "change": it.change} for it in result.artifacts
@@ -273,14 +277,23 @@ class Tools:
         if self._images and result.images:
             answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in result.images]
         answer.update(_not_undone(result.effects))
-        if not result.ok:
-            answer["note"] = self._cut(_mended(result.summary()))
-        if request.session is not None:
-            answer["session_id"] = request.session.removeprefix(f"{self.namespace}:")
-            answer["cell"] = result.cell
+        answer["note"] = " ".join(filter(None, [_note(result), answer.get("note")]))
         if result.loaded is not None:
             answer["loaded"], answer["not_loaded"] = result.loaded.names, result.loaded.missing
-        return answer
+        known: Answer = {"ok": result.ok, "state": result.state}
+        if request.session is not None:
+            known |= {"session_id": self._told(request.session), "cell": result.cell}
+        return {**known, **_filled(answer)}
+
+    def _told(self, text: str) -> str:
+        """Of the names of sessions a model knows the end only."""
+        return text.replace(f"{self.namespace}:", "")
+
+    def _refusal(self, error: LairError) -> Answer:
+        """What was not done, for a model; that there is no daemon is no business of models."""
+        if error.code in UNREACHABLE:
+            raise error
+        return {"ok": False, "error": {"name": error.code, "value": self._told(error.message)}}
 
     def _cut(self, text: str) -> str:
         """Its beginning and its end."""
@@ -313,11 +326,91 @@ def _as_words(shown: Display) -> str:
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
-def _refusal(error: LairError) -> Answer:
-    """What was not done, for a model; that there is no daemon is no business of models."""
-    if error.code in UNREACHABLE:
-        raise error
-    return {"ok": False, "error": {"name": error.code, "value": error.message}}
+# As `lair tools --instructions` has it.
+_GENERAL = (
+    "Runs Python in sessions that remember variables, imports and files between calls. Use python_session_execute"
+    " for work in several steps and python_execute_once for a calculation that stands alone. Calls without a "
+    "session_id share the session of this conversation, whose name each result tells; name others to keep tasks "
+    "apart. The value of a last expression comes back by itself, figures as images; files are written to the "
+    "working directory. Read `state` and `note` of a result that failed: they say what became of the session."
+    "\n"
+)
+
+# Its output is sentences. The last line asks for more memory than there is, so its error says how much that is.
+_PROBE = """\
+import platform, socket, subprocess
+from importlib import metadata
+
+def version(name):
+    try: return f'{name} {metadata.version(name)}'
+    except metadata.PackageNotFoundError: return ''
+
+def refused(attempt):
+    try: attempt()
+    except PermissionError: return True
+    except Exception: pass
+    return False
+
+names = '''numpy pandas scipy matplotlib seaborn plotly altair bokeh scikit-learn statsmodels sympy networkx
+polars pyarrow duckdb SQLAlchemy openpyxl XlsxWriter requests httpx beautifulsoup4 lxml Pillow opencv-python
+torch tensorflow jax transformers nltk spacy xgboost lightgbm numba dask tqdm PyYAML pydantic Jinja2'''.split()
+there = ', '.join(filter(None, map(version, names)))
+print(f'Python {platform.python_version()} with ' + (there or 'its standard library alone') + '.')
+if refused(lambda: socket.socket().close()): print('There is no network.')
+if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell, no pip.')
+if refused(lambda: open('/etc/shadow')): print('Most files outside the working directory are out of reach.')
+bytearray(1 << 60)
+"""
+
+
+def _instructions(found: Result) -> str:
+    memory = f"Memory: {found.error.value}.\n" if found.error is not None and found.error.value else ""
+    return _GENERAL + found.stdout + memory
+
+
+# Why a cell did not simply end, in the words of `lair mcp`.
+_CAUSES = {
+    "error": "An exception ended the code.",
+    "forbidden": "The code breaks a rule, which stderr names, and was not run.",
+    "exit": "The code ended the interpreter.",
+    "interrupt": "The code was interrupted.",
+    "timeout": "The code was stopped after its {limit:g} s; timeout_sec gives it more.",
+    "oom": "The code used too much memory and was killed.",
+    "workspace": "The files of the session grew too large, and the code was killed.",
+    "reset": "The session was reset while the code ran.",
+    "shutdown": "The session was ended while the code ran.",
+    "idle_ttl": "The session has reached the end of its time.",
+    "hard_ttl": "The session has reached the end of its time.",
+}
+_FATES = {
+    "kept": "The session goes on; what the code had done until then stays.",
+    "rolled_back": "The variables of the session are those of {state}; what was done to files stays done.",
+    "reset": "All variables and imports of the session are lost; its files stay.",
+    "ended": "There is no session any more, nor its files; to use its session_id makes a new one.",
+}
+
+
+def _note(result: Result) -> str:
+    """What a model has to know, if all is not as it would think."""
+    alone = result.session is None
+    state = f"the state after cell {result.restored}" if result.restored else "the state before the first cell"
+    fate = "" if alone else _FATES.get(result.state, "").format(state=state)
+    if result.cause == "forbidden" and result.state == "kept":
+        fate = "The session is as it was."
+    if result.ok:
+        if alone or result.state == "kept":
+            return ""
+        before = " That was before this code, which ran on what came back."
+        return fate + ("" if result.state == "ended" or result.cause == "exit" else before)
+    if alone and result.cause == "error":
+        return ""
+    cause = _CAUSES.get(result.cause, "The interpreter crashed or was killed.") if result.cause else ""
+    return f"{cause.format(limit=result.limit or 0)} {fate}".strip()
+
+
+def _filled(answer: Answer) -> Answer:
+    """Without what is absent or empty: every field costs the one who reads it."""
+    return {name: value for name, value in answer.items() if value is not None and value != "" and value != []}
 
 
 _ROWS = (

@@ -1,4 +1,5 @@
-// It tells no server that it does not wait any more, but ends the server: that is what interrupts the cell.
+// It tells no server that it does not wait any more, but ends the server: that is what interrupts the cell. The next
+// server goes on with the session because it is named.
 import { createMCPClient } from '@ai-sdk/mcp';
 import { Experimental_StdioMCPTransport as Stdio } from '@ai-sdk/mcp/mcp-stdio';
 import { SERVER, scenario } from './scenario.mjs';
@@ -6,7 +7,7 @@ import { SERVER, scenario } from './scenario.mjs';
 let client, tools;
 
 async function connect() {
-	client = await createMCPClient({ transport: new Stdio(SERVER) });
+	client = await createMCPClient({ transport: new Stdio({ ...SERVER, args: ['mcp', '--session', 'talk'] }) });
 	tools = await client.tools();
 }
 

@@ -1,4 +1,4 @@
-// The inspector's command line starts a server for each call: that state stays shows that no session is the server's.
+// The inspector's command line starts a server for each call: a session that is named is the same for all of them.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { LAIR, scenario } from './scenario.mjs';
 const PROGRAM = new URL('node_modules/.bin/mcp-inspector', import.meta.url).pathname;
 
 async function inspector(args, signal) {
-	const child = spawn(PROGRAM, ['--cli', LAIR, 'mcp', '-e', `LAIR_SOCKET=${process.env.LAIR_SOCKET}`, ...args], {
+	const child = spawn(PROGRAM, ['--cli', LAIR, 'mcp', '--session', 'inspected', '-e', `LAIR_SOCKET=${process.env.LAIR_SOCKET}`, ...args], {
 		signal,
 		stdio: ['ignore', 'pipe', 'pipe'],
 	});

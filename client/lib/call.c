@@ -1,0 +1,490 @@
+/* Calls: what is asked, and what came of it. A call is on its handle's list exactly while it has no outcome. */
+#include "handle.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+static const struct {
+	int error;
+	const char *code;
+} codes[] = {
+	{LAIR_E_NO_SESSION, "no_session"},
+	{LAIR_E_BUSY, "busy"},
+	{LAIR_E_LIMIT, "limit"},
+	{LAIR_E_BAD_REQUEST, "bad_request"},
+	{LAIR_E_TOO_LARGE, "too_large"},
+	{LAIR_E_DENIED, "denied"},
+	{LAIR_E_GONE, "gone"},
+	{LAIR_E_UNSUPPORTED, "unsupported"},
+	{LAIR_E_INTERNAL, "internal"},
+	{LAIR_E_NO_FILE, "no_file"},
+	{LAIR_E_NO_DAEMON, "no_daemon"},
+	{LAIR_E_START, "start"},
+	{LAIR_E_LOST, "lost"},
+	{LAIR_E_PROTOCOL, "protocol"},
+	{-ETIMEDOUT, "timeout"},
+};
+
+const char *lair_code(int error)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i].error == error)
+			return codes[i].code;
+	return "error";
+}
+
+int lair_error_of(struct bytes code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (bytes_is(code, codes[i].code))
+			return codes[i].error;
+	return LAIR_E_INTERNAL;
+}
+
+/* ---- life ---- */
+
+struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply)
+{
+	struct lair_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	call->lair = lair;
+	call->id = ++lair->last_id;
+	call->outcome = -EINPROGRESS;
+	call->reply = reply;
+	zmq_msg_init(&call->frame);
+	msgpack_sbuffer_init(&call->request);
+	call->previous = lair->last;
+	if (lair->last)
+		lair->last->next = call;
+	else
+		lair->first = call;
+	lair->last = call;
+	return call;
+}
+
+static void call_unlink(struct lair_call *call)
+{
+	struct lair *lair = call->lair;
+
+	if (call->previous)
+		call->previous->next = call->next;
+	else
+		lair->first = call->next;
+	if (call->next)
+		call->next->previous = call->previous;
+	else
+		lair->last = call->previous;
+	call->previous = call->next = NULL;
+}
+
+static struct lair_call *call_destroy(struct lair_call *call)
+{
+	if (call->outcome == -EINPROGRESS)
+		call_unlink(call);
+	zmq_msg_close(&call->frame);
+	msgpack_sbuffer_destroy(&call->request);
+	free(call->error);
+	free(call);
+	return NULL;
+}
+
+/* What changes something is done, though nobody wants to hear of it: it stays until it is known to be. */
+struct lair_call *lair_call_free(struct lair_call *call)
+{
+	if (!call)
+		return NULL;
+	if (call->outcome != -EINPROGRESS || !call->keyed)
+		return call_destroy(call);
+	call->forgotten = true;
+	call->on_done = NULL;
+	call->exec = (struct lair_exec){.session = NULL};
+	return NULL;
+}
+
+void call_end(struct lair_call *call, int outcome, struct bytes sentence)
+{
+	call_unlink(call);
+	call->outcome = outcome;
+	msgpack_sbuffer_destroy(&call->request);
+	msgpack_sbuffer_init(&call->request);
+	if (call->forgotten) {
+		call_destroy(call);
+		return;
+	}
+	if (sentence.data)
+		call->error = strndup(sentence.data, sentence.size);
+	if (call->on_done)
+		call->on_done(call, call->userdata);
+}
+
+int lair_outcome(const struct lair_call *call)
+{
+	return call->outcome;
+}
+
+const char *lair_call_error(const struct lair_call *call)
+{
+	return call->error ? call->error : "";
+}
+
+void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata)
+{
+	call->on_done = on_done;
+	call->userdata = userdata;
+}
+
+/* ---- asking ---- */
+
+#define KEY_SIZE 32
+
+static struct bytes *key_of(const struct wire_schema *schema, void *request)
+{
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (bytes_is(schema->fields[i].name, "key"))
+			return (struct bytes *)((char *)request + schema->fields[i].offset);
+	return NULL;
+}
+
+/* Nobody else's, ever. */
+static int key_make(char key[static KEY_SIZE + 1])
+{
+	unsigned char random[KEY_SIZE / 2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	for (size_t i = 0; i < sizeof(random); i++)
+		sprintf(key + 2 * i, "%02x", random[i]);
+	return 0;
+}
+
+/* Every request begins with its id: it is filled in here. One that changes something gets a key, so that it can be
+ * sent again when nobody knows whether it has been done. */
+int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
+	       const struct wire_schema *reply)
+{
+	struct lair_call *call = call_new(lair, reply);
+	struct bytes *slot = schema == &attach_request_schema ? NULL : key_of(schema, request);
+	char key[KEY_SIZE + 1];
+	int r = 0;
+
+	if (!call)
+		return lair_fail(lair, -ENOMEM, "out of memory");
+	*(uint64_t *)request = call->id;
+	call->asked = schema;
+	call->keyed = slot != NULL;
+	if (slot && !slot->data) {
+		r = key_make(key);
+		*slot = bytes_of(key);
+	}
+	if (!r)
+		r = wire_encode(&call->request, schema, request);
+	if (r)
+		lair_fail(lair, r, "%s", strerror(-r));
+	else
+		r = handle_send(lair, call);
+	if (r)
+		call_destroy(call);
+	else
+		*callp = call;
+	return r;
+}
+
+int lair_hello(struct lair *lair, struct lair_call **callp)
+{
+	struct hello_request request = {.client = BYTES("liblair " LAIR_VERSION)};
+
+	return call_start(callp, lair, &hello_request_schema, &request, &hello_reply_schema);
+}
+
+int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile)
+{
+	struct open_request request = {.session = bytes_of(session), .profile = bytes_of(profile)};
+
+	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
+}
+
+/* As the protocol has it; the buffer is the caller's to destroy. */
+static int environment_put(msgpack_sbuffer *buffer, const char *const *env)
+{
+	size_t n = 0;
+
+	if (!env)
+		return 0;
+	while (env[n])
+		n++;
+	wire_put_array(buffer, n);
+	for (size_t i = 0; i < n; i++) {
+		if (!utf8_valid(bytes_of(env[i])))
+			return -EILSEQ;
+		wire_put_string(buffer, bytes_of(env[i]));
+	}
+	return 0;
+}
+
+int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec)
+{
+	struct exec_request request = {
+		.session = bytes_of(exec->session),
+		.profile = bytes_of(exec->profile),
+		.code = bytes_from(exec->code),
+		.timeout = exec->timeout,
+		.stream = exec->on_output != NULL,
+		.input = exec->on_ask != NULL,
+		.key = bytes_of(exec->key),
+		.detach = exec->detach,
+		.values = exec->values,
+		.figure = bytes_of(exec->figure),
+		.directory = bytes_of(exec->directory),
+		.reload = exec->reload,
+		.unlimited = exec->unlimited,
+	};
+	msgpack_sbuffer env;
+	int r;
+
+	msgpack_sbuffer_init(&env);
+	r = environment_put(&env, exec->env);
+	request.env = wire_bytes(&env);
+	if (!r)
+		r = call_start(callp, lair, &exec_request_schema, &request,
+			       exec->detach ? &detached_reply_schema : &exec_reply_schema);
+	msgpack_sbuffer_destroy(&env);
+	if (!r)
+		(*callp)->exec = (struct lair_exec){
+			.on_output = exec->on_output,
+			.on_display = exec->on_display,
+			.on_alive = exec->on_alive,
+			.on_ask = exec->on_ask,
+			.userdata = exec->userdata,
+		};
+	return r;
+}
+
+int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach)
+{
+	struct attach_request request = {
+		.session = bytes_of(attach->session),
+		.cell = attach->cell,
+		.key = bytes_of(attach->key),
+		.stdout = attach->from.out,
+		.stderr = attach->from.err,
+		.displays = attach->from.displays,
+		.stream = attach->on_output != NULL,
+		.input = attach->on_ask != NULL,
+	};
+	int r;
+
+	r = call_start(callp, lair, &attach_request_schema, &request, &exec_reply_schema);
+	if (r)
+		return r;
+	(*callp)->seen[LAIR_STDOUT] = attach->from.out;
+	(*callp)->seen[LAIR_STDERR] = attach->from.err;
+	(*callp)->displays = attach->from.displays;
+	(*callp)->exec = (struct lair_exec){
+		.on_output = attach->on_output,
+		.on_display = attach->on_display,
+		.on_alive = attach->on_alive,
+		.on_ask = attach->on_ask,
+		.userdata = attach->userdata,
+	};
+	return 0;
+}
+
+int lair_results(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct results_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &results_request_schema, &request, &results_reply_schema);
+}
+
+int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line)
+{
+	struct input_request request = {.exec = exec->id, .text = bytes_from(line), .eof = !line.data};
+	int r;
+
+	/* The daemon would refuse it, and the cell go on waiting. */
+	if (line.data && !utf8_valid(request.text))
+		return lair_fail(lair, -EILSEQ, "a line of input is not UTF-8");
+	r = call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
+	if (!r)
+		(*callp)->answers = exec->id;
+	return r;
+}
+
+int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct interrupt_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
+}
+
+int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec)
+{
+	struct interrupt_request request = {.exec = exec->id};
+
+	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
+}
+
+int lair_kill(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct interrupt_request request = {.session = bytes_of(session), .kill = true};
+
+	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
+}
+
+int lair_kill_cell(struct lair *lair, struct lair_call **callp, const struct lair_call *exec)
+{
+	struct interrupt_request request = {.exec = exec->id, .kill = true};
+
+	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
+}
+
+int lair_reset(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct reset_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &reset_request_schema, &request, &reset_reply_schema);
+}
+
+int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct shutdown_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &shutdown_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_save(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct save_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &save_request_schema, &request, &save_reply_schema);
+}
+
+int lair_load(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct load_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &load_request_schema, &request, &load_reply_schema);
+}
+
+int lair_list(struct lair *lair, struct lair_call **callp)
+{
+	struct list_request request = {.id = 0};
+
+	return call_start(callp, lair, &list_request_schema, &request, &list_reply_schema);
+}
+
+int lair_info(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct info_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &info_request_schema, &request, &session_info_schema);
+}
+
+int lair_stats(struct lair *lair, struct lair_call **callp)
+{
+	struct stats_request request = {.id = 0};
+
+	return call_start(callp, lair, &stats_request_schema, &request, &stats_reply_schema);
+}
+
+int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+{
+	struct checkpoint_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+
+	return call_start(callp, lair, &checkpoint_request_schema, &request, &state_reply_schema);
+}
+
+int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct checkpoints_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &checkpoints_request_schema, &request, &checkpoints_reply_schema);
+}
+
+int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+{
+	struct restore_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+
+	return call_start(callp, lair, &restore_request_schema, &request, &state_reply_schema);
+}
+
+int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+{
+	struct drop_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+
+	return call_start(callp, lair, &drop_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n)
+{
+	struct undo_request request = {.session = bytes_of(session), .n = n};
+
+	return call_start(callp, lair, &undo_request_schema, &request, &state_reply_schema);
+}
+
+int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch)
+{
+	struct branch_request request = {
+		.session = bytes_of(branch->session),
+		.branch = bytes_of(branch->branch),
+		.origin = bytes_of(branch->from),
+		.files = branch->files,
+	};
+
+	return call_start(callp, lair, &branch_request_schema, &request, &session_info_schema);
+}
+
+int lair_files(struct lair *lair, struct lair_call **callp, const struct lair_files_of *files)
+{
+	struct files_request request = {
+		.session = bytes_of(files->session),
+		.path = bytes_from(files->path),
+		.host = files->host,
+		.after = files->after,
+	};
+
+	return call_start(callp, lair, &files_request_schema, &request, &files_reply_schema);
+}
+
+int lair_get(struct lair *lair, struct lair_call **callp, const struct lair_get *get)
+{
+	struct get_request request = {
+		.session = bytes_of(get->session),
+		.path = bytes_from(get->path),
+		.offset = get->offset,
+		.size = get->size,
+		.file = get->file,
+	};
+
+	return call_start(callp, lair, &get_request_schema, &request, &get_reply_schema);
+}
+
+int lair_put(struct lair *lair, struct lair_call **callp, const struct lair_put *put)
+{
+	struct put_request request = {
+		.session = bytes_of(put->session),
+		.path = bytes_from(put->path),
+		.transfer = put->transfer,
+		.offset = put->offset,
+		.data = bytes_from(put->data),
+		.mode = put->mode,
+		.more = put->more,
+		.directory = put->directory,
+	};
+
+	return call_start(callp, lair, &put_request_schema, &request, &transfer_reply_schema);
+}
+
+int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_copy_in *copy)
+{
+	struct copy_in_request request = {
+		.session = bytes_of(copy->session),
+		.source = bytes_from(copy->source),
+		.path = bytes_from(copy->path),
+		.transfer = copy->transfer,
+	};
+
+	return call_start(callp, lair, &copy_in_request_schema, &request, &transfer_reply_schema);
+}

@@ -1,0 +1,191 @@
+/* When a connection ends the daemon lives, as a rule: it was its router that went, and a new one takes up where the
+ * old one was. So a connection is made again, the daemon greeted, and every request without an answer sent once
+ * more: one that changes something has a key, by which it is done once; of one that is watched, output goes on from
+ * where it was. Nobody notices. Nothing here blocks.
+ *
+ * If nobody listens any more, or it is another daemon, which knows nothing of what was asked of the first, then
+ * every call ends with LAIR_E_LOST. So do pieces of files, at once: the router that had the rest is gone. */
+#include "handle.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define PAUSE_FIRST 0.01
+#define PAUSE_MAX 1.0
+
+static void give_up(struct lair *lair, const char *why)
+{
+	char sentence[PATH_SIZE + 64];
+
+	lair->lost = true;
+	resume_stop(lair);
+	snprintf(sentence, sizeof(sentence), "the daemon on %s %s", lair->socket, why);
+	/* Those that callbacks start meanwhile are refused, so this ends. */
+	while (lair->first)
+		call_end(lair->first, LAIR_E_LOST, bytes_of(sentence));
+}
+
+void resume_stop(struct lair *lair)
+{
+	struct lair_call *greeting = steal_ptr(&lair->greeting);
+
+	lair->resuming = false;
+	lair_call_free(greeting);
+}
+
+/* ---- sending again ---- */
+
+/* From where it was. */
+static int request_advance(struct lair_call *call)
+{
+	union {
+		struct exec_request exec;
+		struct attach_request attach;
+	} request;
+	msgpack_sbuffer buffer;
+	struct wire_fault fault;
+	struct wire_frame frame;
+	int r;
+
+	if (wire_open(&frame, wire_bytes(&call->request)) || wire_decode(&request, call->asked, frame.body, &fault))
+		return -EINVAL;
+	if (call->asked == &attach_request_schema) {
+		request.attach.stdout = call->seen[0];
+		request.attach.stderr = call->seen[1];
+		request.attach.displays = call->displays;
+	} else {
+		request.exec.stdout = call->seen[0];
+		request.exec.stderr = call->seen[1];
+		request.exec.displays = call->displays;
+	}
+	msgpack_sbuffer_init(&buffer);
+	r = wire_encode(&buffer, call->asked, &request);
+	msgpack_sbuffer_destroy(&call->request);
+	call->request = buffer;
+	return r;
+}
+
+static void call_end_unsent(struct lair_call *call, const char *why)
+{
+	char sentence[sizeof(call->lair->error) + 96];
+
+	snprintf(sentence, sizeof(sentence), "the connection ended, and the request could not be sent again: %s",
+		 why);
+	call_end(call, LAIR_E_LOST, bytes_of(sentence));
+}
+
+static void send_again(struct lair *lair)
+{
+	struct lair_call *call, *next;
+
+	for (call = lair->first; call; call = next) {
+		int r = 0;
+
+		next = call->next;
+		if (call->seen[0] || call->seen[1] || call->displays)
+			r = request_advance(call);
+		if (r)
+			(void)lair_fail(lair, r, "%s", strerror(-r));
+		else
+			r = handle_send(lair, call);
+		if (r)
+			call_end_unsent(call, lair->error);
+	}
+}
+
+static void on_greeted(struct lair_call *call, void *userdata)
+{
+	struct lair *lair = userdata;
+	const struct lair_daemon *daemon = lair_daemon(call);
+	bool same = daemon && daemon->instance.data && bytes_is(bytes_from(daemon->instance), lair->instance);
+	int outcome = lair_outcome(call);
+
+	lair->greeting = NULL;
+	if (same) {
+		handle_greeted(lair, daemon);
+		lair->resuming = false;
+		lair->attempts = 0;
+		transport_wake_after(lair, 0);
+		send_again(lair);
+	} else if (lair->resuming) {
+		give_up(lair, outcome ? "does not answer any more" : "is another one, which knows of no request");
+	}
+	lair_call_free(call);
+}
+
+/* ---- a new connection ---- */
+
+static unsigned calls_count(const struct lair *lair)
+{
+	unsigned n = 0;
+
+	for (const struct lair_call *call = lair->first; call; call = call->next)
+		n++;
+	return n;
+}
+
+static double pause_of(unsigned attempts)
+{
+	return fmin(PAUSE_FIRST * (double)(1U << MIN(attempts, 10U)), PAUSE_MAX);
+}
+
+static void attempt(struct lair *lair)
+{
+	double left = lair->resuming_since + lair->timeout - clock_seconds();
+
+	if (left <= 0 || socket_probe(lair)) {
+		give_up(lair, "is gone");
+	} else if (transport_connect(lair, calls_count(lair)) || lair_hello(lair, &lair->greeting)) {
+		transport_disconnect(lair);
+		transport_wake_after(lair, pause_of(lair->attempts));
+	} else {
+		lair_on_done(lair->greeting, on_greeted, lair);
+		transport_wake_after(lair, left);
+	}
+	lair->attempts++;
+}
+
+void resume_on_timer(struct lair *lair)
+{
+	if (lair->resuming && !lair->dealer)
+		attempt(lair);
+	else if (lair->resuming)
+		give_up(lair, "does not answer any more");
+}
+
+/* Not those that a callback starts meanwhile: they have not been sent. */
+static void end_pieces(struct lair *lair)
+{
+	uint64_t last = lair->last_id;
+	struct lair_call *call = lair->first;
+
+	while (call && call->id <= last) {
+		if (call->reply == &transfer_reply_schema) {
+			call_end(call, LAIR_E_LOST, BYTES("the connection ended in the middle of a file"));
+			call = lair->first;
+		} else {
+			call = call->next;
+		}
+	}
+}
+
+void resume_begin(struct lair *lair)
+{
+	if (!lair->instance[0]) {
+		/* It has not been greeted. */
+		give_up(lair, "is gone");
+		return;
+	}
+	if (!lair->resuming) {
+		lair->resuming_since = clock_seconds();
+		lair->attempts = 0;
+	}
+	resume_stop(lair);
+	lair->resuming = true;
+	transport_disconnect(lair);
+	end_pieces(lair);
+	if (lair->attempts == 0)
+		attempt(lair);
+	else
+		transport_wake_after(lair, pause_of(lair->attempts));
+}

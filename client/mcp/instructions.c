@@ -1,0 +1,64 @@
+/* What a model is told before it calls anything: how sessions work, and, if that is wanted, what there is in them.
+ * That a cell finds out, in a session of its own: nobody else knows what its profile has made of it. */
+#include "instructions.h"
+
+#include "json.h"
+
+static const char general[] = "Runs Python in sessions that remember variables, imports and files between calls. "
+			      "Use python_session_execute for "
+			      "work in several steps and python_execute_once for a calculation that stands alone. "
+			      "Calls without a session_id share "
+			      "the session of this conversation, whose name each result tells; name others to keep "
+			      "tasks apart. The value of a last "
+			      "expression comes back by itself, figures as images; files are written to the "
+			      "working directory. Read `state` and "
+			      "`note` of a result that failed: they say what became of the session.\n";
+
+/* Its output is sentences. The last line asks for more memory than there is, so its error says how much that is. */
+static const char probe[] =
+	"import platform, socket, subprocess\n"
+	"from importlib import metadata\n"
+	"\n"
+	"def version(name):\n"
+	"    try: return f'{name} {metadata.version(name)}'\n"
+	"    except metadata.PackageNotFoundError: return ''\n"
+	"\n"
+	"def refused(attempt):\n"
+	"    try: attempt()\n"
+	"    except PermissionError: return True\n"
+	"    except Exception: pass\n"
+	"    return False\n"
+	"\n"
+	"names = '''numpy pandas scipy matplotlib seaborn plotly altair bokeh scikit-learn statsmodels sympy "
+	"networkx\n"
+	"polars pyarrow duckdb SQLAlchemy openpyxl XlsxWriter requests httpx beautifulsoup4 lxml Pillow "
+	"opencv-python\n"
+	"torch tensorflow jax transformers nltk spacy xgboost lightgbm numba dask tqdm PyYAML pydantic "
+	"Jinja2'''.split()\n"
+	"there = ', '.join(filter(None, map(version, names)))\n"
+	"print(f'Python {platform.python_version()} with ' + (there or 'its standard library alone') + '.')\n"
+	"if refused(lambda: socket.socket().close()): print('There is no network.')\n"
+	"if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell, no pip.')\n"
+	"if refused(lambda: open('/etc/shadow')): print('Most files outside the working directory are out of "
+	"reach.')\n"
+	"bytearray(1 << 60)\n";
+
+int instructions_ask(struct lair *lair, struct lair_call **callp, const char *profile)
+{
+	struct lair_exec exec = {.profile = profile, .code = lair_text(probe)};
+
+	return lair_exec(lair, callp, &exec);
+}
+
+json_t *instructions_json(const struct lair_result *found)
+{
+	json_t *sentences = found ? json_text(found->out) : NULL, *text = NULL;
+	json_t *memory = found && found->error_value.size > 0 ? json_text(found->error_value) : NULL;
+
+	if (json_is_string(sentences))
+		text = json_sprintf("%s%s%s%s%s", general, json_string_value(sentences), memory ? "Memory: " : "",
+				    memory ? json_string_value(memory) : "", memory ? ".\n" : "");
+	json_decref(sentences);
+	json_decref(memory);
+	return text ? text : json_string(general);
+}

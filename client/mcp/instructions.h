@@ -1,0 +1,13 @@
+/* What a model is told before it calls anything. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <jansson.h>
+
+/* Find out what there is in a session of @profile (NULL: the default one), by a cell. Returns as lair_exec. */
+int instructions_ask(struct lair *lair, struct lair_call **callp, const char *profile);
+/* The text, with what was found, if that is not NULL. New. */
+json_t *instructions_json(const struct lair_result *found);

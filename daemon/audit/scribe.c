@@ -1,0 +1,296 @@
+/* The scribe. Each line is one write(2) to a file opened to append, so that lines never mix and rotation by rename
+ * is safe. A line that cannot be written is tried until it can: what comes meanwhile waits in the ring. A record is
+ * taken out of there when its line is written, so one that dies loses none; the next may write the last line again.
+ *
+ * Nothing that the router says is believed: sizes are measured, texts are what JSON makes of them. */
+#include "scribe.h"
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "ring.h"
+
+#include "proto/clock.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <linux/landlock.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* While there is much to write, the router need not wake us for each line. */
+#define NAP_MS 20
+#define AGAIN_MS 100
+/* Whoever is the third to die of a record is the last. */
+#define TRIES_MAX 3
+
+struct scribe {
+	struct audit_ring ring;
+	bool torn;	   /* the file does not end with the end of a line */
+	bool failing;	   /* said once */
+	uint64_t deadline; /* milliseconds; 0: there may be more to write */
+};
+
+/* What a line has besides what all have. */
+static const struct row {
+	const char *event, *number, *texts[AUDIT_TEXTS - 1];
+} rows[_AUDIT_N] = {
+	[AUDIT_OPEN] = {"open", NULL, {"profile", "workspace"}},
+	[AUDIT_EXEC] = {"exec", "cell", {"sha256"}},
+	[AUDIT_BLOCKED] = {"blocked", "cell", {"act", "target", "reason"}},
+	[AUDIT_END] = {"end", "cells", {"cause"}},
+};
+
+/* ---- lines ---- */
+
+static json_t *text_of(struct bytes text)
+{
+	json_t *json = text.data ? json_stringn(text.data, text.size) : NULL;
+
+	return json ? json : json_null();
+}
+
+static json_t *digest_of(struct bytes code)
+{
+	char digest[SHA256_HEX_SIZE];
+
+	return code.data ? json_string(sha256_hex(digest, code)) : json_null();
+}
+
+static json_t *object_of(const struct audit_record *record)
+{
+	const struct row *row = &rows[record->event];
+	json_t *object = json_pack("{s:f}", "time", record->time);
+	const char *at = record->texts;
+
+	for (size_t i = 0; i < AUDIT_TEXTS; i++) {
+		bool there = record->sizes[i] != AUDIT_ABSENT;
+		struct bytes text = {.data = there ? at : NULL, .size = there ? record->sizes[i] : 0};
+
+		if (i == 0 && there)
+			(void)json_object_set_new(object, "session", text_of(text));
+		if (i == 0) {
+			(void)json_object_set_new(object, "uid", json_integer((json_int_t)record->uid));
+			(void)json_object_set_new(object, "event", json_string(row->event));
+		}
+		if (i == 0 && row->number)
+			(void)json_object_set_new(object, row->number, json_integer((json_int_t)record->number));
+		if (i > 0 && row->texts[i - 1])
+			(void)json_object_set_new(object, row->texts[i - 1],
+						  record->event == AUDIT_EXEC ? digest_of(text) : text_of(text));
+		at += text.size;
+	}
+	return object;
+}
+
+/* ---- the file ---- */
+
+/* Wait for a byte or the end of the channel. */
+static void wait_for(struct scribe *scribe, int ms)
+{
+	struct pollfd ready = {.fd = scribe->deadline ? -1 : SCRIBE_CHANNEL_FD, .events = POLLIN};
+	char bytes[64];
+
+	if (poll(&ready, 1, ms) == 1 && read(SCRIBE_CHANNEL_FD, bytes, sizeof(bytes)) == 0)
+		scribe->deadline = clock_ms() + SCRIBE_LAST_MS;
+}
+
+static bool line_try(struct scribe *scribe, const char *line, size_t size)
+{
+	ssize_t n;
+
+	/* A full disk may have taken half of it. */
+	if (scribe->torn && write(SCRIBE_FILE_FD, "\n", 1) == 1)
+		scribe->torn = false;
+	if (scribe->torn)
+		return false;
+	errno = ENOSPC;
+	n = write(SCRIBE_FILE_FD, line, size);
+	scribe->torn = n > 0 && n < (ssize_t)size;
+	return n == (ssize_t)size;
+}
+
+/* False when there is no more time for it. */
+static bool line_write(struct scribe *scribe, const char *line, size_t size)
+{
+	while (!line_try(scribe, line, size)) {
+		int error = errno;
+
+		if (!scribe->failing)
+			log_error(NULL, "the audit log cannot be written: %s; its lines wait", strerror(error));
+		scribe->failing = true;
+		if (scribe->deadline && clock_ms() >= scribe->deadline)
+			return false;
+		wait_for(scribe, AGAIN_MS);
+	}
+	if (scribe->failing)
+		log_warn(NULL, "the audit log is written again");
+	scribe->failing = false;
+	return true;
+}
+
+static void no_memory(void)
+{
+	log_error(NULL, "no memory for a line of the audit log: the next one tries it again");
+}
+
+/* @object is ours. */
+static bool object_write(struct scribe *scribe, json_t *object)
+{
+	_cleanup_(freep) char *line =
+		json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16));
+	size_t size;
+
+	json_decref(object);
+	if (!line) {
+		no_memory();
+		_exit(EXIT_FAILURE);
+	}
+	size = strlen(line);
+	line[size] = '\n'; /* in the place of its end */
+	return line_write(scribe, line, size + 1);
+}
+
+/* In the place of so many lines. */
+static bool missed_write(struct scribe *scribe, uint64_t lines)
+{
+	return object_write(scribe, json_pack("{s:f, s:s, s:I}", "time", clock_date(), "event", "missed", "lines",
+					      (json_int_t)lines));
+}
+
+/* ---- the ring ---- */
+
+static bool missed_tell(struct scribe *scribe, uint64_t missed)
+{
+	struct audit_page *page = scribe->ring.page;
+	uint64_t told = atomic_load(&page->told);
+
+	if (missed <= told)
+		return true;
+	if (!missed_write(scribe, missed - told))
+		return false;
+	atomic_store(&page->told, missed);
+	return true;
+}
+
+static bool record_write(struct scribe *scribe, const struct audit_record *record)
+{
+	struct audit_page *page = scribe->ring.page;
+
+	if (!missed_tell(scribe, record->missed))
+		return false;
+	if (atomic_fetch_add(&page->tried, 1) < TRIES_MAX)
+		return object_write(scribe, object_of(record));
+	log_error(NULL, "a line of the audit log is left out: what writes it has died of it %d times", TRIES_MAX);
+	return missed_write(scribe, 1);
+}
+
+/* Lines for which there was no room come after all that is in there, if nothing more has come. */
+static bool rest_tell(struct scribe *scribe)
+{
+	struct audit_page *page = scribe->ring.page;
+	uint64_t missed = atomic_load(&page->missed);
+
+	return atomic_load(&page->put) != atomic_load(&page->taken) || missed_tell(scribe, missed);
+}
+
+/* A nap first; then until the router has something, which it may have put before it knew that we sleep. */
+static void sleep_until_woken(struct scribe *scribe, bool *rested)
+{
+	struct audit_page *page = scribe->ring.page;
+
+	if (!*rested) {
+		*rested = true;
+		wait_for(scribe, NAP_MS);
+		return;
+	}
+	atomic_store(&page->asleep, 1);
+	if (atomic_load(&page->put) == atomic_load(&page->taken))
+		wait_for(scribe, -1);
+	atomic_store(&page->asleep, 0);
+}
+
+/* One record, or what is to be done when there is none. Returns whether there is any more to do. */
+static bool step(struct scribe *scribe, bool *rested)
+{
+	_cleanup_(freep) struct audit_record *record = NULL;
+	int r = audit_ring_next(&scribe->ring, &record);
+
+	if (r == AUDIT_RING_E_EMPTY) {
+		if (!rest_tell(scribe) || scribe->deadline)
+			return false;
+		sleep_until_woken(scribe, rested);
+		return true;
+	}
+	if (r == -EBADMSG) {
+		uint64_t lines = audit_ring_give_up(&scribe->ring);
+
+		log_error(NULL, "what waits for the audit log makes no sense: it misses %" PRIu64 " lines", lines);
+		return missed_write(scribe, lines);
+	}
+	if (r) {
+		no_memory();
+		_exit(EXIT_FAILURE);
+	}
+	if (!record_write(scribe, record))
+		return false;
+	audit_ring_take(&scribe->ring, record);
+	*rested = false;
+	return true;
+}
+
+/* ---- the process ---- */
+
+/* Whoever was before us may have been killed in the middle of a line. */
+static bool ends_in_a_line(void)
+{
+	char path[32], last = '\n';
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat status;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", SCRIBE_FILE_FD);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 || fstat(fd, &status) < 0 || status.st_size == 0 ||
+	       pread(fd, &last, 1, status.st_size - 1) != 1 || last == '\n';
+}
+
+/* It opens nothing more, and ends when there is nothing more to write, whatever it is told. */
+static void confine(void)
+{
+	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ};
+	const struct landlock_ruleset_attr all = {.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
+	_cleanup_(fd_closep) int ruleset = -1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		(void)signal(ignored[i], SIG_IGN);
+	(void)prctl(PR_SET_NAME, "laird");
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
+	if (ruleset >= 0)
+		(void)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+int scribe_run(void)
+{
+	struct scribe scribe = {.ring = AUDIT_RING_NONE};
+	bool rested = false;
+	int r = audit_ring_open(&scribe.ring, SCRIBE_RING_FD);
+	uint64_t left;
+
+	if (r) {
+		log_error(NULL, "cannot read what waits for the audit log: %s", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	scribe.torn = !ends_in_a_line();
+	confine();
+	while (step(&scribe, &rested))
+		;
+	left = audit_ring_left(SCRIBE_RING_FD);
+	if (left > 0)
+		log_error(NULL, "the audit log misses its last %" PRIu64 " lines", left);
+	_exit(EXIT_SUCCESS);
+}

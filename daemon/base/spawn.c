@@ -1,0 +1,180 @@
+/* Making processes. Between fork and exec everything inherited is undone: whatever started laird, a program starts
+ * from the same state. */
+#include "spawn.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* Where the child has what it was given, and where that is kept until everything else is in place. */
+#define FIRST_SLOT 3
+#define ABOVE_SLOTS 10
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+/* Ours, before it was raised. */
+static struct rlimit descriptors;
+
+void spawn_raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	descriptors = limit;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int die_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	/* It may have died before we asked. */
+	return getppid() == parent ? 0 : -ESRCH;
+}
+
+/* Ignored signals survive an exec: a shell that runs laird in the background gives it a SIGINT no cell would feel.
+ */
+static int signals_reset(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int signal = 1; signal < NSIG; signal++)
+		(void)sigaction(signal, &action, NULL);
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
+}
+
+/* A session is to have 1, see kernel/cage/limits.c, which is more than a hard limit of 0. */
+static void cores_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0)
+		(void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
+}
+
+static int close_from(int first)
+{
+	struct dirent *entry;
+	DIR *dir;
+
+	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+		return 0;
+	dir = opendir("/proc/self/fd");
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+
+		if (fd >= first && fd != dirfd(dir))
+			fd_close(fd);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+/* @error comes behind those that are given. Returns where, or -errno. */
+static int descriptors_arrange(const struct spawn_fds *given, int error)
+{
+	int kept[SPAWN_FDS_MAX], error_slot = FIRST_SLOT + (int)given->n, null;
+
+	for (size_t i = 0; i < given->n; i++) {
+		kept[i] = fcntl(given->fds[i], F_DUPFD, ABOVE_SLOTS);
+		if (kept[i] < 0)
+			return -errno;
+	}
+	error = fcntl(error, F_DUPFD, ABOVE_SLOTS);
+	null = open("/dev/null", O_RDONLY);
+	if (error < 0 || null < 0)
+		return -errno;
+	if (dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+	    dup3(error, error_slot, O_CLOEXEC) < 0)
+		return -errno;
+	for (size_t i = 0; i < given->n; i++)
+		if (dup2(kept[i], FIRST_SLOT + (int)i) < 0)
+			return -errno;
+	return close_from(error_slot + 1) < 0 ? -errno : error_slot;
+}
+
+static void child_run(const char *path, const char *const argv[], const char *const envp[],
+		      const struct spawn_fds *given, int error, pid_t parent)
+{
+	int r = given->stays ? 0 : die_with(parent);
+
+	if (r == 0)
+		r = signals_reset();
+	if (r == 0)
+		r = setsid() < 0 ? -errno : 0;
+	if (descriptors.rlim_max > 0)
+		(void)setrlimit(RLIMIT_NOFILE, &descriptors);
+	cores_limit();
+	if (r == 0) {
+		r = descriptors_arrange(given, error);
+		error = r > 0 ? r : error;
+	}
+	if (r > 0) {
+		(void)execve(path, (char *const *)argv, (char *const *)envp);
+		r = -errno;
+	}
+	if (write(error, &r, sizeof(r)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+int spawn_program(pid_t *pidp, const char *path, const char *const argv[], const char *const envp[],
+		  const struct spawn_fds *given)
+{
+	_cleanup_(fd_closep) int reader = -1;
+	_cleanup_(fd_closep) int writer = -1;
+	pid_t parent = getpid(), pid;
+	int pipes[2], failure = 0;
+	ssize_t n;
+
+	/* It closes without a byte when the exec succeeds. */
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return -errno;
+	reader = pipes[0];
+	writer = pipes[1];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		child_run(path, argv, envp, given, writer, parent);
+	fd_closep(&writer);
+	do
+		n = read(reader, &failure, sizeof(failure));
+	while (n < 0 && errno == EINTR);
+	/* What failed to start has already exited, and is reaped with the rest. */
+	if (n == sizeof(failure))
+		return failure;
+	*pidp = pid;
+	return 0;
+}
+
+int spawn_helper(pid_t *pidp, int (*fn)(const char *argument), const char *argument)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		_exit(die_with(parent) != 0 || fn(argument) != 0);
+	*pidp = pid;
+	return 0;
+}
+
+int spawn_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}

@@ -1,0 +1,49 @@
+/* Control groups: the one way to limit what a session uses as a whole, however many processes it consists of. A
+ * laird that may make them has one directory of its own in each hierarchy, beneath the group it was started in, so
+ * that limits on the daemon go on holding for it and its sessions together:
+ *
+ *	<where laird was started>/lair-<hash of its socket>/<a warden's workspace>	see group.h
+ *	                                                    daemon			laird and its templates
+ *(version 2)
+ *
+ * Which controllers there are is found out by using them. */
+#pragma once
+
+#include "base/event.h"
+#include "place.h"
+
+struct hierarchy {
+	unsigned version;
+	char *path; /* our directory in it */
+	int fd;
+	unsigned controllers; /* bits of those that hold here */
+};
+
+struct cgroups {
+	struct hierarchy hierarchies[_CONTROLLER_N];
+	size_t n;
+	char lacking[_CONTROLLER_N][256]; /* why there is no such controller; "" if there is */
+	struct event_loop *loop;
+	struct list leftovers; /* groups that could not be removed yet */
+	struct timer retry;
+};
+
+/* Find out what there is for the daemon of @socket, and move it where version 2 wants it. @loop: NULL where no
+ * group will be dropped. Never fails: what is missing is said in lacking. Takes some 20 ms. */
+void cgroups_open(struct cgroups *cgroups, const char *socket, struct event_loop *loop);
+/* Closes descriptors; the directories stay. */
+void cgroups_close(struct cgroups *cgroups);
+
+/* The hierarchy that has the controller, or NULL. */
+const struct hierarchy *cgroups_find(const struct cgroups *cgroups, enum controller controller);
+
+/* A router that was here before had groups too. Remove each as soon as nobody is in it. */
+void cgroups_adopt(struct cgroups *cgroups);
+/* But not the group @name, although nobody is in it yet. */
+void cgroups_keep(struct cgroups *cgroups, const char *name);
+/* Remove the group @name, now or, if something in it has yet to die of the SIGKILL it gets, soon. */
+void cgroups_drop(struct cgroups *cgroups, const char *name);
+
+/* Undo all of it, for the daemon of @socket: kill whoever is in one of its groups, remove groups and directories,
+ * put its own processes back where they were. When it ends, and when it begins, for a life that ended without. */
+void cgroups_erase(const char *socket);

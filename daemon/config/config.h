@@ -1,0 +1,136 @@
+/* sessions.conf: one table says, for each key, its name, type, place, default, range and one line of meaning. From
+ * it come parsing, checking, `laird -n` and the defaults. */
+#pragma once
+
+#include "proto/base.h"
+#include "proto/paths.h"
+#include "proto/pin.h"
+
+#include <stdio.h>
+
+/* Durations are kept in microseconds, sizes in bytes. 0 means "no limit" where the table allows it. */
+struct string_list {
+	char **items; /* NULL-terminated, owned */
+	size_t n;
+};
+
+/* What of the host a profile names, found when the settings were read. */
+enum pinned_kind { PINNED_READ, PINNED_WRITE, PINNED_HIDE, PINNED_IMPORT, PINNED_PYTHON, _PINNED_N };
+
+struct pinned {
+	enum pinned_kind kind;
+	const char *path; /* as the settings have it; borrowed from the profile */
+	struct pin pin;
+};
+
+enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
+enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
+enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
+enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
+
+struct profile {
+	char *name;
+	unsigned refs; /* sessions outlive a re-read of the file */
+
+	/* the interpreter */
+	char *python; /* NULL: the distribution's */
+	struct string_list preload;
+	struct string_list env;
+	uint64_t spares;
+
+	/* time */
+	uint64_t cell_timeout, cell_timeout_max, grace, idle_ttl, hard_ttl;
+
+	/* answers that can be asked for again */
+	uint64_t result_ttl, results, results_size;
+
+	/* what outlives it */
+	enum expiry_policy on_expire;
+	uint64_t save_timeout, save_size, save_ttl;
+
+	/* what it remembers */
+	enum checkpoint_policy checkpoint;
+	uint64_t checkpoints, checkpoint_memory;
+
+	/* what it may do */
+	struct string_list read, write, hide, import;
+	unsigned write_line;   /* where write stands, in the file */
+	struct pinned *pinned; /* these and python */
+	size_t n_pinned;
+	char *network; /* "off", "host" or "tcp:PORT,..." */
+	bool subprocess;
+	char *level; /* NULL: the best there is */
+	struct string_list forbid;
+	enum forbid_policy forbid_in;
+
+	/* what it may use */
+	uint64_t memory, processes;
+	uint64_t cpu; /* thousandths of a processor */
+	uint64_t open_files, file_size, workspace_size, scratch_size;
+	uint64_t queue, code_size, output_size, text_size;
+	enum workspace_policy workspace;
+};
+
+struct config {
+	char *path; /* NULL: the embedded default */
+	char *text; /* what was read */
+
+	/* [daemon] */
+	char *socket;	  /* NULL: path_default_socket */
+	char *workspaces; /* NULL: chosen by the router, see workspace.h */
+	char *saves;	  /* NULL: chosen as for workspaces */
+	char *log;	  /* "stderr" or a file */
+	char *audit_log;  /* NULL: none */
+	uint64_t sessions;
+	uint64_t sessions_per_uid; /* 0: not given */
+	uint64_t frame_size, results_per_uid, saves_per_uid;
+	uint64_t connections_per_uid, router_memory, work_per_uid, template_ttl;
+	uint64_t uid_first, uid_last; /* as root: a host uid per session */
+
+	struct profile **profiles; /* NULL-terminated, each with a reference */
+	size_t n_profiles;
+
+	struct pin *own; /* directories that hold files of laird's own, see paths.h; none until they are
+			    sought */
+	size_t n_own;
+};
+
+/* The file that is read where none is named; "" if there is none. Returns 0 or -ENAMETOOLONG. */
+int config_usual(char path[static PATH_SIZE]);
+
+struct config_error {
+	char text[512]; /* "FILE:LINE: what was wrong, what was expected" */
+};
+
+/* Read @path, or the embedded default (the shipped sessions.conf) if NULL. Returns 0; -EINVAL with @error filled
+ * in; or -errno of reading the file, also with @error. On failure *configp is untouched. */
+int config_load(struct config **configp, const char *path, struct config_error *error);
+/* The same from memory, for tests and the fuzzer; @name stands for the file in messages. */
+int config_parse(struct config **configp, struct bytes text, const char *name, struct config_error *error);
+/* The same of what has been in force before, whose sessions go on though the host has lost what it names since. */
+int config_parse_in_force(struct config **configp, struct bytes text, const char *name, struct config_error *error);
+
+/* What was read, for the next router: in a memory file, which is the caller's. Returns 0 or -errno. */
+int config_leave(int *fdp, const struct config *config);
+/* And back from there; @fd stays the caller's. As config_load. */
+int config_recall(struct config **configp, int fd, struct config_error *error);
+
+struct config *config_free(struct config *config);
+
+/* What messages call the file. Borrowed. */
+const char *config_name(const struct config *config);
+
+/* The text of the embedded default. */
+struct bytes config_embedded(void);
+
+/* Print every effective setting as a sessions.conf. */
+void config_print(const struct config *config, FILE *out);
+
+/* One profile, as a sessions.conf of its own. */
+void profile_print(const struct profile *profile, FILE *out);
+
+/* Borrowed; NULL if there is none. An empty name means "default". */
+struct profile *config_profile(const struct config *config, struct bytes name);
+
+struct profile *profile_ref(struct profile *profile);
+struct profile *profile_unref(struct profile *profile); /* NULL is fine; returns NULL */

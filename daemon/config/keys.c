@@ -1,0 +1,170 @@
+/* Which settings there are. Whoever adds one adds its member in config.h, its row here and its lines in
+ * sessions.conf; parsing, checking, defaults and `laird -n` follow from the row. */
+#include "keys.h"
+
+#include "config.h"
+
+#define K (1ULL << 10)
+#define M (1ULL << 20)
+#define G (1ULL << 30)
+#define T (1ULL << 40)
+#define MILLISECOND 1000ULL
+#define SECOND 1000000ULL
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+static const char *const levels[] = {"strong", "strong-nomem", "landlock", "uid", "readonly", "audit-only", NULL};
+static const char *const expiry_policies[] = {[EXPIRE_END] = "end", [EXPIRE_SAVE] = "save", NULL};
+static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", [WORKSPACE_KEEP] = "keep", NULL};
+
+_Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
+	       "VALUE_RANGE wants its two numbers side by side");
+static const char *const forbid_policies[] = {[FORBID_CHECK] = "check", [FORBID_EXEC] = "exec", NULL};
+static const char *const checkpoint_policies[] = {
+	[CHECKPOINT_OFF] = "off", [CHECKPOINT_CELL] = "cell", [CHECKPOINT_MANUAL] = "manual", NULL};
+
+/* clang-format off */
+#define KEY(name_, type_, member_, initial_, ...) \
+	{.name = name_, .type = VALUE_##type_, .offset = offsetof(struct SECTION, member_), .initial = initial_, __VA_ARGS__}
+
+#define SECTION config
+static const struct key daemon_rows[] = {
+	KEY("socket", SOCKET, socket, NULL, .optional = true,
+	    .doc = "where clients connect; empty: in $XDG_RUNTIME_DIR or /run"),
+	KEY("workspaces", PATH, workspaces, NULL, .optional = true,
+	    .doc = "the directory that holds the workspaces; empty: a standard place"),
+	KEY("saves", PATH, saves, NULL, .optional = true,
+	    .doc = "the directory that holds saved states; empty: a standard place"),
+	KEY("log", LOG, log, "stderr",
+	    .doc = "stderr, or a file to append to"),
+	KEY("audit_log", PATH, audit_log, NULL, .optional = true,
+	    .doc = "who ran what and what was refused, as JSON lines, in this file; empty: nowhere"),
+	KEY("sessions", INT, sessions, "1000", .min = 1, .max = 1000000,
+	    .doc = "how many sessions at once, in all"),
+	KEY("sessions_per_uid", INT, sessions_per_uid, "off", .min = 1, .max = 1000000, .optional = true,
+	    .doc = "how many sessions at once for one user; off: all for laird's own, a quarter for another"),
+	/* Over the largest code_size by more than all else in a request can take. */
+	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
+	    .doc = "the largest request from a client"),
+	KEY("connections_per_uid", INT, connections_per_uid, "1000", .min = 1, .max = 1000000,
+	    .doc = "how many connections one user may have"),
+	KEY("router_memory", SIZE, router_memory, "2G", .min = 256 * M, .max = 1024 * T, .optional = true,
+	    .doc = "more than this, and laird's router is replaced; sessions go on"),
+	KEY("results_per_uid", SIZE, results_per_uid, "256M", .min = 1 * M, .max = 1024 * T,
+	    .doc = "what the answers kept for one user may hold together"),
+	KEY("work_per_uid", SIZE, work_per_uid, "256M", .min = 32 * M, .max = 1024 * T, .optional = true,
+	    .doc = "what the cells of one user hold together while they wait and run"),
+	KEY("saves_per_uid", INT, saves_per_uid, "32", .min = 1, .max = 100000,
+	    .doc = "how many saved states one user may have; the first to expire goes first"),
+	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,
+	    .doc = "how long a user without sessions keeps a template where there are several users"),
+	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293,
+	    .doc = "host users for sessions, one each, when laird is root"),
+};
+#undef SECTION
+
+#define SECTION profile
+static const struct key profile_rows[] = {
+	KEY("python", PYTHON, python, NULL, .optional = true,
+	    .doc = "a virtual environment or its interpreter; empty: the system's"),
+	KEY("preload", MODULES, preload, "numpy? pandas? matplotlib.pyplot?",
+	    .doc = "imported once, ready in every session; ?: may be missing"),
+	KEY("env", ENVIRONMENT, env, NULL,
+	    .doc = "NAME=value for the sessions' environment"),
+	KEY("spares", INT, spares, "2", .min = 0, .max = 1000,
+	    .doc = "sessions kept ready before anybody asks"),
+
+	KEY("cell_timeout", DURATION, cell_timeout, "60s", .min = 1 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "how long a cell may run unless the request says"),
+	KEY("cell_timeout_max", DURATION, cell_timeout_max, "off", .min = 1 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "the longest a request may ask for"),
+	KEY("grace", DURATION, grace, "2s", .min = 1 * MILLISECOND, .max = 10 * MINUTE,
+	    .doc = "from the interrupt of a late cell to its kill"),
+	KEY("idle_ttl", DURATION, idle_ttl, "30m", .min = 10 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "a session ends this long after its last cell"),
+	KEY("hard_ttl", DURATION, hard_ttl, "24h", .min = 10 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "a session ends this long after it opened, even if busy"),
+
+	KEY("result_ttl", DURATION, result_ttl, "10m", .min = 1 * SECOND, .max = 365 * DAY,
+	    .doc = "how long an answer can be asked for again"),
+	KEY("results", INT, results, "64", .min = 1, .max = 100000,
+	    .doc = "how many answers are kept for a session; the oldest goes first"),
+	KEY("results_size", SIZE, results_size, "64M", .min = 1 * M, .max = 1 * T,
+	    .doc = "what these may hold together; the newest is kept whatever its size"),
+
+	KEY("on_expire", CHOICE, on_expire, "end", .words = expiry_policies,
+	    .doc = "what comes of the variables of a session whose time is over: end, or save"),
+	KEY("save_timeout", DURATION, save_timeout, "30s", .min = 100 * MILLISECOND, .max = 1 * HOUR,
+	    .doc = "how long saving or loading them may take"),
+	KEY("save_size", SIZE, save_size, "64M", .min = 64 * K, .max = 1 * G,
+	    .doc = "how large a saved state may be; what does not fit is left out"),
+	KEY("save_ttl", DURATION, save_ttl, "7d", .min = 1 * SECOND, .max = 3650 * DAY, .optional = true,
+	    .doc = "how long a saved state is kept"),
+
+	KEY("checkpoint", CHOICE, checkpoint, "cell", .words = checkpoint_policies,
+	    .doc = "after every cell, only when asked for (manual), or never (off)"),
+	KEY("checkpoints", INT, checkpoints, "8", .min = 1, .max = 1000,
+	    .doc = "how many a session keeps; the oldest goes first"),
+	KEY("checkpoint_memory", SIZE, checkpoint_memory, "1G", .min = 1 * M, .max = 1024 * T, .optional = true,
+	    .doc = "what a session's checkpoints may hold together"),
+
+	KEY("read", DIRECTORIES, read, NULL,
+	    .doc = "directories a session may read, besides Python's own"),
+	KEY("write", DIRECTORIES, write, NULL,
+	    .doc = "directories a session may change, besides its workspace"),
+	KEY("hide", DIRECTORIES, hide, NULL,
+	    .doc = "directories that stay out of reach although they lie in those"),
+	KEY("import", DIRECTORIES, import, NULL,
+	    .doc = "directories clients may have files copied in from, by laird"),
+	KEY("network", NETWORK, network, "off",
+	    .doc = "off, host, or tcp:PORT,... to connect to"),
+	KEY("subprocess", FLAG, subprocess, "off",
+	    .doc = "whether cells may start other programs"),
+	KEY("level", WORD, level, "landlock", .optional = true, .words = levels,
+	    .doc = "the weakest cage that will do; empty: the best there is"),
+	KEY("forbid", RULES, forbid, NULL,
+	    .doc = "advice to those who write code: KIND NAME [max N]: MESSAGE, one a line"),
+	KEY("forbid_in", CHOICE, forbid_in, "check", .words = forbid_policies,
+	    .doc = "whether cells that break it are run (check) or refused (exec)"),
+
+	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
+	    .doc = "the memory of a session"),
+	KEY("processes", INT, processes, "64", .min = 2, .max = 100000, .optional = true,
+	    .doc = "processes and threads of a session"),
+	KEY("cpu", PROCESSORS, cpu, "off", .min = 10, .max = 10000000, .optional = true,
+	    .doc = "how many processors a session may keep busy"),
+	KEY("open_files", INT, open_files, "1024", .min = 32, .max = 1000000,
+	    .doc = "files open at once in one process"),
+	KEY("file_size", SIZE, file_size, "1G", .min = 4 * K, .max = 1024 * T, .optional = true,
+	    .doc = "the size of one file"),
+	KEY("workspace_size", SIZE, workspace_size, "1G", .min = 64 * K, .max = 1024 * T, .optional = true,
+	    .doc = "the size of all files in a workspace"),
+	KEY("scratch_size", SIZE, scratch_size, "256M", .min = 64 * K, .max = 1024 * T, .optional = true,
+	    .doc = "the size of all files in /tmp and /dev/shm"),
+
+	KEY("queue", INT, queue, "64", .min = 1, .max = 100000,
+	    .doc = "cells waiting in one session"),
+	KEY("code_size", SIZE, code_size, "1M", .min = 1 * K, .max = 15 * M,
+	    .doc = "the code of one cell"),
+	KEY("output_size", SIZE, output_size, "16M", .min = 1 * K, .max = 1 * G,
+	    .doc = "what is kept of stdout and of stderr of a cell"),
+	KEY("text_size", SIZE, text_size, "1M", .min = 1 * K, .max = 4 * M,
+	    .doc = "the text of a last expression, as a prompt prints it"),
+
+	KEY("workspace", CHOICE, workspace, "delete", .words = workspace_policies,
+	    .doc = "keep or delete what a session leaves in its workspace"),
+};
+#undef SECTION
+/* clang-format on */
+
+_Static_assert(ARRAY_SIZE(daemon_rows) <= KEYS_MAX && ARRAY_SIZE(profile_rows) <= KEYS_MAX, "raise KEYS_MAX");
+
+const struct key_table daemon_keys = {.keys = daemon_rows, .n = ARRAY_SIZE(daemon_rows)};
+const struct key_table profile_keys = {.keys = profile_rows, .n = ARRAY_SIZE(profile_rows)};
+
+const struct key_order profile_orders[] = {
+	{.low = "cell_timeout", .high = "cell_timeout_max", .off_is_over = true},
+	{.low = "idle_ttl", .high = "hard_ttl"},
+};
+const size_t n_profile_orders = ARRAY_SIZE(profile_orders);

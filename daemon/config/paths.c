@@ -1,0 +1,334 @@
+/* Sessions may put anything in the place of all that lies in a directory which they may write to. So nothing that
+ * laird or another session is given by its name may be found by way of it; each name is walked to, see walk.c. Two
+ * names of one directory are one. */
+#include "paths.h"
+
+#include "base/directory.h"
+#include "base/walk.h"
+#include "pins.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- one profile ---- */
+
+static const struct rule {
+	enum pinned_kind inner, outer;
+	bool or_same;
+	const char *so;
+} rules[] = {
+	/* Landlock only ever adds rights. */
+	{PINNED_READ, PINNED_WRITE, false, "so it could be written to"},
+	{PINNED_READ, PINNED_HIDE, true, "so it could not be seen"},
+	{PINNED_WRITE, PINNED_HIDE, true, "so it could not be seen"},
+};
+
+static bool rule_broken(const struct rule *rule, const struct pinned *inner, const struct pinned *outer,
+			char reason[PATHS_REASON_SIZE])
+{
+	if (inner->kind != rule->inner || outer->kind != rule->outer ||
+	    !walk_within(inner->pin.path, outer->pin.path, rule->or_same))
+		return false;
+	(void)snprintf(reason, PATHS_REASON_SIZE, "%s = %.150s lies in %s = %.150s, %s", pinned_name(inner->kind),
+		       inner->path, pinned_name(outer->kind), outer->path, rule->so);
+	return true;
+}
+
+/* What every session has of its own: what is granted in there appears in it, it itself cannot be. */
+static bool is_sessions_own(const struct pinned *pinned, char reason[PATHS_REASON_SIZE])
+{
+	static const char *const own[] = {"/tmp", "/run", "/proc", "/sys", "/dev", "/dev/shm"};
+	char real[PATH_MAX];
+
+	if (pinned->kind != PINNED_READ && pinned->kind != PINNED_WRITE)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		if (walk_to(real, own[i]) || strcmp(real, pinned->pin.path) != 0)
+			continue;
+		(void)snprintf(reason, PATHS_REASON_SIZE,
+			       "%s = %.150s: a session has a %s of its own; name a directory in it",
+			       pinned_name(pinned->kind), pinned->path, own[i]);
+		return true;
+	}
+	return false;
+}
+
+const char *profile_paths_check(const struct profile *profile, char reason[PATHS_REASON_SIZE])
+{
+	const struct pinned *all = profile->pinned;
+	size_t n = profile->n_pinned;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_sessions_own(&all[i], reason))
+			return pinned_name(all[i].kind);
+	for (size_t i = 0; i < ARRAY_SIZE(rules) * n * n; i++) {
+		const struct pinned *inner = &all[i / n % n];
+
+		if (rule_broken(&rules[i / n / n], inner, &all[i % n], reason))
+			return pinned_name(inner->kind);
+	}
+	return NULL;
+}
+
+/* ---- what laird lives on ---- */
+
+/* @path: a directory of laird's own, or one that holds a @file of it, which is real. */
+struct own {
+	char path[PATH_MAX];
+	const char *name; /* what it is found by */
+	const char *what;
+	bool file;
+};
+
+struct owns {
+	struct own items[5];
+	size_t n;
+	char saves[PATH_MAX], workspaces[PATH_MAX];
+};
+
+static void own_add(struct owns *owns, const char *name, const char *what, bool file)
+{
+	struct own *own = &owns->items[owns->n];
+	char *slash;
+
+	if (!name || *name != '/' || walk_to(own->path, name))
+		return;
+	slash = strrchr(own->path, '/');
+	slash[slash == own->path] = '\0';
+	own->name = name;
+	own->what = what;
+	own->file = file;
+	owns->n++;
+}
+
+static void owns_find(struct owns *owns, const struct config *config, const char *name, const struct in_use *in_use)
+{
+	owns->n = 0;
+	own_add(owns, name, "the settings", true);
+	own_add(owns, config->log, "the log", true);
+	own_add(owns, config->audit_log, "the audit log", true);
+	if (!in_use->socket)
+		return;
+	/* Those of all daemons lie side by side. Where nobody can say where they are, there are none. */
+	if (!directory_of_state(owns->saves, "saves", config->saves, in_use->socket))
+		own_add(owns, owns->saves, "the saved states", false);
+	if (in_use->workspaces)
+		snprintf(owns->workspaces, PATH_MAX, "%s", in_use->workspaces);
+	if (in_use->workspaces ||
+	    !directory_of_state(owns->workspaces, "workspaces", config->workspaces, in_use->socket))
+		own_add(owns, owns->workspaces, "the workspaces", false);
+}
+
+int config_pin_own(struct config *config, const struct in_use *in_use)
+{
+	struct owns owns;
+
+	owns_find(&owns, config, config->path, in_use);
+	config->own = calloc(owns.n + 1, sizeof(*config->own));
+	if (!config->own)
+		return -ENOMEM;
+	for (size_t i = 0; i < owns.n; i++) {
+		/* What is not there yet could be seen later. */
+		if (!owns.items[i].file)
+			(void)directory_make_parents(owns.items[i].name);
+		config->n_own += pin_take(&config->own[config->n_own], owns.items[i].path, true) == 0;
+	}
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+struct check {
+	const struct config *config;
+	const char *name;
+	const struct in_use *in_use;
+	struct owns owns;
+	struct config_error *error;
+};
+
+/* What sessions may change: @write of @profile, which is not in the settings any more if it @goes_on. */
+struct writable {
+	const struct profile *profile;
+	const struct pinned *write;
+	bool goes_on;
+};
+
+static int refuse(const struct check *check, const struct writable *writable, const char *format, ...)
+	_printf_(3, 4);
+
+static int refuse(const struct check *check, const struct writable *writable, const char *format, ...)
+{
+	char *text = check->error->text;
+	size_t size = sizeof(check->error->text);
+	va_list args;
+	int n;
+
+	if (writable->goes_on)
+		n = snprintf(text, size, "%.150s: profile %s, of which sessions still run: write = %.100s ",
+			     check->name, writable->profile->name, writable->write->path);
+	else
+		n = snprintf(text, size, "%.150s:%u: profile %s: write = %.100s ", check->name,
+			     writable->profile->write_line, writable->profile->name, writable->write->path);
+	va_start(args, format);
+	(void)vsnprintf(text + n, size - (size_t)n, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* Nobody else says where that is. */
+static int keep_out(const struct check *check, const struct writable *writable, const char *path)
+{
+	char at[PATH_MAX];
+
+	if (!path || *path != '/' || !walk_through(at, path, writable->write->pin.path, true))
+		return 0;
+	return refuse(check, writable, "holds %.150s, which no session may change; write to less", at);
+}
+
+static int keep_out_own(const struct check *check, const struct writable *writable)
+{
+	char program[PATH_SIZE];
+	int r = 0;
+
+	for (size_t i = 0; !r && i < check->owns.n; i++)
+		r = keep_out(check, writable, check->owns.items[i].name);
+	if (!r)
+		r = keep_out(check, writable, check->config->socket);
+	if (!r)
+		r = keep_out(check, writable, check->in_use->socket);
+	if (!r && !path_sibling(program, "lair-kernel"))
+		r = keep_out(check, writable, program);
+	return r;
+}
+
+/* Another profile may have the same directory, and what is shared stays what it is; but nobody runs what sessions
+ * can change. */
+static int keep_from(const struct check *check, const struct writable *writable, const struct profile *profile,
+		     const struct pinned *place, const char *path)
+{
+	char at[PATH_MAX];
+
+	if (!walk_through(at, path, writable->write->pin.path, place->kind == PINNED_PYTHON))
+		return 0;
+	return refuse(
+		check, writable,
+		"holds %.120s, %s = %.120s of profile %s, so its sessions could put something else there; write "
+		"to less, or have that elsewhere",
+		at, pinned_name(place->kind), place->path, profile->name);
+}
+
+/* The environment that @python is, or whose program it is; "" if it is none. */
+static void environment_of(char path[PATH_MAX], const char *python)
+{
+	char config[PATH_MAX + 16], *slash;
+
+	snprintf(path, PATH_MAX, "%s", python);
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(config, sizeof(config), "%s/pyvenv.cfg", path);
+		if (access(config, F_OK) == 0)
+			return;
+		slash = strrchr(path, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	*path = '\0';
+}
+
+/* The program in it may be a link, too, and all that is in it is run. */
+static int keep_from_python(const struct check *check, const struct writable *writable,
+			    const struct profile *profile, const struct pinned *python)
+{
+	char environment[PATH_MAX], program[PATH_MAX + 16], real[PATH_MAX];
+	int r;
+
+	environment_of(environment, python->path);
+	if (!environment[0])
+		return 0;
+	snprintf(program, sizeof(program), "%s/bin/python", environment);
+	r = keep_from(check, writable, profile, python, program);
+	if (r || walk_to(real, environment) || !walk_within(writable->write->pin.path, real, true))
+		return r;
+	return refuse(
+		check, writable,
+		"lies in python = %.120s of profile %s, so its sessions could change what laird runs; write to "
+		"something else",
+		python->path, profile->name);
+}
+
+static int keep_profile_out(const struct check *check, const struct writable *writable,
+			    const struct profile *profile)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < profile->n_pinned; i++) {
+		const struct pinned *place = &profile->pinned[i];
+
+		r = place == writable->write ? 0 : keep_from(check, writable, profile, place, place->path);
+		if (!r && place->kind == PINNED_PYTHON)
+			r = keep_from_python(check, writable, profile, place);
+	}
+	return r;
+}
+
+static int check_writable(const struct check *check, const struct writable *writable)
+{
+	const struct in_use *in_use = check->in_use;
+	int r = keep_out_own(check, writable);
+
+	for (size_t i = 0; !r && i < check->config->n_profiles; i++)
+		r = keep_profile_out(check, writable, check->config->profiles[i]);
+	for (size_t i = 0; !r && i < in_use->n_profiles; i++)
+		r = keep_profile_out(check, writable, in_use->profiles[i]);
+	return r;
+}
+
+/* A directory cannot be shown without the files in it, nor a session's be shown to all. */
+static int check_shown(const struct check *check, const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->n_pinned * check->owns.n; i++) {
+		const struct pinned *place = &profile->pinned[i / check->owns.n];
+		const struct own *own = &check->owns.items[i % check->owns.n];
+
+		if (place->kind == PINNED_HIDE || place->kind == PINNED_PYTHON || !place->pin.path ||
+		    (place->kind == PINNED_WRITE && own->file))
+			continue;
+		if (own->file ? strcmp(place->pin.path, own->path) != 0
+			      : !walk_within(place->pin.path, own->path, true))
+			continue;
+		(void)snprintf(
+			check->error->text, sizeof(check->error->text),
+			"%.150s: profile %s: %s = %.120s: %s %s in %.120s; no session may see that: have one or "
+			"the other elsewhere",
+			check->name, profile->name, pinned_name(place->kind), place->path, own->what,
+			strchr(own->what, '\0')[-1] == 's' ? "are" : "is", own->path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_profile(const struct check *check, const struct profile *profile, bool goes_on)
+{
+	int r = goes_on ? 0 : check_shown(check, profile);
+
+	for (size_t i = 0; !r && i < profile->n_pinned; i++) {
+		const struct writable writable = {profile, &profile->pinned[i], goes_on};
+
+		if (writable.write->kind == PINNED_WRITE && writable.write->pin.path)
+			r = check_writable(check, &writable);
+	}
+	return r;
+}
+
+int config_check_paths(const struct config *config, const char *name, const struct in_use *in_use,
+		       struct config_error *error)
+{
+	struct check check = {.config = config, .name = name, .in_use = in_use, .error = error};
+	int r = 0;
+
+	owns_find(&check.owns, config, name, in_use);
+	for (size_t i = 0; !r && i < config->n_profiles; i++)
+		r = check_profile(&check, config->profiles[i], false);
+	for (size_t i = 0; !r && i < in_use->n_profiles; i++)
+		r = check_profile(&check, in_use->profiles[i], true);
+	return r;
+}

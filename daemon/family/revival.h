@@ -1,0 +1,39 @@
+/* A family while it is brought back: what revive.c and revive_session.c share. */
+#pragma once
+
+#include "family.h"
+
+/* A record that belongs to something: code and displays to a promise, what a question is about
+ * to its number, entries to a session. */
+struct place {
+	uint64_t whose, at;
+	const struct wire_schema *schema;
+};
+
+/* One that has been read and not been made. */
+struct remains {
+	struct list node;
+	uint64_t family;
+	struct ledger ledger;
+	char *text;
+	struct family_record record; /* points into text, like all below */
+	struct bytes profile;
+	struct place *places; /* by whose they are, and then as they were written */
+	size_t n_places, allocated;
+};
+
+/* What is being made, and what of. */
+struct revival {
+	struct families *families;
+	const struct remains *remains;
+	struct warden *warden;
+};
+
+/* The next record of some kind that belongs to @whose, in the order in which they were written; start with *@next
+ * == 0. False after the last. */
+bool remains_record(const struct remains *remains, size_t *next, const struct wire_schema *schema, uint64_t whose,
+		    void *record);
+/* NULL if there is none. */
+struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial);
+/* The interpreters are there already. Returns 0 or -errno. */
+int revival_session(const struct revival *revival, struct bytes body);

@@ -1,0 +1,504 @@
+/* From records to objects; snapshot.c is the way there. A family that cannot be brought back is ended, and the log
+ * says why: half of one would be worse.
+ *
+ * What had been going on needs no care here. What the last router had heard and not settled is still in the
+ * sockets, what it had said and not sent is among the messages, and deadlines are times. */
+#include "revive.h"
+
+#include "base/log.h"
+#include "family.h"
+#include "revival.h"
+#include "session/events.h"
+#include "session/hand.h"
+#include "vault/errand.h"
+#include "vault/fault.h"
+#include "vault/hand.h"
+#include "vault/vault.h"
+#include "warden/nursery.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- reading ---- */
+
+static int place_compare(const void *a, const void *b)
+{
+	const struct place *left = a, *right = b;
+
+	if (left->whose != right->whose)
+		return left->whose < right->whose ? -1 : 1;
+	return left->at < right->at ? -1 : left->at > right->at;
+}
+
+static size_t places_of(const struct remains *remains, uint64_t whose)
+{
+	size_t low = 0, high = remains->n_places;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (remains->places[middle].whose < whose)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool remains_record(const struct remains *remains, size_t *next, const struct wire_schema *schema, uint64_t whose,
+		    void *record)
+{
+	struct wire_frame frame;
+	struct wire_fault fault;
+
+	for (size_t i = *next ? *next : places_of(remains, whose); i < remains->n_places; i++) {
+		const struct place *place = &remains->places[i];
+		uint64_t at = place->at;
+
+		if (place->whose != whose)
+			break;
+		if (place->schema == schema && ledger_next(&remains->ledger, remains->text, &at, &frame) &&
+		    !wire_decode_known(record, schema, frame.body, &fault)) {
+			*next = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int place_add(struct remains *remains, const struct place *place)
+{
+	if (remains->n_places == remains->allocated) {
+		size_t allocated = MAX(2 * remains->allocated, (size_t)64);
+		struct place *grown = reallocarray(remains->places, allocated, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		remains->places = grown;
+		remains->allocated = allocated;
+	}
+	remains->places[remains->n_places++] = *place;
+	return 0;
+}
+
+static int place_note(struct remains *remains, const struct wire_frame *frame, uint64_t at)
+{
+	static const struct {
+		const struct wire_schema *schema;
+		size_t whose;
+	} kinds[] = {
+		{&code_record_schema, offsetof(struct code_record, promise)},
+		{&display_record_schema, offsetof(struct display_record, promise)},
+		{&about_record_schema, offsetof(struct about_record, number)},
+		{&entry_record_schema, offsetof(struct entry_record, session)},
+		{&effect_record_schema, offsetof(struct effect_record, session)},
+	};
+	union {
+		struct code_record code;
+		struct display_record display;
+		struct about_record about;
+		struct entry_record entry;
+		struct effect_record effect;
+	} record;
+	struct place place = {.at = at};
+	struct wire_fault fault;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!bytes_is(frame->type, kinds[i].schema->type) ||
+		    wire_decode_known(&record, kinds[i].schema, frame->body, &fault))
+			continue;
+		place.schema = kinds[i].schema;
+		memcpy(&place.whose, (const char *)&record + kinds[i].whose, sizeof(place.whose));
+		return place_add(remains, &place);
+	}
+	return 0;
+}
+
+static struct remains *remains_free(struct remains *remains)
+{
+	if (remains) {
+		list_remove(&remains->node);
+		ledger_deinit(&remains->ledger);
+		free(remains->text);
+		free(remains->places);
+		free(remains);
+	}
+	return NULL;
+}
+
+/* What comes behind the last family record has not happened. */
+static int ledger_look(struct remains *remains, uint64_t *endp)
+{
+	struct profile_record profile;
+	struct wire_frame frame;
+	struct wire_fault fault;
+	uint64_t at = 0, begin = 0;
+	int r = 0;
+
+	*endp = 0;
+	for (; !r && ledger_next(&remains->ledger, remains->text, &at, &frame); begin = at) {
+		if (bytes_is(frame.type, family_record_schema.type)) {
+			if (wire_decode_known(&remains->record, &family_record_schema, frame.body, &fault))
+				return -EBADMSG;
+			*endp = at;
+		} else if (bytes_is(frame.type, profile_record_schema.type)) {
+			if (!wire_decode_known(&profile, &profile_record_schema, frame.body, &fault))
+				remains->profile = profile.text;
+		} else {
+			r = place_note(remains, &frame, begin);
+		}
+	}
+	while (remains->n_places > 0 && remains->places[remains->n_places - 1].at >= *endp)
+		remains->n_places--;
+	if (remains->n_places > 0)
+		qsort(remains->places, remains->n_places, sizeof(*remains->places), place_compare);
+	return r;
+}
+
+static int ledger_take(struct remains *remains, struct heirloom *heirloom)
+{
+	uint64_t end = 0;
+	int r = ledger_open(&remains->ledger, steal_fd(&heirloom->fds[0]));
+
+	heirloom->taken = true;
+	r = r ? r : ledger_read(&remains->ledger, &remains->text);
+	r = r ? r : ledger_look(remains, &end);
+	r = r ? r : ledger_cut(&remains->ledger, end);
+	return r || remains->profile.data ? r : -EBADMSG;
+}
+
+static void family_lost(struct promises *promises, uint64_t family, int r)
+{
+	log_error(NULL, "the sessions of family %" PRIu64 " end: what the last router wrote cannot be used: %s",
+		  family, r == -ECANCELED ? "routers died of it again and again" : strerror(-r));
+	vault_forget_family(family);
+	/* Nobody knows any more which of them these sessions had begun with. */
+	promises->orphaned = true;
+}
+
+static struct bytes first_session(const struct remains *remains)
+{
+	struct kept_session record;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0;
+
+	if (!wire_next(remains->record.sessions, &cursor, &item) ||
+	    wire_decode_known(&record, &kept_session_schema, item, &fault))
+		return (struct bytes){.data = NULL};
+	return record.id;
+}
+
+static void family_read(struct families *families, struct heirloom *heirloom)
+{
+	struct remains *remains = calloc(1, sizeof(*remains));
+	int r;
+
+	if (!remains)
+		return;
+	list_init(&remains->node);
+	ledger_init(&remains->ledger);
+	remains->family = heirloom->family;
+	families->sessions->cages->last_serial = MAX(families->sessions->cages->last_serial, remains->family);
+	hand_revival(families->sessions->breaker, remains->family, TURN_READ);
+	r = hand_revival_is_open(families->sessions->breaker, remains->family) ? -ECANCELED : 0;
+	if (!r)
+		r = ledger_take(remains, heirloom);
+	if (!r)
+		fault_at("revival", "read", first_session(remains));
+	if (r) {
+		family_lost(families->sessions->promises, remains->family, r);
+		remains_free(remains);
+		return;
+	}
+	list_append(&families->remains, &remains->node);
+	families->sessions->cages->last_serial =
+		MAX(families->sessions->cages->last_serial, remains->record.serial);
+}
+
+void families_read(struct families *families)
+{
+	struct heirloom *heirloom;
+
+	for (size_t i = 0; i < STORE_SHELVES; i++)
+		list_for_each (heirloom, &families->heritage->shelves[i], node)
+			if (heirloom->kind == VAULT_FAMILY)
+				family_read(families, heirloom);
+}
+
+bool families_use(const struct families *families, const char *path)
+{
+	struct remains *remains;
+
+	list_for_each (remains, (struct list *)&families->remains, node)
+		if (bytes_is(remains->record.workspace, path))
+			return true;
+	return false;
+}
+
+/* ---- whose it is ---- */
+
+static bool profile_is(const struct profile *profile, struct bytes text)
+{
+	char *own = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&own, &size);
+	bool same;
+
+	if (!out)
+		return false;
+	profile_print(profile, out);
+	same = fclose(out) == 0 && bytes_equal(text, (struct bytes){own, size});
+	free(own);
+	return same;
+}
+
+static bool owner_of(uid_t *ownerp, const struct remains *remains)
+{
+	struct kept_session session;
+	struct wire_fault fault;
+	struct bytes first;
+	size_t cursor = 0;
+
+	if (!wire_next(remains->record.sessions, &cursor, &first) ||
+	    wire_decode_known(&session, &kept_session_schema, first, &fault))
+		return false;
+	*ownerp = (uid_t)session.owner;
+	return true;
+}
+
+static struct nursery *nursery_among(struct list *nurseries, struct bytes text, bool owned, uid_t owner)
+{
+	struct nursery *nursery;
+
+	list_for_each (nursery, nurseries, node)
+		if (nursery->owned == owned && nursery->owner == owner && profile_is(nursery->profile, text))
+			return nursery;
+	return NULL;
+}
+
+/* One of today's templates: its user's, or the one that nobody has yet. */
+static struct nursery *nursery_of_today(struct families *families, struct bytes text, uid_t owner)
+{
+	struct nursery *nursery = nursery_among(&families->sessions->cages->nurseries, text, true, owner);
+
+	if (nursery)
+		return nursery;
+	nursery = nursery_among(&families->sessions->cages->nurseries, text, false, 0);
+	if (nursery)
+		cages_own_nursery(families->sessions->cages, nursery, owner);
+	return nursery;
+}
+
+/* One whose settings have changed since belongs to no template of today's, and where there is none left for its
+ * user it has one that is not even started, unless a session still has to be made. */
+static struct nursery *nursery_for(struct families *families, struct bytes text, uid_t owner)
+{
+	struct nursery *nursery = nursery_of_today(families, text, owner);
+	struct config_error error;
+	struct config *config;
+
+	if (!nursery)
+		nursery = nursery_among(&families->sessions->cages->retired, text, true, owner);
+	if (nursery)
+		return nursery;
+	if (config_parse_in_force(&config, text, "the last router", &error)) {
+		log_error(NULL, "%s", error.text);
+		return NULL;
+	}
+	for (size_t i = 0; i < config->n_profiles; i++)
+		if (profile_is(config->profiles[i], text) &&
+		    !nursery_new(&nursery, families->sessions->cages, config->profiles[i])) {
+			nursery->retired = true;
+			list_append(&families->sessions->cages->retired, &nursery->node);
+			cages_own_nursery(families->sessions->cages, nursery, owner);
+			config_free(config);
+			return nursery;
+		}
+	config_free(config);
+	return NULL;
+}
+
+/* ---- interpreters ---- */
+
+static int interpreter_from(const struct revival *revival, struct bytes body)
+{
+	struct warden *warden = revival->warden;
+	struct interpreter_record record;
+	struct interpreter *interpreter;
+	struct heirloom *heirloom;
+	struct wire_fault fault;
+	int r;
+
+	if (wire_decode_known(&record, &interpreter_record_schema, body, &fault))
+		return -EBADMSG;
+	heirloom = heritage_find(revival->families->heritage, VAULT_INTERPRETER, warden->family, record.serial);
+	if (!heirloom) {
+		log_error(NULL, "interpreter %" PRIu64 " is not held", record.serial);
+		return -ENOENT;
+	}
+	r = interpreter_revive(&interpreter, warden, &record, heirloom->fds, heirloom->n_fds);
+	if (r)
+		return r;
+	heirloom->taken = true;
+	list_append(&warden->interpreters, &interpreter->node);
+	return 0;
+}
+
+struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial)
+{
+	struct interpreter *interpreter;
+
+	list_for_each (interpreter, &revival->warden->interpreters, node)
+		if (interpreter->serial == serial)
+			return interpreter;
+	return NULL;
+}
+
+/* Its descriptors go along again if it is not known to have them. */
+static int message_from(const struct revival *revival, struct bytes body)
+{
+	struct warden *warden = revival->warden;
+	struct interpreter *to;
+	struct message_record record;
+	struct heirloom *subject;
+	struct wire_fault fault;
+	int theirs[PEER_FDS_MAX];
+	size_t n = 0;
+
+	if (wire_decode_known(&record, &message_record_schema, body, &fault) || record.n_fds > PEER_FDS_MAX)
+		return -EBADMSG;
+	to = record.to ? revival_interpreter(revival, record.to) : NULL;
+	if (record.to && !to)
+		return 0;
+	subject = heritage_find(revival->families->heritage,
+				record.subject & SUBJECT_TASK ? VAULT_TASK : VAULT_INTERPRETER, warden->family,
+				record.subject & ~SUBJECT_TASK);
+	for (size_t i = 0; subject && n < record.n_fds && i < STORE_FDS_MAX; i++)
+		if (subject->fds[i] >= 0)
+			theirs[n++] = steal_fd(&subject->fds[i]);
+	if (n < record.n_fds) {
+		while (n > 0)
+			fd_close(theirs[--n]);
+		return 0;
+	}
+	if (to && warden->sweeping)
+		peer_hold(&to->peer, true);
+	return peer_repeat(to ? &to->peer : &warden->peer, record.number, record.datagram, record.subject, theirs,
+			   n);
+}
+
+/* ---- a family ---- */
+
+static int each(const struct revival *revival, struct bytes records,
+		int (*make)(const struct revival *revival, struct bytes body))
+{
+	struct bytes item;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next(records, &cursor, &item))
+		r = make(revival, item);
+	return r;
+}
+
+/* Listened to by the session that had it. */
+static int interpreter_reattach(const struct revival *revival, struct bytes body)
+{
+	struct interpreter_record record;
+	struct interpreter *interpreter;
+	struct wire_fault fault;
+	struct session *session;
+
+	if (wire_decode_known(&record, &interpreter_record_schema, body, &fault))
+		return -EBADMSG;
+	interpreter = revival_interpreter(revival, record.serial);
+	list_for_each (session, &revival->warden->tenants, tenant.kin) {
+		if (!interpreter || session->tenant.number != record.session)
+			continue;
+		if (interpreter != session->successor)
+			return interpreter_attach(interpreter, &session->tenant);
+		interpreter->tenant = &session->tenant;
+	}
+	return 0;
+}
+
+/* Its descriptors, which go to the keeper just before the record that says it is ready. One without that record is
+ * not taken over but made again: nobody has worked in there yet, and it goes when its control pair is closed. */
+static struct heirloom *warden_heirloom(struct families *families, const struct remains *remains)
+{
+	if (remains->record.state < WARDEN_READY)
+		return NULL;
+	return heritage_find(families->heritage, VAULT_WARDEN, remains->family, 0);
+}
+
+static int family_revive(struct families *families, struct remains *remains)
+{
+	const struct family_record *record = &remains->record;
+	struct heirloom *heirloom = warden_heirloom(families, remains);
+	struct revival revival = {.families = families, .remains = remains};
+	struct nursery *nursery = NULL;
+	struct session *session;
+	uid_t owner;
+	int r;
+
+	if (owner_of(&owner, remains))
+		nursery = nursery_for(families, remains->profile, owner);
+	if (!nursery)
+		return -EINVAL;
+	r = warden_revive(&revival.warden, families->sessions->cages, nursery, remains->family, record,
+			  heirloom ? heirloom->fds : NULL);
+	if (r)
+		return r;
+	if (heirloom)
+		heirloom->taken = true;
+	list_append(&nursery->wardens, &revival.warden->node);
+	r = each(&revival, record->interpreters, interpreter_from);
+	r = r ? r : each(&revival, record->sessions, revival_session);
+	r = r ? r : each(&revival, record->interpreters, interpreter_reattach);
+	r = r ? r : each(&revival, record->messages, message_from);
+	/* Not before: what is read above is read from it. */
+	revival.warden->ledger = remains->ledger;
+	ledger_init(&remains->ledger);
+	if (r) {
+		warden_failed(revival.warden, bytes_of(strerror(-r)));
+		return r;
+	}
+	list_for_each (session, &revival.warden->tenants, tenant.kin)
+		session_on_revived(session);
+	fault_at("revival", "end", warden_session(revival.warden));
+	hand_end_open(revival.warden);
+	nursery_warm(nursery);
+	warden_touch(revival.warden);
+	return 0;
+}
+
+/* Each is settled by itself: what the router dies of is known. */
+void families_revive(struct families *families, void (*settle)(struct families *families))
+{
+	struct remains *remains;
+	struct session *session;
+	size_t n = 0;
+
+	list_for_each (remains, &families->remains, node) {
+		int r;
+
+		breaker_take(families->sessions->breaker);
+		hand_revival(families->sessions->breaker, remains->family, TURN_REVIVE);
+		fault_at("revival", "begin", first_session(remains));
+		r = family_revive(families, remains);
+		if (r)
+			family_lost(families->sessions->promises, remains->family, r);
+		remains_free(remains);
+		settle(families);
+		errand_beat();
+	}
+	list_for_each (session, &families->sessions->all, node)
+		n += session->state != SESSION_CLOSING;
+	families->sessions->stats.opened = n;
+	if (n > 0)
+		log_info(NULL,
+			 n == 1 ? "%zu session of the last router goes on"
+				: "%zu sessions of the last router go on",
+			 n);
+}

@@ -1,0 +1,496 @@
+/* A session of the last router's, and all that belongs to it. */
+#include "revival.h"
+
+#include "files/files.h"
+#include "session/events.h"
+#include "vault/vault.h"
+#include "warden/nursery.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define CHUNK 65536
+
+static struct promise *claim(const struct revival *revival, uint64_t serial, const struct session *session)
+{
+	const struct keeping keeping = profile_keeping(session->profile);
+
+	return promises_claim(revival->families->sessions->promises, serial, session->owner, bytes_of(session->id),
+			      &keeping);
+}
+
+/* Nobody, but for a promise, which puts the number of each asker where this one stands. */
+static struct address address_of(const struct revival *revival, uint64_t serial, const struct session *session)
+{
+	struct address address = {.uid = session->owner, .id = 1};
+
+	if (serial > 0)
+		address.promise = claim(revival, serial, session);
+	if (address.promise && address.promise->by_root)
+		address.uid = 0;
+	return address;
+}
+
+/* ---- what it works on ---- */
+
+static struct code_record code_of(const struct revival *revival, uint64_t promise)
+{
+	struct code_record record;
+	size_t next = 0;
+
+	if (!remains_record(revival->remains, &next, &code_record_schema, promise, &record))
+		record = (struct code_record){.code = BYTES("")};
+	return record;
+}
+
+static void displays_from(const struct revival *revival, struct cell *cell, uint64_t promise,
+			  const struct cell_record *cell_record)
+{
+	struct display_record record;
+	struct wire_fault fault;
+	struct shown shown;
+	size_t next = 0;
+
+	while (remains_record(revival->remains, &next, &display_record_schema, promise, &record)) {
+		if (wire_decode_known(&shown, &shown_schema, record.shown, &fault))
+			continue;
+		cell->displays.total = shown.at;
+		displays_add(&cell->displays, &shown);
+	}
+	cell->displays.total = cell_record->displays;
+	cell->displays.dropped = cell_record->displays_dropped;
+}
+
+static void journal_from(const struct revival *revival, struct session *session)
+{
+	struct entry_record record;
+	size_t next = 0;
+
+	while (remains_record(revival->remains, &next, &entry_record_schema, session->tenant.number, &record))
+		journal_read(&session->journal, &record);
+}
+
+static void effects_from(const struct revival *revival, struct session *session, const struct kept_session *kept)
+{
+	struct effect_record record;
+	size_t next = 0;
+
+	while (remains_record(revival->remains, &next, &effect_record_schema, session->tenant.number, &record))
+		effects_read(&session->effects, &record);
+	/* Those that had been dropped may have been there once more. */
+	session->effects.dropped = kept->effects_dropped;
+	session->effects.dropped_at = kept->effects_dropped_at;
+}
+
+/* The file of a task goes along again, so it is only borrowed here. One that had not begun finds it anew. */
+static int task_file_from(struct cell *cell, const struct revival *revival, const struct session *session)
+{
+	struct heirloom *heirloom = cell->number > 0
+					    ? heritage_find(revival->families->heritage, VAULT_TASK,
+							    revival->warden->family, session->tenant.number)
+					    : NULL;
+	int fd = heirloom && heirloom->fds[0] >= 0 ? fcntl(heirloom->fds[0], F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (heirloom)
+		heirloom->taken = cell->file_stored = true;
+	if (cell->task == CELL_SAVE)
+		cell->file = fd;
+	else if (fd >= 0)
+		return saved_take(&cell->saved, fd, session->owner, bytes_of(session->id));
+	else
+		(void)saved_find(&cell->saved, revival->families->sessions->saved, session->owner,
+				 bytes_of(session->id));
+	return 0;
+}
+
+static int task_from(struct cell **cellp, const struct revival *revival, struct session *session,
+		     const struct cell_record *record, const struct address *address)
+{
+	int r = cell_new_task(cellp, record->task == CELL_LOAD ? CELL_LOAD : CELL_SAVE, address, record->timeout);
+
+	if (r)
+		return r;
+	(*cellp)->number = record->number;
+	(*cellp)->telling = (enum telling)MIN(record->telling, (uint64_t)TELL_LOAD);
+	if (record->last_save)
+		session->last_save = *cellp;
+	return task_file_from(*cellp, revival, session);
+}
+
+/* Its user had no room for more. */
+static void output_limit_from(struct output *output, uint64_t most)
+{
+	output->most = (size_t)MIN(most, (uint64_t)output->most);
+	output->limit = MIN(output->limit, output->most);
+}
+
+static int cell_from(struct cell **cellp, const struct revival *revival, struct session *session, struct bytes body)
+{
+	struct exec_request request = {.code = BYTES("")};
+	struct cell_record record;
+	struct code_record code;
+	struct wire_fault fault;
+	struct address address;
+	struct promise *promise;
+	struct cell *cell;
+	int r;
+
+	if (wire_decode_known(&record, &cell_record_schema, body, &fault))
+		return -EBADMSG;
+	address = address_of(revival, record.promise, session);
+	promise = address.promise;
+	if (!promise)
+		return -ENOMEM;
+	code = code_of(revival, record.promise);
+	request.code = code.code;
+	request.stream = record.stream;
+	request.input = record.input;
+	request.figure = code.figure;
+	request.env = code.env;
+	request.directory = code.directory;
+	request.values = code.values;
+	request.reload = code.reload;
+	if (record.task != CELL_CODE)
+		r = task_from(&cell, revival, session, &record, &address);
+	else
+		r = cell_new(&cell, &request, &address, record.timeout, session->profile->output_size);
+	if (r)
+		return r;
+	output_limit_from(&cell->stdout_, record.stdout_most);
+	output_limit_from(&cell->stderr_, record.stderr_most);
+	if (promise->answer)
+		promise->running = NULL;
+	promise->cell = cell->number = record.number;
+	cell->after = record.after;
+	cell->started = record.started;
+	displays_from(revival, cell, record.promise, &record);
+	cell->asking = record.asking;
+	cell->prompt = record.prompt.data ? strndup(record.prompt.data, record.prompt.size) : NULL;
+	cell->password = record.password;
+	cell->timed_out = record.timed_out;
+	cell->written = true;
+	*cellp = cell;
+	return 0;
+}
+
+static int queue_from(const struct revival *revival, struct session *session, const struct kept_session *record)
+{
+	struct bytes item;
+	struct cell *cell;
+	size_t cursor = 0;
+	int r = record->cell.data ? cell_from(&session->cell, revival, session, record->cell) : 0;
+
+	while (!r && wire_next(record->queue, &cursor, &item)) {
+		r = cell_from(&cell, revival, session, item);
+		if (!r) {
+			list_append(&session->queue, &cell->node);
+			session->n_queued++;
+		}
+	}
+	return r;
+}
+
+static struct checkpoint *checkpoint_at(const struct session *session, uint64_t place)
+{
+	struct checkpoint *checkpoint;
+
+	list_for_each (checkpoint, (struct list *)&session->history.checkpoints, node)
+		if (--place == 0)
+			return checkpoint;
+	return NULL;
+}
+
+static int checkpoint_from(const struct revival *revival, struct session *session, struct bytes body)
+{
+	struct kept_checkpoint record;
+	struct interpreter *interpreter;
+	struct checkpoint *checkpoint;
+	struct wire_fault fault;
+
+	if (wire_decode_known(&record, &kept_checkpoint_schema, body, &fault))
+		return -EBADMSG;
+	interpreter = revival_interpreter(revival, record.interpreter);
+	checkpoint = interpreter ? history_add(&session->history, interpreter, record.cell) : NULL;
+	if (!checkpoint)
+		return interpreter ? -ENOMEM : -EBADMSG;
+	if (record.name.data)
+		history_name(&session->history, checkpoint, record.name);
+	checkpoint->born = record.born;
+	checkpoint->memory = record.memory;
+	checkpoint->severed = record.severed;
+	/* An older one, so it is there already. */
+	checkpoint->parent = record.parent ? checkpoint_at(session, record.parent) : NULL;
+	return 0;
+}
+
+static int history_from(const struct revival *revival, struct session *session, const struct kept_session *record)
+{
+	struct bytes item;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next(record->checkpoints, &cursor, &item))
+		r = checkpoint_from(revival, session, item);
+	session->history.base = record->base ? checkpoint_at(session, record->base) : NULL;
+	session->history.saved = record->saved;
+	session->history.severed = record->severed;
+	session->target = record->target ? checkpoint_at(session, record->target) : NULL;
+	session->successor_of = record->successor_of ? checkpoint_at(session, record->successor_of) : NULL;
+	return r;
+}
+
+static int question_from(struct question **questionp, const struct revival *revival, const struct session *session,
+			 const struct operation_record *record)
+{
+	struct about_record about;
+	size_t next = 0;
+	int r;
+
+	if (!remains_record(revival->remains, &next, &about_record_schema, record->about, &about))
+		return -EBADMSG;
+	r = question_new(questionp, (enum question_kind)record->question, session->user, about.code, about.names);
+	if (r)
+		return r;
+	(*questionp)->number = record->about;
+	(*questionp)->written = true;
+	(*questionp)->serial = record->serial;
+	(*questionp)->cursor = record->cursor;
+	(*questionp)->source = record->source;
+	(*questionp)->changes = record->changes;
+	(*questionp)->interrupted = record->interrupted;
+	return 0;
+}
+
+static int operation_from(struct operation **operationp, const struct revival *revival,
+			  const struct session *session, struct bytes body)
+{
+	struct operation_record record;
+	struct wire_fault fault;
+	struct address address;
+	int r;
+
+	if (wire_decode_known(&record, &operation_record_schema, body, &fault))
+		return -EBADMSG;
+	address = address_of(revival, record.promise, session);
+	r = operation_new(operationp, (enum operation_kind)record.kind, &address, record.name);
+	if (r)
+		return r;
+	snprintf((*operationp)->branch, sizeof((*operationp)->branch), "%.*s", (int)record.branch.size,
+		 record.branch.data ? record.branch.data : "");
+	(*operationp)->n = record.n;
+	(*operationp)->files = record.files;
+	(*operationp)->effects_more = record.effects_more;
+	if (record.effects.size > 0 &&
+	    msgpack_sbuffer_write(&(*operationp)->effects, record.effects.data, record.effects.size))
+		return -ENOMEM;
+	return record.asks ? question_from(&(*operationp)->question, revival, session, &record) : 0;
+}
+
+static int operations_from(const struct revival *revival, struct session *session,
+			   const struct kept_session *record)
+{
+	struct operation *operation;
+	struct bytes item;
+	size_t cursor = 0;
+	int r = record->operation.data ? operation_from(&session->operation, revival, session, record->operation)
+				       : 0;
+
+	while (!r && wire_next(record->operations, &cursor, &item)) {
+		r = operation_from(&operation, revival, session, item);
+		if (!r)
+			list_append(&session->operations, &operation->node);
+	}
+	return r;
+}
+
+static int waiters_from(struct list *waiters, const struct revival *revival, const struct session *session,
+			struct bytes records)
+{
+	struct waiter_record record;
+	struct wire_fault fault;
+	struct waiter *waiter;
+	struct bytes item;
+	size_t cursor = 0;
+
+	while (wire_next(records, &cursor, &item)) {
+		if (wire_decode_known(&record, &waiter_record_schema, item, &fault))
+			return -EBADMSG;
+		waiter = calloc(1, sizeof(*waiter));
+		if (!waiter)
+			return -ENOMEM;
+		waiter->request = address_of(revival, record.promise, session);
+		list_init(&waiter->node);
+		list_append(waiters, &waiter->node);
+	}
+	return 0;
+}
+
+/* The head and the tail of what no reply holds; the middle may be gone. */
+static void output_from(struct output *output, const struct transcript *transcript, struct bytes words)
+{
+	const size_t most = output->most;
+	uint64_t head = transcript->begin + most - most / 2, at = transcript->begin;
+	uint64_t tail = transcript->end > most / 2 ? transcript->end - most / 2 : 0;
+	char chunk[CHUNK];
+
+	while (at < transcript->end) {
+		size_t wanted = (size_t)MIN(transcript->end - at, sizeof(chunk));
+		ssize_t n;
+
+		if (at >= head && at < tail) {
+			output_skip(output, tail - at);
+			at = tail;
+			continue;
+		}
+		if (at < head)
+			wanted = (size_t)MIN(wanted, head - at);
+		n = transcript_read(transcript, at, chunk, wanted);
+		if (n <= 0)
+			break;
+		output_add(output, (struct bytes){.data = chunk, .size = (size_t)n});
+		at += (uint64_t)n;
+	}
+	output_add(output, words);
+}
+
+static int transcripts_from(const struct revival *revival, struct session *session,
+			    const struct kept_session *record)
+{
+	struct heirloom *heirloom =
+		heritage_find(revival->families->heritage, VAULT_SESSION, revival->warden->family, record->number);
+	const uint64_t begins[] = {record->stdout_begin, record->stderr_begin};
+	const struct bytes words[] = {record->stdout_words, record->stderr_words};
+	struct cell *cell = session->cell;
+	int r = 0;
+
+	if (!heirloom || heirloom->n_fds != 2)
+		return -ENOENT;
+	heirloom->taken = session->transcripts_stored = true;
+	for (int i = 0; i < 2 && !r; i++) {
+		struct output *output = &session->stray[i];
+
+		if (cell)
+			output = i ? &cell->stderr_ : &cell->stdout_;
+		r = transcript_open(&session->transcripts[i], steal_fd(&heirloom->fds[i]), begins[i]);
+		if (!r)
+			output_from(output, &session->transcripts[i], words[i]);
+		if (!r && words[i].size > 0)
+			(void)msgpack_sbuffer_write(&session->words[i], words[i].data, words[i].size);
+	}
+	return r;
+}
+
+static void text_from(char *text, size_t size, struct bytes from)
+{
+	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
+}
+
+/* Nothing stays of them. */
+static int transfers_end(const struct session *session, struct bytes records)
+{
+	_cleanup_(fd_closep) int root = -1;
+	char above[PATH_MAX], temporary[NAME_MAX + 1];
+	struct transfer_record record;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0;
+
+	while (wire_next(records, &cursor, &item)) {
+		if (wire_decode_known(&record, &transfer_record_schema, item, &fault))
+			return -EBADMSG;
+		text_from(above, sizeof(above), record.directory);
+		text_from(temporary, sizeof(temporary), record.temporary);
+		if (root >= 0 || session_directory(&root, session) == 0)
+			new_file_remove(root, above, temporary);
+	}
+	return 0;
+}
+
+static void expiry_from(struct session *session, const struct kept_session *record)
+{
+	struct tidings *tidings = &session->tidings;
+
+	if (record->expiring.data)
+		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
+	session->save_tried = record->save_tried;
+	session->restored = record->restored;
+	session->unloaded = record->unloaded;
+	if (record->tidings_age > 0 &&
+	    !msgpack_sbuffer_write(&tidings->loaded, record->loaded.data, record->loaded.size) &&
+	    !msgpack_sbuffer_write(&tidings->not_loaded, record->not_loaded.data, record->not_loaded.size))
+		tidings->age = record->tidings_age;
+}
+
+static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)
+{
+	session->tenant.number = record->number;
+	session->state = (enum session_state)MIN(record->state, (uint64_t)SESSION_CLOSING);
+	session->tenant.sweep = (enum sweep)record->sweep;
+	session->live = revival_interpreter(revival, record->live);
+	session->source = revival_interpreter(revival, record->source);
+	session->freezing = revival_interpreter(revival, record->freezing);
+	session->successor = revival_interpreter(revival, record->successor);
+	session->n_cells = record->n_cells;
+	session->exited = record->exited;
+	session->lost_to = record->lost_to;
+	session->at = record->at;
+	session->growing = record->growing;
+	session->was_saved = record->was_saved;
+	session->n_questions = record->n_questions;
+	session->exact = record->exact;
+	session->n_forgotten = record->n_forgotten;
+	session->opened = record->opened;
+	session->last = record->last;
+	session->created = record->created;
+	expiry_from(session, record);
+	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
+	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
+	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;
+	text_from(session->verdict_cause, sizeof(session->verdict_cause), record->verdict_cause);
+	session->verdict = (struct verdict){
+		.state = "reset",
+		.returncode = record->verdict_returncode,
+		.cause = record->verdict_cause.data ? session->verdict_cause : NULL,
+	};
+}
+
+int revival_session(const struct revival *revival, struct bytes body)
+{
+	struct warden *warden = revival->warden;
+	struct kept_session record;
+	struct session *session;
+	struct wire_fault fault;
+	char id[SESSION_ID_MAX + 1];
+	int r;
+
+	if (wire_decode_known(&record, &kept_session_schema, body, &fault))
+		return -EBADMSG;
+	text_from(id, sizeof(id), record.id);
+	session = session_alloc(revival->families->sessions, warden->nursery->profile, id, (uid_t)record.owner);
+	if (!session)
+		return -ENOMEM;
+	session->warden = warden;
+	list_append(&warden->tenants, &session->tenant.kin);
+	warden_own(warden, session->tenant.party);
+	values_from(revival, session, &record);
+	if (record.workspace.data)
+		session->workspace = strndup(record.workspace.data, record.workspace.size);
+	journal_from(revival, session);
+	effects_from(revival, session, &record);
+	r = queue_from(revival, session, &record);
+	r = r ? r : history_from(revival, session, &record);
+	r = r ? r : operations_from(revival, session, &record);
+	r = r ? r : waiters_from(&session->resets, revival, session, record.resets);
+	r = r ? r : waiters_from(&session->closers, revival, session, record.closers);
+	if (!r && record.transfers.data)
+		r = transfers_end(session, record.transfers);
+	r = r ? r : transcripts_from(revival, session, &record);
+	r = r ? r : sessions_readmit(revival->families->sessions, session);
+	if (!r && record.deadline)
+		session_deadline(session,
+				 record.deadline > event_now() ? record.deadline - event_now() : (uint64_t)1);
+	session->patience = record.patience;
+	if (!r && session->cell)
+		session_watch(session);
+	return r;
+}

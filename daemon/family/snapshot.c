@@ -1,0 +1,386 @@
+/* From objects to records; revive.c is the way back. What is in one has to be in the other. */
+#include "snapshot.h"
+
+#include "session/events.h"
+#include "session/transfer.h"
+#include "warden/warden.h"
+
+void snapshot_init(struct snapshot *snapshot)
+{
+	for (int i = 0; i < _PART_N; i++)
+		msgpack_sbuffer_init(&snapshot->parts[i]);
+}
+
+void snapshot_deinit(struct snapshot *snapshot)
+{
+	for (int i = 0; i < _PART_N; i++)
+		msgpack_sbuffer_destroy(&snapshot->parts[i]);
+}
+
+/* An array of that many follows. Returns 0 or -ENOMEM. */
+static int part_begin(msgpack_sbuffer **bufferp, struct snapshot *snapshot, enum snapshot_part part, size_t n)
+{
+	*bufferp = &snapshot->parts[part];
+	(*bufferp)->size = 0;
+	return wire_put_array(*bufferp, n);
+}
+
+static struct bytes part(const struct snapshot *snapshot, enum snapshot_part which)
+{
+	return wire_bytes(&snapshot->parts[which]);
+}
+
+static struct bytes text_or_absent(const char *text)
+{
+	return bytes_of(text && *text ? text : NULL);
+}
+
+static uint64_t serial_of(const struct interpreter *interpreter)
+{
+	return interpreter ? interpreter->serial : 0;
+}
+
+/* ---- of a session ---- */
+
+static int put_cell(msgpack_sbuffer *buffer, const struct session *session, const struct cell *cell)
+{
+	const struct cell_record record = {
+		.promise = cell->reply.promise->serial,
+		.kept = cell->reply.promise->keep,
+		.number = cell->number,
+		.after = cell->after,
+		.displays = cell->displays.total,
+		.displays_dropped = cell->displays.dropped,
+		.stdout_most = cell->stdout_.most,
+		.stderr_most = cell->stderr_.most,
+		.timeout = cell->timeout,
+		.started = cell->started,
+		.stream = cell->stream,
+		.input = cell->input,
+		.asking = cell->asking,
+		.prompt = bytes_of(cell->prompt),
+		.password = cell->password,
+		.timed_out = cell->timed_out,
+		.task = cell->task,
+		.telling = cell->telling,
+		.last_save = cell == session->last_save,
+	};
+
+	return wire_encode_body(buffer, &cell_record_schema, &record);
+}
+
+static int put_queue(struct snapshot *snapshot, const struct session *session)
+{
+	msgpack_sbuffer *buffer;
+	struct cell *cell;
+	int r = part_begin(&buffer, snapshot, PART_QUEUE, list_size(&session->queue));
+
+	list_for_each (cell, (struct list *)&session->queue, node)
+		r = r ? r : put_cell(buffer, session, cell);
+	snapshot->parts[PART_CELL].size = 0;
+	if (!r && session->cell)
+		r = put_cell(&snapshot->parts[PART_CELL], session, session->cell);
+	return r;
+}
+
+static uint64_t checkpoint_place(const struct session *session, const struct checkpoint *wanted)
+{
+	struct checkpoint *checkpoint;
+	uint64_t place = 0;
+
+	if (!wanted)
+		return 0;
+	list_for_each (checkpoint, (struct list *)&session->history.checkpoints, node) {
+		place++;
+		if (checkpoint == wanted)
+			break;
+	}
+	return place;
+}
+
+static int put_checkpoints(struct snapshot *snapshot, const struct session *session)
+{
+	const struct list *all = &session->history.checkpoints;
+	msgpack_sbuffer *buffer;
+	struct checkpoint *checkpoint;
+	int r = part_begin(&buffer, snapshot, PART_CHECKPOINTS, list_size(all));
+
+	list_for_each (checkpoint, (struct list *)all, node) {
+		const struct kept_checkpoint record = {
+			.name = text_or_absent(checkpoint->name),
+			.cell = checkpoint->cell,
+			.born = checkpoint->born,
+			.memory = checkpoint->memory,
+			.parent = checkpoint_place(session, checkpoint->parent),
+			.severed = checkpoint->severed,
+			.interpreter = checkpoint->interpreter->serial,
+		};
+
+		r = r ? r : wire_encode_body(buffer, &kept_checkpoint_schema, &record);
+	}
+	return r;
+}
+
+static uint64_t promise_of(const struct address *address)
+{
+	return address->promise ? address->promise->serial : 0;
+}
+
+static int put_operation(msgpack_sbuffer *buffer, const struct operation *operation)
+{
+	const struct question *question = operation->question;
+	struct operation_record record = {
+		.kind = operation->kind,
+		.promise = promise_of(&operation->request),
+		.name = text_or_absent(operation->name),
+		.branch = text_or_absent(operation->branch),
+		.n = operation->n,
+		.files = operation->files,
+		.effects = wire_bytes(&operation->effects),
+		.effects_more = operation->effects_more,
+		.asks = question != NULL,
+	};
+
+	if (question) {
+		record.question = question->kind;
+		record.serial = question->serial;
+		record.cursor = question->cursor;
+		record.source = question->source;
+		record.changes = question->changes;
+		record.interrupted = question->interrupted;
+		record.about = question->number;
+	}
+	return wire_encode_body(buffer, &operation_record_schema, &record);
+}
+
+static int put_operations(struct snapshot *snapshot, const struct session *session)
+{
+	msgpack_sbuffer *buffer;
+	struct operation *operation;
+	int r = part_begin(&buffer, snapshot, PART_OPERATIONS, list_size(&session->operations));
+
+	list_for_each (operation, (struct list *)&session->operations, node)
+		r = r ? r : put_operation(buffer, operation);
+	snapshot->parts[PART_OPERATION].size = 0;
+	if (!r && session->operation)
+		r = put_operation(&snapshot->parts[PART_OPERATION], session->operation);
+	return r;
+}
+
+static int put_waiters(struct snapshot *snapshot, enum snapshot_part part, const struct list *waiters)
+{
+	msgpack_sbuffer *buffer;
+	struct waiter *waiter;
+	int r = part_begin(&buffer, snapshot, part, list_size(waiters));
+
+	list_for_each (waiter, (struct list *)waiters, node) {
+		const struct waiter_record record = {.promise = promise_of(&waiter->request)};
+
+		r = r ? r : wire_encode_body(buffer, &waiter_record_schema, &record);
+	}
+	return r;
+}
+
+static int put_transfers(struct snapshot *snapshot, const struct session *session)
+{
+	msgpack_sbuffer *buffer;
+	struct transfer *transfer;
+	int r = part_begin(&buffer, snapshot, PART_TRANSFERS, list_size(&session->transfers));
+
+	list_for_each (transfer, (struct list *)&session->transfers, node) {
+		const struct transfer_record record = {.directory = bytes_of(transfer->file.above),
+						       .temporary = bytes_of(transfer->file.temporary)};
+
+		r = r ? r : wire_encode_body(buffer, &transfer_record_schema, &record);
+	}
+	return r;
+}
+
+static int put_session(struct snapshot *snapshot, const struct session *session)
+{
+	struct kept_session record = {
+		.number = session->tenant.number,
+		.id = text_or_absent(session->id),
+		.owner = session->owner,
+		.state = session->state,
+		.live = serial_of(session->live),
+		.sweep = session->tenant.sweep,
+		.workspace = bytes_of(session->workspace),
+		.n_cells = session->n_cells,
+		.stdout_begin = session->transcripts[0].begin,
+		.stderr_begin = session->transcripts[1].begin,
+		.stdout_words = wire_bytes(&session->words[0]),
+		.stderr_words = wire_bytes(&session->words[1]),
+		.exited = session->exited,
+		.kill_cause = bytes_of(session->kill_cause),
+		.verdict_returncode = session->verdict.returncode,
+		.verdict_cause = bytes_of(session->verdict.cause),
+		.lost_cause = text_or_absent(session->lost_cause),
+		.lost_to = session->lost_to,
+		.base = checkpoint_place(session, session->history.base),
+		.saved = session->history.saved,
+		.severed = session->history.severed,
+		.at = session->at,
+		.growing = session->growing,
+		.was_saved = session->was_saved,
+		.expiring = bytes_of(session->expiring),
+		.save_tried = session->save_tried,
+		.restored = session->restored,
+		.unloaded = session->unloaded,
+		.n_questions = session->n_questions,
+		.exact = session->exact,
+		.source = serial_of(session->source),
+		.target = checkpoint_place(session, session->target),
+		.freezing = serial_of(session->freezing),
+		.successor = serial_of(session->successor),
+		.successor_of = checkpoint_place(session, session->successor_of),
+		.n_forgotten = session->n_forgotten,
+		.effects_dropped = session->effects.dropped,
+		.effects_dropped_at = session->effects.dropped_at,
+		.opened = session->opened,
+		.last = session->last,
+		.created = session->created,
+		.deadline = session->deadline.index ? session->deadline.deadline : 0,
+		.patience = session->patience,
+	};
+	int r = put_queue(snapshot, session);
+
+	r = r ? r : put_checkpoints(snapshot, session);
+	r = r ? r : put_operations(snapshot, session);
+	r = r ? r : put_waiters(snapshot, PART_RESETS, &session->resets);
+	r = r ? r : put_waiters(snapshot, PART_CLOSERS, &session->closers);
+	r = r ? r : put_transfers(snapshot, session);
+	record.queue = part(snapshot, PART_QUEUE);
+	if (session->cell)
+		record.cell = part(snapshot, PART_CELL);
+	if (session->tidings.age > 0) {
+		record.tidings_age = session->tidings.age;
+		record.loaded = wire_bytes(&session->tidings.loaded);
+		record.not_loaded = wire_bytes(&session->tidings.not_loaded);
+	}
+	record.checkpoints = part(snapshot, PART_CHECKPOINTS);
+	record.operations = part(snapshot, PART_OPERATIONS);
+	if (session->operation)
+		record.operation = part(snapshot, PART_OPERATION);
+	record.resets = part(snapshot, PART_RESETS);
+	record.closers = part(snapshot, PART_CLOSERS);
+	record.transfers = part(snapshot, PART_TRANSFERS);
+	return r ? r : wire_encode_body(&snapshot->parts[PART_SESSIONS], &kept_session_schema, &record);
+}
+
+/* ---- of a family ---- */
+
+static int put_messages(msgpack_sbuffer *buffer, const struct peer *peer, uint64_t to)
+{
+	struct peer_message *message;
+	int r = 0;
+
+	list_for_each (message, (struct list *)&peer->messages, node) {
+		const struct message_record record = {
+			.to = to,
+			.number = message->number,
+			.subject = message->subject,
+			.n_fds = message->n_fds,
+			.datagram = wire_bytes(&message->datagram),
+		};
+
+		r = r ? r : wire_encode_body(buffer, &message_record_schema, &record);
+	}
+	return r;
+}
+
+static int put_all_messages(struct snapshot *snapshot, const struct warden *warden)
+{
+	size_t n = list_size(&warden->peer.messages);
+	struct interpreter *interpreter;
+	msgpack_sbuffer *buffer;
+	int r;
+
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
+		n += list_size(&interpreter->peer.messages);
+	r = part_begin(&buffer, snapshot, PART_MESSAGES, n);
+	r = r ? r : put_messages(buffer, &warden->peer, 0);
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
+		r = r ? r : put_messages(buffer, &interpreter->peer, interpreter->serial);
+	return r;
+}
+
+static int put_interpreters(struct snapshot *snapshot, const struct warden *warden)
+{
+	msgpack_sbuffer *buffer;
+	struct interpreter *interpreter;
+	int r = part_begin(&buffer, snapshot, PART_INTERPRETERS, list_size(&warden->interpreters));
+
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node) {
+		const struct interpreter_record record = {
+			.serial = interpreter->serial,
+			.role = interpreter->role,
+			.session = interpreter->tenant ? interpreter->tenant->number : 0,
+			.sent = interpreter->peer.sent,
+			.received = interpreter->peer.received,
+			.size = interpreter->size,
+			.adopted = interpreter->adopted,
+			.alive = interpreter->alive,
+			.signals_unanswered = interpreter->signals_unanswered,
+			.effects = interpreter->effects,
+			.last_words = interpreter->last_words,
+		};
+
+		r = r ? r : wire_encode_body(buffer, &interpreter_record_schema, &record);
+	}
+	return r;
+}
+
+static int put_sessions(struct snapshot *snapshot, const struct warden *warden)
+{
+	struct session *session;
+	msgpack_sbuffer *buffer;
+	int r = part_begin(&buffer, snapshot, PART_SESSIONS, list_size(&warden->tenants));
+
+	list_for_each (session, (struct list *)&warden->tenants, tenant.kin)
+		r = r ? r : put_session(snapshot, session);
+	return r;
+}
+
+int snapshot_take(struct snapshot *snapshot, struct family_record *record, struct warden *warden)
+{
+	const struct quota *quota = &warden->quota;
+	int r = put_interpreters(snapshot, warden);
+
+	r = r ? r : put_sessions(snapshot, warden);
+	r = r ? r : put_all_messages(snapshot, warden);
+	*record = (struct family_record){
+		.serial = warden->serial,
+		.state = warden->state,
+		.uid = warden->uid,
+		.pid = (uint64_t)warden->pid,
+		.sent = warden->peer.sent,
+		.received = warden->peer.received,
+		.baseline = warden->baseline,
+		.workspace = bytes_of(warden->workspace),
+		.keep = warden->keep,
+		.level = bytes_of(warden->level),
+		.guards = wire_bytes(&warden->guards),
+		.last_interpreter = warden->last_interpreter,
+		.last_session = warden->last_session,
+		.last_question = warden->last_question,
+		.sweeping = warden->sweeping,
+		.reason = text_or_absent(warden->reason),
+		.group_held = warden->group.held,
+		.group_memory = warden->group.limits.of[CONTROLLER_MEMORY],
+		.group_processes = warden->group.limits.of[CONTROLLER_PIDS],
+		.group_cpu = warden->group.limits.of[CONTROLLER_CPU],
+		.group_oom_kills = warden->group.oom_kills,
+		.quota_size = quota->size,
+		.quota_files = quota->files,
+		.quota_size_allowed = quota->size_allowed,
+		.quota_files_allowed = quota->files_allowed,
+		.quota_step = quota->step,
+		.quota_settling = quota->settling,
+		.quota_asked = quota->asked,
+		.interpreters = part(snapshot, PART_INTERPRETERS),
+		.sessions = part(snapshot, PART_SESSIONS),
+		.messages = part(snapshot, PART_MESSAGES),
+	};
+	return r;
+}

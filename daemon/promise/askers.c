@@ -1,0 +1,323 @@
+/* Who waits for the answer of a promise: each has the output from where it asks, and what follows, and the answer.
+ */
+#include "promise.h"
+
+#include "base/log.h"
+#include "cell.h"
+
+/* Those who ask again for one answer. Of more, the first is told to go: it is likely gone already. */
+#define ASKERS_MAX 16
+/* Of one event that repeats output. */
+#define CHUNK 65536
+
+static void asker_free(struct promise *promise, struct asker *asker)
+{
+	list_remove(&asker->node);
+	free(asker);
+	promise->n_askers--;
+}
+
+/* ---- the answer ---- */
+
+/* Who watched has had the output already. */
+static int answer_send(const struct promise *promise, const struct asker *asker)
+{
+	struct clients *clients = promise->shelf->promises->clients;
+	struct exec_reply reply;
+	msgpack_sbuffer buffer;
+	int r;
+
+	if (asker->stream && promise_result(promise, &reply)) {
+		reply.id = asker->to.id;
+		reply.stdout = reply.stderr = BYTES("");
+		reply.stdout_dropped = asker->missed[PROMISE_STDOUT];
+		reply.stderr_dropped = asker->missed[PROMISE_STDERR];
+		reply.displays = (struct bytes){.data = NULL};
+		reply.displays_dropped = MAX(reply.displays_dropped, asker->displays_missed);
+		return client_answer(clients, &asker->to, &exec_reply_schema, &reply);
+	}
+	msgpack_sbuffer_init(&buffer);
+	r = wire_readdress(&buffer, (struct bytes){.data = promise->answer, .size = promise->answer_size},
+			   asker->to.id);
+	if (!r)
+		r = client_post(clients, &asker->to, wire_bytes(&buffer));
+	msgpack_sbuffer_destroy(&buffer);
+	return r;
+}
+
+void promise_answer_all(struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		int r = answer_send(promise, asker);
+
+		/* What is kept may be had again, by its key or number. */
+		if (r < 0)
+			(void)client_error(promise->shelf->promises->clients, &asker->to, "internal",
+					   "the answer cannot be sent: %s", strerror(-r));
+		asker_free(promise, asker);
+	}
+}
+
+void promise_hang_up(struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		client_hang_up(promise->shelf->promises->clients, &asker->to);
+		asker_free(promise, asker);
+	}
+}
+
+/* ---- who asks ---- */
+
+bool promise_asked_by(const struct promise *promise, const struct address *request)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (address_same_request(&asker->to, request))
+			return true;
+	return false;
+}
+
+void promise_leave_all(struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node)
+		asker_free(promise, asker);
+}
+
+void promise_leave(struct promise *promise, const struct address *to)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node)
+		if (address_same_request(&asker->to, to))
+			asker_free(promise, asker);
+}
+
+static int output_send(struct promise *promise, struct asker *asker, enum promise_stream stream, uint64_t at,
+		       struct bytes data)
+{
+	struct stdout_event event = {.id = asker->to.id, .data = data, .at = at};
+	int r = client_send(promise->shelf->promises->clients, &asker->to,
+			    stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
+
+	if (r < 0)
+		asker->missed[stream] += data.size;
+	return r;
+}
+
+/* What of @piece lies at or after @from. */
+static void piece_send(struct promise *promise, struct asker *asker, enum promise_stream stream, uint64_t from,
+		       struct piece piece)
+{
+	size_t at = from > piece.at ? (size_t)MIN(from - piece.at, piece.data.size) : 0;
+
+	for (size_t n; at < piece.data.size; at += n) {
+		n = MIN(piece.data.size - at, (size_t)CHUNK);
+		output_send(promise, asker, stream, piece.at + at,
+			    (struct bytes){.data = piece.data.data + at, .size = n});
+	}
+}
+
+/* What the cell has written so far, as far as it is kept. */
+static void output_repeat(struct promise *promise, struct asker *asker, const uint64_t from[2])
+{
+	struct piece pieces[PIECES_MAX];
+	struct exec_reply reply = {.id = 0};
+	size_t n;
+
+	if (promise->answer && !promise_result(promise, &reply))
+		return;
+	for (int stream = 0; stream < 2; stream++) {
+		if (promise->answer)
+			n = output_split(pieces, stream ? reply.stderr : reply.stdout, promise->heads[stream],
+					 stream ? reply.stderr_dropped : reply.stdout_dropped);
+		else
+			n = promise->running ? output_pieces(stream ? &promise->running->stderr_
+								    : &promise->running->stdout_,
+							     pieces)
+					     : 0;
+		for (size_t i = 0; i < n; i++)
+			piece_send(promise, asker, (enum promise_stream)stream, from[stream], pieces[i]);
+	}
+}
+
+static int display_send(struct promise *promise, struct asker *asker, const struct shown *shown)
+{
+	struct display_event event = {
+		.id = asker->to.id,
+		.at = shown->at,
+		.data = shown->data,
+		.metadata = shown->metadata,
+		.display_id = shown->display_id,
+		.update = shown->update,
+		.clear = shown->clear,
+	};
+	int r;
+
+	r = client_send(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
+	asker->displays_missed += r < 0;
+	return r;
+}
+
+static void displays_repeat(struct promise *promise, struct asker *asker, uint64_t from)
+{
+	struct bytes array = {.data = NULL};
+	struct exec_reply reply;
+	msgpack_sbuffer buffer;
+	struct shown shown;
+	size_t cursor = 0;
+
+	msgpack_sbuffer_init(&buffer);
+	if (promise->answer && promise_result(promise, &reply))
+		array = reply.displays;
+	else if (promise->running && promise->running->displays.n > 0) {
+		if (displays_join(&promise->running->displays, &buffer))
+			asker->displays_missed += promise->running->displays.n;
+		else
+			array = wire_bytes(&buffer);
+	}
+	while (displays_next(array, &cursor, &shown))
+		if (shown.at >= from)
+			display_send(promise, asker, &shown);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+static void ask_send(struct promise *promise, const struct asker *asker)
+{
+	const struct cell *cell = promise->running;
+	struct ask_event event = {.id = asker->to.id, .prompt = bytes_of(cell->prompt), .password = cell->password};
+
+	client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
+}
+
+static void make_room(struct promise *promise)
+{
+	struct asker *first = container_of(list_first(&promise->askers), struct asker, node);
+
+	client_error(promise->shelf->promises->clients, &first->to, "gone",
+		     "%d others have asked for the same answer since", ASKERS_MAX);
+	asker_free(promise, first);
+}
+
+int promise_join(struct promise *promise, const struct address *to, const struct watch *watch)
+{
+	struct asker *asker = calloc(1, sizeof(*asker));
+
+	if (!asker)
+		return -ENOMEM;
+	promise_leave(promise, to);
+	if (promise->n_askers == ASKERS_MAX)
+		make_room(promise);
+	list_init(&asker->node);
+	asker->to = *to;
+	asker->to.promise = NULL;
+	asker->stream = watch->stream;
+	asker->input = watch->input;
+	list_append(&promise->askers, &asker->node);
+	promise->n_askers++;
+	if (watch->stream) {
+		output_repeat(promise, asker, watch->from);
+		displays_repeat(promise, asker, watch->displays);
+	}
+	if (promise->answer)
+		promise_answer_all(promise);
+	else if (watch->input && promise->running && promise->running->asking)
+		ask_send(promise, asker);
+	return 0;
+}
+
+/* ---- while it runs ---- */
+
+/* @sent: what came of sending to @asker. Returns whether it reads too slowly. */
+static bool asker_lags(struct promise *promise, struct asker *asker, int sent)
+{
+	if (sent == CLIENT_E_GONE)
+		asker_free(promise, asker);
+	return sent == CLIENT_E_WAITS;
+}
+
+int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data)
+{
+	struct asker *asker;
+	bool waits = false;
+
+	list_for_each (asker, &promise->askers, node)
+		if (asker->stream)
+			waits |= asker_lags(promise, asker, output_send(promise, asker, stream, at, data));
+	return waits ? CLIENT_E_WAITS : 0;
+}
+
+int promise_display(struct promise *promise, const struct shown *shown)
+{
+	struct asker *asker;
+	bool waits = false;
+
+	list_for_each (asker, &promise->askers, node)
+		if (asker->stream)
+			waits |= asker_lags(promise, asker, display_send(promise, asker, shown));
+	return waits ? CLIENT_E_WAITS : 0;
+}
+
+bool promise_watched(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->stream)
+			return true;
+	return false;
+}
+
+void promise_alive(struct promise *promise, const struct alive_event *alive)
+{
+	struct clients *clients = promise->shelf->promises->clients;
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		struct alive_event event = *alive;
+
+		event.id = asker->to.id;
+		if (asker->stream && !client_waits(clients, &asker->to))
+			(void)asker_lags(promise, asker,
+					 client_send(clients, &asker->to, &alive_event_schema, &event));
+	}
+}
+
+void promise_ask(struct promise *promise, struct bytes prompt, bool password)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		struct ask_event event = {.id = asker->to.id, .prompt = prompt, .password = password};
+
+		if (asker->input && client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
+						&event) == CLIENT_E_GONE)
+			asker_free(promise, asker);
+	}
+}
+
+bool promise_listened_to(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->input)
+			return true;
+	return false;
+}
+
+bool promise_waits(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->stream && client_waits(promise->shelf->promises->clients, &asker->to))
+			return true;
+	return false;
+}

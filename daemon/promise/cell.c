@@ -1,0 +1,305 @@
+/* Cells: made from a request, answered once. */
+#include "cell.h"
+
+#include "vault/records.h"
+
+#include <limits.h>
+
+#define ENVIRONMENT_SIZE_MAX ((size_t)64 << 10)
+
+/* ---- how a cell is to be run ---- */
+
+static bool environment_valid(struct bytes env)
+{
+	struct bytes entry;
+	size_t cursor = 0;
+
+	if (!env.data)
+		return true;
+	while (wire_next_string(env, &cursor, &entry)) {
+		const char *equals = memchr(entry.data, '=', entry.size);
+
+		if (!equals || equals == entry.data || memchr(entry.data, '\0', entry.size))
+			return false;
+	}
+	return cursor == env.size && env.size <= ENVIRONMENT_SIZE_MAX;
+}
+
+/* The cage decides what a session can reach; this is about mistakes. */
+static bool directory_valid(struct bytes path)
+{
+	if (!path.data)
+		return true;
+	if (path.size >= PATH_MAX || memchr(path.data, '\0', path.size) || (path.size > 0 && path.data[0] == '/'))
+		return false;
+	for (size_t i = 0; i + 1 < path.size; i++)
+		if (path.data[i] == '.' && path.data[i + 1] == '.' && (i == 0 || path.data[i - 1] == '/') &&
+		    (i + 2 == path.size || path.data[i + 2] == '/'))
+			return false;
+	return true;
+}
+
+const char *cell_option_wrong(const struct exec_request *exec)
+{
+	if (exec->figure.data && !bytes_is(exec->figure, "png") && !bytes_is(exec->figure, "svg"))
+		return "figure: either png or svg";
+	if (!environment_valid(exec->env))
+		return "env: an array of NAME=value, not more than 64 KiB";
+	if (!directory_valid(exec->directory))
+		return "directory: a path in the workspace, without ..";
+	return NULL;
+}
+
+/* ---- its life ---- */
+
+static int span_copy(struct bytes *copy, struct bytes span)
+{
+	char *data = span.data ? malloc(span.size + 1) : NULL;
+
+	if (!data)
+		return span.data ? -ENOMEM : 0;
+	memcpy(data, span.data, span.size);
+	*copy = (struct bytes){.data = data, .size = span.size};
+	return 0;
+}
+
+static int cell_copy(struct cell *cell, const struct exec_request *request)
+{
+	int r;
+
+	r = span_copy(&cell->code, request->code);
+	if (!r)
+		r = span_copy(&cell->options.figure, request->figure);
+	if (!r)
+		r = span_copy(&cell->options.env, request->env);
+	if (!r)
+		r = span_copy(&cell->options.directory, request->directory);
+	cell->options.values = request->values;
+	cell->options.reload = request->reload;
+	return r;
+}
+
+static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, size_t output_limit)
+{
+	struct cell *cell = calloc(1, sizeof(*cell));
+
+	if (!cell)
+		return NULL;
+	list_init(&cell->node);
+	displays_init(&cell->displays);
+	output_init(&cell->stdout_, output_limit);
+	output_init(&cell->stderr_, output_limit);
+	cell->reply = *reply;
+	cell->timeout = timeout;
+	cell->file = -1;
+	return cell;
+}
+
+uint64_t cell_price(const struct exec_request *request)
+{
+	return sizeof(struct cell) + 2 * (request->code.size + request->env.size + request->directory.size);
+}
+
+static void cell_charge(struct cell *cell, const struct exec_request *request)
+{
+	cell->user = cell->reply.promise->shelf->user;
+	cell->paid = cell_price(request);
+	user_charge(cell->user, cell->paid);
+	cell->displays.user = cell->user;
+	output_paid_by(&cell->stdout_, cell->user);
+	output_paid_by(&cell->stderr_, cell->user);
+}
+
+int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
+	     size_t output_limit)
+{
+	struct cell *cell = cell_alloc(reply, timeout, output_limit);
+
+	if (!cell)
+		return -ENOMEM;
+	if (cell_copy(cell, request)) {
+		cell_free(cell);
+		return -ENOMEM;
+	}
+	promise_is_cell(reply->promise);
+	reply->promise->running = cell;
+	cell_charge(cell, request);
+	cell->stream = request->stream;
+	cell->input = request->input;
+	*cellp = cell;
+	return 0;
+}
+
+int cell_new_task(struct cell **cellp, enum cell_task task, const struct address *reply, uint64_t timeout)
+{
+	struct cell *cell = cell_alloc(reply, timeout, 0);
+
+	if (!cell)
+		return -ENOMEM;
+	cell->task = task;
+	*cellp = cell;
+	return 0;
+}
+
+void cell_number(struct cell *cell, uint64_t number)
+{
+	cell->number = cell->reply.promise->cell = number;
+	cell_start(cell);
+}
+
+void cell_start(struct cell *cell)
+{
+	cell->reply.promise->since = cell->started = event_now();
+}
+
+bool cell_ask(struct cell *cell, const struct ask_message *ask)
+{
+	struct promise *promise = cell->reply.promise;
+
+	if (!cell->input)
+		return false;
+	free(cell->prompt);
+	cell->prompt = strndup(ask->prompt.data, ask->prompt.size);
+	cell->password = ask->password;
+	promise_ask(promise, ask->prompt, ask->password);
+	/* One that can be attached to waits for somebody who does, as long as its time lasts. */
+	cell->asking = cell->prompt && (promise->keep || promise_listened_to(promise));
+	return cell->asking;
+}
+
+struct cell *cell_free(struct cell *cell)
+{
+	if (cell) {
+		list_remove(&cell->node);
+		user_give_back(cell->user, cell->paid);
+		output_deinit(&cell->stdout_);
+		output_deinit(&cell->stderr_);
+		free(cell->prompt);
+		fd_close(cell->file);
+		saved_free(cell->saved);
+		saved_writing_free(cell->writing);
+		displays_deinit(&cell->displays);
+		free((char *)cell->code.data);
+		free((char *)cell->options.figure.data);
+		free((char *)cell->options.env.data);
+		free((char *)cell->options.directory.data);
+		free(cell);
+	}
+	return NULL;
+}
+
+double cell_duration(const struct cell *cell)
+{
+	return cell->started ? (double)(event_now() - cell->started) / 1000.0 : 0.0;
+}
+
+void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer)
+{
+	const struct blocked_act act = {.event = BYTES("oom"), .reason = BYTES("memory-limit")};
+	struct bytes item;
+	int r = wire_put_array(buffer, wire_count(verdict->blocked) + 1);
+
+	for (size_t cursor = 0; !r && wire_next(verdict->blocked, &cursor, &item);)
+		r = msgpack_sbuffer_write(buffer, item.data, item.size);
+	if (!r && wire_encode_body(buffer, &blocked_act_schema, &act) == 0)
+		verdict->blocked = wire_bytes(buffer);
+}
+
+/* What the cell wrote and showed, into @reply, as far as there is memory. @displays holds some of it. */
+static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbuffer *displays)
+{
+	struct promise *promise = cell->reply.promise;
+
+	reply->stdout = output_join(&cell->stdout_);
+	reply->stderr = output_join(&cell->stderr_);
+	reply->stdout_dropped = output_dropped(&cell->stdout_);
+	reply->stderr_dropped = output_dropped(&cell->stderr_);
+	promise->heads[0] = cell->stdout_.head_size;
+	promise->heads[1] = cell->stderr_.head_size;
+	reply->displays_dropped = cell->displays.dropped;
+	reply->displays = (struct bytes){.data = NULL};
+	if (displays_join(&cell->displays, displays))
+		reply->displays_dropped += cell->displays.n;
+	else if (cell->displays.n > 0)
+		reply->displays = wire_bytes(displays);
+}
+
+static int reply_send(struct cell *cell, struct clients *clients, struct exec_reply *reply)
+{
+	msgpack_sbuffer displays;
+	int r;
+
+	msgpack_sbuffer_init(&displays);
+	put_outputs(reply, cell, &displays);
+	r = client_answer(clients, &cell->reply, &exec_reply_schema, reply);
+	msgpack_sbuffer_destroy(&displays);
+	return r;
+}
+
+/* Without memory for all of it, what the cell wrote and showed is dropped, and counted as that. */
+static void give_up_outputs(struct cell *cell)
+{
+	output_give_up(&cell->stdout_);
+	output_give_up(&cell->stderr_);
+	displays_give_up(&cell->displays);
+}
+
+int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict)
+{
+	struct exec_reply reply = {
+		.id = cell->reply.id,
+		.session = bytes_of(session),
+		.cell = cell->number,
+		.returncode = verdict->returncode,
+		.state = bytes_of(verdict->state),
+		.cause = bytes_of(verdict->cause),
+		.text = verdict->text,
+		.data = verdict->data,
+		.error = verdict->error,
+		.blocked = verdict->blocked,
+		.artifacts = verdict->artifacts,
+		.artifacts_more = verdict->artifacts_more,
+		.unfaithful = verdict->unfaithful,
+		.restored = verdict->restored,
+		.forgotten = verdict->forgotten,
+		.effects = verdict->effects,
+		.effects_more = verdict->effects_more,
+		.duration_ms = cell_duration(cell),
+	};
+	int r;
+
+	if (verdict->cause && !strcmp(verdict->cause, "timeout"))
+		reply.limit = event_seconds(cell->timeout);
+	if (verdict->tidings) {
+		reply.saved_age = verdict->tidings->age;
+		reply.loaded = wire_bytes(&verdict->tidings->loaded);
+		reply.not_loaded = wire_bytes(&verdict->tidings->not_loaded);
+	}
+	r = reply_send(cell, clients, &reply);
+	if (r == -ENOMEM) {
+		give_up_outputs(cell);
+		r = reply_send(cell, clients, &reply);
+	}
+	if (r == -ENOMEM)
+		r = client_error(
+			clients, &cell->reply, "internal",
+			"the cell has run, and the state of the session is \"%s\", but there is no memory to "
+			"tell its result",
+			verdict->state);
+	return r;
+}
+
+int cell_write_display(const struct cell *cell, struct ledger *ledger, const struct shown *shown)
+{
+	struct display_record record = {.promise = cell->reply.promise->serial};
+	msgpack_sbuffer body;
+	int r;
+
+	msgpack_sbuffer_init(&body);
+	r = wire_encode_body(&body, &shown_schema, shown);
+	record.shown = wire_bytes(&body);
+	if (!r)
+		r = ledger_append(ledger, &display_record_schema, &record);
+	msgpack_sbuffer_destroy(&body);
+	return r;
+}

@@ -1,0 +1,109 @@
+/* One piece of code from a client, from the queue to its reply. */
+#pragma once
+
+#include "displays.h"
+#include "files/saved.h"
+#include "output.h"
+#include "promise.h"
+
+/* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
+struct cell_options {
+	struct bytes figure, env, directory;
+	bool values, reload;
+};
+
+/* Code of a client, or a task of ours: see saving.h. */
+enum cell_task { CELL_CODE, CELL_SAVE, CELL_LOAD };
+
+/* What is told of a load when it is done, and to whom. */
+enum telling {
+	TELL_NEXT, /* the next reply of a cell */
+	TELL_OPEN, /* with the session's record */
+	TELL_LOAD,
+};
+
+/* What a load has brought back, until somebody has been told. */
+struct tidings {
+	double age; /* of what was saved; 0: nothing to tell */
+	msgpack_sbuffer loaded, not_loaded;
+};
+
+struct cell {
+	struct list node;     /* in its session's queue */
+	struct address reply; /* a promise: those who wait for it */
+	uint64_t number;      /* in the session; 0 until it starts */
+	uint64_t after;	      /* it began in the state after that cell */
+	uint64_t timeout;     /* microseconds, 0 = none */
+	uint64_t started;
+	bool stream, input;
+	bool asking;   /* an `ask` is unanswered */
+	char *prompt;  /* its words */
+	bool password; /* its answer is not to be shown */
+	bool timed_out;
+	bool audited;	   /* the audit log tells of it, however often it has to be begun */
+	bool written;	   /* its code and options are in the ledger */
+	struct bytes code; /* owned */
+	struct cell_options options;
+	struct user *user; /* who pays */
+	uint64_t paid;	   /* for code and options */
+	struct output stdout_, stderr_;
+	struct displays displays;
+
+	enum cell_task task;
+	int file;	     /* to save into; -1 */
+	struct saved *saved; /* to load */
+	struct saved_writing
+		*writing; /* on its way to the disk, with the interpreter's `done` still in its socket */
+	int not_begun;	  /* -errno: why it is not written */
+	bool file_stored; /* whichever it is, it outlives the router */
+	enum telling telling;
+};
+
+/* NULL, or a sentence about the option that cannot have such a value. Static. */
+const char *cell_option_wrong(const struct exec_request *exec);
+
+/* What a cell of @request takes of its user's room: it is in the ledger, too. */
+uint64_t cell_price(const struct exec_request *request);
+/* Copies what it needs of @request, and takes its price of the room of whoever the promise's shelf belongs to.
+ * Returns 0 or -ENOMEM. */
+int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
+	     size_t output_limit);
+/* The same for a task. */
+int cell_new_task(struct cell **cellp, enum cell_task task, const struct address *reply, uint64_t timeout);
+/* It is the next, and has begun. */
+void cell_number(struct cell *cell, uint64_t number);
+/* It has begun only now. */
+void cell_start(struct cell *cell);
+/* It reads from stdin: ask those who may answer, and whoever attaches until one has. Returns whether that may be.
+ */
+bool cell_ask(struct cell *cell, const struct ask_message *ask);
+/* Milliseconds since it began, 0 if it has not. */
+double cell_duration(const struct cell *cell);
+struct cell *cell_free(struct cell *cell); /* out of its queue first; returns NULL */
+
+/* How a cell ended, beside what it wrote. */
+struct verdict {
+	int64_t returncode;
+	const char *state;
+	const char *cause;				    /* NULL = it simply ended */
+	struct bytes text, data, error, blocked, artifacts; /* from `done`, or absent */
+	bool artifacts_more;
+	struct bytes report; /* of a task */
+	const struct tidings *tidings;
+	struct bytes unfaithful; /* why no checkpoint follows */
+	uint64_t restored;	 /* rolled back to the state after this cell */
+	uint64_t forgotten;	 /* checkpoints dropped since the last reply */
+	struct bytes effects;	 /* if the state went back: what was done since */
+	uint64_t effects_more;
+};
+
+/* Add to what was refused that the kernel has killed, for memory, a process the cell had started. @buffer, which
+ * must be empty, then holds what verdict->blocked points to. */
+void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer);
+
+/* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */
+int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict);
+
+/* The running cell has shown something: written down with the next commit. Returns 0 or -errno. */
+struct ledger;
+int cell_write_display(const struct cell *cell, struct ledger *ledger, const struct shown *shown);

@@ -1,0 +1,49 @@
+/* What a cell wrote, up to a limit: the head, and a ring that holds the tail. The middle is counted, not kept. With
+ * a user who pays for it, the limit is low at first and grows with the head as far as that user has room. */
+#pragma once
+
+#include "front/user.h"
+
+/* What nobody pays for. */
+#define OUTPUT_FREE ((size_t)16 << 10)
+
+struct output {
+	size_t limit; /* of head and tail together, as far as it is granted */
+	size_t most;  /* it will not become more than this */
+	size_t known; /* what the next router would take for most; for the owner, who tells it */
+	struct user *user;
+	char *head, *tail;
+	size_t head_size, head_allocated;
+	size_t tail_size, tail_allocated, tail_at; /* tail_at: where the next byte goes once the ring is full */
+	uint64_t total;
+};
+
+void output_init(struct output *output, size_t limit);
+/* Before anything is written: @user pays, twice for each byte, which is in the session's transcript, too. */
+void output_paid_by(struct output *output, struct user *user);
+void output_deinit(struct output *output);
+
+/* Take @data in. Without memory for it, it is counted as dropped. */
+void output_add(struct output *output, struct bytes data);
+
+/* So much was written here and is gone. */
+void output_skip(struct output *output, uint64_t size);
+
+uint64_t output_dropped(const struct output *output);
+
+/* What is kept, in order, and how much had been written before it. Returns how many pieces there are. */
+struct piece {
+	uint64_t at;
+	struct bytes data;
+};
+#define PIECES_MAX 3
+size_t output_pieces(const struct output *output, struct piece pieces[PIECES_MAX]);
+
+/* Head, a line that says what is missing, tail: one span that lives as long as the output. What there is no memory
+ * for is dropped: output_dropped, and the size of the head, are right only now. Nothing may be added afterwards. */
+struct bytes output_join(struct output *output);
+/* Keep nothing of it: all is dropped. */
+void output_give_up(struct output *output);
+
+/* The pieces of what output_join made, when the head had @head_size bytes and @dropped were missing. */
+size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t head_size, uint64_t dropped);

@@ -1,0 +1,200 @@
+/* A promise is a request from the moment it is taken up until its answer is forgotten. Whoever sends the request
+ * again, by its key, or attaches to its cell, becomes another asker: each gets the one answer, and what it asks for
+ * is done once. Answers are kept for a while and within bounds, the oldest going first; they belong to no session,
+ * whose end they survive.
+ *
+ * Requests without a key, but for cells, need none: they are answered by their address alone. */
+#pragma once
+
+#include "base/graveyard.h"
+#include "base/table.h"
+#include "client.h"
+#include "front/user.h"
+#include "keeper/instance.h"
+#include "output.h"
+#include "vault/ledger.h"
+
+#define KEY_MAX 64
+
+struct cell;
+struct profile;
+struct promises;
+
+enum promise_stream { PROMISE_STDOUT, PROMISE_STDERR };
+
+/* How somebody asks. @from: how much of each stream it has already; @displays: how many displays. */
+struct watch {
+	bool stream, input;
+	uint64_t from[2], displays;
+};
+
+struct asker {
+	struct list node; /* in its promise */
+	struct address to;
+	bool stream, input;
+	uint64_t missed[2], displays_missed; /* of what it watches, for want of memory */
+};
+
+struct promise {
+	struct list node; /* in its shelf, oldest first */
+	struct grave grave;
+	struct list all; /* that there are, oldest first */
+	struct table_node by_serial;
+	struct table_node by_key; /* if it has one */
+	struct list changed;	  /* in a round in which it changes */
+	uint64_t serial;
+	bool written, answer_written; /* to the ledger */
+	uint64_t alive;		      /* bytes that this takes there */
+	bool unclaimed;		      /* a former router's, and not known yet to be anybody's */
+	struct list kin;	      /* of those that are answered, of one user, oldest first */
+	struct list answered;	      /* the same of its shelf, cells apart from all else */
+	struct list cells;	      /* among the cells of its shelf */
+	struct shelf *shelf;
+	char key[KEY_MAX + 1]; /* "": it cannot be asked for by key */
+	uint64_t fingerprint;  /* the same key for something else is a mistake; 0: by a router that took another */
+	bool keep;	       /* its answer is */
+	bool taken;	       /* its session has it; before, a refusal is as if nothing had been asked */
+	bool by_root;	       /* who asked of somebody else's session, and has a name of its own for it */
+	bool is_cell;
+	uint64_t cell;	      /* its number; 0: it waits */
+	struct cell *running; /* the cell until it is answered */
+	uint64_t since;	      /* event_now() when it was asked, later answered */
+	struct list askers;
+	size_t n_askers;
+	char *answer; /* the encoded final message to the first asker; NULL: there is none yet */
+	size_t answer_size;
+	size_t heads[2]; /* where in the output of an answered cell the gap is, if it has one */
+	struct timer expiry;
+};
+
+/* How long answers are kept, how many, and how many bytes of them: of a whole shelf, as whoever asked last has it.
+ */
+struct keeping {
+	uint64_t ttl, number, size;
+};
+
+struct shelf {
+	uid_t owner;
+	char session[129]; /* "": none */
+	struct promises *promises;
+	struct user *user;
+	struct keeping keeping;
+	struct list list;	 /* of promises, oldest first */
+	struct list cells;	 /* of those that are */
+	struct list answered[2]; /* the answered ones, first answered first: [1] are cells */
+	uint64_t n_cells, size;	 /* of what is answered: cells, and bytes */
+};
+
+/* All promises, on shelves: one for each session of a user, and one for what names no session. */
+struct promises {
+	/* Names from instance_name(): what clients know us by, and this keeper's. */
+	char instance[INSTANCE_NAME_SIZE], keeper[INSTANCE_NAME_SIZE];
+	bool inherited; /* the ledger is of another keeper, whose sessions are no more */
+	bool orphaned;	/* so are some of this one's, and it is not known which promises were theirs */
+	bool skipped;	/* a record that is not to be read again */
+	struct event_loop *loop;
+	struct clients *clients;
+	uint64_t size_per_user;
+	uint64_t last_made; /* of keys */
+	uint64_t last_serial;
+	struct list all, changed;
+	struct table by_serial, by_key;
+	struct ledger ledger;
+	uint64_t alive; /* what of it a renewed one would have */
+	bool unkept;	/* the last commit has failed */
+	void *table;	/* tsearch(3) of shelves */
+	struct users *users;
+	struct graveyard dead; /* freed between two rounds */
+};
+
+/* @users: who pays. @keeper: what instance_name() says of it. */
+void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients, struct users *users,
+		   const char keeper[static INSTANCE_NAME_SIZE]);
+void promises_deinit(struct promises *promises);
+
+/* ---- ledger.c: what the next router has to know ---- */
+
+/* Write down what has changed. */
+void promises_commit(struct promises *promises);
+/* Those of the last router, whose ledger is ours from now on. Returns 0 or -errno. */
+struct breaker;
+int promises_revive(struct promises *promises, int ledger, struct breaker *breaker);
+/* The one that something of the last router's refers to; made anew if it was none that is kept. NULL when out of
+ * memory. */
+struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,
+			       const struct keeping *keeping);
+/* Those that nothing refers to: their requests are as if never made. But what another keeper's router had promised,
+ * and not answered, may have been done, wholly or in part, and is not to be done again: whoever asks is told so. */
+void promises_settle(struct promises *promises);
+
+/* ---- promise.c ---- */
+
+/* Free what is forgotten. */
+void promises_sweep(struct promises *promises);
+
+/* NULL if there is none. @session: empty for what names none. */
+struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
+/* The newest, since a session of the same id may have been before. */
+struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell);
+/* The cells of one shelf by `cells`, oldest first; an empty list if there is no such shelf. */
+struct list *promises_cells_of(struct promises *promises, uid_t owner, struct bytes session);
+
+bool key_valid(struct bytes key);
+/* A number for what is asked, whoever asks it and how. */
+uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request);
+/* Whether it may be this that was asked. */
+bool promise_is_of(const struct promise *promise, const struct wire_schema *schema, const void *request);
+
+struct keeping profile_keeping(const struct profile *profile);
+/* @key: empty: it cannot be asked for by key, and its answer is kept only if somebody sets keep. Returns 0 or
+ * -ENOMEM. */
+int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
+		struct bytes key, uint64_t fingerprint, const struct keeping *keeping);
+/* A number that a former router has given it. Returns 0 or -ENOMEM. */
+int promise_number(struct promise *promise, uint64_t serial);
+/* What it asks for is a cell. */
+void promise_is_cell(struct promise *promise);
+/* NULL if there is none. */
+struct promise *promises_find_serial(struct promises *promises, uint64_t serial);
+/* A key nobody has chosen. */
+void promise_name(struct promise *promise);
+/* The handler has returned. */
+void promise_taken(struct promise *promise);
+
+/* The final message, which @buffer holds: tell everybody. The promise takes the memory. */
+void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer);
+
+/* The result of an answered cell; false if it was refused. It points into the answer. */
+bool promise_result(const struct promise *promise, struct exec_reply *reply);
+
+/* It is answered: from now on it counts. The newest stays, however large it is. */
+void promise_keep(struct promise *promise);
+void promise_forget(struct promise *promise);
+
+/* ---- askers.c ---- */
+
+/* From now on @to waits for the answer too, or has it. Returns 0, CLIENT_E_WAITS or -ENOMEM. */
+int promise_join(struct promise *promise, const struct address *to, const struct watch *watch);
+/* It waits no longer. */
+void promise_leave(struct promise *promise, const struct address *to);
+bool promise_asked_by(const struct promise *promise, const struct address *request);
+/* Nobody does. */
+void promise_leave_all(struct promise *promise);
+/* There is none, for want of memory: the connections of all who wait for it end. */
+void promise_hang_up(struct promise *promise);
+/* Its answer, to all who wait for it: they are done. */
+void promise_answer_all(struct promise *promise);
+
+/* What the cell writes, to those who watch. Returns 0, or CLIENT_E_WAITS if one of them reads too slowly. */
+int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data);
+/* What the cell shows, likewise. */
+int promise_display(struct promise *promise, const struct shown *shown);
+/* That it still runs: to those who keep up. */
+void promise_alive(struct promise *promise, const struct alive_event *alive);
+bool promise_watched(const struct promise *promise);
+/* The cell asks: pass it on to those who may answer. */
+void promise_ask(struct promise *promise, struct bytes prompt, bool password);
+/* Whether there is somebody who may. */
+bool promise_listened_to(const struct promise *promise);
+/* Whether one of those who watch reads too slowly. */
+bool promise_waits(const struct promise *promise);

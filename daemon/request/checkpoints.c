@@ -1,0 +1,129 @@
+/* Checkpoints on request: each is an operation of the session, which answers when it is done. */
+#include "request.h"
+
+#include <stdio.h>
+
+/* The profile may say that there are none: then none is made on request either. */
+static struct session *session_that_keeps(struct sessions *sessions, const struct address *from, struct bytes id)
+{
+	struct session *session = session_between_cells(sessions, from, id);
+
+	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
+		return session;
+	client_error(sessions->clients, from, "unsupported",
+		     "session \"%s\" keeps no checkpoints: its profile has checkpoint = off", session->id);
+	return NULL;
+}
+
+static struct operation *operation_make(struct sessions *sessions, const struct address *from,
+					const struct session *session, enum operation_kind kind, struct bytes name)
+{
+	struct operation *operation = NULL;
+
+	if (!session_room_for_operation(sessions, from, session))
+		return NULL;
+	if (name.data && !checkpoint_name_valid(name))
+		client_error(sessions->clients, from, "bad_request",
+			     "the name of a checkpoint is 1 to %d printable characters without space",
+			     CHECKPOINT_NAME_MAX);
+	else if (operation_new(&operation, kind, from, name))
+		client_error(sessions->clients, from, "internal", "out of memory");
+	return operation;
+}
+
+static void operate(struct sessions *sessions, const struct address *from, struct bytes id,
+		    enum operation_kind kind, struct bytes name, uint64_t n)
+{
+	struct session *session = session_that_keeps(sessions, from, id);
+	struct operation *operation = session ? operation_make(sessions, from, session, kind, name) : NULL;
+
+	if (!operation)
+		return;
+	operation->n = n;
+	session_operate(session, operation);
+}
+
+void handle_checkpoint(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	const struct checkpoint_request *checkpoint = &request->checkpoint;
+
+	operate(sessions, from, checkpoint->session, OPERATION_CHECKPOINT, checkpoint->name, 0);
+}
+
+void handle_restore(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	operate(sessions, from, request->restore.session, OPERATION_RESTORE, request->restore.name, 0);
+}
+
+void handle_undo(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	const struct undo_request *undo = &request->undo;
+
+	operate(sessions, from, undo->session, OPERATION_UNDO, (struct bytes){.data = NULL}, undo->n ? undo->n : 1);
+}
+
+void handle_drop(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	operate(sessions, from, request->drop.session, OPERATION_DROP, request->drop.name, 0);
+}
+
+void handle_branch(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	const struct branch_request *branch = &request->branch;
+	struct session *session = session_that_keeps(sessions, from, branch->session);
+	struct operation *operation;
+	struct session_name name;
+
+	if (!session || !session_name_given(&name, sessions, from, branch->branch))
+		return;
+	if (name.owner != session->owner) {
+		client_error(sessions->clients, from, "bad_request",
+			     "a branch is of the user whose session it grows from: call it \"%u/%.*s\"",
+			     session->owner, (int)name.id.size, name.id.data);
+		return;
+	}
+	if (sessions_find(sessions, &name)) {
+		client_error(sessions->clients, from, "denied", "the id \"%.*s\" is taken; choose another",
+			     (int)branch->branch.size, branch->branch.data);
+		return;
+	}
+	if (!sessions_room(sessions, from, session->owner))
+		return;
+	operation = operation_make(sessions, from, session, OPERATION_BRANCH, branch->origin);
+	if (!operation)
+		return;
+	operation->files = branch->files;
+	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)name.id.size, name.id.data);
+	session_operate(session, operation);
+}
+
+void handle_checkpoints(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(sessions, from, request->checkpoints.session);
+	struct checkpoints_reply reply = {.id = request->id};
+	struct checkpoint *checkpoint;
+	msgpack_sbuffer buffer;
+	int r;
+
+	if (!session)
+		return;
+	msgpack_sbuffer_init(&buffer);
+	r = wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
+	list_for_each (checkpoint, &session->history.checkpoints, node) {
+		struct checkpoint_record record = {
+			.name = bytes_of(checkpoint->name[0] ? checkpoint->name : NULL),
+			.cell = checkpoint->cell,
+			.age = event_seconds(event_now() - checkpoint->born),
+			.memory = checkpoint->memory,
+		};
+
+		if (!r)
+			r = wire_encode_body(&buffer, &checkpoint_record_schema, &record);
+	}
+	reply.checkpoints = wire_bytes(&buffer);
+	if (r)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	else
+		client_send(sessions->clients, from, &checkpoints_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}

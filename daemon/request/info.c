@@ -1,0 +1,109 @@
+/* What a client is told of its sessions and of the daemon, at once and without disturbing either. */
+#include "request.h"
+
+#include "warden/nursery.h"
+
+/* ---- sessions ---- */
+
+static bool is_listed(const struct session *session)
+{
+	return session->id[0] && session->state != SESSION_CLOSING;
+}
+
+void handle_info(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct session *session = session_named(sessions, from, request->info.session);
+	char name[SESSION_NAME_SIZE];
+	struct session_info info;
+
+	if (!session)
+		return;
+	info = session_record(session, from->uid, name);
+	info.id = request->id;
+	client_send(sessions->clients, from, &session_info_schema, &info);
+}
+
+void handle_list(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct list_reply reply = {.id = request->id};
+	struct session *session = NULL;
+	msgpack_sbuffer buffer;
+	size_t n = 0;
+	int r;
+
+	while ((session = sessions_next(sessions, from->uid, session)))
+		n += is_listed(session);
+	msgpack_sbuffer_init(&buffer);
+	r = wire_put_array(&buffer, n);
+	while ((session = sessions_next(sessions, from->uid, session))) {
+		char name[SESSION_NAME_SIZE];
+		struct session_info info;
+
+		if (!is_listed(session))
+			continue;
+		info = session_record(session, from->uid, name);
+		if (!r)
+			r = wire_encode_body(&buffer, &session_info_schema, &info);
+	}
+	reply.sessions = wire_bytes(&buffer);
+	if (r)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	else
+		client_send(sessions->clients, from, &list_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+/* ---- the daemon ---- */
+
+void handle_stats(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct stats_reply reply = {
+		.id = request->id,
+		.uptime = event_seconds(event_now() - sessions->stats.started),
+		.pid = (uint64_t)getpid(),
+		.keeper_pid = (uint64_t)getppid(),
+		.opened = sessions->stats.opened,
+		.ended = sessions->stats.ended,
+		.cells = sessions->stats.cells,
+		.requests = sessions->stats.requests,
+		.refused = front_refusals(&sessions->clients->front) + sessions->clients->n_errors,
+		.memory = memory_of_process(getpid()),
+	};
+	struct session *session;
+	struct nursery *nursery;
+	msgpack_sbuffer names;
+	int r;
+
+	msgpack_sbuffer_init(&names);
+	r = wire_put_array(&names, sessions->config->n_profiles);
+	for (size_t i = 0; i < sessions->config->n_profiles && !r; i++)
+		r = wire_put_string(&names, bytes_of(sessions->config->profiles[i]->name));
+	reply.profiles = wire_bytes(&names);
+	list_for_each (session, &sessions->all, node)
+		reply.sessions += session->state != SESSION_CLOSING;
+	list_for_each (nursery, &sessions->cages->nurseries, node) {
+		reply.spares += nursery_spares(nursery);
+		reply.templates += nursery->state != NURSERY_DOWN;
+	}
+	list_for_each (nursery, &sessions->cages->retired, node)
+		reply.templates += nursery->state != NURSERY_DOWN;
+	if (r)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	else
+		client_send(sessions->clients, from, &stats_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&names);
+}
+
+void handle_hello(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct hello_reply reply = {
+		.id = request->id,
+		.version = WIRE_VERSION,
+		.server = BYTES("laird " LAIR_VERSION),
+		.pid = (uint64_t)getpid(),
+		.frame_max = sessions->clients->front.message_max,
+		.instance = bytes_of(sessions->promises->instance),
+	};
+
+	client_send(sessions->clients, from, &hello_reply_schema, &reply);
+}

@@ -1,0 +1,617 @@
+/* The router's process: set up, one blocking call, take down. Everything is reached from the one loop, and objects
+ * are freed only between its rounds, so a handler may end anything. */
+#include "router.h"
+
+#include "base/log.h"
+#include "base/priority.h"
+#include "config/paths.h"
+#include "family/family.h"
+#include "family/revive.h"
+#include "files/files.h"
+#include "keeper/instance.h"
+#include "keeper/pulse.h"
+#include "vault/errand.h"
+#include "vault/fault.h"
+
+#include "proto/channel.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+/* How long each kind of things is done in one round, before what came of them is settled and answers go out. */
+#define REQUESTS_US 250
+#define EVENTS_US 250
+#define TIMERS_US 500
+/* A round takes on nothing more when it would take so long to write down what has changed by then. */
+#define SETTLE_US 2000
+/* Of how many things of a kind a round is, at most; and of how many it may be in any case: fewer would cost a long
+ * queue a settle for each cell. */
+#define THINGS_MAX 64
+#define THINGS_MIN 16
+/* And so many bytes of answers, which wait for its end. */
+#define ANSWERS_PER_ROUND ((size_t)32 << 20)
+/* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
+#define STOP_GRACE_US 1000000
+#define STOP_LIMIT_US 5000000
+
+/* ---- the keeper ---- */
+
+static struct nursery *nursery_by_serial(struct list *head, uint32_t serial)
+{
+	struct nursery *nursery;
+
+	list_for_each (nursery, head, node)
+		if (nursery->serial == serial)
+			return nursery;
+	return NULL;
+}
+
+static void on_keeper(struct event_source *source, uint32_t events)
+{
+	struct router *router = container_of(source, struct router, keeper_source);
+	struct keeper_message message;
+	struct nursery *nursery;
+	int fds[CHANNEL_FDS_MAX], r;
+	struct bytes data;
+	size_t n_fds;
+
+	(void)events;
+	r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
+	if (r == CHANNEL_E_EMPTY)
+		return;
+	if (r && r != -EMFILE) {
+		log_error(NULL, "the keeper is gone");
+		event_remove(&router->loop, source);
+		router->stopped = true;
+		return;
+	}
+	nursery = nursery_by_serial(&router->cages.nurseries, message.serial);
+	if (!nursery)
+		nursery = nursery_by_serial(&router->cages.retired, message.serial);
+	if (data.size == keeper_message_size(KEEPER_STARTED) && message.op == KEEPER_STARTED && nursery)
+		nursery_on_started(nursery, message.pid, steal_fd(&fds[0]), message.error);
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+}
+
+/* ---- settings ---- */
+
+/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
+static int config_prepare(struct router *router, struct config *config)
+{
+	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
+	_cleanup_(audit_log_close) struct audit_log audit_log = AUDIT_LOG_NONE;
+	_cleanup_(fd_closep) int left = -1;
+	/* At the start there may be one that the last router has left. */
+	bool goes_on = config == router->config && router->sessions.audit_log.ring.page;
+	int r = goes_on ? 0 : audit_log_open(&audit_log, config->audit_log, &router->sessions.audit_log);
+
+	if (r < 0) {
+		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
+		return r;
+	}
+	goes_on |= r == AUDIT_LOG_E_SAME;
+	r = config_pin_own(config, &in_use);
+	if (!r)
+		r = config_leave(&left, config);
+	if (!r)
+		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
+	if (r) {
+		log_error(NULL, "cannot leave the settings for the next router: %s", strerror(-r));
+		return r;
+	}
+	if (!goes_on)
+		audit_log_replace(&router->sessions.audit_log, &audit_log);
+	return 0;
+}
+
+/* What clients and sessions may make the router keep is bounded piece by piece; this bounds the sum, so that the
+ * host does not pay for a bound that is missing. */
+static void memory_limit(uint64_t size)
+{
+	struct rlimit limit;
+	int r = getrlimit(RLIMIT_DATA, &limit);
+
+#ifdef __SANITIZE_ADDRESS__
+	size = 0; /* its shadow counts, and is larger than all else */
+#endif
+	limit.rlim_cur = size ? MIN((rlim_t)size, limit.rlim_max) : limit.rlim_max;
+	if (r < 0 || setrlimit(RLIMIT_DATA, &limit) < 0)
+		log_warn(NULL, "router_memory cannot be set: %s", strerror(errno));
+}
+
+/* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
+static void config_use(struct router *router, struct config *config)
+{
+	bool first = !router->config;
+
+	cages_retire_all(&router->cages);
+	config_free(router->config);
+	router->config = config;
+	router->cages.config = router->sessions.config = config;
+	router->promises.size_per_user = config->results_per_uid;
+	router->users.work_each = config->work_per_uid;
+	front_limit(&router->clients.front,
+		    &(struct front_limits){.connections_per_uid = config->connections_per_uid,
+					   .memory = config->router_memory});
+	memory_limit(config->router_memory);
+	router->saved = (struct saved_store){
+		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
+	saved_sweep(&router->saved, first);
+	for (size_t i = 0; i < config->n_profiles; i++)
+		cages_warm(&router->cages, config->profiles[i]);
+}
+
+/* Those that were in force, if a router has left any: they change when somebody says so, not because it has died.
+ */
+static int config_begin(struct router *router)
+{
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_SETTINGS, 0, 0);
+	struct config_error error;
+	int r;
+
+	if (left) {
+		left->taken = true;
+		r = config_recall(&router->config, left->fds[0], &error);
+		if (!r) {
+			audit_log_inherit(&router->sessions.audit_log,
+					  heritage_find(&router->heritage, VAULT_AUDIT_LOG, 0, 0),
+					  router->config->audit_log);
+			return 0;
+		}
+		log_warn(NULL, "%s; they are read anew", error.text);
+	}
+	r = config_load(&router->config, router->config_path, &error);
+	if (r)
+		log_error(NULL, "%s", error.text);
+	return r;
+}
+
+static bool differ(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+static void config_compare(const struct config *before, const struct config *now)
+{
+	const struct {
+		const char *name;
+		bool changed;
+	} at_start[] = {
+		{"socket", differ(before->socket, now->socket)},
+		{"log", differ(before->log, now->log)},
+		{"workspaces", differ(before->workspaces, now->workspaces)},
+		{"frame_size", before->frame_size != now->frame_size},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(at_start); i++)
+		if (at_start[i].changed)
+			log_warn(NULL, "%s has changed, which counts when laird is started anew", at_start[i].name);
+}
+
+/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
+static int config_check(struct router *router, const struct config *config, struct config_error *error)
+{
+	struct list *const heads[] = {&router->cages.nurseries, &router->cages.retired};
+	_cleanup_(freep) const struct profile **profiles = NULL;
+	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
+	struct nursery *nursery;
+
+	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
+	if (!profiles) {
+		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			if (nursery_is_used(nursery))
+				profiles[in_use.n_profiles++] = nursery->profile;
+	in_use.profiles = profiles;
+	return config_check_paths(config, config_name(config), &in_use, error);
+}
+
+static void config_reload(struct router *router)
+{
+	struct config *config = NULL;
+	struct config_error error;
+	char usual[PATH_SIZE];
+	const char *path = router->config_path;
+
+	/* Where there was none, there may be one by now. */
+	if (!path && config_usual(usual) == 0 && *usual)
+		path = usual;
+	if (config_load(&config, path, &error) || config_check(router, config, &error)) {
+		log_error(NULL, "%s; nothing has changed", error.text);
+		config_free(config);
+		return;
+	}
+	if (config_prepare(router, config)) {
+		log_error(NULL, "nothing has changed");
+		config_free(config);
+		return;
+	}
+	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
+		 path ? path : "the embedded default");
+	config_compare(router->config, config);
+	config_use(router, config);
+}
+
+/* ---- stopping ---- */
+
+static void stop_check(struct router *router)
+{
+	if (router->cages.stopping && list_empty(&router->sessions.all) && list_empty(&router->cages.nurseries) &&
+	    list_empty(&router->cages.retired))
+		router->stopped = true;
+}
+
+static void on_stop_limit(struct timer *timer)
+{
+	log_warn(NULL, "not everything ended in time: the keeper will see to the rest");
+	container_of(timer, struct router, stop_timer)->stopped = true;
+}
+
+static void on_stop_grace(struct timer *timer)
+{
+	struct router *router = container_of(timer, struct router, stop_timer);
+	struct session *session;
+
+	/* The last of a family may take the others with it. */
+	while ((session = sessions_first_that_stays(&router->sessions)))
+		session_end(session, "shutdown");
+	cages_retire_all(&router->cages);
+	(void)timer_set(&router->loop, &router->stop_timer, event_now() + STOP_LIMIT_US, on_stop_limit);
+}
+
+static void stop_begin(struct router *router)
+{
+	struct session *session;
+	bool busy = false;
+
+	if (router->cages.stopping)
+		return;
+	router->cages.stopping = true;
+	log_info(NULL, "stopping");
+	list_for_each (session, &router->sessions.all, node)
+		busy |= session_interrupt(session, false);
+	(void)timer_set(&router->loop, &router->stop_timer, event_now() + (busy ? STOP_GRACE_US : 0),
+			on_stop_grace);
+}
+
+static void on_signal(struct event_source *source, uint32_t events)
+{
+	struct router *router = container_of(source, struct router, signal_source);
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGUSR2)
+		router->replaced = !router->cages.stopping;
+	else if (info.ssi_signo != SIGHUP)
+		stop_begin(router);
+	else if (!router->cages.stopping)
+		config_reload(router);
+}
+
+/* ---- the process ---- */
+
+static void on_stale(void *userdata, const char *path)
+{
+	if (families_use(&((struct router *)userdata)->families, path))
+		return;
+	/* What a session has used; that of a spare is empty, and goes. */
+	if (workspace_is_kept(path)) {
+		(void)rmdir(path);
+		return;
+	}
+	log_info(NULL, "sweeping %s, left by an earlier life", path);
+	errand_remove_tree(path);
+}
+
+static int signals_open(struct router *router)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR2);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
+}
+
+/* Nine descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
+static void descriptors_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* What the host does not give is said once. */
+static void groups_open(struct router *router)
+{
+	cgroups_open(&router->cages.cgroups, router->socket_path, &router->loop);
+	cgroups_adopt(&router->cages.cgroups);
+	for (int i = 0; i < _CONTROLLER_N; i++)
+		if (router->cages.cgroups.lacking[i][0])
+			log_info(NULL, "no control groups for %s: %s", controller_names[i],
+				 router->cages.cgroups.lacking[i]);
+}
+
+static int heritage_read(struct router *router)
+{
+	struct heirloom *promises = heritage_find(&router->heritage, VAULT_PROMISES, 0, 0);
+	int r = 0;
+
+	/* Or all but the newest would be forgotten at once. */
+	router->promises.size_per_user = router->config->results_per_uid;
+	if (promises) {
+		promises->taken = true;
+		r = promises_revive(&router->promises, steal_fd(&promises->fds[0]), &router->breaker);
+	}
+	if (r)
+		log_error(NULL, "answers of the last router are lost: %s", strerror(-r));
+	families_read(&router->families);
+	return 0;
+}
+
+static void on_turn(struct event_loop *loop)
+{
+	breaker_take(&container_of(loop, struct router, loop)->breaker);
+}
+
+/* Without it nothing is worse than before there was one. */
+static void breaker_begin(struct router *router, enum router_end last_end)
+{
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_BREAKER, 0, 0);
+	int r = 0;
+
+	breaker_open(&router->breaker, left ? steal_fd(&left->fds[0]) : -1, last_end);
+	if (left)
+		left->taken = true;
+	else if (router->breaker.fd >= 0)
+		r = vault_store(VAULT_BREAKER, 0, 0, &router->breaker.fd, 1);
+	if (r)
+		log_warn(NULL, "the next router will not know what this one dies of: %s", strerror(-r));
+	router->loop.on_turn = on_turn;
+	fault_begin(breaker_faults(&router->breaker));
+}
+
+/* Each kind before those that it refers to. */
+static void router_free_dead(struct router *router)
+{
+	promises_sweep(&router->promises);
+	cages_free_interpreters(&router->cages);
+	graveyard_empty(&router->sessions.dead);
+	cages_free_wardens(&router->cages);
+}
+
+/* What was heard is taken out of its socket, and what was said goes out, only when the next router would know. */
+static void router_settle(struct router *router)
+{
+	breaker_settle(&router->breaker);
+	families_fault(&router->families, "begin");
+	promises_commit(&router->promises);
+	families_fault(&router->families, "promised");
+	families_commit(&router->families);
+	families_fault(&router->families, "written");
+	peers_settle(&router->cages.due);
+	families_fault(&router->families, "heard");
+	clients_settle(&router->clients);
+	families_fault(&router->families, "said");
+	families_settle(&router->families);
+	router_free_dead(router);
+	breaker_put_down(&router->breaker);
+}
+
+static void on_revived(struct families *families)
+{
+	router_settle(container_of(families, struct router, families));
+}
+
+static int router_init(struct router *router, const char *config_path, const char *socket_path)
+{
+	char keeper[INSTANCE_NAME_SIZE] = "";
+	enum router_end last_end = ROUTER_END_WELL;
+	struct config *config;
+	int r = instance_name(keeper, getppid());
+
+	*router = (struct router){.config_path = config_path,
+				  .listener = -1,
+				  .breaker.fd = -1,
+				  .keeper_source = EVENT_SOURCE_NONE,
+				  .signal_source = EVENT_SOURCE_NONE};
+	cages_init(&router->cages, &router->loop, &router->breaker);
+	router->sessions = (struct sessions){.loop = &router->loop,
+					     .breaker = &router->breaker,
+					     .users = &router->users,
+					     .clients = &router->clients,
+					     .promises = &router->promises,
+					     .cages = &router->cages,
+					     .saved = &router->saved};
+	sessions_init(&router->sessions);
+	families_init(&router->families, &router->sessions, &router->heritage);
+	heritage_init(&router->heritage);
+	clients_init(&router->clients);
+	users_init(&router->users);
+	promises_init(&router->promises, &router->loop, &router->clients, &router->users, keeper);
+	router->sessions.stats.started = event_now();
+	if (r) {
+		log_error(NULL, "cannot tell when laird began: %s", strerror(-r));
+		return r;
+	}
+	descriptors_raise();
+	priority_raise();
+	router->socket_path = strdup(socket_path);
+	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
+	if (r) {
+		log_error(NULL, "%s", strerror(-r));
+		return r;
+	}
+	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0
+		    ? -errno
+		    : heritage_receive(&router->heritage, &router->listener, &last_end);
+	if (r == VAULT_E_LAYOUT)
+		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
+	if (!r)
+		breaker_begin(router, last_end);
+	if (!r)
+		r = config_begin(router);
+	if (!r)
+		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
+	if (!r)
+		r = signals_open(router);
+	if (r)
+		return r;
+	r = heritage_read(router);
+	if (r)
+		return r;
+	r = workspaces_open(&router->cages.workspaces, router->config->workspaces, socket_path, on_stale, router);
+	if (r == -ENOENT && !router->cages.workspaces.path)
+		log_error(NULL,
+			  "no place for workspaces: neither XDG_STATE_HOME nor HOME is set; set one of them, or "
+			  "workspaces in sessions.conf");
+	else if (r)
+		log_error(NULL, "cannot use %s for workspaces: %s",
+			  router->cages.workspaces.path ? router->cages.workspaces.path : "any directory",
+			  strerror(-r));
+	if (r)
+		return r;
+	groups_open(router);
+	r = config_prepare(router, router->config);
+	if (!r)
+		r = router_listen(router);
+	if (r)
+		return r;
+	config = router->config;
+	router->config = NULL;
+	config_use(router, config);
+	families_revive(&router->families, on_revived);
+	promises_settle(&router->promises);
+	heritage_settle(&router->heritage);
+	router_settle(router);
+	/* What was not gone on with is no more. */
+	breaker_forget(&router->breaker, HAND_INTERPRETER);
+	breaker_forget(&router->breaker, HAND_SESSION);
+	breaker_forget(&router->breaker, HAND_FAMILY);
+	breaker_forget(&router->breaker, HAND_REVIVAL);
+	breaker_forget(&router->breaker, HAND_RECORD);
+	return 0;
+}
+
+static void router_deinit(struct router *router)
+{
+	sessions_bury_all(&router->sessions);
+	cages_bury_all(&router->cages);
+	router_free_dead(router);
+	promises_deinit(&router->promises);
+	router_hang_up(router);
+	users_deinit(&router->users);
+	families_deinit(&router->families);
+	cages_deinit(&router->cages);
+	breaker_close(&router->breaker);
+	audit_log_close(&router->sessions.audit_log);
+	config_free(router->config);
+	timer_clear(&router->loop, &router->stop_timer);
+	timer_clear(&router->loop, &router->beat);
+	fd_close(router->signal_source.fd);
+	event_loop_deinit(&router->loop);
+	free(router->socket_path);
+}
+
+/* Who dies of one of several things does not say of which. */
+static struct slice slice_begin(struct router *router, enum share share)
+{
+	static const uint64_t shares[_SHARE_N] = {
+		[SHARE_REQUESTS] = REQUESTS_US, [SHARE_EVENTS] = EVENTS_US, [SHARE_TIMERS] = TIMERS_US};
+	struct slice slice = {.until = event_now() + shares[share],
+			      .things = THINGS_MAX,
+			      .owed = &router->cages.owed,
+			      .owed_max = SETTLE_US,
+			      .few = THINGS_MIN};
+
+	if (breaker_is_careful(&router->breaker))
+		slice.things = router->careful_turn == (unsigned)share;
+	return slice;
+}
+
+static void requests_take(struct router *router)
+{
+	struct slice slice = slice_begin(router, SHARE_REQUESTS);
+
+	while (router->clients.held_size <= ANSWERS_PER_ROUND && slice_take(&slice))
+		if (front_serve(&router->clients.front) != 0)
+			break;
+}
+
+static int round_run(struct router *router)
+{
+	bool pending = front_pending(&router->clients.front) || event_pending(&router->loop);
+	int r = event_wait(&router->loop, pending ? 0 : timer_wait(&router->loop));
+	struct slice slice;
+
+	if (r) {
+		log_error(NULL, "cannot wait: %s", strerror(-r));
+		return r;
+	}
+	slice = slice_begin(router, SHARE_EVENTS);
+	event_dispatch(&router->loop, &slice);
+	requests_take(router);
+	slice = slice_begin(router, SHARE_TIMERS);
+	timer_run(&router->loop, &slice);
+	router->careful_turn = (router->careful_turn + 1) % _SHARE_N;
+	router->cages.n_measured = 0;
+	router_resume_sessions(router);
+	router_settle(router);
+	front_free_dead(&router->clients.front);
+	stop_check(router);
+	return 0;
+}
+
+static void on_beat(struct timer *timer)
+{
+	struct router *router = container_of(timer, struct router, beat);
+
+	errand_beat();
+	(void)timer_set(&router->loop, timer, event_now() + PULSE_BEAT_MS * 1000, on_beat);
+}
+
+int router_run(const char *config_path, const char *socket_path)
+{
+	struct keeper_message ready = {.op = KEEPER_READY};
+	struct router router;
+	int r;
+
+	r = router_init(&router, config_path, socket_path);
+	if (!r) {
+		log_info(NULL, "listening on %s", router.socket_path);
+		if (router.config->path)
+			log_info(NULL, "settings read from %s", router.config->path);
+		r = keeper_tell(&ready, NULL, 0);
+		on_beat(&router.beat);
+	}
+	while (!r && !router.stopped && !router.replaced)
+		r = round_run(&router);
+	if (!r && router.replaced) {
+		/* What it holds is the next one's; it ends as it would when killed. */
+		log_info(NULL, "making room for another router");
+		_exit(ROUTER_EXIT_REPLACE);
+	}
+	if (!r)
+		log_info(NULL, "stopped");
+	router_deinit(&router);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,53 @@
+/* The router: one thread that owns the clients' socket, the sessions, their timers and limits, and treats every
+ * client and every interpreter as hostile. */
+#pragma once
+
+#include "config/config.h"
+#include "family/family.h"
+#include "files/saved.h"
+#include "promise/client.h"
+#include "session/sessions.h"
+#include "vault/breaker.h"
+#include "vault/vault.h"
+#include "warden/cages.h"
+#include "warden/nursery.h"
+
+/* What a round is made of. Each has a share of it. */
+enum share { SHARE_REQUESTS, SHARE_EVENTS, SHARE_TIMERS, _SHARE_N };
+
+struct router {
+	struct event_loop loop;
+	struct breaker breaker;
+	unsigned careful_turn; /* whose turn it is, of _SHARE_N, where a round is of one thing */
+	struct cages cages;
+	struct users users;
+	struct sessions sessions;
+	struct clients clients;
+	struct promises promises;
+	struct saved_store saved;
+	const char *config_path;
+	char *socket_path;
+	struct config *config;
+	int listener; /* the socket clients connect to */
+	struct event_source keeper_source, signal_source;
+
+	struct families families;
+	struct heritage heritage; /* what the last router has left */
+
+	bool stopped;
+	bool replaced; /* by another router, which the keeper starts */
+	struct timer stop_timer, beat;
+};
+
+/* ---- router.c ---- */
+
+/* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
+int router_run(const char *config_path, const char *socket_path);
+
+/* ---- socket.c ---- */
+
+/* Make the socket of the listener that the keeper holds. Returns 0 or -errno, having said why. */
+int router_listen(struct router *router);
+/* Those that waited for a client to read, if one has. */
+void router_resume_sessions(struct router *router);
+void router_hang_up(struct router *router);

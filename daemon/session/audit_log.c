@@ -1,0 +1,218 @@
+/* What goes into the audit log. Of a text no more is copied than a path can be; code goes as it is, since the
+ * scribe makes the digest, unless it would take half of the room that is left for lines: then the line goes
+ * without. */
+#include "audit_log.h"
+
+#include "base/log.h"
+#include "sessions.h"
+#include "vault/errand.h"
+#include "vault/vault.h"
+
+#include "proto/channel.h"
+#include "proto/clock.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#define TEXT_MAX 4096
+
+/* ---- which log ---- */
+
+static int file_open(int *fdp, struct stat *status, const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (fd < 0 || fstat(fd, status) < 0)
+		return -errno;
+	if (!S_ISREG(status->st_mode))
+		return -EINVAL;
+	*fdp = steal_fd(&fd);
+	return 0;
+}
+
+static bool is_same(const struct audit_log *log, const struct stat *status)
+{
+	const struct audit_page *page = log->ring.page;
+
+	return page && page->device == status->st_dev && page->inode == status->st_ino;
+}
+
+static int scribe_start(struct audit_log *log, int file)
+{
+	_cleanup_(fd_closep) int theirs = -1;
+	int r = channel_pair(&log->scribe, &theirs);
+
+	return r ? r : errand_start_scribe(theirs, log->ring.fd, file);
+}
+
+static void page_name(struct audit_page *page, const char *path)
+{
+	(void)snprintf(page->path, sizeof(page->path), "%s", path);
+}
+
+int audit_log_open(struct audit_log *log, const char *path, const struct audit_log *now)
+{
+	_cleanup_(fd_closep) int file = -1;
+	struct stat status = {0};
+	int r;
+
+	*log = AUDIT_LOG_NONE;
+	if (!path)
+		return 0;
+	r = file_open(&file, &status, path);
+	if (r)
+		return r;
+	if (is_same(now, &status)) {
+		page_name(now->ring.page, path);
+		return AUDIT_LOG_E_SAME;
+	}
+	r = audit_ring_new(&log->ring);
+	if (r)
+		return r;
+	page_name(log->ring.page, path);
+	log->ring.page->device = status.st_dev;
+	log->ring.page->inode = status.st_ino;
+	r = scribe_start(log, file);
+	if (r)
+		audit_log_close(log);
+	return r;
+}
+
+void audit_log_inherit(struct audit_log *log, struct heirloom *left, const char *path)
+{
+	int r;
+
+	if (!left || !path || left->n_fds != 2)
+		return;
+	r = audit_ring_open(&log->ring, left->fds[0]);
+	if (r) {
+		log_warn(NULL, "cannot go on with the audit log of the last router: %s", strerror(-r));
+		return;
+	}
+	left->fds[0] = -1;
+	log->scribe = steal_fd(&left->fds[1]);
+	if (strncmp(log->ring.page->path, path, PATH_SIZE) != 0)
+		audit_log_close(log);
+	else
+		left->taken = true;
+}
+
+void audit_log_replace(struct audit_log *log, struct audit_log *fresh)
+{
+	int r = 0;
+
+	audit_log_close(log);
+	*log = *fresh;
+	*fresh = AUDIT_LOG_NONE;
+	if (log->ring.page)
+		r = vault_store(VAULT_AUDIT_LOG, 0, 0, (const int[]){log->ring.fd, log->scribe}, 2);
+	else
+		vault_forget(VAULT_AUDIT_LOG, 0, 0);
+	if (r)
+		log_warn(NULL, "the next router will begin another audit log: %s", strerror(-r));
+}
+
+void audit_log_close(struct audit_log *log)
+{
+	audit_ring_close(&log->ring);
+	fd_close(log->scribe);
+	*log = AUDIT_LOG_NONE;
+}
+
+/* ---- lines ---- */
+
+static bool off(const struct session *session)
+{
+	return !session->sessions->audit_log.ring.page;
+}
+
+static void missed(struct audit_log *log, const char *session, int r)
+{
+	if (log->missed++ == 0)
+		log_error(session, "the audit log misses lines from now on: %s",
+			  r > 0 ? "they come faster than they are written" : strerror(-r));
+}
+
+/* A few lines now and then do not end it. */
+static void found_room(struct audit_log *log)
+{
+	if (log->missed == 0 || audit_ring_room(&log->ring) < AUDIT_RING_SIZE / 2)
+		return;
+	log_warn(NULL, "the audit log has all lines again; it misses %" PRIu64, log->missed);
+	log->missed = 0;
+}
+
+/* What every line begins with is the same. */
+static void put(const struct session *session, enum audit_event event, uint64_t number,
+		const struct bytes texts[static AUDIT_TEXTS - 1])
+{
+	struct audit_log *log = &session->sessions->audit_log;
+	const struct audit_record record = {
+		.event = event, .time = clock_date(), .number = number, .uid = session->owner};
+	struct bytes all[AUDIT_TEXTS] = {bytes_of(session->id[0] ? session->id : NULL)};
+	int r;
+
+	memcpy(all + 1, texts, (AUDIT_TEXTS - 1) * sizeof(*texts));
+	r = audit_ring_put(&log->ring, &record, all);
+	if (r) {
+		missed(log, session->name, r);
+		return;
+	}
+	found_room(log);
+	if (atomic_exchange(&log->ring.page->asleep, 0))
+		(void)channel_send(log->scribe, BYTES("!"), NULL, 0);
+}
+
+void audit_log_opened(const struct session *session)
+{
+	if (!off(session))
+		put(session, AUDIT_OPEN, 0,
+		    (const struct bytes[AUDIT_TEXTS - 1]){bytes_of(session->profile->name),
+							  bytes_of(session_workspace(session))});
+}
+
+void audit_log_exec(const struct session *session, const struct cell *cell)
+{
+	struct bytes code = cell->code;
+
+	if (off(session) || cell->task != CELL_CODE)
+		return;
+	if (code.size > audit_ring_room(&session->sessions->audit_log.ring) / 2)
+		code = (struct bytes){.data = NULL};
+	put(session, AUDIT_EXEC, cell->number, (const struct bytes[AUDIT_TEXTS - 1]){code});
+}
+
+/* No more than a path can be: each byte takes six, and time. */
+static struct bytes text(struct bytes bytes)
+{
+	size_t size = MIN(bytes.size, (size_t)TEXT_MAX);
+
+	while (size > 0 && size < bytes.size && (bytes.data[size] & 0xc0) == 0x80)
+		size--;
+	return (struct bytes){.data = bytes.data, .size = size};
+}
+
+void audit_log_blocked(const struct session *session, const struct cell *cell, struct bytes blocked)
+{
+	struct blocked_act act;
+	struct wire_fault fault;
+	struct bytes item;
+	size_t cursor = 0;
+
+	if (off(session))
+		return;
+	while (wire_next(blocked, &cursor, &item)) {
+		if (wire_decode(&act, &blocked_act_schema, item, &fault))
+			act = (struct blocked_act){.reason = BYTES("unreadable")};
+		put(session, AUDIT_BLOCKED, cell->number,
+		    (const struct bytes[AUDIT_TEXTS - 1]){text(act.event), text(act.target), text(act.reason)});
+	}
+}
+
+void audit_log_ended(const struct session *session, const char *cause)
+{
+	if (!off(session))
+		put(session, AUDIT_END, session->n_cells, (const struct bytes[AUDIT_TEXTS - 1]){bytes_of(cause)});
+}

@@ -1,0 +1,176 @@
+/* Checkpoints: taken when a cell has been answered or a client asks, looked at now and then for what they hold, and
+ * forgotten when there are too many. What is made from them is in restore.c. */
+#include "events.h"
+
+#include "base/log.h"
+#include "hand.h"
+#include "sessions.h"
+
+#include <stdio.h>
+
+/* In which all checkpoints are looked at once. */
+#define MEASURE_US 300000
+
+void session_forget(struct session *session, struct checkpoint *checkpoint)
+{
+	if (session->target == checkpoint)
+		session->target = checkpoint->parent;
+	if (session->successor_of == checkpoint)
+		session_drop_successor(session);
+	warden_discard(session->warden, checkpoint->interpreter);
+	history_remove(&session->history, checkpoint);
+}
+
+/* Forget until what is left is within the limits; not what is just being restored. */
+void session_trim_history(struct session *session)
+{
+	struct checkpoint *checkpoint;
+
+	if (session->target)
+		return;
+	while ((checkpoint = history_excess(&session->history, session->profile->checkpoints,
+					    session->profile->checkpoint_memory))) {
+		session->n_forgotten++;
+		session_forget(session, checkpoint);
+	}
+}
+
+static void on_measure(struct timer *timer);
+
+static void measure_after(struct session *session, uint64_t pause)
+{
+	if (!session->measure.index)
+		(void)timer_set(session_loop(session), &session->measure, event_now() + pause, on_measure);
+}
+
+/* What checkpoints hold alone changes while the live state moves on, and asking costs one a millisecond of a
+ * processor: so now and then, one at a time, until each has been asked since there was a new one. */
+static void on_measure(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, measure);
+	struct measure_message measure = {0};
+	struct checkpoint *checkpoint, *next = NULL;
+	uint64_t newest = 0, n = 0;
+
+	hand_session(session, TURN_MEASURE);
+	list_for_each (checkpoint, &session->history.checkpoints, node) {
+		newest = MAX(newest, checkpoint->born);
+		n++;
+		if (!next || checkpoint->measured < next->measured)
+			next = checkpoint;
+	}
+	if (!next || next->measured > newest + MEASURE_US)
+		return;
+	next->measured = event_now();
+	if (!interpreter_send(next->interpreter, &measure_message_schema, &measure))
+		measure_after(session, MEASURE_US / n);
+}
+
+void session_arm_measure(struct session *session)
+{
+	if (!list_empty(&session->history.checkpoints))
+		measure_after(session, MEASURE_US);
+}
+
+void session_abandon_freeze(struct session *session, const char *why)
+{
+	session->freezing = warden_discard(session->warden, session->freezing);
+	operation_on_frozen(session, why);
+}
+
+static void end_homeless(struct session *session, const char *why)
+{
+	log_warn(session->name, "the files for it cannot be copied: %s", why);
+	operation_on_homeless(session, "unsupported", why);
+	session_end(session, "files");
+}
+
+/* Returns 0, also when there is no copy for a good reason, or -1: then the session is told the rest. */
+static int copy_take(struct session *session, const struct frozen_message *frozen)
+{
+	struct interpreter *copy = session->freezing;
+	char why[512];
+
+	if (!copy || frozen->serial != copy->serial) {
+		session_on_lost(session, session->live, "it froze something else");
+		return -1;
+	}
+	/* A branch begins here, with a checkpoint of its own or without. */
+	session_let_source_go(session);
+	if (frozen->pid == 0) {
+		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
+			 frozen->reason.data);
+		/* Of any other it would be a way to end its session. */
+		if (frozen->homeless && operation_is_birth(session)) {
+			end_homeless(session, why);
+			return -1;
+		}
+		session_abandon_freeze(session, why);
+		return 0;
+	}
+	session->freezing = NULL;
+	if (warden_adopt(session->warden, copy, frozen->pid) || interpreter_attach(copy, &session->tenant) ||
+	    !history_add(&session->history, copy, session->at)) {
+		session_end(session, "internal");
+		return -1;
+	}
+	measure_after(session, MEASURE_US);
+	/* With its name, it does not count among those without. */
+	operation_on_frozen(session, NULL);
+	return 0;
+}
+
+void session_finish_frozen(struct session *session, const struct particulars *particulars)
+{
+	if (copy_take(session, particulars->frozen))
+		return;
+	session_trim_history(session);
+	session_deadline(session, 0);
+	if (list_empty(&session->resets))
+		session_begin_idle(session);
+	else
+		session_kill_interpreter(session, "reset");
+}
+
+/* The cell begins only now, and if there is a copy it began in that state. */
+void session_note_frozen(struct session *session, const struct particulars *particulars)
+{
+	if (copy_take(session, particulars->frozen))
+		return;
+	if (session->cell)
+		session_depart(session);
+	if (session->cell && session->state == SESSION_BUSY) {
+		cell_start(session->cell);
+		session_deadline(session, session->cell->timeout);
+	}
+	session_trim_history(session);
+}
+
+void session_freeze(struct session *session)
+{
+	int r = warden_freeze(session->warden, session->live, &session->freezing);
+
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
+		log_warn(session->name, "no checkpoint: %s", strerror(-r));
+		session_let_source_go(session);
+		operation_on_frozen(session, strerror(-r));
+		session_begin_idle(session);
+	} else if (r) {
+		session_kill_interpreter(session, "violation");
+	} else {
+		session->state = SESSION_FREEZING;
+		session_deadline(session, PATIENCE_US);
+		session_proceed(session);
+	}
+}
+
+void session_freeze_soon(struct session *session)
+{
+	if (session->hurried) {
+		session_freeze(session);
+		return;
+	}
+	session->state = SESSION_UNSAVED;
+	session_deadline(session, ANSWER_US);
+	session_proceed(session);
+}

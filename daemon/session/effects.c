@@ -1,0 +1,258 @@
+/* Effects of a session. What an interpreter has noted is hostile: a note counts if it has its number and a known
+ * act, and its texts are bytes, to show and no more. Numbers that no note has are counted as well. */
+#include "effects.h"
+
+#include "vault/ledger.h"
+#include "vault/records.h"
+
+#include "proto/message.h"
+#include "proto/outbuffer.h"
+
+#define ENTRIES_MAX 2000
+#define SIZE_MAX_ALL ((size_t)256 << 10)
+/* In one answer. */
+#define TOLD_MAX 64
+/* Numbers are the session's, and sums of them have to fit. */
+#define COUNT_MAX ((uint64_t)1 << 40)
+
+static const char *const acts[_EFFECT_ACT_N] = {
+	[EFFECT_CONNECTED] = "connected",
+	[EFFECT_SENT] = "sent",
+	[EFFECT_WROTE] = "wrote",
+	[EFFECT_MADE] = "made",
+	[EFFECT_RENAMED] = "renamed",
+	[EFFECT_REMOVED] = "removed",
+	[EFFECT_RAN] = "ran",
+};
+
+struct entry {
+	struct list node;
+	uint64_t when, count;
+	unsigned act; /* 0: only that there were @count of them */
+	bool written; /* to the ledger */
+	size_t target, to;
+	char text[];
+};
+
+void effects_init(struct effects *effects)
+{
+	*effects = (struct effects){.n = 0};
+	list_init(&effects->entries);
+}
+
+static void entry_drop(struct effects *effects, struct entry *entry)
+{
+	list_remove(&entry->node);
+	effects->n--;
+	effects->size -= sizeof(*entry) + entry->target + entry->to;
+	free(entry);
+}
+
+void effects_deinit(struct effects *effects)
+{
+	struct entry *entry;
+
+	list_for_each (entry, &effects->entries, node)
+		entry_drop(effects, entry);
+}
+
+static void count_dropped(struct effects *effects, uint64_t when, uint64_t count)
+{
+	effects->dropped = MIN(effects->dropped + count, COUNT_MAX);
+	effects->dropped_at = MAX(effects->dropped_at, when);
+}
+
+static struct bytes target_of(const struct entry *entry)
+{
+	return (struct bytes){.data = entry->text, .size = entry->target};
+}
+
+static struct bytes to_of(const struct entry *entry)
+{
+	return (struct bytes){.data = entry->to ? entry->text + entry->target : NULL, .size = entry->to};
+}
+
+/* Without memory it is only counted. */
+static void entry_add(struct effects *effects, const struct effect_record *record, bool written)
+{
+	size_t size = record->target.size + record->to.size;
+	struct entry *entry = malloc(sizeof(*entry) + size);
+
+	if (!entry) {
+		count_dropped(effects, record->when, record->count);
+		return;
+	}
+	*entry = (struct entry){
+		.when = record->when,
+		.count = MIN(record->count, COUNT_MAX),
+		.act = record->act < _EFFECT_ACT_N ? (unsigned)record->act : 0,
+		.written = written,
+		.target = record->target.size,
+		.to = record->to.size,
+	};
+	if (record->target.size > 0)
+		memcpy(entry->text, record->target.data, record->target.size);
+	if (record->to.size > 0)
+		memcpy(entry->text + entry->target, record->to.data, record->to.size);
+	list_init(&entry->node);
+	list_append(&effects->entries, &entry->node);
+	effects->n++;
+	effects->size += sizeof(*entry) + size;
+	while (effects->n > ENTRIES_MAX || effects->size > SIZE_MAX_ALL) {
+		entry = container_of(list_first(&effects->entries), struct entry, node);
+		count_dropped(effects, entry->when, entry->count);
+		entry_drop(effects, entry);
+	}
+}
+
+/* ---- from an interpreter ---- */
+
+static bool note_valid(const struct effect_note *note, uint64_t number)
+{
+	return note->number == number && note->act > 0 && note->act < _EFFECT_ACT_N && note->target > 0 &&
+	       (size_t)note->target + note->to <= sizeof(note->text);
+}
+
+static bool note_take(struct effects *effects, int file, uint64_t number, uint64_t when)
+{
+	off_t at = (off_t)(offsetof(struct outbuffers, effects) + offsetof(struct effects_book, notes) +
+			   number % EFFECT_NOTES_MAX * sizeof(struct effect_note));
+	struct effect_note note;
+	struct effect_record record;
+
+	if (pread(file, &note, sizeof(note), at) != sizeof(note) || !note_valid(&note, number))
+		return false;
+	record = (struct effect_record){
+		.when = when,
+		.count = 1,
+		.act = note.act,
+		.target = {.data = note.text, .size = note.target},
+		.to = {.data = note.to ? note.text + note.target : NULL, .size = note.to},
+	};
+	entry_add(effects, &record, false);
+	return true;
+}
+
+void effects_gather(struct effects *effects, int file, uint64_t *heard, uint64_t when)
+{
+	off_t at = offsetof(struct outbuffers, effects) + offsetof(struct effects_book, last);
+	struct effect_record others = {.when = when};
+	uint64_t last;
+
+	if (file < 0 || pread(file, &last, sizeof(last), at) != sizeof(last) || last <= *heard)
+		return;
+	others.count = last - *heard;
+	for (uint64_t i = 1; i <= MIN(last - *heard, (uint64_t)EFFECT_NOTES_MAX); i++)
+		others.count -= note_take(effects, file, *heard + i, when);
+	if (others.count > 0)
+		entry_add(effects, &others, false);
+	*heard = last;
+}
+
+/* ---- to clients ---- */
+
+static bool is_told(const struct entry *const told[], size_t n, const struct entry *entry)
+{
+	for (size_t i = 0; i < n; i++)
+		if (told[i]->act == entry->act && bytes_equal(target_of(told[i]), target_of(entry)) &&
+		    bytes_equal(to_of(told[i]), to_of(entry)))
+			return true;
+	return false;
+}
+
+static int entry_put(const struct entry *entry, msgpack_sbuffer *buffer)
+{
+	const struct effect effect = {
+		.act = bytes_of(acts[entry->act]),
+		.target = target_of(entry),
+		.to = to_of(entry),
+		.cell = entry->when / 2,
+	};
+
+	return wire_encode_body(buffer, &effect_schema, &effect);
+}
+
+uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t until, msgpack_sbuffer *buffer)
+{
+	uint64_t since = EFFECTS_DURING(cell), more = effects->dropped_at > since ? effects->dropped : 0;
+	const struct entry *told[TOLD_MAX];
+	struct entry *entry;
+	size_t n = 0;
+	int r = 0;
+
+	list_for_each (entry, (struct list *)&effects->entries, node) {
+		if (entry->when <= since || entry->when >= until || (entry->act && is_told(told, n, entry)))
+			continue;
+		if (entry->act && n < TOLD_MAX)
+			told[n++] = entry;
+		else
+			more += entry->count;
+	}
+	if (n == 0)
+		return more;
+	wire_put_array(buffer, n);
+	for (size_t i = 0; i < n && !r; i++)
+		r = entry_put(told[i], buffer);
+	if (r)
+		msgpack_sbuffer_clear(buffer);
+	return r ? more + n : more;
+}
+
+void effects_copy(struct effects *effects, const struct effects *from, uint64_t cell)
+{
+	struct entry *entry;
+
+	effects->dropped = from->dropped;
+	effects->dropped_at = from->dropped_at;
+	list_for_each (entry, (struct list *)&from->entries, node) {
+		const struct effect_record record = {
+			.when = entry->when,
+			.count = entry->count,
+			.act = entry->act,
+			.target = target_of(entry),
+			.to = to_of(entry),
+		};
+
+		if (entry->when <= EFFECTS_DURING(cell))
+			entry_add(effects, &record, false);
+	}
+}
+
+/* ---- to the next router ---- */
+
+int effects_write(struct effects *effects, struct ledger *ledger, uint64_t session)
+{
+	struct list *node = effects->entries.previous;
+	int r = 0;
+
+	while (node != &effects->entries && !container_of(node, struct entry, node)->written)
+		node = node->previous;
+	for (node = node->next; !r && node != &effects->entries; node = node->next) {
+		struct entry *entry = container_of(node, struct entry, node);
+		const struct effect_record record = {
+			.session = session,
+			.when = entry->when,
+			.count = entry->count,
+			.act = entry->act,
+			.target = target_of(entry),
+			.to = to_of(entry),
+		};
+
+		r = ledger_append(ledger, &effect_record_schema, &record);
+		entry->written = r == 0;
+	}
+	return r;
+}
+
+void effects_rewrite(struct effects *effects)
+{
+	struct entry *entry;
+
+	list_for_each (entry, &effects->entries, node)
+		entry->written = false;
+}
+
+void effects_read(struct effects *effects, const struct effect_record *record)
+{
+	entry_add(effects, record, true);
+}

@@ -1,0 +1,39 @@
+/* What a session has done beyond its own memory, as far as it was seen, and when: going back does not undo it, so
+ * whoever goes back is told. Bounded: of what came first, only how much it was is kept. */
+#pragma once
+
+#include "base/list.h"
+
+#include "proto/wire.h"
+
+/* When, in cells: while a cell ran, or between it and the next. */
+#define EFFECTS_DURING(cell) (2 * (cell))
+#define EFFECTS_AFTER(cell) (2 * (cell) + 1)
+#define EFFECTS_FOREVER UINT64_MAX
+
+struct effects {
+	struct list entries; /* oldest first */
+	size_t n, size;
+	uint64_t dropped, dropped_at; /* how many are not kept; when the last of them was */
+};
+
+void effects_init(struct effects *effects);
+void effects_deinit(struct effects *effects);
+
+/* Take in what an interpreter has noted in @file, its memory file, since it was last asked: up to number *@heard.
+ */
+void effects_gather(struct effects *effects, int file, uint64_t *heard, uint64_t when);
+
+/* Append what was done after the state of @cell and before @until, without repetitions, as an array of `effect`;
+ * nothing if there is nothing. Returns how many more there were than it holds. */
+uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t until, msgpack_sbuffer *buffer);
+
+/* A branch remembers what led to it: those of @from up to the state of @cell. */
+void effects_copy(struct effects *effects, const struct effects *from, uint64_t cell);
+
+/* For the next router, as a journal does it. */
+struct effect_record;
+struct ledger;
+int effects_write(struct effects *effects, struct ledger *ledger, uint64_t session);
+void effects_rewrite(struct effects *effects);
+void effects_read(struct effects *effects, const struct effect_record *record);

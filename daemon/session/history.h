@@ -1,0 +1,62 @@
+/* The checkpoints of one session: a tree in which each knows the state it grew from, so that `undo` walks back
+ * along what really happened, also after a restore. What to forget when there are too many is decided here; killing
+ * the frozen interpreters is the session's. */
+#pragma once
+
+#include "base/list.h"
+
+#define CHECKPOINT_NAME_MAX 64
+
+struct interpreter;
+
+struct checkpoint {
+	struct list node;		    /* in its history, oldest first */
+	char name[CHECKPOINT_NAME_MAX + 1]; /* "" = taken after a cell, by itself */
+	uint64_t cell;			    /* the state is the one after this cell */
+	uint64_t born;			    /* event_now() */
+	uint64_t memory;		    /* bytes it holds alone, as it last said */
+	uint64_t measured;		    /* event_now() when it was last asked */
+	struct checkpoint *parent;	    /* NULL: the pristine image */
+	bool severed;			    /* the state before it has been forgotten */
+	struct interpreter *interpreter;    /* frozen */
+};
+
+struct history {
+	struct list checkpoints;
+	size_t n_automatic, n_named;
+	struct checkpoint *base; /* what the live interpreter grew from; NULL: the pristine image */
+	bool saved;		 /* no cell has run since: the live state is that of base */
+	bool severed;		 /* a state between base and the live one has been forgotten */
+};
+
+void history_init(struct history *history);
+
+/* The live state is that of @base, or of the pristine image if NULL. */
+void history_rebase(struct history *history, struct checkpoint *base);
+
+/* The state of now, after @cell, as a child of base; without a name; becomes the base, saved. Returns NULL when out
+ * of memory. */
+struct checkpoint *history_add(struct history *history, struct interpreter *interpreter, uint64_t cell);
+/* It has been killed, dropped or forgotten. Its children grow from its parent; frees it. */
+void history_remove(struct history *history, struct checkpoint *checkpoint);
+
+/* Give it a name, or another one. */
+void history_name(struct history *history, struct checkpoint *checkpoint, struct bytes name);
+
+/* By name; else, where it is a number, the newest one of that cell. NULL if there is none. */
+struct checkpoint *history_find(struct history *history, struct bytes name);
+struct checkpoint *history_of(struct history *history, const struct interpreter *interpreter);
+
+/* @n states back from the live one; *@target NULL = the pristine image. False when that has been forgotten or never
+ * was. */
+bool history_back(const struct history *history, uint64_t n, struct checkpoint **target);
+
+/* The next one to forget when at most @automatic unnamed ones and @memory bytes in all may be kept (0 = no limit):
+ * one off the path to the live state if there is any, else the oldest; never a named one for its number, never the
+ * base. NULL when there is nothing to forget. */
+struct checkpoint *history_excess(struct history *history, uint64_t automatic, uint64_t memory);
+
+uint64_t history_memory(const struct history *history);
+/* Seconds since the oldest was made; 0 if there is none. */
+double history_age(const struct history *history);
+bool checkpoint_name_valid(struct bytes name);

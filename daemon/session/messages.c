@@ -1,0 +1,454 @@
+/* What reaches a session from its warden and its interpreters, turned into events. Every byte from an interpreter
+ * is hostile: a frame is scanned, decoded by its table, and legal only from an interpreter of the right role. */
+#include "events.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "hand.h"
+#include "saving.h"
+#include "sessions.h"
+#include "vault/fault.h"
+
+#include <inttypes.h>
+
+#define ALIVE_US 1000000
+#define MEASURED_REST_US 10000
+/* At the state that is being saved, if nobody says that it is. */
+#define SAVING_LOOK_AGAIN_US 100000
+
+/* ---- from its warden ---- */
+
+static struct session *session_of(const struct tenant *tenant)
+{
+	return container_of(tenant, struct session, tenant);
+}
+
+static void on_ready(struct tenant *tenant)
+{
+	session_on_ready(session_of(tenant));
+}
+
+static bool on_no_successor(struct tenant *tenant, uint64_t serial)
+{
+	struct session *session = session_of(tenant);
+
+	if (!session->successor || session->successor->serial != serial)
+		return false;
+	session_on_successor(session, 0);
+	return true;
+}
+
+void session_on_ready(struct session *session)
+{
+	session_event(session, EVENT_READY, &session_nothing);
+}
+
+static void on_signalled(struct tenant *tenant, struct interpreter *interpreter)
+{
+	struct session *session = session_of(tenant);
+
+	if (interpreter == session->live)
+		session_event(session, EVENT_SIGNALLED, &session_nothing);
+}
+
+static void on_swept(struct tenant *tenant)
+{
+	struct session *session = session_of(tenant);
+
+	session_event(session, EVENT_SWEPT, &session_nothing);
+}
+
+static void on_full(struct tenant *tenant)
+{
+	struct session *session = session_of(tenant);
+
+	session_event(session, EVENT_FULL, &session_nothing);
+}
+
+/* Whoever was being grown from it has to know. */
+static void checkpoint_lost(struct session *session, struct interpreter *frozen, const char *why)
+{
+	struct particulars particulars = {.why = why};
+	struct checkpoint *checkpoint = history_of(&session->history, frozen);
+	struct session *kin;
+
+	list_for_each (kin, &session->warden->tenants, tenant.kin) {
+		if (kin->source != frozen)
+			continue;
+		if (kin->state == SESSION_RESTORING)
+			session_event(kin, EVENT_LOST, &particulars);
+		else
+			session_let_source_go(kin);
+	}
+	/* The event may have forgotten it already. */
+	if (checkpoint && history_of(&session->history, frozen) == checkpoint) {
+		log_warn(session->name, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);
+		session->n_forgotten++;
+		session_forget(session, checkpoint);
+	}
+}
+
+static void on_last_words(struct tenant *tenant, struct interpreter *interpreter)
+{
+	struct session *session = session_of(tenant);
+
+	if (interpreter == session->live)
+		session->exited = true;
+}
+
+static void on_exited(struct tenant *tenant, struct interpreter *interpreter, int status, bool oom)
+{
+	struct session *session = session_of(tenant);
+	struct particulars particulars = {.status = status, .oom = oom};
+
+	if (session->state == SESSION_CLOSING)
+		return;
+	if (interpreter == session->successor) {
+		session_drop_successor(session);
+		return;
+	}
+	if (interpreter != session->live) {
+		checkpoint_lost(session, interpreter, "its process ended");
+		return;
+	}
+	interpreter_drain(interpreter);
+	interpreter_salvage(interpreter);
+	session_gather_effects(session);
+	session_event(session, EVENT_EXITED, &particulars);
+	session->exited = false;
+}
+
+static void on_stillborn(struct tenant *tenant, uint64_t serial)
+{
+	struct session *session = session_of(tenant);
+
+	if (!session->live || session->live->serial != serial)
+		return;
+	if (session->cell)
+		session_put_back(session);
+	session->state = SESSION_STARTING;
+}
+
+/* Its cage or its template failed: everybody who waits is told. */
+static void on_failed(struct tenant *tenant)
+{
+	struct session *session = session_of(tenant);
+	struct cell *cell;
+
+	log_error(session->name, "%s", session->warden->reason);
+	list_for_each (cell, &session->queue, node) {
+		client_error(session->sessions->clients, &cell->reply, "internal",
+			     "the session could not be %s: %s",
+			     session->state == SESSION_STARTING ? "started" : "kept",
+			     reason_told(session->warden->reason));
+		cell_free(cell);
+	}
+	session->n_queued = 0;
+	session_end(session, "internal");
+}
+
+static void on_gone(struct tenant *tenant)
+{
+	struct session *session = session_of(tenant);
+
+	/* Nobody asked for it: what was running is lost with its cage. */
+	session_end(session, session->warden->starved ? "oom" : "killed");
+	session_answer_waiters(session, &session->closers);
+	sessions_bury(session->sessions, session);
+}
+
+/* ---- to those who watch ---- */
+
+static void on_alive(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, alive);
+	struct alive_event alive = {.elapsed = event_seconds(event_now() - session->cell->started)};
+	struct usage usage;
+
+	hand_session(session, TURN_ALIVE);
+	session_watch(session);
+	if (!promise_watched(session->cell->reply.promise))
+		return;
+	usage = usage_of_tree(session->warden->pid, session->warden->baseline);
+	alive.memory = usage.memory;
+	alive.cpu = usage.cpu;
+	promise_alive(session->cell->reply.promise, &alive);
+}
+
+void session_watch(struct session *session)
+{
+	(void)timer_set(session->sessions->loop, &session->alive, event_now() + ALIVE_US, on_alive);
+}
+
+/* ---- from its interpreters ---- */
+
+void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why)
+{
+	struct particulars particulars = {.why = why};
+
+	if (session->state == SESSION_CLOSING)
+		return;
+	if (interpreter == session->live)
+		session_event(session, why ? EVENT_LOST : EVENT_CLOSED, &particulars);
+	else if (why)
+		checkpoint_lost(session, interpreter, why);
+}
+
+static struct output *output_of(struct cell *cell, enum interpreter_stream stream)
+{
+	return stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_;
+}
+
+void session_trim_transcript(struct session *session, enum interpreter_stream stream)
+{
+	struct cell *cell = session->cell;
+	bool is_code = cell && cell->task == CELL_CODE;
+
+	transcript_trim(&session->transcripts[stream],
+			is_code ? output_of(cell, stream)->known : session->profile->output_size);
+}
+
+void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
+{
+	struct cell *cell = session->cell;
+	struct output *output;
+	uint64_t at;
+	size_t most;
+
+	if (!cell) {
+		output_add(&session->stray[stream], data);
+		return;
+	}
+	output = output_of(cell, stream);
+	at = output->total;
+	most = output->most;
+	output_add(output, data);
+	/* The next router has to know how much of it is kept. */
+	if (output->most != most)
+		warden_touch(session->warden);
+	session_trim_transcript(session, stream);
+	if (promise_stream(cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR, at,
+			   data) == CLIENT_E_WAITS)
+		interpreter_pause(session->live, true);
+}
+
+void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data)
+{
+	(void)msgpack_sbuffer_write(&session->words[stream], data.data, data.size);
+	session_on_output(session, stream, data);
+}
+
+static bool done_valid(const struct done_message *done)
+{
+	return (!done->data.data || bundle_valid(done->data)) && error_valid(done->error) &&
+	       done->blocked.size <= BLOCKED_SIZE_MAX &&
+	       records_valid(done->blocked, &blocked_act_schema, BLOCKED_ACTS_MAX) &&
+	       records_valid(done->artifacts, &artifact_schema, ARTIFACTS_MAX);
+}
+
+static int on_done(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct done_message done;
+	struct particulars particulars = {.done = &done};
+
+	if (wire_decode(&done, &done_message_schema, body, fault) || !done_valid(&done))
+		return WIRE_E_FIELD;
+	/* It stays where it is, for this router or the next. */
+	if (saving_is_written(session, &done))
+		session_event(session, EVENT_DONE, &particulars);
+	else
+		interpreter_unhear(session->live, SAVING_LOOK_AGAIN_US);
+	return 0;
+}
+
+static int on_ask(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct ask_message ask;
+	struct particulars particulars = {.ask = &ask};
+
+	if (wire_decode(&ask, &ask_message_schema, body, fault) || !session->cell || session->cell->asking)
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_ASK, &particulars);
+	return 0;
+}
+
+static int on_display(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct particulars particulars = {.shown = NULL};
+	struct shown shown;
+
+	if (wire_decode(&shown, &shown_schema, body, fault) || !bundle_valid(shown.data))
+		return WIRE_E_FIELD;
+	particulars.shown = &shown;
+	session_event(session, EVENT_DISPLAY, &particulars);
+	return 0;
+}
+
+static int on_told(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct told_message told;
+	struct particulars particulars = {.told = &told};
+
+	if (wire_decode(&told, &told_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_TOLD, &particulars);
+	return 0;
+}
+
+static int on_frozen(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct frozen_message frozen;
+	struct particulars particulars = {.frozen = &frozen};
+
+	if (wire_decode(&frozen, &frozen_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_FROZEN, &particulars);
+	return 0;
+}
+
+/* On a frozen one's channel. The fork it speaks of may be another session's, in the same family. */
+static int on_spawned(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct spawned_message spawned;
+	struct particulars particulars = {.spawned = &spawned, .why = "it cannot be forked"};
+	struct session *kin;
+
+	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	list_for_each (kin, &session->warden->tenants, tenant.kin)
+		if (kin->state == SESSION_RESTORING && kin->live->serial == spawned.serial)
+			session_event(kin, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &particulars);
+		else if (kin->successor && kin->successor->serial == spawned.serial && !kin->successor->adopted)
+			session_on_successor(kin, spawned.pid);
+	return 0;
+}
+
+static const struct {
+	const char *type;
+	enum interpreter_role role;
+	int (*fn)(struct session *session, struct bytes body, struct wire_fault *fault);
+} handlers[] = {
+	{"done", ROLE_LIVE, on_done}, {"ask", ROLE_LIVE, on_ask},	{"display", ROLE_LIVE, on_display},
+	{"told", ROLE_LIVE, on_told}, {"frozen", ROLE_LIVE, on_frozen}, {"spawned", ROLE_FROZEN, on_spawned},
+};
+
+const char *session_message_type(size_t i)
+{
+	if (i == ARRAY_SIZE(handlers))
+		return "measured";
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
+static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)
+{
+	struct checkpoint *checkpoint = history_of(&session->history, frozen);
+	struct measured_message measured;
+	struct wire_fault fault;
+
+	if (!checkpoint || wire_decode(&measured, &measured_message_schema, body, &fault))
+		return;
+	/* Nobody needs it often, and it may say so all the time. */
+	peer_rest(&frozen->peer, MEASURED_REST_US);
+	checkpoint->memory = measured.memory;
+	session_trim_history(session);
+}
+
+static void on_frame(struct tenant *tenant, struct interpreter *interpreter, struct bytes frame)
+{
+	struct session *session = session_of(tenant);
+	struct wire_fault fault;
+	struct wire_frame message;
+
+	warden_touch(session->warden);
+	if (wire_open(&message, frame)) {
+		session_on_lost(session, interpreter, "it sent a malformed frame");
+		return;
+	}
+	if (interpreter->role == ROLE_FROZEN && bytes_is(message.type, "measured")) {
+		fault_at("interpreter", "measured", bytes_of(session->id));
+		on_measured(session, interpreter, message.body);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (handlers[i].role != interpreter->role || !bytes_is(message.type, handlers[i].type))
+			continue;
+		fault_at("interpreter", handlers[i].type, bytes_of(session->id));
+		if (handlers[i].fn(session, message.body, &fault))
+			session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
+		return;
+	}
+	session_on_lost(session, interpreter, "it sent an unknown message");
+}
+
+/* ---- what a warden may know of it ---- */
+
+static void on_output(struct tenant *tenant, enum interpreter_stream stream, struct bytes data)
+{
+	session_on_output(session_of(tenant), stream, data);
+}
+
+static void on_words(struct tenant *tenant, enum interpreter_stream stream, struct bytes data)
+{
+	session_on_words(session_of(tenant), stream, data);
+}
+
+static void on_lost(struct tenant *tenant, struct interpreter *interpreter, const char *why)
+{
+	session_on_lost(session_of(tenant), interpreter, why);
+}
+
+static void end(struct tenant *tenant, const char *cause)
+{
+	session_end(session_of(tenant), cause);
+}
+
+static bool is_closing(const struct tenant *tenant)
+{
+	return session_of(tenant)->state == SESSION_CLOSING;
+}
+
+static bool is_busy(const struct tenant *tenant)
+{
+	return session_busy(session_of(tenant));
+}
+
+static bool is_recovering(const struct tenant *tenant)
+{
+	const struct session *session = session_of(tenant);
+
+	return session->state == SESSION_KILLING || session->state == SESSION_SWEEPING ||
+	       session->state == SESSION_RESTORING;
+}
+
+static bool has_successor(const struct tenant *tenant)
+{
+	return session_of(tenant)->successor != NULL;
+}
+
+static bool grows_from(const struct tenant *tenant, const struct interpreter *frozen)
+{
+	return session_of(tenant)->source == frozen;
+}
+
+const struct tenant_ops session_tenant_ops = {
+	.on_ready = on_ready,
+	.on_failed = on_failed,
+	.on_gone = on_gone,
+	.on_swept = on_swept,
+	.on_full = on_full,
+	.on_no_successor = on_no_successor,
+	.on_stillborn = on_stillborn,
+	.on_signalled = on_signalled,
+	.on_last_words = on_last_words,
+	.on_exited = on_exited,
+	.on_frame = on_frame,
+	.on_output = on_output,
+	.on_words = on_words,
+	.on_lost = on_lost,
+	.end = end,
+	.is_closing = is_closing,
+	.is_busy = is_busy,
+	.is_recovering = is_recovering,
+	.has_successor = has_successor,
+	.grows_from = grows_from,
+};

@@ -1,0 +1,264 @@
+/* Checkpoint, restore, undo, branch, drop; questions are asking.c's. Those that need the live state saved
+ * first have it frozen and go on when that is done; those that give it up go on when what they wanted stands. */
+#include "operation.h"
+
+#include "base/log.h"
+#include "session.h"
+#include "sessions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int operation_new(struct operation **operationp, enum operation_kind kind, const struct address *request,
+		  struct bytes name)
+{
+	struct operation *operation = calloc(1, sizeof(*operation));
+
+	if (!operation)
+		return -ENOMEM;
+	list_init(&operation->node);
+	msgpack_sbuffer_init(&operation->effects);
+	operation->kind = kind;
+	operation->request = *request;
+	snprintf(operation->name, sizeof(operation->name), "%.*s", (int)name.size, name.size ? name.data : "");
+	*operationp = operation;
+	return 0;
+}
+
+struct operation *operation_free(struct operation *operation)
+{
+	if (operation) {
+		list_remove(&operation->node);
+		question_free(operation->question);
+		msgpack_sbuffer_destroy(&operation->effects);
+		free(operation);
+	}
+	return NULL;
+}
+
+static struct clients *clients_of(const struct session *session)
+{
+	return session->sessions->clients;
+}
+
+void operation_refuse(struct session *session, struct operation *operation, const char *why)
+{
+	client_error(clients_of(session), &operation->request, "gone", "%s", why);
+	if (session->operation == operation)
+		session->operation = NULL;
+	operation_free(operation);
+}
+
+static void operation_done(struct session *session)
+{
+	session->operation = operation_free(session->operation);
+}
+
+/* @back: it was gone back to, so what was done since is told. */
+static void reply_state(struct session *session, bool back)
+{
+	const struct checkpoint *base = session->history.base;
+	struct state_reply reply = {
+		.id = session->operation->request.id,
+		.cell = base ? base->cell : 0,
+		.name = bytes_of(base && base->name[0] ? base->name : NULL),
+	};
+	msgpack_sbuffer effects;
+
+	msgpack_sbuffer_init(&effects);
+	if (back)
+		reply.effects_more = effects_put(&session->effects, reply.cell, EFFECTS_FOREVER, &effects);
+	reply.effects = wire_bytes(&effects);
+	client_send(clients_of(session), &session->operation->request, &state_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&effects);
+	operation_done(session);
+}
+
+static void reply_nothing(struct session *session)
+{
+	struct empty_reply reply = {.id = session->operation->request.id};
+
+	client_send(clients_of(session), &session->operation->request, &empty_reply_schema, &reply);
+	operation_done(session);
+}
+
+/* The named checkpoint, or NULL when the client has been told. */
+static struct checkpoint *checkpoint_named(struct session *session)
+{
+	struct operation *operation = session->operation;
+	struct checkpoint *found = history_find(&session->history, bytes_of(operation->name));
+
+	if (!found) {
+		client_error(clients_of(session), &operation->request, "bad_request",
+			     "session \"%s\" has no checkpoint \"%s\"; checkpoints lists them", session->id,
+			     operation->name);
+		operation_done(session);
+	}
+	return found;
+}
+
+/* ---- the kinds ---- */
+
+/* The live state is base's: it only needs its name. */
+static void name_base(struct session *session)
+{
+	struct checkpoint *base = session->history.base;
+
+	if (session->operation->name[0]) {
+		history_name(&session->history, base, bytes_of(session->operation->name));
+	}
+	reply_state(session, false);
+}
+
+static void begin_checkpoint(struct session *session)
+{
+	const struct operation *operation = session->operation;
+	const struct history *history = &session->history;
+	const struct checkpoint *base = history->saved ? history->base : NULL;
+	const struct checkpoint *found =
+		operation->name[0] ? history_find(&session->history, bytes_of(operation->name)) : NULL;
+
+	if (base && (found == base || !operation->name[0])) {
+		reply_state(session, false);
+	} else if (found) {
+		client_error(clients_of(session), &operation->request, "bad_request",
+			     "session \"%s\" has a checkpoint \"%s\" already; drop it or choose another name",
+			     session->id, operation->name);
+		operation_done(session);
+	} else if (operation->name[0] && history->n_named >= session->profile->checkpoints) {
+		client_error(clients_of(session), &operation->request, "limit",
+			     "there are %zu named checkpoints already, as many as checkpoints = %" PRIu64
+			     " allows; drop one first",
+			     history->n_named, session->profile->checkpoints);
+		operation_done(session);
+	} else if (base && !base->name[0]) {
+		name_base(session);
+	} else {
+		session_freeze(session);
+	}
+}
+
+static void begin_restore(struct session *session)
+{
+	struct checkpoint *target = checkpoint_named(session);
+
+	if (target)
+		session_rewind(session, target);
+}
+
+static void begin_undo(struct session *session)
+{
+	struct checkpoint *target;
+
+	if (history_back(&session->history, session->operation->n, &target)) {
+		session_rewind(session, target);
+		return;
+	}
+	client_error(clients_of(session), &session->operation->request, "gone",
+		     "session \"%s\" does not remember the state %" PRIu64 " back; checkpoints lists what it has",
+		     session->id, session->operation->n);
+	operation_done(session);
+}
+
+static void branch_from(struct session *session, struct checkpoint *from)
+{
+	struct operation *operation = session->operation;
+
+	session->operation = NULL;
+	sessions_branch(session->sessions, session, from, operation);
+}
+
+static void begin_branch(struct session *session)
+{
+	struct checkpoint *from;
+
+	if (session->operation->name[0]) {
+		from = checkpoint_named(session);
+		if (from)
+			branch_from(session, from);
+	} else if (session->history.saved && session->history.base) {
+		branch_from(session, session->history.base);
+	} else {
+		session_freeze(session);
+	}
+}
+
+static void begin_drop(struct session *session)
+{
+	struct checkpoint *checkpoint = checkpoint_named(session);
+
+	if (!checkpoint)
+		return;
+	session_forget(session, checkpoint);
+	reply_nothing(session);
+}
+
+static void (*const begin[])(struct session *session) = {
+	[OPERATION_CHECKPOINT] = begin_checkpoint,
+	[OPERATION_RESTORE] = begin_restore,
+	[OPERATION_UNDO] = begin_undo,
+	[OPERATION_BRANCH] = begin_branch,
+	[OPERATION_DROP] = begin_drop,
+	[OPERATION_QUESTION] = session_ask,
+};
+
+void operation_begin(struct session *session, struct operation *operation)
+{
+	list_remove(&operation->node);
+	session->operation = operation;
+	begin[operation->kind](session);
+}
+
+void operation_on_born(struct session *session)
+{
+	const struct address *request = &session->operation->request;
+	char name[SESSION_NAME_SIZE];
+	struct session_info info = session_record(session, request->uid, name);
+
+	info.id = request->id;
+	info.opened = true;
+	info.effects = wire_bytes(&session->operation->effects);
+	info.effects_more = session->operation->effects_more;
+	client_send(clients_of(session), request, &session_info_schema, &info);
+	operation_done(session);
+}
+
+void operation_on_homeless(struct session *session, const char *code, const char *why)
+{
+	client_error(clients_of(session), &session->operation->request, code,
+		     "the files for session \"%s\" cannot be copied: %s", session->id, why);
+	operation_done(session);
+}
+
+bool operation_is_birth(const struct session *session)
+{
+	const struct operation *operation = session->operation;
+
+	return operation && operation->kind == OPERATION_BRANCH && !strcmp(operation->branch, session->id);
+}
+
+void operation_on_frozen(struct session *session, const char *why)
+{
+	struct operation *operation = session->operation;
+
+	/* A question's own state is frozen after its answer. */
+	if (!operation || operation->kind == OPERATION_QUESTION)
+		return;
+	if (operation_is_birth(session)) {
+		operation_on_born(session);
+	} else if (why) {
+		client_error(clients_of(session), &operation->request, "unsupported",
+			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);
+		operation_done(session);
+	} else if (operation->kind == OPERATION_BRANCH) {
+		branch_from(session, session->history.base);
+	} else {
+		name_base(session);
+	}
+}
+
+void operation_on_restored(struct session *session)
+{
+	if (session->operation)
+		reply_state(session, true);
+}

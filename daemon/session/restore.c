@@ -1,0 +1,371 @@
+/* An interpreter in place of one that is gone. What was running when the old one went is answered only when the new
+ * one stands, so that the answer can say what the state is. */
+#include "events.h"
+
+#include "base/log.h"
+#include "sessions.h"
+#include "warden/budget.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+/* How long the copy of a branch's files may take. */
+#define COPY_US (120 * 1000000ULL)
+/* So many interpreters may die of one state with nothing to do. */
+#define IDLE_DEATHS_MAX 3
+
+static void restore_begin(struct session *session);
+
+/* It is a branch that gets a copy of the files, with its first checkpoint. */
+static bool is_copying(const struct session *session)
+{
+	return session->operation && session->operation->files;
+}
+
+/* It stands: say so to everybody who waits for it, the cell that broke the last one first. */
+static void restored(struct session *session)
+{
+	struct checkpoint *target = session->target;
+	bool grown = session->growing;
+
+	history_rebase(&session->history, target);
+	session->at = session->lost_to = target ? target->cell : 0;
+	session->target = NULL;
+	session->growing = false;
+	session->kill_cause = NULL;
+	if (session->cell) {
+		session->verdict.restored = session->at;
+		if (session->exact || target)
+			session->verdict.state = "rolled_back";
+		session_finish_cell(session, &session->verdict);
+	}
+	if (!list_empty(&session->resets) && (target || grown)) {
+		/* Asked for while it was on its way. */
+		session_kill_interpreter(session, "reset");
+		return;
+	}
+	session->state = SESSION_IDLE;
+	/* Whoever asked for this state need not be told that another one was lost. */
+	if (session->operation || !list_empty(&session->resets))
+		session->lost_cause[0] = '\0';
+	session_answer_resets(session, true);
+	if (grown) {
+		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. That is also
+		 * when it has files of its own, if it is to have any. */
+		session->history.saved = false;
+		session->history.severed = true;
+		session->at = session->n_cells;
+		session->lost_cause[0] = '\0';
+		if (session->operation && !is_copying(session))
+			operation_on_born(session);
+		session_freeze(session);
+		if (session->state == SESSION_FREEZING && is_copying(session))
+			session_deadline(session, COPY_US);
+		return;
+	}
+	operation_on_restored(session);
+	session_begin_idle(session);
+}
+
+/* What it is to go on from is there: if it is only descriptors or memory that are not, it is tried again after
+ * another sweep, for as long as that may take. */
+static void restore_failed(struct session *session, int error)
+{
+	if (is_scarcity(error) && !operation_is_birth(session)) {
+		session->live = warden_discard(session->warden, session->live);
+		if (session->state != SESSION_SWEEPING)
+			session_deadline(session, PATIENCE_US);
+		session->state = SESSION_SWEEPING;
+		warden_sweep(session->warden, &session->tenant);
+		return;
+	}
+	log_error(session->name, "cannot start another interpreter: %s", strerror(-error));
+	session_end(session, "internal");
+}
+
+static void restore_pristine(struct session *session)
+{
+	int r = warden_spawn(session->warden, session->workspace, &session->live);
+
+	if (!r)
+		r = interpreter_attach(session->live, &session->tenant);
+	if (r)
+		restore_failed(session, r);
+	else
+		restored(session);
+}
+
+void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen)
+{
+	int r = warden_thaw(session->warden, frozen, how, &session->live);
+
+	if (!r)
+		r = interpreter_attach(session->live, &session->tenant);
+	if (r) {
+		restore_failed(session, r);
+		return;
+	}
+	session->source = frozen;
+	session->state = SESSION_RESTORING;
+	session_deadline(session, PATIENCE_US);
+}
+
+/* It has waited for the end of the last one, and of what that left behind. */
+static void take_over(struct session *session)
+{
+	int r;
+
+	session->live = session->successor;
+	session->successor = NULL;
+	budget_count(session->warden);
+	r = interpreter_attach(session->live, &session->tenant);
+	if (r)
+		restore_failed(session, r);
+	else
+		restored(session);
+}
+
+void session_let_source_go(struct session *session)
+{
+	struct interpreter *source = session->source;
+
+	session->source = NULL;
+	if (source && source->tenant == &session->tenant && !history_of(&session->history, source))
+		warden_discard(session->warden, source);
+}
+
+/* A branch that has died before it had a checkpoint of its own: no cell has begun in it. */
+static void grow_again(struct session *session)
+{
+	const struct spawn_message how = {.reseed = true};
+
+	session->growing = true;
+	session_thaw(session, &how, session->source);
+}
+
+static void restore_begin(struct session *session)
+{
+	const struct spawn_message plain = {0};
+
+	if (session->successor && session->successor_of != session->target)
+		session_drop_successor(session);
+	if (session->successor && session->successor->adopted)
+		take_over(session);
+	else if (session->target)
+		session_thaw(session, &plain, session->target->interpreter);
+	else if (session->source)
+		grow_again(session);
+	else
+		restore_pristine(session);
+}
+
+/* The frozen interpreter does not answer: go further back. */
+void session_restore_older(struct session *session, const struct particulars *particulars)
+{
+	struct checkpoint *broken = session->target;
+
+	(void)particulars;
+	session_let_source_go(session);
+	session->live = warden_discard(session->warden, session->live);
+	if (!broken && !operation_is_birth(session)) {
+		session->growing = false;
+		restore_pristine(session);
+		return;
+	}
+	if (!broken) {
+		/* A branch: its checkpoint is its parent's. */
+		session_end(session, "internal");
+		return;
+	}
+	log_warn(session->name, "the checkpoint after cell %" PRIu64 " is broken: going further back",
+		 broken->cell);
+	session->target = broken->parent;
+	session_forget(session, broken);
+	restore_begin(session);
+}
+
+/* How a process ended that we did not, or did, kill. */
+static struct verdict verdict_of_exit(struct session *session, const struct particulars *exit)
+{
+	struct verdict verdict = {.state = "reset", .returncode = RETURNCODE_KILLED, .cause = session->kill_cause};
+
+	if (session->cell && session->cell->timed_out) {
+		verdict.returncode = RETURNCODE_TIMEOUT;
+		verdict.cause = session_overdue(session);
+	} else if (exit->oom) {
+		verdict.cause = "oom";
+	} else if (WIFEXITED(exit->status)) {
+		verdict.returncode = WEXITSTATUS(exit->status);
+		verdict.cause = "exit";
+	} else if (WIFSIGNALED(exit->status) && (!verdict.cause || WTERMSIG(exit->status) != SIGKILL)) {
+		verdict.returncode = RETURNCODE_SIGNAL + WTERMSIG(exit->status);
+		snprintf(session->verdict_cause, sizeof(session->verdict_cause), "signal %d",
+			 WTERMSIG(exit->status));
+		verdict.cause = session->verdict_cause;
+	}
+	return verdict;
+}
+
+/* A state may be such that whatever is made of it dies at once: then it is left where it is, for who asks for it,
+ * and the one before is gone on from. Returns false if that was the pristine image. */
+static bool find_state_to_go_on_from(struct session *session)
+{
+	struct checkpoint *base = session->history.base;
+
+	session->target = base;
+	if (session->cell || ++session->idle_deaths < IDLE_DEATHS_MAX)
+		return true;
+	session->idle_deaths = 0;
+	if (base) {
+		log_warn(session->name,
+			 "what is made of the checkpoint after cell %" PRIu64 " dies: going further back",
+			 base->cell);
+		session->target = base->parent;
+		return true;
+	}
+	if (session->source) {
+		session->source = NULL;
+		return true;
+	}
+	log_warn(session->name, "its interpreters die at once (%s): it gets no other", session->verdict.cause);
+	return false;
+}
+
+void session_put_back(struct session *session)
+{
+	struct cell *cell = session->cell;
+
+	session->cell = NULL;
+	session->n_cells--;
+	session->sessions->stats.cells--;
+	timer_clear(session_loop(session), &session->alive);
+	cell->number = cell->reply.promise->cell = cell->started = 0;
+	list_append(session->queue.next, &cell->node);
+	session->n_queued++;
+}
+
+/* The interpreter is dead. What it had still said was taken in before. What follows it is decided here: the
+ * pristine image after a reset, what an operation wants, else the last checkpoint. The cell's reply waits until
+ * that stands. */
+void session_replace_after_exit(struct session *session, const struct particulars *particulars)
+{
+	if (session->freezing && session->cell && list_empty(&session->resets))
+		session_put_back(session);
+	session->verdict = verdict_of_exit(session, particulars);
+	session_fail_question(session);
+	if (operation_is_birth(session)) {
+		log_error(session->name, "it died before it had a state of its own");
+		operation_on_homeless(session, "gone",
+				      "its interpreter died of it, or took too long; the log says more");
+		session_end(session, "internal");
+		return;
+	}
+	if (session->freezing)
+		session_abandon_freeze(session, "its interpreter ended");
+	if (!session->id[0]) {
+		if (session->cell)
+			session_finish_cell(session, &session->verdict);
+		session_end(session, "one-shot");
+		return;
+	}
+	if (!list_empty(&session->resets)) {
+		session->target = NULL;
+		session->exact = false;
+	} else if (!session->operation) {
+		if (!find_state_to_go_on_from(session)) {
+			session_end(session, session->verdict.cause);
+			return;
+		}
+		log_info(session->name, "its interpreter ended (%s); another one takes its place",
+			 session->verdict.cause);
+		if (!session->cell)
+			snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
+	}
+	if (session->cell)
+		session->cell->asking = false;
+	session->live = warden_discard(session->warden, session->live);
+	session->state = SESSION_SWEEPING;
+	session_deadline(session, PATIENCE_US);
+	warden_sweep(session->warden, &session->tenant);
+}
+
+void session_restore_after_sweep(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (!list_empty(&session->resets)) {
+		session->target = NULL;
+		session_let_source_go(session);
+	}
+	restore_begin(session);
+}
+
+/* What was to be a successor is on its way for too long, and as long as it is nothing can be swept. */
+void session_give_up_successor(struct session *session)
+{
+	struct checkpoint *broken = session->successor_of;
+
+	log_warn(session->name, "the checkpoint after cell %" PRIu64 " is broken: going further back",
+		 broken->cell);
+	session_forget(session, broken);
+	session_deadline(session, PATIENCE_US);
+}
+
+void session_adopt_restored(struct session *session, const struct particulars *particulars)
+{
+	if (!session->growing || is_copying(session))
+		session_let_source_go(session);
+	if (warden_adopt(session->warden, session->live, particulars->spawned->pid))
+		session_end(session, "internal");
+	else
+		restored(session);
+}
+
+void session_drop_successor(struct session *session)
+{
+	struct interpreter *successor = session->successor;
+
+	session->successor = NULL;
+	session->successor_of = NULL;
+	warden_discard(session->warden, successor);
+}
+
+/* A fork takes as long as a death. If there is none, for want of processes that the one who dies still has, another
+ * follows when it is dead. */
+static int succeed(struct session *session, struct checkpoint *target)
+{
+	static const struct spawn_message plain = {0};
+
+	session->successor_of = target;
+	if (!target)
+		return warden_spawn(session->warden, session->workspace, &session->successor);
+	return warden_thaw(session->warden, target->interpreter, &plain, &session->successor);
+}
+
+void session_replace(struct session *session, struct checkpoint *target, const char *cause)
+{
+	session_kill_interpreter(session, cause);
+	if (session->state != SESSION_KILLING)
+		return;
+	if (succeed(session, target)) {
+		session->successor = NULL;
+		return;
+	}
+	session->successor->tenant = &session->tenant;
+	budget_count(session->warden);
+}
+
+void session_on_successor(struct session *session, uint64_t pid)
+{
+	if (pid == 0)
+		session_drop_successor(session);
+	else if (warden_adopt(session->warden, session->successor, pid))
+		session_end(session, "internal");
+}
+
+void session_rewind(struct session *session, struct checkpoint *target)
+{
+	session->target = target;
+	session_replace(session, target, "rewind");
+}

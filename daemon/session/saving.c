@@ -1,0 +1,402 @@
+/* Saving and loading are cells: they wait in the queue, have a time, can be interrupted and killed, and what became
+ * of the session is told as after any other cell. Only what they run, and how they are answered, differs. The bytes
+ * go through a memory file that the router makes, into a file of its own; it never looks at them. */
+#include "saving.h"
+
+#include "base/log.h"
+#include "events.h"
+#include "files/saved.h"
+#include "hand.h"
+#include "sessions.h"
+
+#include "proto/clock.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+/* More than python/saving.py takes. */
+#define NAMES_MAX 20000
+
+/* ---- asking for one ---- */
+
+static int task_new(struct cell **cellp, struct session *session, enum cell_task task,
+		    const struct address *request)
+{
+	const struct keeping keeping = profile_keeping(session->profile);
+	struct address address = {.uid = session->owner};
+	struct promise *promise;
+	int r = 0;
+
+	if (request) {
+		address = *request;
+	} else {
+		r = promise_new(&promise, session->sessions->promises, session->owner, bytes_of(session->id),
+				(struct bytes){.data = NULL}, 0, &keeping);
+		if (!r)
+			address.promise = promise;
+	}
+	if (!r)
+		r = cell_new_task(cellp, task, &address, session->profile->save_timeout);
+	return r;
+}
+
+int saving_save(struct session *session, const struct address *request)
+{
+	struct cell *cell;
+	int r = task_new(&cell, session, CELL_SAVE, request);
+
+	if (!r)
+		session_exec(session, cell);
+	return r;
+}
+
+int saving_load(struct session *session, struct saved *saved, const struct address *request, enum telling telling)
+{
+	struct cell *cell;
+	int r = task_new(&cell, session, CELL_LOAD, request);
+
+	if (r) {
+		saved_free(saved);
+		return r;
+	}
+	cell->saved = saved;
+	cell->telling = telling;
+	session_exec(session, cell);
+	return 0;
+}
+
+/* ---- the end of a session ---- */
+
+void saving_expire(struct session *session, const char *cause)
+{
+	bool saves = session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
+
+	warden_touch(session->warden);
+	if (saves && session->unloaded) {
+		log_warn(session->name, "is not saved: that would replace a saved state which could not be loaded");
+		saves = false;
+	}
+	if (!saves) {
+		session_end(session, cause);
+		return;
+	}
+	if (session->expiring) {
+		/* It ends when it is saved, which has a time of its own; whoever comes may keep one that was idle.
+		 */
+		if (!strcmp(cause, "hard_ttl"))
+			session->expiring = cause;
+		return;
+	}
+	session->expiring = cause;
+	session->save_tried = false;
+	if (session->state == SESSION_BUSY)
+		session_event(session, EVENT_DEADLINE, &session_nothing);
+	else
+		session_proceed(session);
+}
+
+/* Before all cells that wait. */
+static void last_save_enqueue(struct session *session)
+{
+	session->save_tried = true;
+	if (task_new(&session->last_save, session, CELL_SAVE, NULL))
+		return;
+	list_append(session->queue.next, &session->last_save->node);
+	session->n_queued++;
+}
+
+bool saving_proceed(struct session *session)
+{
+	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
+
+	if (!session->expiring || session->state != SESSION_IDLE || session->operation || session->last_save)
+		return false;
+	if (!session->save_tried)
+		last_save_enqueue(session);
+	if (session->last_save)
+		return false;
+	/* Somebody came while it was being saved: then it is not idle. */
+	if (work && !strcmp(session->expiring, "idle_ttl")) {
+		session->expiring = NULL;
+		return false;
+	}
+	session_end(session, session->expiring);
+	return true;
+}
+
+void saving_close(struct session *session)
+{
+	if (session->restored)
+		saved_remove(session->sessions->saved, session->owner, bytes_of(session->id));
+}
+
+/* ---- running one ---- */
+
+static void on_fetched(void *userdata)
+{
+	struct session *session = userdata;
+
+	hand_session(session, TURN_COPY);
+	session_proceed(session);
+}
+
+bool saving_fetch(struct session *session, struct cell *cell)
+{
+	/* One that waited while there was no router may be over its time. */
+	int r = cell->saved ? saved_fetch(cell->saved, session_loop(session), on_fetched, session) : -ENOENT;
+	struct verdict verdict = {.state = "kept"};
+
+	if (r == 0 || r == SAVED_E_UNDER_WAY)
+		return r == 0;
+	verdict.cause = strerror(-r);
+	list_remove(&cell->node);
+	session->n_queued--;
+	saving_reply(session, cell, &verdict);
+	cell_free(cell);
+	session_proceed(session);
+	return false;
+}
+
+/* It holds what save_size allows, whatever is written to it. */
+static int state_file(int *fdp, uint64_t size)
+{
+	_cleanup_(fd_closep) int fd = memfd_create("lair-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*fdp = steal_fd(&fd);
+	return 0;
+}
+
+int saving_send(struct session *session, struct cell *cell)
+{
+	struct task_message task = {.cell = cell->number};
+	int r = 0, fd;
+
+	if (cell->task == CELL_SAVE) {
+		task.task = BYTES("save");
+		task.size = session->profile->save_size;
+		task.budget = event_seconds(session->profile->save_timeout);
+		r = state_file(&cell->file, task.size);
+	} else {
+		task.task = BYTES("load");
+		task.offset = cell->saved->offset;
+	}
+	if (r)
+		return r;
+	fd = fcntl(cell->task == CELL_SAVE ? cell->file : cell->saved->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	return interpreter_send_fd(session->live, &task_message_schema, &task,
+				   SUBJECT_TASK | session->tenant.number, fd);
+}
+
+/* ---- what came of it ---- */
+
+static bool report_read(struct task_report *report, struct bytes body)
+{
+	struct wire_fault fault;
+
+	return body.data && !wire_decode(report, &task_report_schema, body, &fault) &&
+	       wire_count(report->names) <= NAMES_MAX && wire_count(report->refused) <= NAMES_MAX;
+}
+
+/* Why there is no report. */
+static void failure(char *why, size_t size, const struct verdict *verdict)
+{
+	struct cell_error error;
+	struct wire_fault fault;
+
+	if (verdict->error.data && !wire_decode(&error, &cell_error_schema, verdict->error, &fault))
+		snprintf(why, size, "%.*s: %.*s", (int)MIN(error.name.size, 60U), error.name.data,
+			 (int)MIN(error.value.size, 200U), error.value.data);
+	else
+		snprintf(why, size, "%s", verdict->cause ? verdict->cause : "its interpreter did not tell");
+}
+
+/* The session's interpreter is heard again. */
+static void on_written(void *userdata)
+{
+	struct session *session = userdata;
+
+	hand_session(session, TURN_COPY);
+	if (session->live)
+		peer_rest(&session->live->peer, 0);
+}
+
+static int state_write(struct session *session, struct cell *cell, const struct task_report *report)
+{
+	struct saved_state state = {
+		.owner = session->owner,
+		.session = bytes_of(session->id),
+		.size = report->size,
+		.names = report->names,
+		.refused = report->refused,
+	};
+
+	if (report->size > session->profile->save_size)
+		return -EBADMSG;
+	state.created = clock_date();
+	return saved_write(&cell->writing, session->sessions->saved, session_loop(session), &state, cell->file,
+			   session->profile->save_ttl, on_written, session);
+}
+
+bool saving_is_written(struct session *session, const struct done_message *done)
+{
+	struct cell *cell = session_busy(session) && !session->freezing ? session->cell : NULL;
+	struct task_report report;
+
+	if (!cell || cell->task != CELL_SAVE || done->cell != cell->number || !report_read(&report, done->report))
+		return true;
+	if (!cell->writing && !cell->not_begun) {
+		/* The interpreter has done what had a time. */
+		session_deadline(session, 0);
+		cell->not_begun = state_write(session, cell, &report);
+	}
+	return !cell->writing || saved_written(cell->writing) != SAVED_E_UNDER_WAY;
+}
+
+static void reply_saved(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	struct save_reply reply = {.id = cell->reply.id};
+	struct task_report report = {.size = 0};
+	char why[300];
+	int r = 0;
+
+	if (!report_read(&report, verdict->report))
+		failure(why, sizeof(why), verdict);
+	else if ((r = cell->writing ? saved_written(cell->writing) : cell->not_begun))
+		snprintf(why, sizeof(why), "%s", strerror(-r));
+	else
+		*why = '\0';
+	if (*why) {
+		log_warn(session->name, "its state could not be saved: %s", why);
+		client_error(session->sessions->clients, &cell->reply, r ? "internal" : "unsupported",
+			     "the state of session \"%s\" could not be saved: %s", session->id, why);
+		return;
+	}
+	session->restored = session->unloaded = false;
+	log_info(session->name, "saved, %" PRIu64 " bytes: %zu names, and %zu not", report.size,
+		 wire_count(report.names), wire_count(report.refused));
+	reply.saved = report.names;
+	reply.not_saved = report.refused;
+	reply.size = report.size;
+	client_send(session->sessions->clients, &cell->reply, &save_reply_schema, &reply);
+}
+
+/* All that was to come back has not, for the reason @why. */
+static int refuse_all(msgpack_sbuffer *buffer, struct bytes names, const char *why)
+{
+	struct refused_name refused = {.reason = bytes_of(why)};
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next_string(names, &cursor, &refused.name))
+		r = wire_encode_body(buffer, &refused_name_schema, &refused);
+	return r;
+}
+
+static int append_all(msgpack_sbuffer *buffer, struct bytes items)
+{
+	struct bytes item;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (!r && wire_next(items, &cursor, &item))
+		r = msgpack_sbuffer_write(buffer, item.data, item.size);
+	return r;
+}
+
+void tidings_deinit(struct tidings *tidings)
+{
+	msgpack_sbuffer_destroy(&tidings->loaded);
+	msgpack_sbuffer_destroy(&tidings->not_loaded);
+	*tidings = (struct tidings){.age = 0};
+}
+
+/* What was not even saved has not come back either. Returns 0 or -ENOMEM, with nothing but the age to tell. */
+static int tidings_make(struct tidings *tidings, const struct saved *saved, const struct verdict *verdict)
+{
+	size_t n = wire_count(saved->state.refused);
+	struct task_report report;
+	char why[300];
+	int r;
+
+	tidings_deinit(tidings);
+	if (report_read(&report, verdict->report)) {
+		r = wire_put_array(&tidings->not_loaded, n + wire_count(report.refused));
+		r = r ? r : append_all(&tidings->not_loaded, report.refused);
+		if (!r)
+			r = msgpack_sbuffer_write(&tidings->loaded, report.names.data, report.names.size);
+	} else {
+		failure(why, sizeof(why), verdict);
+		r = wire_put_array(&tidings->not_loaded, n + wire_count(saved->state.names));
+		r = r ? r : refuse_all(&tidings->not_loaded, saved->state.names, why);
+		r = r ? r : wire_put_array(&tidings->loaded, 0);
+	}
+	if (!r)
+		r = append_all(&tidings->not_loaded, saved->state.refused);
+	if (r)
+		tidings_deinit(tidings);
+	tidings->age = saved_age(saved);
+	return r;
+}
+
+static void reply_opened(struct session *session, const struct address *request)
+{
+	char name[SESSION_NAME_SIZE];
+	struct session_info info = session_record(session, request->uid, name);
+
+	info.id = request->id;
+	info.opened = true;
+	info.saved_age = session->tidings.age;
+	info.loaded = wire_bytes(&session->tidings.loaded);
+	info.not_loaded = wire_bytes(&session->tidings.not_loaded);
+	client_send(session->sessions->clients, request, &session_info_schema, &info);
+}
+
+static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	struct tidings *tidings = &session->tidings;
+	struct load_reply reply = {.id = cell->reply.id};
+	struct task_report report;
+	bool came = report_read(&report, verdict->report), whole = came && wire_count(report.refused) == 0;
+
+	if (!strcmp(verdict->state, "ended")) {
+		client_error(session->sessions->clients, &cell->reply, "gone",
+			     "the session ended while its saved state was loaded: %s", verdict->cause);
+		return;
+	}
+	session->restored = whole;
+	session->unloaded = !came && cell->saved;
+	if (!cell->saved || tidings_make(tidings, cell->saved, verdict)) {
+		/* Without memory the next reply tells of the age alone. */
+		client_error(session->sessions->clients, &cell->reply, cell->saved ? "internal" : "gone",
+			     cell->saved ? "out of memory to tell what was loaded" : "the saved state is no more");
+		return;
+	}
+	log_info(session->name, "loaded what was saved %.0f s ago: %zu names, and %zu not", tidings->age,
+		 wire_count(wire_bytes(&tidings->loaded)), wire_count(wire_bytes(&tidings->not_loaded)));
+	if (cell->telling == TELL_OPEN)
+		reply_opened(session, &cell->reply);
+	reply.saved_age = tidings->age;
+	reply.loaded = wire_bytes(&tidings->loaded);
+	reply.not_loaded = wire_bytes(&tidings->not_loaded);
+	if (cell->telling != TELL_OPEN)
+		client_send(session->sessions->clients, &cell->reply, &load_reply_schema, &reply);
+	if (cell->telling != TELL_NEXT)
+		tidings_deinit(tidings);
+}
+
+void saving_reply(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	if (cell == session->last_save)
+		session->last_save = NULL;
+	if (cell->task == CELL_SAVE)
+		reply_saved(session, cell, verdict);
+	else
+		reply_loaded(session, cell, verdict);
+}

@@ -1,0 +1,379 @@
+/* Sessions: how they begin and end, and what may be asked of them. What happens in between is table.c's. */
+#include "events.h"
+
+#include "audit_log.h"
+#include "base/log.h"
+#include "hand.h"
+#include "saving.h"
+#include "sessions.h"
+#include "transfer.h"
+#include "warden/nursery.h"
+
+#include "proto/clock.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define STRAY_MAX 65536
+
+/* As clients see them: what is between two cells looks idle, what brings an interpreter back looks like a start. */
+static const char *const state_names[_SESSION_STATE_N] = {
+	[SESSION_STARTING] = "starting",  [SESSION_IDLE] = "idle",	  [SESSION_BUSY] = "busy",
+	[SESSION_GRACE] = "busy",	  [SESSION_ANSWERING] = "idle",	  [SESSION_FREEZING] = "idle",
+	[SESSION_UNSAVED] = "idle",	  [SESSION_KILLING] = "starting", [SESSION_SWEEPING] = "starting",
+	[SESSION_RESTORING] = "starting", [SESSION_CLOSING] = "closing",
+};
+
+static void on_hard_ttl(struct timer *timer);
+
+struct session *session_alloc(struct sessions *sessions, struct profile *profile, const char *id, uid_t owner)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+	session->user = user_get(sessions->users, owner);
+	if (!session->user) {
+		free(session);
+		return NULL;
+	}
+	list_init(&session->node);
+	list_init(&session->mate);
+	session->tenant = (struct tenant){.ops = &session_tenant_ops,
+					  .id = session->id,
+					  .party = &session->user->party,
+					  .transcripts = session->transcripts};
+	list_init(&session->tenant.kin);
+	list_init(&session->queue);
+	list_init(&session->operations);
+	list_init(&session->resets);
+	list_init(&session->closers);
+	list_init(&session->transfers);
+	history_init(&session->history);
+	journal_init(&session->journal);
+	effects_init(&session->effects);
+	snprintf(session->id, sizeof(session->id), "%s", id);
+	session->owner = owner;
+	session_name_write(session->name, id, owner, geteuid());
+	session->sessions = sessions;
+	session->profile = profile_ref(profile);
+	session->created = clock_date();
+	session->opened = session->last = event_now();
+	session->idle.calendar = session->hard.calendar = true;
+	for (int i = 0; i < 2; i++) {
+		output_init(&session->stray[i], STRAY_MAX);
+		transcript_init(&session->transcripts[i]);
+		msgpack_sbuffer_init(&session->words[i]);
+	}
+	return session;
+}
+
+static int transcripts_create(struct session *session)
+{
+	int r = transcript_create(&session->transcripts[0]);
+
+	return r ? r : transcript_create(&session->transcripts[1]);
+}
+
+void session_arm_hard(struct session *session)
+{
+	if (session->profile->hard_ttl)
+		(void)timer_set(session_loop(session), &session->hard, session->opened + session->profile->hard_ttl,
+				on_hard_ttl);
+}
+
+int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
+		uid_t owner)
+{
+	struct session *session = session_alloc(sessions, profile, id, owner);
+	struct nursery *nursery = cages_nursery(sessions->cages, profile, owner);
+	int r = session && nursery ? transcripts_create(session) : -ENOMEM;
+
+	if (!r)
+		r = nursery_claim(nursery, &session->tenant, &session->warden);
+	if (r) {
+		session_free(session);
+		return r;
+	}
+	session_arm_hard(session);
+	*sessionp = session;
+	return 0;
+}
+
+/* Beneath the family's workspace, since nothing else can be written to in there. */
+static int branch_directory(struct session *session, char name[32])
+{
+	snprintf(name, 32, "%llu", (unsigned long long)session->warden->last_interpreter + 1);
+	return asprintf(&session->workspace, "%s/.branches/%s", session->warden->workspace, name) < 0 ? -ENOMEM : 0;
+}
+
+int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
+		       struct operation *operation)
+{
+	struct session *session =
+		session_alloc(parent->sessions, parent->profile, operation->branch, parent->owner);
+	struct spawn_message how = {.reseed = true};
+	char directory[32];
+
+	if (!session)
+		return -ENOMEM;
+	session->warden = parent->warden;
+	if (transcripts_create(session) || (operation->files && branch_directory(session, directory))) {
+		session_free(session);
+		return -ENOMEM;
+	}
+	if (!operation->files && parent->workspace && !(session->workspace = strdup(parent->workspace))) {
+		session_free(session);
+		return -ENOMEM;
+	}
+	how.directory = bytes_of(operation->files ? directory : NULL);
+	session->growing = true;
+	session->operation = operation;
+	/* It shares its parent's cage, so it shares the end of that cage's life. */
+	session->opened = parent->opened;
+	session->n_cells = session->at = from->cell;
+	journal_copy(&session->journal, &parent->journal, from->cell);
+	effects_copy(&session->effects, &parent->effects, from->cell);
+	operation->effects_more = effects_put(&parent->effects, from->cell, EFFECTS_FOREVER, &operation->effects);
+	warden_join(session->warden, &session->tenant);
+	session_arm_hard(session);
+	*sessionp = session;
+	session_thaw(session, &how, from->interpreter);
+	return 0;
+}
+
+static void waiters_free(struct list *waiters)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, waiters, node)
+		free(waiter);
+}
+
+static void history_empty(struct session *session)
+{
+	struct checkpoint *checkpoint;
+
+	session->target = NULL;
+	list_for_each (checkpoint, &session->history.checkpoints, node)
+		history_remove(&session->history, checkpoint);
+}
+
+struct session *session_free(struct session *session)
+{
+	struct operation *operation;
+
+	if (!session)
+		return NULL;
+	list_remove(&session->node);
+	list_remove(&session->mate);
+	list_remove(&session->tenant.kin);
+	timer_clear(session_loop(session), &session->deadline);
+	timer_clear(session_loop(session), &session->idle);
+	timer_clear(session_loop(session), &session->hard);
+	timer_clear(session_loop(session), &session->measure);
+	timer_clear(session_loop(session), &session->alive);
+	cell_free(session->cell);
+	history_empty(session);
+	list_for_each (operation, &session->operations, node)
+		operation_free(operation);
+	operation_free(session->operation);
+	waiters_free(&session->resets);
+	waiters_free(&session->closers);
+	transfers_free(&session->transfers);
+	journal_deinit(&session->journal);
+	effects_deinit(&session->effects);
+	tidings_deinit(&session->tidings);
+	for (int i = 0; i < 2; i++) {
+		output_deinit(&session->stray[i]);
+		transcript_deinit(&session->transcripts[i]);
+		msgpack_sbuffer_destroy(&session->words[i]);
+	}
+	profile_unref(session->profile);
+	free(session->workspace);
+	free(session);
+	return NULL;
+}
+
+void session_exec(struct session *session, struct cell *cell)
+{
+	if (session->state == SESSION_CLOSING) {
+		client_error(session->sessions->clients, &cell->reply, "gone",
+			     "the session ended before this cell could run");
+		cell_free(cell);
+		return;
+	}
+	warden_touch(session->warden);
+	list_append(&session->queue, &cell->node);
+	session->n_queued++;
+	session->hurried = session->n_cells > 0 && event_now() - session->last < HURRY_US;
+	if (session->n_queued == 1)
+		session_event(session, EVENT_RUN, &session_nothing);
+}
+
+void session_operate(struct session *session, struct operation *operation)
+{
+	warden_touch(session->warden);
+	list_append(&session->operations, &operation->node);
+	session_proceed(session);
+}
+
+bool session_busy(const struct session *session)
+{
+	return session->state == SESSION_BUSY || session->state == SESSION_GRACE;
+}
+
+const char *session_workspace(const struct session *session)
+{
+	return session->workspace ? session->workspace : session->warden->workspace;
+}
+
+int session_directory(int *fdp, const struct session *session)
+{
+	const struct warden *warden = session->warden;
+
+	return file_directory(fdp, warden->directory,
+			      session->workspace ? session->workspace + strlen(warden->workspace) + 1 : ".");
+}
+
+const char *session_state_name(const struct session *session)
+{
+	return state_names[session->state];
+}
+
+bool session_cancel(struct session *session, const struct address *request, bool kill)
+{
+	const struct verdict cancelled = {.returncode = RETURNCODE_INTERRUPTED,
+					  .state = session->id[0] ? "kept" : "ended",
+					  .cause = "interrupt"};
+	struct cell *cell;
+
+	if (session->cell && promise_asked_by(session->cell->reply.promise, request))
+		return session_interrupt(session, kill);
+	list_for_each (cell, &session->queue, node) {
+		if (!promise_asked_by(cell->reply.promise, request))
+			continue;
+		warden_touch(session->warden);
+		session_reply(session, cell, &cancelled);
+		cell_free(cell);
+		session->n_queued--;
+		if (!session->id[0])
+			session_end(session, "one-shot");
+		return true;
+	}
+	return false;
+}
+
+bool session_interrupt(struct session *session, bool kill)
+{
+	warden_touch(session->warden);
+	if (!session_busy(session))
+		return false;
+	/* What waits behind a checkpoint has not begun: it is interrupted when it does. */
+	if (kill && !session->freezing) {
+		log_info(session->name, "cell %" PRIu64 " is killed, as was asked", session->cell->number);
+		session_kill_interpreter(session, "interrupt");
+		return true;
+	}
+	interpreter_mark_interrupted(session->live, session->cell->number);
+	if (warden_signal(session->warden, session->live, SIGINT))
+		session_end(session, "internal");
+	return true;
+}
+
+/* Who cannot be told when it is done is told so now. */
+static void waiter_add(struct session *session, struct list *waiters, const struct address *request)
+{
+	struct waiter *waiter = request ? calloc(1, sizeof(*waiter)) : NULL;
+
+	if (request && !waiter)
+		(void)client_error(session->sessions->clients, request, "internal",
+				   "out of memory to wait for this, which is being done");
+	if (!waiter)
+		return;
+	waiter->request = *request;
+	list_init(&waiter->node);
+	list_append(waiters, &waiter->node);
+}
+
+void session_reset(struct session *session, const struct address *request)
+{
+	warden_touch(session->warden);
+	waiter_add(session, &session->resets, request);
+	session_event(session, EVENT_RESET, &session_nothing);
+}
+
+void session_close(struct session *session, const struct address *request)
+{
+	warden_touch(session->warden);
+	waiter_add(session, &session->closers, request);
+	saving_close(session);
+	session_end(session, "shutdown");
+}
+
+void session_end(struct session *session, const char *cause)
+{
+	struct verdict verdict = {.returncode = RETURNCODE_KILLED, .state = "ended", .cause = cause};
+
+	warden_touch(session->warden);
+	if (session->state == SESSION_CLOSING)
+		return;
+	session->state = SESSION_CLOSING;
+	session->kill_cause = cause;
+	log_info(session->name, "ended: %s", cause);
+	audit_log_ended(session, cause);
+	if (session->cell && session->cell->timed_out)
+		verdict.returncode = RETURNCODE_TIMEOUT;
+	if (session->cell)
+		session_finish_cell(session, &verdict);
+	session_refuse_work(session, "the session ended");
+	session_refuse_resets(session);
+	timer_clear(session_loop(session), &session->deadline);
+	timer_clear(session_loop(session), &session->idle);
+	timer_clear(session_loop(session), &session->hard);
+	timer_clear(session_loop(session), &session->measure);
+	timer_clear(session_loop(session), &session->alive);
+	session->freezing = warden_discard(session->warden, session->freezing);
+	session_drop_successor(session);
+	session->live = NULL;
+	session_let_source_go(session);
+	sessions_on_ended(session->sessions, session);
+	/* Its frozen interpreters go now, and nothing may refer to them. */
+	history_empty(session);
+	warden_leave(session->warden, &session->tenant);
+}
+
+void session_heed_ask(struct session *session)
+{
+	warden_touch(session->warden);
+	if (session->state == SESSION_BUSY && session->cell->asking &&
+	    promise_listened_to(session->cell->reply.promise))
+		session_deadline(session, 0);
+}
+
+void session_answer(struct session *session, const struct input_request *input)
+{
+	struct answer_message answer = {.text = input->text, .eof = input->eof};
+
+	warden_touch(session->warden);
+	session->cell->asking = false;
+	if (session->state == SESSION_BUSY)
+		session_deadline(session, session->cell->timeout);
+	if (interpreter_send(session->live, &answer_message_schema, &answer))
+		session_end(session, "internal");
+}
+
+void session_resume(struct session *session)
+{
+	if (session->cell && session->live && !promise_waits(session->cell->reply.promise))
+		interpreter_pause(session->live, false);
+}
+
+static void on_hard_ttl(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, hard);
+
+	hand_session(session, TURN_HARD);
+	saving_expire(session, "hard_ttl");
+}

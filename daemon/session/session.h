@@ -1,0 +1,170 @@
+/* A session: what a client names by id. It owns a queue of cells, three deadlines, a history of checkpoints, and
+ * one live interpreter in a warden it may share with its branches. All it does is one table of states and events in
+ * table.c. */
+#pragma once
+
+#include "base/graveyard.h"
+#include "effects.h"
+#include "history.h"
+#include "journal.h"
+#include "name.h"
+#include "operation.h"
+#include "promise/cell.h"
+#include "warden/transcript.h"
+#include "warden/warden.h"
+
+enum session_state {
+	SESSION_STARTING, /* its warden is not ready */
+	SESSION_IDLE,
+	SESSION_BUSY,	   /* a cell runs */
+	SESSION_GRACE,	   /* its time is up; it has been interrupted and may still end by itself */
+	SESSION_ANSWERING, /* between two cells: a question about the state */
+	SESSION_UNSAVED,   /* between two cells: a checkpoint is due as soon as the answer has had time to arrive */
+	SESSION_FREEZING,  /* between two cells: a checkpoint is being taken */
+	SESSION_KILLING,   /* its interpreter is being killed, another one follows */
+	SESSION_SWEEPING,  /* its interpreter is dead, what that left behind is being killed */
+	SESSION_RESTORING, /* a frozen interpreter is being forked */
+	SESSION_CLOSING,   /* nothing follows */
+	_SESSION_STATE_N,
+};
+
+struct session {
+	struct list node;     /* among all, oldest first */
+	struct list mate;     /* among its user's, likewise */
+	struct tenant tenant; /* in its warden */
+	struct grave grave;
+	char id[SESSION_ID_MAX + 1]; /* "" for a one-shot */
+	uid_t owner;
+	struct user *user;	      /* who pays: the owner */
+	char name[SESSION_NAME_SIZE]; /* what laird's own user calls it: for the log */
+	struct sessions *sessions;
+	struct profile *profile;
+	enum session_state state;
+	struct warden *warden;
+	struct interpreter *live;
+
+	char *workspace; /* of a branch with files, and of branches of that one; NULL: the warden's */
+
+	struct list queue; /* of cells that wait */
+	size_t n_queued;
+	struct cell *cell;	/* the one that runs, or whose reply waits for a restore */
+	uint64_t n_cells;	/* started so far */
+	struct list transfers;	/* files on their way in, see transfer.h */
+	struct output stray[2]; /* written between cells; the next one gets it */
+	struct transcript transcripts[2];
+	bool transcripts_stored;
+	msgpack_sbuffer words[2]; /* of what no reply holds yet, that which is in no transcript */
+	bool exited;		  /* the interpreter is dead; its last words are being read */
+	const char *kill_cause;	  /* why KILLING or CLOSING */
+	char kill_text[32];	  /* holds it if a former router said so */
+	struct verdict verdict;	  /* of the cell whose reply waits */
+	char verdict_cause[32];	  /* holds "signal NN" */
+	char lost_cause[32];	  /* state was lost between two cells: the next reply says so */
+	uint64_t lost_to;	  /* the state after which cell took its place */
+
+	struct history history;
+	struct journal journal;
+	struct effects effects;
+	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */
+	bool growing;		    /* out of another session's checkpoint */
+	bool was_saved;		    /* the running cell began in a saved state */
+	bool exact;		    /* the same, and it can be gone back to */
+	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other.
+				     * It lasts as long as somebody has it here */
+	struct checkpoint *target;  /* what to restore; NULL: the pristine image */
+	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
+	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
+	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
+	bool hurried;			 /* the last cell came soon after the answer to the one before */
+	struct list operations;		 /* on checkpoints, and questions, waiting for an idle moment */
+	struct operation *operation;	 /* the one under way */
+	uint64_t n_questions;
+	uint64_t n_forgotten; /* checkpoints since the last reply */
+	unsigned idle_deaths; /* of interpreters made from one state, since a cell ended */
+
+	const char *expiring; /* its time is over, for this reason: it is saved, then ended */
+	bool save_tried;
+	struct cell *last_save; /* the cell that does it, until it is answered */
+	bool task_file_due;	/* the file of the last task need not outlive the router any more */
+	bool restored;		/* it has all of a saved state, and has not been saved since */
+	bool unloaded; /* it has nothing of a saved state that was to be loaded, which no save of ours replaces */
+	struct tidings tidings;
+
+	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
+	double created;	       /* seconds since the epoch */
+	struct timer deadline, idle, hard, measure, alive;
+	uint64_t patience;	     /* from when the deadline was set */
+	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
+};
+
+/* Make one and find it a warden, which may be READY already: session_on_ready is the caller's to call. Returns 0 or
+ * -errno; -EAGAIN as from nursery_claim. */
+int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
+		uid_t owner);
+/* One that grows from @from, a checkpoint of @parent, in the same warden, for @operation, which it owns from now on
+ * and answers when it stands or fails. Returns 0 or -ENOMEM. */
+int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
+		       struct operation *operation);
+struct session *session_free(struct session *session);
+
+/* Put a cell in the queue; the session owns it now. The caller has checked the limit. A session that has ended
+ * refuses it. */
+void session_exec(struct session *session, struct cell *cell);
+/* @kill: its interpreter is killed, and the session goes on from its last checkpoint. Whether a cell was running.
+ */
+bool session_interrupt(struct session *session, bool kill);
+/* The same for the one cell that @request sent, which may still be waiting. Whether there was one. */
+bool session_cancel(struct session *session, const struct address *request, bool kill);
+/* The request is answered when it is done. */
+void session_reset(struct session *session, const struct address *request);
+void session_close(struct session *session, const struct address *request);
+/* Do something with checkpoints at the next idle moment; the session owns @operation now, and answers it. The
+ * caller has checked that no cell runs or waits. */
+void session_operate(struct session *session, struct operation *operation);
+/* End it for a reason of our own. @cause: static text for the reply of a running cell. */
+void session_end(struct session *session, const char *cause);
+/* The running cell has asked, or somebody has come who may answer: a person may think, its time stands still. */
+void session_heed_ask(struct session *session);
+/* What a client answers to an `ask` of the running cell. */
+void session_answer(struct session *session, const struct input_request *input);
+
+/* Its client reads again. */
+void session_resume(struct session *session);
+
+bool session_busy(const struct session *session);
+const char *session_workspace(const struct session *session);
+/* The same as file_directory opens it. */
+int session_directory(int *fdp, const struct session *session);
+const char *session_state_name(const struct session *session);
+
+/* What info and open tell @asker of it: info.c. The record points into @name. */
+struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE]);
+
+/* ---- for operation.c: what the states do on behalf of an operation ---- */
+
+/* Take a checkpoint now (IDLE, UNSAVED). FROZEN or a failure comes back to operation_on_frozen. */
+void session_freeze(struct session *session);
+/* Put the question under way to the interpreter (IDLE). */
+void session_ask(struct session *session);
+/* Give up the live state for @target (IDLE). operation_on_restored is called when that stands. */
+void session_rewind(struct session *session, struct checkpoint *target);
+void session_forget(struct session *session, struct checkpoint *checkpoint);
+
+/* ---- from its warden and its interpreters: messages.c ---- */
+
+/* How its warden tells it. */
+extern const struct tenant_ops session_tenant_ops;
+
+void session_on_ready(struct session *session);
+/* The one who is to follow it lives, with that number; 0: there is none. */
+void session_on_successor(struct session *session, uint64_t pid);
+/* The types of what it may say; NULL after the last. */
+const char *session_message_type(size_t i);
+/* From a pipe, and in the session's transcript. */
+void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
+/* Give back the memory of what the next router would not keep of the stream either. */
+void session_trim_transcript(struct session *session, enum interpreter_stream stream);
+/* From elsewhere: of the dead, or of ourselves. */
+void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data);
+/* It broke the protocol, or (@why NULL) closed its channel. */
+void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why);

@@ -1,0 +1,60 @@
+/* All sessions, by owner and id, and what they share. What has died is freed only between two rounds of the loop,
+ * so a handler may end anything. */
+#pragma once
+
+#include "audit_log.h"
+#include "config/config.h"
+#include "files/saved.h"
+#include "promise/client.h"
+#include "promise/promise.h"
+#include "session.h"
+#include "warden/cages.h"
+
+struct stats {
+	uint64_t started; /* event_now() */
+	uint64_t opened, ended, cells, requests;
+};
+
+struct sessions {
+	struct event_loop *loop;
+	struct breaker *breaker;
+	struct users *users;
+	struct clients *clients;
+	struct promises *promises;
+	struct cages *cages;
+	struct saved_store *saved;
+	const struct config *config; /* the settings in force */
+	struct audit_log audit_log;
+	struct list all; /* that are not gone; those that close are no longer in the table */
+	size_t n;
+	void *table; /* tsearch(3), by owner and id */
+	struct graveyard dead;
+	uint64_t last_transfer;
+	struct stats stats;
+};
+
+void sessions_init(struct sessions *sessions);
+
+/* NULL if there is none of that owner and id. */
+struct session *sessions_find(struct sessions *sessions, const struct session_name *name);
+/* Of the sessions that @uid may name, which are all for root, the oldest, or the one after @session; or NULL. */
+struct session *sessions_next(const struct sessions *sessions, uid_t uid, const struct session *session);
+/* The oldest that is not closing, or NULL. */
+struct session *sessions_first_that_stays(struct sessions *sessions);
+/* Whether @owner may have one more, or else @from has been told why not. */
+bool sessions_room(struct sessions *sessions, const struct address *from, uid_t owner);
+/* Open one; @id is checked, the limits are not. "" makes a one-shot. Returns as session_new. What is opened
+ * can take a cell. */
+int sessions_open(struct session **sessionp, struct sessions *sessions, struct profile *profile, struct bytes id,
+		  uid_t owner);
+/* Grow a new session from a checkpoint of @parent for @operation, which is answered here or when the branch stands.
+ */
+void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,
+		     struct operation *operation);
+/* One of the last router's. Returns 0 or -ENOMEM. */
+int sessions_readmit(struct sessions *sessions, struct session *session);
+/* Its id is free again. */
+void sessions_on_ended(struct sessions *sessions, struct session *session);
+void sessions_bury(struct sessions *sessions, struct session *session);
+/* At the end: bury all that there are. */
+void sessions_bury_all(struct sessions *sessions);

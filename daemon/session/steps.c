@@ -1,0 +1,299 @@
+/* What the entries of a session's table are made of: to answer its cell, to refuse what waits, to be idle, to kill
+ * its interpreter. */
+#include "events.h"
+
+#include "audit_log.h"
+#include "hand.h"
+#include "saving.h"
+#include "sessions.h"
+
+#include <signal.h>
+
+/* What is there may not be listened to for a while: it is not looked for in every round. */
+#define LOOK_AGAIN_US 1000
+
+struct event_loop *session_loop(const struct session *session)
+{
+	return session->sessions->loop;
+}
+
+static bool speaks(const struct peer *peer)
+{
+	return peer->handled || peer_pending(peer);
+}
+
+/* What is waited for may be there, or behind what is, and the one that is late is the router. In these states
+ * nobody can go on speaking for ever. */
+static bool may_be_answered(const struct session *session)
+{
+	switch (session->state) {
+	case SESSION_KILLING:
+	case SESSION_SWEEPING:
+		return speaks(&session->warden->peer);
+	case SESSION_ANSWERING:
+	case SESSION_FREEZING:
+	case SESSION_RESTORING:
+		return speaks(&session->live->peer);
+	case SESSION_BUSY:
+		return session->freezing && speaks(&session->live->peer);
+	case SESSION_STARTING:
+	case SESSION_IDLE:
+	case SESSION_UNSAVED:
+	case SESSION_GRACE:
+	case SESSION_CLOSING:
+	case _SESSION_STATE_N:
+		break;
+	}
+	return false;
+}
+
+static void on_deadline(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, deadline);
+
+	hand_session(session, TURN_DEADLINE);
+	if (may_be_answered(session))
+		(void)timer_set(session_loop(session), timer, event_now() + LOOK_AGAIN_US, on_deadline);
+	else
+		session_event(session, EVENT_DEADLINE, &session_nothing);
+}
+
+void session_depart(struct session *session)
+{
+	session->was_saved = session->history.saved;
+	session->exact = session->was_saved && session->profile->checkpoint != CHECKPOINT_OFF;
+	session->history.saved = false;
+}
+
+void session_deadline(struct session *session, uint64_t after)
+{
+	session->patience = after;
+	if (after)
+		(void)timer_set(session_loop(session), &session->deadline, event_now() + after, on_deadline);
+	else
+		timer_clear(session_loop(session), &session->deadline);
+}
+
+void session_answer_waiters(struct session *session, struct list *waiters)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, waiters, node) {
+		struct empty_reply reply = {.id = waiter->request.id};
+
+		client_send(session->sessions->clients, &waiter->request, &empty_reply_schema, &reply);
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+}
+
+void session_answer_resets(struct session *session, bool back)
+{
+	struct reset_reply reply = {.id = 0};
+	msgpack_sbuffer effects;
+	struct waiter *waiter;
+
+	if (list_empty(&session->resets))
+		return;
+	msgpack_sbuffer_init(&effects);
+	if (back)
+		reply.effects_more = effects_put(&session->effects, 0, EFFECTS_FOREVER, &effects);
+	reply.effects = wire_bytes(&effects);
+	list_for_each (waiter, &session->resets, node) {
+		reply.id = waiter->request.id;
+		client_send(session->sessions->clients, &waiter->request, &reset_reply_schema, &reply);
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+	msgpack_sbuffer_destroy(&effects);
+}
+
+/* A cell that waits behind a checkpoint has done nothing yet. */
+void session_gather_effects(struct session *session)
+{
+	bool during = session->cell && !session->freezing;
+
+	effects_gather(&session->effects, session->live->buffer, &session->live->effects,
+		       during ? EFFECTS_DURING(session->cell->number)
+			      : EFFECTS_AFTER(session->n_cells - (session->cell != NULL)));
+}
+
+const char *session_overdue(const struct session *session)
+{
+	return session->expiring ? session->expiring : "timeout";
+}
+
+void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict)
+{
+	char name[SESSION_NAME_SIZE];
+
+	if (cell->task != CELL_CODE) {
+		saving_reply(session, cell, verdict);
+		return;
+	}
+	session_name_write(name, session->id, session->owner, cell->reply.uid);
+	cell_reply(cell, session->sessions->clients, session->id[0] ? name : NULL, verdict);
+}
+
+/* Answer the running cell and forget it. */
+void session_finish_cell(struct session *session, const struct verdict *verdict)
+{
+	uint64_t until = EFFECTS_FOREVER;
+	struct verdict told = *verdict;
+	msgpack_sbuffer effects;
+
+	if (session->sessions->cages->stopping) {
+		/* No session goes on, though its last cell may have; and the interrupt was ours. */
+		told.state = "ended";
+		if (told.cause && !strcmp(told.cause, "interrupt"))
+			told.cause = "shutdown";
+	} else if (!session->id[0]) {
+		told.state = "ended";
+	} else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
+		told.state = session->lost_to ? "rolled_back" : "reset";
+		told.restored = session->lost_to;
+		until = EFFECTS_DURING(session->cell->number); /* what this cell has done is not lost */
+		if (!told.cause)
+			told.cause = session->lost_cause;
+	}
+	msgpack_sbuffer_init(&effects);
+	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
+		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
+	told.effects = wire_bytes(&effects);
+	told.forgotten = session->n_forgotten;
+	audit_log_blocked(session, session->cell, told.blocked);
+	if (session->id[0] && session->cell->task == CELL_CODE)
+		journal_add(&session->journal, session->cell, &told);
+	told.tidings = session->tidings.age > 0 ? &session->tidings : NULL;
+	session_reply(session, session->cell, &told);
+	msgpack_sbuffer_destroy(&effects);
+	if (told.tidings && session->cell->task == CELL_CODE)
+		tidings_deinit(&session->tidings);
+	session->task_file_due |= session->cell->file_stored;
+	session->cell = cell_free(session->cell);
+	timer_clear(session_loop(session), &session->alive);
+	for (int i = 0; i < 2; i++) {
+		session->transcripts[i].begin = session->transcripts[i].end;
+		session->words[i].size = 0;
+	}
+	/* Whoever read too slowly watches no more. */
+	if (session->live)
+		interpreter_pause(session->live, false);
+	session->lost_cause[0] = '\0';
+	session->n_forgotten = 0;
+	session->idle_deaths = 0;
+	session->last = event_now();
+	session->warden->measured = 0;
+	session_deadline(session, 0);
+}
+
+void session_refuse_resets(struct session *session)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, &session->resets, node) {
+		client_error(session->sessions->clients, &waiter->request, "gone",
+			     "the session ended before it was reset");
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+}
+
+/* Whatever waits, cells and operations, will not be done. */
+void session_refuse_work(struct session *session, const char *why)
+{
+	struct operation *operation;
+	struct cell *cell;
+
+	list_for_each (cell, &session->queue, node) {
+		session->unloaded |= cell->task == CELL_LOAD;
+		client_error(session->sessions->clients, &cell->reply, "gone", "%s before this cell could run",
+			     why);
+		cell_free(cell);
+	}
+	session->last_save = NULL;
+	session->n_queued = 0;
+	list_for_each (operation, &session->operations, node)
+		operation_refuse(session, operation, why);
+	if (session->operation)
+		operation_refuse(session, session->operation, why);
+}
+
+/* What waits for an idle moment: first operations, then cells. */
+void session_proceed(struct session *session)
+{
+	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
+
+	if (session->state == SESSION_UNSAVED && work)
+		session_event(session, EVENT_RUN, &session_nothing);
+	if (saving_proceed(session))
+		return;
+	/* An interrupt on its way may only reach the cell or question it was meant for. */
+	while (session->state == SESSION_IDLE && !session->operation && !session->exited &&
+	       session->live->signals_unanswered == 0) {
+		struct list *first = list_first(&session->operations);
+
+		if (!first)
+			break;
+		operation_begin(session, container_of(first, struct operation, node));
+	}
+	if ((session->state == SESSION_IDLE || session->state == SESSION_FREEZING) && !list_empty(&session->queue))
+		session_event(session, EVENT_RUN, &session_nothing);
+}
+
+static void on_idle_ttl(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, idle);
+
+	hand_session(session, TURN_IDLE);
+	saving_expire(session, "idle_ttl");
+}
+
+static void idle_arm(struct session *session)
+{
+	if (session->profile->idle_ttl)
+		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
+				on_idle_ttl);
+}
+
+void session_begin_idle(struct session *session)
+{
+	session->state = SESSION_IDLE;
+	session_deadline(session, 0);
+	idle_arm(session);
+	session_proceed(session);
+}
+
+/* A cell that runs has gone on while there was no sessions, and so has its time. Of whatever else is waited for,
+ * nobody could hear, and it may be only now that it is told what to do: it has all of its time again. */
+static void deadline_renew(struct session *session)
+{
+	bool goes_on = session->state == SESSION_BUSY && session->live && list_empty(&session->live->peer.messages);
+
+	if (session->deadline.index && session->patience && !goes_on)
+		session_deadline(session, session->patience);
+}
+
+void session_on_revived(struct session *session)
+{
+	if (session->state == SESSION_CLOSING)
+		return;
+	deadline_renew(session);
+	session_arm_hard(session);
+	session_arm_measure(session);
+	if (session->state == SESSION_IDLE)
+		idle_arm(session);
+	quota_on_run(session->warden);
+}
+
+/* Kill the interpreter; another one follows when it is gone. The first cause stands. */
+void session_kill_interpreter(struct session *session, const char *cause)
+{
+	session->state = SESSION_KILLING;
+	session->kill_cause = cause;
+	timer_clear(session_loop(session), &session->idle);
+	if (warden_signal(session->warden, session->live, SIGKILL))
+		session_end(session, "internal");
+	else
+		session_deadline(session, PATIENCE_US);
+}

@@ -1,0 +1,521 @@
+/* The life of a session, as a table: for each state, what each event does. An empty cell is a violation, for which
+ * the interpreter is killed where there is one, else the session is ended. Whatever happens to a cell, its request
+ * is answered exactly once, and the answer says what became of the session's state. */
+#include "events.h"
+
+#include "audit_log.h"
+#include "base/log.h"
+#include "files/files.h"
+#include "saving.h"
+#include "sessions.h"
+#include "vault/errand.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+/* From the end of the channel to the news of the death. */
+#define EXIT_US (3 * 1000000ULL)
+
+const struct particulars session_nothing;
+
+static const char *const event_names[_SESSION_EVENT_N] = {
+	[EVENT_READY] = "ready", [EVENT_RUN] = "run",	    [EVENT_SIGNALLED] = "signalled",
+	[EVENT_DONE] = "done",	 [EVENT_ASK] = "ask",	    [EVENT_DEADLINE] = "deadline",
+	[EVENT_LOST] = "lost",	 [EVENT_CLOSED] = "closed", [EVENT_EXITED] = "exited",
+	[EVENT_SWEPT] = "swept", [EVENT_FROZEN] = "frozen", [EVENT_SPAWNED] = "spawned",
+	[EVENT_RESET] = "reset", [EVENT_FULL] = "full",	    [EVENT_DISPLAY] = "display",
+	[EVENT_TOLD] = "told",
+};
+
+static void ignore(struct session *session, const struct particulars *particulars)
+{
+	(void)session;
+	(void)particulars;
+}
+
+static void start_idle(struct session *session, const struct particulars *particulars)
+{
+	int r;
+
+	(void)particulars;
+	session->live = warden_first(session->warden);
+	r = session->live ? interpreter_attach(session->live, &session->tenant) : -ESRCH;
+	if (r) {
+		log_error(session->name, "cannot watch its interpreter: %s", strerror(-r));
+		session_end(session, "internal");
+		return;
+	}
+	session_begin_idle(session);
+}
+
+static void stray_hand_over(struct session *session)
+{
+	for (int i = 0; i < 2; i++) {
+		if (session->stray[i].total > 0)
+			session_on_output(session, (enum interpreter_stream)i, output_join(&session->stray[i]));
+		output_deinit(&session->stray[i]);
+	}
+}
+
+static int send_run(struct session *session, const struct cell *cell)
+{
+	const struct run_message run = {
+		.cell = cell->number,
+		.code = cell->code,
+		.stream = cell->stream,
+		.input = cell->input,
+		.figure = cell->options.figure,
+		.values = cell->options.values,
+		.env = cell->options.env,
+		.directory = cell->options.directory,
+		.reload = cell->options.reload,
+	};
+
+	return interpreter_send(session->live, &run_message_schema, &run);
+}
+
+static void run_next(struct session *session, const struct particulars *particulars)
+{
+	struct cell *cell;
+	int r;
+
+	(void)particulars;
+	if (session->live->signals_unanswered > 0 || session->exited)
+		return;
+	cell = container_of(list_first(&session->queue), struct cell, node);
+	if (cell->task == CELL_LOAD && !saving_fetch(session, cell))
+		return;
+	list_remove(&cell->node);
+	session->n_queued--;
+	session->cell = cell;
+	session->state = SESSION_BUSY;
+	session->kill_cause = NULL;
+	session_depart(session);
+	cell->after = session->at;
+	cell_number(cell, ++session->n_cells);
+	session->sessions->stats.cells++;
+	if (!cell->audited)
+		audit_log_exec(session, cell);
+	cell->audited = true;
+	quota_on_run(session->warden);
+	(void)group_oom_killed(&session->warden->group); /* from here on it is this cell's doing */
+	timer_clear(session_loop(session), &session->idle);
+	if (!session->freezing)
+		session_deadline(session, cell->timeout);
+	session_watch(session);
+	stray_hand_over(session);
+	r = cell->task == CELL_CODE ? send_run(session, cell) : saving_send(session, cell);
+	if (r) {
+		log_error(session->name, "cannot run cell %" PRIu64 ": %s", cell->number, strerror(-r));
+		session_end(session, "internal");
+	}
+}
+
+/* The interpreter does one thing after the other, so a cell need not wait for the news of a checkpoint. Whatever
+ * else may come next has to know how that went. */
+static void run_behind_freeze(struct session *session, const struct particulars *particulars)
+{
+	bool alone = !session->operation && list_empty(&session->operations) && list_empty(&session->resets);
+	struct list *first = list_first(&session->queue);
+
+	if (alone && !session->expiring && first && container_of(first, struct cell, node)->task == CELL_CODE)
+		run_next(session, particulars);
+}
+
+static void proceed(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_proceed(session);
+}
+
+static void finish_done(struct session *session, const struct particulars *particulars)
+{
+	static const char *const causes[] = {"error", "exit", "interrupt", "forbidden"};
+	const struct done_message *done = particulars->done;
+	struct verdict verdict = {.state = "kept",
+				  .returncode = done->returncode,
+				  .text = done->text,
+				  .data = done->data,
+				  .error = done->error,
+				  .blocked = done->blocked,
+				  .artifacts = done->artifacts,
+				  .artifacts_more = done->artifacts_more,
+				  .report = done->report,
+				  .unfaithful = done->unfaithful};
+	bool changed = session->cell->task != CELL_SAVE;
+	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
+			  !done->unfaithful.data;
+	msgpack_sbuffer blocked;
+
+	if (done->cell != session->cell->number || session->freezing) {
+		session_on_lost(session, session->live, "it answered for a cell that it does not run");
+		return;
+	}
+	interpreter_drain(session->live);
+	session_gather_effects(session);
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
+		if (bytes_is(done->cause, causes[i]))
+			verdict.cause = causes[i];
+	if (session->cell->timed_out) {
+		verdict.returncode = RETURNCODE_TIMEOUT;
+		verdict.cause = session_overdue(session);
+	}
+	if (bytes_is(done->cause, "forbidden") || !changed) {
+		/* It was not run, or has changed nothing: the state is what it was. */
+		session->history.saved = session->was_saved;
+		checkpoint = checkpoint && !session->was_saved;
+	} else {
+		session->at = session->cell->number;
+	}
+	if (session->profile->checkpoint == CHECKPOINT_OFF)
+		verdict.unfaithful.data = NULL;
+	msgpack_sbuffer_init(&blocked);
+	if (group_oom_killed(&session->warden->group))
+		verdict_tell_killed(&verdict, &blocked);
+	session_finish_cell(session, &verdict);
+	msgpack_sbuffer_destroy(&blocked);
+	if (checkpoint)
+		session_freeze_soon(session);
+	else if (session->id[0])
+		session_begin_idle(session);
+	else
+		session_end(session, "one-shot");
+}
+
+static void pass_ask(struct session *session, const struct particulars *particulars)
+{
+	struct answer_message eof = {.eof = true};
+
+	interpreter_drain(session->live);
+	if (cell_ask(session->cell, particulars->ask)) {
+		session_heed_ask(session);
+	} else if (interpreter_send(session->live, &answer_message_schema, &eof)) {
+		session_end(session, "internal");
+	}
+}
+
+/* After what was printed before it, for those who watch; and kept. */
+static void pass_display(struct session *session, const struct particulars *particulars)
+{
+	struct shown shown = *particulars->shown;
+
+	interpreter_drain(session->live);
+	interpreter_rest(session->live, shown.data.size);
+	if (displays_add(&session->cell->displays, &shown) &&
+	    cell_write_display(session->cell, &session->warden->ledger, &shown))
+		session->cell->displays.dropped++;
+	if (promise_display(session->cell->reply.promise, &shown) == CLIENT_E_WAITS)
+		interpreter_pause(session->live, true);
+}
+
+static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	log_warn(session->name, "its interpreter does not answer between two cells: killed");
+	session_kill_interpreter(session, "violation");
+}
+
+static void time_out(struct session *session, const struct particulars *particulars)
+{
+	if (session->freezing && !session->expiring) {
+		kill_slow_freeze(session, particulars);
+		return;
+	}
+	session->cell->timed_out = true;
+	if (session->expiring)
+		log_info(session->name, "cell %" PRIu64 " is interrupted: %s", session->cell->number,
+			 session->expiring);
+	else
+		log_info(session->name, "cell %" PRIu64 " is over its time of %.3g s: interrupted",
+			 session->cell->number, event_seconds(session->cell->timeout));
+	session->state = SESSION_GRACE;
+	interpreter_mark_interrupted(session->live, session->cell->number);
+	if (warden_signal(session->warden, session->live, SIGINT))
+		session_end(session, "internal");
+	else
+		session_deadline(session, MAX(session->profile->grace, (uint64_t)1));
+}
+
+static void kill_after_grace(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	log_info(session->name, "cell %" PRIu64 " did not end when interrupted: killed", session->cell->number);
+	session_kill_interpreter(session, "timeout");
+}
+
+static void kill_lost(struct session *session, const struct particulars *particulars)
+{
+	log_warn(session->name, "its interpreter is killed: %s", particulars->why);
+	session_kill_interpreter(session, "violation");
+}
+
+/* A closed channel is the first that is seen of a death. Only if none follows has a cell closed it. */
+static void expect_exit(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session->state = SESSION_KILLING;
+	session->kill_cause = NULL;
+	timer_clear(session_loop(session), &session->idle);
+	session_deadline(session, EXIT_US);
+}
+
+/* The files stay: what is in them may be wanted, and the next cell can delete some. */
+static void kill_full(struct session *session, const struct particulars *particulars)
+{
+	uint64_t limit = session->profile->workspace_size;
+	char note[160];
+	int size = snprintf(note, sizeof(note),
+			    "the files of this session take more than workspace_size = %" PRIu64
+			    " bytes allows: killed; delete some before anything else\n",
+			    limit);
+
+	(void)particulars;
+	log_info(session->name, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
+		 limit);
+	interpreter_drain(session->live);
+	session_on_words(session, STREAM_STDERR, (struct bytes){note, (size_t)size});
+	session_kill_interpreter(session, "workspace");
+}
+
+static void kill_for_reset(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+	session_replace(session, NULL, "reset");
+}
+
+/* First comes what is under way: a checkpoint, which is the state before the reset and can be restored, or the end
+ * of an interpreter, whatever its cause: what follows that is fresh. */
+static void reset_afterwards(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+}
+
+static void refuse_reset(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_resets(session);
+}
+
+static void reset_before_start(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	session_refuse_work(session, "the session was reset");
+	session_answer_resets(session, false);
+}
+
+static void kill_or_give_up(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (!session->kill_cause) {
+		log_warn(session->name, "its interpreter lives without a channel: killed");
+		session_kill_interpreter(session, "violation");
+		return;
+	}
+	log_error(session->name, "its interpreter could not be killed: the session is ended");
+	session_end(session, session->kill_cause);
+}
+
+static void end_unswept(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (session->successor && !session->successor->adopted) {
+		session_give_up_successor(session);
+		return;
+	}
+	log_error(session->name, "what its interpreter left behind could not be killed: the session is ended");
+	session_end(session, "internal");
+}
+
+/* A reset that has come meanwhile follows when it is done. */
+static void freeze(struct session *session, const struct particulars *particulars)
+{
+	(void)particulars;
+	if (!session->exited)
+		session_freeze(session);
+}
+
+/* Somebody works there too, or may be copying it. */
+static bool workspace_is_shared(const struct session *session)
+{
+	struct session *kin;
+
+	list_for_each (kin, &session->warden->tenants, tenant.kin)
+		if (kin != session && ((kin->workspace && !strcmp(kin->workspace, session->workspace)) ||
+				       (kin->operation && kin->operation->files)))
+			return true;
+	return false;
+}
+
+/* A branch or its parent has left the warden to the others of its family, but not the files that it had alone. */
+static void finish_closing(struct session *session, const struct particulars *particulars)
+{
+	_cleanup_(fd_closep) int branches = -1;
+
+	(void)particulars;
+	if (session->workspace && session->warden->keep == WORKSPACE_DELETE && !workspace_is_shared(session) &&
+	    file_directory(&branches, session->warden->directory, ".branches") == 0)
+		errand_remove_from(branches, session->workspace);
+	session_answer_waiters(session, &session->closers);
+	sessions_bury(session->sessions, session);
+}
+
+static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *, const struct particulars *) =
+	{
+		[SESSION_STARTING] =
+			{
+				[EVENT_READY] = start_idle,
+				[EVENT_RUN] = ignore,
+				[EVENT_RESET] = reset_before_start,
+				[EVENT_FULL] = ignore,
+			},
+		[SESSION_IDLE] =
+			{
+				[EVENT_RUN] = run_next,
+				[EVENT_SIGNALLED] = proceed,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_BUSY] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = finish_done,
+				[EVENT_ASK] = pass_ask,
+				[EVENT_DISPLAY] = pass_display,
+				[EVENT_FROZEN] = session_note_frozen,
+				[EVENT_DEADLINE] = time_out,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_GRACE] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = finish_done,
+				[EVENT_ASK] = pass_ask,
+				[EVENT_DISPLAY] = pass_display,
+				[EVENT_FROZEN] = session_note_frozen,
+				[EVENT_DEADLINE] = kill_after_grace,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_ANSWERING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_TOLD] = session_finish_told,
+				[EVENT_DEADLINE] = session_hurry_question,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = kill_for_reset,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_UNSAVED] =
+			{
+				[EVENT_RUN] = freeze,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DEADLINE] = freeze,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = freeze,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_FREEZING] =
+			{
+				[EVENT_RUN] = run_behind_freeze,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_FROZEN] = session_finish_frozen,
+				[EVENT_DEADLINE] = kill_slow_freeze,
+				[EVENT_LOST] = kill_lost,
+				[EVENT_CLOSED] = expect_exit,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = reset_afterwards,
+				[EVENT_FULL] = kill_full,
+			},
+		[SESSION_KILLING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = ignore,
+				[EVENT_ASK] = ignore,
+				[EVENT_DISPLAY] = ignore,
+				[EVENT_TOLD] = ignore,
+				[EVENT_FROZEN] = session_note_frozen,
+				[EVENT_DEADLINE] = kill_or_give_up,
+				[EVENT_LOST] = ignore,
+				[EVENT_CLOSED] = ignore,
+				[EVENT_EXITED] = session_replace_after_exit,
+				[EVENT_RESET] = reset_afterwards,
+				[EVENT_FULL] = ignore,
+			},
+		[SESSION_SWEEPING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_SWEPT] = session_restore_after_sweep,
+				[EVENT_DEADLINE] = end_unswept,
+				[EVENT_RESET] = reset_afterwards,
+				[EVENT_FULL] = ignore,
+			},
+		[SESSION_RESTORING] =
+			{
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_SPAWNED] = session_adopt_restored,
+				[EVENT_DEADLINE] = session_restore_older,
+				[EVENT_LOST] = session_restore_older,
+				[EVENT_CLOSED] = session_restore_older,
+				[EVENT_RESET] = reset_afterwards,
+				[EVENT_FULL] = ignore,
+			},
+		[SESSION_CLOSING] =
+			{
+				[EVENT_READY] = ignore,
+				[EVENT_RUN] = ignore,
+				[EVENT_SIGNALLED] = ignore,
+				[EVENT_DONE] = ignore,
+				[EVENT_ASK] = ignore,
+				[EVENT_DISPLAY] = ignore,
+				[EVENT_TOLD] = ignore,
+				[EVENT_DEADLINE] = ignore,
+				[EVENT_LOST] = ignore,
+				[EVENT_CLOSED] = ignore,
+				[EVENT_EXITED] = ignore,
+				[EVENT_SWEPT] = finish_closing,
+				[EVENT_FROZEN] = ignore,
+				[EVENT_SPAWNED] = ignore,
+				[EVENT_RESET] = refuse_reset,
+				[EVENT_FULL] = ignore,
+			},
+};
+
+void session_event(struct session *session, enum session_event event, const struct particulars *particulars)
+{
+	warden_touch(session->warden);
+	if (table[session->state][event]) {
+		table[session->state][event](session, particulars);
+		return;
+	}
+	log_warn(session->name, "violation: %s while %s", event_names[event], session_state_name(session));
+	if (table[session->state][EVENT_LOST]) {
+		struct particulars lost = {.why = "it spoke out of turn"};
+
+		session_event(session, EVENT_LOST, &lost);
+	} else {
+		session_end(session, "violation");
+	}
+}

@@ -1,0 +1,87 @@
+/* What the router has in hand, noted in memory that outlives it, and over what routers died again and again. That
+ * is ended or refused by name, so that everything else goes on.
+ *
+ * A thing is noted with a few stores before it is handled, and stays noted until its round is settled. A router
+ * that finds that the last one died of itself, or stood still, counts that against the thing. What a router handles
+ * and settles is cleared of suspicion. For a while after a death, a round is of one thing: then it is known of
+ * which. */
+#pragma once
+
+#include "keeper/keeper.h"
+
+/* What may be in hand, and what @whose and @number of it are. */
+enum in_hand {
+	HAND_NOTHING,
+	HAND_INTERPRETER, /* the family's; its serial */
+	HAND_SESSION,	  /* a timer of it: the family's; its own in the family */
+	HAND_FAMILY,	  /* the family's; 0 */
+	HAND_REVIVAL,	  /* the family's; 0 */
+	HAND_RECORD,	  /* 0; where it lies in the ledger of promises */
+	HAND_TEMPLATE,	  /* the digest of the profile's name; its user and one, or 0 */
+	HAND_FRAME,	  /* a request that has not been read: the uid; its size */
+	HAND_REQUEST,	  /* the uid; the digest of type, session and key */
+	_HAND_N,
+};
+
+/* What of it, where there is more than one: the success of one says nothing of another. */
+enum hand_turn {
+	TURN_CHANNEL,
+	TURN_STDOUT,
+	TURN_STDERR,
+	TURN_DEATH,
+	TURN_DEADLINE,
+	TURN_IDLE,
+	TURN_HARD,
+	TURN_ALIVE,
+	TURN_MEASURE,
+	TURN_TRANSFER,
+	TURN_COPY,
+	TURN_PATIENCE,
+	TURN_QUOTA,
+	TURN_REFILL,
+	TURN_READ,
+	TURN_REVIVE,
+	TURN_RETRY,
+	_TURN_N,
+};
+
+struct thing {
+	uint32_t kind, turn;
+	uint64_t whose, number;
+};
+
+struct breaker_page;
+
+struct breaker {
+	volatile struct breaker_page *page;
+	int fd; /* -1: the page ends with us */
+};
+
+/* @fd: the page of the last router, which becomes ours; -1: there is none. What that router died of is counted.
+ * Without memory for a page nothing is counted. */
+void breaker_open(struct breaker *breaker, int fd, enum router_end end);
+void breaker_close(struct breaker *breaker);
+
+/* The next thing is in hand; what it is, nobody has said yet. */
+void breaker_take(struct breaker *breaker);
+/* This is what is in hand. */
+void breaker_name(struct breaker *breaker, const struct thing *thing);
+/* What was handled is being settled. */
+void breaker_settle(struct breaker *breaker);
+/* All is settled: what was handled is above suspicion. */
+void breaker_put_down(struct breaker *breaker);
+
+/* Whether so many routers died of it that it is not to be tried again. The second: of any turn of it. */
+bool breaker_is_open(const struct breaker *breaker, const struct thing *thing);
+bool breaker_is_open_for(const struct breaker *breaker, enum in_hand kind, uint64_t whose, uint64_t number);
+/* All of that kind has been ended, and cannot come again. */
+void breaker_forget(struct breaker *breaker, enum in_hand kind);
+/* Whether a round is to be of one thing. */
+bool breaker_is_careful(const struct breaker *breaker);
+
+/* Two numbers that outlive routers, for fault.c. */
+volatile uint64_t *breaker_faults(const struct breaker *breaker);
+
+/* A name, as a number: BREAKER_DIGEST, then what that has returned. */
+#define BREAKER_DIGEST 0xcbf29ce484222325ULL
+uint64_t breaker_digest(uint64_t digest, struct bytes data);

@@ -1,0 +1,74 @@
+/* Messages to the keeper about processes and workspaces. */
+#include "errand.h"
+
+#include "base/event.h"
+#include "base/log.h"
+#include "keeper/pulse.h"
+
+#include "proto/channel.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_fds)
+{
+	struct bytes data = {.data = (const char *)message, .size = keeper_message_size(message->op)};
+	struct pollfd writable = {.fd = KEEPER_FD, .events = POLLOUT};
+	int r;
+
+	while ((r = channel_send(KEEPER_FD, data, fds, n_fds)) == CHANNEL_E_EMPTY || r == -ETOOMANYREFS)
+		(void)poll(&writable, 1, r == CHANNEL_E_EMPTY ? -1 : 1);
+	return r;
+}
+
+int errand_start_template(const char *profile, uint32_t serial, int theirs)
+{
+	struct keeper_message message = {.op = KEEPER_START_TEMPLATE, .serial = serial};
+	int r;
+
+	snprintf(message.profile, sizeof(message.profile), "%s", profile);
+	r = keeper_tell(&message, &theirs, 1);
+	return r > 0 ? -EPIPE : r;
+}
+
+int errand_start_scribe(int theirs, int ring, int file)
+{
+	const struct keeper_message message = {.op = KEEPER_START_SCRIBE};
+	const int fds[] = {theirs, ring, file};
+	int r = keeper_tell(&message, fds, ARRAY_SIZE(fds));
+
+	return r > 0 ? -EPIPE : r;
+}
+
+static void have_removed(const char *path, const int *directory)
+{
+	struct keeper_message message = {.op = KEEPER_REMOVE_TREE};
+
+	snprintf(message.path, sizeof(message.path), "%s", path);
+	if (keeper_tell(&message, directory, directory != NULL))
+		log_error(NULL, "cannot have %s removed", path);
+}
+
+void errand_remove_tree(const char *path)
+{
+	if (rmdir(path) < 0 && errno != ENOENT)
+		have_removed(path, NULL);
+}
+
+void errand_remove_from(int directory, const char *path)
+{
+	have_removed(path, &directory);
+}
+
+void errand_beat(void)
+{
+	static uint64_t last;
+	struct keeper_message beat = {.op = KEEPER_BEAT};
+	uint64_t now = event_now();
+
+	if (now - last < PULSE_BEAT_MS * 500)
+		return;
+	last = now;
+	(void)keeper_tell(&beat, NULL, 0);
+}

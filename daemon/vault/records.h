@@ -1,0 +1,259 @@
+/* What is in a router's ledgers: read and written by laird alone, with the tables of every other message. What
+ * other builds could not go on with is another layout, see vault.h.
+ *
+ * A number that names something, such as a session, an interpreter by its serial, a checkpoint by its place, is 0
+ * for none. Times are those of event_now(). What has parts of its own has them as bytes, so that the bounds of a
+ * frame are those of each part and not of all. */
+#pragma once
+
+#include "proto/wire.h"
+
+/* ---- a family's ledger; the last family record says what is, and others before it are what it refers to; what
+ * comes after it has not happened ---- */
+
+#define LINK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, sent, OPTIONAL)                                                                                 \
+	F(m, UINT, received, OPTIONAL)
+
+#define FAMILY_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, state, REQUIRED)                                                                                \
+	F(m, UINT, uid, OPTIONAL)                                                                                  \
+	F(m, UINT, pid, OPTIONAL)                                                                                  \
+	LINK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, baseline, OPTIONAL)                                                                             \
+	F(m, BIN, workspace, REQUIRED)                                                                             \
+	F(m, UINT, keep, OPTIONAL)                                                                                 \
+	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, BIN, guards, OPTIONAL)                                                                                \
+	F(m, UINT, last_interpreter, OPTIONAL)                                                                     \
+	F(m, UINT, last_session, OPTIONAL)                                                                         \
+	F(m, UINT, last_question, OPTIONAL)                                                                        \
+	F(m, FLAG, sweeping, OPTIONAL)                                                                             \
+	F(m, STR, reason, OPTIONAL)                                                                                \
+	F(m, UINT, group_held, OPTIONAL)                                                                           \
+	F(m, UINT, group_memory, OPTIONAL)                                                                         \
+	F(m, UINT, group_processes, OPTIONAL)                                                                      \
+	F(m, UINT, group_cpu, OPTIONAL)                                                                            \
+	F(m, UINT, group_oom_kills, OPTIONAL)                                                                      \
+	F(m, UINT, quota_size, OPTIONAL)                                                                           \
+	F(m, UINT, quota_files, OPTIONAL)                                                                          \
+	F(m, UINT, quota_size_allowed, OPTIONAL)                                                                   \
+	F(m, UINT, quota_files_allowed, OPTIONAL)                                                                  \
+	F(m, UINT, quota_step, OPTIONAL)                                                                           \
+	F(m, FLAG, quota_settling, OPTIONAL)                                                                       \
+	F(m, FLAG, quota_asked, OPTIONAL)                                                                          \
+	F(m, BIN, interpreters, REQUIRED)                                                                          \
+	F(m, BIN, sessions, REQUIRED)                                                                              \
+	F(m, BIN, messages, REQUIRED)
+#define INTERPRETER_FIELDS(F, m)                                                                                   \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, role, OPTIONAL)                                                                                 \
+	F(m, UINT, session, OPTIONAL)                                                                              \
+	LINK_FIELDS(F, m)                                                                                          \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, FLAG, adopted, OPTIONAL)                                                                              \
+	F(m, FLAG, alive, OPTIONAL)                                                                                \
+	F(m, UINT, signals_unanswered, OPTIONAL)                                                                   \
+	F(m, UINT, effects, OPTIONAL)                                                                              \
+	F(m, UINT, last_words, OPTIONAL)
+/* Said, and not known to be sent: on the channel of @to, or the warden's control pair. subject: whose descriptors
+ * travel along. */
+#define MESSAGE_FIELDS(F, m)                                                                                       \
+	F(m, UINT, to, OPTIONAL)                                                                                   \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, UINT, subject, OPTIONAL)                                                                              \
+	F(m, UINT, n_fds, OPTIONAL)                                                                                \
+	F(m, BIN, datagram, REQUIRED)
+#define KEPT_SESSION_FIELDS(F, m)                                                                                  \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, id, OPTIONAL)                                                                                    \
+	F(m, UINT, owner, OPTIONAL)                                                                                \
+	F(m, UINT, state, OPTIONAL)                                                                                \
+	F(m, UINT, live, OPTIONAL)                                                                                 \
+	F(m, UINT, sweep, OPTIONAL)                                                                                \
+	F(m, BIN, workspace, OPTIONAL)                                                                             \
+	F(m, BIN, queue, REQUIRED)                                                                                 \
+	F(m, BIN, cell, OPTIONAL)                                                                                  \
+	F(m, UINT, n_cells, OPTIONAL)                                                                              \
+	F(m, UINT, stdout_begin, OPTIONAL)                                                                         \
+	F(m, UINT, stderr_begin, OPTIONAL)                                                                         \
+	F(m, BIN, stdout_words, OPTIONAL)                                                                          \
+	F(m, BIN, stderr_words, OPTIONAL)                                                                          \
+	F(m, FLAG, exited, OPTIONAL)                                                                               \
+	F(m, STR, kill_cause, OPTIONAL)                                                                            \
+	F(m, INT, verdict_returncode, OPTIONAL)                                                                    \
+	F(m, STR, verdict_cause, OPTIONAL)                                                                         \
+	F(m, STR, lost_cause, OPTIONAL)                                                                            \
+	F(m, UINT, lost_to, OPTIONAL)                                                                              \
+	F(m, BIN, checkpoints, REQUIRED)                                                                           \
+	F(m, UINT, base, OPTIONAL)                                                                                 \
+	F(m, FLAG, saved, OPTIONAL)                                                                                \
+	F(m, FLAG, severed, OPTIONAL)                                                                              \
+	F(m, UINT, at, OPTIONAL)                                                                                   \
+	F(m, FLAG, growing, OPTIONAL)                                                                              \
+	F(m, STR, expiring, OPTIONAL)                                                                              \
+	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
+	F(m, FLAG, restored, OPTIONAL)                                                                             \
+	F(m, FLAG, unloaded, OPTIONAL)                                                                             \
+	F(m, REAL, tidings_age, OPTIONAL)                                                                          \
+	F(m, BIN, loaded, OPTIONAL)                                                                                \
+	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
+	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
+	F(m, UINT, n_questions, OPTIONAL)                                                                          \
+	F(m, FLAG, exact, OPTIONAL)                                                                                \
+	F(m, UINT, source, OPTIONAL)                                                                               \
+	F(m, UINT, target, OPTIONAL)                                                                               \
+	F(m, UINT, freezing, OPTIONAL)                                                                             \
+	F(m, UINT, successor, OPTIONAL)                                                                            \
+	F(m, UINT, successor_of, OPTIONAL)                                                                         \
+	F(m, BIN, operations, REQUIRED)                                                                            \
+	F(m, BIN, operation, OPTIONAL)                                                                             \
+	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
+	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
+	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
+	F(m, UINT, opened, OPTIONAL)                                                                               \
+	F(m, UINT, last, OPTIONAL)                                                                                 \
+	F(m, REAL, created, OPTIONAL)                                                                              \
+	F(m, UINT, deadline, OPTIONAL)                                                                             \
+	F(m, UINT, patience, OPTIONAL)                                                                             \
+	F(m, BIN, resets, REQUIRED)                                                                                \
+	F(m, BIN, closers, REQUIRED)                                                                               \
+	F(m, BIN, transfers, OPTIONAL)
+/* Its code, its options and what it has shown are records of their own, written once. */
+#define CELL_FIELDS(F, m)                                                                                          \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, FLAG, kept, OPTIONAL)                                                                                 \
+	F(m, UINT, number, OPTIONAL)                                                                               \
+	F(m, UINT, after, OPTIONAL)                                                                                \
+	F(m, UINT, displays, OPTIONAL)                                                                             \
+	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
+	F(m, UINT, stdout_most, OPTIONAL)                                                                          \
+	F(m, UINT, stderr_most, OPTIONAL)                                                                          \
+	F(m, UINT, timeout, OPTIONAL)                                                                              \
+	F(m, UINT, started, OPTIONAL)                                                                              \
+	F(m, FLAG, stream, OPTIONAL)                                                                               \
+	F(m, FLAG, input, OPTIONAL)                                                                                \
+	F(m, FLAG, asking, OPTIONAL)                                                                               \
+	F(m, BIN, prompt, OPTIONAL)                                                                                \
+	F(m, FLAG, password, OPTIONAL)                                                                             \
+	F(m, FLAG, timed_out, OPTIONAL)                                                                            \
+	F(m, UINT, task, OPTIONAL)                                                                                 \
+	F(m, UINT, telling, OPTIONAL)                                                                              \
+	F(m, FLAG, last_save, OPTIONAL)
+#define CELL_CODE_FIELDS(F, m)                                                                                     \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	F(m, STR, figure, OPTIONAL)                                                                                \
+	F(m, BIN, env, OPTIONAL)                                                                                   \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, values, OPTIONAL)                                                                               \
+	F(m, FLAG, reload, OPTIONAL)
+/* What a question is about, by its number in the family. */
+#define ABOUT_FIELDS(F, m)                                                                                         \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, code, OPTIONAL)                                                                                  \
+	F(m, BIN, names, OPTIONAL)
+/* Something that a running cell has shown. */
+#define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, BIN, shown, REQUIRED)
+/* A cell that a session has run, for its journal. size: of all the code. */
+#define ENTRY_FIELDS(F, m)                                                                                         \
+	F(m, UINT, session, REQUIRED)                                                                              \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, UINT, after, OPTIONAL)                                                                                \
+	F(m, INT, returncode, OPTIONAL)                                                                            \
+	F(m, REAL, duration_ms, OPTIONAL)                                                                          \
+	F(m, STR, cause, OPTIONAL)                                                                                 \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, STR, code, REQUIRED)
+/* Something that a session has done, see effects.h. */
+#define EFFECT_RECORD_FIELDS(F, m)                                                                                 \
+	F(m, UINT, session, REQUIRED)                                                                              \
+	F(m, UINT, when, REQUIRED)                                                                                 \
+	F(m, UINT, count, OPTIONAL)                                                                                \
+	F(m, UINT, act, OPTIONAL)                                                                                  \
+	F(m, BIN, target, OPTIONAL)                                                                                \
+	F(m, BIN, to, OPTIONAL)
+#define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, UINT, born, OPTIONAL)                                                                                 \
+	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, UINT, parent, OPTIONAL)                                                                               \
+	F(m, FLAG, severed, OPTIONAL)                                                                              \
+	F(m, UINT, interpreter, REQUIRED)
+#define OPERATION_FIELDS(F, m)                                                                                     \
+	F(m, UINT, kind, OPTIONAL)                                                                                 \
+	F(m, UINT, promise, OPTIONAL)                                                                              \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	F(m, STR, branch, OPTIONAL)                                                                                \
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, BIN, effects, OPTIONAL)                                                                               \
+	F(m, UINT, effects_more, OPTIONAL)                                                                         \
+	F(m, FLAG, asks, OPTIONAL)                                                                                 \
+	F(m, UINT, question, OPTIONAL)                                                                             \
+	F(m, UINT, serial, OPTIONAL)                                                                               \
+	F(m, UINT, cursor, OPTIONAL)                                                                               \
+	F(m, FLAG, source, OPTIONAL)                                                                               \
+	F(m, FLAG, changes, OPTIONAL)                                                                              \
+	F(m, FLAG, interrupted, OPTIONAL)                                                                          \
+	F(m, UINT, about, OPTIONAL)
+#define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
+/* A file on its way in, which the next router does not go on with. */
+#define TRANSFER_FIELDS(F, m)                                                                                      \
+	F(m, BIN, directory, REQUIRED)                                                                             \
+	F(m, STR, temporary, REQUIRED)
+/* The settings of the profile, as a sessions.conf. */
+#define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)
+
+WIRE_DECLARE(family_record, FAMILY_FIELDS);
+WIRE_DECLARE(interpreter_record, INTERPRETER_FIELDS);
+WIRE_DECLARE(message_record, MESSAGE_FIELDS);
+WIRE_DECLARE(kept_session, KEPT_SESSION_FIELDS);
+WIRE_DECLARE(cell_record, CELL_FIELDS);
+WIRE_DECLARE(code_record, CELL_CODE_FIELDS);
+WIRE_DECLARE(about_record, ABOUT_FIELDS);
+WIRE_DECLARE(entry_record, ENTRY_FIELDS);
+WIRE_DECLARE(effect_record, EFFECT_RECORD_FIELDS);
+WIRE_DECLARE(display_record, KEPT_DISPLAY_FIELDS);
+WIRE_DECLARE(kept_checkpoint, KEPT_CHECKPOINT_FIELDS);
+WIRE_DECLARE(operation_record, OPERATION_FIELDS);
+WIRE_DECLARE(waiter_record, WAITER_FIELDS);
+WIRE_DECLARE(transfer_record, TRANSFER_FIELDS);
+WIRE_DECLARE(profile_record, PROFILE_FIELDS);
+
+/* ---- the ledger of promises ---- */
+
+/* fingerprint: of the request; another name with each other way to take it, since none matches all. */
+#define PROMISE_FIELDS(F, m)                                                                                       \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, owner, OPTIONAL)                                                                                \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, fingerprint, OPTIONAL)                                                                          \
+	F(m, UINT, since, OPTIONAL)                                                                                \
+	F(m, UINT, ttl, OPTIONAL)                                                                                  \
+	F(m, UINT, number, OPTIONAL)                                                                               \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, FLAG, by_root, OPTIONAL)
+#define ANSWERED_FIELDS(F, m)                                                                                      \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, since, REQUIRED)                                                                                \
+	F(m, FLAG, is_cell, OPTIONAL)                                                                              \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, UINT, stdout_head, OPTIONAL)                                                                          \
+	F(m, UINT, stderr_head, OPTIONAL)                                                                          \
+	F(m, BIN, answer, REQUIRED)
+
+/* First of all: what clients know the daemon by as long as it knows their requests, and the keeper whose routers
+ * write this. */
+#define LIFE_FIELDS(F, m)                                                                                          \
+	F(m, STR, instance, REQUIRED)                                                                              \
+	F(m, STR, keeper, REQUIRED)
+
+WIRE_DECLARE(life_record, LIFE_FIELDS);
+WIRE_DECLARE(promise_record, PROMISE_FIELDS);
+WIRE_DECLARE(answered_record, ANSWERED_FIELDS);

@@ -1,0 +1,245 @@
+/* Whose template a session grows from. What grows from one has its layout of memory, its stack canary, its pointer
+ * guard and its hash seed: what a session can tell of its own, it can tell of all its siblings. So a template is of
+ * one user, from its first session on, and never of another.
+ *
+ * The first session of a user need not wait for a template to start where one is there that is nobody's yet. At the
+ * start each profile has one, which a laird that is not root keeps for its own user; another is made when one was
+ * taken, as soon as there are several users. While there is one, those whose users have had no session for a while
+ * go. */
+#include "cages.h"
+
+#include "base/log.h"
+#include "nursery.h"
+
+/* The user who has taken the last one comes first. */
+#define RESERVE_US 1000000
+
+static struct nursery *find(struct cages *cages, const struct profile *profile, bool owned, uid_t owner)
+{
+	struct nursery *nursery;
+
+	list_for_each (nursery, &cages->nurseries, node)
+		if (nursery->profile == profile && nursery->owned == owned && nursery->owner == owner)
+			return nursery;
+	return NULL;
+}
+
+static struct nursery *find_free(struct cages *cages, const struct profile *profile)
+{
+	return find(cages, profile, false, 0);
+}
+
+static struct nursery *make(struct cages *cages, struct profile *profile)
+{
+	struct nursery *nursery;
+
+	if (nursery_new(&nursery, cages, profile))
+		return NULL;
+	list_append(&cages->nurseries, &nursery->node);
+	return nursery;
+}
+
+static void on_reserve(struct timer *timer)
+{
+	struct cages *cages = container_of(timer, struct cages, reserve);
+	struct nursery *nursery;
+
+	for (size_t i = 0; i < cages->config->n_profiles && !cages->stopping; i++) {
+		struct profile *profile = cages->config->profiles[i];
+
+		nursery = find_free(cages, profile) ? NULL : make(cages, profile);
+		if (nursery)
+			nursery_warm(nursery);
+	}
+}
+
+static void reserve_soon(struct cages *cages)
+{
+	if (cages->several_users)
+		(void)timer_set(cages->loop, &cages->reserve, event_now() + RESERVE_US, on_reserve);
+}
+
+void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner)
+{
+	nursery_own(nursery, owner);
+	if (!cages->any_user)
+		cages->first_user = owner;
+	cages->any_user = true;
+	cages->several_users |= owner != cages->first_user;
+	reserve_soon(cages);
+}
+
+struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner)
+{
+	struct nursery *nursery = find(cages, profile, true, owner);
+
+	if (nursery)
+		return nursery;
+	nursery = find_free(cages, profile);
+	if (!nursery)
+		nursery = make(cages, profile);
+	if (nursery)
+		cages_own_nursery(cages, nursery, owner);
+	return nursery;
+}
+
+void cages_warm(struct cages *cages, struct profile *profile)
+{
+	struct nursery *nursery = geteuid() == 0 ? make(cages, profile) : cages_nursery(cages, profile, geteuid());
+
+	if (nursery)
+		nursery_warm(nursery);
+	reserve_soon(cages);
+}
+
+void cages_retire_all(struct cages *cages)
+{
+	struct nursery *nursery;
+
+	list_for_each (nursery, &cages->nurseries, node)
+		cages_retire(cages, nursery);
+}
+
+void cages_retire(struct cages *cages, struct nursery *nursery)
+{
+	list_move(&cages->retired, &nursery->node);
+	nursery_retire(nursery);
+}
+
+void cages_on_nursery_idle(struct cages *cages, struct nursery *nursery)
+{
+	if (!find_free(cages, nursery->profile)) {
+		nursery_idle(nursery);
+		return;
+	}
+	log_info(NULL, "the template of profile %s for uid %u, who has no session, is let go",
+		 nursery->profile->name, nursery->owner);
+	cages_retire(cages, nursery);
+}
+
+bool cages_used(const struct cages *cages)
+{
+	const struct list *heads[] = {&cages->nurseries, &cages->retired};
+	struct nursery *nursery;
+
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, (struct list *)heads[i], node)
+			if (nursery_is_used(nursery))
+				return true;
+	return false;
+}
+
+/* ---- uids ---- */
+
+/* As root each session runs as a uid of its own; one still in use is passed over. */
+static bool uid_in_use(const struct cages *cages, uid_t uid)
+{
+	const struct warden *warden;
+
+	table_for_each (warden, &cages->uids, hash_of_number(uid), by_uid)
+		if (warden->uid == uid)
+			return true;
+	return false;
+}
+
+int cages_take_uid(uid_t *uidp, struct cages *cages)
+{
+	uint64_t n = cages->config->uid_last - cages->config->uid_first + 1;
+
+	*uidp = 0;
+	if (geteuid() != 0)
+		return 0;
+	while (n-- > 0) {
+		if (cages->last_uid < cages->config->uid_first || cages->last_uid >= cages->config->uid_last)
+			cages->last_uid = (uid_t)cages->config->uid_first;
+		else
+			cages->last_uid++;
+		if (uid_in_use(cages, cages->last_uid))
+			continue;
+		*uidp = cages->last_uid;
+		return 0;
+	}
+	return -EUSERS;
+}
+
+/* ---- the dead ---- */
+
+static void interpreter_free_dead(struct grave *grave)
+{
+	interpreter_free(container_of(grave, struct interpreter, grave));
+}
+
+static void warden_free_dead(struct grave *grave)
+{
+	warden_free(container_of(grave, struct warden, grave));
+}
+
+static void nursery_free_dead(struct grave *grave)
+{
+	nursery_free(container_of(grave, struct nursery, grave));
+}
+
+void cages_init(struct cages *cages, struct event_loop *loop, struct breaker *breaker)
+{
+	*cages = (struct cages){.loop = loop, .breaker = breaker, .workspaces.fd = -1};
+	list_init(&cages->nurseries);
+	list_init(&cages->retired);
+	list_init(&cages->due);
+	list_init(&cages->touched);
+	table_init(&cages->uids);
+	graveyard_init(&cages->dead_interpreters, interpreter_free_dead);
+	graveyard_init(&cages->dead_wardens, warden_free_dead);
+	graveyard_init(&cages->dead_nurseries, nursery_free_dead);
+}
+
+void cages_deinit(struct cages *cages)
+{
+	table_deinit(&cages->uids);
+	workspaces_close(&cages->workspaces);
+	cgroups_close(&cages->cgroups);
+	timer_clear(cages->loop, &cages->reserve);
+	timer_clear(cages->loop, &cages->disk.timer);
+}
+
+void cages_bury_interpreter(struct cages *cages, struct interpreter *interpreter)
+{
+	list_remove(&interpreter->node);
+	(void)graveyard_bury(&cages->dead_interpreters, &interpreter->grave);
+}
+
+void cages_bury_warden(struct cages *cages, struct warden *warden)
+{
+	list_remove(&warden->node);
+	(void)graveyard_bury(&cages->dead_wardens, &warden->grave);
+}
+
+void cages_bury_nursery(struct cages *cages, struct nursery *nursery)
+{
+	list_remove(&nursery->node);
+	(void)graveyard_bury(&cages->dead_nurseries, &nursery->grave);
+}
+
+void cages_free_interpreters(struct cages *cages)
+{
+	graveyard_empty(&cages->dead_interpreters);
+}
+
+void cages_free_wardens(struct cages *cages)
+{
+	graveyard_empty(&cages->dead_wardens);
+	graveyard_empty(&cages->dead_nurseries);
+}
+
+void cages_bury_all(struct cages *cages)
+{
+	struct nursery *nursery;
+	struct warden *warden;
+
+	list_for_each (nursery, &cages->nurseries, node)
+		list_move(&cages->retired, &nursery->node);
+	list_for_each (nursery, &cages->retired, node) {
+		list_for_each (warden, &nursery->wardens, node)
+			cages_bury_warden(cages, warden);
+		cages_bury_nursery(cages, nursery);
+	}
+}

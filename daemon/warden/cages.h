@@ -1,0 +1,70 @@
+/* Everything that cages share: the wardens and templates there are, the dead among them, and what they are made of.
+ */
+#pragma once
+
+#include "base/graveyard.h"
+#include "base/table.h"
+#include "cgroup/cgroup.h"
+#include "config/config.h"
+#include "keeper/workspace.h"
+#include "quota.h"
+
+struct breaker;
+struct interpreter;
+struct nursery;
+struct warden;
+
+struct cages {
+	struct event_loop *loop;
+	struct breaker *breaker;
+	const struct config *config; /* the settings in force */
+	struct workspaces workspaces;
+	struct cgroups cgroups;
+	struct list nurseries, retired;
+	struct list due; /* wardens and interpreters to which something is said in this round, or was heard from */
+	struct list touched; /* wardens about whose families something may have changed in this round */
+	uint64_t owed;	     /* how many microseconds it will take to write these down */
+	struct graveyard dead_nurseries, dead_wardens, dead_interpreters; /* freed between two rounds */
+	struct disk_watch disk;
+	unsigned n_measured; /* wardens, in this round */
+	uint64_t last_serial;
+	struct table uids; /* wardens by theirs */
+	uid_t last_uid;
+	uint32_t last_template;
+	bool any_user, several_users; /* have had a template */
+	bool stopping;		      /* laird is: nothing new begins */
+	uid_t first_user;
+	struct timer reserve; /* when a template for the next user is looked for */
+};
+
+void cages_init(struct cages *cages, struct event_loop *loop, struct breaker *breaker);
+/* When all of it is buried and freed. */
+void cages_deinit(struct cages *cages);
+
+/* The nursery whose template sessions of @owner grow from. NULL only when out of memory. */
+struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner);
+/* A nursery that was nobody's becomes @owner's. */
+void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner);
+/* A profile of new settings: have a template ahead of the first session. */
+void cages_warm(struct cages *cages, struct profile *profile);
+/* Retired nurseries make no more wardens, see nursery_retire. */
+void cages_retire(struct cages *cages, struct nursery *nursery);
+void cages_retire_all(struct cages *cages);
+/* The user of this nursery has had no session for template_ttl. */
+void cages_on_nursery_idle(struct cages *cages, struct nursery *nursery);
+
+/* Whether a session has any of the wardens. */
+bool cages_used(const struct cages *cages);
+
+/* As root each session runs as a uid of its own, else as laird itself: 0. Returns 0 or -EUSERS: all are taken. */
+int cages_take_uid(uid_t *uidp, struct cages *cages);
+
+/* Nothing refers to it but others of the dead. It is freed between two rounds, so a handler may end anything. */
+void cages_bury_interpreter(struct cages *cages, struct interpreter *interpreter);
+void cages_bury_warden(struct cages *cages, struct warden *warden);
+void cages_bury_nursery(struct cages *cages, struct nursery *nursery);
+/* Free the dead: interpreters before the sessions that they refer to, wardens after them. */
+void cages_free_interpreters(struct cages *cages);
+void cages_free_wardens(struct cages *cages);
+/* At the end: bury whatever there is. */
+void cages_bury_all(struct cages *cages);

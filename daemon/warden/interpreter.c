@@ -1,0 +1,345 @@
+/* Channel and pipes of one interpreter. */
+#include "interpreter.h"
+
+#include "cages.h"
+#include "hand.h"
+#include "tenant.h"
+#include "vault/records.h"
+#include "warden.h"
+
+#include "proto/channel.h"
+#include "proto/outbuffer.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#define CHUNK 65536
+/* A process that outlives the interpreter may go on to speak on its channel, but not for ever. */
+#define LAST_WORDS_MAX 64
+#define REST_BYTES_PER_US 64
+_Static_assert(CHUNK >= OUTBUFFER_SIZE, "a salvaged buffer is one chunk");
+
+/* The router is one thread: what is read here is handed on before anything else is read. */
+static char chunk[CHUNK];
+
+static int make_pipe(int *ours, int *theirs)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ours = pair[0];
+	*theirs = pair[1];
+	return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+/* Sealed, so that it cannot be made to hold more than it should. */
+static int make_buffer(int *ours, int *theirs)
+{
+	int fd = memfd_create("lair-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	*ours = fd;
+	if (ftruncate(fd, OUTBUFFERS_FILE_SIZE) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*theirs = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return *theirs < 0 ? -errno : 0;
+}
+
+static void peer_make(struct interpreter *interpreter, int channel)
+{
+	struct cages *cages = interpreter->warden->cages;
+
+	peer_init(&interpreter->peer, cages->loop, &cages->due, channel, interpreter->buffer);
+}
+
+static int make_descriptors(struct interpreter *interpreter, int theirs[INTERPRETER_FDS])
+{
+	int channel, r = channel_pair(&channel, &theirs[0]);
+
+	for (int i = 0; i < 2 && !r && interpreter->role == ROLE_LIVE; i++)
+		r = make_pipe(&interpreter->pipes[i], &theirs[i + 1]);
+	if (!r && interpreter->role == ROLE_LIVE)
+		r = make_buffer(&interpreter->buffer, &theirs[3]);
+	if (theirs[0] >= 0) {
+		channel_refuse_fds(channel);
+		peer_make(interpreter, channel);
+	}
+	return r;
+}
+
+static struct interpreter *interpreter_blank(struct warden *warden, enum interpreter_role role, uint64_t serial)
+{
+	struct interpreter *interpreter = malloc(sizeof(*interpreter));
+
+	if (!interpreter)
+		return NULL;
+	*interpreter = (struct interpreter){
+		.serial = serial,
+		.role = role,
+		.warden = warden,
+		.pipes = {-1, -1},
+		.buffer = -1,
+		.pipe_sources = {EVENT_SOURCE_NONE, EVENT_SOURCE_NONE},
+	};
+	list_init(&interpreter->node);
+	peer_make(interpreter, -1);
+	return interpreter;
+}
+
+int interpreter_new(struct interpreter **interpreterp, struct warden *warden, enum interpreter_role role,
+		    uint64_t serial, int theirs[INTERPRETER_FDS])
+{
+	struct interpreter *interpreter = interpreter_blank(warden, role, serial);
+	int r;
+
+	for (int i = 0; i < INTERPRETER_FDS; i++)
+		theirs[i] = -1;
+	if (!interpreter)
+		return -ENOMEM;
+	r = make_descriptors(interpreter, theirs);
+	if (r) {
+		for (int i = 0; i < INTERPRETER_FDS; i++)
+			fd_closep(&theirs[i]);
+		interpreter_free(interpreter);
+		return r;
+	}
+	*interpreterp = interpreter;
+	return 0;
+}
+
+int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
+		       const struct interpreter_record *record, int *fds, size_t n_fds)
+{
+	enum interpreter_role role = record->role == ROLE_FROZEN ? ROLE_FROZEN : ROLE_LIVE;
+	size_t ours = role == ROLE_LIVE ? 4 : 1;
+	struct interpreter *interpreter;
+
+	if (n_fds < ours)
+		return -EBADMSG;
+	interpreter = interpreter_blank(warden, role, record->serial);
+	if (!interpreter)
+		return -ENOMEM;
+	for (int i = 0; i < 2 && role == ROLE_LIVE; i++)
+		interpreter->pipes[i] = steal_fd(&fds[1 + i]);
+	if (role == ROLE_LIVE)
+		interpreter->buffer = steal_fd(&fds[3]);
+	peer_make(interpreter, steal_fd(&fds[0]));
+	interpreter->peer.sent = record->sent;
+	interpreter->peer.received = record->received;
+	interpreter->size = record->size;
+	interpreter->adopted = record->adopted;
+	interpreter->alive = record->alive;
+	interpreter->stored = n_fds > ours ? STORED_BOTH : STORED_OURS;
+	interpreter->signals_unanswered = (unsigned)record->signals_unanswered;
+	interpreter->last_words = (unsigned)record->last_words;
+	interpreter->effects = record->effects;
+	*interpreterp = interpreter;
+	return 0;
+}
+
+void interpreter_ignore(struct interpreter *interpreter)
+{
+	peer_ignore(&interpreter->peer);
+	for (int i = 0; i < 2; i++)
+		event_remove(interpreter->warden->cages->loop, &interpreter->pipe_sources[i]);
+}
+
+void interpreter_close(struct interpreter *interpreter)
+{
+	interpreter_ignore(interpreter);
+	list_remove(&interpreter->node);
+	peer_deinit(&interpreter->peer);
+	fd_closep(&interpreter->buffer);
+	for (int i = 0; i < 2; i++)
+		fd_closep(&interpreter->pipes[i]);
+}
+
+struct interpreter *interpreter_free(struct interpreter *interpreter)
+{
+	if (interpreter) {
+		interpreter_close(interpreter);
+		free(interpreter);
+	}
+	return NULL;
+}
+
+/* @why: NULL if it closed the channel, as it does when it dies. */
+static void channel_lost(struct interpreter *interpreter, const char *why)
+{
+	peer_ignore(&interpreter->peer);
+	interpreter->tenant->ops->on_lost(interpreter->tenant, interpreter, why);
+}
+
+static void on_channel(struct event_source *source, uint32_t events)
+{
+	struct interpreter *interpreter = container_of(source, struct interpreter, peer.source);
+	struct bytes frame;
+
+	if (events & EPOLLOUT)
+		peer_settle_later(&interpreter->peer);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	hand_interpreter(interpreter, TURN_CHANNEL);
+	switch (peer_hear(&interpreter->peer, &frame)) {
+	case 0:
+		interpreter->tenant->ops->on_frame(interpreter->tenant, interpreter, frame);
+		break;
+	case PEER_E_EOF:
+		channel_lost(interpreter, NULL);
+		break;
+	case PEER_E_BAD:
+		channel_lost(interpreter, "it sent no frame, or one over the limit");
+		break;
+	}
+}
+
+bool interpreter_has_last_words(struct interpreter *interpreter)
+{
+	if (interpreter->peer.source.fd < 0 || interpreter->last_words >= LAST_WORDS_MAX)
+		return false;
+	if (!interpreter->peer.handled && !peer_pending(&interpreter->peer))
+		return false;
+	peer_hurry(&interpreter->peer);
+	interpreter->last_words++;
+	return true;
+}
+
+/* Returns how much there was; a pipe at its end is taken out of the set, or it would be ready for ever. */
+static size_t pipe_read(struct interpreter *interpreter, enum interpreter_stream stream)
+{
+	ssize_t n = transcript_take(&interpreter->tenant->transcripts[stream], interpreter->pipes[stream], chunk,
+				    sizeof(chunk));
+
+	if (n > 0) {
+		interpreter->tenant->ops->on_output(interpreter->tenant, stream,
+						    (struct bytes){.data = chunk, .size = (size_t)n});
+		return (size_t)n;
+	}
+	if (n == 0)
+		event_remove(interpreter->warden->cages->loop, &interpreter->pipe_sources[stream]);
+	return 0;
+}
+
+static void on_stdout(struct event_source *source, uint32_t events)
+{
+	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDOUT]);
+
+	(void)events;
+	hand_interpreter(interpreter, TURN_STDOUT);
+	pipe_read(interpreter, STREAM_STDOUT);
+}
+
+static void on_stderr(struct event_source *source, uint32_t events)
+{
+	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDERR]);
+
+	(void)events;
+	hand_interpreter(interpreter, TURN_STDERR);
+	pipe_read(interpreter, STREAM_STDERR);
+}
+
+void interpreter_drain(struct interpreter *interpreter)
+{
+	for (int stream = STREAM_STDOUT; stream <= STREAM_STDERR; stream++) {
+		int held = 0;
+		size_t left, n;
+
+		if (ioctl(interpreter->pipes[stream], FIONREAD, &held) < 0)
+			continue;
+		for (left = (size_t)MAX(held, 0); left > 0; left -= MIN(n, left)) {
+			n = pipe_read(interpreter, (enum interpreter_stream)stream);
+			if (n == 0)
+				break;
+		}
+	}
+}
+
+static void salvage(struct interpreter *interpreter, enum interpreter_stream stream)
+{
+	off_t at = (off_t)offsetof(struct outbuffers, streams) + (off_t)stream * (off_t)sizeof(struct outbuffer);
+	uint32_t bounds[2];
+	ssize_t n;
+
+	if (pread(interpreter->buffer, bounds, sizeof(bounds), at) != sizeof(bounds))
+		return;
+	if (bounds[0] >= bounds[1] || bounds[1] > OUTBUFFER_SIZE)
+		return;
+	at += (off_t)offsetof(struct outbuffer, data) + bounds[0];
+	n = pread(interpreter->buffer, chunk, bounds[1] - bounds[0], at);
+	if (n > 0)
+		interpreter->tenant->ops->on_words(interpreter->tenant, stream,
+						   (struct bytes){.data = chunk, .size = (size_t)n});
+}
+
+void interpreter_salvage(struct interpreter *interpreter)
+{
+	if (interpreter->buffer < 0)
+		return;
+	salvage(interpreter, STREAM_STDOUT);
+	salvage(interpreter, STREAM_STDERR);
+}
+
+void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)
+{
+	/* If it cannot be told, an interrupt that comes before its cell has begun is lost, as one may be anyway. */
+	(void)!pwrite(interpreter->buffer, &cell, sizeof(cell), offsetof(struct outbuffers, interrupted));
+}
+
+int interpreter_attach(struct interpreter *interpreter, struct tenant *tenant)
+{
+	static void (*const on_pipe[2])(struct event_source *, uint32_t) = {on_stdout, on_stderr};
+	int r;
+
+	interpreter->tenant = tenant;
+	r = peer_listen(&interpreter->peer, on_channel);
+	event_give(&interpreter->peer.source, tenant->party);
+	for (int i = 0; i < 2 && !r && interpreter->role == ROLE_LIVE; i++)
+		r = event_add(interpreter->warden->cages->loop, &interpreter->pipe_sources[i],
+			      interpreter->pipes[i], EPOLLIN, on_pipe[i]);
+	for (int i = 0; i < 2; i++)
+		event_give(&interpreter->pipe_sources[i], tenant->party);
+	return r;
+}
+
+int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message)
+{
+	/* Its number must be known to the next cages, or what that one says first is taken for a repetition. */
+	warden_touch(interpreter->warden);
+	return peer_say(&interpreter->peer, schema, message, 0, NULL, 0);
+}
+
+int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
+			uint64_t subject, int fd)
+{
+	return peer_say(&interpreter->peer, schema, message, subject, &fd, 1);
+}
+
+/* A large letter takes milliseconds of everybody's, and one interpreter a sixth of them at most. Of a dead one, who
+ * is heard without a rest, it counts as many. */
+void interpreter_rest(struct interpreter *interpreter, size_t size)
+{
+	if (interpreter->last_words > 0)
+		interpreter->last_words += (unsigned)(size / (LETTER_MAX / LAST_WORDS_MAX));
+	else if (size > LINK_INLINE_MAX)
+		peer_rest(&interpreter->peer, size / REST_BYTES_PER_US);
+}
+
+void interpreter_unhear(struct interpreter *interpreter, uint64_t us)
+{
+	peer_unhear(&interpreter->peer);
+	peer_rest(&interpreter->peer, us);
+}
+
+void interpreter_pause(struct interpreter *interpreter, bool paused)
+{
+	if (interpreter->paused == paused)
+		return;
+	interpreter->paused = paused;
+	for (int i = 0; i < 2; i++)
+		event_change(interpreter->warden->cages->loop, &interpreter->pipe_sources[i], paused ? 0 : EPOLLIN);
+	peer_pause(&interpreter->peer, paused);
+}

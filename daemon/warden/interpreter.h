@@ -1,0 +1,92 @@
+/* The router's end of one interpreter: its exec channel and the two pipes that carry its output. Every byte that
+ * comes in here was written by hostile code. */
+#pragma once
+
+#include "base/graveyard.h"
+#include "peer.h"
+
+#include "proto/message.h"
+
+struct tenant;
+struct warden;
+
+enum interpreter_stream { STREAM_STDOUT, STREAM_STDERR };
+
+/* A live one runs cells. A frozen one only waits on its channel to be forked again, and has no pipes. */
+enum interpreter_role { ROLE_LIVE, ROLE_FROZEN };
+
+/* What travels with `spawn`: channel, stdout, stderr, the memory file of proto/outbuffer.h. */
+#define INTERPRETER_FDS 4
+
+/* What of it the keeper has. */
+enum interpreter_stored { STORED_NOTHING, STORED_BOTH, STORED_OURS };
+
+struct interpreter {
+	struct list node; /* in its warden */
+	struct grave grave;
+	struct warden *warden;
+	uint64_t serial;
+	enum interpreter_role role;
+	bool adopted; /* its warden knows it */
+	bool alive;   /* and it has its descriptors */
+	enum interpreter_stored stored;
+	uint64_t size;	       /* of a frozen one: bytes it had beyond the image when it was made */
+	struct tenant *tenant; /* who is told; NULL while it is a spare */
+	struct peer peer;      /* its exec channel */
+	int pipes[2];
+	int buffer; /* struct outbuffers and letters, hostile memory */
+	struct event_source pipe_sources[2];
+	unsigned last_words; /* how often its death has waited for them */
+	bool paused;
+	unsigned signals_unanswered;
+	uint64_t effects; /* the number of the last that has been taken in */
+};
+
+/* Makes the descriptors. @theirs receives the interpreter's ends (channel and, for a live one,
+ * stdout and stderr), the caller's to send and close; unused ones are -1. Returns 0 or -errno. */
+int interpreter_new(struct interpreter **interpreterp, struct warden *warden, enum interpreter_role role,
+		    uint64_t serial, int theirs[INTERPRETER_FDS]);
+/* One that the last router had, from what the keeper held of it, of which is taken what is the router's. Returns 0
+ * or -errno. */
+struct interpreter_record;
+int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
+		       const struct interpreter_record *record, int *fds, size_t n_fds);
+struct interpreter *interpreter_free(struct interpreter *interpreter);
+
+/* Let go of it at once, where its memory has to last a little longer: a handler of its own frames may be running.
+ */
+void interpreter_close(struct interpreter *interpreter);
+
+/* Nothing of what it says or writes is to be heard any more. */
+void interpreter_ignore(struct interpreter *interpreter);
+
+/* Give it to a session, which is told from now on. Returns 0 or -errno. */
+int interpreter_attach(struct interpreter *interpreter, struct tenant *tenant);
+
+/* At the end of the round. Returns 0 or -ENOMEM; a closed channel is no error here, it is told by an event. */
+int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message);
+
+/* The same with a descriptor, which is the message's from now on, whatever is returned. @subject: see peer.h. */
+int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
+			uint64_t subject, int fd);
+
+/* Take from both pipes what they hold at this moment. What is written meanwhile waits: no writer can keep us here.
+ */
+void interpreter_drain(struct interpreter *interpreter);
+
+/* After its death: what it had written and not yet put into its pipes. */
+void interpreter_salvage(struct interpreter *interpreter);
+
+/* It is dead. Whether what it had said has to be handled first, in this round or the next. */
+bool interpreter_has_last_words(struct interpreter *interpreter);
+
+/* Before the warden is asked to interrupt @cell. */
+void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);
+
+/* It has said something of @size bytes that nobody asked for. If that is much, it is not heard for a while. */
+void interpreter_rest(struct interpreter *interpreter, size_t size);
+
+/* What was heard last is heard again, after @us microseconds or a peer_rest. */
+void interpreter_unhear(struct interpreter *interpreter, uint64_t us);
+/* Stop and resume reading what it writes and says, so that it blocks instead of us buffering. */
+void interpreter_pause(struct interpreter *interpreter, bool paused);

@@ -1,0 +1,582 @@
+/* Templates and spares. A template that fails is tried again when it is wanted, after a pause that grows; whoever
+ * waited for it is told its reason. One that is killed is started again at once, and nobody is told. */
+#include "nursery.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "budget.h"
+#include "cages.h"
+#include "hand.h"
+#include "places.h"
+#include "tenant.h"
+#include "vault/errand.h"
+#include "vault/fault.h"
+
+#include "proto/channel.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+/* A refill waits a moment, so that it does not compete with the cell of the session that took the spare. */
+#define REFILL_US 2000
+#define RETRY_US 20000
+#ifndef WARM_US
+#define WARM_US (120 * 1000000ULL)
+#endif
+#define BACKOFF_US 500000
+#define DEATHS_MAX 5
+#define BACKOFF_MAX_US (30 * 1000000ULL)
+
+#define GIVEN_UP "laird's router died again and again of what it does"
+
+static void wanted_request(struct nursery *nursery);
+
+int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *profile)
+{
+	struct nursery *nursery = malloc(sizeof(*nursery));
+
+	if (!nursery)
+		return -ENOMEM;
+	*nursery = (struct nursery){
+		.cages = cages,
+		.profile = profile_ref(profile),
+		.channel = -1,
+		.theirs = -1,
+		.pidfd = -1,
+		.channel_source = EVENT_SOURCE_NONE,
+	};
+	list_init(&nursery->node);
+	list_init(&nursery->wardens);
+	*nurseryp = nursery;
+	return 0;
+}
+
+static void template_drop(struct nursery *nursery)
+{
+	event_remove(nursery->cages->loop, &nursery->channel_source);
+	timer_clear(nursery->cages->loop, &nursery->patience);
+	fd_closep(&nursery->channel);
+	fd_closep(&nursery->theirs);
+	fd_closep(&nursery->pidfd);
+	nursery->pid = 0;
+	nursery->serial = 0;
+	nursery->state = NURSERY_DOWN;
+}
+
+struct nursery *nursery_free(struct nursery *nursery)
+{
+	if (nursery) {
+		template_drop(nursery);
+		timer_clear(nursery->cages->loop, &nursery->refill);
+		timer_clear(nursery->cages->loop, &nursery->retry);
+		timer_clear(nursery->cages->loop, &nursery->idle);
+		list_remove(&nursery->node);
+		profile_unref(nursery->profile);
+		free(nursery);
+	}
+	return NULL;
+}
+
+static void nursery_failed(struct nursery *nursery, struct bytes reason)
+{
+	uint64_t pause = MIN((uint64_t)BACKOFF_US << MIN(nursery->failures, 10U), BACKOFF_MAX_US);
+	struct warden *warden;
+
+	snprintf(nursery->reason, sizeof(nursery->reason), "%.*s",
+		 (int)MIN(reason.size, sizeof(nursery->reason) - 1), reason.data);
+	log_error(NULL, "template of profile %s: %s", nursery->profile->name, nursery->reason);
+	if (nursery->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, nursery->pidfd, SIGKILL, NULL, 0);
+	template_drop(nursery);
+	nursery->failures++;
+	nursery->not_before = event_now() + pause;
+	list_for_each (warden, &nursery->wardens, node)
+		if (warden->state <= WARDEN_MAKING)
+			warden_failed(warden, bytes_of(nursery->reason));
+}
+
+/* Whether a session does, for what only a template can make. */
+static bool anybody_waits(const struct nursery *nursery)
+{
+	struct warden *warden;
+
+	list_for_each (warden, (struct list *)&nursery->wardens, node)
+		if (warden->state <= WARDEN_MAKING && !list_empty(&warden->tenants))
+			return true;
+	return false;
+}
+
+/* A retired one has yet to make what was promised before. */
+static bool is_needed(const struct nursery *nursery)
+{
+	return !nursery->retired || anybody_waits(nursery);
+}
+
+/* Without a word. It holds no state, so another is as good, unless it dies each time before it has made anything.
+ */
+static void template_died(struct nursery *nursery)
+{
+	struct warden *warden;
+
+	if (nursery->deaths >= DEATHS_MAX) {
+		nursery_failed(nursery, BYTES("it died"));
+		return;
+	}
+	nursery->deaths++;
+	log_warn(NULL, "template of profile %s died%s", nursery->profile->name,
+		 is_needed(nursery) ? ": starting another" : "");
+	template_drop(nursery);
+	list_for_each (warden, &nursery->wardens, node)
+		if (warden->state == WARDEN_MAKING)
+			warden_want_again(warden);
+	nursery_warm(nursery);
+}
+
+static void on_impatience(struct timer *timer)
+{
+	struct nursery *nursery = container_of(timer, struct nursery, patience);
+
+	hand_nursery(nursery, TURN_PATIENCE);
+	nursery_failed(nursery, BYTES("it was not ready in time"));
+}
+
+static int template_start(struct nursery *nursery)
+{
+	uint32_t serial = ++nursery->cages->last_template;
+	int r = errand_start_template(nursery->profile->name, serial, nursery->theirs);
+
+	if (!r)
+		nursery->serial = serial;
+	return r;
+}
+
+void nursery_warm(struct nursery *nursery)
+{
+	int r;
+
+	if (nursery->state != NURSERY_DOWN || !is_needed(nursery))
+		return;
+	if (hand_nursery_is_open(nursery)) {
+		nursery_failed(nursery, BYTES(GIVEN_UP));
+		return;
+	}
+	r = channel_pair(&nursery->channel, &nursery->theirs);
+	if (!r)
+		r = template_start(nursery);
+	if (r) {
+		nursery_failed(nursery, bytes_of(strerror(-r)));
+		return;
+	}
+	fd_closep(&nursery->theirs);
+	nursery->state = NURSERY_STARTING;
+	(void)timer_set(nursery->cages->loop, &nursery->patience, event_now() + WARM_US, on_impatience);
+}
+
+size_t nursery_spares(const struct nursery *nursery)
+{
+	struct warden *warden;
+	size_t n = 0;
+
+	list_for_each (warden, &nursery->wardens, node)
+		n += list_empty(&warden->tenants) && warden->state == WARDEN_READY;
+	return n;
+}
+
+/* Those on their way count too. */
+static bool spares_short(const struct nursery *nursery)
+{
+	struct warden *warden;
+	size_t n = 0;
+
+	list_for_each (warden, &nursery->wardens, node)
+		n += list_empty(&warden->tenants) && warden->state != WARDEN_DYING;
+	return n < nursery->profile->spares;
+}
+
+static void on_refill(struct timer *timer)
+{
+	struct nursery *nursery = container_of(timer, struct nursery, refill);
+	struct warden *warden;
+
+	hand_nursery(nursery, TURN_REFILL);
+	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery))
+		return;
+	if (warden_new(&warden, nursery->cages, nursery, nursery->profile))
+		return;
+	list_append(&nursery->wardens, &warden->node);
+	wanted_request(nursery);
+	if (spares_short(nursery))
+		(void)timer_set(nursery->cages->loop, &nursery->refill, event_now() + REFILL_US, on_refill);
+}
+
+static void refill_soon(struct nursery *nursery, uint64_t pause)
+{
+	if (!nursery->retired && nursery->profile->spares > 0)
+		(void)timer_set(nursery->cages->loop, &nursery->refill, event_now() + pause, on_refill);
+}
+
+static void on_retry(struct timer *timer)
+{
+	struct nursery *nursery = container_of(timer, struct nursery, retry);
+
+	hand_nursery(nursery, TURN_RETRY);
+	wanted_request(nursery);
+}
+
+/* Ask the template for every warden that is wanted; one it has no room for now is asked for again. */
+static void wanted_request(struct nursery *nursery)
+{
+	struct warden *warden;
+
+	if (nursery->state != NURSERY_UP)
+		return;
+	list_for_each (warden, &nursery->wardens, node) {
+		int r = warden->state == WARDEN_WANTED ? warden_request(warden, nursery->channel) : 0;
+
+		if (r == CHANNEL_E_EMPTY) {
+			(void)timer_set(nursery->cages->loop, &nursery->retry, event_now() + RETRY_US, on_retry);
+			return;
+		}
+		if (r == CHANNEL_E_EOF) {
+			template_died(nursery);
+			return;
+		}
+		if (r)
+			warden_failed(warden, bytes_of(strerror(-r)));
+	}
+}
+
+/* The session joins only when all has been done that may fail at once: what fails later is told to it. */
+/* ---- whose it is ---- */
+
+bool nursery_is_used(const struct nursery *nursery)
+{
+	struct warden *warden;
+
+	list_for_each (warden, (struct list *)&nursery->wardens, node)
+		if (!list_empty(&warden->tenants))
+			return true;
+	return false;
+}
+
+static void on_idle(struct timer *timer)
+{
+	struct nursery *nursery = container_of(timer, struct nursery, idle);
+
+	hand_nursery(nursery, TURN_IDLE);
+	if (!nursery_is_used(nursery))
+		cages_on_nursery_idle(nursery->cages, nursery);
+}
+
+void nursery_idle(struct nursery *nursery)
+{
+	if (nursery->owned && !nursery->retired && !hand_nursery_is_open(nursery))
+		(void)timer_set(nursery->cages->loop, &nursery->idle,
+				event_now() + nursery->cages->config->template_ttl, on_idle);
+}
+
+void nursery_own(struct nursery *nursery, uid_t owner)
+{
+	nursery->owned = true;
+	nursery->owner = owner;
+	/* It may have been made while it was nobody's, of whom nothing was known. */
+	if (nursery->state != NURSERY_DOWN && hand_nursery_is_open(nursery))
+		nursery_failed(nursery, BYTES(GIVEN_UP));
+	nursery_idle(nursery);
+}
+
+int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp)
+{
+	struct warden *warden, *best = NULL;
+	int r;
+
+	list_for_each (warden, &nursery->wardens, node)
+		if (list_empty(&warden->tenants) && warden->state != WARDEN_DYING &&
+		    (!best || warden->state > best->state))
+			best = warden;
+	if (!best) {
+		if (nursery->state == NURSERY_DOWN && event_now() < nursery->not_before)
+			return -EAGAIN;
+		r = warden_new(&best, nursery->cages, nursery, nursery->profile);
+		if (r)
+			return r;
+		list_append(&nursery->wardens, &best->node);
+	}
+	nursery_warm(nursery);
+	wanted_request(nursery);
+	if (best->state == WARDEN_DYING) {
+		snprintf(nursery->reason, sizeof(nursery->reason), "%s", best->reason);
+		return -EAGAIN;
+	}
+	warden_join(best, tenant);
+	*wardenp = best;
+	refill_soon(nursery, REFILL_US);
+	return 0;
+}
+
+void nursery_on_spare(struct nursery *nursery, struct warden *warden)
+{
+	if (nursery->retired) {
+		warden_kill(warden);
+		return;
+	}
+	nursery->failures = 0;
+}
+
+void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
+{
+	if (nursery->retired && list_empty(&nursery->wardens)) {
+		cages_bury_nursery(nursery->cages, nursery);
+	} else if (warden->used) {
+		nursery_idle(nursery);
+	} else if (list_empty(&warden->tenants) && nursery->state == NURSERY_UP) {
+		/* A spare that cannot live is not made again and again at full speed. */
+		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures, 6U));
+		nursery->failures++;
+	}
+}
+
+void nursery_retire(struct nursery *nursery)
+{
+	struct warden *warden;
+
+	nursery->retired = true;
+	timer_clear(nursery->cages->loop, &nursery->refill);
+	timer_clear(nursery->cages->loop, &nursery->idle);
+	list_for_each (warden, &nursery->wardens, node)
+		if (list_empty(&warden->tenants))
+			warden_kill(warden);
+	if (list_empty(&nursery->wardens))
+		cages_bury_nursery(nursery->cages, nursery);
+}
+
+/* ---- what a template says ---- */
+
+static int put_list(msgpack_sbuffer *buffer, const struct string_list *list, struct bytes *raw)
+{
+	int r = wire_put_array(buffer, list->n);
+
+	for (size_t i = 0; i < list->n && !r; i++)
+		r = wire_put_string(buffer, bytes_of(list->items[i]));
+	*raw = wire_bytes(buffer);
+	return r;
+}
+
+/* Frozen copies are processes too, but not the session's own. Where no group counts, this is for good, so there is
+ * room for all that may come: named checkpoints may be as many as the others. */
+static uint64_t processes_allowed(const struct profile *profile)
+{
+	uint64_t frozen = profile->checkpoint == CHECKPOINT_OFF ? 0 : 2 * profile->checkpoints;
+
+	return profile->processes ? profile->processes + frozen : 0;
+}
+
+static int configure_send(struct nursery *nursery)
+{
+	const struct profile *profile = nursery->profile;
+	unsigned held = budget_controllers(profile, &nursery->cages->cgroups);
+	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->forbid};
+	struct configure_message message = {
+		.profile = bytes_of(profile->name),
+		.python = bytes_of(profile->python),
+		.network = bytes_of(profile->network),
+		.subprocess = profile->subprocess,
+		.memory = profile->memory,
+		.processes = processes_allowed(profile),
+		.open_files = profile->open_files,
+		.file_size = profile->file_size,
+		.workspace_size = profile->workspace_size,
+		.scratch_size = profile->scratch_size,
+		.text_max = profile->text_size,
+		.level = bytes_of(profile->level),
+		.forbid_exec = profile->forbid_in == FORBID_EXEC,
+		.memory_group = held & CONTROLLER_BIT(CONTROLLER_MEMORY),
+		.processes_group = held & CONTROLLER_BIT(CONTROLLER_PIDS),
+		.cpu_group = held & CONTROLLER_BIT(CONTROLLER_CPU),
+	};
+	struct bytes *const raws[] = {&message.preload, &message.env, &message.forbid};
+	msgpack_sbuffer parts[ARRAY_SIZE(lists)], places, changeable, buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	msgpack_sbuffer_init(&places);
+	msgpack_sbuffer_init(&changeable);
+	r = places_put(&places, profile, nursery->cages->config);
+	if (!r)
+		r = places_put_changeable(&changeable, nursery->cages);
+	message.places = wire_bytes(&places);
+	message.changeable = wire_bytes(&changeable);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		msgpack_sbuffer_init(&parts[i]);
+		if (!r)
+			r = put_list(&parts[i], lists[i], raws[i]);
+	}
+	if (!r)
+		r = wire_encode(&buffer, &configure_message_schema, &message);
+	if (!r)
+		r = channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		msgpack_sbuffer_destroy(&parts[i]);
+	msgpack_sbuffer_destroy(&places);
+	msgpack_sbuffer_destroy(&changeable);
+	msgpack_sbuffer_destroy(&buffer);
+	return r > 0 ? -EPIPE : r;
+}
+
+/* A message of a template's, and the descriptor that came with it. */
+struct heard {
+	struct bytes body;
+	int pidfd;
+};
+
+static void on_template_ready(struct nursery *nursery, struct heard *heard)
+{
+	char whose[32] = "the next user";
+	struct template_ready ready;
+	struct wire_fault fault;
+	struct bytes missing;
+	size_t cursor = 0;
+
+	if (nursery->state != NURSERY_WARMING || wire_decode(&ready, &template_ready_schema, heard->body, &fault)) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+		return;
+	}
+	timer_clear(nursery->cages->loop, &nursery->patience);
+	nursery->state = NURSERY_UP;
+	nursery->baseline = memory_of_process(nursery->pid);
+	nursery->failures = 0;
+	if (nursery->owned)
+		snprintf(whose, sizeof(whose), "uid %u", nursery->owner);
+	log_info(NULL, "profile %s is ready: Python %.*s, pid %d, for %s", nursery->profile->name,
+		 (int)ready.python.size, ready.python.data, nursery->pid, whose);
+	while (wire_next_string(ready.missing, &cursor, &missing))
+		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
+			 (int)missing.size, missing.data);
+	wanted_request(nursery);
+	refill_soon(nursery, 0);
+}
+
+static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
+{
+	struct warden *warden;
+
+	list_for_each (warden, &nursery->wardens, node)
+		if (warden->serial == serial && warden->state == WARDEN_MAKING)
+			return warden;
+	return NULL;
+}
+
+static void on_template_failed(struct nursery *nursery, struct heard *heard)
+{
+	struct failed_message failed;
+	struct wire_fault fault;
+	struct warden *warden;
+
+	if (wire_decode(&failed, &failed_message_schema, heard->body, &fault)) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+	} else if (failed.serial == 0) {
+		nursery_failed(nursery, failed.reason);
+	} else {
+		warden = warden_find(nursery, failed.serial);
+		if (warden)
+			warden_failed(warden, failed.reason);
+	}
+}
+
+static void on_template_made(struct nursery *nursery, struct heard *heard)
+{
+	struct made_message made;
+	struct wire_fault fault;
+	struct warden *warden;
+
+	if (wire_decode(&made, &made_message_schema, heard->body, &fault)) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+		return;
+	}
+	warden = warden_find(nursery, made.serial);
+	if (!warden) {
+		/* Given up meanwhile: it finds its control pair closed, too. */
+		if (heard->pidfd >= 0)
+			(void)syscall(SYS_pidfd_send_signal, heard->pidfd, SIGKILL, NULL, 0);
+		return;
+	}
+	warden->baseline = nursery->baseline;
+	nursery->deaths = 0;
+	warden_made(warden, (pid_t)made.pid, steal_fd(&heard->pidfd));
+}
+
+static const struct {
+	const char *type;
+	void (*fn)(struct nursery *nursery, struct heard *heard);
+} handlers[] = {
+	{"ready", on_template_ready},
+	{"made", on_template_made},
+	{"failed", on_template_failed},
+};
+
+const char *nursery_message_type(size_t i)
+{
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
+static void message_handle(struct nursery *nursery, const struct wire_frame *frame, int *pidfdp)
+{
+	struct heard heard = {.body = frame->body, .pidfd = steal_fd(pidfdp)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (!bytes_is(frame->type, handlers[i].type))
+			continue;
+		hand_nursery_message(nursery, i);
+		fault_at("template", handlers[i].type, bytes_of(nursery->profile->name));
+		handlers[i].fn(nursery, &heard);
+		break;
+	}
+	fd_closep(&heard.pidfd);
+}
+
+static void on_template(struct event_source *source, uint32_t events)
+{
+	struct nursery *nursery = container_of(source, struct nursery, channel_source);
+	static char buffer[CHANNEL_SIZE_MAX];
+	int fds[CHANNEL_FDS_MAX], r;
+	struct wire_frame frame;
+	struct bytes data;
+	size_t n_fds;
+
+	(void)events;
+	hand_nursery(nursery, TURN_CHANNEL);
+	r = channel_recv(nursery->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
+	if (r == CHANNEL_E_EMPTY)
+		return;
+	/* Without its pidfd a warden is known by the end of its control pair. */
+	if (r == -EMFILE)
+		r = 0;
+	if (r == CHANNEL_E_EOF)
+		template_died(nursery);
+	else if (r || wire_open(&frame, data))
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+	else
+		message_handle(nursery, &frame, &fds[0]);
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+}
+
+void nursery_on_started(struct nursery *nursery, pid_t pid, int pidfd, int error)
+{
+	int r = error;
+
+	nursery->pid = pid;
+	nursery->pidfd = pidfd;
+	nursery->state = NURSERY_WARMING;
+	if (!r)
+		r = event_add(nursery->cages->loop, &nursery->channel_source, nursery->channel, EPOLLIN,
+			      on_template);
+	if (!r)
+		r = configure_send(nursery);
+	if (r == -EPIPE)
+		template_died(nursery);
+	else if (r)
+		nursery_failed(nursery, bytes_of(strerror(-r)));
+}

@@ -1,0 +1,67 @@
+/* One per profile and user: the template process and the spare wardens it has made. A session is grown from a
+ * spare, or from a warden that is still being made. */
+#pragma once
+
+#include "warden.h"
+
+enum nursery_state {
+	NURSERY_DOWN,	  /* no template; one is started when somebody wants a warden */
+	NURSERY_STARTING, /* asked of the keeper */
+	NURSERY_WARMING,  /* it imports what the profile preloads */
+	NURSERY_UP,
+};
+
+struct nursery {
+	struct list node; /* in the router */
+	struct grave grave;
+	struct cages *cages;
+	struct profile *profile;
+	enum nursery_state state;
+	bool owned; /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
+	uid_t owner;
+	bool retired; /* the profile has changed: make no more, end when the last warden has gone */
+	uint32_t serial;
+	int channel, theirs, pidfd;
+	pid_t pid;
+	uint64_t baseline; /* memory of the ready template */
+	struct event_source channel_source;
+	struct timer refill;
+	struct timer retry; /* of what the template had no room for */
+	struct timer patience;
+	struct timer idle;   /* while no session may be left */
+	uint64_t not_before; /* when a template that failed may be tried again */
+	unsigned failures;
+	unsigned deaths;     /* of templates, one after the other, that had made no warden */
+	struct list wardens; /* all of this nursery, whatever their state */
+	char reason[256];    /* why the last template failed */
+};
+
+int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *profile);
+struct nursery *nursery_free(struct nursery *nursery);
+
+/* A warden for @session: a spare if there is one, else one that will be ready later. Returns 0; -EAGAIN when the
+ * template failed a moment ago, or the warden cannot be made now (nursery->reason says why); or -errno. */
+int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp);
+
+/* It is that user's from now on, for good. */
+void nursery_own(struct nursery *nursery, uid_t owner);
+/* No session of its user is left, or there has been none: tell the router in a while, unless there is one then. */
+void nursery_idle(struct nursery *nursery);
+
+/* Whether a session has one of its wardens. */
+bool nursery_is_used(const struct nursery *nursery);
+/* How many wardens wait for a session. */
+size_t nursery_spares(const struct nursery *nursery);
+
+/* Start the template ahead of the first claim. */
+void nursery_warm(struct nursery *nursery);
+
+/* Stop making wardens, drop the spares. Frees itself later if sessions still live. */
+void nursery_retire(struct nursery *nursery);
+
+/* From the keeper: the template runs, or could not be started. */
+/* The types of what a template may say; NULL after the last. */
+const char *nursery_message_type(size_t i);
+void nursery_on_started(struct nursery *nursery, pid_t pid, int pidfd, int error);
+void nursery_on_spare(struct nursery *nursery, struct warden *warden);
+void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden);

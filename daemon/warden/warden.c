@@ -1,0 +1,643 @@
+/* Wardens as the router sees them. A warden's death is learnt from its pidfd where the host has them, else from the
+ * end of its control pair, whose other end it alone holds. */
+#include "warden.h"
+
+#include "base/log.h"
+#include "budget.h"
+#include "cages.h"
+#include "hand.h"
+#include "keeper/workspace.h"
+#include "nursery.h"
+#include "tenant.h"
+#include "vault/errand.h"
+#include "vault/records.h"
+
+#include "proto/channel.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+#ifndef CAGE_PATIENCE_US
+#define CAGE_PATIENCE_US (20 * 1000000ULL)
+#endif
+/* What a warden takes at most to end what is in its cage, and some more. */
+#define FAREWELL_US (3 * 1000000ULL)
+/* To write down a family for the first time. */
+#define FIRST_COMMIT_US 300
+
+static int control_make(struct warden *warden)
+{
+	int ours, r = channel_pair(&ours, &warden->theirs);
+
+	if (!r)
+		peer_init(&warden->peer, warden->cages->loop, &warden->cages->due, ours, -1);
+	return r;
+}
+
+static struct warden *warden_blank(struct cages *cages, struct nursery *nursery, const struct profile *profile)
+{
+	struct warden *warden = malloc(sizeof(*warden));
+
+	if (!warden)
+		return NULL;
+	*warden = (struct warden){
+		.cages = cages,
+		.nursery = nursery,
+		.state = WARDEN_WANTED,
+		.theirs = -1,
+		.pidfd = -1,
+		.directory = -1,
+		.group = GROUP_NONE,
+		.pidfd_source = EVENT_SOURCE_NONE,
+		.keep = profile->workspace,
+		.took = FIRST_COMMIT_US,
+	};
+	quota_init(&warden->quota, profile);
+	msgpack_sbuffer_init(&warden->guards);
+	peer_init(&warden->peer, cages->loop, &cages->due, -1, -1);
+	ledger_init(&warden->ledger);
+	list_init(&warden->node);
+	list_init(&warden->touched);
+	list_init(&warden->tenants);
+	list_init(&warden->interpreters);
+	return warden;
+}
+
+void warden_touch(struct warden *warden)
+{
+	if (list_empty(&warden->touched))
+		warden->cages->owed += warden->took;
+	list_move(&warden->cages->touched, &warden->touched);
+}
+
+static int uid_note(struct warden *warden)
+{
+	return warden->uid ? table_add(&warden->cages->uids, &warden->by_uid, hash_of_number(warden->uid)) : 0;
+}
+
+int warden_new(struct warden **wardenp, struct cages *cages, struct nursery *nursery, struct profile *profile)
+{
+	struct warden *warden = warden_blank(cages, nursery, profile);
+	int r;
+
+	if (!warden)
+		return -ENOMEM;
+	warden->family = warden->serial = ++cages->last_serial;
+	r = cages_take_uid(&warden->uid, cages);
+	if (!r)
+		r = uid_note(warden);
+	if (!r)
+		r = workspace_create(&warden->workspace, &cages->workspaces, warden->serial, warden->uid,
+				     warden->keep == WORKSPACE_KEEP);
+	if (!r)
+		r = workspace_handle(&warden->directory, warden->workspace);
+	if (!r)
+		r = control_make(warden);
+	if (r) {
+		log_error(NULL, "cannot make a workspace for profile %s: %s", profile->name, strerror(-r));
+		warden_free(warden);
+		return r;
+	}
+	*wardenp = warden;
+	return 0;
+}
+
+struct warden *warden_free(struct warden *warden)
+{
+	struct interpreter *interpreter;
+
+	if (!warden)
+		return NULL;
+	list_for_each (interpreter, &warden->interpreters, node)
+		interpreter_free(interpreter);
+	peer_deinit(&warden->peer);
+	event_remove(warden->cages->loop, &warden->pidfd_source);
+	timer_clear(warden->cages->loop, &warden->patience);
+	quota_deinit(warden);
+	fd_closep(&warden->theirs);
+	fd_closep(&warden->pidfd);
+	list_remove(&warden->node);
+	table_remove(&warden->by_uid);
+	list_remove(&warden->touched);
+	ledger_deinit(&warden->ledger);
+	msgpack_sbuffer_destroy(&warden->guards);
+	fd_closep(&warden->directory);
+	group_deinit(&warden->group);
+	free(warden->workspace);
+	free(warden->level);
+	free(warden);
+	return NULL;
+}
+
+/* A kept workspace is one that a session has used; a spare's is nobody's. */
+void warden_gone(struct warden *warden)
+{
+	struct list *first;
+
+	peer_ignore(&warden->peer);
+	event_remove(warden->cages->loop, &warden->pidfd_source);
+	timer_clear(warden->cages->loop, &warden->patience);
+	list_remove(&warden->node);
+	table_remove(&warden->by_uid);
+	warden->starved = group_oom_killed(&warden->group);
+	if (warden->group.cgroups)
+		cgroups_drop(&warden->cages->cgroups, warden->group.name);
+	if (!warden->used || warden->keep == WORKSPACE_DELETE)
+		errand_remove_tree(warden->workspace);
+	nursery_on_warden_gone(warden->nursery, warden);
+	while ((first = list_first(&warden->tenants))) {
+		struct tenant *tenant = container_of(first, struct tenant, kin);
+
+		tenant->ops->on_gone(tenant);
+	}
+	cages_bury_warden(warden->cages, warden);
+}
+
+static void on_pidfd(struct event_source *source, uint32_t events)
+{
+	struct warden *warden = container_of(source, struct warden, pidfd_source);
+
+	(void)events;
+	hand_warden(warden, TURN_DEATH);
+	if (warden->state != WARDEN_DYING && !warden->reason[0])
+		snprintf(warden->reason, sizeof(warden->reason), "its warden died");
+	warden_gone(warden);
+}
+
+static void on_impatience(struct timer *timer)
+{
+	struct warden *warden = container_of(timer, struct warden, patience);
+
+	hand_warden(warden, TURN_PATIENCE);
+	warden_failed(warden, BYTES("its cage was not ready in time"));
+}
+
+static void patience_start(struct warden *warden)
+{
+	(void)timer_set(warden->cages->loop, &warden->patience, event_now() + CAGE_PATIENCE_US, on_impatience);
+}
+
+/* @fds: the warden's end of its control pair, and a door to each hierarchy of its group. */
+static int request_send(struct warden *warden, int template_channel, const int *fds, size_t n_fds)
+{
+	struct warden_message message = {
+		.serial = warden->serial, .workspace = bytes_of(warden->workspace), .uid = warden->uid};
+	msgpack_sbuffer buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	r = wire_encode(&buffer, &warden_message_schema, &message);
+	if (!r)
+		r = channel_send(template_channel, wire_bytes(&buffer), fds, n_fds);
+	msgpack_sbuffer_destroy(&buffer);
+	return r;
+}
+
+int warden_request(struct warden *warden, int template_channel)
+{
+	int fds[1 + _CONTROLLER_N] = {warden->theirs}, n, r;
+
+	n = budget_begin(warden, fds + 1);
+	if (n < 0)
+		return n;
+	r = request_send(warden, template_channel, fds, (size_t)n + 1);
+	while (n > 0)
+		fd_close(fds[n--]);
+	if (r)
+		return r;
+	fd_closep(&warden->theirs);
+	warden->state = WARDEN_MAKING;
+	patience_start(warden);
+	return 0;
+}
+
+void warden_want_again(struct warden *warden)
+{
+	int r;
+
+	/* If it was made and nobody said so, it finds its control pair closed and goes. */
+	timer_clear(warden->cages->loop, &warden->patience);
+	peer_deinit(&warden->peer);
+	warden->serial = ++warden->cages->last_serial;
+	warden->state = WARDEN_WANTED;
+	r = control_make(warden);
+	if (r)
+		warden_failed(warden, bytes_of(strerror(-r)));
+}
+
+static bool in_flight(const struct warden *warden)
+{
+	struct interpreter *interpreter;
+
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (!interpreter->adopted)
+			return true;
+	return false;
+}
+
+/* A sweep takes what the warden does not know, so it must not meet a fork that is still being introduced. */
+void warden_sweep_try(struct warden *warden)
+{
+	struct sweep_message message = {0};
+	struct tenant *tenant;
+	bool wanted = false;
+
+	list_for_each (tenant, &warden->tenants, kin)
+		wanted |= tenant->sweep == SWEEP_WANTED;
+	if (!wanted || warden->sweeping || in_flight(warden))
+		return;
+	if (peer_say(&warden->peer, &sweep_message_schema, &message, 0, NULL, 0)) {
+		warden_failed(warden, BYTES("its warden does not listen"));
+		return;
+	}
+	warden->sweeping = true;
+	list_for_each (tenant, &warden->tenants, kin)
+		if (tenant->sweep == SWEEP_WANTED)
+			tenant->sweep = SWEEP_SENT;
+}
+
+void warden_sweep(struct warden *warden, struct tenant *tenant)
+{
+	tenant->sweep = SWEEP_WANTED;
+	warden_touch(warden);
+	warden_sweep_try(warden);
+}
+
+void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
+{
+	struct survey_message message = {.size = size, .files = files};
+
+	warden_touch(warden);
+	if (peer_say(&warden->peer, &survey_message_schema, &message, 0, NULL, 0))
+		warden_failed(warden, BYTES("its warden does not listen"));
+}
+
+static int interpreter_make(struct interpreter **interpreterp, struct warden *warden, enum interpreter_role role,
+			    int theirs[INTERPRETER_FDS])
+{
+	int r = interpreter_new(interpreterp, warden, role, ++warden->last_interpreter, theirs);
+
+	if (r)
+		return r;
+	list_append(&warden->interpreters, &(*interpreterp)->node);
+	warden_touch(warden);
+	return 0;
+}
+
+/* Ask @maker for it; one that forks itself, only when no sweep can take the fork for a stranger. */
+static int interpreter_ask(struct warden *warden, struct interpreter **interpreterp, struct peer *maker,
+			   const struct wire_schema *schema, const void *message, int *theirs, size_t n_theirs)
+{
+	int r = peer_say(maker, schema, message, (*interpreterp)->serial, theirs, n_theirs);
+
+	if (warden->sweeping && maker != &warden->peer)
+		peer_hold(maker, true);
+	if (r)
+		*interpreterp = interpreter_free(*interpreterp);
+	return r;
+}
+
+int warden_spawn(struct warden *warden, const char *workspace, struct interpreter **interpreterp)
+{
+	struct spawn_message message = {.directory = bytes_of(workspace ? strrchr(workspace, '/') + 1 : NULL)};
+	int theirs[INTERPRETER_FDS], r;
+
+	r = interpreter_make(interpreterp, warden, ROLE_LIVE, theirs);
+	if (r)
+		return r;
+	(*interpreterp)->adopted = true;
+	message.serial = (*interpreterp)->serial;
+	return interpreter_ask(warden, interpreterp, &warden->peer, &spawn_message_schema, &message, theirs,
+			       INTERPRETER_FDS);
+}
+
+int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp)
+{
+	struct freeze_message message = {0};
+	int theirs[INTERPRETER_FDS], r;
+
+	r = interpreter_make(frozenp, warden, ROLE_FROZEN, theirs);
+	if (r)
+		return r;
+	budget_count(warden);
+	message.serial = (*frozenp)->serial;
+	return interpreter_ask(warden, frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);
+}
+
+int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
+		struct interpreter **interpreterp)
+{
+	struct spawn_message message = *how;
+	int theirs[INTERPRETER_FDS], r;
+
+	r = interpreter_make(interpreterp, warden, ROLE_LIVE, theirs);
+	if (r)
+		return r;
+	message.serial = (*interpreterp)->serial;
+	return interpreter_ask(warden, interpreterp, &frozen->peer, &spawn_message_schema, &message, theirs,
+			       INTERPRETER_FDS);
+}
+
+int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_t pid)
+{
+	struct adopt_message message = {.serial = interpreter->serial, .pid = pid};
+	int r = peer_say(&warden->peer, &adopt_message_schema, &message, 0, NULL, 0);
+
+	interpreter->adopted = interpreter->alive = true;
+	budget_introduce(warden, interpreter, pid);
+	warden_touch(warden);
+	warden_sweep_try(warden);
+	return r;
+}
+
+int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal)
+{
+	struct signal_message message = {.serial = interpreter->serial, .signal = (uint64_t)signal};
+	int r = peer_say(&warden->peer, &signal_message_schema, &message, 0, NULL, 0);
+
+	if (!r)
+		interpreter->signals_unanswered++;
+	warden_touch(warden);
+	return r;
+}
+
+/* Whoever grows from it has it from now on, until session_let_source_go. */
+static bool hand_on(struct warden *warden, struct interpreter *frozen)
+{
+	struct tenant *heir;
+
+	list_for_each (heir, &warden->tenants, kin) {
+		if (!heir->ops->grows_from(heir, frozen))
+			continue;
+		frozen->tenant = heir;
+		return true;
+	}
+	return false;
+}
+
+struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter)
+{
+	if (interpreter)
+		warden_touch(warden);
+	if (interpreter && !hand_on(warden, interpreter)) {
+		if (interpreter->adopted && warden->state == WARDEN_READY)
+			(void)peer_say(&warden->peer, &discard_message_schema,
+				       &(struct discard_message){.serial = interpreter->serial}, 0, NULL, 0);
+		interpreter_close(interpreter);
+		cages_bury_interpreter(warden->cages, interpreter);
+		budget_count(warden);
+		warden_sweep_try(warden);
+	}
+	return NULL;
+}
+
+struct interpreter *warden_first(struct warden *warden)
+{
+	struct list *first = list_first(&warden->interpreters);
+
+	return first ? container_of(first, struct interpreter, node) : NULL;
+}
+
+struct bytes warden_session(const struct warden *warden)
+{
+	struct list *first = list_first((struct list *)&warden->tenants);
+
+	return bytes_of(first ? container_of(first, struct tenant, kin)->id : NULL);
+}
+
+void warden_join(struct warden *warden, struct tenant *tenant)
+{
+	list_append(&warden->tenants, &tenant->kin);
+	warden_own(warden, tenant->party);
+	tenant->number = ++warden->last_session;
+	warden->used = true;
+	warden_touch(warden);
+}
+
+/* NULL if all sessions that are left are closing. */
+static struct tenant *first_that_stays(struct warden *warden)
+{
+	struct tenant *tenant;
+
+	list_for_each (tenant, &warden->tenants, kin)
+		if (!tenant->ops->is_closing(tenant))
+			return tenant;
+	return NULL;
+}
+
+static struct interpreter *first_of(struct warden *warden, const struct tenant *tenant)
+{
+	struct interpreter *interpreter;
+
+	list_for_each (interpreter, &warden->interpreters, node)
+		if (interpreter->tenant == tenant)
+			return interpreter;
+	return NULL;
+}
+
+void warden_leave(struct warden *warden, struct tenant *tenant)
+{
+	struct interpreter *interpreter;
+
+	/* Others that are leaving too, at the end of the family's life or the daemon's, will not need it. */
+	if (!first_that_stays(warden)) {
+		warden_kill(warden);
+		return;
+	}
+	/* To discard one may end a session, which discards others. */
+	while ((interpreter = first_of(warden, tenant)))
+		warden_discard(warden, interpreter);
+	warden_sweep(warden, tenant);
+}
+
+void warden_kill(struct warden *warden)
+{
+	if (warden->state == WARDEN_DYING)
+		return;
+	if (warden->state < WARDEN_CAGING) {
+		/* No process to wait for yet: one still being made finds its control pair closed and goes. */
+		warden->state = WARDEN_DYING;
+		warden_gone(warden);
+		return;
+	}
+	warden->state = WARDEN_DYING;
+	timer_clear(warden->cages->loop, &warden->patience);
+	warden->kill_due = true;
+	warden_touch(warden);
+}
+
+static void send_signal(const struct warden *warden, int signal)
+{
+	if (warden->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, warden->pidfd, signal, NULL, 0);
+	else
+		(void)kill(warden->pid, signal);
+}
+
+static void on_farewell(struct timer *timer)
+{
+	send_signal(container_of(timer, struct warden, patience), SIGKILL);
+}
+
+/* Whether all that is in the cage ends with its warden. Before there is a level nobody has been in there. */
+static bool ends_as_one(const struct warden *warden)
+{
+	return !warden->level || strncmp(warden->level, "strong", strlen("strong")) == 0;
+}
+
+/* Whatever a warden leaves behind where there is no pid namespace goes on; so it is told to end that first. */
+void warden_kill_now(struct warden *warden)
+{
+	bool killed = group_kill(&warden->group);
+
+	warden->kill_due = false;
+	if (!killed && !ends_as_one(warden) &&
+	    timer_set(warden->cages->loop, &warden->patience, event_now() + FAREWELL_US, on_farewell) == 0)
+		send_signal(warden, SIGTERM);
+	else
+		send_signal(warden, SIGKILL);
+}
+
+const char *reason_told(const char *reason)
+{
+	return strchr(reason, '/') ? "laird's log says why" : reason;
+}
+
+void warden_failed(struct warden *warden, struct bytes reason)
+{
+	struct tenant *tenant;
+
+	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)MIN(reason.size, sizeof(warden->reason) - 1),
+		 reason.data);
+	if (list_empty(&warden->tenants))
+		log_error(NULL, "a spare could not be made: %s", warden->reason);
+	/* The end of the last one may be the end of the warden, and of all its sessions. */
+	while ((tenant = first_that_stays(warden)))
+		tenant->ops->on_failed(tenant);
+	warden_kill(warden);
+}
+
+static void turns_give(struct warden *warden)
+{
+	if (!warden->party)
+		return;
+	event_give(&warden->peer.source, warden->party);
+	event_give(&warden->pidfd_source, warden->party);
+}
+
+void warden_own(struct warden *warden, struct party *party)
+{
+	warden->party = party;
+	turns_give(warden);
+}
+
+/* From now on it is heard, and its death noticed. */
+static int watch(struct warden *warden)
+{
+	int r = peer_listen(&warden->peer, warden_on_control);
+
+	if (!r && warden->pidfd >= 0)
+		r = event_add(warden->cages->loop, &warden->pidfd_source, warden->pidfd, EPOLLIN, on_pidfd);
+	turns_give(warden);
+	return r;
+}
+
+void warden_made(struct warden *warden, pid_t pid, int pidfd)
+{
+	int r;
+
+	warden->pid = pid;
+	warden->pidfd = pidfd;
+	warden->state = WARDEN_CAGING;
+	patience_start(warden);
+	r = watch(warden);
+	if (r)
+		warden_failed(warden, bytes_of(strerror(-r)));
+}
+
+/* ---- one of the last router's ---- */
+
+static void values_from(struct warden *warden, const struct family_record *record)
+{
+	struct quota *quota = &warden->quota;
+
+	warden->serial = record->serial;
+	warden->uid = (uid_t)record->uid;
+	warden->pid = (pid_t)record->pid;
+	warden->baseline = record->baseline;
+	warden->keep = (enum workspace_policy)record->keep;
+	warden->last_interpreter = record->last_interpreter;
+	warden->last_session = record->last_session;
+	warden->last_question = record->last_question;
+	warden->sweeping = record->sweeping;
+	warden->used = true;
+	warden->level = record->level.data ? strndup(record->level.data, record->level.size) : NULL;
+	if (record->guards.data)
+		msgpack_sbuffer_write(&warden->guards, record->guards.data, record->guards.size);
+	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)record->reason.size,
+		 record->reason.data ? record->reason.data : "");
+	group_revive(&warden->group, &warden->cages->cgroups, strrchr(warden->workspace, '/') + 1,
+		     (unsigned)record->group_held,
+		     &(struct group_limits){.of = {[CONTROLLER_MEMORY] = record->group_memory,
+						   [CONTROLLER_PIDS] = record->group_processes,
+						   [CONTROLLER_CPU] = record->group_cpu}},
+		     record->group_oom_kills);
+	quota->size = record->quota_size;
+	quota->files = record->quota_files;
+	quota->size_allowed = record->quota_size_allowed;
+	quota->files_allowed = record->quota_files_allowed;
+	quota->step = (enum quota_step)record->quota_step;
+	quota->settling = record->quota_settling;
+	quota->asked = record->quota_asked;
+	quota->asked_at = event_now();
+}
+
+static int listen_again(struct warden *warden, const struct family_record *record, int *fds)
+{
+	warden->state = record->state == WARDEN_DYING ? WARDEN_DYING : WARDEN_READY;
+	warden->kill_due = warden->state == WARDEN_DYING;
+	warden->stored = true;
+	peer_init(&warden->peer, warden->cages->loop, &warden->cages->due, steal_fd(&fds[0]), -1);
+	warden->peer.sent = record->sent;
+	warden->peer.received = record->received;
+	warden->directory = steal_fd(&fds[1]);
+	warden->pidfd = steal_fd(&fds[2]);
+	return watch(warden);
+}
+
+/* It died with the last router: nobody has worked in there yet. */
+static int make_again(struct warden *warden)
+{
+	int r = workspace_handle(&warden->directory, warden->workspace);
+
+	warden->sweeping = false;
+	cgroups_keep(&warden->cages->cgroups, strrchr(warden->workspace, '/') + 1);
+	if (!r)
+		warden_want_again(warden);
+	return r;
+}
+
+int warden_revive(struct warden **wardenp, struct cages *cages, struct nursery *nursery, uint64_t family,
+		  const struct family_record *record, int *fds)
+{
+	struct warden *warden = warden_blank(cages, nursery, nursery->profile);
+	int r;
+
+	if (!warden)
+		return -ENOMEM;
+	warden->family = family;
+	warden->workspace = strndup(record->workspace.data, record->workspace.size);
+	r = warden->workspace && strrchr(warden->workspace, '/') ? 0 : -EBADMSG;
+	if (!r)
+		values_from(warden, record);
+	if (!r)
+		r = uid_note(warden);
+	if (!r)
+		r = fds ? listen_again(warden, record, fds) : make_again(warden);
+	if (r)
+		warden_free(warden);
+	else
+		*wardenp = warden;
+	return r;
+}

@@ -1,0 +1,145 @@
+/* The router's handle on a warden: its control pair, its process, and the interpreter it runs. Only trusted code
+ * speaks here. A warden is a spare until a session takes it. */
+#pragma once
+
+#include "base/graveyard.h"
+#include "base/memory.h"
+#include "base/table.h"
+#include "cgroup/group.h"
+#include "config/config.h"
+#include "interpreter.h"
+#include "quota.h"
+#include "tenant.h"
+#include "vault/ledger.h"
+
+#include <sys/types.h>
+
+struct nursery;
+struct cages;
+
+enum warden_state {
+	WARDEN_WANTED, /* its template is not up yet */
+	WARDEN_MAKING, /* asked for */
+	WARDEN_CAGING, /* it exists and builds its cage */
+	WARDEN_READY,  /* its interpreter waits */
+	WARDEN_DYING,  /* killed, not yet gone */
+};
+
+struct warden {
+	struct list node; /* in its nursery */
+	struct grave grave;
+	struct list touched; /* in the cages, in a round that changes something about it */
+	uint64_t family;     /* its number for the keeper */
+	struct ledger ledger;
+	bool stored;   /* the keeper has its descriptors */
+	bool unkept;   /* the last commit has failed */
+	uint64_t took; /* microseconds, the last commit */
+	bool kill_due; /* as soon as that is written down */
+	struct cages *cages;
+	struct nursery *nursery;
+	struct party *party; /* of its tenants; NULL: it has had none */
+	enum warden_state state;
+	uint64_t serial;
+	uid_t uid;		  /* 0: laird's own */
+	struct table_node by_uid; /* in the cages, until it is gone */
+	pid_t pid;
+	struct peer peer;  /* its control pair */
+	int theirs, pidfd; /* theirs: the warden's end, until it is sent */
+	struct event_source pidfd_source;
+	struct timer patience; /* for each step of its making */
+	uint64_t baseline;     /* memory of the image it is a clone of */
+	char *workspace;       /* absolute path */
+	struct group group;    /* named like the workspace; there is one from when a template was asked for it */
+	int directory;	       /* the same, O_PATH, from before anybody could write to it */
+	enum workspace_policy keep;
+	struct quota quota;
+	char *level;
+	msgpack_sbuffer guards; /* array of str */
+	struct list tenants;	/* a session and its branches; empty: a spare */
+	bool used;		/* a session has had it */
+	struct list interpreters;
+	uint64_t last_interpreter, last_session, last_question;
+	struct usage usage;		    /* as it was then */
+	uint64_t measured;		    /* event_now(); 0: not since something has changed much */
+	uint64_t profile_size, record_size; /* in the ledger: what never changes, and its last record */
+	bool starved;			    /* it died because memory ran out */
+	bool sweeping;			    /* a `sweep` is unanswered */
+	char reason[256];		    /* why it could not be made */
+};
+
+/* A new warden in the state WANTED, with its workspace. Returns 0 or -errno. */
+int warden_new(struct warden **wardenp, struct cages *cages, struct nursery *nursery, struct profile *profile);
+struct warden *warden_free(struct warden *warden);
+/* One of the last router's. @fds: what the keeper held of it, which is taken; NULL if it had not been ready, and
+ * has to be made again. Returns 0 or -errno. */
+struct family_record;
+int warden_revive(struct warden **wardenp, struct cages *cages, struct nursery *nursery, uint64_t family,
+		  const struct family_record *record, int *fds);
+
+/* The message that asks a template for it, and the template's answers. */
+int warden_request(struct warden *warden, int template_channel);
+void warden_made(struct warden *warden, pid_t pid, int pidfd);
+void warden_failed(struct warden *warden, struct bytes reason);
+/* What a client is told of the reason why a warden or a template could not be made: where places of the host lie is
+ * the operator's business, who has it in the log. */
+const char *reason_told(const char *reason);
+/* The template died with the order (MAKING): back to WANTED, for the next one. */
+void warden_want_again(struct warden *warden);
+
+/* What it costs is @party's from now on. */
+void warden_own(struct warden *warden, struct party *party);
+/* A session takes it, or joins the ones that have it. */
+void warden_join(struct warden *warden, struct tenant *tenant);
+/* A session is done with it. The last one takes the warden with it; otherwise the session's interpreters are killed
+ * and it is told on_swept when nothing of them is left. */
+void warden_leave(struct warden *warden, struct tenant *tenant);
+
+/* Something about it or its sessions may have changed: it is written down when the round is settled. */
+void warden_touch(struct warden *warden);
+
+/* The interpreter a READY warden has waiting for its first session. */
+struct interpreter *warden_first(struct warden *warden);
+/* The id of one of its sessions; absent for a spare. */
+struct bytes warden_session(const struct warden *warden);
+
+/* Three ways to get an interpreter: from the pristine image, to work in @workspace, a branch's, if that is not
+ * NULL; a frozen copy of @live; a fork of @frozen. The last two are in flight until they are adopted. Return 0 or
+ * -errno.
+ */
+int warden_spawn(struct warden *warden, const char *workspace, struct interpreter **interpreterp);
+int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp);
+int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
+		struct interpreter **interpreterp);
+
+/* The fork says it has the number @pid: tell the warden, which checks. Returns 0 or -errno. */
+int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_t pid);
+
+/* To the interpreter. 9 ends it. The answer is counted down in its signals_unanswered. */
+int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal);
+
+/* Kill an interpreter nobody wants to hear of any more, and let go of our end of it; or leave it to a session that
+ * still grows from it. Returns NULL. */
+struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
+
+/* Have everything killed that belongs to no known interpreter, once none is in flight; the tenant is told on_swept.
+ */
+void warden_sweep(struct warden *warden, struct tenant *tenant);
+
+/* Have the workspace added up, to no more than that; quota_on_surveyed is told. */
+void warden_survey(struct warden *warden, uint64_t size, uint64_t files);
+
+/* Kill it and with it everything in its cage; on_gone or the nursery is told when it is gone. */
+void warden_kill(struct warden *warden);
+/* For families_settle. */
+void warden_kill_now(struct warden *warden);
+
+/* ---- between warden.c and messages.c ---- */
+
+/* Something comes from it, or there is room to say something. */
+void warden_on_control(struct event_source *source, uint32_t events);
+/* The types of what it may say; NULL after the last. */
+const char *warden_message_type(size_t i);
+/* Nothing of it runs any more. */
+void warden_gone(struct warden *warden);
+/* Send the sweep that a session waits for, if it can be done now. */
+void warden_sweep_try(struct warden *warden);

@@ -1,0 +1,262 @@
+/* A file is a cell's if its inode changed since the cell began: the time of that change is the kernel's own and
+ * cannot be set. So nothing is remembered from one cell to the next, and it does not matter who wrote, C, a child
+ * process or another interpreter. The price is a look at every file. It is not paid for a cell that took next to no
+ * time and of which Python has seen nothing that may write; and it is bounded, in time and in number.
+ *
+ * The kernel's file times advance in ticks of a few milliseconds, or finer. Two cells in one tick would both have a
+ * file that the first wrote, so the second waits for the next tick, if the first has written. What counts for its
+ * beginning is the coarse clock, behind which no file time lies. */
+#include "artifacts.h"
+
+#include "proto/clock.h"
+#include "proto/message.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* A shorter cell can have written only by what Python sees. */
+#define SHORT_NS 100000
+/* Of a look: files told, files looked at, nanoseconds. */
+#define TOLD_MAX 256
+#define SEEN_MAX 100000
+#define LOOK_NS 250000000
+
+#define DEPTH_MAX 64
+
+static struct {
+	char home[PATH_MAX];
+	struct timespec began, newest; /* in file time: the cell; the newest change that has been told */
+	uint64_t began_ns;
+	msgpack_sbuffer records, array;
+} artifacts;
+
+struct look {
+	char path[PATH_MAX]; /* beneath home, of the directory that is looked at */
+	size_t size;
+	unsigned depth, told, seen;
+	uint64_t until;
+	bool more;
+};
+
+static bool before(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+static struct timespec time_of(struct statx_timestamp stamp)
+{
+	return (struct timespec){.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
+}
+
+void artifacts_home(const char *workspace)
+{
+	if (artifacts.home[0]) /* a copy, which the next cell has not made */
+		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
+	snprintf(artifacts.home, sizeof(artifacts.home), "%s", workspace);
+}
+
+const char *artifacts_root(void)
+{
+	return artifacts.home;
+}
+
+bool artifacts_too_soon(struct timespec newest, struct timespec now)
+{
+	struct timespec set_back = {.tv_sec = now.tv_sec + 1, .tv_nsec = now.tv_nsec};
+
+	return newest.tv_sec && !before(newest, now) && before(newest, set_back);
+}
+
+void artifacts_begin(void)
+{
+	static const struct timespec moment = {.tv_nsec = 500000};
+
+	while (clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.began) == 0 &&
+	       artifacts_too_soon(artifacts.newest, artifacts.began))
+		nanosleep(&moment, NULL);
+	artifacts.began_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* ---- telling ---- */
+
+static const char *type_of(const char *name)
+{
+	static const struct {
+		const char *suffix, *type;
+	} types[] = {
+		{"csv", "text/csv"},
+		{"tsv", "text/tab-separated-values"},
+		{"txt", "text/plain"},
+		{"log", "text/plain"},
+		{"md", "text/markdown"},
+		{"py", "text/x-python"},
+		{"html", "text/html"},
+		{"htm", "text/html"},
+		{"css", "text/css"},
+		{"js", "text/javascript"},
+		{"json", "application/json"},
+		{"jsonl", "application/jsonl"},
+		{"ipynb", "application/x-ipynb+json"},
+		{"xml", "application/xml"},
+		{"yaml", "application/yaml"},
+		{"yml", "application/yaml"},
+		{"toml", "application/toml"},
+		{"pdf", "application/pdf"},
+		{"png", "image/png"},
+		{"jpg", "image/jpeg"},
+		{"jpeg", "image/jpeg"},
+		{"gif", "image/gif"},
+		{"svg", "image/svg+xml"},
+		{"webp", "image/webp"},
+		{"tif", "image/tiff"},
+		{"tiff", "image/tiff"},
+		{"bmp", "image/bmp"},
+		{"wav", "audio/wav"},
+		{"mp3", "audio/mpeg"},
+		{"mp4", "video/mp4"},
+		{"zip", "application/zip"},
+		{"gz", "application/gzip"},
+		{"tar", "application/x-tar"},
+		{"xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+		{"docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+		{"pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
+		{"parquet", "application/vnd.apache.parquet"},
+		{"sqlite", "application/vnd.sqlite3"},
+		{"db", "application/vnd.sqlite3"},
+	};
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_SIZE(types); i++)
+		if (strcasecmp(dot + 1, types[i].suffix) == 0)
+			return types[i].type;
+	return "application/octet-stream";
+}
+
+static void tell(struct look *look, const char *name, const struct statx *status)
+{
+	bool is_new = (status->stx_mask & STATX_BTIME) && !before(time_of(status->stx_btime), artifacts.began);
+	char path[PATH_MAX];
+	struct artifact artifact = {
+		.size = status->stx_size,
+		.type = bytes_of(type_of(name)),
+		.change = bytes_of(is_new ? "created" : "modified"),
+	};
+	int size = snprintf(path, sizeof(path), "%.*s%s", (int)look->size, look->path, name);
+
+	artifact.path = (struct bytes){.data = path, .size = (size_t)size};
+	if (look->told == TOLD_MAX || size >= (int)sizeof(path) ||
+	    wire_encode_body(&artifacts.records, &artifact_schema, &artifact))
+		look->more = true;
+	else
+		look->told++;
+}
+
+/* ---- looking ---- */
+
+static void look_at(struct look *look, int directory, const char *name)
+{
+	struct timespec changed;
+	struct statx status;
+
+	if (++look->seen >= SEEN_MAX || (look->seen % 256 == 0 && clock_ns(CLOCK_MONOTONIC) > look->until)) {
+		look->more = true;
+		return;
+	}
+	if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+		  STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME, &status) < 0 ||
+	    !S_ISREG(status.stx_mode))
+		return;
+	changed = time_of(status.stx_ctime);
+	if (before(changed, artifacts.began))
+		return;
+	if (before(artifacts.newest, changed))
+		artifacts.newest = changed;
+	tell(look, name, &status);
+}
+
+/* Copies of branches, and what Python keeps for itself. */
+static bool is_ours(const char *name)
+{
+	return strcmp(name, ".branches") == 0 || strcmp(name, "__pycache__") == 0;
+}
+
+static void look_into(struct look *look, int directory);
+
+static void descend(struct look *look, int parent, const char *name)
+{
+	size_t before_it = look->size, length = strlen(name);
+	int directory;
+
+	if (look->depth == DEPTH_MAX || look->size + length + 2 > sizeof(look->path)) {
+		look->more = true;
+		return;
+	}
+	directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return;
+	memcpy(look->path + look->size, name, length);
+	look->path[look->size + length] = '/';
+	look->size += length + 1;
+	look->depth++;
+	look_into(look, directory);
+	look->depth--;
+	look->size = before_it;
+	fd_close(directory);
+}
+
+static bool is_dots(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+static void look_into(struct look *look, int directory)
+{
+	char entries[8192] __attribute__((aligned(8)));
+	ssize_t n;
+
+	while (!look->more && (n = syscall(SYS_getdents64, directory, entries, sizeof(entries))) > 0) {
+		for (ssize_t at = 0; at < n && !look->more;) {
+			const struct dirent64 *entry = (const void *)(entries + at);
+
+			at += entry->d_reclen;
+			if (is_dots(entry->d_name))
+				continue;
+			if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
+				look_at(look, directory, entry->d_name);
+			if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && !is_ours(entry->d_name))
+				descend(look, directory, entry->d_name);
+		}
+	}
+}
+
+struct bytes artifacts_end(bool changing, bool *more)
+{
+	struct look look = {.until = clock_ns(CLOCK_MONOTONIC) + LOOK_NS};
+	int home;
+
+	*more = false;
+	artifacts.records.size = artifacts.array.size = 0;
+	if (!artifacts.home[0] || (!changing && clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns < SHORT_NS))
+		return (struct bytes){.data = NULL};
+	home = open(artifacts.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (home >= 0)
+		look_into(&look, home);
+	else
+		look.more = errno != ENOENT;
+	fd_close(home);
+	*more = look.more;
+	if (look.more) /* there may be newer ones */
+		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
+	if (look.told == 0)
+		return (struct bytes){.data = NULL};
+	if (wire_put_array(&artifacts.array, look.told) ||
+	    msgpack_sbuffer_write(&artifacts.array, artifacts.records.data, artifacts.records.size)) {
+		*more = true;
+		return (struct bytes){.data = NULL};
+	}
+	return wire_bytes(&artifacts.array);
+}

@@ -1,0 +1,481 @@
+/* Running one cell: compile, evaluate, show the last expression, explain what went wrong. Everything it uses at run
+ * time was looked up in the template: whatever a cell does to sys, builtins or sys.modules, the next one is
+ * answered. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "cell.h"
+
+#include "artifacts.h"
+#include "base/helpers.h"
+#include "base/pack.h"
+#include "options.h"
+#include "refusal/policy.h"
+#include "stream.h"
+
+#define NOTE_MAX 48
+/* Items of a list that are shown without a look at how many there are. */
+#define FEW 100
+
+static struct {
+	PyObject *globals;  /* of __main__ */
+	PyObject *builtins; /* where _ is */
+	PyObject *underscore, *warning_registry, *code_name;
+	int future; /* what earlier cells imported from __future__ */
+	size_t text_max;
+	bool heed_rules;
+} cells;
+
+int cell_init(size_t text_max)
+{
+	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
+
+	if (!main)
+		return -1;
+	cells.globals = PyModule_GetDict(main);
+	cells.builtins = PyEval_GetBuiltins();
+	cells.underscore = PyUnicode_InternFromString("_");
+	cells.warning_registry = PyUnicode_InternFromString("__warningregistry__");
+	cells.code_name = PyUnicode_InternFromString("code");
+	cells.text_max = MAX(text_max, (size_t)(2 * NOTE_MAX));
+	Py_INCREF(cells.globals);
+	Py_INCREF(cells.builtins);
+	return cells.underscore && cells.warning_registry && cells.code_name ? 0 : -1;
+}
+
+void cell_heed_rules(bool heed)
+{
+	cells.heed_rules = heed;
+}
+
+PyObject *utf8_of(PyObject *text)
+{
+	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+}
+
+/* A cell's `from __future__ import` holds for those that follow, as it does at a prompt. */
+static void future_remember(PyObject *code)
+{
+	if (code != Py_None)
+		cells.future |= ((PyCodeObject *)code)->co_flags & PyCF_MASK & ~PyCF_MASK_OBSOLETE;
+}
+
+static PyObject *evaluate(PyObject *code)
+{
+	int flags = ((PyCodeObject *)code)->co_flags;
+	PyObject *value;
+
+	future_remember(code);
+	value = PyEval_EvalCode(code, cells.globals, cells.globals);
+	if (value && (flags & CO_COROUTINE))
+		Py_SETREF(value, PyObject_CallOneArg(helper(HELPER_AWAIT), value));
+	return value;
+}
+
+static PyObject *compile_as(PyObject *source, PyObject *filename, int start)
+{
+	PyCompilerFlags flags = {.cf_flags = cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT | PyCF_IGNORE_COOKIE,
+				 .cf_feature_version = PY_MINOR_VERSION};
+	const char *text = PyUnicode_AsUTF8(source);
+
+	return text ? Py_CompileStringObject(text, filename, start, &flags, -1) : NULL;
+}
+
+static bool number_meets_word(const char *text)
+{
+	while (*text && !(Py_ISDIGIT(text[0]) && Py_ISALPHA(text[1])))
+		text++;
+	return *text;
+}
+
+/* Whether @source is one line of one statement. A backslash may be a warning, and so may `1if`, which must not come
+ * twice; a NUL would end the source for the compiler. */
+static bool one_statement(PyObject *source)
+{
+	static const char others[] = "\n\r\f\\;";
+	Py_ssize_t size;
+	const char *text = PyUnicode_AsUTF8AndSize(source, &size);
+
+	if (!text)
+		PyErr_Clear();
+	return text && strlen(text) == (size_t)size && !strpbrk(text, others) && text[0] != '*' &&
+	       !number_meets_word(text);
+}
+
+/* Whether a line before the first that is not blank is indented, or that one. */
+static bool maybe_indented(PyObject *source)
+{
+	const char *text = PyUnicode_AsUTF8(source);
+
+	if (!text)
+		PyErr_Clear();
+	return text && strchr(" \t\n#", *text);
+}
+
+/* Such a cell is an expression, or has none to show: no need to take it apart. New reference. */
+static PyObject *compile_statement(PyObject *source, PyObject *filename)
+{
+	PyObject *code = compile_as(source, filename, Py_eval_input);
+
+	if (code || !PyErr_ExceptionMatches(PyExc_SyntaxError))
+		return code;
+	PyErr_Clear();
+	return compile_as(source, filename, Py_file_input);
+}
+
+static bool awaits(PyObject *code)
+{
+	return code != Py_None && (((PyCodeObject *)code)->co_flags & CO_COROUTINE);
+}
+
+static PyObject *await_together(PyObject *codes)
+{
+	PyObject *value = PyObject_CallFunctionObjArgs(helper(HELPER_TOGETHER), codes, cells.globals, NULL);
+
+	future_remember(PyTuple_GET_ITEM(codes, 0));
+	if (value)
+		Py_SETREF(value, PyObject_CallOneArg(helper(HELPER_AWAIT), value));
+	return value;
+}
+
+/* Whether it may be run; if not, that has been said. */
+static bool permitted(struct cell_result *result, PyObject *source)
+{
+	PyObject *why = PyObject_CallFunction(helper(HELPER_FORBIDDEN), "OiO", source,
+					      cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT, cells.globals);
+
+	if (why == Py_None) {
+		Py_DECREF(why);
+		return true;
+	}
+	if (why) {
+		result->cause = "forbidden";
+		result->returncode = 2;
+		if (stream_write(OUTPUT_ERR, why) < 0 || output_put(OUTPUT_ERR, "\n", 1) < 0)
+			PyErr_Clear();
+		Py_DECREF(why);
+	}
+	return false;
+}
+
+/* New reference: the value of the last expression, None if there is none. */
+static PyObject *run_statements(PyObject *source, PyObject *filename)
+{
+	PyObject *codes, *value = Py_None;
+
+	codes = PyObject_CallFunction(helper(HELPER_SPLIT), "OOi", source, filename,
+				      cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT);
+	if (!codes)
+		return NULL;
+	Py_INCREF(value);
+	if (awaits(PyTuple_GET_ITEM(codes, 0)) || awaits(PyTuple_GET_ITEM(codes, 1))) {
+		Py_SETREF(value, await_together(codes));
+	} else {
+		for (Py_ssize_t i = 0; value && i < 2; i++)
+			if (PyTuple_GET_ITEM(codes, i) != Py_None)
+				Py_SETREF(value, evaluate(PyTuple_GET_ITEM(codes, i)));
+	}
+	Py_DECREF(codes);
+	return value;
+}
+
+static PyObject *run_source(PyObject *source, PyObject *filename)
+{
+	PyObject *code, *value;
+
+	if (!one_statement(source))
+		return run_statements(source, filename);
+	code = compile_statement(source, filename);
+	if (!code)
+		return NULL;
+	value = evaluate(code);
+	Py_DECREF(code);
+	return value;
+}
+
+/* Cut at a character's first byte, with a note. New reference. */
+static PyObject *text_cut(PyObject *text)
+{
+	const char *data = PyBytes_AS_STRING(text);
+	size_t size = (size_t)PyBytes_GET_SIZE(text), kept = cells.text_max - NOTE_MAX;
+	char note[NOTE_MAX];
+	PyObject *cut;
+	int n;
+
+	while (kept > 0 && (data[kept] & 0xc0) == 0x80)
+		kept--;
+	n = snprintf(note, sizeof(note), "... (%zu bytes more)", size - kept);
+	cut = PyBytes_FromStringAndSize(data, (Py_ssize_t)kept + n);
+	if (cut)
+		memcpy(PyBytes_AS_STRING(cut) + kept, note, (size_t)n);
+	return cut;
+}
+
+/* Values of these have a repr and nothing else, and no code of a session in it. */
+static bool is_plain(PyObject *value)
+{
+	return PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyFloat_CheckExact(value) ||
+	       PyBool_Check(value) || PyBytes_CheckExact(value) || PyComplex_CheckExact(value);
+}
+
+/* So do small lists and tuples of them. */
+static bool is_plain_or_few(PyObject *value)
+{
+	if (PyUnicode_CheckExact(value) || PyBytes_CheckExact(value))
+		return PyObject_Size(value) <= (Py_ssize_t)cells.text_max;
+	if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+		return is_plain(value);
+	if (PySequence_Fast_GET_SIZE(value) > FEW)
+		return false;
+	for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
+		PyObject *item = PySequence_Fast_GET_ITEM(value, i);
+
+		if (!is_plain(item) ||
+		    ((PyUnicode_CheckExact(item) || PyBytes_CheckExact(item)) && PyObject_Size(item) > FEW))
+			return false;
+	}
+	return true;
+}
+
+/* The value as text and otherwise. Returns 0, or -1 with an exception. */
+static int represent(struct cell_result *result, PyObject *value)
+{
+	PyObject *shown, *text, *data = Py_None;
+
+	shown = is_plain_or_few(value) ? PyObject_Repr(value) : PyObject_CallOneArg(helper(HELPER_LAST), value);
+	if (!shown)
+		return -1;
+	text = PyTuple_Check(shown) ? PyTuple_GET_ITEM(shown, 0) : shown;
+	if (PyTuple_Check(shown))
+		data = PyTuple_GET_ITEM(shown, 1);
+	if (data != Py_None) {
+		Py_INCREF(data);
+		result->data = data;
+	}
+	if (text != Py_None)
+		result->text = utf8_of(text);
+	if (result->text && (size_t)PyBytes_GET_SIZE(result->text) > cells.text_max)
+		Py_SETREF(result->text, text_cut(result->text));
+	Py_DECREF(shown);
+	return result->text || text == Py_None ? 0 : -1;
+}
+
+/* As sys.displayhook: nothing for None, else _ and what the value looks like. */
+static int display(struct cell_result *result, PyObject *value)
+{
+	if (value == Py_None)
+		return 0;
+	if (represent(result, value) < 0)
+		return -1;
+	return PyDict_SetItem(cells.builtins, cells.underscore, value);
+}
+
+/* New reference, NULL if there is none. */
+static PyObject *error_take(void)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+	return PyErr_GetRaisedException();
+#else
+	PyObject *type, *error, *trace;
+
+	PyErr_Fetch(&type, &error, &trace);
+	PyErr_NormalizeException(&type, &error, &trace);
+	if (error && trace)
+		PyException_SetTraceback(error, trace);
+	Py_XDECREF(type);
+	Py_XDECREF(trace);
+	return error;
+#endif
+}
+
+/* As the interpreter ends a script: nothing is 0, a number is itself, anything else is printed and 1. */
+static int exit_status(PyObject *error)
+{
+	PyObject *code = PyObject_GetAttr(error, cells.code_name), *text;
+	int status = 1;
+
+	if (code == Py_None) {
+		status = 0;
+	} else if (code && PyLong_Check(code)) {
+		status = (int)(PyLong_AsUnsignedLongMask(code) & 0xff);
+	} else if (code) {
+		text = PyObject_Str(code);
+		if (text && stream_write(OUTPUT_ERR, text) == 0)
+			(void)output_put(OUTPUT_ERR, "\n", 1);
+		Py_XDECREF(text);
+	}
+	Py_XDECREF(code);
+	PyErr_Clear();
+	return status;
+}
+
+/* What can be said without running any Python. New reference, NULL without memory for it. */
+static PyObject *explain_bare(PyObject *error)
+{
+	const char *name = Py_TYPE(error)->tp_name;
+	PyObject *trace = PyUnicode_FromFormat("%.200s: (its traceback could not be made)\n", name);
+	PyObject *told = NULL;
+
+	if (trace)
+		told = Py_BuildValue("{s:s,s:s,s:O}", "name", name, "value", "", "traceback", trace);
+	Py_XDECREF(trace);
+	PyErr_Clear();
+	return told;
+}
+
+static PyObject *explain(PyObject *error)
+{
+	PyObject *told =
+		PyObject_CallFunction(helper(HELPER_EXPLAIN), "OK", error, (unsigned long long)policy.memory);
+
+	if (told)
+		return told;
+	PyErr_Clear();
+	return explain_bare(error);
+}
+
+static void fail(struct cell_result *result)
+{
+	PyObject *error = error_take(), *trace;
+
+	Py_CLEAR(result->text);
+	Py_CLEAR(result->data);
+	if (!error)
+		return;
+	if (PyErr_GivenExceptionMatches(error, PyExc_SystemExit)) {
+		result->cause = "exit";
+		result->returncode = exit_status(error);
+	} else {
+		bool interrupt = PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt);
+
+		result->cause = interrupt ? "interrupt" : "error";
+		result->returncode = interrupt ? 130 : 1;
+		result->error = explain(error);
+		trace = result->error ? PyDict_GetItemString(result->error, "traceback") : NULL; /* borrowed */
+		if (trace && stream_write(OUTPUT_ERR, trace) < 0)
+			PyErr_Clear();
+	}
+	Py_DECREF(error);
+}
+
+/* Figures that the cell has left open are shown, and closed. */
+static void end_figures(struct cell_result *result)
+{
+	PyObject *list = helper(HELPER_OPEN_FIGURES), *figures, *done;
+	bool interrupted = result->returncode == 130;
+
+	figures = PyList_GET_SIZE(list) > 0 ? PyList_GET_ITEM(list, 0) : NULL;
+	if (!figures || !PyDict_Check(figures) || PyDict_GET_SIZE(figures) == 0)
+		return;
+	done = PyObject_CallOneArg(helper(HELPER_END_FIGURES), interrupted ? Py_True : Py_False);
+	Py_XDECREF(done);
+	if (!done && !result->cause)
+		fail(result);
+	PyErr_Clear();
+}
+
+/* Returns false with an exception. */
+static bool edited_reloaded(void)
+{
+	PyObject *done = PyObject_CallFunction(helper(HELPER_RELOAD_EDITED), "Os", cells.globals, artifacts_root());
+
+	Py_XDECREF(done);
+	return done != NULL;
+}
+
+/* New reference: the code of a cell, and the name it goes by. */
+static PyObject *source_of(struct bytes code, PyObject *filename)
+{
+	PyObject *source = PyUnicode_DecodeUTF8(code.data, (Py_ssize_t)code.size, "replace"), *done;
+
+	if (source && maybe_indented(source))
+		Py_SETREF(source, PyObject_CallOneArg(helper(HELPER_DEDENTED), source));
+	if (!source)
+		return NULL;
+	done = PyObject_CallFunctionObjArgs(helper(HELPER_REMEMBER), source, filename, NULL);
+	if (!done)
+		Py_CLEAR(source);
+	Py_XDECREF(done);
+	return source;
+}
+
+void cell_run(struct cell_result *result, const struct run_message *run)
+{
+	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)run->cell);
+	PyObject *source = filename ? source_of(run->code, filename) : NULL, *value = NULL;
+
+	*result = (struct cell_result){0};
+	/* A warning is shown once a line of code; the first line of each cell is another one. */
+	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
+		PyErr_Clear();
+	if (source && (!cells.heed_rules || permitted(result, source)) && (!run->reload || edited_reloaded()) &&
+	    (!options_wanted(run) || options_set(run) == 0))
+		value = run_source(source, filename);
+	if (!value || display(result, value) < 0)
+		fail(result);
+	end_figures(result);
+	if (options_wanted(run))
+		options_reset();
+	Py_XDECREF(value);
+	Py_XDECREF(source);
+	Py_XDECREF(filename);
+}
+
+PyObject *cell_answer(const struct question_message *question)
+{
+	PyObject *names = unpack_strings(question->names), *told;
+
+	if (!names)
+		return NULL;
+	told = PyObject_CallFunction(
+		helper(HELPER_ANSWER), "s#s#KOOOOis", question->kind.data, (Py_ssize_t)question->kind.size,
+		question->code.data ? question->code.data : "", (Py_ssize_t)question->code.size,
+		(unsigned long long)question->cursor, question->source ? Py_True : Py_False, names, cells.globals,
+		cells.builtins, cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT, artifacts_root());
+	Py_DECREF(names);
+	return told;
+}
+
+PyObject *cell_last(void)
+{
+	PyObject *last = PyDict_GetItemWithError(cells.builtins, cells.underscore); /* borrowed */
+
+	PyErr_Clear();
+	Py_XINCREF(last);
+	return last;
+}
+
+void cell_task(struct cell_result *result, const struct task_message *task, int fd)
+{
+	*result = (struct cell_result){0};
+	if (bytes_is(task->task, "save"))
+		result->report = PyObject_CallFunction(helper(HELPER_SAVE), "iKd", fd,
+						       (unsigned long long)task->size, task->budget);
+	else
+		result->report =
+			PyObject_CallFunction(helper(HELPER_LOAD), "iK", fd, (unsigned long long)task->offset);
+	if (!result->report)
+		fail(result);
+}
+
+void cell_forget(uint64_t number, PyObject *last)
+{
+	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
+
+	if (filename)
+		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_FORGET), filename));
+	Py_XDECREF(filename);
+	if (last)
+		(void)PyDict_SetItem(cells.builtins, cells.underscore, last);
+	else
+		(void)PyDict_DelItem(cells.builtins, cells.underscore);
+	PyErr_Clear();
+}
+
+void cell_result_deinit(struct cell_result *result)
+{
+	Py_CLEAR(result->text);
+	Py_CLEAR(result->data);
+	Py_CLEAR(result->report);
+	Py_CLEAR(result->error);
+}

@@ -1,0 +1,702 @@
+/* Effects are noted where they happen: in libc's functions, which this executable takes over for every library in
+ * the process, as output.c does with write(). So Python and libraries in C are seen alike, in children that a cell
+ * forks as well, and of what is done by name nothing is noted that failed. A program is not looked into: that it
+ * was started is noted.
+ *
+ * Notes are written without a lock, since threads, children and a child of vfork() write them at any time, and
+ * nothing in here may fail a call or change its errno. It is no guard: who makes system calls without libc, or
+ * writes through a mapping, leaves no note, and the book is memory of the session's own. */
+#undef _FORTIFY_SOURCE
+#include "effects.h"
+
+#include "refusal/policy.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define PROBES_MAX 32
+#define LOOKED_MAX 256
+
+static struct {
+	struct effects_book *book;
+	bool files, network;
+	uint64_t looked[LOOKED_MAX]; /* which open files and sockets have been looked at since the cell began */
+} self;
+
+/* ---- notes ---- */
+
+static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	return hash;
+}
+
+/* Whether it has not been noted since the cell began. With too many of them it may be taken for new. */
+static bool is_new(uint64_t hash)
+{
+	uint64_t *hashes = self.book->hashes;
+
+	hash = hash ? hash : 1;
+	for (size_t i = 0; i < PROBES_MAX; i++) {
+		uint64_t *at = &hashes[(hash + i) % EFFECT_HASHES_MAX], none = 0;
+
+		if (__atomic_load_n(at, __ATOMIC_RELAXED) == hash)
+			return false;
+		if (__atomic_compare_exchange_n(at, &none, hash, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+		if (none == hash)
+			return false;
+	}
+	return true;
+}
+
+/* What does not fit is cut. */
+static uint16_t text_put(char *to, size_t room, const char *text, size_t size)
+{
+	static const char cut[] = {'.', '.', '.'};
+
+	if (size <= room) {
+		memcpy(to, text, size);
+		return (uint16_t)size;
+	}
+	memcpy(to, text, room - sizeof(cut));
+	memcpy(to + room - sizeof(cut), cut, sizeof(cut));
+	return (uint16_t)room;
+}
+
+static uint64_t act_hash(enum effect_act act, const char *target, const char *to)
+{
+	uint64_t hash = hash_of(0xcbf29ce484222325 + act, target, strlen(target) + 1);
+
+	return to ? hash_of(hash, to, strlen(to)) : hash;
+}
+
+/* @to: NULL if there is none. */
+static void note(enum effect_act act, const char *target, const char *to)
+{
+	struct effects_book *book = self.book;
+	size_t room = to ? EFFECT_TEXT_MAX / 2 : EFFECT_TEXT_MAX;
+	struct effect_note *place;
+	uint64_t number;
+
+	if (!book || !is_new(act_hash(act, target, to)))
+		return;
+	number = __atomic_add_fetch(&book->last, 1, __ATOMIC_RELAXED);
+	if (number - __atomic_load_n(&book->begin, __ATOMIC_RELAXED) > EFFECT_NOTES_MAX)
+		return;
+	place = &book->notes[number % EFFECT_NOTES_MAX];
+	__atomic_store_n(&place->number, 0, __ATOMIC_RELEASE);
+	place->act = (uint16_t)act;
+	place->target = text_put(place->text, room, target, strlen(target));
+	place->to = to ? text_put(place->text + place->target, room, to, strlen(to)) : 0;
+	__atomic_store_n(&place->number, number, __ATOMIC_RELEASE);
+}
+
+/* ---- files ---- */
+
+/* Where an open file is. False where there is no /proc. */
+static bool fd_path(char path[PATH_MAX], int fd)
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, PATH_MAX - 1);
+	path[MAX(n, 0)] = '\0';
+	return path[0] == '/';
+}
+
+/* Where a name is, relative to @directory: that of the last component may be a link, or may be gone. */
+static bool name_path(char path[PATH_MAX], int directory, const char *name)
+{
+	char parent[2 * PATH_MAX], last[NAME_MAX + 1];
+	size_t size = strlen(name), start;
+
+	while (size > 1 && name[size - 1] == '/')
+		size--;
+	for (start = size; start > 0 && name[start - 1] != '/'; start--)
+		;
+	if (size >= PATH_MAX || size == start || size - start > NAME_MAX)
+		return false;
+	memcpy(last, name + start, size - start);
+	last[size - start] = '\0';
+	parent[0] = '\0';
+	if (name[0] != '/' && directory != AT_FDCWD) {
+		if (!fd_path(parent, directory))
+			return false;
+		strcat(parent, "/");
+	}
+	strncat(parent, name, start);
+	if (!realpath(parent[0] ? parent : ".", path) || strlen(path) + strlen(last) + 2 > PATH_MAX)
+		return false;
+	strcat(strcmp(path, "/") == 0 ? path : strcat(path, "/"), last);
+	return true;
+}
+
+static void note_file(enum effect_act act, const char *path)
+{
+	if (policy_path_outside(path))
+		note(act, path, NULL);
+}
+
+static void opened(int fd, int directory, const char *name, int flags)
+{
+	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC));
+	char path[PATH_MAX];
+	int error = errno;
+
+	if (fd < 0 || !self.book || !self.files || !writes || (flags & O_PATH) == O_PATH)
+		return;
+	if (fd_path(path, fd) || (directory == AT_FDCWD && realpath(name, path)))
+		note_file(EFFECT_WROTE, path);
+	errno = error;
+}
+
+/* Its name has been made or removed, or what is behind it written. */
+static int named(enum effect_act act, int r, int directory, const char *name)
+{
+	char path[PATH_MAX];
+	int error = errno;
+
+	if (r == 0 && self.book && self.files &&
+	    (act == EFFECT_WROTE ? realpath(name, path) != NULL : name_path(path, directory, name)))
+		note_file(act, path);
+	errno = error;
+	return r;
+}
+
+static int renamed(int r, int old_directory, const char *old, int new_directory, const char *new)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	int error = errno;
+
+	if (r == 0 && self.book && self.files && name_path(from, old_directory, old) &&
+	    name_path(to, new_directory, new) && (policy_path_outside(from) || policy_path_outside(to)))
+		note(EFFECT_RENAMED, from, to);
+	errno = error;
+	return r;
+}
+
+/* ---- addresses ---- */
+
+static bool address_text(char *text, size_t size, const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in6 *six = (const void *)address;
+	const struct sockaddr_in *four = (const void *)address;
+	char host[INET6_ADDRSTRLEN];
+
+	if (address->ss_family == AF_INET && inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)))
+		snprintf(text, size, "%s:%u", host, ntohs(four->sin_port));
+	else if (address->ss_family == AF_INET6 && inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host)))
+		snprintf(text, size, "[%s]:%u", host, ntohs(six->sin6_port));
+	else
+		return false;
+	return true;
+}
+
+static void note_address(enum effect_act act, const struct sockaddr *given, socklen_t size)
+{
+	struct sockaddr_storage address = {0};
+	char text[INET6_ADDRSTRLEN + 16];
+
+	memcpy(&address, given, MIN(size, sizeof(address)));
+	if (!address_text(text, sizeof(text), &address))
+		return;
+	note(act, text, NULL);
+	if (act == EFFECT_CONNECTED && self.book) /* what is sent there is told by that */
+		(void)is_new(act_hash(EFFECT_SENT, text, NULL));
+}
+
+/* The first packet of a stream goes out at once, of datagrams none. */
+static int connected(int r, int fd, const struct sockaddr *address, socklen_t size)
+{
+	int error = errno, type = 0;
+	socklen_t room = sizeof(type);
+
+	if (self.book && self.network && (r == 0 || error == EINPROGRESS) &&
+	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &room) < 0 || type == SOCK_STREAM))
+		note_address(EFFECT_CONNECTED, address, size);
+	errno = error;
+	return r;
+}
+
+static void note_peer(int fd)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t size = sizeof(address);
+
+	if (getpeername(fd, (struct sockaddr *)&address, &size) == 0)
+		note_address(EFFECT_SENT, (const struct sockaddr *)&address, size);
+}
+
+/* ---- what was open before ----
+ *
+ * Noted before it is done, since that may take long, and end with the interpreter. */
+
+/* Once for each file or socket in a cell. */
+static bool looked_at(const struct stat *status)
+{
+	uint64_t key = hash_of(self.book->begin + 1, &status->st_ino, sizeof(status->st_ino)), *at;
+
+	key = hash_of(key, &status->st_dev, sizeof(status->st_dev));
+	at = &self.looked[key % LOOKED_MAX];
+	if (*at == key)
+		return true;
+	*at = key;
+	return false;
+}
+
+void effects_writing(int fd)
+{
+	char path[PATH_MAX];
+	struct stat status;
+	int error = errno;
+
+	if (!self.book || (!self.files && !self.network) || fstat(fd, &status) < 0) {
+		errno = error;
+		return;
+	}
+	if (self.files && S_ISREG(status.st_mode) && !looked_at(&status) && fd_path(path, fd))
+		note_file(EFFECT_WROTE, path);
+	if (self.network && S_ISSOCK(status.st_mode) && !looked_at(&status))
+		note_peer(fd);
+	errno = error;
+}
+
+static void sending(int fd, const struct sockaddr *address, socklen_t size)
+{
+	int error = errno;
+
+	if (address && size > 0 && self.book && self.network)
+		note_address(EFFECT_SENT, address, size);
+	else
+		effects_writing(fd);
+	errno = error;
+}
+
+/* ---- programs ---- */
+
+/* Of one that cannot be started nothing is noted, as far as can be seen beforehand. */
+static void running(const char *path)
+{
+	int error = errno;
+
+	if (self.book && policy.subprocess && (!strchr(path, '/') || access(path, X_OK) == 0))
+		note(EFFECT_RAN, path, NULL);
+	errno = error;
+}
+
+/* ---- their life ---- */
+
+void effects_adopt(struct effects_book *book)
+{
+	self.files = policy_writes_outside();
+	self.network = policy.network;
+	self.book = book;
+	effects_mark();
+}
+
+void effects_mark(void)
+{
+	struct effects_book *book = self.book;
+
+	if (!book || book->begin == book->last)
+		return;
+	memset(book->hashes, 0, sizeof(book->hashes));
+	__atomic_store_n(&book->begin, __atomic_load_n(&book->last, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+/* ---- libc's functions ---- */
+
+/* name, type of its result, parameters */
+#define FUNCTIONS(F)                                                                                               \
+	F(open64, int, (const char *, int, ...))                                                                   \
+	F(openat64, int, (int, const char *, int, ...))                                                            \
+	F(fopen64, FILE *, (const char *, const char *))                                                           \
+	F(freopen64, FILE *, (const char *, const char *, FILE *))                                                 \
+	F(pwrite64, ssize_t, (int, const void *, size_t, off_t))                                                   \
+	F(pwritev64, ssize_t, (int, const struct iovec *, int, off_t))                                             \
+	F(pwritev64v2, ssize_t, (int, const struct iovec *, int, off_t, int))                                      \
+	F(ftruncate64, int, (int, off_t))                                                                          \
+	F(truncate64, int, (const char *, off_t))                                                                  \
+	F(sendfile64, ssize_t, (int, int, off_t *, size_t))                                                        \
+	F(copy_file_range, ssize_t, (int, off_t *, int, off_t *, size_t, unsigned))                                \
+	F(rename, int, (const char *, const char *))                                                               \
+	F(renameat, int, (int, const char *, int, const char *))                                                   \
+	F(renameat2, int, (int, const char *, int, const char *, unsigned))                                        \
+	F(remove, int, (const char *))                                                                             \
+	F(unlink, int, (const char *))                                                                             \
+	F(unlinkat, int, (int, const char *, int))                                                                 \
+	F(rmdir, int, (const char *))                                                                              \
+	F(mkdir, int, (const char *, mode_t))                                                                      \
+	F(mkdirat, int, (int, const char *, mode_t))                                                               \
+	F(mkfifo, int, (const char *, mode_t))                                                                     \
+	F(mkfifoat, int, (int, const char *, mode_t))                                                              \
+	F(mknod, int, (const char *, mode_t, dev_t))                                                               \
+	F(mknodat, int, (int, const char *, mode_t, dev_t))                                                        \
+	F(link, int, (const char *, const char *))                                                                 \
+	F(linkat, int, (int, const char *, int, const char *, int))                                                \
+	F(symlink, int, (const char *, const char *))                                                              \
+	F(symlinkat, int, (const char *, int, const char *))                                                       \
+	F(connect, int, (int, const struct sockaddr *, socklen_t))                                                 \
+	F(send, ssize_t, (int, const void *, size_t, int))                                                         \
+	F(sendto, ssize_t, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))                   \
+	F(sendmsg, ssize_t, (int, const struct msghdr *, int))                                                     \
+	F(sendmmsg, int, (int, struct mmsghdr *, unsigned, int))                                                   \
+	F(execve, int, (const char *, char *const[], char *const[]))                                               \
+	F(execv, int, (const char *, char *const[]))                                                               \
+	F(execvp, int, (const char *, char *const[]))                                                              \
+	F(execvpe, int, (const char *, char *const[], char *const[]))                                              \
+	F(fexecve, int, (int, char *const[], char *const[]))                                                       \
+	F(posix_spawn, int,                                                                                        \
+	  (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],    \
+	   char *const[]))                                                                                         \
+	F(posix_spawnp, int,                                                                                       \
+	  (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],    \
+	   char *const[]))                                                                                         \
+	F(system, int, (const char *))                                                                             \
+	F(popen, FILE *, (const char *, const char *))
+
+#define INDEX_OF(name, type, parameters) FUNCTION_##name,
+#define NAME_OF(name, type, parameters) [FUNCTION_##name] = #name,
+#define TYPE_OF(name, type, parameters) typedef type(*name##_function) parameters;
+
+enum { FUNCTIONS(INDEX_OF) FUNCTIONS_N };
+
+FUNCTIONS(TYPE_OF)
+
+static const char *const names[FUNCTIONS_N] = {FUNCTIONS(NAME_OF)};
+static void *functions[FUNCTIONS_N];
+
+/* Libraries may call one before they are installed. */
+static void *function_of(size_t i)
+{
+	if (!functions[i])
+		functions[i] = dlsym(RTLD_NEXT, names[i]);
+	return functions[i];
+}
+
+#define LIBC(name) ((name##_function)function_of(FUNCTION_##name))
+
+void effects_install(void)
+{
+	for (size_t i = 0; i < FUNCTIONS_N; i++)
+		(void)function_of(i);
+}
+
+static mode_t mode_of(int flags, va_list args)
+{
+	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
+}
+
+/* As the headers have them, on which compilers insist. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int directory, const char *path, int flags);
+int __openat64_2(int directory, const char *path, int flags);
+
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name, bugprone-reserved-identifier): libc's names
+int open64(const char *path, int flags, ...)
+{
+	va_list args;
+	int fd;
+
+	va_start(args, flags);
+	fd = LIBC(open64)(path, flags, mode_of(flags, args));
+	va_end(args);
+	opened(fd, AT_FDCWD, path, flags);
+	return fd;
+}
+
+int openat64(int directory, const char *path, int flags, ...)
+{
+	va_list args;
+	int fd;
+
+	va_start(args, flags);
+	fd = LIBC(openat64)(directory, path, flags, mode_of(flags, args));
+	va_end(args);
+	opened(fd, directory, path, flags);
+	return fd;
+}
+
+int __open64_2(const char *path, int flags)
+{
+	return open64(path, flags);
+}
+
+int __openat64_2(int directory, const char *path, int flags)
+{
+	return openat64(directory, path, flags);
+}
+
+int creat64(const char *path, mode_t mode)
+{
+	return open64(path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+static FILE *opened_file(FILE *file, const char *path, const char *mode)
+{
+	if (file)
+		opened(fileno(file), AT_FDCWD, path, mode[0] != 'r' || strchr(mode, '+') ? O_WRONLY : O_RDONLY);
+	return file;
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+	return opened_file(LIBC(fopen64)(path, mode), path, mode);
+}
+
+FILE *freopen64(const char *path, const char *mode, FILE *file)
+{
+	return opened_file(LIBC(freopen64)(path, mode, file), path ? path : "", mode);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset)
+{
+	effects_writing(fd);
+	return LIBC(pwrite64)(fd, data, size, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int n, off_t offset)
+{
+	effects_writing(fd);
+	return LIBC(pwritev64)(fd, parts, n, offset);
+}
+
+ssize_t pwritev64v2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
+{
+	effects_writing(fd);
+	return LIBC(pwritev64v2)(fd, parts, n, offset, flags);
+}
+
+int ftruncate64(int fd, off_t size)
+{
+	effects_writing(fd);
+	return LIBC(ftruncate64)(fd, size);
+}
+
+int truncate64(const char *path, off_t size)
+{
+	return named(EFFECT_WROTE, LIBC(truncate64)(path, size), AT_FDCWD, path);
+}
+
+ssize_t sendfile64(int to, int from, off_t *offset, size_t size)
+{
+	effects_writing(to);
+	return LIBC(sendfile64)(to, from, offset, size);
+}
+
+ssize_t copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags)
+{
+	effects_writing(to);
+	return LIBC(copy_file_range)(from, from_offset, to, to_offset, size, flags);
+}
+
+int rename(const char *old, const char *new)
+{
+	return renamed(LIBC(rename)(old, new), AT_FDCWD, old, AT_FDCWD, new);
+}
+
+int renameat(int old_directory, const char *old, int new_directory, const char *new)
+{
+	return renamed(LIBC(renameat)(old_directory, old, new_directory, new), old_directory, old, new_directory,
+		       new);
+}
+
+int renameat2(int old_directory, const char *old, int new_directory, const char *new, unsigned flags)
+{
+	return renamed(LIBC(renameat2)(old_directory, old, new_directory, new, flags), old_directory, old,
+		       new_directory, new);
+}
+
+int remove(const char *path)
+{
+	return named(EFFECT_REMOVED, LIBC(remove)(path), AT_FDCWD, path);
+}
+
+int unlink(const char *path)
+{
+	return named(EFFECT_REMOVED, LIBC(unlink)(path), AT_FDCWD, path);
+}
+
+int unlinkat(int directory, const char *path, int flags)
+{
+	return named(EFFECT_REMOVED, LIBC(unlinkat)(directory, path, flags), directory, path);
+}
+
+int rmdir(const char *path)
+{
+	return named(EFFECT_REMOVED, LIBC(rmdir)(path), AT_FDCWD, path);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	return named(EFFECT_MADE, LIBC(mkdir)(path, mode), AT_FDCWD, path);
+}
+
+int mkdirat(int directory, const char *path, mode_t mode)
+{
+	return named(EFFECT_MADE, LIBC(mkdirat)(directory, path, mode), directory, path);
+}
+
+int mkfifo(const char *path, mode_t mode)
+{
+	return named(EFFECT_MADE, LIBC(mkfifo)(path, mode), AT_FDCWD, path);
+}
+
+int mkfifoat(int directory, const char *path, mode_t mode)
+{
+	return named(EFFECT_MADE, LIBC(mkfifoat)(directory, path, mode), directory, path);
+}
+
+int mknod(const char *path, mode_t mode, dev_t device)
+{
+	return named(EFFECT_MADE, LIBC(mknod)(path, mode, device), AT_FDCWD, path);
+}
+
+int mknodat(int directory, const char *path, mode_t mode, dev_t device)
+{
+	return named(EFFECT_MADE, LIBC(mknodat)(directory, path, mode, device), directory, path);
+}
+
+int link(const char *path, const char *new)
+{
+	return named(EFFECT_MADE, LIBC(link)(path, new), AT_FDCWD, new);
+}
+
+int linkat(int directory, const char *path, int new_directory, const char *new, int flags)
+{
+	return named(EFFECT_MADE, LIBC(linkat)(directory, path, new_directory, new, flags), new_directory, new);
+}
+
+int symlink(const char *text, const char *path)
+{
+	return named(EFFECT_MADE, LIBC(symlink)(text, path), AT_FDCWD, path);
+}
+
+int symlinkat(const char *text, int directory, const char *path)
+{
+	return named(EFFECT_MADE, LIBC(symlinkat)(text, directory, path), directory, path);
+}
+
+int connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+	return connected(LIBC(connect)(fd, address, size), fd, address, size);
+}
+
+ssize_t send(int fd, const void *data, size_t size, int flags)
+{
+	effects_writing(fd);
+	return LIBC(send)(fd, data, size, flags);
+}
+
+ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *address, socklen_t room)
+{
+	sending(fd, address, room);
+	return LIBC(sendto)(fd, data, size, flags, address, room);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	sending(fd, message->msg_name, message->msg_namelen);
+	return LIBC(sendmsg)(fd, message, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned n, int flags)
+{
+	for (unsigned i = 0; i < n; i++)
+		sending(fd, messages[i].msg_hdr.msg_name, messages[i].msg_hdr.msg_namelen);
+	return LIBC(sendmmsg)(fd, messages, n, flags);
+}
+
+int execve(const char *path, char *const arguments[], char *const environment[])
+{
+	running(path);
+	return LIBC(execve)(path, arguments, environment);
+}
+
+int execv(const char *path, char *const arguments[])
+{
+	running(path);
+	return LIBC(execv)(path, arguments);
+}
+
+int execvp(const char *file, char *const arguments[])
+{
+	running(file);
+	return LIBC(execvp)(file, arguments);
+}
+
+int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+	running(file);
+	return LIBC(execvpe)(file, arguments, environment);
+}
+
+int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+	char path[PATH_MAX];
+
+	if (fd_path(path, fd))
+		running(path);
+	return LIBC(fexecve)(fd, arguments, environment);
+}
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
+{
+	running(path);
+	return LIBC(posix_spawn)(pid, path, actions, attributes, arguments, environment);
+}
+
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
+{
+	running(file);
+	return LIBC(posix_spawnp)(pid, file, actions, attributes, arguments, environment);
+}
+
+int system(const char *command)
+{
+	if (command)
+		running("/bin/sh");
+	return LIBC(system)(command);
+}
+
+FILE *popen(const char *command, const char *mode)
+{
+	running("/bin/sh");
+	return LIBC(popen)(command, mode);
+}
+
+/* Offsets have 64 bits under either name. */
+_Static_assert(sizeof(off_t) == sizeof(off64_t), "one function serves both names");
+#define ALSO(other, name) extern __typeof__(name) other __attribute__((alias(#name)))
+ALSO(open, open64);
+ALSO(openat, openat64);
+ALSO(__open_2, __open64_2);
+ALSO(__openat_2, __openat64_2);
+ALSO(creat, creat64);
+ALSO(fopen, fopen64);
+ALSO(freopen, freopen64);
+ALSO(pwrite, pwrite64);
+ALSO(pwritev, pwritev64);
+ALSO(pwritev2, pwritev64v2);
+ALSO(ftruncate, ftruncate64);
+ALSO(truncate, truncate64);
+ALSO(sendfile, sendfile64);
+// NOLINTEND(readability-inconsistent-declaration-parameter-name, bugprone-reserved-identifier)

@@ -1,0 +1,254 @@
+/* What a fork has to be rid of and to be given before it runs a cell, or before it waits as a frozen copy:
+ * descriptors, signals, its number, its part of the cage, its seeds. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "process.h"
+
+#include "artifacts.h"
+#include "base/fork.h"
+#include "base/helpers.h"
+#include "channel.h"
+#include "frozen.h"
+#include "outlets.h"
+#include "output.h"
+#include "template/seeds.h"
+
+#include "proto/message.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define FD_FLOOR 100
+/* What lies from there on: the channel and its spare, the buffers, copies of stdout and stderr, a copy's channel.
+ */
+#define FD_KEPT 6
+
+static struct {
+	pid_t pid;
+	const struct cage *cage;
+	char homeless[512]; /* why it has not got the files that it was to have; "" = it has */
+} self;
+
+/* ---- becoming one ---- */
+
+static int descriptor_floor(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FD_FLOOR + FD_KEPT)
+		return FD_FLOOR;
+	return MAX((int)limit.rlim_cur - FD_KEPT, 3);
+}
+
+static void signals_reset(void)
+{
+	sigset_t interrupt;
+
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	sigprocmask(SIG_SETMASK, &interrupt, NULL);
+}
+
+/* Whoever is forked to run cells: its own number and group, the router's descriptors out of a cell's way. */
+static int take_over(const int fds[INTERPRETER_FDS], int floor)
+{
+	int channel;
+
+	self.pid = getpid();
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "lair-python");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (dup2(fds[INTERPRETER_STDOUT], STDOUT_FILENO) < 0 || dup2(fds[INTERPRETER_STDERR], STDERR_FILENO) < 0)
+		return -errno;
+	channel = fcntl(fds[INTERPRETER_CHANNEL], F_DUPFD_CLOEXEC, floor);
+	if (channel < 0)
+		return -errno;
+	exec_channel_use(channel);
+	return output_adopt(fds[INTERPRETER_BUFFERS], floor);
+}
+
+/* What lies below the floor is the warden's. */
+static void descriptors_close(int floor)
+{
+	if (syscall(SYS_close_range, 3U, (unsigned)floor - 1, 0U) == 0)
+		return;
+	for (int fd = 3; fd < floor; fd++)
+		(void)close(fd);
+}
+
+/* To the copy of that name of the workspace, which @which makes or finds. False with an exception set. */
+static bool move_home(enum helper which, struct bytes name)
+{
+	PyObject *done =
+		PyObject_CallFunction(helper(which), "ss#", artifacts_root(), name.data, (Py_ssize_t)name.size);
+	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
+
+	if (place)
+		artifacts_home(place);
+	Py_XDECREF(done);
+	return place;
+}
+
+int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home)
+{
+	int floor = descriptor_floor(), r;
+
+	self.cage = cage;
+	signals_reset();
+	r = take_over(fds, floor);
+	descriptors_close(floor);
+	if (!r)
+		r = cage_enter_interpreter(cage);
+	if (!r)
+		seeds_renew();
+	if (!r && home.data && !move_home(HELPER_BRANCH_HOME, home))
+		PyErr_Clear(); /* a cell has put something in its place: in the family's, then */
+	return r;
+}
+
+bool process_is_interpreter(void)
+{
+	return getpid() == self.pid;
+}
+
+/* ---- frozen, and alive again ---- */
+
+/* In the copy: nothing of the live one's stays open but what its cells opened, as far as that may be in two states.
+ * The channel is all there is. */
+static void let_go(int channel)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setpgid(0, 0);
+	self.pid = getpid();
+	exec_channel_use(channel);
+	output_release();
+	if (null >= 0 && (dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0))
+		_exit(1);
+	fd_close(null);
+	prctl(PR_SET_NAME, "lair-frozen");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	outlets_cut();
+}
+
+/* The state's own files: a copy of the workspace beside it, to work in from now on. Who has not got them
+ * says so when it is asked for a checkpoint, which is the first that a branch is asked for, and ends. */
+static void branch_files(struct bytes name)
+{
+	if (move_home(HELPER_BRANCH_FILES, name))
+		return;
+	helper_error(self.homeless, sizeof(self.homeless));
+	if (!self.homeless[0])
+		snprintf(self.homeless, sizeof(self.homeless), "%s", strerror(ENOMEM));
+}
+
+/* What it was forked from may live, and wait in the same loop. */
+static void loop_renew(void)
+{
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RENEW_LOOP)));
+	PyErr_Clear();
+}
+
+/* In a fork of the copy: live again, with the router's new descriptors. */
+static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRETER_FDS])
+{
+	int r;
+
+	exec_channel_use(-1);
+	r = take_over(fds, descriptor_floor());
+	exec_channel_drop_fds();
+	if (!r)
+		r = cage_enter_interpreter(self.cage);
+	if (!r)
+		loop_renew();
+	if (!r && spawn->reseed)
+		seeds_renew_any();
+	if (!r && spawn->directory.data)
+		branch_files(spawn->directory);
+	return r;
+}
+
+static int serve_spawn(const struct wire_frame *message, bool *alive)
+{
+	struct spawned_message spawned;
+	const int *fds = exec_channel_fds(INTERPRETER_FDS);
+	struct spawn_message spawn;
+	pid_t pid;
+	int r;
+
+	r = exec_channel_decode(&spawn, &spawn_message_schema, message);
+	if (r || !fds)
+		return r ? r : -EBADMSG;
+	pid = fork_sibling(0, NULL);
+	if (pid == 0) {
+		*alive = true;
+		return come_alive(&spawn, fds);
+	}
+	exec_channel_drop_fds();
+	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)MAX(pid, 0)};
+	r = exec_channel_send(&spawned_message_schema, &spawned);
+	/* What this one had is that one's now. */
+	outlets_cut();
+	return r;
+}
+
+static int serve_measure(void)
+{
+	struct measured_message measured = {.memory = freeze_memory()};
+
+	return exec_channel_send(&measured_message_schema, &measured);
+}
+
+/* The frozen copy's life: it waits, and each `spawn` makes a live one of it. Returns only in those, or ends. */
+static int wait_frozen(void)
+{
+	struct wire_frame message;
+	bool alive = false;
+	int r = 0;
+
+	while (!r && !alive) {
+		r = exec_channel_receive(&message);
+		if (!r && bytes_is(message.type, measure_message_schema.type))
+			r = serve_measure();
+		else if (!r)
+			r = serve_spawn(&message, &alive);
+	}
+	if (r)
+		_exit(r == CHANNEL_E_EOF ? 0 : 1);
+	return 0;
+}
+
+int process_freeze(const struct wire_frame *message)
+{
+	const char *why = self.homeless[0] ? self.homeless : freeze_unfaithful();
+	struct freeze_message freeze;
+	const int *fd = exec_channel_fds(1);
+	struct frozen_message frozen;
+	pid_t pid = 0;
+	int r;
+
+	r = exec_channel_decode(&freeze, &freeze_message_schema, message);
+	if (r || !fd)
+		return r ? r : -EBADMSG;
+	if (!why)
+		pid = fork_sibling(0, NULL);
+	if (!why && pid == 0) {
+		int channel = fcntl(*fd, F_DUPFD_CLOEXEC, descriptor_floor());
+
+		exec_channel_drop_fds();
+		let_go(channel);
+		return wait_frozen();
+	}
+	exec_channel_drop_fds();
+	frozen = (struct frozen_message){
+		.serial = freeze.serial, .pid = (uint64_t)MAX(pid, 0), .homeless = self.homeless[0] != '\0'};
+	if (pid <= 0)
+		frozen.reason = bytes_of(why ? why : strerror(-pid));
+	r = exec_channel_send(&frozen_message_schema, &frozen);
+	/* It is where its parent works: nothing may run here. */
+	return r || !frozen.homeless ? r : -ENOENT;
+}

@@ -1,0 +1,199 @@
+/* What the profile says, as far as it can be explained. It never tells whether a path outside exists: all are
+ * refused alike. */
+#include "policy.h"
+
+#include <stdio.h>
+
+struct policy policy;
+
+static char workspace_path[PATH_MAX];
+
+/* Absolute and without "." and "..", by the letters alone. Returns its length, 0 if it does not fit. */
+static size_t path_normalise(char out[PATH_MAX], struct bytes path)
+{
+	size_t size = 0, i = 0;
+
+	if (path.size == 0 || path.data[0] != '/') {
+		if (!getcwd(out, PATH_MAX))
+			return 0;
+		size = strcmp(out, "/") == 0 ? 0 : strlen(out);
+	}
+	while (i < path.size) {
+		size_t start, length;
+
+		while (i < path.size && path.data[i] == '/')
+			i++;
+		start = i;
+		while (i < path.size && path.data[i] != '/')
+			i++;
+		length = i - start;
+		if (length == 0 || (length == 1 && path.data[start] == '.'))
+			continue;
+		if (length == 2 && path.data[start] == '.' && path.data[start + 1] == '.') {
+			while (size > 0 && out[--size] != '/')
+				;
+			continue;
+		}
+		if (size + length + 2 > PATH_MAX)
+			return 0;
+		out[size++] = '/';
+		memcpy(out + size, path.data + start, length);
+		size += length;
+	}
+	if (size == 0)
+		out[size++] = '/';
+	out[size] = '\0';
+	return size;
+}
+
+static bool leads_to_places(const char *path)
+{
+	for (size_t i = 0; i < policy.places.n; i++)
+		if (path_within(policy.places.items[i].path, path))
+			return true;
+	return false;
+}
+
+/* NULL if it may be, or may well be. */
+static const char *path_reason(const char *path, size_t size, enum want want)
+{
+	const struct place *place = places_find(&policy.places, path, size);
+
+	if (!place && want == WANT_ENTER && policy.tree && leads_to_places(path))
+		return NULL;
+	if (!place)
+		return want == WANT_CHANGE ? "write-outside-workspace" : "read-outside";
+	switch (place->kind) {
+	case PLACE_HIDE:
+		return want == WANT_CHANGE ? "write-outside-workspace" : "hidden";
+	case PLACE_READ:
+	case PLACE_TEXT:
+		return want == WANT_CHANGE ? "write-outside-workspace" : NULL;
+	case PLACE_LINK: /* where it leads is for the kernel to see */
+	case PLACE_WRITE:
+	case PLACE_DEVICES:
+	case PLACE_PROC:
+	case PLACE_SCRATCH:
+	case PLACE_SHM:
+	case _PLACE_KIND_N:
+		break;
+	}
+	return NULL;
+}
+
+/* A name may lead elsewhere by symbolic links in it; the last component need not exist. */
+static const char *path_reason_resolved(char path[PATH_MAX], size_t size, enum want want)
+{
+	char real[PATH_MAX], *slash;
+
+	if (!realpath(path, real)) {
+		slash = strrchr(path, '/');
+		if (!slash || slash == path)
+			return path_reason(path, size, want);
+		*slash = '\0';
+		if (!realpath(path, real) || strlen(real) + strlen(slash + 1) + 2 > sizeof(real)) {
+			*slash = '/';
+			return path_reason(path, size, want);
+		}
+		*slash = '/';
+		strcat(strcat(real, "/"), slash + 1);
+	}
+	return path_reason(real, strlen(real), want);
+}
+
+static bool place_outside(const struct place *place)
+{
+	switch (place->kind) {
+	case PLACE_WRITE:
+		return strcmp(place->path, workspace_path) != 0;
+	case PLACE_SCRATCH: /* the host's, then */
+	case PLACE_SHM:
+		return !policy.tree;
+	case PLACE_READ:
+	case PLACE_HIDE:
+	case PLACE_LINK:
+	case PLACE_TEXT:
+	case PLACE_DEVICES:
+	case PLACE_PROC:
+	case _PLACE_KIND_N:
+		break;
+	}
+	return false;
+}
+
+bool policy_path_outside(const char *path)
+{
+	const struct place *place = places_find(&policy.places, path, strlen(path));
+
+	return place && place_outside(place);
+}
+
+bool policy_writes_outside(void)
+{
+	for (size_t i = 0; i < policy.places.n; i++)
+		if (place_outside(&policy.places.items[i]))
+			return true;
+	return false;
+}
+
+static size_t path_prepare(char path[PATH_MAX], struct bytes text)
+{
+	return text.data && text.size && !memchr(text.data, 0, text.size) ? path_normalise(path, text) : 0;
+}
+
+const char *policy_path_reason(struct bytes path, enum want want)
+{
+	char normal[PATH_MAX];
+	size_t size = path_prepare(normal, path);
+
+	return size && path_reason(normal, size, want) ? path_reason_resolved(normal, size, want) : NULL;
+}
+
+bool policy_path_granted(struct bytes path)
+{
+	char normal[PATH_MAX];
+	size_t size = path_prepare(normal, path);
+	const struct place *place = size ? places_find(&policy.places, normal, size) : NULL;
+
+	return !place || place->kind == PLACE_READ || place->kind == PLACE_WRITE || place->kind == PLACE_SCRATCH ||
+	       place->kind == PLACE_SHM;
+}
+
+static void ports_parse(struct bytes text)
+{
+	uint64_t port = 0;
+
+	for (size_t i = 4; i <= text.size; i++) {
+		if (i < text.size && text.data[i] != ',') {
+			port = port * 10 + (uint64_t)(text.data[i] - '0');
+		} else if (policy.n_ports < ARRAY_SIZE(policy.ports)) {
+			policy.ports[policy.n_ports++] = port;
+			port = 0;
+		}
+	}
+}
+
+int policy_configure(const struct configure_message *configure, char *const python_dirs[])
+{
+	char culprit[PATH_MAX];
+	int r = places_init(&policy.places, configure, python_dirs, culprit, sizeof(culprit));
+
+	policy.memory = configure->memory;
+	policy.subprocess = configure->subprocess;
+	policy.network = configure->network.size && !bytes_is(configure->network, "off");
+	policy.network_tcp = policy.network && !bytes_is(configure->network, "host");
+	if (policy.network_tcp)
+		ports_parse(configure->network);
+	return r > 0 ? -ESTALE : r;
+}
+
+int policy_arm(const char *workspace, bool tree)
+{
+	int r = places_add(&policy.places, workspace, PLACE_WRITE, NULL);
+
+	if (!r)
+		policy.armed = true;
+	policy.tree = tree;
+	snprintf(workspace_path, sizeof(workspace_path), "%s", workspace);
+	return r;
+}

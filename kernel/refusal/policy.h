@@ -1,0 +1,42 @@
+/* The policy of this template, as the audit hook and all who explain refusals know it. */
+#pragma once
+
+#include "cage/places.h"
+
+#include <limits.h>
+
+struct policy {
+	bool armed; /* there is a cage: what the policy does not grant is refused */
+	bool tree;  /* with a file system of its own, where the directories above a place are there, and empty but
+		       for it */
+	bool subprocess, network, network_tcp;
+	uint64_t memory; /* of one process, in bytes; 0: no limit */
+	uint64_t ports[32];
+	size_t n_ports;
+	struct places places;
+};
+
+extern struct policy policy; /* policy.c alone changes it */
+
+/* In the template, once: directories, network, subprocess. @python_dirs as in cage_prepare. Returns 0 or -errno. */
+int policy_configure(const struct configure_message *configure, char *const python_dirs[]);
+
+/* In the warden after the cage stands. @workspace becomes a writable place beside the profile's. @tree: it is a
+ * file system of the session's own. */
+int policy_arm(const char *workspace, bool tree);
+
+enum want {
+	WANT_ENTER, /* be there, without looking around */
+	WANT_READ,
+	WANT_CHANGE
+};
+
+/* Why @path may not be read or changed; NULL if it may be, or may well be. Static. */
+const char *policy_path_reason(struct bytes path, enum want want);
+/* Whether what is written at @path, which is absolute and has no link in it, is there for others than the session:
+ * in a place that the profile lets it write, and not in its workspace. And whether there is any such place. */
+bool policy_path_outside(const char *path);
+bool policy_writes_outside(void);
+/* Whether @path lies among files that the profile grants, where modes and owners have a say too, and not among the
+ * kernel's own. */
+bool policy_path_granted(struct bytes path);

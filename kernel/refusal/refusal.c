@@ -1,0 +1,159 @@
+/* How a refusal is told. The list of a cell is bounded, in number and in size: a cell that is refused in a loop
+ * fills neither it nor the terminal. The exception is of a type of its own, so no other type's text changes. */
+#include "refusal.h"
+
+#include "proto/message.h"
+
+#include <stdio.h>
+
+#define REFUSALS_MAX 64
+
+/* The head of an array of as many as there may be, which is filled in last: so the end takes no memory. */
+#define HEAD_SIZE 3
+
+static struct {
+	size_t n;
+	msgpack_sbuffer acts; /* a head, and the acts so far */
+} told;
+
+void refusal_target(struct refusal *refusal, struct bytes text)
+{
+	char *to = refusal->target, *end = refusal->target + sizeof(refusal->target) - 8;
+	size_t i = 0;
+
+	while (i < text.size && to < end) {
+		size_t size = 1;
+
+		while (size < 4 && i + size < text.size && ((unsigned char)text.data[i + size] & 0xc0) == 0x80)
+			size++;
+		if ((unsigned char)text.data[i] >= 0x20 && text.data[i] != 0x7f &&
+		    utf8_valid((struct bytes){text.data + i, size})) {
+			memcpy(to, text.data + i, size);
+			to += size;
+			i += size;
+		} else {
+			to += sprintf(to, "\\x%02x", (unsigned char)text.data[i++]);
+		}
+	}
+	if (i < text.size)
+		to = stpcpy(to, "...");
+	*to = '\0';
+}
+
+static void note(const struct refusal *refusal)
+{
+	const struct blocked_act act = {.event = bytes_of(refusal->event),
+					.target = bytes_of(refusal->target),
+					.reason = bytes_of(refusal->reason)};
+
+	static const char head[HEAD_SIZE] = {'\xdc'};
+
+	if (told.acts.size == 0 && msgpack_sbuffer_write(&told.acts, head, HEAD_SIZE))
+		return;
+	if (told.n < REFUSALS_MAX && !wire_encode_body(&told.acts, &blocked_act_schema, &act))
+		told.n++;
+}
+
+/* What can be done instead. */
+static const char *sentence_of(const char *reason)
+{
+	static const struct {
+		const char *reason, *sentence;
+	} sentences[] = {
+		{"write-outside-workspace", "write only below the session's directory"},
+		{"read-outside", "read only below the session's directory"},
+		{"hidden", "no files of this directory here"},
+		{"subprocess-not-granted", "no programs here"},
+		{"network-not-granted", "no network here"},
+		{"port-not-granted", "not this port: the network here has only some"},
+		{"socket-not-granted", "no sockets of this kind here"},
+		{"local-sockets-not-granted", "no sockets of other programs here"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sentences); i++)
+		if (strcmp(reason, sentences[i].reason) == 0)
+			return sentences[i].sentence;
+	return "not possible here";
+}
+
+/* ---- the exception ---- */
+
+static PyObject *refusal_type;
+
+static PyObject *text_of_error(PyObject *self)
+{
+	PyObject *text = ((PyOSErrorObject *)self)->strerror;
+
+	if (!text || !PyUnicode_Check(text))
+		return ((PyTypeObject *)PyExc_PermissionError)->tp_str(self);
+	Py_INCREF(text);
+	return text;
+}
+
+/* Copied and pickled it is an ordinary PermissionError, which whoever unpickles it has. */
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+	PyObject *reduced = PyObject_CallMethod(PyExc_PermissionError, "__reduce__", "O", self);
+
+	(void)unused;
+	if (reduced) {
+		Py_INCREF(PyExc_PermissionError);
+		PyTuple_SetItem(reduced, 0, PyExc_PermissionError);
+	}
+	return reduced;
+}
+
+int refusals_prepare(void)
+{
+	static PyMethodDef methods[] = {{.ml_name = "__reduce__", .ml_meth = reduce, .ml_flags = METH_NOARGS}, {0}};
+	static PyType_Slot slots[] = {{Py_tp_str, (void *)text_of_error},
+				      {Py_tp_methods, methods},
+				      {Py_tp_doc, (void *)"Not permitted."},
+				      {0}};
+	static PyType_Spec spec = {.name = "builtins.PermissionError",
+				   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+				   .slots = slots};
+	PyObject *bases = PyTuple_Pack(1, PyExc_PermissionError);
+
+#ifdef Py_TPFLAGS_IMMUTABLETYPE
+	spec.flags |= Py_TPFLAGS_IMMUTABLETYPE;
+#endif
+	refusal_type = bases ? PyType_FromSpecWithBases(&spec, bases) : NULL;
+	Py_XDECREF(bases);
+	return refusal_type ? 0 : -1;
+}
+
+PyObject *refusal_error(const struct refusal *refusal, int number, PyObject *filename, PyObject *filename2)
+{
+	static const char *const telling[] = {"path", "command", "address"};
+	char line[sizeof(refusal->target) + 192];
+	const char *event = refusal->event;
+
+	/* What speaks for itself needs no event. */
+	for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
+		if (refusal->kind && strcmp(refusal->kind, telling[i]) == 0)
+			event = NULL;
+	snprintf(line, sizeof(line), "%s%s%s: %s (%s)", event ? event : "", event ? " " : "", refusal->target,
+		 sentence_of(refusal->reason), refusal->reason);
+	note(refusal);
+	if (!filename)
+		return PyObject_CallFunction(refusal_type, "is", number, line);
+	return PyObject_CallFunction(refusal_type, "isOOO", number, line, filename, Py_None,
+				     filename2 ? filename2 : Py_None);
+}
+
+/* ---- the list ---- */
+
+void refusals_forget(void)
+{
+	told.n = 0;
+	told.acts.size = 0;
+}
+
+struct bytes refusals_list(void)
+{
+	if (told.n == 0)
+		return (struct bytes){0};
+	told.acts.data[HEAD_SIZE - 1] = (char)told.n;
+	return wire_bytes(&told.acts);
+}

@@ -1,0 +1,78 @@
+/* numpy.random.seed() walks through numpy, and each page it touches is copied, and each large page split, in every
+ * session. What it comes to is some random words in the state of the generator; so they are put there. Python's own
+ * starts anew in every fork that Python is told of, as that of an interpreter is; a branch's is not. sqlite's
+ * starts anew when a process of another number opens a file, but not for what it has open. */
+#include <Python.h>
+
+#include "seeds.h"
+
+#include "base/helpers.h"
+
+#include "proto/base.h"
+
+#include <dlfcn.h>
+#include <sys/random.h>
+
+#define WORDS 624
+
+/* The state of numpy's Mersenne Twister. */
+struct twister {
+	uint32_t key[WORDS];
+	int at;
+};
+
+static struct twister *twister; /* NULL: there is none, or not as known here */
+static void (*sqlite_randomness)(int size, void *out);
+
+/* It is in the library that Python's module needs, or in the module. It stays loaded from then on. */
+static void sqlite_find(void)
+{
+	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_sqlite3"); /* borrowed */
+	PyObject *file = module && !sqlite_randomness ? PyObject_GetAttrString(module, "__file__") : NULL;
+	const char *path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : NULL;
+	void *library = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+
+	if (library)
+		*(void **)&sqlite_randomness = dlsym(library, "sqlite3_randomness");
+	Py_XDECREF(file);
+	PyErr_Clear();
+}
+
+static void sqlite_renew(void)
+{
+	if (sqlite_randomness)
+		sqlite_randomness(0, NULL);
+}
+
+void seeds_find(void)
+{
+	PyObject *address = PyObject_CallNoArgs(helper(HELPER_GENERATOR));
+
+	sqlite_find();
+	if (address)
+		twister = PyLong_AsVoidPtr(address);
+	Py_XDECREF(address);
+	PyErr_Clear();
+}
+
+void seeds_renew(void)
+{
+	uint32_t key[WORDS];
+
+	if (!twister || getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key)) {
+		seeds_renew_any();
+		return;
+	}
+	key[0] = 1U << 31; /* as numpy has it: the state is not zero, whatever the rest */
+	memcpy(twister->key, key, sizeof(key));
+	twister->at = WORDS;
+	sqlite_renew();
+}
+
+void seeds_renew_any(void)
+{
+	sqlite_find();
+	sqlite_renew();
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RESEED)));
+	PyErr_Clear();
+}

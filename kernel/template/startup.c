@@ -1,0 +1,321 @@
+/* From an empty process to a template: Python started in isolation from whatever environment laird has, the
+ * profile's modules imported, the code paths that a session will take walked once, and exactly one thread left,
+ * since a fork takes only one along. */
+#include <Python.h>
+
+#include "startup.h"
+
+#include "base/helpers.h"
+#include "base/pack.h"
+#include "changeable.h"
+#include "gather.h"
+#include "interpreter/cell.h"
+#include "interpreter/interpreter.h"
+#include "interpreter/output.h"
+#include "refusal/audit.h"
+#include "refusal/doors.h"
+#include "refusal/refusal.h"
+#include "seeds.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static int fail(struct python_report *report, const char *what, const char *why)
+{
+	snprintf(report->reason, sizeof(report->reason), "%s%s%s", what, why ? ": " : "", why ? why : "");
+	return -1;
+}
+
+/* With what the pending exception says. */
+static int fail_python(struct python_report *report, const char *what)
+{
+	size_t used = (size_t)snprintf(report->reason, sizeof(report->reason), "%s: ", what);
+
+	helper_error(report->reason + used, sizeof(report->reason) - used);
+	if (!report->reason[used])
+		return fail(report, what, NULL);
+	return -1;
+}
+
+/* ---- before Python ---- */
+
+/* Libraries read these when they are imported; threads of theirs would not survive the fork. A profile may say
+ * otherwise. */
+static const struct {
+	const char *name, *value;
+} defaults[] = {
+	{"PATH", "/usr/local/bin:/usr/bin:/bin"},
+	{"LANG", "C.UTF-8"},
+	{"OPENBLAS_NUM_THREADS", "1"},
+	{"OMP_NUM_THREADS", "1"},
+	{"MKL_NUM_THREADS", "1"},
+	{"NUMEXPR_NUM_THREADS", "1"},
+	{"MPLBACKEND", "Agg"},
+};
+
+static void environment_set(const struct configure_message *configure)
+{
+	struct bytes item;
+	size_t cursor = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
+		setenv(defaults[i].name, defaults[i].value, 0);
+	while (wire_next_string(configure->env, &cursor, &item)) {
+		_cleanup_(freep) char *entry = strndup(item.data, item.size);
+		char *equals = entry ? strchr(entry, '=') : NULL;
+
+		if (!equals)
+			continue;
+		*equals = '\0';
+		setenv(entry, equals + 1, 1);
+	}
+	setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+/* A virtual environment comes first in PATH, as after its activate. */
+static void environment_activate(const char *directory)
+{
+	char path[4096];
+
+	setenv("VIRTUAL_ENV", directory, 1);
+	if (snprintf(path, sizeof(path), "%s/bin:%s", directory, getenv("PATH")) < (int)sizeof(path))
+		setenv("PATH", path, 1);
+}
+
+/* The profile's interpreter: an environment's directory, a python, or else the one Lair was built with. */
+static int executable_choose(char *path, size_t size, struct bytes wanted)
+{
+	struct stat status;
+
+	if (!wanted.data)
+		snprintf(path, size, "%s", PYTHON_DEFAULT);
+	else
+		snprintf(path, size, "%.*s", (int)wanted.size, wanted.data);
+	if (stat(path, &status) < 0)
+		return -errno;
+	if (S_ISDIR(status.st_mode)) {
+		size_t used = strlen(path);
+
+		environment_activate(path);
+		if (snprintf(path + used, size - used, "/bin/python") >= (int)(size - used))
+			return -ENAMETOOLONG;
+	}
+	return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+/* ---- Python ---- */
+
+static PyStatus initialize(const char *executable)
+{
+	PyPreConfig before;
+	PyConfig config;
+	PyStatus status;
+
+	PyPreConfig_InitIsolatedConfig(&before);
+	before.utf8_mode = 1;
+	status = Py_PreInitialize(&before);
+	if (PyStatus_Exception(status))
+		return status;
+	PyConfig_InitIsolatedConfig(&config);
+	config.install_signal_handlers = 1; /* SIGINT becomes KeyboardInterrupt */
+	config.faulthandler = 1;	    /* a crash shows where it was */
+	config.write_bytecode = 0;	    /* a module rewritten within a second would be taken for the old one */
+	status = PyConfig_SetBytesString(&config, &config.executable, executable);
+	if (!PyStatus_Exception(status))
+		status = PyConfig_SetBytesString(&config, &config.program_name, executable);
+	if (!PyStatus_Exception(status))
+		status = Py_InitializeFromConfig(&config);
+	PyConfig_Clear(&config);
+	return status;
+}
+
+static int python_initialize(const struct configure_message *configure, struct python_report *report)
+{
+	char executable[4096];
+	PyStatus status;
+	int r;
+
+	r = executable_choose(executable, sizeof(executable), configure->python);
+	if (r)
+		return fail(report, executable, strerror(-r));
+	if (output_install() || audit_install())
+		return fail(report, "out of memory", NULL);
+	changeable_begin(configure->changeable);
+	gather_arenas();
+	signal(SIGINT, SIG_DFL); /* ignored by laird's parent, it would stay so */
+	status = initialize(executable);
+	if (PyStatus_Exception(status))
+		return fail(report, executable, status.err_msg);
+	return 0;
+}
+
+static void missing_keep(struct python_report *report, PyObject *names)
+{
+	if (PyList_GET_SIZE(names) == 0)
+		return;
+	wire_put_array(&report->missing, (size_t)PyList_GET_SIZE(names));
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++)
+		wire_put_string(&report->missing, bytes_of(PyUnicode_AsUTF8(PyList_GET_ITEM(names, i))));
+}
+
+/* The message of the exception says which module and why. */
+static int preload(const struct configure_message *configure, struct python_report *report)
+{
+	PyObject *names = unpack_strings(configure->preload);
+	PyObject *missing = names ? PyObject_CallOneArg(helper(HELPER_PRELOAD), names) : NULL;
+
+	if (missing)
+		missing_keep(report, missing);
+	Py_XDECREF(names);
+	Py_XDECREF(missing);
+	return missing ? 0 : -1;
+}
+
+static int call(enum helper which)
+{
+	PyObject *done = PyObject_CallNoArgs(helper(which));
+
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
+/* What the rehearsed cells print is not for laird's log. */
+static int rehearse_quietly(void)
+{
+	int kept[] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)}, nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC), r;
+
+	dup2(nowhere, STDOUT_FILENO);
+	dup2(nowhere, STDERR_FILENO);
+	r = interpreter_rehearse();
+	dup2(kept[0], STDOUT_FILENO);
+	dup2(kept[1], STDERR_FILENO);
+	fd_close(kept[0]);
+	fd_close(kept[1]);
+	fd_close(nowhere);
+	return r;
+}
+
+static int import_and_warm(const struct configure_message *configure, struct python_report *report)
+{
+	PyObject *cache = PyObject_CallNoArgs(helper(HELPER_BORROW_CACHE)), *returned;
+	int r = -1;
+
+	if (!cache)
+		return -1;
+	/* What every cell needs comes to lie together, before all that some do. */
+	r = rehearse_quietly();
+	if (!r)
+		r = preload(configure, report);
+	if (!r)
+		r = call(HELPER_WARM);
+	if (!r) {
+		(void)PyType_ClearCache(); /* of names that were looked up meanwhile, and lie anywhere */
+		r = rehearse_quietly();
+	}
+	if (r)
+		return r; /* the exception is still to be told */
+	returned = PyObject_CallOneArg(helper(HELPER_RETURN_CACHE), cache);
+	Py_XDECREF(returned);
+	Py_DECREF(cache);
+	return returned ? 0 : -1;
+}
+
+static int threads_check(struct python_report *report)
+{
+	PyObject *count = PyObject_CallNoArgs(helper(HELPER_THREADS));
+	long n = count ? PyLong_AsLong(count) : -1;
+
+	Py_XDECREF(count);
+	if (n < 0)
+		return fail_python(report, "the template's threads cannot be counted");
+	if (n > 1)
+		return fail(report, "a preloaded module has started threads, which no session would have", NULL);
+	return 0;
+}
+
+static int directories_find(struct python_report *report)
+{
+	PyObject *list = PyObject_CallNoArgs(helper(HELPER_PLACES));
+	Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
+
+	if (!list)
+		return fail_python(report, "Python's own directories cannot be told");
+	report->places = calloc((size_t)n + 1, sizeof(*report->places));
+	for (Py_ssize_t i = 0; report->places && i < n; i++) {
+		const char *path = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+
+		report->places[i] = path ? strdup(path) : NULL;
+	}
+	Py_DECREF(list);
+	return report->places ? 0 : fail(report, "out of memory", NULL);
+}
+
+static int version_tell(struct python_report *report)
+{
+	PyObject *version = PyObject_CallNoArgs(helper(HELPER_VERSION));
+
+	if (!version)
+		return fail_python(report, "version");
+	snprintf(report->version, sizeof(report->version), "%s", PyUnicode_AsUTF8(version));
+	Py_DECREF(version);
+	return 0;
+}
+
+static int rules_set(const struct configure_message *configure)
+{
+	PyObject *rules = unpack_strings(configure->forbid);
+	PyObject *done = rules ? PyObject_CallOneArg(helper(HELPER_SET_RULES), rules) : NULL;
+
+	Py_XDECREF(rules);
+	Py_XDECREF(done);
+	if (done)
+		cell_heed_rules(configure->forbid_exec);
+	return done ? 0 : -1;
+}
+
+/* What is frozen is not looked at by the next collection, of which there are some until the first fork. */
+static void settle(void)
+{
+	if (call(HELPER_SETTLE) < 0)
+		PyErr_Clear();
+}
+
+static int start(const struct configure_message *configure, struct python_report *report)
+{
+	environment_set(configure);
+	if (python_initialize(configure, report) < 0)
+		return -1;
+	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || doors_install() < 0 ||
+	    rules_set(configure) < 0)
+		return fail_python(report, "the kernel's own modules");
+	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
+		return fail_python(report, "the profile cannot be loaded");
+	if (threads_check(report) < 0 || directories_find(report) < 0 || version_tell(report) < 0)
+		return -1;
+	settle();
+	gather_room();
+	return 0;
+}
+
+int python_start(const struct configure_message *configure, struct python_report *report)
+{
+	int r = start(configure, report);
+
+	changeable_end();
+	/* Whatever came of it, and whoever has caught the exception. */
+	return changeable_found() ? fail(report, changeable_found(), NULL) : r;
+}
+
+void python_settle(void)
+{
+	/* What a cell makes anew is made where there is room now. */
+	if (rehearse_quietly() < 0)
+		PyErr_Clear();
+	seeds_find();
+	settle();
+	output_flush_all();
+	gather_memory();
+}

@@ -1,0 +1,46 @@
+#include "fakes/front.h"
+
+static void ignore(uint64_t connection, struct bytes message)
+{
+	(void)connection;
+	(void)message;
+}
+
+void (*fake_front_on_message)(uint64_t connection, struct bytes message) = ignore;
+unsigned fake_front_hung_up;
+int fake_front_result;
+
+int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer)
+{
+	(void)front;
+	(void)fd;
+	if (fake_front_result != FRONT_E_GONE)
+		fake_front_on_message(serial, (struct bytes){.data = buffer->data, .size = buffer->size});
+	return fake_front_result;
+}
+
+void front_hang_up(struct front *front, int fd, uint64_t serial)
+{
+	(void)front;
+	(void)fd;
+	(void)serial;
+	fake_front_hung_up++;
+}
+
+bool front_lags(const struct front *front, int fd, uint64_t serial)
+{
+	(void)front;
+	(void)fd;
+	(void)serial;
+	return fake_front_result == FRONT_E_WAITS;
+}
+
+void front_flush(struct front *front)
+{
+	(void)front;
+}
+
+void front_deinit(struct front *front)
+{
+	(void)front;
+}

@@ -1,0 +1,1081 @@
+/* Whatever happens in whatever order: each request is answered exactly once, and each answer tells truly what the
+ * state of its session is.
+ *
+ * What wardens and interpreters would do is simulated: processes that have a state, take orders one after the
+ * other, run cells, fork, die, and are told of late; some say what nobody should. A state is a node that knows the
+ * one it came of and the cell that made it, so what an answer says can be compared with what the live process
+ * really has. What happens in a step depends on the seed and the number of the step alone; so a run that fails is
+ * tried again without each of its steps, and what is left is shown. */
+#include "check.h"
+#include "fakes/stage.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#define SEEDS 10000
+#define STEPS 300
+/* After these nobody asks for anything more, and all that is under way comes to its end. */
+#define QUIET_STEPS 3000
+#define PROCESSES_MAX 1200
+#define NODES_MAX 4000
+#define REQUESTS_MAX 2000
+#define SESSIONS_MAX 24
+#define CELLS_MAX 600
+#define QUEUE_MAX 64
+#define SECOND 1000000ULL
+
+/* ---- chance: by the step, so that one step less changes no other ---- */
+
+static uint64_t chance_state;
+
+static void chance_begin(uint64_t seed, uint64_t step)
+{
+	chance_state = seed * 0x9e3779b97f4a7c15ULL + step * 0xd1342543de82ef95ULL + 1;
+}
+
+static uint64_t chance(uint64_t below)
+{
+	uint64_t x = chance_state += 0x9e3779b97f4a7c15ULL;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return (x ^ (x >> 31)) % below;
+}
+
+/* ---- the simulated world ---- */
+
+struct node {
+	size_t parent;
+	uint64_t cell;
+};
+
+struct say {
+	const struct wire_schema *schema;
+	union {
+		struct done_message done;
+		struct ask_message ask;
+		struct shown shown;
+		struct told_message told;
+		struct frozen_message frozen;
+		struct spawned_message spawned;
+		struct measured_message measured;
+	} as;
+};
+
+struct process {
+	bool born, dead, frozen, closed, known, reported;
+	bool interrupted;
+	int status;
+	size_t truth;
+	uint64_t computing;
+	bool waits; /* for an answer to what it has asked */
+	struct order inbox[QUEUE_MAX];
+	struct say outbox[QUEUE_MAX];
+	size_t n_in, n_out;
+};
+
+enum news_kind { NEWS_SIGNALLED, NEWS_EXITED, NEWS_SWEPT, NEWS_FAILED };
+
+struct news {
+	enum news_kind kind;
+	uint64_t serial;
+};
+
+enum request_kind { REQUEST_EXEC, REQUEST_STATE, REQUEST_BRANCH, REQUEST_RESET, REQUEST_OTHER };
+
+struct request {
+	enum request_kind kind;
+	uint64_t session; /* its number in the family */
+	char branch[16];
+	unsigned finals;
+};
+
+/* What whoever asks knows of a session. */
+struct view {
+	bool known;
+	char id[16];
+	size_t state;
+	size_t after[CELLS_MAX];
+};
+
+/* An answer of this round. */
+struct answer {
+	uint64_t request;
+	bool is_error, is_result, from_done, forbidden;
+	char state[16];
+	uint64_t cell, restored;
+};
+
+static struct stage stage;
+static struct warden *warden; /* NULL: gone */
+static struct process processes[PROCESSES_MAX];
+static struct order orders[QUEUE_MAX * 4];
+static struct news news[QUEUE_MAX * 4];
+static struct node nodes[NODES_MAX];
+static struct request requests[REQUESTS_MAX];
+static struct view views[SESSIONS_MAX];
+static struct answer answers[QUEUE_MAX * 4];
+static uint64_t last_process;
+static size_t n_orders, n_news, n_nodes, n_answers, n_branches;
+static bool warden_killed, quiet;
+static uint64_t hostility, scarcity; /* in one step of so many; 0: never */
+static char wrong[256];
+static uint64_t n_steps_all, n_truths, n_unseen;
+static bool shown;
+
+static void fail(const char *what, uint64_t request)
+{
+	if (!wrong[0])
+		snprintf(wrong, sizeof(wrong), "%s (request %llu)", what, (unsigned long long)request);
+}
+
+#define show(...)                                                                                                  \
+	do {                                                                                                       \
+		if (shown)                                                                                         \
+			fprintf(stderr, __VA_ARGS__);                                                              \
+	} while (0)
+
+static size_t node_new(size_t parent, uint64_t cell)
+{
+	if (n_nodes == NODES_MAX)
+		abort();
+	nodes[n_nodes] = (struct node){.parent = parent, .cell = cell};
+	return n_nodes++;
+}
+
+static struct process *process_of(uint64_t serial)
+{
+	if (serial >= PROCESSES_MAX)
+		abort();
+	last_process = MAX(last_process, serial);
+	return &processes[serial];
+}
+
+static void process_born(uint64_t serial, size_t truth, bool frozen)
+{
+	struct process *process = process_of(serial);
+
+	process->born = true;
+	process->truth = truth;
+	process->frozen = frozen;
+}
+
+static void news_add(enum news_kind kind, uint64_t serial)
+{
+	if (n_news == ARRAY_SIZE(news))
+		abort();
+	news[n_news++] = (struct news){.kind = kind, .serial = serial};
+}
+
+/* Its warden tells of a death as soon as it knows the one who died. */
+static void report(uint64_t serial)
+{
+	struct process *process = process_of(serial);
+
+	if (!process->dead || !process->known || process->reported)
+		return;
+	process->reported = true;
+	news_add(NEWS_EXITED, serial);
+}
+
+static void process_dies(uint64_t serial, int status)
+{
+	struct process *process = process_of(serial);
+
+	if (!process->born || process->dead)
+		return;
+	process->dead = true;
+	process->status = status;
+	process->n_in = 0;
+	report(serial);
+}
+
+static void process_says(struct process *process, const struct say *say)
+{
+	if (!process->dead && !process->closed && process->n_out < QUEUE_MAX)
+		process->outbox[process->n_out++] = *say;
+}
+
+/* What sessions have ordered in this round is on its way. */
+static void orders_take(void)
+{
+	for (size_t i = 0; i < fake_n_orders; i++) {
+		const struct order *order = &fake_orders[i];
+		struct process *process;
+
+		if (order->kind == ORDER_KILL) {
+			warden_killed = true;
+		} else if (order->kind == ORDER_FREEZE || order->kind == ORDER_THAW || order->kind == ORDER_SEND) {
+			process = process_of(order->kind == ORDER_SEND ? order->serial : order->source);
+			if (!process->dead && process->n_in < QUEUE_MAX)
+				process->inbox[process->n_in++] = *order;
+		} else if (n_orders < ARRAY_SIZE(orders)) {
+			orders[n_orders++] = *order;
+		}
+	}
+	fake_n_orders = 0;
+}
+
+static bool step_warden_takes(void)
+{
+	struct order order;
+
+	if (n_orders == 0)
+		return false;
+	order = orders[0];
+	memmove(orders, orders + 1, --n_orders * sizeof(*orders));
+	show("  the warden takes: %s %llu\n", fake_order_names[order.kind], (unsigned long long)order.serial);
+	switch (order.kind) {
+	case ORDER_SPAWN:
+		if (!quiet && scarcity && chance(20) == 0) {
+			news_add(NEWS_FAILED, order.serial);
+			break;
+		}
+		process_born(order.serial, 0, false);
+		process_of(order.serial)->known = true;
+		break;
+	case ORDER_ADOPT:
+		process_of(order.serial)->known = true;
+		report(order.serial);
+		break;
+	case ORDER_SIGNAL:
+		if (order.number == SIGKILL)
+			process_dies(order.serial, SIGKILL);
+		else
+			process_of(order.serial)->interrupted = true;
+		news_add(NEWS_SIGNALLED, order.serial);
+		break;
+	case ORDER_DISCARD:
+		process_of(order.serial)->reported = true;
+		process_dies(order.serial, SIGKILL);
+		break;
+	case ORDER_SWEEP:
+		news_add(NEWS_SWEPT, 0);
+		break;
+	case ORDER_FREEZE:
+	case ORDER_THAW:
+	case ORDER_KILL:
+	case ORDER_SEND:
+	case _ORDER_N:
+		abort();
+	}
+	return true;
+}
+
+static bool has_last_words(uint64_t serial)
+{
+	const struct interpreter *interpreter = fake_interpreter(warden, serial);
+
+	return interpreter && fake_listens(interpreter) && process_of(serial)->n_out > 0;
+}
+
+static bool step_warden_tells(void)
+{
+	struct news one;
+
+	if (n_news == 0)
+		return false;
+	/* One that is being killed is not heard any more. */
+	if (warden->state == WARDEN_DYING) {
+		n_news = 0;
+		return false;
+	}
+	one = news[0];
+	show("  the warden tells: %d %llu\n", (int)one.kind, (unsigned long long)one.serial);
+	if (one.kind == NEWS_EXITED &&
+	    fake_exited(warden, one.serial, process_of(one.serial)->status, has_last_words(one.serial)))
+		return true;
+	memmove(news, news + 1, --n_news * sizeof(*news));
+	if (one.kind == NEWS_SIGNALLED)
+		fake_signalled(warden, one.serial);
+	else if (one.kind == NEWS_SWEPT)
+		fake_swept(warden);
+	else if (one.kind == NEWS_FAILED)
+		fake_failed(warden, one.serial);
+	return true;
+}
+
+/* ---- processes ---- */
+
+static void fork_frozen(struct process *process, const struct order *order)
+{
+	struct say say = {.schema = &frozen_message_schema, .as.frozen = {.serial = order->serial}};
+
+	if (!quiet && chance(8) == 0) {
+		say.as.frozen.reason = BYTES("threads");
+	} else {
+		say.as.frozen.pid = 1000 + order->serial;
+		process_born(order->serial, process->truth, true);
+	}
+	process_says(process, &say);
+}
+
+static void fork_live(struct process *process, const struct order *order)
+{
+	struct say say = {.schema = &spawned_message_schema, .as.spawned = {.serial = order->serial}};
+
+	if (quiet || chance(10) > 0) {
+		say.as.spawned.pid = 1000 + order->serial;
+		if (fake_interpreter(warden, order->serial))
+			process_born(order->serial, process->truth, false);
+	}
+	process_says(process, &say);
+}
+
+static void obey(struct process *process, const struct order *order)
+{
+	struct say say = {.schema = &told_message_schema,
+			  .as.told = {.serial = order->number, .refused = BYTES("no")}};
+
+	if (order->kind == ORDER_FREEZE) {
+		fork_frozen(process, order);
+	} else if (order->kind == ORDER_THAW) {
+		fork_live(process, order);
+	} else if (order->schema == &run_message_schema) {
+		process->computing = order->number;
+		process->interrupted = false;
+	} else if (order->schema == &question_message_schema) {
+		process_says(process, &say);
+	} else if (order->schema == &answer_message_schema) {
+		process->waits = false;
+	} else if (order->schema == &measure_message_schema) {
+		process_says(process,
+			     &(struct say){.schema = &measured_message_schema, .as.measured = {.memory = 1}});
+	}
+}
+
+/* Nobody is found at random but among those who can do something, or a run would be long. */
+static struct process *process_find(bool (*can)(const struct process *process), uint64_t *serialp)
+{
+	uint64_t last = warden->last_interpreter, at = last ? chance(last) : 0;
+
+	for (uint64_t i = 0; i < last; i++) {
+		uint64_t serial = 1 + (at + i) % last;
+
+		if (processes[serial].born && can(&processes[serial])) {
+			*serialp = serial;
+			return &processes[serial];
+		}
+	}
+	return NULL;
+}
+
+/* While a sweep is under way nothing is forked that it could take for a stranger. */
+static bool can_take(const struct process *process)
+{
+	bool forks = process->n_in > 0 &&
+		     (process->inbox[0].kind == ORDER_FREEZE || process->inbox[0].kind == ORDER_THAW);
+	bool goes_on = process->n_in > 0 && process->inbox[0].schema == &answer_message_schema;
+
+	return !process->dead && process->n_in > 0 && (!process->computing || goes_on) &&
+	       !(forks && warden->sweeping);
+}
+
+static bool can_end_cell(const struct process *process)
+{
+	return !process->dead && process->computing && !process->waits;
+}
+
+static bool can_speak(const struct process *process)
+{
+	const struct interpreter *interpreter = fake_interpreter(warden, (uint64_t)(process - processes));
+
+	return interpreter && fake_listens(interpreter) && (process->n_out > 0 || process->dead || process->closed);
+}
+
+static bool lives(const struct process *process)
+{
+	return !process->dead;
+}
+
+static bool step_process_takes(void)
+{
+	struct order order;
+	uint64_t serial;
+	struct process *process = process_find(can_take, &serial);
+
+	if (!process)
+		return false;
+	order = process->inbox[0];
+	memmove(process->inbox, process->inbox + 1, --process->n_in * sizeof(*process->inbox));
+	show("  %llu takes: %s %s %llu\n", (unsigned long long)serial, fake_order_names[order.kind],
+	     order.schema ? order.schema->type : "", (unsigned long long)order.number);
+	obey(process, &order);
+	return true;
+}
+
+static void cell_done(struct process *process, uint64_t cell)
+{
+	struct say say = {.schema = &done_message_schema, .as.done = {.cell = cell, .text = BYTES("done")}};
+
+	process->computing = 0;
+	process->waits = false;
+	if (process->interrupted)
+		say.as.done.cause = BYTES("interrupt");
+	process->interrupted = false;
+	if (!quiet && chance(12) == 0)
+		say.as.done.cause = say.as.done.text = BYTES("forbidden");
+	else
+		process->truth = node_new(process->truth, cell);
+	if (!quiet && chance(12) == 0)
+		say.as.done.unfaithful = BYTES("a thread runs");
+	process_says(process, &say);
+}
+
+static bool step_cell_goes_on(void)
+{
+	static const char empty_map[] = "\x80";
+	uint64_t serial;
+	struct process *process = process_find(can_end_cell, &serial);
+	struct say display = {.schema = &display_message_schema, .as.shown = {.data = {empty_map, 1}}};
+
+	if (!process)
+		return false;
+	show("  %llu is in its cell\n", (unsigned long long)serial);
+	switch (quiet ? 0 : chance(10)) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+	case 4:
+	case 5:
+		cell_done(process, process->computing);
+		break;
+	case 6:
+		process_says(process,
+			     &(struct say){.schema = &ask_message_schema, .as.ask = {.prompt = BYTES("?")}});
+		process->waits = true;
+		break;
+	case 7:
+		process_says(process, &display);
+		break;
+	case 8:
+		process_dies(serial, 3 << 8);
+		break;
+	default:
+		process_dies(serial, SIGSEGV);
+	}
+	return true;
+}
+
+static bool step_process_speaks(void)
+{
+	uint64_t serial;
+	struct process *process = process_find(can_speak, &serial);
+	struct interpreter *interpreter = process ? fake_interpreter(warden, serial) : NULL;
+	struct say say;
+
+	if (!process)
+		return false;
+	if (process->n_out == 0) {
+		show("  %llu: end of its channel\n", (unsigned long long)serial);
+		fake_hang_up(interpreter);
+		return true;
+	}
+	say = process->outbox[0];
+	memmove(process->outbox, process->outbox + 1, --process->n_out * sizeof(*process->outbox));
+	show("  %llu says: %s\n", (unsigned long long)serial, say.schema->type);
+	fake_say(interpreter, say.schema, &say.as);
+	return true;
+}
+
+/* What no honest one does. What it claims to have frozen is not doubted: nobody could. */
+static bool step_hostile(void)
+{
+	uint64_t serial;
+	struct process *process = process_find(lives, &serial);
+
+	if (!process)
+		return false;
+	show("  %llu is hostile\n", (unsigned long long)serial);
+	switch (chance(9)) {
+	case 0:
+		process_dies(serial, SIGKILL);
+		break;
+	case 1:
+		process_dies(serial, 0);
+		break;
+	case 2:
+		process->closed = true;
+		break;
+	case 3:
+		process_says(process,
+			     &(struct say){.schema = &told_message_schema, .as.told = {.serial = chance(5)}});
+		break;
+	case 4:
+		process_says(process, &(struct say){.schema = &frozen_message_schema,
+						    .as.frozen = {.serial = chance(2) * 100000, .pid = 7}});
+		break;
+	case 5:
+		process_says(process,
+			     &(struct say){.schema = &spawned_message_schema, .as.spawned = {.serial = 99999}});
+		break;
+	case 6:
+		process_says(process,
+			     &(struct say){.schema = &ask_message_schema, .as.ask = {.prompt = BYTES("?")}});
+		break;
+	case 7:
+		process_says(process, &(struct say){.schema = &done_message_schema, .as.done = {.cell = 99999}});
+		break;
+	default:
+		process_says(process, &(struct say){.schema = &run_message_schema});
+	}
+	return true;
+}
+
+/* ---- who asks ---- */
+
+static struct session *session_at(uint64_t number)
+{
+	struct session *session;
+
+	list_for_each (session, &stage.sessions.all, node)
+		if (session->tenant.number == number)
+			return session;
+	return NULL;
+}
+
+/* One that the client knows of and that has not ended. */
+static struct session *session_pick(void)
+{
+	struct session *session, *found = NULL;
+	uint64_t n = 0;
+
+	list_for_each (session, &stage.sessions.all, node)
+		if (session->state != SESSION_CLOSING && session->tenant.number < SESSIONS_MAX &&
+		    views[session->tenant.number].known && chance(++n) == 0)
+			found = session;
+	return found;
+}
+
+/* Before it is asked: the answer may be there at once. */
+static void request_note(enum request_kind kind, const struct session *session, const char *branch)
+{
+	struct request *request = &requests[stage.last_request + 1];
+
+	if (stage.last_request + 2 >= REQUESTS_MAX)
+		abort();
+	*request = (struct request){.kind = kind, .session = session->tenant.number};
+	snprintf(request->branch, sizeof(request->branch), "%s", branch ? branch : "");
+}
+
+static void ask_operation(struct session *session)
+{
+	static const enum operation_kind kinds[] = {OPERATION_CHECKPOINT, OPERATION_RESTORE, OPERATION_UNDO,
+						    OPERATION_BRANCH,	  OPERATION_DROP,    OPERATION_QUESTION};
+	enum operation_kind kind = kinds[chance(ARRAY_SIZE(kinds))];
+	char name[24] = "", branch[16] = "";
+	bool named = kind == OPERATION_RESTORE || kind == OPERATION_DROP || chance(3) == 0;
+
+	if (session_busy(session) || session->n_queued > 0 || list_size(&session->operations) > 3)
+		return;
+	if (kind != OPERATION_QUESTION && session->profile->checkpoint == CHECKPOINT_OFF)
+		return;
+	/* By the number of a cell, or by a name. */
+	if (named && kind == OPERATION_CHECKPOINT)
+		snprintf(name, sizeof(name), "name%llu", (unsigned long long)chance(3));
+	else if (named && kind != OPERATION_QUESTION)
+		snprintf(name, sizeof(name), chance(2) ? "name%llu" : "%llu",
+			 (unsigned long long)(chance(session->n_cells + 2) % 10));
+	if (kind == OPERATION_BRANCH) {
+		if (list_size(&stage.sessions.all) > 4 || warden->last_session + 2 >= SESSIONS_MAX)
+			return;
+		snprintf(branch, sizeof(branch), "b%zu", ++n_branches);
+	}
+	request_note(kind == OPERATION_BRANCH				    ? REQUEST_BRANCH
+		     : kind == OPERATION_QUESTION || kind == OPERATION_DROP ? REQUEST_OTHER
+									    : REQUEST_STATE,
+		     session, branch);
+	show("  %s: request %llu: operation %d %s %s\n", session->id, (unsigned long long)stage.last_request + 1,
+	     (int)kind, name, branch);
+	stage_operate(&stage, session, kind, name[0] ? name : NULL, branch[0] ? branch : NULL, 1 + chance(2));
+}
+
+static void answer_input(struct session *session)
+{
+	const struct input_request input = {.text = BYTES("yes")};
+
+	if (session_busy(session) && session->cell->asking)
+		session_answer(session, &input);
+}
+
+static bool step_client(void)
+{
+	struct session *session = session_pick();
+	struct address request = {.fd = 1, .connection = 1, .uid = STAGE_OWNER};
+	uint64_t act = chance(30);
+
+	if (!session || quiet)
+		return false;
+	if (act < 14) {
+		if (session->n_queued >= 4 || session->n_cells + 10 >= CELLS_MAX)
+			return false;
+		request_note(REQUEST_EXEC, session, NULL);
+		show("  %s: request %llu: exec\n", session->id, (unsigned long long)stage.last_request + 1);
+		stage_exec(&stage, session, chance(3) == 0, chance(4) ? SECOND : 0);
+	} else if (act < 20) {
+		ask_operation(session);
+	} else if (act < 22) {
+		show("  %s: interrupt\n", session->id);
+		(void)session_interrupt(session, chance(2));
+	} else if (act < 25) {
+		request.id = stage.last_request ? 1 + chance(stage.last_request) : 1;
+		show("  %s: cancel %llu\n", session->id, (unsigned long long)request.id);
+		(void)session_cancel(session, &request, chance(2));
+	} else if (act < 27) {
+		answer_input(session);
+	} else if (act < 29) {
+		request_note(REQUEST_RESET, session, NULL);
+		show("  %s: request %llu: reset\n", session->id, (unsigned long long)stage.last_request + 1);
+		stage_reset(&stage, session);
+	} else if (chance(12) == 0) {
+		request_note(REQUEST_OTHER, session, NULL);
+		show("  %s: request %llu: shutdown\n", session->id, (unsigned long long)stage.last_request + 1);
+		stage_close(&stage, session);
+	}
+	return true;
+}
+
+/* ---- what the answers say ---- */
+
+static void read_result(struct answer *answer, struct bytes body)
+{
+	struct exec_reply reply;
+	struct state_reply state;
+	struct wire_fault fault;
+
+	if (requests[answer->request].kind == REQUEST_EXEC &&
+	    !wire_decode(&reply, &exec_reply_schema, body, &fault)) {
+		answer->is_result = true;
+		answer->from_done = reply.text.data != NULL;
+		/* The cause may be that its time was over. */
+		answer->forbidden = bytes_is(reply.text, "forbidden");
+		answer->cell = reply.cell;
+		answer->restored = reply.restored;
+		snprintf(answer->state, sizeof(answer->state), "%.*s", (int)reply.state.size, reply.state.data);
+	} else if (requests[answer->request].kind == REQUEST_STATE &&
+		   !wire_decode(&state, &state_reply_schema, body, &fault)) {
+		answer->cell = state.cell;
+	}
+}
+
+static void on_message(uint64_t connection, struct bytes message)
+{
+	static const char *const events[] = {"stdout", "stderr", "ask", "display", "alive"};
+	struct answer answer = {.request = 0};
+	struct wire_frame frame;
+
+	(void)connection;
+	if (wire_open_answer(&frame, message) || !wire_find_id(&answer.request, frame.body) ||
+	    answer.request == 0 || answer.request > stage.last_request) {
+		fail("an answer to nobody", answer.request);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		if (bytes_is(frame.type, events[i]))
+			return;
+	if (++requests[answer.request].finals > 1)
+		fail("answered twice", answer.request);
+	answer.is_error = bytes_is(frame.type, error_reply_schema.type);
+	if (!answer.is_error)
+		read_result(&answer, frame.body);
+	show("    answer to %llu: %s %s cell %llu restored %llu\n", (unsigned long long)answer.request,
+	     answer.is_error ? "error" : "", answer.state, (unsigned long long)answer.cell,
+	     (unsigned long long)answer.restored);
+	if (n_answers < ARRAY_SIZE(answers))
+		answers[n_answers++] = answer;
+}
+
+/* What the session really has. Returns false if it has nothing at the moment: it ends, or begins. */
+static bool truth_of(size_t *truthp, const struct session *session)
+{
+	if (!session || !session->live || session->state == SESSION_CLOSING || session->state == SESSION_STARTING) {
+		n_unseen++;
+		return false;
+	}
+	/* One from the pristine image may not have been made yet. */
+	*truthp = process_of(session->live->serial)->truth;
+	n_truths++;
+	return true;
+}
+
+static void check_kept(const struct answer *answer, struct view *view, size_t truth)
+{
+	/* One that was cancelled before it began. */
+	if (answer->cell == 0)
+		return;
+	if (answer->forbidden ? truth != view->state
+			      : nodes[truth].cell != answer->cell || nodes[truth].parent != view->state)
+		fail("\"kept\", and it has another state", answer->request);
+	view->state = view->after[answer->cell] = truth;
+}
+
+/* It may have been lost before this cell, which then has done its part. */
+static void check_back(const struct answer *answer, struct view *view, size_t truth)
+{
+	bool added = answer->from_done && !answer->forbidden;
+	size_t base;
+
+	if (answer->restored >= CELLS_MAX) {
+		fail("restored what never was", answer->request);
+		return;
+	}
+	base = view->after[answer->restored];
+	if (added ? nodes[truth].parent != base || nodes[truth].cell != answer->cell : truth != base)
+		fail("it went back to another state than it says", answer->request);
+	view->state = truth;
+	if (answer->from_done)
+		view->after[answer->cell] = truth;
+}
+
+static void check_result(const struct answer *answer)
+{
+	struct session *session = session_at(requests[answer->request].session);
+	struct view *view = &views[requests[answer->request].session];
+	size_t truth;
+
+	if (!strcmp(answer->state, "ended")) {
+		if (session && session->state != SESSION_CLOSING)
+			fail("\"ended\", and it goes on", answer->request);
+		return;
+	}
+	if (!session)
+		fail("its session is gone, and the answer says otherwise", answer->request);
+	if (!truth_of(&truth, session))
+		return;
+	if (!strcmp(answer->state, "kept"))
+		check_kept(answer, view, truth);
+	else if (!strcmp(answer->state, "reset") && answer->restored)
+		fail("\"reset\", and it says after which cell", answer->request);
+	else
+		check_back(answer, view, truth);
+}
+
+static void check_state(const struct answer *answer)
+{
+	struct view *view = &views[requests[answer->request].session];
+	size_t truth;
+
+	if (!truth_of(&truth, session_at(requests[answer->request].session)))
+		return;
+	if (answer->cell >= CELLS_MAX || truth != view->after[answer->cell])
+		fail("it has another state than the answer says", answer->request);
+	view->state = truth;
+}
+
+static void check_branch(const struct answer *answer)
+{
+	const struct request *request = &requests[answer->request];
+	const struct view *parent = &views[request->session];
+	struct session_name name = {.owner = STAGE_OWNER, .id = bytes_of(request->branch)};
+	struct session *session = sessions_find(&stage.sessions, &name);
+	struct view *view;
+	size_t truth;
+
+	if (!session)
+		return;
+	view = &views[session->tenant.number];
+	*view = *parent;
+	snprintf(view->id, sizeof(view->id), "%s", request->branch);
+	view->state = parent->after[session->at];
+	if (truth_of(&truth, session) && truth != view->state)
+		fail("the branch grew from another state", answer->request);
+}
+
+static void check_reset(const struct answer *answer)
+{
+	size_t truth;
+
+	if (truth_of(&truth, session_at(requests[answer->request].session)) && truth != 0)
+		fail("it was reset, and is not fresh", answer->request);
+	views[requests[answer->request].session].state = 0;
+}
+
+static void answers_check(void)
+{
+	for (size_t i = 0; i < n_answers; i++) {
+		const struct answer *answer = &answers[i];
+
+		if (answer->is_error)
+			continue;
+		switch (requests[answer->request].kind) {
+		case REQUEST_EXEC:
+			if (!answer->is_result)
+				fail("a cell is answered with no result", answer->request);
+			else
+				check_result(answer);
+			break;
+		case REQUEST_STATE:
+			check_state(answer);
+			break;
+		case REQUEST_BRANCH:
+			check_branch(answer);
+			break;
+		case REQUEST_RESET:
+			check_reset(answer);
+			break;
+		case REQUEST_OTHER:
+			break;
+		}
+	}
+	n_answers = 0;
+}
+
+/* ---- a run ---- */
+
+static const char *const state_names[_SESSION_STATE_N] = {
+	"starting", "idle",    "busy",	   "grace",	"answering", "unsaved",
+	"freezing", "killing", "sweeping", "restoring", "closing",
+};
+
+/* Whoever waits for somebody else does not wait for ever. */
+static void sessions_check(void)
+{
+	struct session *session;
+
+	list_for_each (session, &stage.sessions.all, node) {
+		bool waits = session->state == SESSION_KILLING || session->state == SESSION_SWEEPING ||
+			     session->state == SESSION_RESTORING || session->state == SESSION_FREEZING ||
+			     session->state == SESSION_UNSAVED || session->state == SESSION_ANSWERING ||
+			     session->state == SESSION_GRACE;
+
+		show("    %s is %s\n", session->id, state_names[session->state]);
+		/* The news of a death that has been told waits for nobody's answer. */
+		if (waits && !session->exited && !session->deadline.index)
+			fail("it waits without a deadline", session->state);
+		if (session->n_queued != list_size(&session->queue))
+			fail("the queue is counted wrong", session->n_queued);
+		if (session->cell && session->state != SESSION_BUSY && session->state != SESSION_GRACE &&
+		    session->state != SESSION_KILLING && session->state != SESSION_SWEEPING &&
+		    session->state != SESSION_RESTORING)
+			fail("a cell in a state without one", session->state);
+	}
+}
+
+static void settle(void)
+{
+	/* Before the dead are freed. */
+	bool gone = warden->grave.buried;
+
+	clients_settle(&stage.clients);
+	answers_check();
+	orders_take();
+	stage_settle(&stage);
+	sessions_check();
+	if (gone)
+		warden = NULL;
+}
+
+static bool step_end(void)
+{
+	if (!warden_killed)
+		return false;
+	show("  the warden is dead\n");
+	fake_gone(warden);
+	return true;
+}
+
+static bool step_time(void)
+{
+	uint64_t due = stage.loop.n_timers ? stage.loop.heap[1]->deadline : 0;
+	struct slice slice = {.until = UINT64_MAX, .things = 1};
+
+	if (!due || (!quiet && chance(3) && due > fake_now + 2000)) {
+		fake_now += chance(1000);
+		return due != 0;
+	}
+	show("  %llu us pass\n", (unsigned long long)(due > fake_now ? due - fake_now : 0));
+	fake_now = MAX(fake_now, due);
+	timer_run(&stage.loop, &slice);
+	return true;
+}
+
+/* One thing happens. */
+static bool step(void)
+{
+	static bool (*const steps[])(void) = {
+		step_warden_takes,   step_warden_tells, step_process_takes, step_process_takes, step_process_speaks,
+		step_process_speaks, step_cell_goes_on, step_client,	    step_client,	step_time,
+	};
+	size_t at = chance(ARRAY_SIZE(steps));
+
+	if (!quiet && scarcity && chance(scarcity) == 0) {
+		fake_failures = 1;
+		fake_failure = chance(2) ? -EMFILE : -ENOMEM;
+	}
+	if (!quiet && hostility && chance(hostility) == 0 && step_hostile())
+		return true;
+	if (warden_killed && chance(3) == 0)
+		return step_end();
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+		if (steps[(at + i) % ARRAY_SIZE(steps)]())
+			return true;
+	return step_end();
+}
+
+/* Everybody does what is right, those who ask are answered, and time is the last to go on. */
+static bool step_quiet(void)
+{
+	static bool (*const steps[])(void) = {step_process_speaks, step_warden_takes, step_warden_tells,
+					      step_process_takes,  step_cell_goes_on, step_end};
+	struct session *session;
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+		if (steps[i]())
+			return true;
+	list_for_each (session, &stage.sessions.all, node)
+		if (session_busy(session) && session->cell->asking) {
+			answer_input(session);
+			return true;
+		}
+	return step_time();
+}
+
+static bool all_answered(void)
+{
+	for (uint64_t id = 1; id <= stage.last_request; id++)
+		if (requests[id].finals == 0)
+			return false;
+	return true;
+}
+
+static void world_begin(uint64_t seed)
+{
+	static const enum checkpoint_policy policies[] = {CHECKPOINT_CELL, CHECKPOINT_CELL, CHECKPOINT_CELL,
+							  CHECKPOINT_MANUAL, CHECKPOINT_OFF};
+	struct session *session;
+
+	memset(processes, 0, (last_process + 1) * sizeof(*processes));
+	last_process = 0;
+	memset(requests, 0, sizeof(requests));
+	memset(views, 0, sizeof(views));
+	n_orders = n_news = n_answers = n_branches = 0;
+	n_nodes = 1;
+	warden_killed = quiet = false;
+	wrong[0] = '\0';
+	chance_begin(seed, UINT32_MAX);
+	stage_begin(&stage);
+	stage.profile.checkpoint = policies[chance(ARRAY_SIZE(policies))];
+	stage.profile.checkpoints = 1 + chance(4);
+	stage.profile.hard_ttl = chance(8) ? 0 : 30 * SECOND;
+	scarcity = chance(3) ? 0 : 60;
+	hostility = chance(3) ? (chance(2) ? 100 : 20) : 0;
+	session = stage_open(&stage, chance(20) ? "s" : "");
+	warden = session->warden;
+	views[session->tenant.number] = (struct view){.known = true};
+	process_born(1, 0, false);
+	process_of(1)->known = true;
+}
+
+/* Everything that was asked is answered before, or when the session is told to end. */
+static void world_end(void)
+{
+	struct session *session;
+
+	quiet = true;
+	fake_failures = 0;
+	for (unsigned i = 0; warden && !all_answered() && !wrong[0]; i++) {
+		if (i == QUIET_STEPS) {
+			fail("not answered", 0);
+			break;
+		}
+		if (step_quiet())
+			settle();
+		else
+			fail("nothing happens, and something is not answered", 0);
+	}
+	if (warden) {
+		while ((session = sessions_first_that_stays(&stage.sessions)))
+			session_end(session, "shutdown");
+		fake_gone(warden);
+		settle();
+	}
+	for (uint64_t id = 1; id <= stage.last_request; id++)
+		if (requests[id].finals != 1)
+			fail("not answered exactly once", id);
+	stage_end(&stage);
+}
+
+/* Without the steps that @without says. Returns whether all was right. */
+static bool run(uint64_t seed, const bool *without)
+{
+	world_begin(seed);
+	for (uint64_t i = 0; i < STEPS && warden && !wrong[0]; i++) {
+		if (without && without[i])
+			continue;
+		chance_begin(seed, i);
+		show("%llu\n", (unsigned long long)i);
+		if (step())
+			settle();
+		n_steps_all++;
+	}
+	chance_begin(seed, STEPS);
+	world_end();
+	return !wrong[0];
+}
+
+/* Fewer steps, as long as it goes wrong in the same way. */
+static void explain(uint64_t seed)
+{
+	static bool without[STEPS];
+	char first[sizeof(wrong)];
+	unsigned left = 0;
+
+	memset(without, 0, sizeof(without));
+	snprintf(first, sizeof(first), "%.20s", wrong);
+	for (size_t size = STEPS / 4; size > 0; size /= 2)
+		for (size_t at = 0; at + size <= STEPS; at += size) {
+			bool before[STEPS];
+
+			memcpy(before, without, sizeof(before));
+			memset(without + at, true, size * sizeof(*without));
+			if (run(seed, without) || strncmp(wrong, first, strlen(first)) != 0)
+				memcpy(without, before, sizeof(before));
+		}
+	for (size_t i = 0; i < STEPS; i++)
+		left += !without[i];
+	shown = true;
+	(void)run(seed, without);
+	shown = false;
+	fprintf(stderr, "seed %llu, %u steps: %s\n", (unsigned long long)seed, left, wrong);
+}
+
+static uint64_t seed_now;
+
+static void on_abort(int signal)
+{
+	fprintf(stderr, "seed %llu\n", (unsigned long long)seed_now);
+	(void)raise(signal);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+		 n = argc > 2 ? strtoull(argv[2], NULL, 10) : SEEDS;
+	struct sigaction action = {.sa_handler = on_abort, .sa_flags = (int)SA_RESETHAND};
+	clock_t began = clock();
+	unsigned failures = 0;
+	double took;
+
+	(void)sigaction(SIGABRT, &action, NULL);
+	(void)sigaction(SIGSEGV, &action, NULL);
+	fake_front_on_message = on_message;
+	if (argc > 1 && argc < 3)
+		n = 1;
+	for (seed_now = first; seed_now < first + n && failures < 3; seed_now++) {
+		bool right = run(seed_now, NULL);
+
+		CHECK(right);
+		if (!right) {
+			failures++;
+			explain(seed_now);
+		}
+	}
+	took = (double)(clock() - began) / CLOCKS_PER_SEC;
+	printf("%llu events, %.0f a second, %llu answers compared with the state, %llu when there was none\n",
+	       (unsigned long long)n_steps_all, (double)n_steps_all / MAX(took, 0.001),
+	       (unsigned long long)n_truths, (unsigned long long)n_unseen);
+	CHECK(n_truths > 100 || argc > 1);
+	return check_report();
+}
