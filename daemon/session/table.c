@@ -143,6 +143,7 @@ static void finish_done(struct session *session, const struct particulars *parti
 				  .artifacts_more = done->artifacts_more,
 				  .report = done->report,
 				  .unfaithful = done->unfaithful};
+	bool forbidden = bytes_is(done->cause, "forbidden");
 	bool changed = session->cell->task != CELL_SAVE;
 	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
 			  !done->unfaithful.data;
@@ -157,11 +158,11 @@ static void finish_done(struct session *session, const struct particulars *parti
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
 		if (bytes_is(done->cause, causes[i]))
 			verdict.cause = causes[i];
-	if (session->cell->timed_out) {
+	if (session->cell->timed_out && !forbidden) {
 		verdict.returncode = RETURNCODE_TIMEOUT;
 		verdict.cause = session_overdue(session);
 	}
-	if (bytes_is(done->cause, "forbidden") || !changed) {
+	if (forbidden || !changed) {
 		/* It was not run, or has changed nothing: the state is what it was. */
 		session->history.saved = session->was_saved;
 		checkpoint = checkpoint && !session->was_saved;

@@ -215,6 +215,7 @@ def test_many_may_ask_for_one_answer(client: Client, session: str) -> None:
 
 def test_detached(client: Client, other: Client, session: str) -> None:
     client.open(session)
+    wait_until(lambda: client.info(session).state == "idle", "the cell need not wait")
     reply = detach(client, "import time; time.sleep(0.3); 6 * 7", session, "k")
     assert (reply.key, reply.session, reply.cell) == ("k", session, 1)
     assert [(it.key, it.cell, it.state) for it in results(other, session)] == [("k", 1, "running")]

@@ -343,11 +343,28 @@ static void test_an_end_before_a_reset(void)
 	stage_end(&stage);
 }
 
+/* It was not run: that its time is over, too, is of no use to whoever asked. */
+static void test_forbidden_after_its_time(void)
+{
+	struct session *session;
+
+	stage_begin(&stage);
+	session = state_enter(&stage, SESSION_GRACE);
+	stage_settle(&stage);
+	done_now = (struct done_message){.cell = session->cell->number, .cause = BYTES("forbidden")};
+	seen[0] = told[0] = '\0';
+	session_event(session, EVENT_DONE, &all_there_is);
+	stage_settle(&stage);
+	CHECK(strstr(told, "kept:forbidden") != NULL);
+	stage_end(&stage);
+}
+
 int main(void)
 {
 	unsigned n = 0;
 
 	fake_front_on_message = on_message;
+	test_forbidden_after_its_time();
 	test_an_end_before_a_reset();
 	for (int state = 0; state < _SESSION_STATE_N; state++)
 		for (int event = 0; event < _SESSION_EVENT_N; event++) {
