@@ -143,17 +143,13 @@ static int profile_write(struct warden *warden)
 static int code_write(struct ledger *ledger, struct cell *cell)
 {
 	const struct cell_options *options = &cell->options;
-	const struct code_record record = {
+	struct code_record record = {
 		.promise = cell->reply.promise->serial,
 		.code = cell->code,
-		.figure = options->figure,
-		.env = options->env,
-		.directory = options->directory,
-		.values = options->values,
-		.reload = options->reload,
 	};
 	int r;
 
+	OPTION_VALUES(RECORD_PUT, options);
 	if (cell->written || cell->task != CELL_CODE)
 		return 0;
 	r = ledger_append(ledger, &code_record_schema, &record);

@@ -31,6 +31,11 @@ static struct address address_of(const struct revival *revival, uint64_t serial,
 	return address;
 }
 
+static void text_from(char *text, size_t size, struct bytes from)
+{
+	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
+}
+
 /* ---- what it works on ---- */
 
 static struct code_record code_of(const struct revival *revival, uint64_t promise)
@@ -124,15 +129,32 @@ static void output_limit_from(struct output *output, uint64_t most)
 	output->limit = MIN(output->limit, output->most);
 }
 
+static int code_from(struct cell **cellp, const struct revival *revival, const struct session *session,
+		     const struct cell_record *cell_record, const struct address *address)
+{
+	const struct code_record code = code_of(revival, cell_record->promise), *record = &code;
+	struct exec_request request = {.code = code.code};
+
+	OPTION_VALUES(RECORD_TAKE, &request);
+	return cell_new(cellp, &request, address, cell_record->timeout, session->profile->output_size);
+}
+
+static void cell_values_from(struct cell *cell, const struct revival *revival, const struct cell_record *record)
+{
+	CELL_VALUES(RECORD_TAKE, cell);
+	output_limit_from(&cell->stdout_, record->stdout_most);
+	output_limit_from(&cell->stderr_, record->stderr_most);
+	displays_from(revival, cell, record->promise, record);
+	cell->prompt = record->prompt.data ? strndup(record->prompt.data, record->prompt.size) : NULL;
+	cell->written = true;
+}
+
 static int cell_from(struct cell **cellp, const struct revival *revival, struct session *session, struct bytes body)
 {
-	struct exec_request request = {.code = BYTES("")};
 	struct cell_record record;
-	struct code_record code;
 	struct wire_fault fault;
 	struct address address;
 	struct promise *promise;
-	struct cell *cell;
 	int r;
 
 	if (wire_decode_known(&record, &cell_record_schema, body, &fault))
@@ -141,35 +163,16 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 	promise = address.promise;
 	if (!promise)
 		return -ENOMEM;
-	code = code_of(revival, record.promise);
-	request.code = code.code;
-	request.stream = record.stream;
-	request.input = record.input;
-	request.figure = code.figure;
-	request.env = code.env;
-	request.directory = code.directory;
-	request.values = code.values;
-	request.reload = code.reload;
 	if (record.task != CELL_CODE)
-		r = task_from(&cell, revival, session, &record, &address);
+		r = task_from(cellp, revival, session, &record, &address);
 	else
-		r = cell_new(&cell, &request, &address, record.timeout, session->profile->output_size);
+		r = code_from(cellp, revival, session, &record, &address);
 	if (r)
 		return r;
-	output_limit_from(&cell->stdout_, record.stdout_most);
-	output_limit_from(&cell->stderr_, record.stderr_most);
 	if (promise->answer)
 		promise->running = NULL;
-	promise->cell = cell->number = record.number;
-	cell->after = record.after;
-	cell->started = record.started;
-	displays_from(revival, cell, record.promise, &record);
-	cell->asking = record.asking;
-	cell->prompt = record.prompt.data ? strndup(record.prompt.data, record.prompt.size) : NULL;
-	cell->password = record.password;
-	cell->timed_out = record.timed_out;
-	cell->written = true;
-	*cellp = cell;
+	promise->cell = record.number;
+	cell_values_from(*cellp, revival, &record);
 	return 0;
 }
 
@@ -202,24 +205,22 @@ static struct checkpoint *checkpoint_at(const struct session *session, uint64_t 
 
 static int checkpoint_from(const struct revival *revival, struct session *session, struct bytes body)
 {
-	struct kept_checkpoint record;
+	struct kept_checkpoint kept, *record = &kept;
 	struct interpreter *interpreter;
 	struct checkpoint *checkpoint;
 	struct wire_fault fault;
 
-	if (wire_decode_known(&record, &kept_checkpoint_schema, body, &fault))
+	if (wire_decode_known(record, &kept_checkpoint_schema, body, &fault))
 		return -EBADMSG;
-	interpreter = revival_interpreter(revival, record.interpreter);
-	checkpoint = interpreter ? history_add(&session->history, interpreter, record.cell) : NULL;
+	interpreter = revival_interpreter(revival, record->interpreter);
+	checkpoint = interpreter ? history_add(&session->history, interpreter, record->cell) : NULL;
 	if (!checkpoint)
 		return interpreter ? -ENOMEM : -EBADMSG;
-	if (record.name.data)
-		history_name(&session->history, checkpoint, record.name);
-	checkpoint->born = record.born;
-	checkpoint->memory = record.memory;
-	checkpoint->severed = record.severed;
+	if (record->name.data)
+		history_name(&session->history, checkpoint, record->name);
+	CHECKPOINT_VALUES(RECORD_TAKE, checkpoint);
 	/* An older one, so it is there already. */
-	checkpoint->parent = record.parent ? checkpoint_at(session, record.parent) : NULL;
+	checkpoint->parent = record->parent ? checkpoint_at(session, record->parent) : NULL;
 	return 0;
 }
 
@@ -243,47 +244,44 @@ static int question_from(struct question **questionp, const struct revival *revi
 			 const struct operation_record *record)
 {
 	struct about_record about;
+	struct question *question;
 	size_t next = 0;
 	int r;
 
 	if (!remains_record(revival->remains, &next, &about_record_schema, record->about, &about))
 		return -EBADMSG;
-	r = question_new(questionp, (enum question_kind)record->question, session->user, about.code, about.names);
+	r = question_new(&question, (enum question_kind)record->question, session->user, about.code, about.names);
 	if (r)
 		return r;
-	(*questionp)->number = record->about;
-	(*questionp)->written = true;
-	(*questionp)->serial = record->serial;
-	(*questionp)->cursor = record->cursor;
-	(*questionp)->source = record->source;
-	(*questionp)->changes = record->changes;
-	(*questionp)->interrupted = record->interrupted;
+	QUESTION_VALUES(RECORD_TAKE, question);
+	question->number = record->about;
+	question->written = true;
+	*questionp = question;
 	return 0;
 }
 
 static int operation_from(struct operation **operationp, const struct revival *revival,
 			  const struct session *session, struct bytes body)
 {
-	struct operation_record record;
+	struct operation_record kept, *record = &kept;
+	struct operation *operation;
 	struct wire_fault fault;
 	struct address address;
 	int r;
 
-	if (wire_decode_known(&record, &operation_record_schema, body, &fault))
+	if (wire_decode_known(record, &operation_record_schema, body, &fault))
 		return -EBADMSG;
-	address = address_of(revival, record.promise, session);
-	r = operation_new(operationp, (enum operation_kind)record.kind, &address, record.name);
+	address = address_of(revival, record->promise, session);
+	r = operation_new(&operation, (enum operation_kind)record->kind, &address, record->name);
 	if (r)
 		return r;
-	snprintf((*operationp)->branch, sizeof((*operationp)->branch), "%.*s", (int)record.branch.size,
-		 record.branch.data ? record.branch.data : "");
-	(*operationp)->n = record.n;
-	(*operationp)->files = record.files;
-	(*operationp)->effects_more = record.effects_more;
-	if (record.effects.size > 0 &&
-	    msgpack_sbuffer_write(&(*operationp)->effects, record.effects.data, record.effects.size))
+	*operationp = operation;
+	text_from(operation->branch, sizeof(operation->branch), record->branch);
+	OPERATION_VALUES(RECORD_TAKE, operation);
+	if (record->effects.size > 0 &&
+	    msgpack_sbuffer_write(&operation->effects, record->effects.data, record->effects.size))
 		return -ENOMEM;
-	return record.asks ? question_from(&(*operationp)->question, revival, session, &record) : 0;
+	return record->asks ? question_from(&operation->question, revival, session, record) : 0;
 }
 
 static int operations_from(const struct revival *revival, struct session *session,
@@ -380,11 +378,6 @@ static int transcripts_from(const struct revival *revival, struct session *sessi
 	return r;
 }
 
-static void text_from(char *text, size_t size, struct bytes from)
-{
-	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
-}
-
 /* Nothing stays of them. */
 static int transfers_end(const struct session *session, struct bytes records)
 {
@@ -412,9 +405,6 @@ static void expiry_from(struct session *session, const struct kept_session *reco
 
 	if (record->expiring.data)
 		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
-	session->save_tried = record->save_tried;
-	session->restored = record->restored;
-	session->unloaded = record->unloaded;
 	if (record->tidings_age > 0 &&
 	    !msgpack_sbuffer_write(&tidings->loaded, record->loaded.data, record->loaded.size) &&
 	    !msgpack_sbuffer_write(&tidings->not_loaded, record->not_loaded.data, record->not_loaded.size))
@@ -423,6 +413,7 @@ static void expiry_from(struct session *session, const struct kept_session *reco
 
 static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)
 {
+	SESSION_VALUES(RECORD_TAKE, session);
 	session->tenant.number = record->number;
 	session->state = (enum session_state)MIN(record->state, (uint64_t)SESSION_CLOSING);
 	session->tenant.sweep = (enum sweep)record->sweep;
@@ -430,18 +421,6 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->source = revival_interpreter(revival, record->source);
 	session->freezing = revival_interpreter(revival, record->freezing);
 	session->successor = revival_interpreter(revival, record->successor);
-	session->n_cells = record->n_cells;
-	session->exited = record->exited;
-	session->lost_to = record->lost_to;
-	session->at = record->at;
-	session->growing = record->growing;
-	session->was_saved = record->was_saved;
-	session->n_questions = record->n_questions;
-	session->exact = record->exact;
-	session->n_forgotten = record->n_forgotten;
-	session->opened = record->opened;
-	session->last = record->last;
-	session->created = record->created;
 	expiry_from(session, record);
 	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
 	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);

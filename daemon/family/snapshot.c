@@ -44,28 +44,20 @@ static uint64_t serial_of(const struct interpreter *interpreter)
 
 static int put_cell(msgpack_sbuffer *buffer, const struct session *session, const struct cell *cell)
 {
-	const struct cell_record record = {
+	struct cell_record record = {
 		.promise = cell->reply.promise->serial,
 		.kept = cell->reply.promise->keep,
-		.number = cell->number,
-		.after = cell->after,
 		.displays = cell->displays.total,
 		.displays_dropped = cell->displays.dropped,
 		.stdout_most = cell->stdout_.most,
 		.stderr_most = cell->stderr_.most,
-		.timeout = cell->timeout,
-		.started = cell->started,
-		.stream = cell->stream,
-		.input = cell->input,
-		.asking = cell->asking,
 		.prompt = bytes_of(cell->prompt),
-		.password = cell->password,
-		.timed_out = cell->timed_out,
 		.task = cell->task,
 		.telling = cell->telling,
 		.last_save = cell == session->last_save,
 	};
 
+	CELL_VALUES(RECORD_PUT, cell);
 	return wire_encode_body(buffer, &cell_record_schema, &record);
 }
 
@@ -106,16 +98,13 @@ static int put_checkpoints(struct snapshot *snapshot, const struct session *sess
 	int r = part_begin(&buffer, snapshot, PART_CHECKPOINTS, list_size(all));
 
 	list_for_each (checkpoint, (struct list *)all, node) {
-		const struct kept_checkpoint record = {
+		struct kept_checkpoint record = {
 			.name = text_or_absent(checkpoint->name),
-			.cell = checkpoint->cell,
-			.born = checkpoint->born,
-			.memory = checkpoint->memory,
 			.parent = checkpoint_place(session, checkpoint->parent),
-			.severed = checkpoint->severed,
 			.interpreter = checkpoint->interpreter->serial,
 		};
 
+		CHECKPOINT_VALUES(RECORD_PUT, checkpoint);
 		r = r ? r : wire_encode_body(buffer, &kept_checkpoint_schema, &record);
 	}
 	return r;
@@ -128,28 +117,21 @@ static uint64_t promise_of(const struct address *address)
 
 static int put_operation(msgpack_sbuffer *buffer, const struct operation *operation)
 {
-	const struct question *question = operation->question;
+	static const struct question none;
+	const struct question *question = operation->question ? operation->question : &none;
 	struct operation_record record = {
 		.kind = operation->kind,
 		.promise = promise_of(&operation->request),
 		.name = text_or_absent(operation->name),
 		.branch = text_or_absent(operation->branch),
-		.n = operation->n,
-		.files = operation->files,
 		.effects = wire_bytes(&operation->effects),
-		.effects_more = operation->effects_more,
-		.asks = question != NULL,
+		.asks = operation->question != NULL,
+		.question = question->kind,
+		.about = question->number,
 	};
 
-	if (question) {
-		record.question = question->kind;
-		record.serial = question->serial;
-		record.cursor = question->cursor;
-		record.source = question->source;
-		record.changes = question->changes;
-		record.interrupted = question->interrupted;
-		record.about = question->number;
-	}
+	OPERATION_VALUES(RECORD_PUT, operation);
+	QUESTION_VALUES(RECORD_PUT, question);
 	return wire_encode_body(buffer, &operation_record_schema, &record);
 }
 
@@ -206,45 +188,31 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.live = serial_of(session->live),
 		.sweep = session->tenant.sweep,
 		.workspace = bytes_of(session->workspace),
-		.n_cells = session->n_cells,
 		.stdout_begin = session->transcripts[0].begin,
 		.stderr_begin = session->transcripts[1].begin,
 		.stdout_words = wire_bytes(&session->words[0]),
 		.stderr_words = wire_bytes(&session->words[1]),
-		.exited = session->exited,
 		.kill_cause = bytes_of(session->kill_cause),
 		.verdict_returncode = session->verdict.returncode,
 		.verdict_cause = bytes_of(session->verdict.cause),
 		.lost_cause = text_or_absent(session->lost_cause),
-		.lost_to = session->lost_to,
 		.base = checkpoint_place(session, session->history.base),
 		.saved = session->history.saved,
 		.severed = session->history.severed,
-		.at = session->at,
-		.growing = session->growing,
-		.was_saved = session->was_saved,
 		.expiring = bytes_of(session->expiring),
-		.save_tried = session->save_tried,
-		.restored = session->restored,
-		.unloaded = session->unloaded,
-		.n_questions = session->n_questions,
-		.exact = session->exact,
 		.source = serial_of(session->source),
 		.target = checkpoint_place(session, session->target),
 		.freezing = serial_of(session->freezing),
 		.successor = serial_of(session->successor),
 		.successor_of = checkpoint_place(session, session->successor_of),
-		.n_forgotten = session->n_forgotten,
 		.effects_dropped = session->effects.dropped,
 		.effects_dropped_at = session->effects.dropped_at,
-		.opened = session->opened,
-		.last = session->last,
-		.created = session->created,
 		.deadline = session->deadline.index ? session->deadline.deadline : 0,
 		.patience = session->patience,
 	};
 	int r = put_queue(snapshot, session);
 
+	SESSION_VALUES(RECORD_PUT, session);
 	r = r ? r : put_checkpoints(snapshot, session);
 	r = r ? r : put_operations(snapshot, session);
 	r = r ? r : put_waiters(snapshot, PART_RESETS, &session->resets);
@@ -312,20 +280,13 @@ static int put_interpreters(struct snapshot *snapshot, const struct warden *ward
 	int r = part_begin(&buffer, snapshot, PART_INTERPRETERS, list_size(&warden->interpreters));
 
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node) {
-		const struct interpreter_record record = {
-			.serial = interpreter->serial,
+		struct interpreter_record record = {
 			.role = interpreter->role,
 			.session = interpreter->tenant ? interpreter->tenant->number : 0,
-			.sent = interpreter->peer.sent,
-			.received = interpreter->peer.received,
-			.size = interpreter->size,
-			.adopted = interpreter->adopted,
-			.alive = interpreter->alive,
-			.signals_unanswered = interpreter->signals_unanswered,
-			.effects = interpreter->effects,
-			.last_words = interpreter->last_words,
 		};
 
+		LINK_FIELDS(RECORD_PUT, &interpreter->peer);
+		INTERPRETER_VALUES(RECORD_PUT, interpreter);
 		r = r ? r : wire_encode_body(buffer, &interpreter_record_schema, &record);
 	}
 	return r;
@@ -342,29 +303,19 @@ static int put_sessions(struct snapshot *snapshot, const struct warden *warden)
 	return r;
 }
 
-int snapshot_take(struct snapshot *snapshot, struct family_record *record, struct warden *warden)
+int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, struct warden *warden)
 {
 	const struct quota *quota = &warden->quota;
+	struct family_record record;
 	int r = put_interpreters(snapshot, warden);
 
 	r = r ? r : put_sessions(snapshot, warden);
 	r = r ? r : put_all_messages(snapshot, warden);
-	*record = (struct family_record){
-		.serial = warden->serial,
+	record = (struct family_record){
 		.state = warden->state,
-		.uid = warden->uid,
-		.pid = (uint64_t)warden->pid,
-		.sent = warden->peer.sent,
-		.received = warden->peer.received,
-		.baseline = warden->baseline,
 		.workspace = bytes_of(warden->workspace),
-		.keep = warden->keep,
 		.level = bytes_of(warden->level),
 		.guards = wire_bytes(&warden->guards),
-		.last_interpreter = warden->last_interpreter,
-		.last_session = warden->last_session,
-		.last_question = warden->last_question,
-		.sweeping = warden->sweeping,
 		.reason = text_or_absent(warden->reason),
 		.group_held = warden->group.held,
 		.group_memory = warden->group.limits.of[CONTROLLER_MEMORY],
@@ -382,5 +333,8 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *record, struc
 		.sessions = part(snapshot, PART_SESSIONS),
 		.messages = part(snapshot, PART_MESSAGES),
 	};
+	LINK_FIELDS(RECORD_PUT, &warden->peer);
+	WARDEN_VALUES(RECORD_PUT, warden);
+	*recordp = record;
 	return r;
 }

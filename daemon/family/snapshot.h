@@ -30,5 +30,5 @@ struct snapshot {
 void snapshot_init(struct snapshot *snapshot);
 void snapshot_deinit(struct snapshot *snapshot);
 
-/* @record points into @snapshot and @warden until either changes. Returns 0 or -ENOMEM. */
-int snapshot_take(struct snapshot *snapshot, struct family_record *record, struct warden *warden);
+/* *@recordp points into @snapshot and @warden until either changes. Returns 0 or -ENOMEM. */
+int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, struct warden *warden);

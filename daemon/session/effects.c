@@ -198,6 +198,18 @@ uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t unti
 	return r ? more + n : more;
 }
 
+static struct effect_record record_of(const struct entry *entry, uint64_t session)
+{
+	return (struct effect_record){
+		.session = session,
+		.when = entry->when,
+		.count = entry->count,
+		.act = entry->act,
+		.target = target_of(entry),
+		.to = to_of(entry),
+	};
+}
+
 void effects_copy(struct effects *effects, const struct effects *from, uint64_t cell)
 {
 	struct entry *entry;
@@ -205,13 +217,7 @@ void effects_copy(struct effects *effects, const struct effects *from, uint64_t 
 	effects->dropped = from->dropped;
 	effects->dropped_at = from->dropped_at;
 	list_for_each (entry, (struct list *)&from->entries, node) {
-		const struct effect_record record = {
-			.when = entry->when,
-			.count = entry->count,
-			.act = entry->act,
-			.target = target_of(entry),
-			.to = to_of(entry),
-		};
+		const struct effect_record record = record_of(entry, 0);
 
 		if (entry->when <= EFFECTS_DURING(cell))
 			entry_add(effects, &record, false);
@@ -229,14 +235,7 @@ int effects_write(struct effects *effects, struct ledger *ledger, uint64_t sessi
 		node = node->previous;
 	for (node = node->next; !r && node != &effects->entries; node = node->next) {
 		struct entry *entry = container_of(node, struct entry, node);
-		const struct effect_record record = {
-			.session = session,
-			.when = entry->when,
-			.count = entry->count,
-			.act = entry->act,
-			.target = target_of(entry),
-			.to = to_of(entry),
-		};
+		const struct effect_record record = record_of(entry, session);
 
 		r = ledger_append(ledger, &effect_record_schema, &record);
 		entry->written = r == 0;

@@ -96,17 +96,14 @@ void journal_copy(struct journal *journal, const struct journal *from, uint64_t 
 
 static int entry_write(const struct entry *entry, struct ledger *ledger, uint64_t session)
 {
-	const struct entry_record record = {
+	struct entry_record record = {
 		.session = session,
-		.cell = entry->cell,
-		.after = entry->after,
-		.returncode = entry->returncode,
-		.duration_ms = entry->duration_ms,
 		.cause = bytes_of(entry->cause[0] ? entry->cause : NULL),
 		.size = entry->code_size,
 		.code = {.data = entry->code, .size = entry->size},
 	};
 
+	ENTRY_VALUES(RECORD_PUT, entry);
 	return ledger_append(ledger, &entry_record_schema, &record);
 }
 
@@ -141,10 +138,7 @@ void journal_read(struct journal *journal, const struct entry_record *record)
 
 	if (!entry)
 		return;
-	entry->cell = record->cell;
-	entry->after = record->after;
-	entry->returncode = record->returncode;
-	entry->duration_ms = record->duration_ms;
+	ENTRY_VALUES(RECORD_TAKE, entry);
 	snprintf(entry->cause, sizeof(entry->cause), "%.*s", (int)MIN(record->cause.size, sizeof(entry->cause) - 1),
 		 record->cause.data ? record->cause.data : "");
 	entry->written = true;

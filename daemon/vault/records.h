@@ -8,6 +8,11 @@
 
 #include "proto/wire.h"
 
+/* The fields that an object has under the same name are a list of their own, its values. These copy them into the
+ * variable record, and from what the pointer record points to. */
+#define RECORD_PUT(object, kind, field, need) record.field = (object)->field;
+#define RECORD_TAKE(object, kind, field, need) (object)->field = record->field;
+
 /* ---- a family's ledger; the last family record says what is, and others before it are what it refers to; what
  * comes after it has not happened ---- */
 
@@ -15,21 +20,23 @@
 	F(m, UINT, sent, OPTIONAL)                                                                                 \
 	F(m, UINT, received, OPTIONAL)
 
-#define FAMILY_FIELDS(F, m)                                                                                        \
+#define WARDEN_VALUES(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
-	F(m, UINT, state, REQUIRED)                                                                                \
 	F(m, UINT, uid, OPTIONAL)                                                                                  \
 	F(m, UINT, pid, OPTIONAL)                                                                                  \
-	LINK_FIELDS(F, m)                                                                                          \
 	F(m, UINT, baseline, OPTIONAL)                                                                             \
-	F(m, BIN, workspace, REQUIRED)                                                                             \
 	F(m, UINT, keep, OPTIONAL)                                                                                 \
-	F(m, STR, level, OPTIONAL)                                                                                 \
-	F(m, BIN, guards, OPTIONAL)                                                                                \
 	F(m, UINT, last_interpreter, OPTIONAL)                                                                     \
 	F(m, UINT, last_session, OPTIONAL)                                                                         \
 	F(m, UINT, last_question, OPTIONAL)                                                                        \
-	F(m, FLAG, sweeping, OPTIONAL)                                                                             \
+	F(m, FLAG, sweeping, OPTIONAL)
+#define FAMILY_FIELDS(F, m)                                                                                        \
+	WARDEN_VALUES(F, m)                                                                                        \
+	F(m, UINT, state, REQUIRED)                                                                                \
+	LINK_FIELDS(F, m)                                                                                          \
+	F(m, BIN, workspace, REQUIRED)                                                                             \
+	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, BIN, guards, OPTIONAL)                                                                                \
 	F(m, STR, reason, OPTIONAL)                                                                                \
 	F(m, UINT, group_held, OPTIONAL)                                                                           \
 	F(m, UINT, group_memory, OPTIONAL)                                                                         \
@@ -46,17 +53,19 @@
 	F(m, BIN, interpreters, REQUIRED)                                                                          \
 	F(m, BIN, sessions, REQUIRED)                                                                              \
 	F(m, BIN, messages, REQUIRED)
-#define INTERPRETER_FIELDS(F, m)                                                                                   \
+#define INTERPRETER_VALUES(F, m)                                                                                   \
 	F(m, UINT, serial, REQUIRED)                                                                               \
-	F(m, UINT, role, OPTIONAL)                                                                                 \
-	F(m, UINT, session, OPTIONAL)                                                                              \
-	LINK_FIELDS(F, m)                                                                                          \
 	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, FLAG, adopted, OPTIONAL)                                                                              \
 	F(m, FLAG, alive, OPTIONAL)                                                                                \
 	F(m, UINT, signals_unanswered, OPTIONAL)                                                                   \
 	F(m, UINT, effects, OPTIONAL)                                                                              \
 	F(m, UINT, last_words, OPTIONAL)
+#define INTERPRETER_FIELDS(F, m)                                                                                   \
+	INTERPRETER_VALUES(F, m)                                                                                   \
+	F(m, UINT, role, OPTIONAL)                                                                                 \
+	F(m, UINT, session, OPTIONAL)                                                                              \
+	LINK_FIELDS(F, m)
 /* Said, and not known to be sent: on the channel of @to, or the warden's control pair. subject: whose descriptors
  * travel along. */
 #define MESSAGE_FIELDS(F, m)                                                                                       \
@@ -65,6 +74,22 @@
 	F(m, UINT, subject, OPTIONAL)                                                                              \
 	F(m, UINT, n_fds, OPTIONAL)                                                                                \
 	F(m, BIN, datagram, REQUIRED)
+#define SESSION_VALUES(F, m)                                                                                       \
+	F(m, UINT, n_cells, OPTIONAL)                                                                              \
+	F(m, FLAG, exited, OPTIONAL)                                                                               \
+	F(m, UINT, lost_to, OPTIONAL)                                                                              \
+	F(m, UINT, at, OPTIONAL)                                                                                   \
+	F(m, FLAG, growing, OPTIONAL)                                                                              \
+	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
+	F(m, FLAG, restored, OPTIONAL)                                                                             \
+	F(m, FLAG, unloaded, OPTIONAL)                                                                             \
+	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
+	F(m, UINT, n_questions, OPTIONAL)                                                                          \
+	F(m, FLAG, exact, OPTIONAL)                                                                                \
+	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
+	F(m, UINT, opened, OPTIONAL)                                                                               \
+	F(m, UINT, last, OPTIONAL)                                                                                 \
+	F(m, REAL, created, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \
@@ -75,33 +100,23 @@
 	F(m, BIN, workspace, OPTIONAL)                                                                             \
 	F(m, BIN, queue, REQUIRED)                                                                                 \
 	F(m, BIN, cell, OPTIONAL)                                                                                  \
-	F(m, UINT, n_cells, OPTIONAL)                                                                              \
+	SESSION_VALUES(F, m)                                                                                       \
 	F(m, UINT, stdout_begin, OPTIONAL)                                                                         \
 	F(m, UINT, stderr_begin, OPTIONAL)                                                                         \
 	F(m, BIN, stdout_words, OPTIONAL)                                                                          \
 	F(m, BIN, stderr_words, OPTIONAL)                                                                          \
-	F(m, FLAG, exited, OPTIONAL)                                                                               \
 	F(m, STR, kill_cause, OPTIONAL)                                                                            \
 	F(m, INT, verdict_returncode, OPTIONAL)                                                                    \
 	F(m, STR, verdict_cause, OPTIONAL)                                                                         \
 	F(m, STR, lost_cause, OPTIONAL)                                                                            \
-	F(m, UINT, lost_to, OPTIONAL)                                                                              \
 	F(m, BIN, checkpoints, REQUIRED)                                                                           \
 	F(m, UINT, base, OPTIONAL)                                                                                 \
 	F(m, FLAG, saved, OPTIONAL)                                                                                \
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
-	F(m, UINT, at, OPTIONAL)                                                                                   \
-	F(m, FLAG, growing, OPTIONAL)                                                                              \
 	F(m, STR, expiring, OPTIONAL)                                                                              \
-	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
-	F(m, FLAG, restored, OPTIONAL)                                                                             \
-	F(m, FLAG, unloaded, OPTIONAL)                                                                             \
 	F(m, REAL, tidings_age, OPTIONAL)                                                                          \
 	F(m, BIN, loaded, OPTIONAL)                                                                                \
 	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
-	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
-	F(m, UINT, n_questions, OPTIONAL)                                                                          \
-	F(m, FLAG, exact, OPTIONAL)                                                                                \
 	F(m, UINT, source, OPTIONAL)                                                                               \
 	F(m, UINT, target, OPTIONAL)                                                                               \
 	F(m, UINT, freezing, OPTIONAL)                                                                             \
@@ -109,46 +124,46 @@
 	F(m, UINT, successor_of, OPTIONAL)                                                                         \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
-	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
 	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
 	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
-	F(m, UINT, opened, OPTIONAL)                                                                               \
-	F(m, UINT, last, OPTIONAL)                                                                                 \
-	F(m, REAL, created, OPTIONAL)                                                                              \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, BIN, resets, REQUIRED)                                                                                \
 	F(m, BIN, closers, REQUIRED)                                                                               \
 	F(m, BIN, transfers, OPTIONAL)
-/* Its code, its options and what it has shown are records of their own, written once. */
-#define CELL_FIELDS(F, m)                                                                                          \
-	F(m, UINT, promise, REQUIRED)                                                                              \
-	F(m, FLAG, kept, OPTIONAL)                                                                                 \
+#define CELL_VALUES(F, m)                                                                                          \
 	F(m, UINT, number, OPTIONAL)                                                                               \
 	F(m, UINT, after, OPTIONAL)                                                                                \
-	F(m, UINT, displays, OPTIONAL)                                                                             \
-	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
-	F(m, UINT, stdout_most, OPTIONAL)                                                                          \
-	F(m, UINT, stderr_most, OPTIONAL)                                                                          \
 	F(m, UINT, timeout, OPTIONAL)                                                                              \
 	F(m, UINT, started, OPTIONAL)                                                                              \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
 	F(m, FLAG, input, OPTIONAL)                                                                                \
 	F(m, FLAG, asking, OPTIONAL)                                                                               \
-	F(m, BIN, prompt, OPTIONAL)                                                                                \
 	F(m, FLAG, password, OPTIONAL)                                                                             \
-	F(m, FLAG, timed_out, OPTIONAL)                                                                            \
+	F(m, FLAG, timed_out, OPTIONAL)
+/* Its code, its options and what it has shown are records of their own, written once. */
+#define CELL_FIELDS(F, m)                                                                                          \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, FLAG, kept, OPTIONAL)                                                                                 \
+	CELL_VALUES(F, m)                                                                                          \
+	F(m, UINT, displays, OPTIONAL)                                                                             \
+	F(m, UINT, displays_dropped, OPTIONAL)                                                                     \
+	F(m, UINT, stdout_most, OPTIONAL)                                                                          \
+	F(m, UINT, stderr_most, OPTIONAL)                                                                          \
+	F(m, BIN, prompt, OPTIONAL)                                                                                \
 	F(m, UINT, task, OPTIONAL)                                                                                 \
 	F(m, UINT, telling, OPTIONAL)                                                                              \
 	F(m, FLAG, last_save, OPTIONAL)
-#define CELL_CODE_FIELDS(F, m)                                                                                     \
-	F(m, UINT, promise, REQUIRED)                                                                              \
-	F(m, STR, code, REQUIRED)                                                                                  \
+#define OPTION_VALUES(F, m)                                                                                        \
 	F(m, STR, figure, OPTIONAL)                                                                                \
 	F(m, BIN, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, FLAG, reload, OPTIONAL)
+#define CELL_CODE_FIELDS(F, m)                                                                                     \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, STR, code, REQUIRED)                                                                                  \
+	OPTION_VALUES(F, m)
 /* What a question is about, by its number in the family. */
 #define ABOUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, number, REQUIRED)                                                                               \
@@ -158,13 +173,15 @@
 #define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, BIN, shown, REQUIRED)
-/* A cell that a session has run, for its journal. size: of all the code. */
-#define ENTRY_FIELDS(F, m)                                                                                         \
-	F(m, UINT, session, REQUIRED)                                                                              \
+#define ENTRY_VALUES(F, m)                                                                                         \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, UINT, after, OPTIONAL)                                                                                \
 	F(m, INT, returncode, OPTIONAL)                                                                            \
-	F(m, REAL, duration_ms, OPTIONAL)                                                                          \
+	F(m, REAL, duration_ms, OPTIONAL)
+/* A cell that a session has run, for its journal. size: of all the code. */
+#define ENTRY_FIELDS(F, m)                                                                                         \
+	F(m, UINT, session, REQUIRED)                                                                              \
+	ENTRY_VALUES(F, m)                                                                                         \
 	F(m, STR, cause, OPTIONAL)                                                                                 \
 	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, STR, code, REQUIRED)
@@ -176,30 +193,36 @@
 	F(m, UINT, act, OPTIONAL)                                                                                  \
 	F(m, BIN, target, OPTIONAL)                                                                                \
 	F(m, BIN, to, OPTIONAL)
-#define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
-	F(m, STR, name, OPTIONAL)                                                                                  \
+#define CHECKPOINT_VALUES(F, m)                                                                                    \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
 	F(m, UINT, born, OPTIONAL)                                                                                 \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, FLAG, severed, OPTIONAL)
+#define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
+	F(m, STR, name, OPTIONAL)                                                                                  \
+	CHECKPOINT_VALUES(F, m)                                                                                    \
 	F(m, UINT, parent, OPTIONAL)                                                                               \
-	F(m, FLAG, severed, OPTIONAL)                                                                              \
 	F(m, UINT, interpreter, REQUIRED)
+#define OPERATION_VALUES(F, m)                                                                                     \
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, UINT, effects_more, OPTIONAL)
+#define QUESTION_VALUES(F, m)                                                                                      \
+	F(m, UINT, serial, OPTIONAL)                                                                               \
+	F(m, UINT, cursor, OPTIONAL)                                                                               \
+	F(m, FLAG, source, OPTIONAL)                                                                               \
+	F(m, FLAG, changes, OPTIONAL)                                                                              \
+	F(m, FLAG, interrupted, OPTIONAL)
 #define OPERATION_FIELDS(F, m)                                                                                     \
 	F(m, UINT, kind, OPTIONAL)                                                                                 \
 	F(m, UINT, promise, OPTIONAL)                                                                              \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, STR, branch, OPTIONAL)                                                                                \
-	F(m, UINT, n, OPTIONAL)                                                                                    \
-	F(m, FLAG, files, OPTIONAL)                                                                                \
+	OPERATION_VALUES(F, m)                                                                                     \
 	F(m, BIN, effects, OPTIONAL)                                                                               \
-	F(m, UINT, effects_more, OPTIONAL)                                                                         \
 	F(m, FLAG, asks, OPTIONAL)                                                                                 \
 	F(m, UINT, question, OPTIONAL)                                                                             \
-	F(m, UINT, serial, OPTIONAL)                                                                               \
-	F(m, UINT, cursor, OPTIONAL)                                                                               \
-	F(m, FLAG, source, OPTIONAL)                                                                               \
-	F(m, FLAG, changes, OPTIONAL)                                                                              \
-	F(m, FLAG, interrupted, OPTIONAL)                                                                          \
+	QUESTION_VALUES(F, m)                                                                                      \
 	F(m, UINT, about, OPTIONAL)
 #define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
 /* A file on its way in, which the next router does not go on with. */

@@ -128,15 +128,9 @@ int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
 	if (role == ROLE_LIVE)
 		interpreter->buffer = steal_fd(&fds[3]);
 	peer_make(interpreter, steal_fd(&fds[0]));
-	interpreter->peer.sent = record->sent;
-	interpreter->peer.received = record->received;
-	interpreter->size = record->size;
-	interpreter->adopted = record->adopted;
-	interpreter->alive = record->alive;
+	LINK_FIELDS(RECORD_TAKE, &interpreter->peer);
+	INTERPRETER_VALUES(RECORD_TAKE, interpreter);
 	interpreter->stored = n_fds > ours ? STORED_BOTH : STORED_OURS;
-	interpreter->signals_unanswered = (unsigned)record->signals_unanswered;
-	interpreter->last_words = (unsigned)record->last_words;
-	interpreter->effects = record->effects;
 	*interpreterp = interpreter;
 	return 0;
 }

@@ -562,15 +562,7 @@ static void values_from(struct warden *warden, const struct family_record *recor
 {
 	struct quota *quota = &warden->quota;
 
-	warden->serial = record->serial;
-	warden->uid = (uid_t)record->uid;
-	warden->pid = (pid_t)record->pid;
-	warden->baseline = record->baseline;
-	warden->keep = (enum workspace_policy)record->keep;
-	warden->last_interpreter = record->last_interpreter;
-	warden->last_session = record->last_session;
-	warden->last_question = record->last_question;
-	warden->sweeping = record->sweeping;
+	WARDEN_VALUES(RECORD_TAKE, warden);
 	warden->used = true;
 	warden->level = record->level.data ? strndup(record->level.data, record->level.size) : NULL;
 	if (record->guards.data)
@@ -599,8 +591,7 @@ static int listen_again(struct warden *warden, const struct family_record *recor
 	warden->kill_due = warden->state == WARDEN_DYING;
 	warden->stored = true;
 	peer_init(&warden->peer, warden->cages->loop, &warden->cages->due, steal_fd(&fds[0]), -1);
-	warden->peer.sent = record->sent;
-	warden->peer.received = record->received;
+	LINK_FIELDS(RECORD_TAKE, &warden->peer);
 	warden->directory = steal_fd(&fds[1]);
 	warden->pidfd = steal_fd(&fds[2]);
 	return watch(warden);
