@@ -33,7 +33,7 @@ static bool type_fits(const struct parameter *parameter, const json_t *value)
 	if (strcmp(parameter->type, "boolean") == 0)
 		return json_is_boolean(value);
 	if (strcmp(parameter->type, "integer") == 0)
-		return json_is_integer(value) && json_integer_value(value) > 0;
+		return json_is_integer(value) && json_integer_value(value) >= (parameter->zero ? 0 : 1);
 	return json_is_number(value) && json_number_value(value) > 0;
 }
 
@@ -43,7 +43,9 @@ static const char *type_name(const struct parameter *parameter)
 		return "a string";
 	if (strcmp(parameter->type, "boolean") == 0)
 		return "true or false";
-	return strcmp(parameter->type, "integer") == 0 ? "an integer above 0" : "a number above 0";
+	if (strcmp(parameter->type, "integer") == 0)
+		return parameter->zero ? "an integer, 0 or above" : "an integer above 0";
+	return "a number above 0";
 }
 
 /* A model's sessions are those of the user who serves it. Root could name another's, and does not for a model. */

@@ -287,16 +287,24 @@ static void add_output(json_t *structured, const struct seen *seen)
 }
 
 /* Of a long output there are pieces to be had. */
-static void add_handle(json_t *structured, const struct seen *seen)
+static void tell_pieces(json_t *structured, const struct seen *seen, const struct excerpt *excerpt,
+			const char *stream, uint64_t printed, const char *also)
 {
 	char sentence[SENTENCE_SIZE];
 
-	if (!seen->handle || seen->out.size <= 2 * EXCERPT_HALF)
+	if (!seen->handle || excerpt->size <= 2 * EXCERPT_HALF)
 		return;
 	json_object_set(structured, "handle", seen->handle);
 	snprintf(sentence, sizeof(sentence),
-		 "stdout was %" PRIu64 " bytes; python_result with from_byte gives any of them.", seen->printed);
+		 "%s was %" PRIu64 " bytes; python_result with from_byte%s gives any of them.", stream, printed,
+		 also);
 	note_add(structured, sentence);
+}
+
+static void add_handle(json_t *structured, const struct seen *seen)
+{
+	tell_pieces(structured, seen, &seen->out, "stdout", seen->printed.out, "");
+	tell_pieces(structured, seen, &seen->err, "stderr", seen->printed.err, " and of_stderr");
 }
 
 json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, double seconds)

@@ -25,8 +25,8 @@ void result_add_effects(json_t *structured, const struct lair_effects *effects);
 struct seen {
 	struct excerpt out, err;
 	struct shown shown;
-	json_t *handle;	  /* for what is left out of it; owned, or NULL */
-	uint64_t printed; /* bytes on stdout, since the cell began */
+	json_t *handle;		   /* for what is left out of it; owned, or NULL */
+	struct lair_point printed; /* since the cell began */
 };
 
 /* What has come of a cell that still runs, after so long; @handle is taken over. */

@@ -23,6 +23,8 @@
 #define KEY_SIZE 17
 /* Of a long output, at once. */
 #define PAGE_SIZE ((size_t)20000)
+/* Beyond the end of every output. */
+#define NOTHING INT64_MAX
 
 struct run_work {
 	struct seen seen;
@@ -30,6 +32,7 @@ struct run_work {
 	double heard_due, answer_due; /* when the client is to hear of it, if it is, and to be answered */
 	/* of a piece of the output, if that is all that is wanted */
 	bool paging, page_full;
+	enum lair_stream page_of;
 	uint64_t page_at; /* where it begins */
 	size_t page_size;
 	char page[PAGE_SIZE];
@@ -122,8 +125,10 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	struct run_work *run = request->work;
 
 	if (run->paging) {
-		if (stream == LAIR_STDOUT)
-			page_add(request, lair_point(call).out - data.size, data);
+		struct lair_point end = lair_point(call);
+
+		if (stream == run->page_of)
+			page_add(request, (stream == LAIR_STDOUT ? end.out : end.err) - data.size, data);
 		return;
 	}
 	excerpt_add(stream == LAIR_STDOUT ? &run->seen.out : &run->seen.err, data);
@@ -174,7 +179,8 @@ static void page_reply(struct request *request)
 
 	run->page_size -= cut;
 	if (run->page_size > 0)
-		json_object_set_new(structured, "stdout", json_text((struct lair_text){run->page, run->page_size}));
+		json_object_set_new(structured, run->page_of == LAIR_STDOUT ? "stdout" : "stderr",
+				    json_text((struct lair_text){run->page, run->page_size}));
 	next = run->page_at + run->page_size;
 	if (run->page_full)
 		json_object_set_new(structured, "next_byte", json_integer((json_int_t)next));
@@ -226,7 +232,7 @@ static void on_result(struct request *request, struct lair_call *call)
 	}
 	progress_flush(request);
 	run->seen.handle = handle_of(request, call);
-	run->seen.printed = lair_point(call).out;
+	run->seen.printed = lair_point(call);
 	excerpt_add(&run->seen.out, cell->out);
 	excerpt_add(&run->seen.err, cell->err);
 	while (lair_next_display(cell->displays, &cursor, &display))
@@ -323,18 +329,29 @@ static bool handle_parse(struct lair_attach *attach, char key[static KEY_SIZE], 
 	return true;
 }
 
+/* If the request names a byte, only the stream that it is of is sent again, from there on. */
+static void page_choose(struct request *request, struct lair_attach *attach)
+{
+	const json_t *from = json_object_get(request->arguments, "from_byte");
+	struct run_work *run = request->work;
+
+	run->paging = json_is_integer(from);
+	if (!run->paging)
+		return;
+	run->page_at = (uint64_t)json_integer_value(from);
+	run->page_of = json_is_true(json_object_get(request->arguments, "of_stderr")) ? LAIR_STDERR : LAIR_STDOUT;
+	attach->from = (struct lair_point){.out = NOTHING, .err = NOTHING, .displays = NOTHING};
+	*(run->page_of == LAIR_STDOUT ? &attach->from.out : &attach->from.err) = run->page_at;
+}
+
 /* To be cancelled is to wait no longer: the code is another request's. */
 static void rest_wait(struct request *request, struct lair_attach *attach)
 {
-	json_t *from = json_object_get(request->arguments, "from_byte");
 	struct run_work *run = request->work;
 	struct lair_call *call = NULL;
 
 	memcpy(run->key, attach->key, KEY_SIZE);
-	run->paging = json_is_integer(from);
-	if (run->paging)
-		attach->from = (struct lair_point){.out = (uint64_t)json_integer_value(from)};
-	run->page_at = attach->from.out;
+	page_choose(request, attach);
 	attach->on_output = on_output;
 	attach->on_display = on_display;
 	attach->userdata = request;

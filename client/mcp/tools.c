@@ -4,8 +4,9 @@
 
 /* ---- parameters ---- */
 
-#define PARAMETER(identifier, kind, text)                                                                          \
-	static const struct parameter identifier = {.name = #identifier, .type = kind, .description = (text)}
+#define PARAMETER(identifier, kind, text, ...)                                                                     \
+	static const struct parameter identifier = {                                                               \
+		.name = #identifier, .type = kind, .description = (text), __VA_ARGS__}
 #define REQUIRED_PARAMETER(identifier, kind, text)                                                                 \
 	static const struct parameter identifier = {                                                               \
 		.name = #identifier, .type = kind, .description = (text), .required = true}
@@ -33,7 +34,8 @@ PARAMETER(copy_files, "boolean",
 	  "Give the new session copies of the files. If left out or false, both work on the same files.");
 REQUIRED_PARAMETER(handle, "string", "The handle of the result that came before.");
 PARAMETER(from_byte, "integer",
-	  "For output that was left out: stdout from this byte on, up to 20000 of them. Leave it out to wait.");
+	  "For output that was left out: the 20000 bytes from this one on. Leave it out to wait.", .zero = true);
+PARAMETER(of_stderr, "boolean", "With from_byte: of stderr. If left out or false, of stdout.");
 PARAMETER(path_rel, "string",
 	  "A directory, relative to the session's own. Leave it out for the session's directory itself.");
 
@@ -105,7 +107,7 @@ PROPERTY(out_not_loaded, "not_loaded", KIND_OBJECTS, "Those that did not, and wh
 PROPERTY(out_running, "running", KIND_FLAG,
 	 "The code still runs, or waits to: python_result with the handle gets what is to come.");
 PROPERTY(out_handle, "handle", KIND_TEXT, "What python_result wants, for the rest of this result.");
-PROPERTY(out_from_byte, "from_byte", KIND_COUNT, "Where in the output stdout begins.");
+PROPERTY(out_from_byte, "from_byte", KIND_COUNT, "Where in the output the piece begins.");
 PROPERTY(out_next_byte, "next_byte", KIND_COUNT, "Where the next piece begins; absent at the end.");
 
 /* of the others */
@@ -180,7 +182,7 @@ const struct tool tools[] = {
 			"left out.",
 		.hints = HINT_READ_ONLY,
 		.served = true,
-		.parameters = {&handle, &from_byte},
+		.parameters = {&handle, &from_byte, &of_stderr},
 		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
 			       &out_not_loaded, &out_effects, &out_effects_left_out, &out_from_byte,
 			       &out_next_byte},

@@ -11,6 +11,7 @@ enum tool_hint { HINT_READ_ONLY = 1, HINT_DESTRUCTIVE = 2, HINT_IDEMPOTENT = 4, 
 struct parameter {
 	const char *name, *type, *description;
 	bool required;
+	bool zero; /* 0 is a number that it may have */
 };
 
 enum kind { KIND_TEXT, KIND_COUNT, KIND_FLAG, KIND_TEXTS, KIND_COUNTS, KIND_OBJECT, KIND_OBJECTS };

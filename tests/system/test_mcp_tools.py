@@ -585,6 +585,10 @@ def test_long_output_can_be_paged(server: McpServer, session: str) -> None:
     page = server.call("python_result", handle=it["handle"], from_byte=20_000)
     assert (page["from_byte"], page["next_byte"]) == (20_000, 40_000)
     assert page["stdout"] == "".join(f"{i:9d}\n" for i in range(2000, 4000))
+    page = server.call("python_result", handle=it["handle"], from_byte=0)
+    assert (page["from_byte"], page["next_byte"], page["stdout"][:10]) == (0, 20_000, "        0\n")
+    refused = server.call("python_result", handle=it["handle"], from_byte=-1)
+    assert refused["error"]["value"] == "from_byte must be an integer, 0 or above"
     page = server.call("python_result", handle=it["handle"], from_byte=999_990)
     assert (page["stdout"], "next_byte" in page) == ("    99999\n", False)
     page = server.call("python_result", handle=it["handle"], from_byte=5_000_000)
@@ -592,3 +596,18 @@ def test_long_output_can_be_paged(server: McpServer, session: str) -> None:
     it = server.run("print('\u00fc' * 40_000)", session)
     page = server.call("python_result", handle=it["handle"], from_byte=1)
     assert page["next_byte"] == 20_000 and page["stdout"].endswith("\u00fc")
+
+
+def test_long_errors_can_be_paged(server: McpServer, session: str) -> None:
+    code = "import sys; print('x' * 30_000); print(''.join(f'{i:9d}\\n' for i in range(10_000)), end='', file=sys.stderr)"
+    it = server.run(code, session)
+    stdout, stderr = it["note"].split(". ")
+    assert stdout == "stdout was 30001 bytes; python_result with from_byte gives any of them"
+    assert stderr == "stderr was 100000 bytes; python_result with from_byte and of_stderr gives any of them."
+    page = server.call("python_result", handle=it["handle"], from_byte=90_000, of_stderr=True)
+    assert page["stderr"] == "".join(f"{i:9d}\n" for i in range(9000, 10_000))
+    assert (page["from_byte"], "stdout" in page, "next_byte" in page) == (90_000, False, False)
+    page = server.call("python_result", handle=it["handle"], from_byte=0, of_stderr=True)
+    assert (len(page["stderr"]), page["next_byte"]) == (20_000, 20_000)
+    page = server.call("python_result", handle=it["handle"], from_byte=30_000, of_stderr=False)
+    assert (page["stdout"], "stderr" in page) == ("\n", False)
