@@ -24,6 +24,7 @@ static struct {
 	int future; /* what earlier cells imported from __future__ */
 	size_t text_max;
 	bool heed_rules;
+	bool of_session; /* it is a cell that runs, and no rehearsal: its error is the session's last */
 } cells;
 
 int cell_init(size_t text_max)
@@ -326,7 +327,8 @@ static PyObject *explain_bare(PyObject *error)
 static PyObject *explain(PyObject *error)
 {
 	PyObject *told =
-		PyObject_CallFunction(helper(HELPER_EXPLAIN), "OK", error, (unsigned long long)policy.memory);
+		PyObject_CallFunction(helper(HELPER_EXPLAIN), "OKO", error, (unsigned long long)policy.memory,
+				      cells.of_session ? Py_True : Py_False);
 
 	if (told)
 		return told;
@@ -405,6 +407,7 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	PyObject *source = filename ? source_of(run->code, filename) : NULL, *value = NULL;
 
 	*result = (struct cell_result){0};
+	cells.of_session = run->cell != 0;
 	/* A warning is shown once a line of code; the first line of each cell is another one. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
@@ -448,6 +451,7 @@ PyObject *cell_last(void)
 void cell_task(struct cell_result *result, const struct task_message *task, int fd)
 {
 	*result = (struct cell_result){0};
+	cells.of_session = false;
 	if (bytes_is(task->task, "save"))
 		result->report = PyObject_CallFunction(helper(HELPER_SAVE), "iKd", fd,
 						       (unsigned long long)task->size, task->budget);

@@ -2,16 +2,19 @@
 data."""
 
 import difflib
+import os
 import re
 import sys
 import threading
 import traceback
 from itertools import islice
 from types import FrameType, ModuleType, TracebackType
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 _TracebackException = traceback.TracebackException
 _MAIN_FILES = "<cell "
+_LIBRARIES = re.compile(rf"{re.escape(os.path.dirname(os.__file__))}/|<frozen |.*/(?:site|dist)-packages/")
+_IPYTHON = re.compile(r".*/IPython/|<decorator-gen-")
 _VALUE_MAX = 16384
 _TEXT_MAX = 262144
 _SOURCE_MAX = 1000
@@ -19,6 +22,7 @@ _PATH_MAX = 1000
 _SHORT_MAX = 80
 _VALUES_MAX = 20
 _NAMES_MAX = 2000
+_CHAIN_MAX = 20
 _ENDS = 20  # frames of a long traceback that are kept at either end
 
 _ATOMS = (int, float, complex, bool, str, bytes, type(None))
@@ -59,7 +63,7 @@ def _value_of(error: BaseException) -> str:
         return "<its str() failed>"
 
 
-# ---- long ones keep both ends ----
+# ---- which frames are shown ----
 
 
 class _Ends(traceback.StackSummary):
@@ -72,14 +76,68 @@ class _Ends(traceback.StackSummary):
         return [*lines[:_ENDS], f"  ... {len(lines) - 2 * _ENDS} frames left out ...\n", *lines[-_ENDS:]]
 
 
-def _shorten(told: Optional[traceback.TracebackException], seen: Set[int]) -> None:
-    while told is not None and id(told) not in seen:
-        seen.add(id(told))
-        told.stack = _Ends(told.stack)
-        for inner in getattr(told, "exceptions", None) or ():
-            _shorten(inner, seen)
-        _shorten(told.__context__, seen)
-        told = told.__cause__
+class _Refusal(NamedTuple):
+    error: BaseException
+    line: str
+
+
+def _refusal_in(error: BaseException) -> Optional[_Refusal]:
+    """What the cage has refused, if that is what the error says, in its own words or in a library's."""
+    value, inner = _value_of(error), error
+    for _ in range(_CHAIN_MAX):
+        line = getattr(inner, "strerror", None) if _is_refusal(type(inner)) else None
+        if type(line) is str and line in value:
+            return _Refusal(inner, line)
+        inner = _object_getattribute(inner, "__cause__") or _object_getattribute(inner, "__context__")
+        if inner is None:
+            break
+    return None
+
+
+def _is_refusal(kind: type) -> bool:
+    """Whether it is the kernel's own class of that name (kernel/refusal/refusal.c)."""
+    return (
+        kind is not PermissionError
+        and _plain_name(kind) == "PermissionError"
+        and PermissionError in _type_mro(kind)
+    )
+
+
+def _in_library(summary: traceback.FrameSummary) -> bool:
+    return _LIBRARIES.match(summary.filename) is not None
+
+
+def _pick(told: Any, refused: bool) -> List[int]:
+    """Leave of its stack the frames that are to be shown; returns which these are. Those of IPython are not, and of
+    a refusal not what libraries called between the session's own code and the door that was closed."""
+    shown = [i for i, summary in enumerate(told.stack) if not _IPYTHON.match(summary.filename)]
+    while refused and shown and _in_library(told.stack[shown[-1]]):
+        shown.pop()
+    shown = shown or list(range(len(told.stack)))
+    told.stack = _Ends([told.stack[i] for i in shown])
+    return shown
+
+
+def _arrange(told: Any, error: BaseException) -> List[int]:
+    """Of all that a traceback shows. Returns which frames of the error itself these are."""
+    refusal = _refusal_in(error)
+    if refusal and refusal.error is not error and told.stack and _in_library(told.stack[-1]):
+        told.__cause__ = told.__context__ = None  # how a library came from one error to the other
+    picked = _pick(told, refusal is not None)
+    waiting, seen = _inside(told, error), {id(told)}
+    while waiting:
+        inner, cause = waiting.pop()
+        if inner is not None and cause is not None and id(inner) not in seen:
+            seen.add(id(inner))
+            _pick(inner, _is_refusal(type(cause)))
+            waiting += _inside(inner, cause)
+    return picked
+
+
+def _inside(told: Any, error: BaseException) -> List[Tuple[Any, Any]]:
+    """What is shown with it, and the errors these are."""
+    group = zip(getattr(told, "exceptions", None) or (), getattr(error, "exceptions", None) or ())
+    return [(told.__cause__, error.__cause__), (told.__context__, error.__context__), *group]
 
 
 # ---- what may have been meant; no attribute is looked up in a way that a session's code can answer ----
@@ -197,11 +255,14 @@ def _frame(frame: FrameType, line: Optional[int], summary: traceback.FrameSummar
     return told
 
 
-def _frames(trace: Optional[TracebackType], stack: traceback.StackSummary) -> List[Dict[str, object]]:
-    walked = list(zip(_walk_tb(trace), stack))
-    if len(walked) > 2 * _ENDS:
-        walked = walked[:_ENDS] + walked[-_ENDS:]
-    return [_frame(frame, line, summary) for (frame, line), summary in walked]
+def _frames(
+    trace: Optional[TracebackType], stack: traceback.StackSummary, picked: List[int]
+) -> List[Dict[str, object]]:
+    walked = list(_walk_tb(trace))
+    told = [(*walked[i], summary) for i, summary in zip(picked, stack)]
+    if len(told) > 2 * _ENDS:
+        told = told[:_ENDS] + told[-_ENDS:]
+    return [_frame(frame, line, summary) for frame, line, summary in told]
 
 
 def _place(error: BaseException) -> Dict[str, object]:
@@ -223,14 +284,14 @@ def set_values(wanted: bool) -> None:
 
 
 def _told_more(
-    error: BaseException, trace: Optional[TracebackType], told: Dict[str, Any], stack: Any, said: Iterator[str]
+    error: BaseException, trace: Optional[TracebackType], told: Dict[str, Any], shown: Any, picked: List[int]
 ) -> None:
     suggestion = _suggestion(error, trace)
     if suggestion is not None:
         told["suggestion"] = suggestion
-        told["traceback"] = _with_suggestion(told["traceback"], suggestion, *said)
+        told["traceback"] = _with_suggestion(told["traceback"], suggestion, *shown.format_exception_only())
     told.update(_place(error))
-    told["frames"] = _frames(trace, stack)
+    told["frames"] = _frames(trace, shown.stack, picked)
 
 
 def _name_limit(answer: Dict[str, Any], memory: int) -> None:
@@ -241,20 +302,41 @@ def _name_limit(answer: Dict[str, Any], memory: int) -> None:
     answer["value"] = f"{answer['value']}; {limit}" if answer["value"] else limit
 
 
-def explain(error: BaseException, memory: int) -> Dict[str, Any]:
-    """Name, value and traceback of what ended a cell, and what a program can use of it. `memory`: the limit, or 0."""
+# ---- for pdb.pm() and %debug ----
+
+_LAST = ("last_exc", "last_type", "last_value", "last_traceback")
+
+
+def _keep(error: BaseException, trace: Optional[TracebackType]) -> None:
+    """As a prompt does: the frames of the last error stay, with all that they hold. Of a MemoryError nothing stays:
+    the next cell wants the room."""
+    for name in _LAST:
+        vars(sys).pop(name, None)
+    if isinstance(error, MemoryError):
+        return
+    if trace is not None and trace is not error.__traceback__:
+        error.__traceback__ = trace
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+
+
+def explain(error: BaseException, memory: int, keep: bool) -> Dict[str, Any]:
+    """Name, value and traceback of what ended a cell, and what a program can use of it. `memory`: the limit, or 0.
+    `keep`: whether it is the session's last error from now on."""
     kind = type(error)
     trace = _from_cell(error.__traceback__)
+    if keep:
+        _keep(error, trace)
     told = _TracebackException(kind, error, trace, compact=True)
-    stack = told.stack
-    _shorten(told, set())
+    picked = _arrange(told, error)
     answer = {
         "name": _plain_name(kind),
         "value": _value_of(error),
         "traceback": _bounded("".join(told.format()), _TEXT_MAX),
     }
     try:
-        _told_more(error, trace, answer, stack, told.format_exception_only())
+        _told_more(error, trace, answer, told, picked)
     except Exception:
         pass  # it has a traceback
     if memory and isinstance(error, MemoryError):
