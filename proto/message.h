@@ -154,36 +154,36 @@
 	F(m, UINT, transfer, OPTIONAL)
 #define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 
-WIRE_DECLARE(hello_request, HELLO_FIELDS);
-WIRE_DECLARE(open_request, OPEN_FIELDS);
-WIRE_DECLARE(exec_request, EXEC_FIELDS);
-WIRE_DECLARE(attach_request, ATTACH_FIELDS);
-WIRE_DECLARE(results_request, RESULTS_FIELDS);
-WIRE_DECLARE(input_request, INPUT_FIELDS);
-WIRE_DECLARE(interrupt_request, INTERRUPT_FIELDS);
-WIRE_DECLARE(reset_request, RESET_FIELDS);
-WIRE_DECLARE(shutdown_request, SESSION_CHANGE_FIELDS);
-WIRE_DECLARE(info_request, SESSION_REQUEST_FIELDS);
-WIRE_DECLARE(checkpoint_request, CHECKPOINT_FIELDS);
-WIRE_DECLARE(checkpoints_request, SESSION_REQUEST_FIELDS);
-WIRE_DECLARE(restore_request, NAMED_CHECKPOINT_FIELDS);
-WIRE_DECLARE(drop_request, NAMED_CHECKPOINT_FIELDS);
-WIRE_DECLARE(undo_request, UNDO_FIELDS);
-WIRE_DECLARE(branch_request, BRANCH_FIELDS);
-WIRE_DECLARE(files_request, FILES_FIELDS);
-WIRE_DECLARE(get_request, GET_FIELDS);
-WIRE_DECLARE(put_request, PUT_FIELDS);
-WIRE_DECLARE(copy_in_request, COPY_IN_FIELDS);
-WIRE_DECLARE(complete_request, COMPLETE_FIELDS);
-WIRE_DECLARE(inspect_request, INSPECT_FIELDS);
-WIRE_DECLARE(vars_request, VARS_FIELDS);
-WIRE_DECLARE(history_request, HISTORY_FIELDS);
-WIRE_DECLARE(check_request, CODE_FIELDS);
-WIRE_DECLARE(is_complete_request, CODE_FIELDS);
-WIRE_DECLARE(save_request, SESSION_CHANGE_FIELDS);
-WIRE_DECLARE(load_request, SESSION_CHANGE_FIELDS);
-WIRE_DECLARE(list_request, PLAIN_REQUEST_FIELDS);
-WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
+WIRE_MESSAGE(hello_request, "hello", HELLO_FIELDS);
+WIRE_MESSAGE(open_request, "open", OPEN_FIELDS);
+WIRE_MESSAGE(exec_request, "exec", EXEC_FIELDS);
+WIRE_MESSAGE(attach_request, "attach", ATTACH_FIELDS);
+WIRE_MESSAGE(results_request, "results", RESULTS_FIELDS);
+WIRE_MESSAGE(input_request, "input", INPUT_FIELDS);
+WIRE_MESSAGE(interrupt_request, "interrupt", INTERRUPT_FIELDS);
+WIRE_MESSAGE(reset_request, "reset", RESET_FIELDS);
+WIRE_MESSAGE(shutdown_request, "shutdown", SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(info_request, "info", SESSION_REQUEST_FIELDS);
+WIRE_MESSAGE(checkpoint_request, "checkpoint", CHECKPOINT_FIELDS);
+WIRE_MESSAGE(checkpoints_request, "checkpoints", SESSION_REQUEST_FIELDS);
+WIRE_MESSAGE(restore_request, "restore", NAMED_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(drop_request, "drop", NAMED_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(undo_request, "undo", UNDO_FIELDS);
+WIRE_MESSAGE(branch_request, "branch", BRANCH_FIELDS);
+WIRE_MESSAGE(files_request, "files", FILES_FIELDS);
+WIRE_MESSAGE(get_request, "get", GET_FIELDS);
+WIRE_MESSAGE(put_request, "put", PUT_FIELDS);
+WIRE_MESSAGE(copy_in_request, "copy_in", COPY_IN_FIELDS);
+WIRE_MESSAGE(complete_request, "complete", COMPLETE_FIELDS);
+WIRE_MESSAGE(inspect_request, "inspect", INSPECT_FIELDS);
+WIRE_MESSAGE(vars_request, "vars", VARS_FIELDS);
+WIRE_MESSAGE(history_request, "history", HISTORY_FIELDS);
+WIRE_MESSAGE(check_request, "check", CODE_FIELDS);
+WIRE_MESSAGE(is_complete_request, "is_complete", CODE_FIELDS);
+WIRE_MESSAGE(save_request, "save", SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(load_request, "load", SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(list_request, "list", PLAIN_REQUEST_FIELDS);
+WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 
 /* ---- router to client: exactly one final message ("reply" or "error") per request, events before it ---- */
 
@@ -441,41 +441,61 @@ WIRE_DECLARE(stats_request, PLAIN_REQUEST_FIELDS);
 	F(m, STR, cause, OPTIONAL)                                                                                 \
 	F(m, REAL, duration_ms, REQUIRED)                                                                          \
 	F(m, FLAG, undone, OPTIONAL)
+/* The error a cell ended with, and one thing the cage refused: the elements inside error and blocked. */
+#define CELL_ERROR_FIELDS(F, m)                                                                                    \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, value, REQUIRED)                                                                                 \
+	F(m, STR, traceback, REQUIRED)                                                                             \
+	F(m, STR, suggestion, OPTIONAL)                                                                            \
+	F(m, UINT, line, OPTIONAL)                                                                                 \
+	F(m, UINT, offset, OPTIONAL)                                                                               \
+	F(m, STR, context, OPTIONAL)                                                                               \
+	F(m, RAW, frames, OPTIONAL)
+#define BLOCKED_FIELDS(F, m)                                                                                       \
+	F(m, STR, event, REQUIRED)                                                                                 \
+	F(m, STR, target, OPTIONAL)                                                                                \
+	F(m, STR, reason, REQUIRED)
+#define REFUSED_FIELDS(F, m)                                                                                       \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, reason, REQUIRED)
 
-WIRE_DECLARE(error_reply, ERROR_FIELDS);
-WIRE_DECLARE(hello_reply, HELLO_REPLY_FIELDS);
-WIRE_DECLARE(exec_reply, EXEC_REPLY_FIELDS);
-WIRE_DECLARE(shown, SHOWN_FIELDS);
-WIRE_DECLARE(artifact, ARTIFACT_FIELDS);
-WIRE_DECLARE(effect, EFFECT_FIELDS);
-WIRE_DECLARE(error_frame, ERROR_FRAME_FIELDS);
-WIRE_DECLARE(detached_reply, DETACHED_REPLY_FIELDS);
-WIRE_DECLARE(result_record, RESULT_RECORD_FIELDS);
-WIRE_DECLARE(results_reply, RESULTS_REPLY_FIELDS);
-WIRE_DECLARE(empty_reply, EMPTY_REPLY_FIELDS); /* input, shutdown */
-WIRE_DECLARE(reset_reply, RESET_REPLY_FIELDS);
-WIRE_DECLARE(interrupt_reply, INTERRUPT_REPLY_FIELDS);
-WIRE_DECLARE(session_info, SESSION_INFO_FIELDS);
-WIRE_DECLARE(state_reply, STATE_REPLY_FIELDS);
-WIRE_DECLARE(save_reply, SAVE_REPLY_FIELDS);
-WIRE_DECLARE(load_reply, LOAD_REPLY_FIELDS);
-WIRE_DECLARE(checkpoint_record, CHECKPOINT_RECORD_FIELDS);
-WIRE_DECLARE(checkpoints_reply, CHECKPOINTS_REPLY_FIELDS);
-WIRE_DECLARE(transfer_reply, TRANSFER_REPLY_FIELDS);
-WIRE_DECLARE(get_reply, GET_REPLY_FIELDS);
-WIRE_DECLARE(file_record, FILE_RECORD_FIELDS);
-WIRE_DECLARE(files_reply, FILES_REPLY_FIELDS);
-WIRE_DECLARE(list_reply, LIST_REPLY_FIELDS);
-WIRE_DECLARE(stats_reply, STATS_REPLY_FIELDS);
-WIRE_DECLARE(complete_reply, COMPLETE_REPLY_FIELDS);
-WIRE_DECLARE(completion_match, MATCH_FIELDS);
-WIRE_DECLARE(inspect_reply, INSPECT_REPLY_FIELDS);
-WIRE_DECLARE(vars_reply, VARS_REPLY_FIELDS);
-WIRE_DECLARE(variable_record, VARIABLE_FIELDS);
-WIRE_DECLARE(is_complete_reply, IS_COMPLETE_REPLY_FIELDS);
-WIRE_DECLARE(check_reply, CHECK_REPLY_FIELDS);
-WIRE_DECLARE(history_reply, HISTORY_REPLY_FIELDS);
-WIRE_DECLARE(history_record, HISTORY_RECORD_FIELDS);
+WIRE_MESSAGE(error_reply, "error", ERROR_FIELDS);
+WIRE_MESSAGE(hello_reply, "reply", HELLO_REPLY_FIELDS);
+WIRE_MESSAGE(exec_reply, "reply", EXEC_REPLY_FIELDS);
+WIRE_MESSAGE(shown, "shown", SHOWN_FIELDS);
+WIRE_MESSAGE(artifact, "artifact", ARTIFACT_FIELDS);
+WIRE_MESSAGE(effect, "effect", EFFECT_FIELDS);
+WIRE_MESSAGE(error_frame, "error_frame", ERROR_FRAME_FIELDS);
+WIRE_MESSAGE(cell_error, "cell_error", CELL_ERROR_FIELDS);
+WIRE_MESSAGE(blocked_act, "blocked", BLOCKED_FIELDS);
+WIRE_MESSAGE(refused_name, "refused", REFUSED_FIELDS);
+WIRE_MESSAGE(detached_reply, "reply", DETACHED_REPLY_FIELDS);
+WIRE_MESSAGE(result_record, "result", RESULT_RECORD_FIELDS);
+WIRE_MESSAGE(results_reply, "reply", RESULTS_REPLY_FIELDS);
+WIRE_MESSAGE(empty_reply, "reply", EMPTY_REPLY_FIELDS); /* input, shutdown */
+WIRE_MESSAGE(reset_reply, "reply", RESET_REPLY_FIELDS);
+WIRE_MESSAGE(interrupt_reply, "reply", INTERRUPT_REPLY_FIELDS);
+WIRE_MESSAGE(session_info, "reply", SESSION_INFO_FIELDS);
+WIRE_MESSAGE(state_reply, "reply", STATE_REPLY_FIELDS);
+WIRE_MESSAGE(save_reply, "reply", SAVE_REPLY_FIELDS);
+WIRE_MESSAGE(load_reply, "reply", LOAD_REPLY_FIELDS);
+WIRE_MESSAGE(checkpoint_record, "checkpoint", CHECKPOINT_RECORD_FIELDS);
+WIRE_MESSAGE(checkpoints_reply, "reply", CHECKPOINTS_REPLY_FIELDS);
+WIRE_MESSAGE(transfer_reply, "reply", TRANSFER_REPLY_FIELDS);
+WIRE_MESSAGE(get_reply, "reply", GET_REPLY_FIELDS);
+WIRE_MESSAGE(file_record, "file", FILE_RECORD_FIELDS);
+WIRE_MESSAGE(files_reply, "reply", FILES_REPLY_FIELDS);
+WIRE_MESSAGE(list_reply, "reply", LIST_REPLY_FIELDS);
+WIRE_MESSAGE(stats_reply, "reply", STATS_REPLY_FIELDS);
+WIRE_MESSAGE(complete_reply, "reply", COMPLETE_REPLY_FIELDS);
+WIRE_MESSAGE(completion_match, "match", MATCH_FIELDS);
+WIRE_MESSAGE(inspect_reply, "reply", INSPECT_REPLY_FIELDS);
+WIRE_MESSAGE(vars_reply, "reply", VARS_REPLY_FIELDS);
+WIRE_MESSAGE(variable_record, "variable", VARIABLE_FIELDS);
+WIRE_MESSAGE(is_complete_reply, "reply", IS_COMPLETE_REPLY_FIELDS);
+WIRE_MESSAGE(check_reply, "reply", CHECK_REPLY_FIELDS);
+WIRE_MESSAGE(history_reply, "reply", HISTORY_REPLY_FIELDS);
+WIRE_MESSAGE(history_record, "cell", HISTORY_RECORD_FIELDS);
 
 /* at: how much the cell had written to this stream before. */
 #define OUTPUT_FIELDS(F, m)                                                                                        \
@@ -496,11 +516,11 @@ WIRE_DECLARE(history_record, HISTORY_RECORD_FIELDS);
 	F(m, UINT, memory, OPTIONAL)                                                                               \
 	F(m, REAL, cpu, OPTIONAL)
 
-WIRE_DECLARE(stdout_event, OUTPUT_FIELDS);
-WIRE_DECLARE(stderr_event, OUTPUT_FIELDS);
-WIRE_DECLARE(ask_event, ASK_EVENT_FIELDS);
-WIRE_DECLARE(display_event, DISPLAY_EVENT_FIELDS);
-WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
+WIRE_MESSAGE(stdout_event, "stdout", OUTPUT_FIELDS);
+WIRE_MESSAGE(stderr_event, "stderr", OUTPUT_FIELDS);
+WIRE_MESSAGE(ask_event, "ask", ASK_EVENT_FIELDS);
+WIRE_MESSAGE(display_event, "display", DISPLAY_EVENT_FIELDS);
+WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
@@ -548,9 +568,9 @@ WIRE_DECLARE(alive_event, ALIVE_EVENT_FIELDS);
 	F(m, STR, workspace, REQUIRED)                                                                             \
 	F(m, UINT, uid, OPTIONAL)
 
-WIRE_DECLARE(place_record, PLACE_RECORD_FIELDS);
-WIRE_DECLARE(configure_message, CONFIGURE_FIELDS);
-WIRE_DECLARE(warden_message, WARDEN_FIELDS);
+WIRE_MESSAGE(place_record, "place", PLACE_RECORD_FIELDS);
+WIRE_MESSAGE(configure_message, "configure", CONFIGURE_FIELDS);
+WIRE_MESSAGE(warden_message, "warden", WARDEN_FIELDS);
 
 /* ---- template to router ---- */
 
@@ -566,10 +586,10 @@ WIRE_DECLARE(warden_message, WARDEN_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
 
-WIRE_DECLARE(template_ready, TEMPLATE_READY_FIELDS);
-WIRE_DECLARE(failed_message,
+WIRE_MESSAGE(template_ready, "ready", TEMPLATE_READY_FIELDS);
+WIRE_MESSAGE(failed_message, "failed",
 	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
-WIRE_DECLARE(made_message, MADE_FIELDS);
+WIRE_MESSAGE(made_message, "made", MADE_FIELDS);
 
 /* ---- router to warden (a link) ---- */
 
@@ -593,12 +613,12 @@ WIRE_DECLARE(made_message, MADE_FIELDS);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, files, REQUIRED)
 
-WIRE_DECLARE(spawn_message, SPAWN_FIELDS);
-WIRE_DECLARE(adopt_message, ADOPT_FIELDS);
-WIRE_DECLARE(sweep_message, NO_FIELDS);
-WIRE_DECLARE(signal_message, SIGNAL_FIELDS);
-WIRE_DECLARE(discard_message, SERIAL_FIELDS); /* kill it, and say no more about it */
-WIRE_DECLARE(survey_message, SURVEY_FIELDS);
+WIRE_MESSAGE(spawn_message, "spawn", SPAWN_FIELDS);
+WIRE_MESSAGE(adopt_message, "adopt", ADOPT_FIELDS);
+WIRE_MESSAGE(sweep_message, "sweep", NO_FIELDS);
+WIRE_MESSAGE(signal_message, "signal", SIGNAL_FIELDS);
+WIRE_MESSAGE(discard_message, "discard", SERIAL_FIELDS); /* kill it, and say no more about it */
+WIRE_MESSAGE(survey_message, "survey", SURVEY_FIELDS);
 
 /* ---- warden to router ---- */
 
@@ -616,12 +636,14 @@ WIRE_DECLARE(survey_message, SURVEY_FIELDS);
 	F(m, FLAG, blind, OPTIONAL)                                                                                \
 	F(m, UINT, worked, OPTIONAL)
 
-WIRE_DECLARE(warden_ready, WARDEN_READY_FIELDS);
-WIRE_DECLARE(swept_message, NO_FIELDS);
-WIRE_DECLARE(spawned_message, ADOPT_FIELDS); /* also from a frozen interpreter: pid as its warden sees it, or 0 */
-WIRE_DECLARE(signalled_message, SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
-WIRE_DECLARE(exited_message, EXITED_FIELDS);
-WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
+WIRE_MESSAGE(warden_ready, "ready", WARDEN_READY_FIELDS);
+WIRE_MESSAGE(swept_message, "swept", NO_FIELDS);
+WIRE_MESSAGE(spawned_message, "spawned",
+	     ADOPT_FIELDS); /* also from a frozen interpreter: pid as its warden sees it, or 0 */
+WIRE_MESSAGE(signalled_message, "signalled",
+	     SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
+WIRE_MESSAGE(exited_message, "exited", EXITED_FIELDS);
+WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */
 
@@ -657,12 +679,12 @@ WIRE_DECLARE(surveyed_message, SURVEYED_FIELDS);
 	F(m, FLAG, source, OPTIONAL)                                                                               \
 	F(m, RAW, names, OPTIONAL)
 
-WIRE_DECLARE(run_message, RUN_FIELDS);
-WIRE_DECLARE(question_message, QUESTION_FIELDS);
-WIRE_DECLARE(task_message, TASK_FIELDS);
-WIRE_DECLARE(answer_message, ANSWER_FIELDS);
-WIRE_DECLARE(freeze_message, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
-WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like spawn */
+WIRE_MESSAGE(run_message, "run", RUN_FIELDS);
+WIRE_MESSAGE(question_message, "question", QUESTION_FIELDS);
+WIRE_MESSAGE(task_message, "task", TASK_FIELDS);
+WIRE_MESSAGE(answer_message, "answer", ANSWER_FIELDS);
+WIRE_MESSAGE(freeze_message, "freeze", SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
+WIRE_MESSAGE(measure_message, "measure", NO_FIELDS);   /* to a frozen interpreter, like spawn */
 
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
@@ -689,10 +711,10 @@ WIRE_DECLARE(measure_message, NO_FIELDS);    /* to a frozen interpreter, like sp
 	F(m, RAW, answer, OPTIONAL)                                                                                \
 	F(m, STR, refused, OPTIONAL)
 
-WIRE_DECLARE(done_message, DONE_FIELDS);
-WIRE_DECLARE(told_message, TOLD_FIELDS);
-WIRE_DECLARE(ask_message, ASK_FIELDS);
-WIRE_DECLARE(display_message, SHOWN_FIELDS); /* without at */
+WIRE_MESSAGE(done_message, "done", DONE_FIELDS);
+WIRE_MESSAGE(told_message, "told", TOLD_FIELDS);
+WIRE_MESSAGE(ask_message, "ask", ASK_FIELDS);
+WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
 
 /* pid as its warden sees it; 0 and a reason when there is no frozen copy. */
 #define FROZEN_FIELDS(F, m)                                                                                        \
@@ -702,38 +724,16 @@ WIRE_DECLARE(display_message, SHOWN_FIELDS); /* without at */
 	F(m, FLAG, homeless, OPTIONAL)
 #define MEASURED_FIELDS(F, m) F(m, UINT, memory, REQUIRED)
 
-WIRE_DECLARE(frozen_message, FROZEN_FIELDS);
-WIRE_DECLARE(measured_message, MEASURED_FIELDS);
-
-/* The error a cell ended with, and one thing the cage refused: the elements inside error and blocked. */
-#define CELL_ERROR_FIELDS(F, m)                                                                                    \
-	F(m, STR, name, REQUIRED)                                                                                  \
-	F(m, STR, value, REQUIRED)                                                                                 \
-	F(m, STR, traceback, REQUIRED)                                                                             \
-	F(m, STR, suggestion, OPTIONAL)                                                                            \
-	F(m, UINT, line, OPTIONAL)                                                                                 \
-	F(m, UINT, offset, OPTIONAL)                                                                               \
-	F(m, STR, context, OPTIONAL)                                                                               \
-	F(m, RAW, frames, OPTIONAL)
-#define BLOCKED_FIELDS(F, m)                                                                                       \
-	F(m, STR, event, REQUIRED)                                                                                 \
-	F(m, STR, target, OPTIONAL)                                                                                \
-	F(m, STR, reason, REQUIRED)
-
-WIRE_DECLARE(cell_error, CELL_ERROR_FIELDS);
-WIRE_DECLARE(blocked_act, BLOCKED_FIELDS);
+WIRE_MESSAGE(frozen_message, "frozen", FROZEN_FIELDS);
+WIRE_MESSAGE(measured_message, "measured", MEASURED_FIELDS);
 
 /* What came of a task: the report inside done, whose refused has maps of name and reason. */
 #define REPORT_FIELDS(F, m)                                                                                        \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, RAW, names, REQUIRED)                                                                                 \
 	F(m, RAW, refused, REQUIRED)
-#define REFUSED_FIELDS(F, m)                                                                                       \
-	F(m, STR, name, REQUIRED)                                                                                  \
-	F(m, STR, reason, REQUIRED)
 
-WIRE_DECLARE(task_report, REPORT_FIELDS);
-WIRE_DECLARE(refused_name, REFUSED_FIELDS);
+WIRE_MESSAGE(task_report, "report", REPORT_FIELDS);
 
 /* ---- files of the router: the beginning of a saved state ---- */
 
@@ -745,4 +745,4 @@ WIRE_DECLARE(refused_name, REFUSED_FIELDS);
 	F(m, RAW, names, REQUIRED)                                                                                 \
 	F(m, RAW, refused, REQUIRED)
 
-WIRE_DECLARE(saved_state, SAVED_FIELDS);
+WIRE_MESSAGE(saved_state, "saved", SAVED_FIELDS);

@@ -132,8 +132,9 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
  *	#define PING_FIELDS(F, m) \
  *		F(m, UINT, id, REQUIRED) \
  *		F(m, STR, text, OPTIONAL)
- *	WIRE_DECLARE(ping, PING_FIELDS);            in a header: struct ping and ping_schema
- *	WIRE_DEFINE(ping, "ping", PING_FIELDS);     in one .c file */
+ *	WIRE_MESSAGE(ping, "ping", PING_FIELDS);
+ *
+ * in a header: struct ping and ping_schema, whose table is in the one .c file that has WIRE_TABLES. */
 #define WIRE_CTYPE_FLAG bool
 #define WIRE_CTYPE_UINT uint64_t
 #define WIRE_CTYPE_INT int64_t
@@ -164,3 +165,11 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
 		.n_fields = ARRAY_SIZE(message##_fields),                                                          \
 		.fields = message##_fields,                                                                        \
 	}
+
+#ifdef WIRE_TABLES
+#define WIRE_MESSAGE(message, type, FIELDS)                                                                        \
+	WIRE_DECLARE(message, FIELDS);                                                                             \
+	WIRE_DEFINE(message, type, FIELDS)
+#else
+#define WIRE_MESSAGE(message, type, FIELDS) WIRE_DECLARE(message, FIELDS)
+#endif

@@ -232,21 +232,21 @@
 /* The settings of the profile, as a sessions.conf. */
 #define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)
 
-WIRE_DECLARE(family_record, FAMILY_FIELDS);
-WIRE_DECLARE(interpreter_record, INTERPRETER_FIELDS);
-WIRE_DECLARE(message_record, MESSAGE_FIELDS);
-WIRE_DECLARE(kept_session, KEPT_SESSION_FIELDS);
-WIRE_DECLARE(cell_record, CELL_FIELDS);
-WIRE_DECLARE(code_record, CELL_CODE_FIELDS);
-WIRE_DECLARE(about_record, ABOUT_FIELDS);
-WIRE_DECLARE(entry_record, ENTRY_FIELDS);
-WIRE_DECLARE(effect_record, EFFECT_RECORD_FIELDS);
-WIRE_DECLARE(display_record, KEPT_DISPLAY_FIELDS);
-WIRE_DECLARE(kept_checkpoint, KEPT_CHECKPOINT_FIELDS);
-WIRE_DECLARE(operation_record, OPERATION_FIELDS);
-WIRE_DECLARE(waiter_record, WAITER_FIELDS);
-WIRE_DECLARE(transfer_record, TRANSFER_FIELDS);
-WIRE_DECLARE(profile_record, PROFILE_FIELDS);
+WIRE_MESSAGE(family_record, "family", FAMILY_FIELDS);
+WIRE_MESSAGE(interpreter_record, "interpreter", INTERPRETER_FIELDS);
+WIRE_MESSAGE(message_record, "message", MESSAGE_FIELDS);
+WIRE_MESSAGE(kept_session, "session", KEPT_SESSION_FIELDS);
+WIRE_MESSAGE(cell_record, "cell", CELL_FIELDS);
+WIRE_MESSAGE(code_record, "code", CELL_CODE_FIELDS);
+WIRE_MESSAGE(about_record, "about", ABOUT_FIELDS);
+WIRE_MESSAGE(entry_record, "entry", ENTRY_FIELDS);
+WIRE_MESSAGE(effect_record, "effect", EFFECT_RECORD_FIELDS);
+WIRE_MESSAGE(display_record, "display", KEPT_DISPLAY_FIELDS);
+WIRE_MESSAGE(kept_checkpoint, "checkpoint", KEPT_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(operation_record, "operation", OPERATION_FIELDS);
+WIRE_MESSAGE(waiter_record, "waiter", WAITER_FIELDS);
+WIRE_MESSAGE(transfer_record, "transfer", TRANSFER_FIELDS);
+WIRE_MESSAGE(profile_record, "profile", PROFILE_FIELDS);
 
 /* ---- the ledger of promises ---- */
 
@@ -277,6 +277,6 @@ WIRE_DECLARE(profile_record, PROFILE_FIELDS);
 	F(m, STR, instance, REQUIRED)                                                                              \
 	F(m, STR, keeper, REQUIRED)
 
-WIRE_DECLARE(life_record, LIFE_FIELDS);
-WIRE_DECLARE(promise_record, PROMISE_FIELDS);
-WIRE_DECLARE(answered_record, ANSWERED_FIELDS);
+WIRE_MESSAGE(life_record, "life", LIFE_FIELDS);
+WIRE_MESSAGE(promise_record, "promise", PROMISE_FIELDS);
+WIRE_MESSAGE(answered_record, "answered", ANSWERED_FIELDS);
