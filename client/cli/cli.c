@@ -4,6 +4,7 @@
 #include "run.h"
 #include "text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 
 #define ANSWER_TIMEOUT 30.0
@@ -66,6 +67,29 @@ void cli_notice(const char *format, ...)
 	va_end(args);
 	fflush(stdout);
 	fprintf(stderr, "lair: %s\n", text_tame(sentence));
+}
+
+int cli_said(struct cli *cli)
+{
+	static const int fds[] = {[LAIR_STDOUT] = STDOUT_FILENO, [LAIR_STDERR] = STDERR_FILENO};
+	uint64_t dropped = 0;
+	int r = 0;
+
+	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
+		_cleanup_(freep) char *owned = NULL;
+		uint64_t here;
+		struct lair_text rest = terminal_end(&cli->terminal, stream, &owned, &here);
+
+		if (!r && rest.size > 0)
+			r = write_all(fds[stream], rest);
+		dropped += here;
+	}
+	if (dropped > 0)
+		cli_notice("left out of what the cell wrote: %" PRIu64
+			   " sequence%s for the terminal, other than colours; "
+			   "piped through cat it is all there",
+			   dropped, dropped == 1 ? "" : "s");
+	return r;
 }
 
 int cli_trouble(const struct cli *cli, int error)

@@ -5,6 +5,8 @@
 
 #include "lair.h"
 
+#include "terminal.h"
+
 #include <jansson.h>
 #include <stdio.h>
 
@@ -40,6 +42,7 @@ enum {
 	ON_SESSION = 524288, /* no flag: its first argument is one */
 	WITH_KILL = 1048576,
 	WITH_INSTRUCTIONS = 2097152,
+	WITH_COLOR = 4194304,
 };
 
 /* What a verb needs of the daemon. */
@@ -64,7 +67,7 @@ struct verb {
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep, *tools, *format;
+		*keep, *tools, *format, *color;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
 		instructions;
@@ -74,6 +77,7 @@ struct cli {
 	char **args;
 	int n_args;
 	struct lair *lair;
+	struct terminal terminal;
 	struct run *run; /* at a prompt: whose signals end waiting; else NULL */
 };
 
@@ -90,6 +94,9 @@ int cli_usage(const struct cli *cli, const char *format, ...) _printf_(2, 3);
 int cli_trouble(const struct cli *cli, int error);
 /* Say what went wrong otherwise. Returns EXIT_TROUBLE. */
 int cli_fail(const struct cli *cli, const char *code, const char *format, ...) _printf_(3, 4);
+/* What a session has said, on stdout or stderr, is all: a terminal is as it was before, and whoever sits there is
+ * told what has been left out. Returns 0 or -errno. */
+int cli_said(struct cli *cli);
 /* One line for the person on stderr. */
 void cli_notice(const char *format, ...) _printf_(1, 2);
 /* A handle for this command line, connected unless @need is NEED_NOTHING. Returns 0 or an exit status, having said

@@ -15,6 +15,8 @@
 #include <wchar.h>
 
 #define HISTORY_LENGTH 2000
+/* Around what of a prompt takes no room. */
+#define PROMPT_ESCAPE '\1'
 
 struct edit {
 	EditLine *el;
@@ -367,7 +369,7 @@ struct edit *edit_free(struct edit *edit)
 static void keys_set(struct edit *edit)
 {
 	el_set(edit->el, EL_CLIENTDATA, edit);
-	el_set(edit->el, EL_PROMPT, prompt_of);
+	el_set(edit->el, EL_PROMPT_ESC, prompt_of, PROMPT_ESCAPE);
 	el_set(edit->el, EL_EDITOR, "emacs");
 	el_set(edit->el, EL_SIGNAL, 1);
 	el_set(edit->el, EL_GETCFN, character_read);

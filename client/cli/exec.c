@@ -53,19 +53,22 @@ static bool code_is_stdin(const struct cli *cli)
 	return strcmp(cli->file ? cli->file : cli->args[0], "-") == 0;
 }
 
-static int text_show(struct lair_text text)
+static int text_show(struct cli *cli, struct lair_text text)
 {
-	int r = write_all(STDOUT_FILENO, text);
+	_cleanup_(freep) char *owned = NULL;
+	int r = write_all(STDOUT_FILENO, terminal_text(&cli->terminal, LAIR_STDOUT, text, &owned));
 
 	if (!r)
 		r = write_all(STDOUT_FILENO, lair_text("\n"));
+	if (!r)
+		r = cli_said(cli);
 	if (r)
 		write_failed(r);
 	return r ? EXIT_TROUBLE : 0;
 }
 
 /* Returns the exit status. */
-static int result_show(const struct cli *cli, const struct lair_result *result)
+static int result_show(struct cli *cli, const struct lair_result *result)
 {
 	int r = 0;
 
@@ -73,7 +76,7 @@ static int result_show(const struct cli *cli, const struct lair_result *result)
 		r = json_print(json_result(result));
 	} else {
 		if (result->text.data)
-			r = text_show(result->text);
+			r = text_show(cli, result->text);
 		if (!r) {
 			shown_save(cli, result->data);
 			run_blocked_notice(result);

@@ -35,6 +35,8 @@ static const struct flag flags[] = {
 	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_KEY,
 	 "the key of the cell: with one that has been used, exec runs nothing and gives that result"},
 	{'i', FLAG_TEXT, "figures", "DIR", PLACE(figures), WITH_FIGURES, "save the figures it shows in DIR"},
+	{'y', FLAG_TEXT, "color", "WHEN", PLACE(color), WITH_COLOR,
+	 "always, never, or auto: on a terminal, unless NO_COLOR is set"},
 	{'g', FLAG_ON, "svg", NULL, PLACE(svg), WITH_SVG, "figures as SVG, not as PNG"},
 	{'C', FLAG_TEXT, "directory", "PATH", PLACE(directory), WITH_RUN, "run it there, in the workspace"},
 	{'e', FLAG_SETTING, "env", "NAME=VALUE", PLACE(env), WITH_RUN, "an environment variable for it alone"},

@@ -8,14 +8,15 @@ static int verb_help(struct cli *cli);
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
 	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY | WITH_FIGURES | WITH_SVG |
-		 WITH_RUN | WITH_RELOAD,
+		 WITH_RUN | WITH_RELOAD | WITH_COLOR,
 	 0, 1, NEED_NOTHING, verb_exec},
 	{"attach", "ID CELL | [ID] --key KEY", "wait for a cell that runs, or get its result again",
-	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES, 0, 2, NEED_RUNNING, verb_attach},
+	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_COLOR, 0, 2, NEED_RUNNING, verb_attach},
 	{"results", "[ID]", "list the cells of a session, or those without one, that can be attached to",
 	 ON_SESSION, 0, 1, NEED_RUNNING, verb_results},
 	{"repl", "[-s ID]", "a Python prompt in a session",
-	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_SVG | WITH_RELOAD, 0, 0, NEED_STARTED, verb_repl},
+	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_SVG | WITH_RELOAD | WITH_COLOR, 0, 0, NEED_STARTED,
+	 verb_repl},
 	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE, 1, 1, NEED_STARTED,
 	 verb_open},
 	{"ls", "", "list your sessions", 0, 0, 0, NEED_RUNNING, verb_ls},
@@ -164,6 +165,19 @@ static int config_check(const struct cli *cli)
 	return cli_usage(cli, "--config %s: %s", cli->config, strerror(errno));
 }
 
+static int color_check(struct cli *cli)
+{
+	static const char *const known[] = {"auto", "always", "never"};
+	bool valid = !cli->color;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		valid |= cli->color && strcmp(cli->color, known[i]) == 0;
+	if (!valid)
+		return cli_usage(cli, "--color: expected always, never or auto; got \"%s\"", cli->color);
+	terminal_init(&cli->terminal, cli->color);
+	return 0;
+}
+
 static int run(struct cli *cli, int argc, char *argv[])
 {
 	int r;
@@ -191,6 +205,8 @@ static int run(struct cli *cli, int argc, char *argv[])
 		r = cli_names(cli);
 	if (!r)
 		r = config_check(cli);
+	if (!r)
+		r = color_check(cli);
 	if (!r)
 		r = cli_connect(cli, cli->verb->need);
 	return r ? r : cli->verb->fn(cli);

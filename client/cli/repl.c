@@ -67,10 +67,14 @@ static bool text_blank(const struct repl *repl)
 
 static int line_from_terminal(struct repl *repl)
 {
+	static const char *const prompts[2][2] = {
+		{">>> ", "... "},
+		{"\1\033[1;35m\1>>>\1\033[0m\1 ", "\1\033[1;35m\1...\1\033[0m\1 "},
+	};
 	const char *line;
 	int r;
 
-	r = edit_line(repl->edit, repl->size ? "... " : ">>> ", &line);
+	r = edit_line(repl->edit, prompts[repl->run.cli->terminal.colour[LAIR_STDOUT]][repl->size > 0], &line);
 	if (r == EDIT_E_INTERRUPTED) {
 		repl->size = 0;
 		repl->whole = false;
@@ -210,9 +214,14 @@ static void result_show(struct repl *repl, const struct lair_result *result)
 		run_print(&repl->run, json_result(result));
 		return;
 	}
-	run_write(&repl->run, STDOUT_FILENO, result->text);
-	if (result->text.data)
+	if (result->text.data) {
+		if (result->data.data)
+			run_write(&repl->run, STDOUT_FILENO, result->text);
+		else
+			run_value(&repl->run, result->text);
 		run_write(&repl->run, STDOUT_FILENO, lair_text("\n"));
+		(void)cli_said(repl->run.cli);
+	}
 	shown_save(repl->run.cli, result->data);
 	artifacts_notice(result);
 	/* A shorthand prints what is raised. */

@@ -94,6 +94,7 @@ static void interrupt_notice(struct run *run, const char *sentence)
 	if (run->in_line)
 		fputc('\n', stderr);
 	run->in_line = false;
+	screen_mark(&run->cli->terminal.screen);
 	cli_notice("%s", sentence);
 }
 
@@ -205,7 +206,17 @@ static void written(struct run *run, int r)
 
 void run_write(struct run *run, int fd, struct lair_text text)
 {
+	_cleanup_(freep) char *owned = NULL;
+
+	text = terminal_text(&run->cli->terminal, fd == STDOUT_FILENO ? LAIR_STDOUT : LAIR_STDERR, text, &owned);
 	written(run, write_waiting(run, fd, text));
+}
+
+void run_value(struct run *run, struct lair_text text)
+{
+	_cleanup_(freep) char *owned = NULL;
+
+	written(run, write_waiting(run, STDOUT_FILENO, terminal_value(&run->cli->terminal, text, &owned)));
 }
 
 void run_print(struct run *run, json_t *document)
@@ -297,6 +308,7 @@ static void display_print(struct run *run, struct lair_items data)
 		run_write(run, STDOUT_FILENO, item.data);
 		run_write(run, STDOUT_FILENO, lair_text("\n"));
 	}
+	screen_mark(&run->cli->terminal.screen);
 	shown_save(run->cli, data);
 }
 
@@ -351,6 +363,8 @@ static void echo_set(bool on)
 static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
 {
 	struct run *run = userdata;
+	bool on_stdout = run->cli->terminal.is[LAIR_STDOUT] && !run->cli->json;
+	_cleanup_(freep) char *owned = NULL;
 
 	(void)call;
 	alive_erase(run);
@@ -358,7 +372,8 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	if (password)
 		echo_set(false);
 	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
-	(void)write_waiting(run, isatty(STDOUT_FILENO) && !run->cli->json ? STDOUT_FILENO : STDERR_FILENO, prompt);
+	prompt = terminal_text(&run->cli->terminal, on_stdout ? LAIR_STDOUT : LAIR_STDERR, prompt, &owned);
+	(void)write_waiting(run, on_stdout ? STDOUT_FILENO : STDERR_FILENO, prompt);
 	run->asking = true;
 	run->hidden = password;
 }
@@ -440,6 +455,7 @@ static void run_begin(struct run *run)
 	run->unheard_since = 0;
 	run->asking = run->hidden = run->in_line = false;
 	run->last_alive.elapsed = 0;
+	screen_mark(&run->cli->terminal.screen);
 	fflush(stdout);
 }
 
@@ -454,6 +470,7 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 	asked(run);
 	alive_erase(run);
 	events_end(run);
+	written(run, cli_said(run->cli));
 	run->call = NULL;
 	if (r)
 		return cli_trouble(run->cli, r);

@@ -51,6 +51,8 @@ int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *at
 /* To stdout or stderr. As long as there is no room signals count as above; one that nobody reads any more is the
  * end of the run. */
 void run_write(struct run *run, int fd, struct lair_text text);
+/* The same with the value of a last expression, on stdout. */
+void run_value(struct run *run, struct lair_text text);
 /* The same with a document on a line of its own, which is released. */
 void run_print(struct run *run, json_t *document);
 

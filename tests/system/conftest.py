@@ -84,8 +84,9 @@ def terminal(daemon: Daemon) -> Iterator[Callable[..., Terminal]]:
     """Run the command line under a terminal."""
     opened: list[Terminal] = []
 
-    def open_terminal(*arguments: str) -> Terminal:
+    def open_terminal(*arguments: str, colour: bool = False) -> Terminal:
         env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "XDG_STATE_HOME": str(daemon.directory / "state")}
+        env.update({} if colour else {"NO_COLOR": "1"})
         opened.append(Terminal([str(BIN / "lair"), *arguments], env))
         return opened[-1]
 

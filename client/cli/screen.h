@@ -1,0 +1,41 @@
+/* What a session writes, as a terminal gets it. Text, colours and movements over what the cell itself has written
+ * pass. Every other sequence is left out and counted: those that set titles or the clipboard, that ask the terminal
+ * for an answer, which would be typed into our input, or that move over what others have written. */
+#pragma once
+
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <stdio.h>
+
+enum screen_state {
+	SCREEN_TEXT,
+	SCREEN_ESCAPE,	      /* after ESC */
+	SCREEN_INTERMEDIATE,  /* after ESC and a character that wants another */
+	SCREEN_CSI,	      /* after ESC [ */
+	SCREEN_STRING,	      /* of OSC, DCS, APC, PM or SOS, */
+	SCREEN_STRING_ESCAPE, /* and after an ESC in it */
+};
+
+enum { SCREEN_SEQUENCE = 64 };
+
+struct screen {
+	struct {
+		enum screen_state state;
+		char sequence[SCREEN_SEQUENCE]; /* of a CSI, without ESC [ */
+		size_t size;			/* may be larger: then it is too long */
+		char cut[3];			/* the beginning of a character */
+		size_t n_cut;
+	} streams[2];
+	uint64_t below;	      /* so many lines further up the cell has begun to write */
+	bool styled, blinded; /* colours are set; the cursor is hidden */
+	uint64_t dropped;     /* how many sequences were left out */
+};
+
+/* Put into @out what of @text may reach a terminal. */
+void screen_pass(struct screen *screen, enum lair_stream stream, struct lair_text text, FILE *out);
+/* Somebody else writes now, over which no cell may move the cursor. */
+void screen_mark(struct screen *screen);
+/* The cell has ended: put into @out what makes the terminal as it was. Returns how many sequences were left out. */
+uint64_t screen_end(struct screen *screen, FILE *out);

@@ -1,0 +1,121 @@
+/* What is no terminal gets every byte as it is. */
+#include "terminal.h"
+
+#include "text.h"
+
+#include <sys/ioctl.h>
+
+static bool colours_wanted(const char *when, bool is_terminal)
+{
+	const char *kind = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	if (when && strcmp(when, "auto") != 0)
+		return strcmp(when, "always") == 0;
+	return is_terminal && !(no && *no) && kind && strcmp(kind, "dumb") != 0;
+}
+
+void terminal_init(struct terminal *terminal, const char *when)
+{
+	static const int fds[] = {[LAIR_STDOUT] = STDOUT_FILENO, [LAIR_STDERR] = STDERR_FILENO};
+
+	*terminal = (struct terminal){.is = {false}};
+	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
+		terminal->is[stream] = isatty(fds[stream]);
+		terminal->colour[stream] = colours_wanted(when, terminal->is[stream]);
+	}
+}
+
+/* ---- text through a filter ---- */
+
+struct filtered {
+	FILE *out;
+	char *text;
+	size_t size;
+};
+
+/* Returns whether there is memory. */
+static bool filter_begin(struct filtered *filtered)
+{
+	filtered->text = NULL;
+	filtered->out = open_memstream(&filtered->text, &filtered->size);
+	return filtered->out;
+}
+
+static struct lair_text filter_end(struct filtered *filtered, char **ownedp)
+{
+	if (fclose(filtered->out) != 0 || !filtered->text)
+		return (struct lair_text){.data = NULL};
+	*ownedp = filtered->text;
+	return (struct lair_text){.data = filtered->text, .size = filtered->size};
+}
+
+static struct lair_text tamed(struct terminal *terminal, enum lair_stream stream, struct lair_text text,
+			      char **ownedp)
+{
+	struct filtered filtered;
+
+	*ownedp = NULL;
+	if (!terminal->is[stream] || text.size == 0)
+		return text;
+	if (!filter_begin(&filtered))
+		return (struct lair_text){.data = NULL};
+	screen_pass(&terminal->screen, stream, text, filtered.out);
+	return filter_end(&filtered, ownedp);
+}
+
+struct lair_text terminal_text(struct terminal *terminal, enum lair_stream stream, struct lair_text text,
+			       char **ownedp)
+{
+	_cleanup_(freep) char *first = NULL;
+	struct filtered filtered;
+
+	if (stream != LAIR_STDERR || !terminal->colour[stream])
+		return tamed(terminal, stream, text, ownedp);
+	*ownedp = NULL;
+	text = tamed(terminal, stream, text, &first);
+	if (!filter_begin(&filtered))
+		return (struct lair_text){.data = NULL};
+	paint_pass(&terminal->paint, text, filtered.out);
+	return filter_end(&filtered, ownedp);
+}
+
+struct lair_text terminal_value(struct terminal *terminal, struct lair_text text, char **ownedp)
+{
+	_cleanup_(freep) char *first = NULL;
+	struct filtered filtered;
+
+	if (!terminal->colour[LAIR_STDOUT])
+		return tamed(terminal, LAIR_STDOUT, text, ownedp);
+	*ownedp = NULL;
+	text = tamed(terminal, LAIR_STDOUT, text, &first);
+	if (!filter_begin(&filtered))
+		return (struct lair_text){.data = NULL};
+	paint_value(text, filtered.out);
+	return filter_end(&filtered, ownedp);
+}
+
+struct lair_text terminal_end(struct terminal *terminal, enum lair_stream stream, char **ownedp, uint64_t *droppedp)
+{
+	bool ours = terminal->is[stream] && (stream == LAIR_STDOUT || !terminal->is[LAIR_STDOUT]);
+	struct filtered filtered;
+
+	*ownedp = NULL;
+	*droppedp = 0;
+	if (!filter_begin(&filtered))
+		return (struct lair_text){.data = NULL};
+	if (stream == LAIR_STDERR)
+		paint_end(&terminal->paint, filtered.out);
+	if (ours)
+		*droppedp = screen_end(&terminal->screen, filtered.out);
+	return filter_end(&filtered, ownedp);
+}
+
+void terminal_size(unsigned *columns, unsigned *rows)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		size = (struct winsize){0};
+	*columns = size.ws_col;
+	*rows = size.ws_row;
+}

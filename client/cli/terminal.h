@@ -1,0 +1,28 @@
+/* The terminal that stdout and stderr are, if they are: who writes to it what a session says goes through here. */
+#pragma once
+
+#include "paint.h"
+#include "screen.h"
+
+struct terminal {
+	bool is[2];	/* stdout is one, stderr is one */
+	bool colour[2]; /* they are to be coloured */
+	struct screen screen;
+	struct paint paint;
+};
+
+/* @when: always, never, or NULL and auto: where there is a terminal, unless NO_COLOR says otherwise. */
+void terminal_init(struct terminal *terminal, const char *when);
+
+/* @text of a session as the stream shows it; *ownedp is the caller's to free. Without memory nothing of it. */
+struct lair_text terminal_text(struct terminal *terminal, enum lair_stream stream, struct lair_text text,
+			       char **ownedp);
+/* The same of a value. */
+struct lair_text terminal_value(struct terminal *terminal, struct lair_text text, char **ownedp);
+/* The cell has said all: what still has to be written to the stream, *ownedp as above, and how many sequences were
+ * left out. */
+struct lair_text terminal_end(struct terminal *terminal, enum lair_stream stream, char **ownedp,
+			      uint64_t *droppedp);
+
+/* How many columns and rows it has; 0: not known. */
+void terminal_size(unsigned *columns, unsigned *rows);

@@ -1,0 +1,114 @@
+"""lair repl on a terminal: what reaches it, and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from daemon import Daemon
+from terminal import Terminal
+
+# What each would do: set the title or the clipboard, have the terminal type an answer, move over what others wrote.
+HARM = {
+    "title": r"\x1b]0;harm\x07",
+    "clipboard": r"\x1b]52;c;aGFybQ==\x07",
+    "device": r"\x1b[c",
+    "cursor": r"\x1b[6n",
+    "settings": r"\x1bP$qm\x1b\\",
+    "screen": r"\x1b[2J\x1b[H",
+    "mouse": r"\x1b[?1003h",
+    "upwards": r"\x1b[5A",
+    "other-control": r"\xc2\x9b2J",
+}
+
+
+@pytest.mark.parametrize("act", HARM)
+@pytest.mark.parametrize("verb", ["repl", "exec"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.stdout.buffer.write(b'<%s>'); None",
+        "import sys; sys.stderr.buffer.write(b'<%s>'); None",
+        "type('Harm', (), {'__repr__': lambda self: b'<%s>'.decode()})()",
+        "input(b'<%s>'.decode())",
+        "raise ValueError(b'<%s>'.decode())",
+        "display(type('Harm', (), {'__repr__': lambda self: b'<%s>'.decode()})())",
+    ],
+    ids=["stdout", "stderr", "result", "question", "error", "shown"],
+)
+def test_a_session_cannot_drive_the_terminal(
+    terminal: Callable[..., Terminal], code: str, verb: str, act: str
+) -> None:
+    code = code.replace("%s", HARM[act]).replace("b'", "b'ha' b'")
+    if verb == "repl":
+        it = terminal("repl", "-s", "harm")
+        it.prompt()
+        it.type("'be' + 'gin'\r")
+        it.expect("begin")
+        it.prompt()
+        it.type(code + "\r")
+        it.expect("ha<")
+        seen = "ha<"
+        if code.startswith("input"):
+            it.expect(">")
+            it.type("\r")
+        seen += it.prompt()
+    else:
+        it = terminal("exec", code)
+        if code.startswith("input"):
+            it.expect(">")
+            it.type("\r")
+        it.wait()
+        seen = it.seen
+    if act == "other-control":
+        assert "\x9b" not in seen
+        return
+    said = "left out of what the cell wrote: "
+    assert said in seen, seen
+    before, _, _ = seen.partition(said)
+    assert "\x1b]" not in before and "\x1bP" not in before
+    assert "\x1b[c" not in before and "\x1b[6n" not in before and "\x1b[H" not in before
+    assert "\x1b[2J" not in before and "\x1b[?1003h" not in before and "\x1b[5A" not in before
+
+
+def test_a_pipe_gets_every_byte(daemon: Daemon) -> None:
+    for act in HARM.values():
+        done = daemon.lair("exec", f"print('{act}')")
+        assert done.stdout == eval(f"'{act}\\n'")
+        assert done.stderr == ""
+
+
+def test_what_may_move(terminal: Callable[..., Terminal]) -> None:
+    """Progress bars, nested ones too; what a cell has set is as it was when it ends."""
+    it = terminal("repl", "-s", "moves")
+    it.prompt()
+    it.type(r"print('a\nb\n\x1b[2A\x1b[31mc\r\x1b[Kd')" + "\r")
+    it.expect("a\r\nb\r\n\x1b[2A\x1b[31mc\r\x1b[Kd\r\n\x1b[0m")
+    it.prompt()
+    it.type("from tqdm import tqdm\r")
+    it.prompt()
+    it.type("for i in tqdm(range(2)):\r    for j in tqdm(range(2), leave=False): pass\r\r")
+    it.expect("100%")
+    assert "left out" not in it.prompt()
+
+
+def test_a_traceback_has_colours(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "colours", colour=True)
+    it.prompt("\x1b[1;35m>>>\x1b[0m ")
+    it.type("{'a': 1}\r")
+    it.expect("\n{\x1b[32m'a'\x1b[0m: \x1b[36m1\x1b[0m}\r\n")
+    it.type("1/0\r")
+    it.expect('  File \x1b[35m"<cell 2>"\x1b[0m, line \x1b[35m1\x1b[0m, in \x1b[35m<module>\x1b[0m\r\n')
+    it.expect("    \x1b[31m1\x1b[1;31m/\x1b[31m0\x1b[0m\r\n    \x1b[31m~\x1b[1;31m^\x1b[31m~\x1b[0m\r\n")
+    it.expect("\x1b[1;35mZeroDivisionError\x1b[0m:\x1b[35m division by zero\x1b[0m\r\n")
+    for arguments, coloured in ((), False), (("--color", "never"), False), (("--color=always",), True):
+        said = daemon.lair("exec", *arguments, "1/0").stderr
+        assert ("\x1b" in said) == coloured
+    it = terminal("exec", "1/0")
+    it.wait()
+    assert "\x1b[" not in it.seen
+    it = terminal("exec", "--color", "never", "1/0", colour=True)
+    it.wait()
+    assert "\x1b[" not in it.seen
+    assert "--color: expected" in daemon.lair("exec", "--color", "often", "1").stderr
