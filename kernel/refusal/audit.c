@@ -1,6 +1,7 @@
 /* The audit hook. Its rule: it refuses only what the cage refuses anyway, so that the refusal comes with a name and
  * a reason; whatever it is not sure of it lets through to the kernel. It never tells whether a path outside exists:
- * all are refused alike. One table says for each event which of its arguments are tried, and how. */
+ * all are refused alike. Where the session may read, what is not there gets the error of a plain Python. One table
+ * says for each event which of its arguments are tried, and how. */
 #include <Python.h>
 
 #include "audit.h"
@@ -102,21 +103,60 @@ bool audit_event_about(const struct audit_event *event, struct bytes path)
 	       memcmp(event->path, path.data, MIN(path.size, sizeof(event->path))) == 0;
 }
 
-static int check_path(const char *event, PyObject *object, enum want want)
-{
-	struct refusal refusal = {.event = event, .kind = "path"};
-	PyObject *temp;
-	struct bytes text = text_of(object, &temp);
+/* One path that an event names. */
+struct trial {
+	const char *event;
+	PyObject *path;
+	enum want want;
+	enum target target;
+	PyObject *moved;	  /* has to be there, too; or NULL */
+	PyObject *first, *second; /* the names in a plain error; the second may be NULL */
+};
 
-	path_remember(text, want);
-	refusal.reason = policy_path_reason(text, want);
-	/* A link of ours that leads out is refused by the name that was tried. */
+/* Functions of Python's own library do what they announce by other events, and know what to do if nothing is there.
+ */
+static int fail_plainly(const struct trial *trial, int number)
+{
+	if (strncmp(trial->event, "shutil.", 7) == 0)
+		return 0;
+	errno = number;
+	PyErr_SetFromErrnoWithFilenameObjects(PyExc_OSError, trial->first, trial->second);
+	return -1;
+}
+
+/* The error of a plain Python, as far as the session may know; or 0. */
+static int plain_error(const struct trial *trial, struct bytes path)
+{
+	PyObject *temp = NULL;
+	int number = trial->moved ? policy_path_error(text_of(trial->moved, &temp), TARGET_THERE) : 0;
+
+	Py_XDECREF(temp);
+	return number ? number : policy_path_error(path, trial->target);
+}
+
+static int check(const struct trial *trial)
+{
+	struct refusal refusal = {.event = trial->event, .kind = "path"};
+	PyObject *temp;
+	struct bytes text = text_of(trial->path, &temp);
+	int number = 0;
+
+	path_remember(text, trial->want);
+	refusal.reason = policy_path_reason(text, trial->want);
 	if (refusal.reason)
+		number = plain_error(trial, text);
+	/* A link of ours that leads out is refused by the name that was tried. */
+	if (refusal.reason && !number)
 		refusal_target(&refusal, text);
 	Py_XDECREF(temp);
 	if (!refusal.reason)
 		return 0;
-	return refuse_path(&refusal, object);
+	return number ? fail_plainly(trial, number) : refuse_path(&refusal, trial->path);
+}
+
+static int check_path(const char *event, PyObject *path, enum want want, enum target target)
+{
+	return check(&(struct trial){.event = event, .path = path, .want = want, .target = target, .first = path});
 }
 
 /* ---- the ways to try an argument ---- */
@@ -136,14 +176,14 @@ static int check_read(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *path = argument(args, attempt->first);
 
-	return path ? check_path(attempt->event, path, WANT_READ) : 0;
+	return path ? check_path(attempt->event, path, WANT_READ, TARGET_THERE) : 0;
 }
 
 static int check_enter(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *path = argument(args, attempt->first);
 
-	return path ? check_path(attempt->event, path, WANT_ENTER) : 0;
+	return path ? check_path(attempt->event, path, WANT_ENTER, TARGET_THERE) : 0;
 }
 
 /* Relative to a directory that somebody opened: the path says nothing. */
@@ -152,8 +192,7 @@ static bool is_relative_to_fd(PyObject *directory)
 	return directory && PyLong_Check(directory) && PyLong_AsLong(directory) >= 0;
 }
 
-/* first: the path; second: a directory's descriptor, or -1. */
-static int check_change(const struct attempt *attempt, PyObject *args)
+static int change(const struct attempt *attempt, PyObject *args, enum target target)
 {
 	PyObject *path = argument(args, attempt->first), *temp;
 	char descriptor[32];
@@ -170,18 +209,52 @@ static int check_change(const struct attempt *attempt, PyObject *args)
 		alone_remember("path", bytes_of(descriptor), "write-outside-workspace");
 		return 0;
 	}
-	return check_path(attempt->event, path, WANT_CHANGE);
+	return check_path(attempt->event, path, WANT_CHANGE, target);
 }
 
-static int check_change_both(const struct attempt *attempt, PyObject *args)
+/* first: the path; second: a directory's descriptor, or -1. */
+static int check_change(const struct attempt *attempt, PyObject *args)
 {
-	PyObject *source = argument(args, 0), *target = argument(args, 1);
+	return change(attempt, args, TARGET_THERE);
+}
 
-	if (!source || !target || is_relative_to_fd(argument(args, 2)) || is_relative_to_fd(argument(args, 3)))
+static int check_make(const struct attempt *attempt, PyObject *args)
+{
+	return change(attempt, args, TARGET_NEW);
+}
+
+/* (from, to, two directories' descriptors). @moves: what is at the first is changed, too. */
+static int change_both(const struct attempt *attempt, PyObject *args, bool moves, enum target target)
+{
+	PyObject *from = argument(args, 0), *to = argument(args, 1);
+	struct trial trial = {.event = attempt->event, .want = WANT_CHANGE, .first = from, .second = to};
+
+	if (!from || !to || is_relative_to_fd(argument(args, 2)) || is_relative_to_fd(argument(args, 3)))
 		return 0;
-	if (attempt->first >= 0 && check_path(attempt->event, source, WANT_CHANGE) < 0)
-		return -1;
-	return check_path(attempt->event, target, WANT_CHANGE);
+	if (moves) {
+		trial.path = from;
+		if (check(&trial) < 0)
+			return -1;
+		trial.moved = from;
+	}
+	trial.path = to;
+	trial.target = target;
+	return check(&trial);
+}
+
+static int check_move(const struct attempt *attempt, PyObject *args)
+{
+	return change_both(attempt, args, true, TARGET_ANY);
+}
+
+static int check_link(const struct attempt *attempt, PyObject *args)
+{
+	return change_both(attempt, args, true, TARGET_NEW);
+}
+
+static int check_symlink(const struct attempt *attempt, PyObject *args)
+{
+	return change_both(attempt, args, false, TARGET_NEW);
 }
 
 static int check_copy(const struct attempt *attempt, PyObject *args)
@@ -190,9 +263,9 @@ static int check_copy(const struct attempt *attempt, PyObject *args)
 
 	if (!source || !target)
 		return 0;
-	if (check_path(attempt->event, source, WANT_READ) < 0)
+	if (check_path(attempt->event, source, WANT_READ, TARGET_THERE) < 0)
 		return -1;
-	return check_path(attempt->event, target, WANT_CHANGE);
+	return check_path(attempt->event, target, WANT_CHANGE, TARGET_ANY);
 }
 
 /* (path, mode, flags) */
@@ -209,7 +282,10 @@ static int check_open(const struct attempt *attempt, PyObject *args)
 		return 0;
 	want = (bits & O_ACCMODE) == O_RDONLY && !(bits & (O_CREAT | O_TRUNC)) ? WANT_READ : WANT_CHANGE;
 	changed |= want == WANT_CHANGE;
-	return check_path(attempt->event, path, want);
+	return check_path(attempt->event, path, want,
+			  !(bits & O_CREAT) ? TARGET_THERE
+			  : bits & O_EXCL   ? TARGET_NEW
+					    : TARGET_ANY);
 }
 
 /* A list of arguments as a shell would show it. */
@@ -386,9 +462,9 @@ static int check_database(const struct attempt *attempt, PyObject *args)
 	if (path) {
 		bool there = access(PyBytes_AS_STRING(path), F_OK) == 0;
 
-		r = check_path(attempt->event, path, WANT_READ);
+		r = check_path(attempt->event, path, WANT_READ, TARGET_THERE);
 		if (!r && !there)
-			r = check_path(attempt->event, path, WANT_CHANGE);
+			r = check_path(attempt->event, path, WANT_CHANGE, TARGET_ANY);
 	} else {
 		PyErr_Clear();
 	}
@@ -404,7 +480,7 @@ static int check_library(const struct attempt *attempt, PyObject *args)
 	bool path = text.size > 0 && memchr(text.data, '/', text.size);
 
 	Py_XDECREF(temp);
-	return path ? check_path(attempt->event, name, WANT_READ) : 0;
+	return path ? check_path(attempt->event, name, WANT_READ, TARGET_THERE) : 0;
 }
 
 static int check_kill(const struct attempt *attempt, PyObject *args)
@@ -436,17 +512,17 @@ static const struct attempt attempts[] = {
 	{"os.chown", check_change, 0, 3},
 	{"os.exec", check_command, 1, 0},
 	{"os.kill", check_kill, 0, -1},
-	{"os.link", check_change_both, 0, 1},
+	{"os.link", check_link, 0, 1},
 	{"os.listdir", check_read, 0, -1},
-	{"os.mkdir", check_change, 0, 2},
+	{"os.mkdir", check_make, 0, 2},
 	{"os.posix_spawn", check_command, 1, 0},
 	{"os.remove", check_change, 0, 1},
 	{"os.removexattr", check_change, 0, -1},
-	{"os.rename", check_change_both, 0, 1},
+	{"os.rename", check_move, 0, 1},
 	{"os.rmdir", check_change, 0, 1},
 	{"os.scandir", check_read, 0, -1},
 	{"os.setxattr", check_change, 0, -1},
-	{"os.symlink", check_change_both, -1, 1},
+	{"os.symlink", check_symlink, 0, 1},
 	{"os.system", check_command, 0, -1},
 	{"os.truncate", check_change, 0, -1},
 	{"os.utime", check_change, 0, 3},
@@ -460,7 +536,7 @@ static const struct attempt attempts[] = {
 	{"shutil.copystat", check_copy, 0, 1},
 	{"shutil.copytree", check_copy, 0, 1},
 	{"shutil.make_archive", check_change, 0, -1},
-	{"shutil.move", check_change_both, 0, 1},
+	{"shutil.move", check_move, 0, 1},
 	{"shutil.rmtree", check_change, 0, 1},
 	{"shutil.unpack_archive", check_copy, 0, 1},
 	{"smtplib.connect", check_host, 1, 2},
@@ -487,8 +563,9 @@ static int event_compare(const void *name, const void *attempt)
 /* Whether it may change a file, or nobody can say. */
 static bool may_change(const struct attempt *attempt)
 {
-	int (*const changing[])(const struct attempt *, PyObject *) = {
-		check_change, check_change_both, check_copy, check_command, check_library, check_database};
+	int (*const changing[])(const struct attempt *, PyObject *) = {check_change, check_make,    check_move,
+								       check_link,   check_symlink, check_command,
+								       check_copy,   check_library, check_database};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changing); i++)
 		if (attempt->check == changing[i])

@@ -3,6 +3,7 @@
 #include "policy.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 struct policy policy;
 
@@ -147,6 +148,53 @@ const char *policy_path_reason(struct bytes path, enum want want)
 	size_t size = path_prepare(normal, path);
 
 	return size && path_reason(normal, size, want) ? path_reason_resolved(normal, size, want) : NULL;
+}
+
+static void path_cut(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	slash[slash == path] = '\0';
+}
+
+/* Links in the way are followed, since they may lead out. Where one leads to nothing, nobody can say whether that
+ * lies outside. */
+static bool way_is_readable(const char *path)
+{
+	char way[PATH_MAX], real[PATH_MAX];
+	const struct place *place;
+
+	snprintf(way, sizeof(way), "%s", path);
+	while (!realpath(way, real)) {
+		if (readlink(way, real, sizeof(real)) >= 0)
+			return false;
+		path_cut(way);
+	}
+	place = places_find(&policy.places, real, strlen(real));
+	return place && place->kind != PLACE_HIDE;
+}
+
+/* EEXIST, ENOENT or ENOTDIR if the session may know which; else 0. */
+static int path_known(const char *path)
+{
+	struct stat status;
+	int number = lstat(path, &status) == 0 ? EEXIST : errno;
+	bool known = number == EEXIST || number == ENOENT || number == ENOTDIR;
+
+	return known && way_is_readable(path) ? number : 0;
+}
+
+int policy_path_error(struct bytes path, enum target target)
+{
+	char normal[PATH_MAX];
+	int number = path_prepare(normal, path) ? path_known(normal) : 0;
+
+	if (number == EEXIST)
+		return target == TARGET_NEW ? EEXIST : 0;
+	if (number != ENOENT || target == TARGET_THERE)
+		return number;
+	path_cut(normal);
+	return path_known(normal) == ENOENT ? ENOENT : 0;
 }
 
 bool policy_path_granted(struct bytes path)

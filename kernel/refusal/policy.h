@@ -33,6 +33,16 @@ enum want {
 
 /* Why @path may not be read or changed; NULL if it may be, or may well be. Static. */
 const char *policy_path_reason(struct bytes path, enum want want);
+enum target {
+	TARGET_THERE, /* is to be there */
+	TARGET_NEW,   /* is to be made, and must not be there */
+	TARGET_ANY    /* is to be made, or may be there */
+};
+
+/* The error that @path gets in a plain Python for what is there or is not: ENOENT, ENOTDIR, EEXIST. 0 if there is
+ * none, or if any part of the way lies where the session may not read: so it tells of nothing outside whether it is
+ * there. */
+int policy_path_error(struct bytes path, enum target target);
 /* Whether what is written at @path, which is absolute and has no link in it, is there for others than the session:
  * in a place that the profile lets it write, and not in its workspace. And whether there is any such place. */
 bool policy_path_outside(const char *path);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import os
 import re
 from collections.abc import Iterator
 from typing import Optional
@@ -42,7 +43,7 @@ REFUSED = {
     "pathlib.Path('/etc/motd').write_text('x')": f"event=open path=/etc/motd mode=w {OUTSIDE}",
     "pathlib.Path('/root/x').mkdir()": f"event=os.mkdir path=/root/x {OUTSIDE}",
     "os.remove('/etc/hosts')": f"event=os.remove path=/etc/hosts {OUTSIDE}",
-    "os.rename('a', '/etc/a')": f"event=os.rename path=/etc/a {OUTSIDE}",
+    "os.rename('own', '/etc/a')": f"event=os.rename path=/etc/a {OUTSIDE}",
     "os.rmdir('/etc')": f"event=os.rmdir path=/etc {OUTSIDE}",
     "os.chmod('/etc/hosts', 0)": f"event=os.chmod path=/etc/hosts {OUTSIDE}",
     "os.chown('/etc/hosts', 0, 0)": f"event=os.chown path=/etc/hosts {OUTSIDE}",
@@ -145,6 +146,59 @@ LET_THROUGH = {
     "socket.socket(fileno=socket.socketpair()[0].detach()).close()": None,
     "sqlite3.connect('new.db').execute('attach \"other.db\" as o')": None,
 }
+
+# What is not there, in a directory that the session may read: as in a plain Python.
+NOT_THERE = {
+    "os.remove('/usr/missing')": ("ENOENT", "/usr/missing", None),
+    "os.remove(RO + '/file/x')": ("ENOTDIR", "{RO}/file/x", None),
+    "os.rmdir('/usr/missing')": ("ENOENT", "/usr/missing", None),
+    "os.chmod('/usr/missing', 0)": ("ENOENT", "/usr/missing", None),
+    "os.chown('/usr/missing', 0, 0)": ("ENOENT", "/usr/missing", None),
+    "os.utime('/usr/missing')": ("ENOENT", "/usr/missing", None),
+    "os.truncate('/usr/missing', 0)": ("ENOENT", "/usr/missing", None),
+    "open('/usr/missing', 'r+')": ("ENOENT", "/usr/missing", None),
+    "open('/usr/missing/x', 'w')": ("ENOENT", "/usr/missing/x", None),
+    "open(RO + '/file', 'x')": ("EEXIST", "{RO}/file", None),
+    "os.mkdir('/usr/missing/x')": ("ENOENT", "/usr/missing/x", None),
+    "os.mkdir('/usr/bin')": ("EEXIST", "/usr/bin", None),
+    "os.makedirs('/usr/bin')": ("EEXIST", "/usr/bin", None),
+    "os.rename('/usr/missing', 'x')": ("ENOENT", "/usr/missing", "x"),
+    "os.rename('/usr/missing', '/usr/x')": ("ENOENT", "/usr/missing", "/usr/x"),
+    "os.rename('own', '/usr/missing/x')": ("ENOENT", "own", "/usr/missing/x"),
+    "os.rename('missing', '/usr/x')": ("ENOENT", "missing", "/usr/x"),
+    "os.link('/usr/missing', 'x')": ("ENOENT", "/usr/missing", "x"),
+    "os.symlink('x', '/usr/missing/x')": ("ENOENT", "x", "/usr/missing/x"),
+    "shutil.rmtree('/usr/missing')": ("ENOENT", "/usr/missing", None),
+    "shutil.rmtree('/usr/missing', ignore_errors=True)": None,
+    "shutil.copyfile('own', '/usr/missing/x')": ("ENOENT", "/usr/missing/x", None),
+    "shutil.move('/usr/missing', 'x')": ("ENOENT", "/usr/missing", None),
+    "pathlib.Path('/usr/missing').unlink(missing_ok=True)": None,
+    "pathlib.Path('/usr/bin').mkdir(exist_ok=True)": None,
+}
+
+# With what is there and what is not, in a directory that it may not: alike.
+ALIKE = [
+    "os.remove({})",
+    "os.rmdir({})",
+    "os.chmod({}, 0)",
+    "os.utime({})",
+    "os.truncate({}, 0)",
+    "open({})",
+    "open({}, 'r+')",
+    "open({}, 'x')",
+    "open({} + '/x', 'w')",
+    "os.mkdir({})",
+    "os.mkdir({} + '/x')",
+    "os.listdir({})",
+    "os.rename({}, 'x')",
+    "os.rename('own', {})",
+    "os.rename('missing', {})",
+    "os.rename('own', {} + '/x')",
+    "os.link({}, 'x')",
+    "os.symlink('x', {})",
+    "shutil.rmtree({})",
+    "shutil.move({}, 'x')",
+]
 
 IMPORTS = "import ctypes, mmap, os, pathlib, resource, shutil, socket, sqlite3, subprocess, time, urllib.request\n"
 
@@ -270,6 +324,41 @@ def test_let_through(session: Interpreter, code: str) -> None:
     expected = LET_THROUGH[code]
     assert result.text == (repr(expected) if expected else None), result
     assert result.blocked == []
+
+
+@pytest.mark.parametrize("code", NOT_THERE)
+def test_what_is_not_there(one_host: Host, session: Interpreter, code: str) -> None:
+    result = session.run(
+        f"e = None\n{attempt(code).rsplit(chr(10), 1)[0]}\ne and (e.errno, e.filename, e.filename2, str(e))"
+    )
+    expected = NOT_THERE[code]
+    if expected:
+        number, *names = expected
+        filename, filename2 = (name and name.format(**one_host.world.parameters) for name in names)
+        error = OSError(getattr(errno, number), os.strerror(getattr(errno, number)), filename, None, filename2)
+        assert result.text == repr((error.errno, filename, filename2, str(error))), result
+    else:
+        assert result.text is None, result
+    assert result.blocked == []
+
+
+def test_whether_something_is_out_of_reach_is_not_told(host: Host, python: Interpreter) -> None:
+    """A link does not help, be it the session's own or one of the host's."""
+    out, ro = host.world.root / "out", host.world.root / "ro"
+    for name, target in (("there", "../out/secret"), ("gone", "../out/absent")):
+        if not (ro / name).is_symlink():
+            (ro / name).symlink_to(target)
+    assert python.run(f"{IMPORTS}try: open('own', 'w').close()\nexcept OSError: pass").returncode == 0
+    # Without a file system of its own a session can ask the kernel whether something is there.
+    pairs = [(out / "secret", out / "absent"), (ro / "there", ro / "gone"), (ro / "there" / "x", ro / "gone" / "x")]
+    told = {}
+    for code in ALIKE:
+        for there, gone in pairs if host.shape.tree else pairs[:1]:
+            for path in (there, gone):
+                result = python.run(attempt(code.format(repr(str(path)))))
+                told[path] = (result.text or "").replace(str(path), "PATH"), result.err
+            assert told[there] == told[gone], (code, there)
+            assert told[there][0], code
 
 
 def test_an_uncaught_refusal(session: Interpreter) -> None:
