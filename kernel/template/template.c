@@ -76,17 +76,29 @@ static __attribute__((noinline)) void forget(struct template *template)
 	explicit_bzero(below, sizeof(below));
 }
 
+/* @size: of the room for it. */
+static int say_no_cage(const struct template *template, char *reason, size_t size, int number)
+{
+	size_t used = strlen(reason);
+
+	if (number == -ENOTSUP)
+		snprintf(reason + used, size - used, " (lair doctor says more)");
+	return say_failed(template, 0, reason) ? -EIO : -EPERM;
+}
+
 static int get_ready(struct template *template, const struct configure_message *configure)
 {
 	static struct python_report python;
 	struct cage_report cage = {0};
 	struct template_ready ready;
+	int r;
 
 	if (python_start(configure, &python) < 0)
 		return say_failed(template, 0, python.reason) ? -EIO : -EPERM;
 	/* The cage first: it knows what is wrong with a profile, and says it. */
-	if (cage_prepare(&template->cage, configure, python.places, &cage) < 0)
-		return say_failed(template, 0, cage.reason) ? -EIO : -EPERM;
+	r = cage_prepare(&template->cage, configure, python.places, &cage);
+	if (r < 0)
+		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
 	if (policy_configure(configure, python.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
 	python_settle();
