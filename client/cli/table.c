@@ -1,20 +1,20 @@
 /* Tables. How wide a column is takes one look at all rows before the first is printed. */
 #include "table.h"
 
-#include "proto/base.h"
+#include "text.h"
 
 #include <stdio.h>
 
 static void row_measure(int widths[TABLE_COLUMNS], char row[TABLE_COLUMNS][TABLE_CELL], int columns)
 {
 	for (int i = 0; i < columns; i++)
-		widths[i] = MAX(widths[i], (int)strlen(row[i]));
+		widths[i] = MAX(widths[i], (int)text_columns(row[i]));
 }
 
 static void row_print(const int widths[TABLE_COLUMNS], char row[TABLE_COLUMNS][TABLE_CELL], int columns)
 {
 	for (int i = 0; i + 1 < columns; i++)
-		printf("%-*s  ", widths[i], row[i]);
+		printf("%s%*s  ", row[i], widths[i] - (int)text_columns(row[i]), "");
 	puts(row[columns - 1]);
 }
 

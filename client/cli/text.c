@@ -5,9 +5,11 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <locale.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <wchar.h>
 
 const char *human_seconds(char out[static HUMAN_SIZE], double seconds)
 {
@@ -76,6 +78,35 @@ size_t text_character_size(const char *at, size_t left)
 		if (utf8_valid((struct bytes){.data = at, .size = n}))
 			return n;
 	return 0;
+}
+
+static int character_columns(const char *at, size_t size, locale_t unicode)
+{
+	mbstate_t state = {0};
+	wchar_t character;
+	locale_t before;
+	int columns;
+
+	if ((unsigned char)*at < 0x80 || !unicode)
+		return 1;
+	before = uselocale(unicode);
+	columns = mbrtowc(&character, at, size, &state) <= size ? wcwidth(character) : 1;
+	(void)uselocale(before);
+	return columns < 0 ? 1 : columns;
+}
+
+size_t text_columns(const char *text)
+{
+	static locale_t unicode;
+	size_t columns = 0, left = strlen(text), size;
+
+	if (!unicode)
+		unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL);
+	for (; left > 0; text += size, left -= size) {
+		size = MAX(text_character_size(text, left), (size_t)1);
+		columns += (size_t)character_columns(text, size, unicode);
+	}
+	return columns;
 }
 
 size_t text_cut_end(const char *text, size_t size)

@@ -26,6 +26,9 @@ const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect 
 /* How many bytes the character at @at has, 0 if there is none. */
 size_t text_character_size(const char *at, size_t left);
 
+/* How many columns of a terminal @text takes. */
+size_t text_columns(const char *text);
+
 /* How many bytes at the end of @text may begin a character that is cut off: at most three. */
 size_t text_cut_end(const char *text, size_t size);
 

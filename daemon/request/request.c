@@ -16,7 +16,7 @@ bool session_name_given(struct session_name *name, struct sessions *sessions, co
 	if (!session_name_read(name, text, from->uid))
 		return true;
 	client_error(sessions->clients, from, "bad_request",
-		     "a session id is 1 to %d printable characters without space%s", SESSION_ID_MAX,
+		     "a session id is printable characters without space, 1 to %d bytes of UTF-8%s", SESSION_ID_MAX,
 		     from->uid == 0 ? "; another user's is the number of the user, a slash and the id" : "");
 	return false;
 }

@@ -1,6 +1,8 @@
 /* Names of sessions, read and written: the one place that knows what a slash means. */
 #include "name.h"
 
+#include "base/printable.h"
+
 #include <stdio.h>
 
 /* (uid_t)-1 is nobody, to every system call. */
@@ -8,12 +10,7 @@
 
 static bool id_valid(struct bytes id)
 {
-	if (id.size == 0 || id.size > SESSION_ID_MAX)
-		return false;
-	for (size_t i = 0; i < id.size; i++)
-		if (id.data[i] <= ' ' || id.data[i] > '~')
-			return false;
-	return true;
+	return id.size > 0 && id.size <= SESSION_ID_MAX && printable(id);
 }
 
 /* How many characters before a slash are digits, if all are; else 0. */

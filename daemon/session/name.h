@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#define SESSION_ID_MAX 128
+#define SESSION_ID_MAX 128 /* bytes */
 #define SESSION_NAME_SIZE (SESSION_ID_MAX + 12)
 
 struct session_name {

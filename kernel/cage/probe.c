@@ -168,8 +168,8 @@ static int attempt_all(struct cage *cage, const char *workspace, struct cage_rep
 	if (cage->reached == LEVEL_STRONG_NOMEM)
 		snprintf(why, sizeof(why), "there is no memory cgroup for it");
 	snprintf(report->reason, sizeof(report->reason),
-		 "the profile demands level %s and this host gives %s: %.120s",
-		 level_name(cage->wanted), level_name(cage->reached), why[0] ? why : "no seccomp");
+		 "the profile demands level %s and this host gives %s: %.120s", level_name(cage->wanted),
+		 level_name(cage->reached), why[0] ? why : "no seccomp");
 	return -ENOTSUP;
 }
 

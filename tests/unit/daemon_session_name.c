@@ -26,8 +26,20 @@ static void check_refused(const char *text, uid_t asker)
 /* Whatever it looks like. */
 static void test_of_ones_own(void)
 {
-	static const char *const ids[] = {"main", "a/b", "1000/main",	  "0/main", "/",
-					  "//",	  "7/",	 "99999999999/x", "~"};
+	static const char *const ids[] = {"main",
+					  "a/b",
+					  "1000/main",
+					  "0/main",
+					  "/",
+					  "//",
+					  "7/",
+					  "99999999999/x",
+					  "~",
+					  "\xc3\xa4",
+					  "\xe6\x97\xa5\xe6\x9c\xac",
+					  "\xf0\x9f\xa6\x8a",
+					  "e\xcc\x81",
+					  "\xd7\xa9"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
 		check_read(ids[i], ME, ME, ids[i]);
@@ -50,9 +62,19 @@ static void test_of_another(void)
 static void test_none(void)
 {
 	static const char *const texts[] = {"",
+					    "\xc3",	     /* no UTF-8 */
+					    "a\xc2\x85",     /* a control */
+					    "\xc2\xa0",	     /* a space */
+					    "\xe3\x80\x80",  /* a wide one */
+					    "a\xe2\x80\x8b", /* one of no width */
+					    "a\xe2\x80\xae"
+					    "b",		/* turns the direction */
+					    "\xe3\x85\xa4",	/* a letter that is blank */
+					    "\xee\x80\x80",	/* private use */
+					    "\xef\xbf\xbf",	/* no character */
+					    "\xf3\xa0\x81\x81", /* a tag */
 					    "a b",
 					    "\n",
-					    "\xc3\xa4",
 					    "\x7f",
 					    "a\t",
 					    "4294967295/x",
