@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 import lair
-from daemon import Daemon, wait_until
+import lair.aio
+from daemon import USAGE, Daemon, wait_until
 from lair import Alive, CellFailed, Client, Connection, Display, LairError, Output, Result, Session, steps
 
 SETTINGS = {
@@ -576,3 +579,24 @@ def test_an_interrupt_that_kills(s: Session) -> None:
     result = list(events)[-1]
     assert isinstance(result, Result)
     assert (result.cause, result.state, result.restored, s.run("x").text) == ("interrupt", "rolled_back", 1, "1")
+
+
+@pytest.mark.parametrize("wrong", [0, 0.0, -1, "5", "", True, float("nan"), float("inf"), []])
+def test_a_timeout_that_is_none(connection: lair.Connection, daemon: Daemon, wrong: Any) -> None:
+    """The command line refuses these before it asks anybody, and so does each way to run a cell."""
+    session = lair.Session(connection=connection)
+    ways: list[Callable[[], object]] = [
+        lambda: session.run("1", timeout=wrong),
+        lambda: session.run("1", timeout=wrong, deadline=5),
+        lambda: list(session.stream("1", timeout=wrong)),
+        lambda: session.detach("1", timeout=wrong),
+        lambda: lair.run("1", timeout=wrong, connection=connection),
+        lambda: daemon.client().exec("1", timeout=wrong),
+        lambda: asyncio.run(lair.aio.run("1", connection=connection, timeout=wrong)),
+    ]
+    for way in ways:
+        with pytest.raises(lair.LairError) as error:
+            way()
+        assert error.value.code == "bad_request"
+        assert error.value.message == f"timeout: expected seconds, more than 0; got {wrong!r}"
+    assert daemon.lair("exec", "-t", "0", "1").returncode == USAGE

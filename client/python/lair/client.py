@@ -15,7 +15,7 @@ import zmq
 
 from . import codec, steps
 from . import messages as m
-from .errors import LairError
+from .errors import LairError, seconds
 from .messages import EVENTS, Event
 from .start import default_socket
 
@@ -134,7 +134,7 @@ class Client:
                 session=session,
                 profile=profile,
                 code=code,
-                timeout=timeout,
+                timeout=seconds("timeout", timeout),
                 stream=stream,
                 input=input,
             )
@@ -144,8 +144,8 @@ class Client:
         self, code: str, session: str | None = None, *, profile: str | None = None, timeout: float | None = None
     ) -> m.ExecReply:
         """Run a cell; without a session, in one of its own that ends with it."""
-        wait = None if timeout is None else self.timeout + timeout
-        return self.finish(self.start(code, session, profile=profile, timeout=timeout), m.ExecReply, wait)
+        cell = self.start(code, session, profile=profile, timeout=timeout)
+        return self.finish(cell, m.ExecReply, None if timeout is None else self.timeout + timeout)
 
     def stream(
         self, code: str, session: str | None = None, *, profile: str | None = None, timeout: float | None = None

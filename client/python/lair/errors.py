@@ -27,6 +27,15 @@ class LairError(Exception):
         self.message = message
 
 
+def seconds(name: str, value: object) -> float | None:
+    """An option that is a time, or none."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
+        return float(value)
+    raise LairError("bad_request", f"{name}: expected seconds, more than 0; got {value!r}")
+
+
 class DeadlineError(LairError, TimeoutError):
     """No answer came in time. A cell that was waited for is interrupted."""
 

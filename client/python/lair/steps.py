@@ -18,7 +18,7 @@ from typing import Any, TypedDict, TypeVar
 from . import codec
 from . import messages as m
 from .connection import Connection, shared
-from .errors import BEGIN_AGAIN, LairError
+from .errors import BEGIN_AGAIN, LairError, seconds
 from .result import Effects, Saved, State, effects, refused
 
 T = TypeVar("T")
@@ -88,8 +88,8 @@ def new_id(beside: str = "") -> str:
 
 
 def deadline(options: CellOptions) -> float:
-    given = options.get("deadline")
-    return min(given if given is not None else (options.get("timeout") or CELL_TIME) + MARGIN, FOREVER)
+    given, timeout = options.get("deadline"), seconds("timeout", options.get("timeout"))
+    return min(given if given is not None else (timeout or CELL_TIME) + MARGIN, FOREVER)
 
 
 def patience(request: m.Request) -> float:
@@ -107,7 +107,7 @@ def cell(
         session=session,
         profile=profile,
         code=code,
-        timeout=options.get("timeout"),
+        timeout=seconds("timeout", options.get("timeout")),
         key=options.get("key"),
         directory=options.get("directory"),
         env=[f"{name}={value}" for name, value in (options.get("env") or {}).items()] or None,
