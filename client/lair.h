@@ -18,17 +18,17 @@
  *	lair_call_free(call);
  *	lair_free(lair);
  *
- * A request is a call: it is started, waited for, read and freed. Any number of calls may be on their way on one
- * handle; each is answered exactly once. A program with an event loop does not wait: it watches lair_fd and runs
- * lair_process.
+ * A request is a call: the program starts it, waits for it, reads its answer and frees it. Any number of calls may
+ * be pending on one handle; each is answered exactly once. A program with an event loop does not wait: it watches
+ * lair_fd and runs lair_process.
  *
  * Returns: 0 success; negative -errno; positive LAIR_E_*. After a failure lair_error has a sentence for a person.
  *
- * Threads: a handle and its calls belong to one thread at a time; different handles have nothing in common. A
- * connected handle does not survive fork: the child must neither use nor free it.
+ * Threads: one thread at a time may use a handle and its calls; different handles share nothing. A connected handle
+ * does not survive fork: the child must neither use nor free it.
  *
- * Zero is the default of every field of every struct here, so initialise them and set what you need: later
- * versions will add fields. */
+ * Zero is the default of every field of every struct here. Initialise the structs and set the fields that you need:
+ * later versions will add fields. */
 #ifndef LAIR_H
 #define LAIR_H
 
@@ -48,28 +48,28 @@ enum lair_e {
 	LAIR_E_LIMIT,	       /* a limit was reached; the sentence names it */
 	LAIR_E_BAD_REQUEST,    /* a value is wrong; the sentence names it */
 	LAIR_E_TOO_LARGE,      /* the code or the request is over its limit */
-	LAIR_E_DENIED,	       /* not allowed to you */
+	LAIR_E_DENIED,	       /* you are not allowed to do this */
 	LAIR_E_GONE,	       /* the session ended or was reset before this could be done */
 	LAIR_E_UNSUPPORTED,    /* this daemon is of another version */
 	LAIR_E_INTERNAL,       /* the daemon's fault */
 	LAIR_E_NO_FILE,	       /* there is no file of that path */
-	/* There is no daemon to refuse. */
+	/* Errors of the client itself. */
 	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
 	LAIR_E_START,	  /* a daemon could not be started */
-	LAIR_E_LOST,	  /* the daemon has ended, or does not answer any more; whether the request was carried out
-			     is unknown. A connection that ends while the daemon lives is made again, and nobody
-			     notices; but pieces of files end with this */
+	LAIR_E_LOST,	  /* the daemon has ended, or does not answer any more; nobody knows whether the request was
+			     carried out. If only the connection ends, it is made again, and nobody notices; but pieces
+			     of files get this error */
 	LAIR_E_PROTOCOL,  /* what answers does not speak the protocol */
 };
 
-/* The code as the protocol writes it, "no_session" for LAIR_E_NO_SESSION; "error" for what it does not know.
+/* The name of the code in the protocol, such as "no_session" for LAIR_E_NO_SESSION; "error" if there is none.
  * Static. */
 const char *lair_code(int error);
 
 /* For timeouts, which are in seconds. 0 looks once and does not wait. */
 #define LAIR_FOREVER (-1.0)
 
-/* Text or bytes somebody else owns, not terminated. data == NULL: absent. */
+/* Text or bytes that somebody else owns, not terminated. data == NULL: absent. */
 struct lair_text {
 	const char *data;
 	size_t size;
@@ -88,9 +88,9 @@ struct lair;
 struct lair_call;
 
 struct lair_options {
-	const char *socket; /* NULL: $LAIR_SOCKET, else the place every part of Lair agrees on */
+	const char *socket; /* NULL: $LAIR_SOCKET, else the usual place */
 	const char *config; /* sessions.conf for a daemon that has to be started; NULL: the daemon's choice */
-	bool no_start;	    /* if no daemon answers, that is an error: start none */
+	bool no_start;	    /* do not start a daemon: it is an error if none answers */
 	double timeout;	    /* for connecting, starting included; 0: 30 seconds */
 };
 
@@ -98,12 +98,12 @@ struct lair_options {
  * Returns 0, -ENOMEM or -ENAMETOOLONG. */
 int lair_new(struct lair **lairp, const struct lair_options *options);
 
-/* Disconnects. Calls still on their way end with LAIR_E_LOST, without their on_done. Afterwards calls can only be
- * read and freed. NULL is fine. Returns NULL. */
+/* Disconnects. Pending calls end with LAIR_E_LOST, without their on_done. Afterwards calls can only be read and
+ * freed. NULL is fine. Returns NULL. */
 struct lair *lair_free(struct lair *lair);
 
-/* Connect, starting a daemon if none answers. May be called again after LAIR_E_LOST. Returns 0, LAIR_E_NO_DAEMON,
- * LAIR_E_START, LAIR_E_DENIED (the socket's directory is not one to trust), LAIR_E_UNSUPPORTED, LAIR_E_LOST,
+/* Connect; start a daemon if none answers. May be called again after LAIR_E_LOST. Returns 0, LAIR_E_NO_DAEMON,
+ * LAIR_E_START, LAIR_E_DENIED (the socket's directory cannot be trusted), LAIR_E_UNSUPPORTED, LAIR_E_LOST,
  * LAIR_E_PROTOCOL, -ETIMEDOUT, -EINTR or -errno. */
 int lair_connect(struct lair *lair);
 
@@ -116,64 +116,64 @@ const char *lair_socket(const struct lair *lair);
 /* Whether the last lair_connect had to start the daemon. */
 bool lair_started(const struct lair *lair);
 
-/* A descriptor that is readable when lair_process has something to do; -1 while not connected. Only to poll, and
- * the handle's to close. A new one after every lair_connect. */
+/* A descriptor that is readable when lair_process has something to do; -1 while not connected. Only poll it; the
+ * handle closes it. It is a new one after every lair_connect. */
 int lair_fd(const struct lair *lair);
 
-/* Take in what has come, without blocking: runs the callbacks of the calls concerned. Returns 0, LAIR_E_LOST (every
- * call has been ended) or -errno. */
+/* Process everything that has arrived, without blocking, and run the callbacks of its calls. Returns 0,
+ * LAIR_E_LOST (every call has ended) or -errno. */
 int lair_process(struct lair *lair);
 
 /* ---- requests ----
  *
- * Each sends a request and returns at once: 0 and *callp, the caller's to free; or LAIR_E_LOST (not connected),
- * LAIR_E_TOO_LARGE, -EAGAIN (a thousand requests are on their way), -ENOMEM, -errno, and *callp is untouched.
- * Strings are borrowed only for the duration of the function. */
+ * Each function sends a request and returns at once. It returns 0 and a call in *callp, which the caller frees. On
+ * failure *callp is untouched: LAIR_E_LOST (not connected), LAIR_E_TOO_LARGE, -EAGAIN (a thousand requests are
+ * pending), -ENOMEM or -errno. Strings need to be valid only until the function returns. */
 
 enum lair_stream { LAIR_STDOUT, LAIR_STDERR };
 
 struct lair_display;
 struct lair_alive;
 
-/* Callbacks run inside lair_wait, lair_process or lair_connect, with what they are given valid until they return.
- * They may start calls, but must not wait, process, connect or free the handle or a call. */
+/* Callbacks run inside lair_wait, lair_process or lair_connect. Their arguments are valid until they return. They
+ * may start calls, but must not wait, process, connect or free the handle or a call. */
 struct lair_exec {
 	const char *session; /* NULL: one-shot, a session of its own that ends with it */
 	const char *profile; /* NULL: the session's, or "default" */
 	struct lair_text code;
-	double timeout;	    /* of the cell, in seconds; 0: the profile's */
-	bool unlimited;	    /* without a @timeout: a person waits, so it has all the time that can be asked for */
-	const char *key;    /* under which its result can be got again; NULL: one nobody else has */
-	bool detach;	    /* do not wait for the result: lair_detached */
-	bool reload;	    /* import again what was edited in the workspace, first */
-	bool values;	    /* tell the values of small local variables with an error */
-	const char *figure; /* pictures of figures are made as "png" or "svg"; NULL: png */
-	const char *directory;	/* where it works, beneath the workspace; NULL: where the session is */
+	double timeout; /* of the cell, in seconds; 0: the profile's */
+	bool unlimited; /* if there is no @timeout: a person waits, so the cell has as long as the profile allows */
+	const char *key;	/* a name for its result; NULL: a new one */
+	bool detach;		/* do not wait for the result: lair_detached */
+	bool reload;		/* first import modules again that were edited in the workspace */
+	bool values;		/* an error has the values of small local variables */
+	const char *figure;	/* the format of figures: "png" or "svg"; NULL: png */
+	const char *directory;	/* its working directory, in the workspace; NULL: where the session is */
 	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
-	/* If set, output comes here as the cell writes it, and what it shows goes to on_display, and neither is in
+	/* If set, on_output gets output as the cell writes it, and on_display what it shows. Then neither is in
 	 * the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
 	/* About every second of a long cell. */
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
-	/* If set, the cell may read from stdin: answer with lair_input. If not, that is an EOFError in the cell. */
+	/* If set, the cell may read from stdin: answer with lair_input. If not, the cell gets an EOFError. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
 	void *userdata;
 };
 
-/* How much of a cell's output has come: bytes, and things shown. */
+/* How much of a cell's output has come: bytes, and displays. */
 struct lair_point {
 	uint64_t out, err, displays;
 };
 
-/* The result of a cell once more, or when it comes: by its number or its key. Its output comes from the beginning,
- * as far as it is kept. LAIR_E_GONE: it is not kept any more. */
+/* The result of a cell that somebody else started, or once more; by its number or its key. Waits until there is
+ * one. Its output comes from the beginning, if it is kept. LAIR_E_GONE: the result is unknown or expired. */
 struct lair_attach {
-	const char *session; /* NULL: a one-shot, which is known by its key */
+	const char *session; /* NULL: a one-shot, which has only its key as a name */
 	uint64_t cell;	     /* 0: by @key */
 	const char *key;
-	struct lair_point from; /* with on_output: what of it is not wanted again */
-	/* As in struct lair_exec; also answers what the cell has asked for already. */
+	struct lair_point from; /* with on_output: skip the output before this point */
+	/* As in struct lair_exec. on_ask also gets a question that the cell has asked already. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
@@ -185,29 +185,28 @@ int lair_hello(struct lair *lair, struct lair_call **callp);
 int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile);
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
-/* The cells of @session, or else one's one-shots, that can be attached to. */
+/* The cells that lair_attach can get: those of @session, or the user's own one-shots. */
 int lair_results(struct lair *lair, struct lair_call **callp, const char *session);
-/* Answer what the cell of @exec asked for; absent @line means end of file. A newline is not part of it. -EILSEQ: it
- * is not UTF-8, and the cell still waits. */
+/* Answer the question of the cell of @exec; an absent @line means end of file. A newline is not part of it.
+ * -EILSEQ: it is not UTF-8, and the cell still waits. */
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line);
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
 /* Interrupt the cell of @exec, or take it from the queue. */
 int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
-/* As these two, but a cell that runs is killed, whether or not it reacts: its session goes on from the state before
+/* As these two, but a running cell is killed, even if it does not react. Its session goes on from the state before
  * it. */
 int lair_kill(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_kill_cell(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
 int lair_reset(struct lair *lair, struct lair_call **callp, const char *session);
-/* Keep the interpreter, and of its variables those in @keep, which NULL ends. LAIR_E_BAD_REQUEST: one is not there.
- */
+/* Keep the interpreter and the variables in @keep, which NULL ends. LAIR_E_BAD_REQUEST: one does not exist. */
 int lair_keep(struct lair *lair, struct lair_call **callp, const char *session, const char *const *keep);
 int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_list(struct lair *lair, struct lair_call **callp);
 int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_stats(struct lair *lair, struct lair_call **callp);
 
-/* Questions about the state of a session, answered between two cells: LAIR_E_BUSY while one runs. What comes back
- * is text from the session, to show and no more. LAIR_E_LIMIT: it took too long. */
+/* Questions about the state of a session. They are answered between two cells: LAIR_E_BUSY while one runs. The
+ * answer is text from the session: show it, and trust none of it. LAIR_E_LIMIT: it took too long. */
 struct lair_inspect {
 	const char *session;
 	struct lair_text code; /* a name, or code */
@@ -215,10 +214,10 @@ struct lair_inspect {
 	bool source;	       /* the source, too */
 };
 
-/* The variables; @forget: delete these first, a list that NULL ends, or NULL. LAIR_E_BAD_REQUEST: one is not there.
- */
+/* The variables. @forget: delete these first; a list that NULL ends, or NULL. LAIR_E_BAD_REQUEST: one does not
+ * exist. */
 int lair_vars(struct lair *lair, struct lair_call **callp, const char *session, const char *const *forget);
-/* What may stand at the cursor, which is as in struct lair_inspect. */
+/* Completions at the cursor, which is as in struct lair_inspect. */
 int lair_complete(struct lair *lair, struct lair_call **callp, const char *session, struct lair_text code,
 		  uint64_t cursor);
 int lair_inspect(struct lair *lair, struct lair_call **callp, const struct lair_inspect *inspect);
@@ -231,67 +230,67 @@ struct lair_code {
 	struct lair_text code;
 };
 
-/* Whether it compiles, and keeps the rules of the profile. */
+/* Whether the code compiles, and keeps the rules of the profile. */
 int lair_check(struct lair *lair, struct lair_call **callp, const struct lair_code *code);
 /* Whether a prompt should ask for another line. */
 int lair_is_complete(struct lair *lair, struct lair_call **callp, const struct lair_code *code);
 
-/* Save the variables of a session, so that they outlive it, and load what was saved, into a new session if there is
- * none of that id. What was saved is loaded by itself when its id is opened, and when a cell opens it.
- * LAIR_E_UNSUPPORTED: nothing could be saved; LAIR_E_GONE: nothing is saved. */
+/* Save the variables of a session, so that they outlive it; load the saved variables, into a new session if there
+ * is none of that id. When a session is opened, by a cell too, variables saved under its id are loaded by
+ * themselves. LAIR_E_UNSUPPORTED: nothing could be saved. LAIR_E_GONE: nothing is saved. */
 int lair_save(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_load(struct lair *lair, struct lair_call **callp, const char *session);
 
-/* Checkpoints: states of a session between two cells, which can be gone back to. All but lair_checkpoints want the
- * session to run nothing: LAIR_E_BUSY. LAIR_E_GONE: the state asked for is not remembered any more. */
+/* Checkpoints: states of a session between two cells, to which it can go back. LAIR_E_BUSY while the session runs
+ * a cell, except for lair_checkpoints. LAIR_E_GONE: the state is not remembered any more. */
 struct lair_branch {
-	const char *session; /* what to grow from */
+	const char *session; /* begin as this session */
 	const char *branch;  /* the id of the new session */
-	const char *from;    /* a checkpoint of @session; NULL: its state of now */
+	const char *from;    /* a checkpoint of @session; NULL: its present state */
 	bool files;	     /* give it copies of the files in the workspace, not the same files */
 };
 
-/* Keep the state of now. One with a @name (NULL: none) is forgotten only to make room in memory. */
+/* Keep the present state. With a @name (else NULL) it is forgotten only to make room in memory. */
 int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session);
-/* @name: as it was given, or the number of a cell for the state after it. */
+/* @name: the name of a checkpoint, or the number of a cell for the state after it. */
 int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 /* Go @n states back; 0 is the same as 1. */
 int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
 int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch);
 
-/* Files of a session. Paths are bytes, beneath its workspace. Each request moves a piece of one file, or lists a
- * part of one directory; the next takes up what the answer to the one before says. Cells may run meanwhile. */
+/* Files of a session. Paths are bytes, in its workspace. Each request moves a piece of one file, or lists a part
+ * of one directory. The answer says how the next request goes on. Cells may run meanwhile. */
 #define LAIR_PIECE ((size_t)1 << 20) /* the largest piece */
 
 struct lair_files_of {
 	const char *session;
 	struct lair_text path; /* absent: the workspace itself */
-	bool host;	       /* @path is one of the host, which the profile lets be imported */
-	uint64_t after;	       /* lair_listing.next of the part before; 0: the first */
+	bool host;	       /* @path is one of the host, which the profile's import must allow */
+	uint64_t after;	       /* lair_listing.next of the answer before; 0: begin */
 };
 
 struct lair_get {
 	const char *session;
 	struct lair_text path;
 	uint64_t offset, size; /* size 0: a whole piece */
-	uint64_t file;	       /* lair_piece.file of the first: LAIR_E_GONE if it is another file now */
+	uint64_t file;	       /* lair_piece.file of the first piece: LAIR_E_GONE if it is another file now */
 };
 
 struct lair_put {
 	const char *session;
-	struct lair_text path;	   /* of the first piece */
-	uint64_t transfer, offset; /* of the others: from the answer before */
+	struct lair_text path;	   /* with the first piece */
+	uint64_t transfer, offset; /* with the others: from the answer before */
 	struct lair_text data;
-	unsigned mode;	/* of the first piece: permissions; 0: 0644 */
+	unsigned mode;	/* with the first piece: permissions; 0: 0644 */
 	bool more;	/* this is not the last piece */
-	bool directory; /* make a directory, and no file */
+	bool directory; /* make a directory, no file */
 };
 
 struct lair_copy_in {
 	const char *session;
-	struct lair_text source; /* a file of the host, which the profile lets be imported */
+	struct lair_text source; /* a file of the host, which the profile's import must allow */
 	struct lair_text path;	 /* absent: the last name of @source */
 	uint64_t transfer;	 /* from the answer before; 0: begin */
 };
@@ -304,32 +303,32 @@ int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_
 
 /* ---- calls ---- */
 
-/* Wait for the answer, running the callbacks of all calls meanwhile. Returns what lair_outcome does, or -ETIMEDOUT
- * or -EINTR (a signal handler ran) with the call still on its way: wait again, lair_cancel it, or free it. */
+/* Wait for the answer, and run the callbacks of all calls meanwhile. Returns the same as lair_outcome; or
+ * -ETIMEDOUT or -EINTR (a signal handler ran). In these two cases the call is still pending: wait again,
+ * lair_cancel it, or free it. */
 int lair_wait(struct lair_call *call, double timeout);
 
-/* -EINPROGRESS while it is on its way; 0 when it was answered; else the LAIR_E_* it failed with. That a cell raised
- * an exception is no failure of its call. */
+/* -EINPROGRESS while it is pending; 0 when it was answered; else the LAIR_E_* it failed with. If a cell raises an
+ * exception, its call does not fail. */
 int lair_outcome(const struct lair_call *call);
 
-/* The sentence that goes with a failed outcome; "" otherwise. Valid as long as the call. */
+/* The sentence for a failed outcome; "" otherwise. Valid as long as the call. */
 const char *lair_call_error(const struct lair_call *call);
 
-/* How far the output of a cell has come that is watched. What is not kept any more is skipped, so a piece may begin
- * later than the one before it has ended; it ends here when its callback runs. */
+/* How far the output of a watched cell has come. Output that is not kept any more is skipped, so a piece may begin
+ * later than the one before it ended. While its callback runs, this is the end of the piece. */
 struct lair_point lair_point(const struct lair_call *call);
 
-/* Run @on_done once, when the call has an outcome; unlike the other callbacks it may free this one call, if
- * nobody waits for it. Set it right after starting the call. */
+/* Run @on_done once, when the call has an outcome. Unlike the other callbacks it may free this one call, if nobody
+ * waits for it. Set it right after starting the call. */
 void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata);
 
-/* Forget the call; an answer that still comes is dropped, and what was asked for is done nevertheless. NULL is
- * fine. Returns NULL. */
+/* Forget the call. A later answer is dropped, but the request is still carried out. NULL is fine. Returns NULL. */
 struct lair_call *lair_call_free(struct lair_call *call);
 
-/* ---- answers: valid as long as their call; NULL if it was not such a request or has no answer ---- */
+/* ---- answers: valid as long as their call; NULL if it was another kind of request or has no answer ---- */
 
-/* A list as it came. Start with a cursor of 0; false at the end. What is not well-formed ends the list. */
+/* A list. Start with a cursor of 0; false at the end. A malformed item ends the list. */
 struct lair_items {
 	const char *data;
 	size_t size;
@@ -344,7 +343,7 @@ struct lair_blocked {
 	struct lair_text event, target, reason;
 };
 
-/* One thing as several types can show it: a bundle, walked by lair_next_data. */
+/* One value in several types: a bundle. lair_next_data walks it. */
 struct lair_data {
 	struct lair_text type; /* a MIME type */
 	struct lair_text data; /* text, JSON or bytes */
@@ -355,9 +354,9 @@ struct lair_data {
 struct lair_display {
 	struct lair_items data;	   /* of lair_data */
 	struct lair_text metadata; /* absent, or JSON */
-	struct lair_text id;	   /* absent, or a name by which it can be shown anew */
-	bool update;		   /* in the place of what has that id, if anything has */
-	bool clear;		   /* in the place of all that was shown before */
+	struct lair_text id;	   /* absent, or a name by which it can be replaced */
+	bool update;		   /* replaces the display of that id, if there is one */
+	bool clear;		   /* replaces everything that was shown before */
 };
 
 struct lair_alive {
@@ -372,20 +371,20 @@ struct lair_artifact {
 	uint64_t size;
 };
 
-/* Something that a session did and that going back has not undone. */
+/* Something that a session did and that going back does not undo. */
 struct lair_effect {
 	struct lair_text act;	     /* connected, sent, wrote, made, renamed, removed or ran */
 	struct lair_text target, to; /* any bytes: an address, a path or a program; to: of renamed, else absent */
-	uint64_t cell;		     /* that did it, or after which it was done */
+	uint64_t cell;		     /* the cell that did it, or the cell before it */
 };
 
-/* What was done since the state that was gone back to, as far as it was seen. */
+/* What was done since the state that is in force now, as far as Lair saw it. */
 struct lair_effects {
 	struct lair_items items; /* of struct lair_effect */
-	uint64_t more;		 /* than are told */
+	uint64_t more;		 /* how many more there are */
 };
 
-/* What a program can use of an exception. */
+/* One line of a traceback. */
 struct lair_error_frame {
 	uint64_t cell;	       /* its number; 0: the line is one of @file */
 	struct lair_text file; /* absent: of a cell */
@@ -399,23 +398,23 @@ struct lair_saved {
 	uint64_t size;			  /* in bytes */
 };
 
-/* What came back of a saved state. */
+/* The variables that came back from a saved state. */
 struct lair_loaded {
 	double age;			  /* in seconds; 0: nothing was loaded */
 	struct lair_items names, refused; /* of text; of struct lair_refused */
 };
 
-/* Its numbers are as untrustworthy as the code that ran. */
+/* The code that ran can choose all numbers in it: do not trust them. */
 struct lair_result {
 	struct lair_text session; /* absent for a one-shot */
 	uint64_t cell;
 	int returncode;
-	struct lair_text state;	   /* kept, rolled_back, reset or ended: what became of the session */
+	struct lair_text state;	   /* kept, rolled_back, reset or ended */
 	struct lair_text cause;	   /* absent if the cell simply ended */
 	struct lair_text out, err; /* empty if they were streamed */
 	uint64_t out_dropped, err_dropped;
 	struct lair_text text;	/* absent, or the last expression as a prompt prints it */
-	struct lair_items data; /* of lair_data: what else that can be shown as */
+	struct lair_items data; /* of lair_data: its other representations */
 	struct lair_items displays;
 	uint64_t displays_dropped;
 	struct lair_text error_name, error_value, error_traceback; /* absent without an exception */
@@ -425,13 +424,13 @@ struct lair_result {
 	struct lair_items error_frames;				   /* outermost first */
 	struct lair_items blocked;
 	struct lair_items artifacts;
-	bool artifacts_more; /* than are told */
+	bool artifacts_more; /* there are more */
 	double duration_ms;
-	double limit;		     /* if the cause is timeout: how long it was given, in seconds; else 0 */
-	uint64_t restored;	     /* if rolled_back: the cell whose state it went back to, 0: before the first */
+	double limit;		     /* if the cause is timeout: how many seconds the cell had; else 0 */
+	uint64_t restored;	     /* if rolled_back: the cell whose state is in force now, 0: before the first */
 	struct lair_effects effects; /* if rolled_back or reset */
-	struct lair_text unfaithful; /* absent, or why no checkpoint is taken of the state after this cell */
-	uint64_t forgotten;	     /* how many checkpoints have had to go since the last answer */
+	struct lair_text unfaithful; /* absent, or why there is no checkpoint of the state after this cell */
+	uint64_t forgotten;	     /* how many checkpoints were forgotten since the last answer */
 	struct lair_loaded loaded;   /* if the session was opened for this cell */
 };
 
@@ -441,41 +440,41 @@ struct lair_session {
 	uint64_t uid, cells, queued, pid, memory;
 	double created, idle, idle_left, hard_left;
 	struct lair_items guards;		 /* of text */
-	bool opened;				 /* by this very request */
+	bool opened;				 /* by this request */
 	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
 	double checkpoint_age;			 /* seconds since the oldest was made */
-	double cpu;				 /* seconds of it that its processes have used */
-	struct lair_loaded loaded;		 /* if this very request opened it */
-	struct lair_effects effects; /* of a branch: what its parent has done since the state it grew from */
+	double cpu;				 /* seconds that its processes have used */
+	struct lair_loaded loaded;		 /* if this request opened it */
+	struct lair_effects effects; /* of a branch: what its parent has done since the state that it began in */
 };
 
-/* What the state of a session is now. */
+/* The present state of a session. */
 struct lair_state {
 	uint64_t cell;		     /* the one after this cell; 0: before the first */
-	struct lair_text name;	     /* absent: it has none */
+	struct lair_text name;	     /* absent: it has no name */
 	struct lair_effects effects; /* of restore and undo */
 };
 
 struct lair_checkpoint {
-	struct lair_text name; /* absent: taken by itself */
+	struct lair_text name; /* absent: it has no name */
 	uint64_t cell, memory; /* the state after this cell; the bytes that it alone holds */
 	double age;	       /* seconds */
 };
 
 struct lair_piece {
-	struct lair_text data; /* less than asked for: the end */
-	uint64_t size, file;   /* of the whole file; which one it is */
+	struct lair_text data; /* shorter than asked for: the end */
+	uint64_t size, file;   /* of the whole file; which file it is */
 	unsigned mode;
 };
 
 struct lair_transfer {
-	uint64_t transfer;     /* 0: the file is in its place */
-	uint64_t offset, size; /* how far it is; of copy_in, of how much */
+	uint64_t transfer;     /* 0: the file is complete */
+	uint64_t offset, size; /* how far it is; for copy_in, of how many bytes */
 };
 
 struct lair_listing {
 	struct lair_items files;
-	uint64_t next; /* 0: that is all */
+	uint64_t next; /* 0: there are no more */
 };
 
 struct lair_file {
@@ -496,13 +495,13 @@ struct lair_kept {
 	uint64_t cell;		/* 0: it waits */
 	struct lair_text state; /* queued, running or finished */
 	int returncode;
-	double age;	/* seconds since it began to wait, to run, or was finished */
-	uint64_t bytes; /* what its result takes */
+	double age;	/* seconds since it began to wait, began to run, or ended */
+	uint64_t bytes; /* the size of its result */
 };
 
 struct lair_completions {
 	struct lair_items matches;
-	uint64_t start, end; /* the characters of the code that a match takes the place of */
+	uint64_t start, end; /* the characters of the code that a match replaces */
 };
 
 struct lair_match {
@@ -510,16 +509,16 @@ struct lair_match {
 };
 
 struct lair_inspection {
-	bool found;				/* or else there is nothing of that name, and nothing below */
-	struct lair_text name, type, signature; /* what is absent it has not, or cannot be told */
+	bool found;				/* false: there is nothing of that name, and nothing below */
+	struct lair_text name, type, signature; /* an absent field does not exist, or is not known */
 	struct lair_text docstring, text, file, source; /* text: a short repr */
 	uint64_t line;					/* in file; 0: not known */
 };
 
 struct lair_variables {
-	struct lair_items variables; /* by name, not more than a thousand */
+	struct lair_items variables; /* by name, at most a thousand */
 	uint64_t total;
-	struct lair_text directory; /* where the session works; absent if that is gone */
+	struct lair_text directory; /* where the session works; absent if that directory is removed */
 };
 
 struct lair_variable {
@@ -530,9 +529,9 @@ struct lair_variable {
 
 struct lair_checked {
 	bool valid;
-	struct lair_text error;		/* if it is not: why, */
+	struct lair_text error;		/* if it is not valid: why, */
 	uint64_t line, offset;		/* where, from 1; 0: not known, */
-	struct lair_text context, rule; /* that line, and the rule of the profile that is broken if it is one */
+	struct lair_text context, rule; /* that line, and the broken rule of the profile if it is one */
 };
 
 struct lair_completeness {
@@ -541,16 +540,17 @@ struct lair_completeness {
 
 /* A cell that has run. */
 struct lair_past {
-	uint64_t cell, size;	      /* size: of the code, in bytes, which may be more than is kept */
+	uint64_t cell, size;	      /* size: of the code in bytes; it may be more than what is kept */
 	struct lair_text code, cause; /* cause: as in a result */
 	int returncode;
 	double duration_ms;
-	bool undone; /* the state of now does not have it behind it */
+	bool undone; /* the present state does not come from it */
 };
 
 struct lair_daemon {
 	uint64_t version, pid, frame_max;
-	struct lair_text server, instance; /* instance: the same as long as it knows what it was asked */
+	struct lair_text server,
+		instance; /* instance: as long as it is the same, the daemon knows what it was asked */
 };
 
 struct lair_counters {
