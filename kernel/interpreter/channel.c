@@ -75,6 +75,11 @@ bool exec_channel_there(void)
 	return self.fd >= 0;
 }
 
+int exec_channel_descriptor(void)
+{
+	return self.fd;
+}
+
 const int *exec_channel_fds(size_t n)
 {
 	return self.n_fds == n ? self.fds : NULL;

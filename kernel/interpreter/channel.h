@@ -7,6 +7,8 @@
 /* From now on this one, which is taken, with numbers that begin anew; the former is closed. -1: none. */
 void exec_channel_use(int fd);
 bool exec_channel_there(void);
+/* To wait for it beside other things; -1: none. It stays the channel's. */
+int exec_channel_descriptor(void);
 
 /* The next message, waiting for it without the GIL: threads of the session run on. Its frame is valid, and what
  * came along is open, until the next. Returns 0, CHANNEL_E_EOF or -errno. */

@@ -1,5 +1,5 @@
-/* What a fork cannot copy: other threads, tasks that wait in an event loop, a GPU's context. Asked after every
- * cell, so cheap: a few system calls. */
+/* What a fork cannot copy: other threads, tasks in an event loop of a strange kind, a GPU's context. Asked after
+ * every cell, so cheap: a few system calls. */
 #include <Python.h>
 
 #include "frozen.h"
@@ -131,28 +131,31 @@ static bool cuda_in_use(void)
 	return count && count(&devices) != CUDA_ERROR_NOT_INITIALIZED;
 }
 
+static long tasks_unforkable(void)
+{
+	PyObject *count = PyObject_CallNoArgs(helper(HELPER_UNFORKABLE_TASKS));
+	long n = count ? PyLong_AsLong(count) : 0;
+
+	Py_XDECREF(count);
+	PyErr_Clear();
+	return n;
+}
+
 const char *freeze_unfaithful(void)
 {
 	static char why[128];
 	bool cramped = exec_channel_cramped();
+	long tasks = tasks_unforkable();
 	unsigned threads = thread_count();
-	PyObject *tasks;
-	long pending;
 
-	if (threads > 1) {
+	if (threads > 1)
 		snprintf(why, sizeof(why),
 			 "%u threads besides the main one are running, which a copy would not have", threads - 1);
+	else if (tasks > 0)
+		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, in a loop that a copy could not have",
+			 tasks);
+	if (threads > 1 || tasks > 0)
 		return why;
-	}
-	tasks = PyObject_CallNoArgs(helper(HELPER_PENDING_TASKS));
-	pending = tasks ? PyLong_AsLong(tasks) : 0;
-	Py_XDECREF(tasks);
-	PyErr_Clear();
-	if (pending > 0) {
-		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, with which a copy would go on too",
-			 pending);
-		return why;
-	}
 	if (cramped)
 		return "almost all descriptors are open, and a copy needs some";
 	return cuda_in_use() ? "CUDA is initialised, which does not survive a copy" : NULL;

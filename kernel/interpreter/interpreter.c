@@ -13,6 +13,7 @@
 #include "channel.h"
 #include "effects.h"
 #include "frozen.h"
+#include "idle.h"
 #include "output.h"
 #include "process.h"
 #include "proto/outbuffer.h"
@@ -442,6 +443,9 @@ void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, st
 		_exit(1);
 	rehearse_idly();
 	do {
+		idle();
+		if (!process_is_interpreter())
+			_exit(0); /* a task has forked */
 		r = exec_channel_receive(&message);
 		if (!r)
 			r = serve(&message);

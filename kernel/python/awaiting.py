@@ -1,15 +1,20 @@
-"""Top-level await: one event loop an interpreter, made when a cell first awaits."""
+"""Top-level await and tasks: one event loop an interpreter, made when it is first needed. It runs while a cell awaits,
+and between two cells as long as anything waits in it."""
 
 import asyncio
+import functools
 import inspect
 import os
+import select
 import signal
+import threading
 import time
 from types import CodeType, FrameType
 from typing import Any, Coroutine, Dict, Optional, Tuple
 
 _new_event_loop = asyncio.new_event_loop
 _set_event_loop = asyncio.set_event_loop
+_running_loop = asyncio._get_running_loop
 _current_task = asyncio.current_task
 _CancelledError = asyncio.CancelledError
 _all_tasks = asyncio.all_tasks
@@ -21,12 +26,43 @@ _SIGINT = signal.SIGINT
 _raise_interrupt = signal.default_int_handler
 _monotonic = time.monotonic
 _eval = eval
+_getpid = os.getpid
+_thread = threading.get_ident
+_poll = select.poll
+_policy = getattr(asyncio.events, "_get_event_loop_policy", asyncio.get_event_loop_policy)
+_plain_create_task = asyncio.create_task
 _COROUTINE = inspect.CO_COROUTINE
 
 _ASYNCIO = os.path.dirname(asyncio.__file__)
 _REST_SECONDS = 0.1
+_BRIEF_REST_SECONDS = 0.01
 
 _loop: Optional[asyncio.AbstractEventLoop] = None
+_home: Optional[Tuple[int, int]] = None  # the process and the thread that run cells
+
+
+def _found() -> Any:
+    """The loop, if there is one: ours, or what a cell was given by get_event_loop()."""
+    global _loop
+    if _loop is None or _loop.is_closed():
+        loop = getattr(getattr(_policy(), "_local", None), "_loop", None)
+        _loop = loop if loop is not None and not loop.is_closed() else None
+    return _loop
+
+
+def _own_loop() -> asyncio.AbstractEventLoop:
+    global _loop
+    loop: asyncio.AbstractEventLoop = _found() or _new_event_loop()
+    _loop = loop
+    _set_event_loop(loop)
+    return loop
+
+
+def create_task(coro: Any, **options: Any) -> "asyncio.Task[Any]":
+    """asyncio.create_task. In a cell, where no loop runs, the task is the loop's that lives between cells."""
+    if _running_loop() is None and (_getpid(), _thread()) == _home:
+        return _own_loop().create_task(coro, **options)
+    return _plain_create_task(coro, **options)
 
 
 class _Interrupts:
@@ -81,25 +117,22 @@ def _rest(loop: Any, patience: float) -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, object]) -> object:
-    global _loop
-    if _loop is None or _loop.is_closed():
-        _loop = _new_event_loop()
-    _set_event_loop(_loop)
-    task = _loop.create_task(coroutine)
+    loop = _own_loop()
+    task = loop.create_task(coroutine)
     patience = _REST_SECONDS
     try:
-        return _finish(_loop, task)
+        return _finish(loop, task)
     except KeyboardInterrupt:
         patience = 0
         if not task.done():  # another task was interrupted
             task.cancel()
             try:
-                _finish(_loop, task)
+                _finish(loop, task)
             except _CancelledError:
                 pass
         raise
     finally:
-        _rest(_loop, patience)
+        _rest(loop, patience)
 
 
 async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: Dict[str, Any]) -> object:
@@ -116,7 +149,7 @@ async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: 
 def renew() -> None:
     """In a fork: what the loop waits by, and what wakes it, belongs to what it was forked from, too."""
     loop: Any = _loop
-    if loop is None or loop.is_closed() or not isinstance(loop, _SelectorLoop):
+    if loop is None or loop.is_closed() or not issubclass(type(loop), _SelectorLoop):
         return
     before, loop._selector = loop._selector, type(loop._selector)()
     for key in list(before.get_map().values()):
@@ -131,6 +164,78 @@ def renew() -> None:
         _set_wakeup_fd(loop._csock.fileno())
 
 
-def pending() -> int:
-    """How many tasks wait in the loop for the next cell that awaits."""
-    return 0 if _loop is None or _loop.is_closed() else len(_all_tasks(_loop))
+# ---- between two cells ----
+
+
+class _Idle:
+    """One run of the loop, until there is a message. What does not give way meanwhile is interrupted."""
+
+    def __init__(self, loop: Any, channel: int) -> None:
+        self._loop, self._channel = loop, channel
+        self._message = _poll()
+        self._message.register(channel, select.POLLIN)
+        self.heard = self.interrupted = False
+
+    def _hear(self) -> None:
+        self.heard = True
+        self._loop.stop()
+
+    def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+        if not self._message.poll(0):
+            return  # it came too late for the last cell
+        self.interrupted = True
+        if frame is not None and not frame.f_code.co_filename.startswith(_ASYNCIO):
+            raise KeyboardInterrupt
+
+    def run(self) -> None:
+        ours = _getsignal(_SIGINT) is _raise_interrupt
+        self._loop.add_reader(self._channel, self._hear)
+        if ours:
+            _signal(_SIGINT, self._handle)
+        try:
+            self._loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            pass  # the task that has raised it keeps it, and the others go on
+        finally:
+            if ours and _getsignal(_SIGINT) == self._handle:
+                _signal(_SIGINT, _raise_interrupt)
+            self._loop.remove_reader(self._channel)
+
+
+def waits() -> bool:
+    """Whether the loop has anything to do, or to wait for, besides what wakes it."""
+    global _home
+    here = (_getpid(), _thread())
+    if _home != here:
+        _home = here
+    loop = _found()
+    if loop is None or loop.is_running():
+        return False
+    selector = getattr(loop, "_selector", None)
+    watched = selector.get_map() if selector is not None else None
+    return bool(
+        _all_tasks(loop) or getattr(loop, "_ready", ()) or getattr(loop, "_scheduled", ()) or len(watched or ()) > 1
+    )
+
+
+def idle(channel: int) -> bool:
+    """Have the loop run until there is a message. Whether it was interrupted."""
+    while waits():
+        turn = _Idle(_loop, channel)
+        turn.run()
+        if turn.heard or turn.interrupted:
+            return turn.interrupted
+    return False
+
+
+def unforkable() -> int:
+    """How many tasks wait in a loop of which a fork cannot have its own. Threads of the loop that have nothing to do
+    end first, because there is no fork with them."""
+    loop = _found()
+    if loop is None:
+        return 0
+    _rest(loop, _BRIEF_REST_SECONDS)
+    return 0 if issubclass(type(loop), _SelectorLoop) else len(_all_tasks(loop))
+
+
+asyncio.create_task = asyncio.tasks.create_task = functools.wraps(asyncio.create_task)(create_task)

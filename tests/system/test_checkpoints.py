@@ -318,13 +318,6 @@ def test_an_executor_of_a_cell_s_own_is_left_alone(client: Client, session: str)
     assert client.exec("mine.submit(int, '7').result()", session).text == "7"
 
 
-def test_unfaithful_tasks(client: Client, session: str) -> None:
-    reply = client.exec(
-        "import asyncio\nawait asyncio.sleep(0)\ntask = asyncio.ensure_future(asyncio.sleep(60))", session
-    )
-    assert reply.unfaithful and "asyncio tasks" in reply.unfaithful
-
-
 def test_children_of_an_undone_cell_are_gone(client: Client, session: str) -> None:
     client.exec("import os, time", session)
     client.exec("pid = os.fork()\nif pid == 0:\n    os.setsid()\n    time.sleep(60)", session)

@@ -1,0 +1,87 @@
+/* Between two cells the session's event loop runs as long as anything waits in it (python/awaiting.py). The router
+ * takes an interpreter for dead that does not answer within PATIENCE_US, so a task that keeps the loop to itself is
+ * interrupted before. A signal that no cell uses looks every LATE_S whether there is a message that is not taken.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "idle.h"
+
+#include "base/helpers.h"
+#include "channel.h"
+
+#include <signal.h>
+#include <time.h>
+
+#define LATE_S 2
+
+static struct {
+	volatile sig_atomic_t looks; /* that have found a message, in this run of the loop */
+	timer_t timer;
+	bool timed;
+	struct sigaction before;
+} self;
+
+/* The first look may come right after the message. */
+static void look(int number)
+{
+	int kept = errno;
+
+	(void)number;
+	if (exec_channel_waits() && ++self.looks > 1)
+		(void)kill(getpid(), SIGINT);
+	errno = kept;
+}
+
+static void watch_begin(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX - 1};
+	const struct itimerspec often = {.it_interval.tv_sec = LATE_S, .it_value.tv_sec = LATE_S};
+	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
+
+	self.looks = 0;
+	if (sigaction(event.sigev_signo, &action, &self.before) < 0)
+		return;
+	self.timed = timer_create(CLOCK_MONOTONIC, &event, &self.timer) == 0;
+	if (self.timed)
+		(void)timer_settime(self.timer, 0, &often, NULL);
+}
+
+static void watch_end(void)
+{
+	static const struct timespec now = {0};
+	sigset_t ours;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGRTMAX - 1);
+	sigprocmask(SIG_BLOCK, &ours, NULL);
+	if (self.timed)
+		(void)timer_delete(self.timer);
+	self.timed = false;
+	while (sigtimedwait(&ours, NULL, &now) > 0)
+		;
+	(void)sigaction(SIGRTMAX - 1, &self.before, NULL);
+	sigprocmask(SIG_UNBLOCK, &ours, NULL);
+}
+
+/* An interrupt is for the cell in the message as well; it waits for it. */
+void idle(void)
+{
+	PyObject *waits = PyObject_CallNoArgs(helper(HELPER_LOOP_WAITS)), *interrupted;
+	sigset_t interrupt;
+
+	if (waits == Py_True) {
+		sigemptyset(&interrupt);
+		sigaddset(&interrupt, SIGINT);
+		watch_begin();
+		sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+		interrupted = PyObject_CallFunction(helper(HELPER_IDLE), "i", exec_channel_descriptor());
+		sigprocmask(SIG_BLOCK, &interrupt, NULL);
+		watch_end();
+		if (interrupted == Py_True)
+			(void)kill(getpid(), SIGINT);
+		Py_XDECREF(interrupted);
+	}
+	Py_XDECREF(waits);
+	PyErr_Clear();
+}
