@@ -150,6 +150,8 @@ struct lair_exec {
 	const char *figure;	/* the format of figures: "png" or "svg"; NULL: png */
 	const char *directory;	/* its working directory, in the workspace; NULL: where the session is */
 	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
+	uint64_t birth; /* run it in this session of that id alone, see lair_result; 0: in any. LAIR_E_GONE: it is
+			 * no more */
 	/* If set, on_output gets output as the cell writes it, and on_display what it shows. Then neither is in
 	 * the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
@@ -203,6 +205,9 @@ int lair_keep(struct lair *lair, struct lair_call **callp, const char *session, 
 int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_list(struct lair *lair, struct lair_call **callp);
 int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
+/* The same of the session @birth of that id, 0 for any; and to be asked counts as use of it, so its idle_ttl begins
+ * anew. LAIR_E_GONE: that one is no more. */
+int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth);
 int lair_stats(struct lair *lair, struct lair_call **callp);
 
 /* Questions about the state of a session. They are answered between two cells: LAIR_E_BUSY while one runs. The
@@ -404,12 +409,23 @@ struct lair_loaded {
 	struct lair_items names, refused; /* of text; of struct lair_refused */
 };
 
+/* How the session that had the id before has ended. */
+struct lair_ended {
+	struct lair_text why; /* absent: there was none, or nothing is known of it. A cause as of a result, or
+				 stopped or lost (laird was), or unknown */
+	double when;	      /* seconds since the epoch; 0: not known */
+	uint64_t birth, cells;
+	bool saved;		    /* its variables were, and come back */
+	struct lair_text not_saved; /* absent, or why they were not, though they were to be */
+	bool by_root;		    /* its user has not shut it down */
+};
+
 /* The code that ran can choose all numbers in it: do not trust them. */
 struct lair_result {
 	struct lair_text session; /* absent for a one-shot */
 	uint64_t cell;
 	int returncode;
-	struct lair_text state;	   /* kept, rolled_back, reset or ended */
+	struct lair_text state;	   /* kept, new, rolled_back, reset or ended */
 	struct lair_text cause;	   /* absent if the cell simply ended */
 	struct lair_text out, err; /* empty if they were streamed */
 	uint64_t out_dropped, err_dropped;
@@ -432,6 +448,8 @@ struct lair_result {
 	struct lair_text unfaithful; /* absent, or why there is no checkpoint of the state after this cell */
 	uint64_t forgotten;	     /* how many checkpoints were forgotten since the last answer */
 	struct lair_loaded loaded;   /* if the session was opened for this cell */
+	struct lair_ended ended;     /* if the session is new: of the one before */
+	uint64_t birth;		     /* of the session: no other of its id has the same number */
 };
 
 struct lair_session {
@@ -446,6 +464,8 @@ struct lair_session {
 	double cpu;				 /* seconds that its processes have used */
 	struct lair_loaded loaded;		 /* if this request opened it */
 	struct lair_effects effects; /* of a branch: what its parent has done since the state that it began in */
+	struct lair_ended ended;     /* if no cell has told yet of the session of that id before */
+	uint64_t birth;		     /* no other session of that id has the same number */
 };
 
 /* The present state of a session. */

@@ -32,7 +32,8 @@
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
-	F(m, FLAG, unlimited, OPTIONAL)
+	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
+	F(m, UINT, birth, OPTIONAL)
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
@@ -41,37 +42,50 @@
 	F(m, STR, key, OPTIONAL)
 #define SESSION_REQUEST_FIELDS(F, m)                                                                               \
 	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, STR, session, REQUIRED)
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, UINT, birth, OPTIONAL)
+/* stay: to be asked counts as use, so idle_ttl begins anew. */
+#define INFO_FIELDS(F, m)                                                                                          \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, FLAG, stay, OPTIONAL)
 #define SESSION_CHANGE_FIELDS(F, m)                                                                                \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
 /* keep: array of str, the names to keep; absent: a fresh interpreter. */
 #define RESET_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, RAW, keep, OPTIONAL)                                                                                  \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
 /* Questions about the state. cursor: how many characters come before it; absent: all. forget: array of str. */
 #define COMPLETE_FIELDS(F, m)                                                                                      \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, code, REQUIRED)                                                                                  \
-	F(m, UINT, cursor, OPTIONAL)
+	F(m, UINT, cursor, OPTIONAL)                                                                               \
+	F(m, UINT, birth, OPTIONAL)
 #define INSPECT_FIELDS(F, m)                                                                                       \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, UINT, cursor, OPTIONAL)                                                                               \
-	F(m, FLAG, source, OPTIONAL)
+	F(m, FLAG, source, OPTIONAL)                                                                               \
+	F(m, UINT, birth, OPTIONAL)
 #define VARS_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, RAW, forget, OPTIONAL)
+	F(m, RAW, forget, OPTIONAL)                                                                                \
+	F(m, UINT, birth, OPTIONAL)
 #define HISTORY_FIELDS(F, m)                                                                                       \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
-	F(m, UINT, n, OPTIONAL)
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, UINT, birth, OPTIONAL)
 /* check and is_complete: about code alone. Without a session, by an interpreter of the profile made for it. */
 #define CODE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -93,7 +107,7 @@
 	F(m, UINT, stdout, OPTIONAL)                                                                               \
 	F(m, UINT, stderr, OPTIONAL)                                                                               \
 	F(m, UINT, displays, OPTIONAL)
-/* One of the two: the session, or the id of an own unanswered exec. */
+/* One of the two: the session, or the id of one's own unanswered exec. */
 #define INTERRUPT_FIELDS(F, m)                                                                                     \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -104,38 +118,44 @@
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
 #define NAMED_CHECKPOINT_FIELDS(F, m)                                                                              \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, name, REQUIRED)                                                                                  \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
 #define UNDO_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
 #define BRANCH_FIELDS(F, m)                                                                                        \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, branch, REQUIRED)                                                                                \
 	F(m, STR, origin, OPTIONAL)                                                                                \
 	F(m, FLAG, files, OPTIONAL)                                                                                \
-	F(m, STR, key, OPTIONAL)
-/* Files of a session. Paths are bytes, in its workspace. */
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
+/* Files of a session. Paths are bytes, beneath its workspace. */
 #define FILES_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, path, OPTIONAL)                                                                                  \
 	F(m, FLAG, host, OPTIONAL)                                                                                 \
-	F(m, UINT, after, OPTIONAL)
+	F(m, UINT, after, OPTIONAL)                                                                                \
+	F(m, UINT, birth, OPTIONAL)
 #define GET_FIELDS(F, m)                                                                                           \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, path, REQUIRED)                                                                                  \
 	F(m, UINT, offset, OPTIONAL)                                                                               \
 	F(m, UINT, size, OPTIONAL)                                                                                 \
-	F(m, UINT, file, OPTIONAL)
+	F(m, UINT, file, OPTIONAL)                                                                                 \
+	F(m, UINT, birth, OPTIONAL)
 #define PUT_FIELDS(F, m)                                                                                           \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
@@ -145,13 +165,15 @@
 	F(m, BIN, data, OPTIONAL)                                                                                  \
 	F(m, UINT, mode, OPTIONAL)                                                                                 \
 	F(m, FLAG, more, OPTIONAL)                                                                                 \
-	F(m, FLAG, directory, OPTIONAL)
+	F(m, FLAG, directory, OPTIONAL)                                                                            \
+	F(m, UINT, birth, OPTIONAL)
 #define COPY_IN_FIELDS(F, m)                                                                                       \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, source, OPTIONAL)                                                                                \
 	F(m, BIN, path, OPTIONAL)                                                                                  \
-	F(m, UINT, transfer, OPTIONAL)
+	F(m, UINT, transfer, OPTIONAL)                                                                             \
+	F(m, UINT, birth, OPTIONAL)
 #define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 
 WIRE_MESSAGE(hello_request, "hello", HELLO_FIELDS);
@@ -163,7 +185,7 @@ WIRE_MESSAGE(input_request, "input", INPUT_FIELDS);
 WIRE_MESSAGE(interrupt_request, "interrupt", INTERRUPT_FIELDS);
 WIRE_MESSAGE(reset_request, "reset", RESET_FIELDS);
 WIRE_MESSAGE(shutdown_request, "shutdown", SESSION_CHANGE_FIELDS);
-WIRE_MESSAGE(info_request, "info", SESSION_REQUEST_FIELDS);
+WIRE_MESSAGE(info_request, "info", INFO_FIELDS);
 WIRE_MESSAGE(checkpoint_request, "checkpoint", CHECKPOINT_FIELDS);
 WIRE_MESSAGE(checkpoints_request, "checkpoints", SESSION_REQUEST_FIELDS);
 WIRE_MESSAGE(restore_request, "restore", NAMED_CHECKPOINT_FIELDS);
@@ -182,6 +204,9 @@ WIRE_MESSAGE(check_request, "check", CODE_FIELDS);
 WIRE_MESSAGE(is_complete_request, "is_complete", CODE_FIELDS);
 WIRE_MESSAGE(save_request, "save", SESSION_CHANGE_FIELDS);
 WIRE_MESSAGE(load_request, "load", SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(saves_request, "saves", RESULTS_FIELDS);
+WIRE_MESSAGE(unsave_request, "unsave", SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(stop_request, "stop", PLAIN_REQUEST_FIELDS);
 WIRE_MESSAGE(list_request, "list", PLAIN_REQUEST_FIELDS);
 WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 
@@ -190,7 +215,8 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 #define ERROR_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, code, REQUIRED)                                                                                  \
-	F(m, STR, message, REQUIRED)
+	F(m, STR, message, REQUIRED)                                                                               \
+	F(m, RAW, ended, OPTIONAL)
 #define HELLO_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, version, REQUIRED)                                                                              \
@@ -198,7 +224,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, pid, REQUIRED)                                                                                  \
 	F(m, UINT, frame_max, REQUIRED)                                                                            \
 	F(m, STR, instance, OPTIONAL)
-/* In a reply that says that the state went back: what this does not undo, and how many more there were. */
+/* Of a reply that says that the state went back: what it cannot take back, and how much more there was. */
 #define EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, RAW, effects, OPTIONAL)                                                                               \
 	F(m, UINT, effects_more, OPTIONAL)
@@ -229,7 +255,20 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
 	F(m, RAW, loaded, OPTIONAL)                                                                                \
 	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
-	F(m, REAL, limit, OPTIONAL)
+	F(m, REAL, limit, OPTIONAL)                                                                                \
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, RAW, ended, OPTIONAL)
+/* ended, of a reply or an error: how the session that had the id before came to its end. why: a cause, or stopped,
+ * lost or unknown. when: seconds since the epoch. cells: how many it had run. not_saved: why its variables were
+ * not. */
+#define ENDED_FIELDS(F, m)                                                                                         \
+	F(m, STR, why, REQUIRED)                                                                                   \
+	F(m, REAL, when, OPTIONAL)                                                                                 \
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, UINT, cells, OPTIONAL)                                                                                \
+	F(m, FLAG, saved, OPTIONAL)                                                                                \
+	F(m, STR, not_saved, OPTIONAL)                                                                             \
+	F(m, FLAG, by_root, OPTIONAL)
 /* Elements of displays, and what a display event carries. data: a map of MIME type to str (text and JSON) or bin.
  * metadata: JSON. at: how many there were before it. */
 #define SHOWN_FIELDS(F, m)                                                                                         \
@@ -245,14 +284,14 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, STR, type, REQUIRED)                                                                                  \
 	F(m, STR, change, REQUIRED)
-/* An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: the cell that did it,
- * or the cell before it. */
+/* An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: that did it, or before
+ * it. */
 #define EFFECT_FIELDS(F, m)                                                                                        \
 	F(m, STR, act, REQUIRED)                                                                                   \
 	F(m, BIN, target, REQUIRED)                                                                                \
 	F(m, BIN, to, OPTIONAL)                                                                                    \
 	F(m, UINT, cell, REQUIRED)
-/* An element of the frames of an error: a line of that cell, or of that file. values: a map of str to str. */
+/* An element of the frames of an error: a line of that cell or else of that file. values: a map of str to str. */
 #define ERROR_FRAME_FIELDS(F, m)                                                                                   \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
 	F(m, STR, file, OPTIONAL)                                                                                  \
@@ -267,8 +306,8 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, key, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, cell, OPTIONAL)
-/* state: queued, running or finished. age: seconds since it began to wait, began to run, or ended. bytes: the
- * size of its answer. */
+/* state: queued, running or finished. age: seconds since it was taken, or finished. bytes: what its answer takes.
+ */
 #define RESULT_RECORD_FIELDS(F, m)                                                                                 \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
@@ -313,8 +352,10 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
 	F(m, RAW, loaded, OPTIONAL)                                                                                \
-	F(m, RAW, not_loaded, OPTIONAL)
-/* checkpoint, restore, undo: the present state is the one after this cell, 0 = before the first. */
+	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, RAW, ended, OPTIONAL)
+/* checkpoint, restore, undo: the state now in force is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
@@ -330,7 +371,9 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, REAL, saved_age, REQUIRED)                                                                            \
 	F(m, RAW, loaded, REQUIRED)                                                                                \
-	F(m, RAW, not_loaded, REQUIRED)
+	F(m, RAW, not_loaded, REQUIRED)                                                                            \
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, RAW, ended, OPTIONAL)
 #define CHECKPOINT_RECORD_FIELDS(F, m)                                                                             \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
@@ -356,8 +399,28 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, requests, REQUIRED)                                                                             \
 	F(m, UINT, refused, REQUIRED)                                                                              \
 	F(m, UINT, memory, REQUIRED)                                                                               \
-	F(m, RAW, profiles, REQUIRED)
-/* A transfer goes on under its number; 0: the file is complete. offset: the bytes so far. */
+	F(m, RAW, profiles, REQUIRED)                                                                              \
+	F(m, UINT, saving, OPTIONAL)
+/* saves. Names and not_saved are only there of one that was asked for; count: how many names there are. */
+#define SAVE_RECORD_FIELDS(F, m)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, UINT, uid, REQUIRED)                                                                                  \
+	F(m, REAL, created, REQUIRED)                                                                              \
+	F(m, REAL, expires, OPTIONAL)                                                                              \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, UINT, count, REQUIRED)                                                                                \
+	F(m, RAW, names, OPTIONAL)                                                                                 \
+	F(m, RAW, not_saved, OPTIONAL)
+#define SAVES_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, RAW, saves, REQUIRED)                                                                                 \
+	F(m, UINT, more, OPTIONAL)
+/* stop. saved: how many sessions. not_saved: an array of maps of name, of a session, and reason. */
+#define STOP_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, UINT, saved, REQUIRED)                                                                                \
+	F(m, RAW, not_saved, OPTIONAL)
+/* A transfer goes on under its number; 0: the file is in its place. offset: the bytes so far. */
 #define TRANSFER_REPLY_FIELDS(F, m)                                                                                \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, transfer, REQUIRED)                                                                             \
@@ -415,12 +478,12 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, RAW, shape, OPTIONAL)                                                                                 \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, STR, text, REQUIRED)
-/* status: complete, incomplete, invalid or unknown. indent: how the next line begins. */
+/* status: complete, incomplete, invalid or unknown. indent: what the next line begins with. */
 #define IS_COMPLETE_REPLY_FIELDS(F, m)                                                                             \
 	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, STR, status, REQUIRED)                                                                                \
 	F(m, STR, indent, OPTIONAL)
-/* line, offset: from 1. context: that line. rule: the broken rule of the profile. */
+/* line, offset: from 1. context: that line. rule: the one of the profile that is broken. */
 #define CHECK_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, FLAG, valid, REQUIRED)                                                                                \
@@ -432,8 +495,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 #define HISTORY_REPLY_FIELDS(F, m)                                                                                 \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, cells, REQUIRED)
-/* size: of the whole code in bytes; code may be only its beginning. undone: the present state does not come from
- * it. */
+/* size: of the whole code in bytes, of which code may be the beginning. undone: not part of the state of now. */
 #define HISTORY_RECORD_FIELDS(F, m)                                                                                \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, code, REQUIRED)                                                                                  \
@@ -463,6 +525,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 WIRE_MESSAGE(error_reply, "error", ERROR_FIELDS);
 WIRE_MESSAGE(hello_reply, "reply", HELLO_REPLY_FIELDS);
 WIRE_MESSAGE(exec_reply, "reply", EXEC_REPLY_FIELDS);
+WIRE_MESSAGE(ended_record, "ended", ENDED_FIELDS);
 WIRE_MESSAGE(shown, "shown", SHOWN_FIELDS);
 WIRE_MESSAGE(artifact, "artifact", ARTIFACT_FIELDS);
 WIRE_MESSAGE(effect, "effect", EFFECT_FIELDS);
@@ -482,6 +545,9 @@ WIRE_MESSAGE(save_reply, "reply", SAVE_REPLY_FIELDS);
 WIRE_MESSAGE(load_reply, "reply", LOAD_REPLY_FIELDS);
 WIRE_MESSAGE(checkpoint_record, "checkpoint", CHECKPOINT_RECORD_FIELDS);
 WIRE_MESSAGE(checkpoints_reply, "reply", CHECKPOINTS_REPLY_FIELDS);
+WIRE_MESSAGE(save_record, "save_record", SAVE_RECORD_FIELDS);
+WIRE_MESSAGE(saves_reply, "reply", SAVES_REPLY_FIELDS);
+WIRE_MESSAGE(stop_reply, "reply", STOP_REPLY_FIELDS);
 WIRE_MESSAGE(transfer_reply, "reply", TRANSFER_REPLY_FIELDS);
 WIRE_MESSAGE(get_reply, "reply", GET_REPLY_FIELDS);
 WIRE_MESSAGE(file_record, "file", FILE_RECORD_FIELDS);
@@ -510,8 +576,7 @@ WIRE_MESSAGE(history_record, "cell", HISTORY_RECORD_FIELDS);
 #define DISPLAY_EVENT_FIELDS(F, m)                                                                                 \
 	SHOWN_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)
-/* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
- * processes. */
+/* A long cell still runs: for how many seconds, the memory of its session, how much CPU time its processes took. */
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
@@ -526,9 +591,9 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
-/* A directory of the host, as it was when the settings were read. kind: read, write, hide, own (it holds laird's
- * own files), or python, which may be a file. path: as in the settings. real: the same without links; empty if
- * it did not exist. */
+/* A directory of the host, as it was when the settings were read. kind: read, write, hide, own (which holds files
+ * of laird's own), or python, which may be a file. path: as the settings have it. real: the same with all links
+ * resolved; empty if it was not there. */
 #define PLACE_RECORD_FIELDS(F, m)                                                                                  \
 	F(m, STR, kind, REQUIRED)                                                                                  \
 	F(m, BIN, path, REQUIRED)                                                                                  \
@@ -536,10 +601,10 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 	F(m, UINT, device, REQUIRED)                                                                               \
 	F(m, UINT, inode, REQUIRED)
 
-/* Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that may
- * be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
- * that some session may write to. forbid: array of rules as in sessions.conf. ..._group: a control group of each
- * warden holds this limit. */
+/* Sent once, first. Sizes are bytes, 0 = no limit of ours. preload: array of str, a trailing '?' marks a module
+ * that may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real
+ * paths that some session may write to. forbid: array of rules as sessions.conf has them. ..._group: a control
+ * group of each warden holds this limit. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -562,8 +627,9 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 	F(m, FLAG, memory_group, OPTIONAL)                                                                         \
 	F(m, FLAG, processes_group, OPTIONAL)                                                                      \
 	F(m, FLAG, cpu_group, OPTIONAL)
-/* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
- * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */
+/* Make a warden. Descriptors travel with it: the warden's end of its own control pair, then a door to each control
+ * group it has to be in. uid: the host uid and
+ * gid the session runs as, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, STR, workspace, REQUIRED)                                                                             \
@@ -609,7 +675,7 @@ WIRE_MESSAGE(made_message, "made", MADE_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
 #define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
-/* Add up the size of the workspace; stop once it is more than this. */
+/* Add up what the workspace takes; no further than to more than this. */
 #define SURVEY_FIELDS(F, m)                                                                                        \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, files, REQUIRED)
@@ -623,15 +689,15 @@ WIRE_MESSAGE(survey_message, "survey", SURVEY_FIELDS);
 
 /* ---- warden to router ---- */
 
-/* The cage is complete. guards: array of str, the mechanisms that really hold; level: their level. */
+/* The cage stands. guards: array of str, the mechanisms that really hold; level: the name for their sum. */
 #define WARDEN_READY_FIELDS(F, m)                                                                                  \
 	F(m, STR, level, REQUIRED)                                                                                 \
 	F(m, RAW, guards, REQUIRED)
-/* An interpreter has died; a sweep kills the processes that it started. status: as from waitpid. */
+/* An interpreter has died; what it left running is for a sweep. status: as from waitpid. */
 #define EXITED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, status, REQUIRED)
-/* blind: some directories could not be looked into. worked: µs of a processor. */
+/* blind: there is more, which could not be looked into. worked: µs of a processor. */
 #define SURVEYED_FIELDS(F, m)                                                                                      \
 	SURVEY_FIELDS(F, m)                                                                                        \
 	F(m, FLAG, blind, OPTIONAL)                                                                                \
@@ -642,7 +708,7 @@ WIRE_MESSAGE(swept_message, "swept", NO_FIELDS);
 WIRE_MESSAGE(spawned_message, "spawned",
 	     ADOPT_FIELDS); /* also from a frozen interpreter: pid as its warden sees it, or 0 */
 WIRE_MESSAGE(signalled_message, "signalled",
-	     SERIAL_FIELDS); /* the signal has been sent, or the interpreter is dead */
+	     SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
 WIRE_MESSAGE(exited_message, "exited", EXITED_FIELDS);
 WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 
@@ -659,8 +725,8 @@ WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)
-/* Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
- * saved within half of budget seconds are left out. "load": load what begins in it at offset. */
+/* Like run, but for what it runs: "save" into the descriptor that travels along, at most size bytes, looking for no
+ * longer than half of budget seconds for what can be; or "load" what begins in it at offset. */
 #define TASK_FIELDS(F, m)                                                                                          \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, task, REQUIRED)                                                                                  \
@@ -706,8 +772,7 @@ WIRE_MESSAGE(measure_message, "measure", NO_FIELDS);   /* to a frozen interprete
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 
-/* answer: the fields of that reply. refused: what is wrong with the question. Without both: it could not be
- * answered. */
+/* answer: the fields of that reply. refused: what is wrong with the question. Neither: it could not be answered. */
 #define TOLD_FIELDS(F, m)                                                                                          \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, RAW, answer, OPTIONAL)                                                                                \
@@ -718,7 +783,7 @@ WIRE_MESSAGE(told_message, "told", TOLD_FIELDS);
 WIRE_MESSAGE(ask_message, "ask", ASK_FIELDS);
 WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
 
-/* pid as its warden sees it; 0 and a reason if there is no frozen copy. */
+/* pid as its warden sees it; 0 and a reason when there is no frozen copy. */
 #define FROZEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, OPTIONAL)                                                                                  \
@@ -729,7 +794,7 @@ WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
 WIRE_MESSAGE(frozen_message, "frozen", FROZEN_FIELDS);
 WIRE_MESSAGE(measured_message, "measured", MEASURED_FIELDS);
 
-/* The result of a task: the report inside done, whose refused has maps of name and reason. */
+/* What came of a task: the report inside done, whose refused has maps of name and reason. */
 #define REPORT_FIELDS(F, m)                                                                                        \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, RAW, names, REQUIRED)                                                                                 \

@@ -120,8 +120,10 @@ static inline void call_freep(struct lair_call **callp)
 	*callp = lair_call_free(*callp);
 }
 
-/* saving.c: one line about a session that came back, if it did. */
+/* saving.c: one line about a session that came back, and one about a session that is new and has another before it.
+ */
 void loaded_notice(const char *session, const struct lair_loaded *loaded);
+void ended_notice(const char *session, const struct lair_ended *ended, const struct lair_loaded *loaded);
 
 /* The verbs. Return exit statuses. */
 int verb_exec(struct cli *cli);

@@ -146,6 +146,16 @@ json_t *json_loaded(const struct lair_loaded *loaded)
 			 json_refused(loaded->refused));
 }
 
+json_t *json_ended(const struct lair_ended *ended)
+{
+	if (!ended->why.data)
+		return json_null();
+	return json_pack("{s:o, s:o, s:I, s:I, s:b, s:o, s:b}", "why", json_text(ended->why), "when",
+			 ended->when > 0 ? json_real(ended->when) : json_null(), "birth", (json_int_t)ended->birth,
+			 "cells", (json_int_t)ended->cells, "saved", (int)ended->saved, "not_saved",
+			 json_text(ended->not_saved), "by_root", (int)ended->by_root);
+}
+
 json_t *json_session(const struct lair_session *session)
 {
 	static const struct member members[] = {
@@ -168,6 +178,7 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(COUNT, checkpoint_memory),
 		SESSION(REAL, checkpoint_age),
 		SESSION(REAL, cpu),
+		SESSION(COUNT, birth),
 	};
 
 	json_t *document = members_json(members, ARRAY_SIZE(members), session);
@@ -264,6 +275,8 @@ json_t *json_result(const struct lair_result *result)
 	json_object_set_new(document, "unfaithful", json_text(result->unfaithful));
 	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
 	json_object_set_new(document, "loaded", json_loaded(&result->loaded));
+	json_object_set_new(document, "birth", json_integer((json_int_t)result->birth));
+	json_object_set_new(document, "ended", json_ended(&result->ended));
 	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
 	json_object_set_new(document, "limit", result->limit > 0 ? json_real(result->limit) : json_null());
 	json_add_effects(document, &result->effects);

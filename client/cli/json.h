@@ -14,6 +14,8 @@ json_t *json_session(const struct lair_session *session);
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint);
 json_t *json_state(const char *session, const struct lair_state *state);
 json_t *json_saved(const char *session, const struct lair_saved *saved);
+/* null if there is nothing to tell. */
+json_t *json_ended(const struct lair_ended *ended);
 /* null if nothing was. */
 json_t *json_loaded(const struct lair_loaded *loaded);
 json_t *json_kept(const struct lair_kept *kept);

@@ -230,7 +230,7 @@ static void result_show(struct repl *repl, const struct lair_result *result)
 	run_notice(result);
 	unfaithful_notice(repl, result);
 	/* exit() is how people leave a prompt. */
-	if (repl->edit && text_is(result->cause, "exit") && text_is(result->state, "kept"))
+	if (repl->edit && text_is(result->cause, "exit") && result_goes_on(result))
 		repl->left = true;
 }
 

@@ -547,7 +547,7 @@ static void session_notice(const struct lair_result *result, const char *cause)
 			   human_state(state, result->restored), when, cause);
 	else if (text_is(result->state, "reset"))
 		cli_notice("session \"%s\" was reset%s%s", session, when, cause);
-	else if (!text_is(result->state, "kept"))
+	else if (!result_goes_on(result))
 		cli_notice("session \"%s\" has ended%s", session, cause);
 	effects_notice(&result->effects);
 }
@@ -575,13 +575,15 @@ void run_notice(const struct lair_result *result)
 	bool stopped = text_is(result->cause, "timeout");
 	char cause[128] = "", session[160];
 
-	loaded_notice(text_tamed(session, sizeof(session), result->session), &result->loaded);
+	text_tamed(session, sizeof(session), result->session);
+	ended_notice(session, &result->ended, &result->loaded);
+	loaded_notice(session, &result->loaded);
 
 	if (stopped && result->limit > 0)
 		snprintf(cause, sizeof(cause), ": timeout of %g s; -t TIME sets another", result->limit);
 	else if (result->cause.data)
 		snprintf(cause, sizeof(cause), ": %.*s", (int)result->cause.size, result->cause.data);
-	if (stopped && (!result->session.data || text_is(result->state, "kept")))
+	if (stopped && (!result->session.data || result_goes_on(result)))
 		cli_notice("the cell was stopped%s", cause);
 	else if (result->session.data)
 		session_notice(result, cause);

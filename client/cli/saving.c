@@ -51,6 +51,20 @@ void loaded_notice(const char *session, const struct lair_loaded *loaded)
 			   refused_text(refused, sizeof(refused), loaded->refused));
 }
 
+void ended_notice(const char *session, const struct lair_ended *ended, const struct lair_loaded *loaded)
+{
+	char words[ENDED_SIZE], reason[256];
+
+	/* Whoever has ended it knows. */
+	if (!ended->why.data || (text_is(ended->why, "shutdown") && !ended->by_root))
+		return;
+	cli_notice("session \"%s\" is new: the one before has ended (%s). Its %sfiles are gone", session,
+		   human_ended(words, ended), loaded->age > 0 ? "" : "variables and ");
+	if (ended->not_saved.data)
+		cli_notice("its variables were not saved: %s",
+			   text_tamed(reason, sizeof(reason), ended->not_saved));
+}
+
 static void timeout_default(struct cli *cli)
 {
 	if (!(cli->timeout > 0))

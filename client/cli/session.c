@@ -106,10 +106,12 @@ int verb_open(struct cli *cli)
 		document = json_session(session);
 		json_object_set_new(document, "opened", json_boolean(session->opened));
 		json_object_set_new(document, "loaded", json_loaded(&session->loaded));
+		json_object_set_new(document, "ended", json_ended(&session->ended));
 		return json_print(document);
 	}
 	printf("session \"%s\" %s, profile %.*s\n", cli->args[0], session->opened ? "opened" : "was open already",
 	       (int)session->profile.size, session->profile.data);
+	ended_notice(cli->args[0], &session->ended, &session->loaded);
 	loaded_notice(cli->args[0], &session->loaded);
 	return 0;
 }

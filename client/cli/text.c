@@ -26,6 +26,37 @@ const char *human_seconds(char out[static HUMAN_SIZE], double seconds)
 	return out;
 }
 
+const char *human_ended(char out[static ENDED_SIZE], const struct lair_ended *ended)
+{
+	static const struct {
+		const char *why, *words;
+	} all[] = {
+		{"idle_ttl", "it was idle for too long"},
+		{"hard_ttl", "its time was over"},
+		{"shutdown", "it was shut down"},
+		{"stopped", "laird was stopped"},
+		{"lost", "laird was killed, or the host went down"},
+		{"unknown", "nobody knows why"},
+	};
+	char age[HUMAN_SIZE], other[64];
+	const char *words = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (text_is(ended->why, all[i].why))
+			words = all[i].words;
+	if (words)
+		snprintf(out, ENDED_SIZE, "%s%s", words, ended->by_root ? " by root" : "");
+	else
+		snprintf(out, ENDED_SIZE, "it was ended: %s", text_tamed(other, sizeof(other), ended->why));
+	if (ended->when > 0) {
+		size_t size = strlen(out);
+
+		snprintf(out + size, ENDED_SIZE - size, ", %s ago",
+			 human_seconds(age, (double)time(NULL) - ended->when));
+	}
+	return out;
+}
+
 const char *human_bytes(char out[static HUMAN_SIZE], uint64_t bytes)
 {
 	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
@@ -203,6 +234,11 @@ static bool text_has(struct lair_text text, struct lair_text part)
 bool refusal_told(const struct lair_blocked *act, struct lair_text error)
 {
 	return text_has(error, act->target) && text_has(error, act->reason);
+}
+
+bool result_goes_on(const struct lair_result *result)
+{
+	return text_is(result->state, "kept") || text_is(result->state, "new");
 }
 
 bool text_is(struct lair_text text, const char *string)

@@ -42,6 +42,8 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.unfaithful = text_from(reply->unfaithful),
 		.forgotten = reply->forgotten,
 		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded),
+		.ended = items_ended(reply->ended),
+		.birth = reply->birth,
 	};
 }
 

@@ -239,6 +239,7 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.directory = bytes_of(exec->directory),
 		.reload = exec->reload,
 		.unlimited = exec->unlimited,
+		.birth = exec->birth,
 	};
 	msgpack_sbuffer env;
 	int r;
@@ -378,6 +379,13 @@ int lair_list(struct lair *lair, struct lair_call **callp)
 int lair_info(struct lair *lair, struct lair_call **callp, const char *session)
 {
 	struct info_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &info_request_schema, &request, &session_info_schema);
+}
+
+int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth)
+{
+	struct info_request request = {.session = bytes_of(session), .birth = birth, .stay = true};
 
 	return call_start(callp, lair, &info_request_schema, &request, &session_info_schema);
 }

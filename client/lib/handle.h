@@ -170,6 +170,7 @@ int socket_probe(struct lair *lair);
 int daemon_start(struct lair *lair, double timeout);
 
 /* items.c: of messages that are not elements of a list, too. */
+struct lair_ended items_ended(struct bytes body);
 struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused);
 struct lair_effects items_effects(struct bytes effects, uint64_t more);
 void items_session(struct lair_session *session, const struct session_info *info);

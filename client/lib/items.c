@@ -6,6 +6,24 @@ struct lair_loaded items_loaded(double age, struct bytes names, struct bytes ref
 	return (struct lair_loaded){.age = age, .names = items_from(names), .refused = items_from(refused)};
 }
 
+struct lair_ended items_ended(struct bytes body)
+{
+	struct ended_record record;
+	struct wire_fault fault;
+
+	if (!body.data || wire_decode_known(&record, &ended_record_schema, body, &fault))
+		return (struct lair_ended){.when = 0};
+	return (struct lair_ended){
+		.why = text_from(record.why),
+		.when = record.when,
+		.birth = record.birth,
+		.cells = record.cells,
+		.saved = record.saved,
+		.not_saved = text_from(record.not_saved),
+		.by_root = record.by_root,
+	};
+}
+
 struct lair_effects items_effects(struct bytes effects, uint64_t more)
 {
 	return (struct lair_effects){.items = items_from(effects), .more = more};
@@ -36,6 +54,8 @@ void items_session(struct lair_session *session, const struct session_info *info
 		.cpu = info->cpu,
 		.loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded),
 		.effects = items_effects(info->effects, info->effects_more),
+		.ended = items_ended(info->ended),
+		.birth = info->birth,
 	};
 }
 

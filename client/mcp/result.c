@@ -15,6 +15,7 @@
 /* In a sentence. */
 #define EFFECTS_SHOWN 5
 #define LINKS_MAX 32
+#define BIRTHS_MAX 4096
 
 json_t *result_new(json_t *structured)
 {
@@ -80,9 +81,9 @@ static void state_sentence(char out[static NOTE_SIZE], const struct lair_result 
 	char state[HUMAN_SIZE];
 
 	*out = '\0';
-	if (text_is(cell->cause, "forbidden") && text_is(cell->state, "kept"))
+	if (text_is(cell->cause, "forbidden") && result_goes_on(cell))
 		snprintf(out, NOTE_SIZE, "The session is as it was.");
-	else if (text_is(cell->state, "kept"))
+	else if (result_goes_on(cell))
 		snprintf(out, NOTE_SIZE, "The session goes on; what the code had done until then stays.");
 	else if (text_is(cell->state, "rolled_back"))
 		snprintf(out, NOTE_SIZE,
@@ -108,7 +109,7 @@ static void note_add(json_t *structured, const char *sentence)
 static void add_note(json_t *structured, const struct lair_result *cell)
 {
 	char state[NOTE_SIZE], cause[SENTENCE_SIZE], note[2 * NOTE_SIZE];
-	bool changed = cell->session.data && !text_is(cell->state, "kept");
+	bool changed = cell->session.data && !result_goes_on(cell);
 
 	state_sentence(state, cell);
 	if (cell->returncode != 0 && !cell->session.data && text_is(cell->cause, "error"))
@@ -179,6 +180,38 @@ static void add_text(json_t *structured, const char *name, struct lair_text text
 		json_object_set_new(structured, name, excerpt_of(text));
 }
 
+/* Which session a name stands for changes when it has ended. Whether it has. */
+static bool birth_changes(json_t *births, const char *id, uint64_t birth)
+{
+	json_int_t before = json_integer_value(json_object_get(births, id));
+
+	if (!birth)
+		return false;
+	if (json_object_size(births) >= BIRTHS_MAX)
+		json_object_clear(births);
+	json_object_set_new(births, id, json_integer((json_int_t)birth));
+	return before && before != (json_int_t)birth;
+}
+
+bool result_add_ended(json_t *structured, const struct request *request, uint64_t birth,
+		      const struct lair_ended *ended, const struct lair_loaded *loaded)
+{
+	static const struct lair_ended unknown = {.why = {"unknown", sizeof("unknown") - 1}};
+	bool changes = birth_changes(request->server->births, argument_session(request), birth);
+	const struct lair_ended *told = ended->why.data ? ended : &unknown;
+	char words[ENDED_SIZE], note[NOTE_SIZE];
+
+	if (!ended->why.data && !changes)
+		return false;
+	json_object_set_new(structured, "ended", json_text(told->why));
+	snprintf(note, sizeof(note),
+		 "This session is new: the one before has ended (%s). %s are gone: run again what you need of it.",
+		 human_ended(words, told),
+		 loaded->age > 0 ? "What is not in `loaded`, and its files," : "Its variables, imports and files");
+	note_add(structured, note);
+	return true;
+}
+
 void result_add_loaded(json_t *structured, const struct lair_loaded *loaded)
 {
 	json_t *names = json_array(), *refused = json_array();
@@ -195,8 +228,10 @@ void result_add_loaded(json_t *structured, const struct lair_loaded *loaded)
 	if (json_array_size(names) || json_array_size(refused)) {
 		json_object_set(structured, "loaded", names);
 		json_object_set(structured, "not_loaded", refused);
-		note_add(structured, "The session had ended before this call and was made anew: the variables in "
-				     "`loaded` came back, all else and its files did not.");
+		if (!json_object_get(structured, "ended"))
+			note_add(structured,
+				 "The session had ended before this call and was made anew: the variables in "
+				 "`loaded` came back, all else and its files did not.");
 	}
 	json_decref(names);
 	json_decref(refused);
@@ -236,11 +271,17 @@ static void add_blocked(json_t *structured, const struct lair_result *cell)
 
 static void add_state(json_t *structured, const struct request *request, const struct lair_result *cell)
 {
+	/* What is attached to may be of a session before. */
+	uint64_t birth = request->tool->run == run_in_session ? cell->birth : 0;
+	bool is_new =
+		cell->session.data && result_add_ended(structured, request, birth, &cell->ended, &cell->loaded);
+
 	if (cell->session.data) {
 		json_object_set_new(structured, "session_id", json_text(lair_text(argument_session(request))));
 		json_object_set_new(structured, "cell", json_integer((json_int_t)cell->cell));
 	}
-	json_object_set_new(structured, "state", json_text(cell->state));
+	json_object_set_new(structured, "state",
+			    is_new && text_is(cell->state, "kept") ? json_string("new") : json_text(cell->state));
 	if (text_is(cell->state, "rolled_back"))
 		json_object_set_new(structured, "restored", json_integer((json_int_t)cell->restored));
 	if (cell->cause.data)

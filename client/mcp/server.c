@@ -21,6 +21,7 @@
 void server_init(struct server *server, const struct mcp_options *options, int in, int out)
 {
 	*server = (struct server){.options = options, .signals = -1};
+	server->births = json_object();
 	lines_init(&server->input, in);
 	server->input.size_max = LINE_SIZE_MAX;
 	outbox_init(&server->outbox, out);
@@ -31,6 +32,7 @@ void server_deinit(struct server *server)
 	while (server->requests)
 		request_drop(server->requests);
 	server->lair = lair_free(server->lair);
+	json_decref(server->births);
 	server->signals = fd_close(server->signals);
 	lines_deinit(&server->input);
 	outbox_deinit(&server->outbox);

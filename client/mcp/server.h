@@ -16,6 +16,7 @@ struct tool;
 struct server {
 	const struct mcp_options *options;
 	char session[24];  /* of calls that name none, if the options do neither */
+	json_t *births;	   /* by id: which sessions the last calls have used */
 	struct lair *lair; /* NULL: nobody needed it yet */
 	int signals;	   /* owned; -1: they do what they do */
 	struct lines input;

@@ -67,7 +67,7 @@ static const struct property entry_members[] = {MEMBER("name", KIND_TEXT), MEMBE
 static const struct property variable_members[] = {MEMBER("name", KIND_TEXT),	 MEMBER("type", KIND_TEXT),
 						   MEMBER("shape", KIND_COUNTS), MEMBER("size", KIND_COUNT),
 						   MEMBER("text", KIND_TEXT),	 LAST};
-static const char *const states[] = {"kept", "rolled_back", "reset", "ended", NULL};
+static const char *const states[] = {"kept", "new", "rolled_back", "reset", "ended", NULL};
 
 PROPERTY(ok, "ok", KIND_FLAG, "Whether it did what was asked.");
 PROPERTY(out_error, "error", KIND_OBJECT, "The exception, or why it was not done.", .members = error_members);
@@ -82,11 +82,13 @@ PROPERTY(out_text, "text", KIND_TEXT, "The value of the last expression, as a pr
 PROPERTY(out_displays, "displays", KIND_TEXTS, "What else the code has shown, as text.");
 PROPERTY(out_images, "images", KIND_COUNT, "How many images come with this result.");
 PROPERTY(out_left_out, "displays_left_out", KIND_COUNT, "How many more things were shown than are given.");
-PROPERTY(
-	out_state, "state", KIND_TEXT,
-	"What became of the variables of the session: kept; rolled_back to what they were before this code; reset, "
-	"which is all lost; ended, when there is no session any more.",
-	.values = states);
+PROPERTY(out_state, "state", KIND_TEXT,
+	 "What became of the variables of the session: kept; new, when it was made for this code and all that one "
+	 "of its "
+	 "name had before is lost; rolled_back to what they were before this code; reset, "
+	 "which is all lost; ended, when there is no session any more.",
+	 .values = states);
+PROPERTY(out_ended, "ended", KIND_TEXT, "The session is new, and this is why the one before has ended.");
 PROPERTY(out_restored, "restored", KIND_COUNT,
 	 "With rolled_back: the state is the one after this cell, 0 = before the first.");
 PROPERTY(out_cause, "cause", KIND_TEXT,
@@ -155,7 +157,7 @@ const struct tool tools[] = {
 			"makes one too.",
 		.hints = HINT_HARMLESS | HINT_IDEMPOTENT,
 		.parameters = {&session_id},
-		.properties = {DONE, &out_new, &out_loaded, &out_not_loaded, &out_note},
+		.properties = {DONE, &out_new, &out_ended, &out_loaded, &out_not_loaded, &out_note},
 		.run = session_start,
 	},
 	{
@@ -169,8 +171,8 @@ const struct tool tools[] = {
 			"session's directory. Figures come back as images. `blocked` says what was not "
 			"permitted: do it another way.",
 		.parameters = {&code, &session_id, &timeout_sec, &cwd_rel},
-		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
-			       &out_not_loaded, &out_effects, &out_effects_left_out},
+		.properties = {CELL, &out_session, &out_cell, &out_ended, &out_restored, &out_artifacts,
+			       &out_loaded, &out_not_loaded, &out_effects, &out_effects_left_out},
 		.run = run_in_session,
 	},
 	{
@@ -183,8 +185,8 @@ const struct tool tools[] = {
 		.hints = HINT_READ_ONLY,
 		.served = true,
 		.parameters = {&handle, &from_byte, &of_stderr},
-		.properties = {CELL, &out_session, &out_cell, &out_restored, &out_artifacts, &out_loaded,
-			       &out_not_loaded, &out_effects, &out_effects_left_out, &out_from_byte,
+		.properties = {CELL, &out_session, &out_cell, &out_ended, &out_restored, &out_artifacts,
+			       &out_loaded, &out_not_loaded, &out_effects, &out_effects_left_out, &out_from_byte,
 			       &out_next_byte},
 		.run = run_rest,
 	},

@@ -84,6 +84,7 @@ struct config {
 	uint64_t sessions;
 	uint64_t sessions_per_uid; /* 0: not given */
 	uint64_t frame_size, results_per_uid, saves_per_uid;
+	uint64_t stop_save; /* how long sessions are saved when laird stops */
 	uint64_t connections_per_uid, router_memory, work_per_uid, template_ttl;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session */
 

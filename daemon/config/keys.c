@@ -55,6 +55,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "what the answers kept for one user may hold together"),
 	KEY("work_per_uid", SIZE, work_per_uid, "256M", .min = 32 * M, .max = 1024 * T, .optional = true,
 	    .doc = "what the cells of one user hold together while they wait and run"),
+	KEY("stop_save", DURATION, stop_save, "30s", .min = 100 * MILLISECOND, .max = 1 * DAY, .optional = true,
+	    .doc = "how long laird may take to save sessions when it stops"),
 	KEY("saves_per_uid", INT, saves_per_uid, "32", .min = 1, .max = 100000,
 	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,

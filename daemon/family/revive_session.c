@@ -422,6 +422,9 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->freezing = revival_interpreter(revival, record->freezing);
 	session->successor = revival_interpreter(revival, record->successor);
 	expiry_from(session, record);
+	if (!session->birth) /* a router that knew of none */
+		session->birth = past_new_birth();
+	text_from(session->not_saved, sizeof(session->not_saved), record->not_saved);
 	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
 	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;

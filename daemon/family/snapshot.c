@@ -205,6 +205,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.freezing = serial_of(session->freezing),
 		.successor = serial_of(session->successor),
 		.successor_of = checkpoint_place(session, session->successor_of),
+		.not_saved = text_or_absent(session->not_saved),
 		.effects_dropped = session->effects.dropped,
 		.effects_dropped_at = session->effects.dropped_at,
 		.deadline = session->deadline.index ? session->deadline.deadline : 0,

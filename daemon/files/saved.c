@@ -54,6 +54,11 @@ static int store_open(int *fdp, const struct saved_store *store, bool make)
 	return 0;
 }
 
+int saved_directory(int *fdp, const struct saved_store *store)
+{
+	return store_open(fdp, store, true);
+}
+
 /* ---- reading ---- */
 
 static int read_exactly(int fd, void *data, size_t size, off_t offset)
@@ -63,7 +68,8 @@ static int read_exactly(int fd, void *data, size_t size, off_t offset)
 	return n < 0 ? -errno : (size_t)n == size ? 0 : -EBADMSG;
 }
 
-static int head_read(struct saved *saved, uid_t owner, struct bytes session)
+/* What it says of itself. */
+static int head_take(struct saved *saved)
 {
 	struct wire_fault fault;
 	struct wire_frame frame;
@@ -88,10 +94,16 @@ static int head_read(struct saved *saved, uid_t owner, struct bytes session)
 	    wire_decode(&saved->state, &saved_state_schema, frame.body, &fault) || fstat(saved->fd, &status) < 0)
 		return -EBADMSG;
 	saved->offset = (HEAD_SIZE + size + PAGE - 1) / PAGE * PAGE;
-	if (saved->state.owner != owner || !bytes_equal(saved->state.session, session) ||
-	    (uint64_t)status.st_size != saved->offset + saved->state.size)
-		return -EBADMSG;
-	return 0;
+	return (uint64_t)status.st_size == saved->offset + saved->state.size ? 0 : -EBADMSG;
+}
+
+static int head_read(struct saved *saved, uid_t owner, struct bytes session)
+{
+	int r = head_take(saved);
+
+	if (!r && (saved->state.owner != owner || !bytes_equal(saved->state.session, session)))
+		r = -EBADMSG;
+	return r;
 }
 
 static struct saved *saved_blank(void)
@@ -261,7 +273,8 @@ static int expiry_set(int fd, uint64_t ttl)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* Called for every file of the store, whose name is its own again afterwards. */
+/* Called for every saved state of the store, whose name is its own again afterwards. What else is there begins with
+ * a dot. */
 static void store_walk(int directory,
 		       void (*fn)(int directory, const char *name, const struct stat *status, void *userdata),
 		       void *userdata)
@@ -423,15 +436,64 @@ struct saved_writing *saved_writing_free(struct saved_writing *writing)
 	return NULL;
 }
 
-void saved_remove(const struct saved_store *store, uid_t owner, struct bytes session)
+bool saved_remove(const struct saved_store *store, uid_t owner, struct bytes session)
 {
 	_cleanup_(fd_closep) int directory = -1;
 	char name[NAME_SIZE];
 
 	if (store_open(&directory, store, false))
-		return;
+		return false;
 	name_of(name, owner, session);
-	(void)unlinkat(directory, name, 0);
+	return unlinkat(directory, name, 0) == 0;
+}
+
+struct each {
+	uid_t owner;
+	bool (*fn)(void *userdata, const struct saved_state *state, double expires);
+	void *userdata;
+	bool over;
+};
+
+/* Under the name that it would have. */
+static bool is_itself(const struct saved *saved, const char *name)
+{
+	char expected[NAME_SIZE];
+
+	name_of(expected, (uid_t)saved->state.owner, saved->state.session);
+	return !strcmp(expected, name);
+}
+
+static void each_one(int directory, const char *name, const struct stat *status, void *userdata)
+{
+	double expires = (double)status->st_mtime;
+	struct each *each = userdata;
+	struct saved *saved;
+	char prefix[16];
+
+	snprintf(prefix, sizeof(prefix), "%u-", each->owner);
+	if (each->over || expired(status) || !strncmp(name, TEMPORARY, strlen(TEMPORARY)) ||
+	    (each->owner != (uid_t)-1 && strncmp(name, prefix, strlen(prefix)) != 0))
+		return;
+	saved = saved_blank();
+	if (!saved)
+		return;
+	saved->fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	/* More than half of for ever is that. */
+	if (status->st_mtime > time(NULL) + (time_t)(FOR_EVER_S / 2))
+		expires = 0;
+	if (saved->fd >= 0 && head_take(saved) == 0 && is_itself(saved, name))
+		each->over = !each->fn(each->userdata, &saved->state, expires);
+	saved_free(saved);
+}
+
+void saved_each(const struct saved_store *store, uid_t owner,
+		bool (*fn)(void *userdata, const struct saved_state *state, double expires), void *userdata)
+{
+	struct each each = {.owner = owner, .fn = fn, .userdata = userdata};
+	_cleanup_(fd_closep) int directory = -1;
+
+	if (!store_open(&directory, store, false))
+		store_walk(directory, each_one, &each);
 }
 
 void saved_sweep(const struct saved_store *store, bool first)

@@ -32,6 +32,8 @@ enum {
 	SAVED_E_NOT_BEGUN,
 };
 
+/* The directory of the store, made if it is missing. Returns 0 or -errno. */
+int saved_directory(int *fdp, const struct saved_store *store);
 /* Remove what has expired; with @first also what an earlier life left half written. */
 void saved_sweep(const struct saved_store *store, bool first);
 
@@ -57,6 +59,11 @@ struct saved *saved_free(struct saved *saved);
  * expires: then a copy in memory takes its place. Returns what saved->fetched is from now on; if that is
  * SAVED_E_UNDER_WAY, @on_fetched is called in a later round. */
 int saved_fetch(struct saved *saved, struct event_loop *loop, void (*on_fetched)(void *userdata), void *userdata);
+/* Call @fn for each that is saved, of @owner or of everybody if that is -1, with when it expires (seconds since the
+ * epoch; 0: never), until it returns false. */
+void saved_each(const struct saved_store *store, uid_t owner,
+		bool (*fn)(void *userdata, const struct saved_state *state, double expires), void *userdata);
 double saved_age(const struct saved *saved);
 
-void saved_remove(const struct saved_store *store, uid_t owner, struct bytes session);
+/* Returns whether there was one. */
+bool saved_remove(const struct saved_store *store, uid_t owner, struct bytes session);

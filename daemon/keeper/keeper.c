@@ -24,6 +24,7 @@
 #include "proto/clock.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-/* The router gives its sessions six seconds at most. */
+/* The router gives its sessions six seconds at most, and what it says that saving them takes. */
 #define STOP_LIMIT_MS 10000
 /* A scribe gives up before that, and says what is lost. */
 #define SCRIBES_LIMIT_MS (SCRIBE_LAST_MS + 1000)
@@ -72,6 +73,11 @@ struct keeper {
 	struct scribes scribes;
 	char program[PATH_SIZE]; /* ourselves */
 };
+
+static bool stopping(const struct keeper *keeper)
+{
+	return keeper->stop_deadline > 0;
+}
 
 /* ---- talking ---- */
 
@@ -173,10 +179,17 @@ static void on_start_scribe(struct keeper *keeper, const struct keeper_message *
 
 static void on_beat(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)request;
+	char extend[64];
+
 	(void)fds;
 	(void)n_fds;
 	pulse_heard(&keeper->pulse, clock_ms());
+	if (!request->serial || !stopping(keeper) || keeper->stop_deadline == UINT64_MAX)
+		return;
+	keeper->stop_deadline = clock_ms() + request->serial + STOP_LIMIT_MS;
+	snprintf(extend, sizeof(extend), "EXTEND_TIMEOUT_USEC=%" PRIu64,
+		 ((uint64_t)request->serial + STOP_LIMIT_MS) * 1000);
+	notify_manager(extend);
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
@@ -260,11 +273,6 @@ static void hand_over(struct keeper *keeper)
 }
 
 /* ---- the end of a router ---- */
-
-static bool stopping(const struct keeper *keeper)
-{
-	return keeper->stop_deadline > 0;
-}
 
 /* It ended because it was told to, or there never was one that could run. */
 static bool is_last(const struct keeper *keeper)
@@ -452,7 +460,7 @@ static void on_signal(struct keeper *keeper)
 
 static void on_stop_limit(struct keeper *keeper)
 {
-	log_error(NULL, "the router did not end within %d seconds and is killed", STOP_LIMIT_MS / 1000);
+	log_error(NULL, "the router did not end in time and is killed");
 	(void)kill(keeper->router, SIGKILL);
 	keeper->stop_deadline = UINT64_MAX;
 }

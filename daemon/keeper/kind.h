@@ -22,6 +22,7 @@ enum vault_kind {
 	VAULT_SETTINGS,	    /* the text of those in force */
 	VAULT_BREAKER,	    /* the page of breaker.h */
 	VAULT_AUDIT_LOG,    /* the ring of audit/ring.h; what wakes its scribe */
+	VAULT_PAST,	    /* the file of session/past.h, if it is on no disk */
 };
 
 /* What the keeper knows a kind by: it compares them, and no more, so they can say of what layout they are. */

@@ -265,6 +265,8 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.effects = verdict->effects,
 		.effects_more = verdict->effects_more,
 		.duration_ms = cell_duration(cell),
+		.birth = verdict->birth,
+		.ended = verdict->ended,
 	};
 	int r;
 

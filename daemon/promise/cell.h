@@ -95,6 +95,8 @@ struct verdict {
 	uint64_t forgotten;	 /* checkpoints dropped since the last reply */
 	struct bytes effects;	 /* if the state went back: what was done since */
 	uint64_t effects_more;
+	uint64_t birth;	    /* of its session */
+	struct bytes ended; /* of the session that had the id before, if that is to be told */
 };
 
 /* Add to what was refused that the kernel has killed, for memory, a process the cell had started. @buffer, which

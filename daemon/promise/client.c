@@ -183,16 +183,37 @@ int client_post(struct clients *clients, const struct address *to, struct bytes 
 	return r;
 }
 
-int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
+static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
+		      const char *format, va_list args)
 {
-	struct error_reply reply = {.id = to->id, .code = bytes_of(code)};
+	struct error_reply reply = {.id = to->id, .code = bytes_of(code), .ended = ended};
 	char sentence[512];
-	va_list args;
 
-	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
 	reply.message = bytes_of(sentence);
 	clients->n_errors++;
 	return client_send(clients, to, &error_reply_schema, &reply);
+}
+
+int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, format);
+	r = error_send(clients, to, code, (struct bytes){.data = NULL}, format, args);
+	va_end(args);
+	return r;
+}
+
+int client_gone(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
+		const char *format, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, format);
+	r = error_send(clients, to, code, ended, format, args);
+	va_end(args);
+	return r;
 }

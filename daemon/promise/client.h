@@ -62,6 +62,10 @@ bool client_waits(const struct clients *clients, const struct address *to);
 int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
 	_printf_(4, 5);
 
+/* The same, with what is known of the session that is no more: @ended is a record, or absent. */
+int client_gone(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
+		const char *format, ...) _printf_(5, 6);
+
 /* Neither looks behind a promise. */
 bool address_same_client(const struct address *a, const struct address *b);
 bool address_same_request(const struct address *a, const struct address *b);

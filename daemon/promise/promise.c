@@ -212,8 +212,8 @@ static bool says_nothing(const struct wire_schema *schema, const struct wire_fie
 uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request)
 {
 	/* What may differ from one time to the next. */
-	static const char *const manners[] = {"id",	"key",	  "stream", "input",
-					      "detach", "stdout", "stderr", "displays"};
+	static const char *const manners[] = {"id",	"key",	  "stream",   "input", "detach",
+					      "stdout", "stderr", "displays", "birth"};
 	uint64_t hash = fingerprint_add(0xcbf29ce484222325ULL, bytes_of(schema->type));
 
 	for (size_t i = 0; i < schema->n_fields; i++) {

@@ -18,6 +18,8 @@ void handle_info(struct sessions *sessions, const struct address *from, const un
 
 	if (!session)
 		return;
+	if (request->info.stay)
+		session_stay(session);
 	info = session_record(session, from->uid, name);
 	info.id = request->id;
 	client_send(sessions->clients, from, &session_info_schema, &info);
@@ -68,6 +70,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const u
 		.requests = sessions->stats.requests,
 		.refused = front_refusals(&sessions->clients->front) + sessions->clients->n_errors,
 		.memory = memory_of_process(getpid()),
+		.saving = sessions->cages->stopping ? sessions->stop.n_left : 0,
 	};
 	struct session *session;
 	struct nursery *nursery;

@@ -3,6 +3,7 @@
 #include "request.h"
 
 #include "base/log.h"
+#include "proto/clock.h"
 #include "session/saving.h"
 #include "vault/hand.h"
 #include "warden/nursery.h"
@@ -21,13 +22,83 @@ bool session_name_given(struct session_name *name, struct sessions *sessions, co
 	return false;
 }
 
+/* "42s", "5m", "2h 5m", "3d 4h". */
+static void age_write(char out[static 32], double seconds)
+{
+	uint64_t s = seconds > 0 ? (uint64_t)seconds : 0;
+
+	if (s < 3600)
+		snprintf(out, 32, "%" PRIu64 "%s", s < 60 ? s : s / 60, s < 60 ? "s" : "m");
+	else if (s < 86400)
+		snprintf(out, 32, "%" PRIu64 "h %" PRIu64 "m", s / 3600, s / 60 % 60);
+	else
+		snprintf(out, 32, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
+}
+
+/* What is known of the last session of a name, as a record in @buffer, and in words after ": ". */
+static void ending_tell(msgpack_sbuffer *buffer, char out[static PAST_SENTENCE_SIZE], const struct ending *ending)
+{
+	char words[PAST_SENTENCE_SIZE], age[32];
+
+	(void)past_put(buffer, ending);
+	age_write(age, ending ? clock_date() - ending->when : 0);
+	snprintf(out, PAST_SENTENCE_SIZE, "%s%s%s%s", past_words(words, ending), ending ? ", " : "",
+		 ending ? age : "", ending ? " ago" : "");
+}
+
+/* There was one. */
+static void no_session_any_more(struct sessions *sessions, const struct address *from, struct bytes text,
+				const struct ending *ending)
+{
+	char words[PAST_SENTENCE_SIZE];
+	msgpack_sbuffer buffer;
+
+	msgpack_sbuffer_init(&buffer);
+	ending_tell(&buffer, words, ending);
+	client_gone(sessions->clients, from, "no_session", wire_bytes(&buffer),
+		    "there is no session \"%.*s\" any more: %s; open or exec makes one", (int)text.size, text.data,
+		    words);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
 static void no_session(struct sessions *sessions, const struct address *from, struct bytes text,
 		       const struct session_name *name)
 {
+	const struct ending *ending = past_find(&sessions->past, name);
+
+	if (ending && name->owner == from->uid) {
+		no_session_any_more(sessions, from, text, ending);
+		return;
+	}
 	client_error(sessions->clients, from, "no_session",
 		     name->owner == from->uid ? "there is no session \"%.*s\"; open or exec makes one"
 					      : "there is no session \"%.*s\"; only its own user can make one",
 		     (int)text.size, text.data);
+}
+
+bool session_is_gone(struct sessions *sessions, const struct address *from, struct bytes text, uint64_t birth)
+{
+	const struct ending *ending;
+	char words[PAST_SENTENCE_SIZE];
+	struct session_name name;
+	struct session *session;
+	msgpack_sbuffer buffer;
+
+	if (!birth || session_name_read(&name, text, from->uid))
+		return false;
+	session = sessions_find(sessions, &name);
+	if (session && session->birth == birth)
+		return false;
+	ending = past_find(&sessions->past, &name);
+	if (ending && ending->birth != birth)
+		ending = NULL;
+	msgpack_sbuffer_init(&buffer);
+	ending_tell(&buffer, words, ending);
+	client_gone(sessions->clients, from, "gone", wire_bytes(&buffer),
+		    "the session \"%.*s\" that this is for is no more: %s; nothing has been done", (int)text.size,
+		    text.data, words);
+	msgpack_sbuffer_destroy(&buffer);
+	return true;
 }
 
 struct session *session_named(struct sessions *sessions, const struct address *from, struct bytes text)
@@ -157,13 +228,18 @@ static void handle_open(struct sessions *sessions, const struct address *from, c
 		session_find_or_make(sessions, from, request->open.session, request->open.profile, &made);
 	char name[SESSION_NAME_SIZE];
 	struct session_info info;
+	msgpack_sbuffer ended;
 
 	if (!session || (made && come_back(session, from, TELL_OPEN) != -ENOENT))
 		return;
 	info = session_record(session, from->uid, name);
 	info.id = request->id;
 	info.opened = made;
+	msgpack_sbuffer_init(&ended);
+	if (!session_put_ended(session, &ended))
+		info.ended = wire_bytes(&ended);
 	client_send(sessions->clients, from, &session_info_schema, &info);
+	msgpack_sbuffer_destroy(&ended);
 }
 
 /* Checks what can be checked without a session. Returns false when the client has been told. */
@@ -413,6 +489,9 @@ static const struct {
 	{&copy_in_request_schema, handle_copy_in},
 	{&save_request_schema, handle_save},
 	{&load_request_schema, handle_load},
+	{&saves_request_schema, handle_saves},
+	{&unsave_request_schema, handle_unsave},
+	{&stop_request_schema, handle_stop},
 	{&info_request_schema, handle_info},
 	{&complete_request_schema, handle_complete},
 	{&inspect_request_schema, handle_inspect},
@@ -469,7 +548,8 @@ void request_receive(struct sessions *sessions, const struct address *from, stru
 		front_count_refused(&sessions->clients->front, FRONT_DROPPED, "it is no request");
 		return;
 	}
-	if (sessions->cages->stopping)
+	/* Somebody may watch it. */
+	if (sessions->cages->stopping && !bytes_is(frame.type, "stats") && !bytes_is(frame.type, "stop"))
 		client_error(sessions->clients, &to, "gone", "laird is stopping");
 	else
 		request_handle(sessions, &to, &frame);

@@ -33,6 +33,9 @@ union request {
 	struct history_request history;
 	struct save_request save;
 	struct load_request load;
+	struct saves_request saves;
+	struct unsave_request unsave;
+	struct stop_request stop;
 	struct list_request list;
 	struct stats_request stats;
 };
@@ -40,6 +43,9 @@ union request {
 /* What @from means by the name @text. False when the client has been told that it is none. */
 bool session_name_given(struct session_name *name, struct sessions *sessions, const struct address *from,
 			struct bytes text);
+/* A request is for the session @birth of that name alone, if @birth is not 0. Whether there is none, of which the
+ * client has been told. */
+bool session_is_gone(struct sessions *sessions, const struct address *from, struct bytes text, uint64_t birth);
 /* The session a request names, or NULL when the client has been told that it has none. */
 struct session *session_named(struct sessions *sessions, const struct address *from, struct bytes text);
 /* The same, or NULL when the client has been told that a cell runs or waits in it. */
@@ -92,6 +98,11 @@ void handle_attach(struct sessions *sessions, const struct address *from, const 
 void handle_results(struct sessions *sessions, const struct address *from, const union request *request);
 /* The cell has been put into its queue. */
 void exec_detach(struct sessions *sessions, const struct address *from, const struct exec_request *exec);
+
+/* saves.c */
+void handle_saves(struct sessions *sessions, const struct address *from, const union request *request);
+void handle_unsave(struct sessions *sessions, const struct address *from, const union request *request);
+void handle_stop(struct sessions *sessions, const struct address *from, const union request *request);
 
 /* files.c */
 void handle_files(struct sessions *sessions, const struct address *from, const union request *request);

@@ -16,6 +16,15 @@ static struct bytes text_of(const struct wire_schema *schema, const union reques
 	return (struct bytes){.data = NULL};
 }
 
+/* The same for a number; 0. */
+static uint64_t number_of(const struct wire_schema *schema, const union request *request, const char *name)
+{
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (schema->fields[i].type == WIRE_UINT && bytes_is(schema->fields[i].name, name))
+			return *(const uint64_t *)((const char *)request + schema->fields[i].offset);
+	return 0;
+}
+
 static struct keeping keeping_for(struct sessions *sessions, const struct session_name *name,
 				  struct bytes profile_name)
 {
@@ -129,6 +138,7 @@ void request_take(struct sessions *sessions, const struct address *from, const s
 				  const union request *request))
 {
 	struct bytes key = text_of(schema, request, "key"), session = text_of(schema, request, "session");
+	uint64_t birth = number_of(schema, request, "birth");
 	struct session_name name;
 	struct address to = *from;
 	struct promise *promise;
@@ -138,7 +148,8 @@ void request_take(struct sessions *sessions, const struct address *from, const s
 		return;
 	}
 	if (schema == &attach_request_schema || (!key.data && !always_promised(schema))) {
-		handler(sessions, from, request);
+		if (!session_is_gone(sessions, from, session, birth))
+			handler(sessions, from, request);
 		return;
 	}
 	if (key.data && !key_valid(key)) {
@@ -153,6 +164,9 @@ void request_take(struct sessions *sessions, const struct address *from, const s
 		join_again(sessions, from, promise, schema, request);
 		return;
 	}
+	/* What was done before it ended has an answer nevertheless. */
+	if (session_is_gone(sessions, from, session, birth))
+		return;
 	to.promise = promise_begin(sessions, from, schema, request, &name, key);
 	if (!to.promise)
 		return;

@@ -16,7 +16,7 @@
 #include "proto/channel.h"
 
 #include <fcntl.h>
-#include <malloc.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -35,8 +35,6 @@
 #define THINGS_MIN 16
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
-/* What is allocated by itself. */
-#define LARGE (1 << 20)
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
 #define STOP_GRACE_US 1000000
 #define STOP_LIMIT_US 5000000
@@ -127,12 +125,17 @@ static void memory_limit(uint64_t size)
 		log_warn(NULL, "router_memory cannot be set: %s", strerror(errno));
 }
 
-/* What is large goes back to the kernel as soon as it is freed: else malloc keeps the room of the largest messages
- * that there ever were, below what is still in use. */
-static void memory_prepare(void)
+/* Without a disk for it, the next router has it from the keeper. */
+static void past_begin_life(struct router *router)
 {
-	(void)mallopt(M_MMAP_THRESHOLD, LARGE);
-	(void)mallopt(M_TRIM_THRESHOLD, 8 * LARGE);
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_PAST, 0, 0);
+	struct past *past = &router->sessions.past;
+
+	if (left)
+		left->taken = true;
+	if (past_open(past, &router->saved, left ? steal_fd(&left->fds[0]) : -1) &&
+	    vault_store(VAULT_PAST, 0, 0, &past->fd, 1))
+		log_warn(NULL, "the next router will not know how sessions have ended");
 }
 
 /* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
@@ -153,6 +156,8 @@ static void config_use(struct router *router, struct config *config)
 	router->saved = (struct saved_store){
 		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
 	saved_sweep(&router->saved, first);
+	if (first)
+		past_begin_life(router);
 	for (size_t i = 0; i < config->n_profiles; i++)
 		cages_warm(&router->cages, config->profiles[i]);
 }
@@ -253,44 +258,60 @@ static void config_reload(struct router *router)
 
 /* ---- stopping ---- */
 
-static void stop_check(struct router *router)
-{
-	if (router->cages.stopping && list_empty(&router->sessions.all) && list_empty(&router->cages.nurseries) &&
-	    list_empty(&router->cages.retired))
-		router->stopped = true;
-}
-
 static void on_stop_limit(struct timer *timer)
 {
 	log_warn(NULL, "not everything ended in time: the keeper will see to the rest");
 	container_of(timer, struct router, stop_timer)->stopped = true;
 }
 
-static void on_stop_grace(struct timer *timer)
+static void stop_end(struct router *router)
 {
-	struct router *router = container_of(timer, struct router, stop_timer);
-	struct session *session;
-
-	/* The last of a family may take the others with it. */
-	while ((session = sessions_first_that_stays(&router->sessions)))
-		session_end(session, "shutdown");
+	router->ending = true;
+	sessions_stop_end(&router->sessions);
 	cages_retire_all(&router->cages);
 	(void)timer_set(&router->loop, &router->stop_timer, event_now() + STOP_LIMIT_US, on_stop_limit);
 }
 
+static void stop_check(struct router *router)
+{
+	if (router->grace_over && !router->ending && sessions_stop_proceed(&router->sessions))
+		stop_end(router);
+	if (router->cages.stopping && list_empty(&router->sessions.all) && list_empty(&router->cages.nurseries) &&
+	    list_empty(&router->cages.retired))
+		router->stopped = true;
+}
+
+static void on_stop_late(struct timer *timer)
+{
+	stop_end(container_of(timer, struct router, stop_timer));
+}
+
+static void on_stop_grace(struct timer *timer)
+{
+	struct router *router = container_of(timer, struct router, stop_timer);
+
+	router->grace_over = true;
+	(void)timer_set(&router->loop, timer, router->stop_until, on_stop_late);
+}
+
+/* Those that are to be saved have their time for it; the others end with the last of them. */
 static void stop_begin(struct router *router)
 {
-	struct session *session;
-	bool busy = false;
+	uint64_t now = event_now();
+	bool busy;
 
 	if (router->cages.stopping)
 		return;
 	router->cages.stopping = true;
 	log_info(NULL, "stopping");
-	list_for_each (session, &router->sessions.all, node)
-		busy |= session_interrupt(session, false);
-	(void)timer_set(&router->loop, &router->stop_timer, event_now() + (busy ? STOP_GRACE_US : 0),
-			on_stop_grace);
+	busy = sessions_stop(&router->sessions);
+	if (!sessions_stop_proceed(&router->sessions)) {
+		router->stop_until = now + router->config->stop_save;
+		errand_stopping(router->config->stop_save / 1000);
+		log_info(NULL, "%" PRIu64 " sessions are to be saved", router->sessions.stop.n_left);
+	}
+	router->stop_until = MAX(router->stop_until, now + (busy ? STOP_GRACE_US : 0));
+	(void)timer_set(&router->loop, &router->stop_timer, now + (busy ? STOP_GRACE_US : 0), on_stop_grace);
 }
 
 static void on_signal(struct event_source *source, uint32_t events)
@@ -466,7 +487,6 @@ static int router_init(struct router *router, const char *config_path, const cha
 	}
 	descriptors_raise();
 	priority_raise();
-	memory_prepare();
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
 	if (r) {
@@ -512,6 +532,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	router->config = NULL;
 	config_use(router, config);
 	families_revive(&router->families, on_revived);
+	sessions_settle_past(&router->sessions);
 	promises_settle(&router->promises);
 	heritage_settle(&router->heritage);
 	router_settle(router);
@@ -536,6 +557,8 @@ static void router_deinit(struct router *router)
 	cages_deinit(&router->cages);
 	breaker_close(&router->breaker);
 	audit_log_close(&router->sessions.audit_log);
+	past_deinit(&router->sessions.past);
+	stop_deinit(&router->sessions.stop);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
 	timer_clear(&router->loop, &router->beat);

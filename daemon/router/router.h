@@ -35,7 +35,9 @@ struct router {
 	struct heritage heritage; /* what the last router has left */
 
 	bool stopped;
-	bool replaced; /* by another router, which the keeper starts */
+	bool replaced;		 /* by another router, which the keeper starts */
+	bool grace_over, ending; /* of a stop: cells have had their time; saving is over */
+	uint64_t stop_until;	 /* when it is, in any case */
 	struct timer stop_timer, beat;
 };
 

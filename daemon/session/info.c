@@ -67,5 +67,6 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 		.checkpoints = session->history.n_automatic + session->history.n_named,
 		.checkpoint_memory = history_memory(&session->history),
 		.checkpoint_age = history_age(&session->history),
+		.birth = session->birth,
 	};
 }

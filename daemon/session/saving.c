@@ -18,6 +18,8 @@
 
 /* More than python/saving.py takes. */
 #define NAMES_MAX 20000
+/* Why one is not saved when it ends. */
+#define UNLOADED "that would replace a saved state which could not be loaded"
 
 /* ---- asking for one ---- */
 
@@ -69,13 +71,20 @@ int saving_load(struct session *session, struct saved *saved, const struct addre
 
 /* ---- the end of a session ---- */
 
+bool saving_is_due(const struct session *session)
+{
+	return session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
+}
+
 void saving_expire(struct session *session, const char *cause)
 {
-	bool saves = session->profile->on_expire == EXPIRE_SAVE && session->id[0] && session->n_cells > 0;
+	bool saves = saving_is_due(session);
 
 	warden_touch(session->warden);
 	if (saves && session->unloaded) {
-		log_warn(session->name, "is not saved: that would replace a saved state which could not be loaded");
+		session->expiring = cause;
+		snprintf(session->not_saved, sizeof(session->not_saved), "%s", UNLOADED);
+		log_warn(session->name, "is not saved: %s", UNLOADED);
 		saves = false;
 	}
 	if (!saves) {
@@ -101,8 +110,10 @@ void saving_expire(struct session *session, const char *cause)
 static void last_save_enqueue(struct session *session)
 {
 	session->save_tried = true;
-	if (task_new(&session->last_save, session, CELL_SAVE, NULL))
+	if (task_new(&session->last_save, session, CELL_SAVE, NULL)) {
+		snprintf(session->not_saved, sizeof(session->not_saved), "%s", strerror(ENOMEM));
 		return;
+	}
 	list_append(session->queue.next, &session->last_save->node);
 	session->n_queued++;
 }
@@ -129,7 +140,7 @@ bool saving_proceed(struct session *session)
 void saving_close(struct session *session)
 {
 	if (session->restored)
-		saved_remove(session->sessions->saved, session->owner, bytes_of(session->id));
+		(void)saved_remove(session->sessions->saved, session->owner, bytes_of(session->id));
 }
 
 /* ---- running one ---- */
@@ -272,6 +283,7 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
 		*why = '\0';
+	snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
 	if (*why) {
 		log_warn(session->name, "its state could not be saved: %s", why);
 		client_error(session->sessions->clients, &cell->reply, r ? "internal" : "unsupported",
@@ -349,13 +361,18 @@ static void reply_opened(struct session *session, const struct address *request)
 {
 	char name[SESSION_NAME_SIZE];
 	struct session_info info = session_record(session, request->uid, name);
+	msgpack_sbuffer ended;
 
+	msgpack_sbuffer_init(&ended);
+	if (!session_put_ended(session, &ended))
+		info.ended = wire_bytes(&ended);
 	info.id = request->id;
 	info.opened = true;
 	info.saved_age = session->tidings.age;
 	info.loaded = wire_bytes(&session->tidings.loaded);
 	info.not_loaded = wire_bytes(&session->tidings.not_loaded);
 	client_send(session->sessions->clients, request, &session_info_schema, &info);
+	msgpack_sbuffer_destroy(&ended);
 }
 
 static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
@@ -363,6 +380,7 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	struct tidings *tidings = &session->tidings;
 	struct load_reply reply = {.id = cell->reply.id};
 	struct task_report report;
+	msgpack_sbuffer ended;
 	bool came = report_read(&report, verdict->report), whole = came && wire_count(report.refused) == 0;
 
 	if (!strcmp(verdict->state, "ended")) {
@@ -385,8 +403,13 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	reply.saved_age = tidings->age;
 	reply.loaded = wire_bytes(&tidings->loaded);
 	reply.not_loaded = wire_bytes(&tidings->not_loaded);
+	reply.birth = session->birth;
+	msgpack_sbuffer_init(&ended);
+	if (!session_put_ended(session, &ended))
+		reply.ended = wire_bytes(&ended);
 	if (cell->telling != TELL_OPEN)
 		client_send(session->sessions->clients, &cell->reply, &load_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&ended);
 	if (cell->telling != TELL_NEXT)
 		tidings_deinit(tidings);
 }

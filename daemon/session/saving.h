@@ -10,6 +10,8 @@ int saving_save(struct session *session, const struct address *request);
  * NULL with TELL_NEXT. Returns 0 or -ENOMEM. */
 int saving_load(struct session *session, struct saved *saved, const struct address *request, enum telling telling);
 
+/* Whether it is to be saved when it ends by itself, or laird does. */
+bool saving_is_due(const struct session *session);
 /* Its time is over, for the reason @cause. */
 void saving_expire(struct session *session, const char *cause);
 /* An idle moment: its last cell may be due, or its end. Whether it has ended. */

@@ -6,6 +6,7 @@
 #include "hand.h"
 #include "saving.h"
 #include "sessions.h"
+#include "stop.h"
 #include "transfer.h"
 #include "warden/nursery.h"
 
@@ -59,6 +60,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 	session->sessions = sessions;
 	session->profile = profile_ref(profile);
 	session->created = clock_date();
+	session->birth = past_new_birth();
 	session->opened = session->last = event_now();
 	session->idle.calendar = session->hard.calendar = true;
 	for (int i = 0; i < 2; i++) {
@@ -312,6 +314,26 @@ void session_close(struct session *session, const struct address *request)
 	session_end(session, "shutdown");
 }
 
+/* For whoever asks for its id later. */
+static void past_note(struct session *session, const char *cause)
+{
+	struct ending ending = {.when = clock_date(), .birth = session->birth, .cells = session->n_cells};
+	struct list *first = list_first(&session->closers);
+
+	if (!session->id[0])
+		return;
+	snprintf(ending.why, sizeof(ending.why), "%s", session->sessions->cages->stopping ? "stopped" : cause);
+	if (session->expiring) {
+		ending.saved = session->save_tried && !session->last_save && !session->not_saved[0];
+		if (!ending.saved)
+			snprintf(ending.not_saved, sizeof(ending.not_saved), "%s",
+				 session->not_saved[0] ? session->not_saved : "it ended before it was saved");
+		stop_note(session, &ending);
+	}
+	ending.by_root = first && container_of(first, struct waiter, node)->request.uid == 0 && session->owner != 0;
+	past_end(&session->sessions->past, session->owner, session->id, &ending);
+}
+
 void session_end(struct session *session, const char *cause)
 {
 	struct verdict verdict = {.returncode = RETURNCODE_KILLED, .state = "ended", .cause = cause};
@@ -327,6 +349,7 @@ void session_end(struct session *session, const char *cause)
 		verdict.returncode = RETURNCODE_TIMEOUT;
 	if (session->cell)
 		session_finish_cell(session, &verdict);
+	past_note(session, cause);
 	session_refuse_work(session, "the session ended");
 	session_refuse_resets(session);
 	timer_clear(session_loop(session), &session->deadline);

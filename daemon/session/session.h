@@ -9,6 +9,7 @@
 #include "journal.h"
 #include "name.h"
 #include "operation.h"
+#include "past.h"
 #include "promise/cell.h"
 #include "warden/transcript.h"
 #include "warden/warden.h"
@@ -49,6 +50,8 @@ struct session {
 	size_t n_queued;
 	struct cell *cell;	/* the one that runs, or whose reply waits for a restore */
 	uint64_t n_cells;	/* started so far */
+	uint64_t birth;		/* tells it from others of its id, see past.h */
+	bool untold;		/* no cell has been told yet that one of its id was before */
 	struct list transfers;	/* files on their way in, see transfer.h */
 	struct output stray[2]; /* written between cells; the next one gets it */
 	struct transcript transcripts[2];
@@ -89,6 +92,7 @@ struct session {
 	bool restored;		/* it has all of a saved state, and has not been saved since */
 	bool unloaded; /* it has nothing of a saved state that was to be loaded, which no save of ours replaces */
 	struct tidings tidings;
+	char not_saved[PAST_SENTENCE_SIZE]; /* why its last save has failed; "": it has not */
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
@@ -130,6 +134,13 @@ void session_answer(struct session *session, const struct input_request *input);
 
 /* Its client reads again. */
 void session_resume(struct session *session);
+
+/* How the session that had its id before has ended, if there was one and no cell has told of it: see past.h.
+ * Returns 0 or -ENOMEM. */
+int session_put_ended(const struct session *session, msgpack_sbuffer *buffer);
+
+/* Somebody is there: it has not been idle. */
+void session_stay(struct session *session);
 
 bool session_busy(const struct session *session);
 const char *session_workspace(const struct session *session);

@@ -120,6 +120,8 @@ int sessions_open(struct session **sessionp, struct sessions *sessions, struct p
 		session_end(session, "internal");
 		return -ENOMEM;
 	}
+	if (session->id[0])
+		session->untold = past_begin(&sessions->past, owner, session->id, session->birth);
 	log_info(session->name, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
 		 owner, profile->name, session->warden->workspace);
 	audit_log_opened(session);
@@ -163,6 +165,7 @@ void sessions_branch(struct sessions *sessions, struct session *parent, struct c
 		session_end(session, "internal");
 		return;
 	}
+	(void)past_begin(&sessions->past, session->owner, session->id, session->birth);
 	log_info(session->name, "branched from session %s after cell %llu", parent->name,
 		 (unsigned long long)from->cell);
 	audit_log_opened(session);
@@ -186,6 +189,8 @@ static void session_free_dead(struct grave *grave)
 void sessions_init(struct sessions *sessions)
 {
 	sessions->audit_log = AUDIT_LOG_NONE;
+	past_init(&sessions->past);
+	stop_init(&sessions->stop);
 	list_init(&sessions->all);
 	graveyard_init(&sessions->dead, session_free_dead);
 }
@@ -209,4 +214,25 @@ void sessions_bury_all(struct sessions *sessions)
 
 	list_for_each (session, &sessions->all, node)
 		(void)graveyard_bury(&sessions->dead, &session->grave);
+}
+
+/* ---- the past ---- */
+
+static bool lives(void *userdata, const struct session_name *name, uint64_t birth)
+{
+	const struct session *session = sessions_find(userdata, name);
+
+	return session && session->birth == birth;
+}
+
+void sessions_settle_past(struct sessions *sessions)
+{
+	past_settle(&sessions->past, lives, sessions);
+}
+
+int session_put_ended(const struct session *session, msgpack_sbuffer *buffer)
+{
+	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
+
+	return session->untold ? past_put(buffer, past_find(&session->sessions->past, &name)) : 0;
 }

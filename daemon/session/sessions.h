@@ -5,9 +5,11 @@
 #include "audit_log.h"
 #include "config/config.h"
 #include "files/saved.h"
+#include "past.h"
 #include "promise/client.h"
 #include "promise/promise.h"
 #include "session.h"
+#include "stop.h"
 #include "warden/cages.h"
 
 struct stats {
@@ -25,6 +27,8 @@ struct sessions {
 	struct saved_store *saved;
 	const struct config *config; /* the settings in force */
 	struct audit_log audit_log;
+	struct past past;
+	struct stop stop;
 	struct list all; /* that are not gone; those that close are no longer in the table */
 	size_t n;
 	void *table; /* tsearch(3), by owner and id */
@@ -56,5 +60,7 @@ int sessions_readmit(struct sessions *sessions, struct session *session);
 /* Its id is free again. */
 void sessions_on_ended(struct sessions *sessions, struct session *session);
 void sessions_bury(struct sessions *sessions, struct session *session);
+/* All that the last router has left are there: whoever is not has ended. */
+void sessions_settle_past(struct sessions *sessions);
 /* At the end: bury all that there are. */
 void sessions_bury_all(struct sessions *sessions);

@@ -140,7 +140,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 {
 	uint64_t until = EFFECTS_FOREVER;
 	struct verdict told = *verdict;
-	msgpack_sbuffer effects;
+	bool of_client = session->cell->task == CELL_CODE;
+	msgpack_sbuffer effects, ended;
 
 	if (session->sessions->cages->stopping) {
 		/* No session goes on, though its last cell may have; and the interrupt was ours. */
@@ -157,17 +158,26 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 			told.cause = session->lost_cause;
 	}
 	msgpack_sbuffer_init(&effects);
+	msgpack_sbuffer_init(&ended);
+	if (of_client && !session_put_ended(session, &ended) && ended.size > 0) {
+		told.ended = wire_bytes(&ended);
+		if (!strcmp(told.state, "kept"))
+			told.state = "new";
+	}
+	told.birth = session->birth;
 	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
 	told.forgotten = session->n_forgotten;
 	audit_log_blocked(session, session->cell, told.blocked);
-	if (session->id[0] && session->cell->task == CELL_CODE)
+	if (session->id[0] && of_client)
 		journal_add(&session->journal, session->cell, &told);
 	told.tidings = session->tidings.age > 0 ? &session->tidings : NULL;
 	session_reply(session, session->cell, &told);
 	msgpack_sbuffer_destroy(&effects);
-	if (told.tidings && session->cell->task == CELL_CODE)
+	msgpack_sbuffer_destroy(&ended);
+	session->untold &= !of_client;
+	if (told.tidings && of_client)
 		tidings_deinit(&session->tidings);
 	session->task_file_due |= session->cell->file_stored;
 	session->cell = cell_free(session->cell);
@@ -254,6 +264,16 @@ static void idle_arm(struct session *session)
 	if (session->profile->idle_ttl)
 		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
 				on_idle_ttl);
+}
+
+void session_stay(struct session *session)
+{
+	session->last = event_now();
+	warden_touch(session->warden);
+	if (session->expiring && !strcmp(session->expiring, "idle_ttl"))
+		session->expiring = NULL;
+	if (session->state == SESSION_IDLE)
+		idle_arm(session);
 }
 
 void session_begin_idle(struct session *session)

@@ -72,3 +72,10 @@ void errand_beat(void)
 	last = now;
 	(void)keeper_tell(&beat, NULL, 0);
 }
+
+void errand_stopping(uint64_t ms)
+{
+	const struct keeper_message beat = {.op = KEEPER_BEAT, .serial = (uint32_t)MIN(ms, (uint64_t)UINT32_MAX)};
+
+	(void)keeper_tell(&beat, NULL, 0);
+}

@@ -21,3 +21,5 @@ void errand_remove_from(int directory, const char *path);
 
 /* Where much is done before the next round: tell the keeper, now and then, that we get on. */
 void errand_beat(void);
+/* We stop, and need so many milliseconds before sessions end. */
+void errand_stopping(uint64_t ms);

@@ -89,7 +89,9 @@
 	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
 	F(m, UINT, opened, OPTIONAL)                                                                               \
 	F(m, UINT, last, OPTIONAL)                                                                                 \
-	F(m, REAL, created, OPTIONAL)
+	F(m, REAL, created, OPTIONAL)                                                                              \
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, FLAG, untold, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \
@@ -126,6 +128,7 @@
 	F(m, BIN, operation, OPTIONAL)                                                                             \
 	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
 	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
+	F(m, STR, not_saved, OPTIONAL)                                                                             \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, BIN, resets, REQUIRED)                                                                                \

@@ -212,7 +212,7 @@ class Daemon:
 
     def configure(self, settings: Settings) -> None:
         """Write sessions.conf; a running daemon wants a SIGHUP to see it."""
-        base = {"daemon": {"workspaces": str(self.workspaces)}}
+        base = {"daemon": {"workspaces": str(self.workspaces), "saves": str(self.directory / "saves")}}
         merged = {**settings, "daemon": {**base["daemon"], **settings.get("daemon", {})}}
         self.config.write_text(config_text(merged))
 

@@ -243,9 +243,9 @@ KEYS = {
 
 
 def test_exec_json(daemon: Daemon) -> None:
-    document = daemon.lair_json("exec", "-s", "a", "print('out'); 5")
+    document = daemon.lair_json("exec", "-s", "json", "print('out'); 5")
     assert set(document) >= KEYS
-    expected = {"session": "a", "cell": 1, "returncode": 0, "state": "kept", "cause": None, "stdout": "out\n"}
+    expected = {"session": "json", "cell": 1, "returncode": 0, "state": "kept", "cause": None, "stdout": "out\n"}
     assert {key: document[key] for key in expected} == expected
     assert (document["stderr"], document["text"], document["error"], document["truncated"]) == (
         "",

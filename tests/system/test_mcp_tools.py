@@ -141,7 +141,7 @@ def test_a_session_that_expired_and_came_back_says_so(daemon: Daemon, client: Cl
             wait_until(lambda: session not in [info.session for info in client.list()], "it expires")
             it = server.call(name, session_id=session, **arguments)
             assert it["loaded"] == ["x"] and [v["name"] for v in it["not_loaded"]] == ["g"]
-            assert "came back" in it["note"]
+            assert "What is not in `loaded`, and its files, are gone" in it["note"]
 
 
 def test_what_was_blocked_is_told(server: McpServer, session: str) -> None:

@@ -440,7 +440,7 @@ def test_a_file_that_is_broken_is_none(start_daemon: Callable[..., Daemon], tmp_
     client.exec("x = 1", "s")
     save(client, "s")
     client.shutdown("s")
-    (file,) = [path for path in (tmp_path / "saves").rglob("*") if path.is_file()]
+    (file,) = [path for path in (tmp_path / "saves").rglob("[!.]*") if path.is_file()]
     whole, when = file.read_bytes(), file.stat().st_mtime
     for broken in (
         b"",

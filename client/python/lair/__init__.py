@@ -13,9 +13,9 @@ lair.aio has the same for asyncio, lair.tools for models that call functions.
 
 from .client import Client
 from .connection import Connection
-from .errors import CellFailed, DeadlineError, LairError
+from .errors import CellFailed, DeadlineError, LairError, SessionLost
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
-from .result import Alive, Artifact, Display, Effect, Effects, Output, Result, Saved, State
+from .result import Alive, Artifact, Display, Effect, Effects, Ended, Output, Result, Saved, State
 from .session import Session, check, run, sessions
 from .start import default_socket
 from .steps import Completion, File
@@ -34,6 +34,7 @@ __all__ = [
     "Display",
     "Effect",
     "Effects",
+    "Ended",
     "Event",
     "ExecReply",
     "File",
@@ -43,6 +44,7 @@ __all__ = [
     "Saved",
     "Session",
     "SessionInfo",
+    "SessionLost",
     "State",
     "StateReply",
     "check",

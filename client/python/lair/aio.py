@@ -82,7 +82,11 @@ async def _settled(value: Awaitable[T] | T) -> T:
 
 
 async def follow(
-    connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None, owner: object = None
+    connection: Connection,
+    request: m.Exec | m.Attach,
+    patience: float,
+    input: Input | None,
+    owner: steps.Handle | None = None,
 ) -> Events:
     """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it. The session ends with its
     `owner`, which is held here until the cell has ended."""
@@ -102,7 +106,8 @@ async def follow(
         raise
     for output in collector.rest():
         yield output
-    yield collector.result(item)
+    result = collector.result(item)
+    yield result if owner is None else owner.told(request, result)
 
 
 async def finish(events: Events, watch: Handlers) -> Result:
@@ -153,7 +158,7 @@ class Session(steps.Handle):
         await self.close()
 
     async def _do(self, what: steps.Steps[T]) -> T:
-        return await perform(self.connection, what)
+        return await perform(self.connection, self.guarded(what))
 
     # ---- life ----
 
@@ -192,6 +197,7 @@ class Session(steps.Handle):
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
         request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
+        self.mark(request)
         return follow(self.connection, request, steps.deadline(options), input, self)
 
     async def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:

@@ -15,8 +15,9 @@ import zmq
 
 from . import codec, steps
 from . import messages as m
-from .errors import LairError, seconds
+from .errors import seconds
 from .messages import EVENTS, Event
+from .result import refusal
 from .start import default_socket
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class Client:
         del self._inbox[request_id]
         if kind == "error":
             error = codec.read(m.ErrorReply, content)
-            raise LairError(error.code, error.message)
+            raise refusal(error)
         if kind != "reply":
             raise codec.CodecError(f"a message of type {kind!r}")
         return codec.read(reply, content)

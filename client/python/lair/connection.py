@@ -34,6 +34,7 @@ from . import codec
 from . import messages as m
 from .errors import BEGIN_AGAIN, DeadlineError, LairError
 from .link import Link, Lost, open_link
+from .result import refusal
 from .start import find_socket, listening, start_daemon, trust
 
 # With calls on their way and nothing heard for so long, laird is asked for a sign of life, and given as long again.
@@ -369,7 +370,7 @@ class Connection:
                 self._forget(call)
                 self._send(call)
                 return
-            self._finish(call, LairError(error.code, error.message))
+            self._finish(call, refusal(error))
         elif kind == "reply":
             self._finish(call, call and codec.read(call.reply, content))
         elif kind not in m.EVENTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .result import Result
+    from .result import Ended, Result
 
 # The codes that mean: no daemon has done what was asked, or nobody knows.
 UNREACHABLE = frozenset({"no_daemon", "start", "lost", "protocol", "closed"})
@@ -41,6 +41,15 @@ class DeadlineError(LairError, TimeoutError):
 
     def __init__(self, message: str) -> None:
         super().__init__("deadline", message)
+
+
+class SessionLost(LairError):
+    """A Session that has been used is no more, and with it its variables and files; `ended` says why. Nothing has been
+    done. Its open() begins a new one; with Session(renew=True) a new one takes its place, and the next Result says so."""
+
+    def __init__(self, message: str, ended: Ended) -> None:
+        super().__init__("gone", f"{message}; open() begins a new session")
+        self.ended = ended
 
 
 class CellFailed(Exception):

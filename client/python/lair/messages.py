@@ -42,6 +42,7 @@ class Exec(Request):
     directory: Str | None = None
     reload: Flag = False
     unlimited: Flag = False
+    birth: Uint = 0
 
 
 class Attach(Request):
@@ -84,6 +85,7 @@ class Reset(Request):
     session: Str
     keep: Raw = None
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Complete(Request):
@@ -91,6 +93,7 @@ class Complete(Request):
     session: Str
     code: Str
     cursor: Uint = 0
+    birth: Uint = 0
 
 
 class Inspect(Request):
@@ -99,18 +102,21 @@ class Inspect(Request):
     code: Str
     cursor: Uint = 0
     source: Flag = False
+    birth: Uint = 0
 
 
 class Vars(Request):
     TYPE = "vars"
     session: Str
     forget: Raw = None
+    birth: Uint = 0
 
 
 class History(Request):
     TYPE = "history"
     session: Str
     n: Uint = 0
+    birth: Uint = 0
 
 
 class Check(Request):
@@ -131,11 +137,14 @@ class Shutdown(Request):
     TYPE = "shutdown"
     session: Str
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Info(Request):
     TYPE = "info"
     session: Str
+    birth: Uint = 0
+    stay: Flag = False
 
 
 class Checkpoint(Request):
@@ -143,11 +152,13 @@ class Checkpoint(Request):
     session: Str
     name: Str | None = None
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Checkpoints(Request):
     TYPE = "checkpoints"
     session: Str
+    birth: Uint = 0
 
 
 class Restore(Request):
@@ -155,6 +166,7 @@ class Restore(Request):
     session: Str
     name: Str
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Drop(Request):
@@ -162,6 +174,7 @@ class Drop(Request):
     session: Str
     name: Str
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Undo(Request):
@@ -169,6 +182,7 @@ class Undo(Request):
     session: Str
     n: Uint = 0
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Branch(Request):
@@ -178,6 +192,7 @@ class Branch(Request):
     origin: Str | None = None
     files: Flag = False
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Files(Request):
@@ -186,6 +201,7 @@ class Files(Request):
     path: Bin | None = None
     host: Flag = False
     after: Uint = 0
+    birth: Uint = 0
 
 
 class Get(Request):
@@ -195,6 +211,7 @@ class Get(Request):
     offset: Uint = 0
     size: Uint = 0
     file: Uint = 0
+    birth: Uint = 0
 
 
 class Put(Request):
@@ -207,6 +224,7 @@ class Put(Request):
     mode: Uint = 0
     more: Flag = False
     directory: Flag = False
+    birth: Uint = 0
 
 
 class CopyIn(Request):
@@ -215,18 +233,37 @@ class CopyIn(Request):
     source: Bin | None = None
     path: Bin | None = None
     transfer: Uint = 0
+    birth: Uint = 0
 
 
 class Save(Request):
     TYPE = "save"
     session: Str
     key: Str | None = None
+    birth: Uint = 0
 
 
 class Load(Request):
     TYPE = "load"
     session: Str
     key: Str | None = None
+    birth: Uint = 0
+
+
+class Saves(Request):
+    TYPE = "saves"
+    session: Str | None = None
+
+
+class Unsave(Request):
+    TYPE = "unsave"
+    session: Str
+    key: Str | None = None
+    birth: Uint = 0
+
+
+class Stop(Request):
+    TYPE = "stop"
 
 
 class ListSessions(Request):
@@ -249,6 +286,7 @@ class ErrorReply(Message):
     id: Uint
     code: Str
     message: Str
+    ended: Raw = None
 
 
 class HelloReply(Reply):
@@ -287,6 +325,8 @@ class ExecReply(Reply):
     loaded: Raw = None
     not_loaded: Raw = None
     limit: Real | None = None
+    birth: Uint = 0
+    ended: Raw = None
 
 
 class Shown(Message):
@@ -383,6 +423,8 @@ class SessionInfo(Message):
     saved_age: Real | None = None
     loaded: Raw = None
     not_loaded: Raw = None
+    birth: Uint = 0
+    ended: Raw = None
 
 
 class StateReply(Reply):
@@ -404,6 +446,8 @@ class LoadReply(Reply):
     saved_age: Real
     loaded: Raw
     not_loaded: Raw
+    birth: Uint = 0
+    ended: Raw = None
 
 
 class RefusedName(Message):
@@ -424,6 +468,30 @@ class CheckpointRecord(Message):
 
 class CheckpointsReply(Reply):
     checkpoints: Raw
+
+
+class SaveRecord(Message):
+    """A saved state. `names` and `not_saved` are only there if it was asked for by its session."""
+
+    TYPE = "save_record"
+    session: Str
+    uid: Uint
+    created: Real
+    expires: Real | None = None
+    size: Uint
+    count: Uint
+    names: Raw = None
+    not_saved: Raw = None
+
+
+class SavesReply(Reply):
+    saves: Raw
+    more: Uint = 0
+
+
+class StopReply(Reply):
+    saved: Uint
+    not_saved: Raw = None
 
 
 class TransferReply(Reply):
@@ -476,6 +544,7 @@ class StatsReply(Reply):
     refused: Uint
     memory: Uint
     profiles: Raw
+    saving: Uint = 0
 
 
 class CompleteReply(Message):
@@ -608,6 +677,19 @@ class AliveEvent(Message):
 # What may come before the final message of an exec, by its type.
 Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent
 EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}
+
+
+class Ended(Message):
+    """How the session that had the id before has ended: the map in the `ended` of a reply or an error."""
+
+    TYPE = "ended"
+    why: Str
+    when: Real | None = None
+    birth: Uint = 0
+    cells: Uint = 0
+    saved: Flag = False
+    not_saved: Str | None = None
+    by_root: Flag = False
 
 
 class CellError(Message):

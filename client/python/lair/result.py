@@ -5,14 +5,15 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import time
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 from . import codec
 from . import messages as m
-from .errors import CellFailed
+from .errors import CellFailed, LairError, SessionLost
 
 # What a Result keeps of output that was streamed, in characters, of each stream.
 KEPT = 16 << 20
@@ -146,6 +147,55 @@ class Saved:
     age: float = 0.0
 
 
+_WHY = {
+    "idle_ttl": "it was idle for too long",
+    "hard_ttl": "its time was over",
+    "shutdown": "it was shut down",
+    "stopped": "laird was stopped",
+    "lost": "laird was killed, or the host went down",
+    "unknown": "nobody knows why",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a session has ended: `why` is a cause, or stopped or lost (laird was), or unknown; `when` in seconds since the
+    epoch, if it is known. `saved`: its variables were, and come back; `not_saved`: why they were not, though they were
+    to be. `by_root`: its user has not shut it down."""
+
+    why: str
+    when: float | None = None
+    cells: int = 0
+    saved: bool = False
+    not_saved: str | None = None
+    by_root: bool = False
+
+    def __str__(self) -> str:
+        words = _WHY.get(self.why, f"it was ended: {self.why}") + (" by root" if self.by_root else "")
+        return words if self.when is None else f"{words}, {_age(time.time() - self.when)} ago"
+
+
+def _age(seconds: float) -> str:
+    s = max(int(seconds), 0)
+    if s < 3600:
+        return f"{s}s" if s < 60 else f"{s // 60}m"
+    return f"{s // 3600}h {s // 60 % 60}m" if s < 86400 else f"{s // 86400}d {s // 3600 % 24}h"
+
+
+def ended(raw: Any) -> Ended:
+    record = codec.read(m.Ended, raw)
+    return Ended(record.why, record.when, record.cells, record.saved, record.not_saved, record.by_root)
+
+
+UNKNOWN = Ended("unknown")
+
+
+def refusal(error: m.ErrorReply) -> LairError:
+    if error.code == "gone" and error.ended is not None:
+        return SessionLost(error.message, ended(error.ended))
+    return LairError(error.code, error.message)
+
+
 def refused(items: Any) -> dict[str, str]:
     return {it.name: it.reason for it in (codec.read(m.RefusedName, item) for item in items or ())}
 
@@ -160,7 +210,9 @@ class Result:
     session: str | None  # None: it was a one-shot
     cell: int  # its number in the session, from 1
     returncode: int
-    state: str  # kept, rolled_back (to after the cell `restored`), reset or ended
+    state: (
+        str  # kept, new (made for this cell: `ended`), rolled_back (to after the cell `restored`), reset or ended
+    )
     cause: str | None  # None: it simply ended; else error, exit, interrupt, timeout, oom, ...
     stdout: str
     stderr: str
@@ -175,6 +227,7 @@ class Result:
     stdout_dropped: int = 0  # how many bytes are missing from it,
     stderr_dropped: int = 0  # and from this
     loaded: Saved | None = None  # the session was opened for this cell, from a state that had been saved
+    ended: Ended | None = None  # the session is new, and one of its id was before: how that has ended
 
     @property
     def ok(self) -> bool:
@@ -216,6 +269,14 @@ class Result:
                 found.append((kind, value.encode() if isinstance(value, str) else value))
         return found
 
+    @property
+    def notice(self) -> str:
+        """What must not be missed though the cell ended well: that the session is a new one. Else empty."""
+        if self.ended is None:
+            return ""
+        left = "its files, and what did not come back, are" if self.loaded else "its variables and files are"
+        return f"the session is new, {left} gone: {self.ended}"
+
     def raise_for_error(self) -> Result:
         """Itself, or CellFailed."""
         if not self.ok:
@@ -239,11 +300,11 @@ class Result:
 
     def transcript(self) -> str:
         """All of it as a prompt would show it: what was written, the last expression, and why it ended badly."""
-        parts = [self.stdout, self.stderr]
+        parts = [f"{self.notice}\n" if self.notice else "", self.stdout, self.stderr]
         if self.text is not None:
             parts.append(f"{self.text}\n")
         parts += [f"blocked: {it.target or it.event} ({it.reason})\n" for it in self.caught]
-        if not self.ok and (self.error is None or self.state != "kept"):  # else the traceback has told
+        if not self.ok and (self.error is None or self.state not in ("kept", "new")):  # else the traceback has told
             parts.append(f"{self.summary()}\n")
         return "".join(parts)
 
@@ -276,6 +337,11 @@ def _for_notebook(bundle: Bundle) -> dict[str, Any]:
         except ValueError:
             pass
     return shown
+
+
+def renewed(result: Result, how: Ended) -> Result:
+    """The daemon does not know that its caller had used another session of that id."""
+    return replace(result, state="new" if result.state == "kept" else result.state, ended=how)
 
 
 Handlers = dict[type[Event], Callable[[Any], object]]
@@ -377,6 +443,7 @@ class Collector:
             stdout_dropped=self._dropped["stdout"] + reply.stdout_dropped,
             stderr_dropped=self._dropped["stderr"] + reply.stderr_dropped,
             loaded=None if reply.saved_age is None else _loaded(reply),
+            ended=None if reply.ended is None else ended(reply.ended),
             duration=reply.duration_ms / 1000,
             reply=reply,
         )

@@ -58,7 +58,11 @@ def _ask(connection: Connection, request: m.Request, reply: type[Any]) -> Any:
 
 
 def follow(
-    connection: Connection, request: m.Exec | m.Attach, patience: float, input: Input | None, owner: object = None
+    connection: Connection,
+    request: m.Exec | m.Attach,
+    patience: float,
+    input: Input | None,
+    owner: steps.Handle | None = None,
 ) -> Events:
     """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it. The session ends with its
     `owner`, which is held here until the cell has ended."""
@@ -77,7 +81,8 @@ def follow(
         connection.cancel(call)
         raise
     yield from collector.rest()
-    yield collector.result(item)
+    result = collector.result(item)
+    yield result if owner is None else owner.told(request, result)
 
 
 def finish(events: Events, watch: Handlers) -> Result:
@@ -132,7 +137,7 @@ class Session(steps.Handle):
         self.close()
 
     def _do(self, what: steps.Steps[T]) -> T:
-        return perform(self.connection, what)
+        return perform(self.connection, self.guarded(what))
 
     # ---- life ----
 
@@ -184,6 +189,7 @@ class Session(steps.Handle):
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
         request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
+        self.mark(request)
         return follow(self.connection, request, steps.deadline(options), input, self)
 
     def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:

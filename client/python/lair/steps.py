@@ -19,7 +19,7 @@ from . import codec
 from . import messages as m
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
-from .result import Effects, Saved, State, effects, refused
+from .result import UNKNOWN, Effects, Ended, Result, Saved, State, effects, ended, refused, renewed
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -144,7 +144,11 @@ def adopt(owner: object, connection: Connection, session: str) -> None:
 
 
 class Handle:
-    """What a session is to whoever waits for its answers, in whichever way: an id, and a connection."""
+    """What a session is to whoever waits for its answers, in whichever way: an id, and a connection.
+
+    Once it has been used it means that very session, and no other that may have its id by then: what is asked of one that
+    is no more raises SessionLost, until open() accepts a new one. With `renew` a new one takes its place by itself, and
+    the next Result says so by its `state` and `ended`."""
 
     def __init__(
         self,
@@ -152,17 +156,59 @@ class Handle:
         *,
         profile: str | None = None,
         keep: bool | None = None,
+        renew: bool = False,
         connection: Connection | None = None,
     ) -> None:
         self.id = new_id() if id is None else id
         self.profile = profile
         self.connection = connection or shared()
+        self.renew = renew
+        self._birth = 0  # of the session that has been used; 0: none has
+        self._lost: Ended | None = None  # how the one before has ended, for the next result to tell
         self.effects = Effects()  # of a branch: what its parent has done since the state it grew from
         if not (id is not None if keep is None else keep):
             adopt(self, self.connection, self.id)
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
+
+    def mark(self, request: m.Request) -> None:
+        """It is for the session that has been used. Who opens one, or renews it, takes any."""
+        if self._birth and not self.renew and hasattr(request, "birth"):
+            request.birth = self._birth
+
+    def learn(self, request: m.Request, reply: Any) -> None:
+        """Which session it is, of those that are asked for by id alone: the state of one that has been is no proof."""
+        if isinstance(request, m.Shutdown):
+            self._birth = 0
+        if not isinstance(request, m.Exec | m.Open | m.Info | m.Load) or not getattr(reply, "birth", 0):
+            return
+        if self._birth not in (0, reply.birth):
+            self._lost = UNKNOWN if reply.ended is None else ended(reply.ended)
+        self._birth = reply.birth
+
+    def told(self, request: m.Request, result: Result) -> Result:
+        """The result of a cell, which tells what the daemon may not know any more."""
+        self.learn(request, result.reply)
+        lost, self._lost = self._lost, None
+        return result if lost is None or result.ended is not None else renewed(result, lost)
+
+    def guarded(self, what: Steps[T]) -> Steps[T]:
+        """The same steps, for the session that has been used."""
+        outcome: Any = None
+        while True:
+            try:
+                request, reply = what.throw(outcome) if isinstance(outcome, LairError) else what.send(outcome)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            self.mark(request)
+            try:
+                outcome = yield request, reply
+            except LairError as error:
+                outcome = error
+            else:
+                self.learn(request, outcome)
 
 
 def open(session: str, profile: str | None) -> Steps[m.SessionInfo]:

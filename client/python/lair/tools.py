@@ -23,7 +23,7 @@ from . import aio, session, steps
 from . import messages as m
 from .connection import Connection, shared
 from .errors import UNREACHABLE, LairError
-from .result import Display, Effects, Result, as_text
+from .result import UNKNOWN, Display, Effects, Ended, Result, as_text, ended, renewed
 
 # The most a model is given of stdout, stderr and each text, in characters.
 SHOWN = 20_000
@@ -152,6 +152,7 @@ class Tools:
         self._shown = shown
         self._images = images
         self._known: set[str] = set()
+        self._births: dict[str, int] = {}  # by id, of the sessions that were used
 
     @property
     def connection(self) -> Connection:
@@ -226,8 +227,10 @@ class Tools:
         return steps.cell(given["code"], id, self._profile, options, stream=False, input=False)
 
     def _start(self, given: dict[str, Any]) -> Plan:
-        info = yield from steps.open(self._id(given["session_id"]), self._profile)
-        return {"ok": True, "session_id": given["session_id"] or "default", "new": info.opened}
+        id = self._id(given["session_id"])
+        info = yield from steps.open(id, self._profile)
+        answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "new": info.opened}
+        return {**answer, **_anew(self._lost(id, info), info.loaded is not None)}
 
     def _reset(self, given: dict[str, Any]) -> Plan:
         effects = yield from steps.reset(self._id(given["session_id"]), ())
@@ -238,16 +241,18 @@ class Tools:
         id = self._id(given["session_id"])
         yield from steps.shutdown(id)
         self._known.discard(id)
+        self._births.pop(id, None)
         self.connection.disown(id)
         return {"ok": True, "session_id": given["session_id"] or "default", "state": "ended"}
 
     def _copy(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
         path = _destination(given["source"], given["dest_rel"])
-        yield from steps.open(id, self._profile)
+        info = yield from steps.open(id, self._profile)
         copied = yield from steps.copy_tree(id, given["source"], path)
         answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "path": path}
-        return {**answer, "files": copied.files, "size": copied.size, "skipped": copied.skipped}
+        answer |= {"files": copied.files, "size": copied.size, "skipped": copied.skipped}
+        return {**answer, **_anew(self._lost(id, info), info.loaded is not None)}
 
     def _check(self, given: dict[str, Any]) -> Plan:
         reply = yield from steps.check(None, self._profile, given["code"])
@@ -260,7 +265,19 @@ class Tools:
 
     # ---- answers ----
 
+    def _lost(self, id: str, reply: m.ExecReply | m.SessionInfo) -> Ended | None:
+        """How the session of that id that was used before has ended, if this is another."""
+        if not reply.birth:  # of a daemon that knows of none
+            return None
+        before, self._births[id] = self._births.get(id, reply.birth), reply.birth
+        if reply.ended is not None:
+            return ended(reply.ended)
+        return None if before == reply.birth else UNKNOWN
+
     def _answer(self, request: m.Exec, result: Result) -> Answer:
+        lost = None if request.session is None else self._lost(request.session, result.reply)
+        if lost is not None:
+            result = renewed(result, lost)
         error = result.error
         answer: Answer = {
             "stdout": self._cut(result.stdout),
@@ -277,7 +294,9 @@ class Tools:
         if self._images and result.images:
             answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in result.images]
         answer.update(_not_undone(result.effects))
-        answer["note"] = " ".join(filter(None, [_note(result), answer.get("note")]))
+        renewal = _anew(result.ended, result.loaded is not None)
+        answer["note"] = " ".join(filter(None, [renewal.get("note"), _note(result), answer.get("note")]))
+        answer["ended"] = renewal.get("ended")
         if result.loaded is not None:
             answer["loaded"], answer["not_loaded"] = result.loaded.names, result.loaded.missing
         known: Answer = {"ok": result.ok, "state": result.state}
@@ -311,6 +330,15 @@ def _shown_path(path: str) -> str:
 def _mended(text: str) -> str:
     """The same, where it has names in it of any bytes."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _anew(how: Ended | None, came_back: bool) -> Answer:
+    """That the variables a model knows of are gone: it must not go on as if they were there."""
+    if how is None:
+        return {}
+    left = "What is not in `loaded`, and its files," if came_back else "Its variables, imports and files"
+    note = f"This session is new: the one before has ended ({how}). {left} are gone: run again what you need of it."
+    return {"ended": how.why, "note": note}
 
 
 def _not_undone(effects: Effects) -> Answer:
@@ -384,6 +412,7 @@ _CAUSES = {
 }
 _FATES = {
     "kept": "The session goes on; what the code had done until then stays.",
+    "new": "The session goes on; what the code had done until then stays.",
     "rolled_back": "The variables of the session are those of {state}; what was done to files stays done.",
     "reset": "All variables and imports of the session are lost; its files stay.",
     "ended": "There is no session any more, nor its files; to use its session_id makes a new one.",
@@ -395,10 +424,10 @@ def _note(result: Result) -> str:
     alone = result.session is None
     state = f"the state after cell {result.restored}" if result.restored else "the state before the first cell"
     fate = "" if alone else _FATES.get(result.state, "").format(state=state)
-    if result.cause == "forbidden" and result.state == "kept":
+    if result.cause == "forbidden" and result.state in ("kept", "new"):
         fate = "The session is as it was."
     if result.ok:
-        if alone or result.state == "kept":
+        if alone or result.state in ("kept", "new"):
             return ""
         before = " That was before this code, which ran on what came back."
         return fate + ("" if result.state == "ended" or result.cause == "exit" else before)

@@ -49,6 +49,8 @@ void stage_end(struct stage *stage)
 	while ((first = list_first(&stage->sessions.all)))
 		fake_gone(container_of(first, struct session, node)->warden);
 	stage_settle(stage);
+	past_deinit(&stage->sessions.past);
+	stop_deinit(&stage->sessions.stop);
 	promises_deinit(&stage->promises);
 	clients_deinit(&stage->clients);
 	users_deinit(&stage->users);

@@ -19,7 +19,7 @@ class LairCodeExecutor(CodeExecutor):
     component_config_schema = BaseModel
 
     def __init__(self, session: Session | None = None, *, timeout: float | None = None) -> None:
-        self.session = session or Session()
+        self.session = session or Session(renew=True)
         self.timeout = timeout
 
     async def execute_code_blocks(

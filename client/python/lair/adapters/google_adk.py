@@ -28,11 +28,12 @@ class LairCodeExecutor(BaseCodeExecutor):
             session.put(file.name, content)
         result = session.run(code_execution_input.code, timeout=self.timeout_seconds)
         text = "" if result.text is None else f"{result.text}\n"
-        stderr = result.stderr if result.ok else result.stderr + result.summary()
+        stderr = f"{result.notice}\n{result.stderr}" if result.notice else result.stderr
+        stderr += "" if result.ok else result.summary()
         return CodeExecutionResult(stdout=result.stdout + text, stderr=stderr, exit_code=result.returncode)
 
     def _session(self, conversation: str) -> Session:
         if conversation not in self._sessions:
-            self._sessions[conversation] = Session(profile=self.profile)
+            self._sessions[conversation] = Session(profile=self.profile, renew=True)
         self._sessions[conversation].open()  # it may have ended since, and files go only into one that is there
         return self._sessions[conversation]

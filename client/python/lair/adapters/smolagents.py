@@ -35,10 +35,14 @@ del _keep
 """
 
 
+def _line(notice: str) -> str:
+    return f"{notice}\n" if notice else ""
+
+
 class LairExecutor(RemotePythonExecutor):
     def __init__(self, session: Session | None = None, *, timeout: float | None = None) -> None:
         super().__init__([], AgentLogger(level=LogLevel.OFF))
-        self.session = session or Session()
+        self.session = session or Session(renew=True)
         self.timeout = timeout
 
     def send_tools(self, tools: dict[str, Any]) -> None:
@@ -48,10 +52,10 @@ class LairExecutor(RemotePythonExecutor):
 
     def run_code_raise_errors(self, code: str) -> CodeOutput:
         result = self.session.run(code, timeout=self.timeout)
-        logs = result.stdout + result.stderr
+        logs = _line(result.notice) + result.stdout + result.stderr
         if result.error is not None and result.error.name == self.FINAL_ANSWER_EXCEPTION:
             answer = self._deserialize_final_answer(self.session.get(_ANSWER).decode())
-            return CodeOutput(output=answer, logs=result.stdout, is_final_answer=True)
+            return CodeOutput(output=answer, logs=_line(result.notice) + result.stdout, is_final_answer=True)
         if not result.ok:
             raise AgentError(f"{logs}\n{result.summary()}", self.logger)
         return CodeOutput(output=result.text, logs=logs, is_final_answer=False)

@@ -1,0 +1,93 @@
+/* The session's own record says when to come back: after a third of the time that it may be idle. */
+#include "presence.h"
+
+#include "text.h"
+
+#include "proto/clock.h"
+
+#include <math.h>
+
+#define SELDOM 60.0
+#define OFTEN 0.1
+/* How long before its end that is said. */
+#define WARNING 300.0
+/* An answer is looked for so often, in milliseconds. */
+#define LOOK_MS 50
+
+void presence_begin(struct presence *presence, uint64_t birth)
+{
+	presence->call = lair_call_free(presence->call);
+	if (birth != presence->birth)
+		presence->warned = false;
+	presence->birth = birth;
+	presence->due = 0;
+}
+
+void presence_end(struct presence *presence)
+{
+	presence->call = lair_call_free(presence->call);
+}
+
+static void notice(bool *toldp, const char *sentence)
+{
+	if (!*toldp)
+		fputc('\n', stderr);
+	*toldp = true;
+	cli_notice("%s", sentence);
+}
+
+static void end_near(struct presence *presence, double left, const char *session, bool *toldp)
+{
+	char sentence[512], time[HUMAN_SIZE];
+
+	presence->warned = true;
+	snprintf(sentence, sizeof(sentence),
+		 "session \"%s\" ends in %s, whatever is done in it (hard_ttl): save what is to stay", session,
+		 human_seconds(time, left));
+	notice(toldp, sentence);
+}
+
+static void heard(struct presence *presence, const struct lair_session *session, const char *name, bool *toldp)
+{
+	double next = SELDOM;
+
+	presence->birth = session->birth;
+	if (session->idle_left > 0)
+		next = fmin(next, session->idle_left / 3);
+	if (session->hard_left > 0 && session->hard_left <= WARNING && !presence->warned)
+		end_near(presence, session->hard_left, name, toldp);
+	if (session->hard_left > 0 && session->hard_left > WARNING)
+		next = fmin(next, session->hard_left - WARNING);
+	presence->due = clock_seconds() + fmax(next, OFTEN);
+}
+
+/* A daemon that does not answer is for the next cell to complain of. */
+static void answered(struct presence *presence, const char *name, bool *toldp)
+{
+	int r = lair_outcome(presence->call);
+
+	if (!r) {
+		heard(presence, lair_session(presence->call), name, toldp);
+	} else {
+		presence->due = INFINITY;
+		if (r == LAIR_E_GONE || r == LAIR_E_NO_SESSION)
+			notice(toldp, lair_call_error(presence->call));
+	}
+	presence->call = lair_call_free(presence->call);
+}
+
+int presence_turn(struct presence *presence, const struct cli *cli, const char *session, bool *toldp)
+{
+	double now = clock_seconds();
+
+	if (!presence->call && now >= presence->due &&
+	    lair_stay(cli->lair, &presence->call, session, presence->birth))
+		presence->due = INFINITY;
+	if (presence->call && lair_outcome(presence->call) == -EINPROGRESS)
+		(void)lair_process(cli->lair);
+	if (presence->call && lair_outcome(presence->call) == -EINPROGRESS)
+		return LOOK_MS;
+	if (presence->call)
+		answered(presence, session, toldp);
+	return isinf(presence->due) ? -1 : (int)fmax(1, ceil((presence->due - now) * 1e3));
+}

@@ -1,0 +1,110 @@
+/* Saved states, as files that somebody wants to look at, and the end of laird, at which more of them are made. */
+#include "request.h"
+
+#include <signal.h>
+
+/* As many records as one answer has; of the names of all of them, one answer could not take all. */
+#define SAVES_MAX 1000
+
+struct listing {
+	struct bytes id; /* of the one that is asked for; absent: all, without names */
+	uid_t asker;
+	msgpack_sbuffer records;
+	size_t n, more;
+	int error;
+};
+
+static bool add(void *userdata, const struct saved_state *state, double expires)
+{
+	struct listing *listing = userdata;
+	char id[SESSION_ID_MAX + 1], name[SESSION_NAME_SIZE];
+	struct save_record record = {
+		.uid = state->owner,
+		.created = state->created,
+		.expires = expires,
+		.size = state->size,
+		.count = wire_count(state->names),
+	};
+
+	if (state->session.size > SESSION_ID_MAX || (listing->id.data && !bytes_equal(state->session, listing->id)))
+		return true;
+	listing->more += listing->n == SAVES_MAX;
+	if (listing->n == SAVES_MAX)
+		return true;
+	snprintf(id, sizeof(id), "%.*s", (int)state->session.size, state->session.data);
+	record.session = bytes_of(session_name_write(name, id, (uid_t)state->owner, listing->asker));
+	if (listing->id.data) {
+		record.names = state->names;
+		record.not_saved = state->refused;
+	}
+	listing->error = wire_encode_body(&listing->records, &save_record_schema, &record);
+	listing->n += !listing->error;
+	return !listing->error;
+}
+
+static void listing_send(struct sessions *sessions, const struct address *from, const struct listing *listing)
+{
+	struct saves_reply reply = {.id = from->id, .more = listing->more};
+	msgpack_sbuffer array;
+	int r = listing->error;
+
+	msgpack_sbuffer_init(&array);
+	if (!r)
+		r = wire_put_array(&array, listing->n);
+	if (!r && listing->n > 0)
+		r = msgpack_sbuffer_write(&array, listing->records.data, listing->records.size);
+	reply.saves = wire_bytes(&array);
+	if (r)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	else
+		client_send(sessions->clients, from, &saves_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&array);
+}
+
+static void nothing_saved(struct sessions *sessions, const struct address *from, struct bytes text)
+{
+	client_error(sessions->clients, from, "gone", "no state of session \"%.*s\" is saved", (int)text.size,
+		     text.data);
+}
+
+void handle_saves(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct bytes text = request->saves.session;
+	struct listing listing = {.asker = from->uid};
+	struct session_name name = {.owner = from->uid == 0 ? (uid_t)-1 : from->uid};
+
+	if (text.data && !session_name_given(&name, sessions, from, text))
+		return;
+	listing.id = name.id;
+	msgpack_sbuffer_init(&listing.records);
+	saved_each(sessions->saved, name.owner, add, &listing);
+	if (text.data && listing.n == 0 && !listing.error)
+		nothing_saved(sessions, from, text);
+	else
+		listing_send(sessions, from, &listing);
+	msgpack_sbuffer_destroy(&listing.records);
+}
+
+void handle_unsave(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	struct empty_reply reply = {.id = request->id};
+	struct session_name name;
+
+	if (!session_name_given(&name, sessions, from, request->unsave.session))
+		return;
+	if (saved_remove(sessions->saved, name.owner, name.id))
+		client_send(sessions->clients, from, &empty_reply_schema, &reply);
+	else
+		nothing_saved(sessions, from, request->unsave.session);
+}
+
+void handle_stop(struct sessions *sessions, const struct address *from, const union request *request)
+{
+	(void)request;
+	if (from->uid != 0 && from->uid != geteuid()) {
+		client_error(sessions->clients, from, "denied", "only root and laird's own user may stop it");
+		return;
+	}
+	sessions_stop_ask(sessions, from);
+	(void)kill(getppid(), SIGTERM);
+}

@@ -1,0 +1,140 @@
+/* Interpreters save side by side, and share the processors and the disk: so not all of them at once. A cell that
+ * runs is interrupted first, and what it does then is bounded as for a cell that is late. */
+#include "stop.h"
+
+#include "base/log.h"
+#include "events.h"
+#include "saving.h"
+#include "sessions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SAVES_AT_ONCE 4
+#define TOO_LATE "laird had to stop before it was saved; stop_save allows it more time"
+
+void stop_init(struct stop *stop)
+{
+	*stop = (struct stop){.n_saved = 0};
+	list_init(&stop->askers);
+	msgpack_sbuffer_init(&stop->not_saved);
+}
+
+void stop_deinit(struct stop *stop)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, &stop->askers, node) {
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+	msgpack_sbuffer_destroy(&stop->not_saved);
+}
+
+bool sessions_stop(struct sessions *sessions)
+{
+	struct session *session;
+	bool busy = false;
+
+	list_for_each (session, &sessions->all, node) {
+		if (!session_busy(session))
+			continue;
+		busy = true;
+		if (saving_is_due(session))
+			saving_expire(session, "shutdown");
+		else
+			(void)session_interrupt(session, false);
+	}
+	return busy;
+}
+
+static bool is_left(const struct session *session)
+{
+	return session->state != SESSION_CLOSING && saving_is_due(session);
+}
+
+bool sessions_stop_proceed(struct sessions *sessions)
+{
+	struct session *session;
+	unsigned n = 0;
+
+	list_for_each (session, &sessions->all, node)
+		n += session->last_save != NULL;
+	list_for_each (session, &sessions->all, node) {
+		if (!is_left(session) || session->expiring || n >= SAVES_AT_ONCE)
+			continue;
+		saving_expire(session, "shutdown");
+		n++;
+	}
+	sessions->stop.n_left = 0;
+	list_for_each (session, &sessions->all, node)
+		sessions->stop.n_left += is_left(session);
+	return sessions->stop.n_left == 0;
+}
+
+void stop_note(const struct session *session, const struct ending *ending)
+{
+	struct stop *stop = &session->sessions->stop;
+	const struct refused_name refused = {.name = bytes_of(session->name),
+					     .reason = bytes_of(ending->not_saved)};
+
+	if (!session->sessions->cages->stopping)
+		return;
+	if (ending->saved)
+		stop->n_saved++;
+	else if (!wire_encode_body(&stop->not_saved, &refused_name_schema, &refused))
+		stop->n_not_saved++;
+}
+
+static void answer(struct sessions *sessions)
+{
+	struct stop_reply reply = {.saved = sessions->stop.n_saved};
+	msgpack_sbuffer not_saved;
+	struct waiter *waiter;
+
+	msgpack_sbuffer_init(&not_saved);
+	if (!wire_put_array(&not_saved, sessions->stop.n_not_saved) &&
+	    !msgpack_sbuffer_write(&not_saved, sessions->stop.not_saved.data, sessions->stop.not_saved.size))
+		reply.not_saved = wire_bytes(&not_saved);
+	list_for_each (waiter, &sessions->stop.askers, node) {
+		reply.id = waiter->request.id;
+		client_send(sessions->clients, &waiter->request, &stop_reply_schema, &reply);
+		list_remove(&waiter->node);
+		free(waiter);
+	}
+	msgpack_sbuffer_destroy(&not_saved);
+}
+
+void sessions_stop_end(struct sessions *sessions)
+{
+	struct session *session;
+
+	list_for_each (session, &sessions->all, node) {
+		if (!is_left(session))
+			continue;
+		session->expiring = "shutdown";
+		snprintf(session->not_saved, sizeof(session->not_saved), "%s", TOO_LATE);
+		log_warn(session->name, "is not saved: %s", TOO_LATE);
+	}
+	/* The last of a family may take the others with it. */
+	while ((session = sessions_first_that_stays(sessions)))
+		session_end(session, "shutdown");
+	if (sessions->stop.n_saved + sessions->stop.n_not_saved > 0)
+		log_info(NULL, "%" PRIu64 " sessions saved, and %zu not", sessions->stop.n_saved,
+			 sessions->stop.n_not_saved);
+	answer(sessions);
+}
+
+void sessions_stop_ask(struct sessions *sessions, const struct address *from)
+{
+	struct waiter *waiter = calloc(1, sizeof(*waiter));
+
+	if (!waiter) {
+		client_error(sessions->clients, from, "internal",
+			     "out of memory to wait for this, which is being done");
+		return;
+	}
+	waiter->request = *from;
+	list_init(&waiter->node);
+	list_append(&sessions->stop.askers, &waiter->node);
+}

@@ -1,0 +1,33 @@
+/* The end of all sessions, when laird stops: those that are to be saved are, a few at a time and for so long as the
+ * settings say; then all end. */
+#pragma once
+
+#include "base/list.h"
+
+#include "proto/wire.h"
+
+struct address;
+struct ending;
+struct session;
+struct sessions;
+
+struct stop {
+	struct list askers;	  /* who is told what came of it */
+	uint64_t n_saved, n_left; /* sessions; that are still to be saved */
+	size_t n_not_saved;
+	msgpack_sbuffer not_saved; /* names, and why */
+};
+
+void stop_init(struct stop *stop);
+void stop_deinit(struct stop *stop);
+
+/* No cell goes on. Returns whether one has been running. */
+bool sessions_stop(struct sessions *sessions);
+/* Have the next ones saved. Returns whether none is left. */
+bool sessions_stop_proceed(struct sessions *sessions);
+/* Whoever is left ends as it is, and those who asked are told. */
+void sessions_stop_end(struct sessions *sessions);
+/* @from is told, or has been told why not. */
+void sessions_stop_ask(struct sessions *sessions, const struct address *from);
+/* A session has ended that was to be saved. */
+void stop_note(const struct session *session, const struct ending *ending);
