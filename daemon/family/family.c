@@ -205,8 +205,11 @@ static int particulars_of(struct warden *warden, struct session *session)
 		r = about_write(warden, session->operation->question);
 	list_for_each (operation, &session->operations, node)
 		r = r ? r : about_write(warden, operation->question);
-	r = r ? r : journal_write(&session->journal, &warden->ledger, session->tenant.number);
-	return r ? r : effects_write(&session->effects, &warden->ledger, session->tenant.number);
+	if (!r && session->journal.due)
+		r = journal_write(&session->journal, &warden->ledger, session->tenant.number);
+	if (!r && session->effects.due)
+		r = effects_write(&session->effects, &warden->ledger, session->tenant.number);
+	return r;
 }
 
 static int particulars_write(struct warden *warden)
@@ -342,6 +345,7 @@ static int family_commit(struct snapshot *snapshot, struct warden *warden)
 /* A spare is nobody's, and not worth keeping. */
 void families_commit(struct families *families)
 {
+	uint64_t first = event_now();
 	struct warden *warden;
 
 	list_for_each (warden, &families->sessions->cages->touched, touched) {
@@ -358,7 +362,8 @@ void families_commit(struct families *families)
 			warden->took = event_now() - began;
 		if (warden->party)
 			party_took(warden->party, event_now() - began);
-		errand_beat();
+		if (event_now() - first > ERRAND_BEAT_US)
+			errand_beat();
 	}
 }
 
@@ -396,8 +401,9 @@ static void session_settle(struct session *session)
 		cell->stdout_.known = cell->stdout_.most;
 		cell->stderr_.known = cell->stderr_.most;
 	}
-	session_trim_transcript(session, STREAM_STDOUT);
-	session_trim_transcript(session, STREAM_STDERR);
+	for (int i = 0; i < 2; i++)
+		if (session->transcripts[i].end > session->transcripts[i].gone)
+			session_trim_transcript(session, (enum interpreter_stream)i);
 	if (session->task_file_due)
 		vault_forget(VAULT_TASK, session->warden->family, session->tenant.number);
 	session->task_file_due = false;

@@ -10,9 +10,9 @@
 #include "revival.h"
 #include "session/events.h"
 #include "session/hand.h"
+#include "vault/breaker.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
-#include "vault/hand.h"
 #include "vault/vault.h"
 #include "warden/nursery.h"
 

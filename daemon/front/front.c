@@ -179,11 +179,6 @@ void front_forget(struct front *front, struct connection *connection)
 	(void)graveyard_bury(&front->dead, &connection->grave);
 }
 
-void front_free_dead(struct front *front)
-{
-	graveyard_empty(&front->dead);
-}
-
 /* ---- requests ---- */
 
 bool front_pending(const struct front *front)
@@ -332,7 +327,7 @@ void front_deinit(struct front *front)
 		if (connection)
 			connection_close(connection);
 	}
-	front_free_dead(front);
+	graveyard_empty(&front->dead);
 	timer_clear(front->loop, &front->watch);
 	event_remove(front->loop, &front->listener);
 	admission_deinit(&front->admission);

@@ -70,8 +70,6 @@ void front_hang_up(struct front *front, int fd, uint64_t serial);
 bool front_lags(const struct front *front, int fd, uint64_t serial);
 /* Once a round, when what was queued may be known: send, and let those go on that waited for room. */
 void front_flush(struct front *front);
-/* Between two rounds: free the connections that were closed. */
-void front_free_dead(struct front *front);
 /* Connections and messages that were refused or dropped so far. */
 uint64_t front_refusals(const struct front *front);
 

@@ -86,7 +86,7 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 	if (!cell)
 		return NULL;
 	list_init(&cell->node);
-	displays_init(&cell->displays);
+	list_init(&cell->displays.list);
 	output_init(&cell->stdout_, output_limit);
 	output_init(&cell->stderr_, output_limit);
 	cell->reply = *reply;
@@ -176,9 +176,12 @@ struct cell *cell_free(struct cell *cell)
 		output_deinit(&cell->stderr_);
 		free(cell->prompt);
 		fd_close(cell->file);
-		saved_free(cell->saved);
-		saved_writing_free(cell->writing);
-		displays_deinit(&cell->displays);
+		if (cell->task != CELL_CODE) {
+			saved_free(cell->saved);
+			saved_writing_free(cell->writing);
+		}
+		if (cell->displays.n > 0)
+			displays_deinit(&cell->displays);
 		free((char *)cell->code.data);
 		free((char *)cell->options.figure.data);
 		free((char *)cell->options.env.data);
@@ -218,7 +221,7 @@ static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbu
 	promise->heads[1] = cell->stderr_.head_size;
 	reply->displays_dropped = cell->displays.dropped;
 	reply->displays = (struct bytes){.data = NULL};
-	if (displays_join(&cell->displays, displays))
+	if (cell->displays.n > 0 && displays_join(&cell->displays, displays))
 		reply->displays_dropped += cell->displays.n;
 	else if (cell->displays.n > 0)
 		reply->displays = wire_bytes(displays);

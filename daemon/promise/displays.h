@@ -7,11 +7,6 @@
 
 #define DISPLAYS_SIZE_MAX ((size_t)16 << 20)
 #define DISPLAYS_MAX 256
-#define BUNDLE_MAX 64
-#define ERROR_FRAMES_MAX 128
-#define ARTIFACTS_MAX 256
-#define BLOCKED_ACTS_MAX 64
-#define BLOCKED_SIZE_MAX ((size_t)64 << 10) /* lair-kernel tells less than 1 KiB of each */
 
 struct displays {
 	struct list list; /* oldest first */
@@ -37,10 +32,3 @@ int displays_join(const struct displays *displays, msgpack_sbuffer *buffer);
 
 /* The same array, walked as by wire_next. */
 bool displays_next(struct bytes array, size_t *cursor, struct shown *shown);
-
-/* An interpreter may send anything, and a reply with too many values in it would be refused by its reader. Whether
- * @data is a map of str to str or bin; whether @raw is absent, or an array of at most @max maps that @schema
- * describes; whether it is absent, or a cell_error. */
-bool bundle_valid(struct bytes data);
-bool records_valid(struct bytes raw, const struct wire_schema *schema, size_t max);
-bool error_valid(struct bytes raw);

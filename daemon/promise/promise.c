@@ -116,11 +116,6 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 	memcpy(promises->instance, keeper, sizeof(promises->instance));
 }
 
-void promises_sweep(struct promises *promises)
-{
-	graveyard_empty(&promises->dead);
-}
-
 static void shelf_free(void *p)
 {
 	struct shelf *shelf = p;
@@ -137,7 +132,7 @@ void promises_deinit(struct promises *promises)
 {
 	if (!promises->loop)
 		return;
-	promises_sweep(promises);
+	graveyard_empty(&promises->dead);
 	tdestroy(promises->table, shelf_free);
 	table_deinit(&promises->by_serial);
 	table_deinit(&promises->by_key);

@@ -129,9 +129,6 @@ void promises_settle(struct promises *promises);
 
 /* ---- promise.c ---- */
 
-/* Free what is forgotten. */
-void promises_sweep(struct promises *promises);
-
 /* NULL if there is none. @session: empty for what names none. */
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
 /* The newest, since a session of the same id may have been before. */

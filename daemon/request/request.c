@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "proto/clock.h"
 #include "session/saving.h"
-#include "vault/hand.h"
+#include "vault/breaker.h"
 #include "warden/nursery.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * be attached to. */
 #include "request.h"
 
-#include "vault/hand.h"
+#include "vault/breaker.h"
 
 #include <inttypes.h>
 

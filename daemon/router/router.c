@@ -4,12 +4,12 @@
 
 #include "base/log.h"
 #include "base/priority.h"
-#include "config/paths.h"
 #include "family/family.h"
 #include "family/revive.h"
 #include "files/files.h"
 #include "keeper/instance.h"
 #include "keeper/pulse.h"
+#include "request/request.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 
@@ -79,181 +79,38 @@ static void on_keeper(struct event_source *source, uint32_t events)
 		fd_closep(&fds[i]);
 }
 
-/* ---- settings ---- */
+/* ---- the clients ---- */
 
-/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
-static int config_prepare(struct router *router, struct config *config)
+static void on_request(struct front *front, const struct connection *connection, struct bytes data)
 {
-	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
-	_cleanup_(audit_log_close) struct audit_log audit_log = AUDIT_LOG_NONE;
-	_cleanup_(fd_closep) int left = -1;
-	/* At the start there may be one that the last router has left. */
-	bool goes_on = config == router->config && router->sessions.audit_log.ring.page;
-	int r = goes_on ? 0 : audit_log_open(&audit_log, config->audit_log, &router->sessions.audit_log);
+	struct router *router = container_of(front, struct router, clients.front);
+	struct address from = {
+		.fd = connection->fd, .connection = connection->serial, .uid = connection->user->uid};
 
-	if (r < 0) {
-		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
-		return r;
-	}
-	goes_on |= r == AUDIT_LOG_E_SAME;
-	r = config_pin_own(config, &in_use);
-	if (!r)
-		r = config_leave(&left, config);
-	if (!r)
-		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
-	if (r) {
-		log_error(NULL, "cannot leave the settings for the next router: %s", strerror(-r));
-		return r;
-	}
-	if (!goes_on)
-		audit_log_replace(&router->sessions.audit_log, &audit_log);
-	return 0;
+	request_receive(&router->sessions, &from, data);
 }
 
-/* What clients and sessions may make the router keep is bounded piece by piece; this bounds the sum, so that the
- * host does not pay for a bound that is missing. */
-static void memory_limit(uint64_t size)
+/* On the socket that the keeper holds. */
+static int clients_listen(struct router *router)
 {
-	struct rlimit limit;
-	int r = getrlimit(RLIMIT_DATA, &limit);
-
-#ifdef __SANITIZE_ADDRESS__
-	size = 0; /* its shadow counts, and is larger than all else */
-#endif
-	limit.rlim_cur = size ? MIN((rlim_t)size, limit.rlim_max) : limit.rlim_max;
-	if (r < 0 || setrlimit(RLIMIT_DATA, &limit) < 0)
-		log_warn(NULL, "router_memory cannot be set: %s", strerror(errno));
-}
-
-/* Without a disk for it, the next router has it from the keeper. */
-static void past_begin_life(struct router *router)
-{
-	struct heirloom *left = heritage_find(&router->heritage, VAULT_PAST, 0, 0);
-	struct past *past = &router->sessions.past;
-
-	if (left)
-		left->taken = true;
-	if (past_open(past, &router->saved, left ? steal_fd(&left->fds[0]) : -1) &&
-	    vault_store(VAULT_PAST, 0, 0, &past->fd, 1))
-		log_warn(NULL, "the next router will not know how sessions have ended");
-}
-
-/* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
-static void config_use(struct router *router, struct config *config)
-{
-	bool first = !router->config;
-
-	cages_retire_all(&router->cages);
-	config_free(router->config);
-	router->config = config;
-	router->cages.config = router->sessions.config = config;
-	router->promises.size_per_user = config->results_per_uid;
-	router->users.work_each = config->work_per_uid;
-	front_limit(&router->clients.front,
-		    &(struct front_limits){.connections_per_uid = config->connections_per_uid,
-					   .memory = config->router_memory});
-	memory_limit(config->router_memory);
-	router->saved = (struct saved_store){
-		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
-	saved_sweep(&router->saved, first);
-	if (first)
-		past_begin_life(router);
-	for (size_t i = 0; i < config->n_profiles; i++)
-		cages_warm(&router->cages, config->profiles[i]);
-}
-
-/* Those that were in force, if a router has left any: they change when somebody says so, not because it has died.
- */
-static int config_begin(struct router *router)
-{
-	struct heirloom *left = heritage_find(&router->heritage, VAULT_SETTINGS, 0, 0);
-	struct config_error error;
+	struct front *front = &router->clients.front;
 	int r;
 
-	if (left) {
-		left->taken = true;
-		r = config_recall(&router->config, left->fds[0], &error);
-		if (!r) {
-			audit_log_inherit(&router->sessions.audit_log,
-					  heritage_find(&router->heritage, VAULT_AUDIT_LOG, 0, 0),
-					  router->config->audit_log);
-			return 0;
-		}
-		log_warn(NULL, "%s; they are read anew", error.text);
-	}
-	r = config_load(&router->config, router->config_path, &error);
+	front_init(front, &router->loop, &router->users, getppid(), router->config->frame_size, on_request);
+	r = front_listen(front, router->listener);
 	if (r)
-		log_error(NULL, "%s", error.text);
+		log_error(NULL, "cannot listen on %s: %s", router->socket_path, strerror(-r));
 	return r;
 }
 
-static bool differ(const char *a, const char *b)
+/* Who streamed to a client that has caught up goes on. */
+static void sessions_resume(struct router *router)
 {
-	return strcmp(a ? a : "", b ? b : "") != 0;
-}
+	struct session *session;
 
-static void config_compare(const struct config *before, const struct config *now)
-{
-	const struct {
-		const char *name;
-		bool changed;
-	} at_start[] = {
-		{"socket", differ(before->socket, now->socket)},
-		{"log", differ(before->log, now->log)},
-		{"workspaces", differ(before->workspaces, now->workspaces)},
-		{"frame_size", before->frame_size != now->frame_size},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(at_start); i++)
-		if (at_start[i].changed)
-			log_warn(NULL, "%s has changed, which counts when laird is started anew", at_start[i].name);
-}
-
-/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
-static int config_check(struct router *router, const struct config *config, struct config_error *error)
-{
-	struct list *const heads[] = {&router->cages.nurseries, &router->cages.retired};
-	_cleanup_(freep) const struct profile **profiles = NULL;
-	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
-	struct nursery *nursery;
-
-	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
-	if (!profiles) {
-		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		list_for_each (nursery, heads[i], node)
-			if (nursery_is_used(nursery))
-				profiles[in_use.n_profiles++] = nursery->profile;
-	in_use.profiles = profiles;
-	return config_check_paths(config, config_name(config), &in_use, error);
-}
-
-static void config_reload(struct router *router)
-{
-	struct config *config = NULL;
-	struct config_error error;
-	char usual[PATH_SIZE];
-	const char *path = router->config_path;
-
-	/* Where there was none, there may be one by now. */
-	if (!path && config_usual(usual) == 0 && *usual)
-		path = usual;
-	if (config_load(&config, path, &error) || config_check(router, config, &error)) {
-		log_error(NULL, "%s; nothing has changed", error.text);
-		config_free(config);
-		return;
-	}
-	if (config_prepare(router, config)) {
-		log_error(NULL, "nothing has changed");
-		config_free(config);
-		return;
-	}
-	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
-		 path ? path : "the embedded default");
-	config_compare(router->config, config);
-	config_use(router, config);
+	router->clients.front.drained = false;
+	list_for_each (session, &router->sessions.all, node)
+		session_resume(session);
 }
 
 /* ---- stopping ---- */
@@ -327,7 +184,7 @@ static void on_signal(struct event_source *source, uint32_t events)
 	else if (info.ssi_signo != SIGHUP)
 		stop_begin(router);
 	else if (!router->cages.stopping)
-		config_reload(router);
+		settings_reload(router);
 }
 
 /* ---- the process ---- */
@@ -425,10 +282,12 @@ static void breaker_begin(struct router *router, enum router_end last_end)
 /* Each kind before those that it refers to. */
 static void router_free_dead(struct router *router)
 {
-	promises_sweep(&router->promises);
-	cages_free_interpreters(&router->cages);
+	graveyard_empty(&router->promises.dead);
+	graveyard_empty(&router->cages.dead_interpreters);
 	graveyard_empty(&router->sessions.dead);
-	cages_free_wardens(&router->cages);
+	graveyard_empty(&router->cages.dead_wardens);
+	graveyard_empty(&router->cages.dead_nurseries);
+	graveyard_empty(&router->clients.front.dead);
 }
 
 /* What was heard is taken out of its socket, and what was said goes out, only when the next router would know. */
@@ -501,7 +360,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	if (!r)
 		breaker_begin(router, last_end);
 	if (!r)
-		r = config_begin(router);
+		r = settings_begin(router);
 	if (!r)
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)
@@ -523,14 +382,14 @@ static int router_init(struct router *router, const char *config_path, const cha
 	if (r)
 		return r;
 	groups_open(router);
-	r = config_prepare(router, router->config);
+	r = settings_prepare(router, router->config);
 	if (!r)
-		r = router_listen(router);
+		r = clients_listen(router);
 	if (r)
 		return r;
 	config = router->config;
 	router->config = NULL;
-	config_use(router, config);
+	settings_use(router, config);
 	families_revive(&router->families, on_revived);
 	sessions_settle_past(&router->sessions);
 	promises_settle(&router->promises);
@@ -551,7 +410,8 @@ static void router_deinit(struct router *router)
 	cages_bury_all(&router->cages);
 	router_free_dead(router);
 	promises_deinit(&router->promises);
-	router_hang_up(router);
+	clients_deinit(&router->clients);
+	fd_closep(&router->listener);
 	users_deinit(&router->users);
 	families_deinit(&router->families);
 	cages_deinit(&router->cages);
@@ -609,9 +469,9 @@ static int round_run(struct router *router)
 	timer_run(&router->loop, &slice);
 	router->careful_turn = (router->careful_turn + 1) % _SHARE_N;
 	router->cages.n_measured = 0;
-	router_resume_sessions(router);
+	if (router->clients.front.drained)
+		sessions_resume(router);
 	router_settle(router);
-	front_free_dead(&router->clients.front);
 	stop_check(router);
 	return 0;
 }

@@ -46,10 +46,13 @@ struct router {
 /* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
 int router_run(const char *config_path, const char *socket_path);
 
-/* ---- socket.c ---- */
+/* ---- settings.c: return 0 or -errno, having said why ---- */
 
-/* Make the socket of the listener that the keeper holds. Returns 0 or -errno, having said why. */
-int router_listen(struct router *router);
-/* Those that waited for a client to read, if one has. */
-void router_resume_sessions(struct router *router);
-void router_hang_up(struct router *router);
+/* Those of the last router, if there are any, else what the file has. */
+int settings_begin(struct router *router);
+/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
+int settings_prepare(struct router *router, struct config *config);
+/* What was prepared is in force. */
+void settings_use(struct router *router, struct config *config);
+/* Read them anew; if anything is wrong, nothing changes. */
+void settings_reload(struct router *router);

@@ -13,9 +13,7 @@
 
 static struct question *question_under_way(const struct session *session)
 {
-	const struct operation *operation = session->operation;
-
-	return operation && operation->kind == OPERATION_QUESTION ? operation->question : NULL;
+	return session->operation->question;
 }
 
 void session_ask(struct session *session)
@@ -84,10 +82,8 @@ void session_hurry_question(struct session *session, const struct particulars *p
 
 void session_fail_question(struct session *session)
 {
-	struct question *question = question_under_way(session);
+	const struct question *question = question_under_way(session);
 
-	if (!question)
-		return;
 	client_error(
 		session->sessions->clients, &session->operation->request, question->interrupted ? "limit" : "gone",
 		question->interrupted

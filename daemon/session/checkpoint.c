@@ -163,14 +163,3 @@ void session_freeze(struct session *session)
 		session_proceed(session);
 	}
 }
-
-void session_freeze_soon(struct session *session)
-{
-	if (session->hurried) {
-		session_freeze(session);
-		return;
-	}
-	session->state = SESSION_UNSAVED;
-	session_deadline(session, ANSWER_US);
-	session_proceed(session);
-}

@@ -96,6 +96,7 @@ static void entry_add(struct effects *effects, const struct effect_record *recor
 		memcpy(entry->text + entry->target, record->to.data, record->to.size);
 	list_init(&entry->node);
 	list_append(&effects->entries, &entry->node);
+	effects->due |= !written;
 	effects->n++;
 	effects->size += sizeof(*entry) + size;
 	while (effects->n > ENTRIES_MAX || effects->size > SIZE_MAX_ALL) {
@@ -133,20 +134,14 @@ static bool note_take(struct effects *effects, int file, uint64_t number, uint64
 	return true;
 }
 
-void effects_gather(struct effects *effects, int file, uint64_t *heard, uint64_t when)
+void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t last, uint64_t when)
 {
-	off_t at = offsetof(struct outbuffers, effects) + offsetof(struct effects_book, last);
-	struct effect_record others = {.when = when};
-	uint64_t last;
+	struct effect_record others = {.when = when, .count = last - heard};
 
-	if (file < 0 || pread(file, &last, sizeof(last), at) != sizeof(last) || last <= *heard)
-		return;
-	others.count = last - *heard;
-	for (uint64_t i = 1; i <= MIN(last - *heard, (uint64_t)EFFECT_NOTES_MAX); i++)
-		others.count -= note_take(effects, file, *heard + i, when);
+	for (uint64_t i = 1; i <= MIN(last - heard, (uint64_t)EFFECT_NOTES_MAX); i++)
+		others.count -= note_take(effects, file, heard + i, when);
 	if (others.count > 0)
 		entry_add(effects, &others, false);
-	*heard = last;
 }
 
 /* ---- to clients ---- */
@@ -240,6 +235,7 @@ int effects_write(struct effects *effects, struct ledger *ledger, uint64_t sessi
 		r = ledger_append(ledger, &effect_record_schema, &record);
 		entry->written = r == 0;
 	}
+	effects->due = r != 0;
 	return r;
 }
 
@@ -247,6 +243,7 @@ void effects_rewrite(struct effects *effects)
 {
 	struct entry *entry;
 
+	effects->due = true;
 	list_for_each (entry, &effects->entries, node)
 		entry->written = false;
 }

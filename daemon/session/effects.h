@@ -15,14 +15,14 @@ struct effects {
 	struct list entries; /* oldest first */
 	size_t n, size;
 	uint64_t dropped, dropped_at; /* how many are not kept; when the last of them was */
+	bool due;		      /* some are to be written down for the next router */
 };
 
 void effects_init(struct effects *effects);
 void effects_deinit(struct effects *effects);
 
-/* Take in what an interpreter has noted in @file, its memory file, since it was last asked: up to number *@heard.
- */
-void effects_gather(struct effects *effects, int file, uint64_t *heard, uint64_t when);
+/* Take in what an interpreter has noted in @file, its memory file: after number @heard, up to @last. */
+void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t last, uint64_t when);
 
 /* Append what was done after the state of @cell and before @until, without repetitions, as an array of `effect`;
  * nothing if there is nothing. Returns how many more there were than it holds. */

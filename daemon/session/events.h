@@ -90,6 +90,9 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 void session_refuse_work(struct session *session, const char *why);
 /* Idle from now on, unless something waits. */
 void session_begin_idle(struct session *session);
+/* The same, but a checkpoint is taken when the answer that has just been given is where it belongs, or before
+ * whatever comes next; at once if that will come soon. */
+void session_freeze_soon(struct session *session);
 void session_proceed(struct session *session);
 /* Kill the interpreter; another one follows when it is gone. */
 void session_kill_interpreter(struct session *session, const char *cause);
@@ -103,9 +106,6 @@ void session_on_revived(struct session *session);
 
 /* ---- entries of the table: checkpoint.c ---- */
 
-/* Take a checkpoint when the answer that has just been given is where it belongs, or before whatever comes next; at
- * once if that will come soon. */
-void session_freeze_soon(struct session *session);
 void session_finish_frozen(struct session *session, const struct particulars *particulars);
 /* The same when a cell waited for it in the interpreter, or when that is being killed. */
 void session_note_frozen(struct session *session, const struct particulars *particulars);
@@ -139,5 +139,5 @@ void session_give_up_successor(struct session *session);
 
 void session_finish_told(struct session *session, const struct particulars *particulars);
 void session_hurry_question(struct session *session, const struct particulars *particulars);
-/* The interpreter that was asked is gone. */
+/* The interpreter that was asked a question is gone. */
 void session_fail_question(struct session *session);

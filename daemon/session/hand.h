@@ -1,7 +1,7 @@
 /* What sessions handle, as breaker.h knows it. */
 #pragma once
 
-#include "vault/hand.h"
+#include "vault/breaker.h"
 
 struct session;
 struct warden;

@@ -52,6 +52,7 @@ static void entry_append(struct journal *journal, struct entry *entry)
 	list_init(&entry->node);
 	list_append(&journal->entries, &entry->node);
 	journal->n++;
+	journal->due |= !entry->written;
 	journal->size += entry->size;
 	while (journal->n > ENTRIES_MAX || journal->size > SIZE_MAX_ALL)
 		entry_drop(journal, container_of(list_first(&journal->entries), struct entry, node));
@@ -121,6 +122,7 @@ int journal_write(struct journal *journal, struct ledger *ledger, uint64_t sessi
 		entry->written = r == 0;
 		node = node->next;
 	}
+	journal->due = r != 0;
 	return r;
 }
 
@@ -128,6 +130,7 @@ void journal_rewrite(struct journal *journal)
 {
 	struct entry *entry;
 
+	journal->due = true;
 	list_for_each (entry, &journal->entries, node)
 		entry->written = false;
 }

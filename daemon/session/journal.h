@@ -12,6 +12,7 @@ struct verdict;
 struct journal {
 	struct list entries; /* oldest first */
 	size_t n, size;
+	bool due; /* some are to be written down for the next router */
 };
 
 void journal_init(struct journal *journal);

@@ -11,6 +11,12 @@
 
 #include <inttypes.h>
 
+/* Of what an interpreter sends in one message. */
+#define BUNDLE_MAX 64
+#define ERROR_FRAMES_MAX 128
+#define ARTIFACTS_MAX 256
+#define BLOCKED_ACTS_MAX 64
+#define BLOCKED_SIZE_MAX ((size_t)64 << 10) /* lair-kernel tells less than 1 KiB of each */
 #define ALIVE_US 1000000
 #define MEASURED_REST_US 10000
 /* At the state that is being saved, if nobody says that it is. */
@@ -238,6 +244,59 @@ void session_on_words(struct session *session, enum interpreter_stream stream, s
 	session_on_output(session, stream, data);
 }
 
+/* It may send anything, and a reply with too many values in it would be refused by its reader. Whether @data is a
+ * map of str to str or bin. */
+static bool bundle_valid(struct bytes data)
+{
+	struct bytes key, value, span;
+	size_t cursor = 0;
+	bool binary;
+
+	for (size_t n = 0; wire_next_pair(data, &cursor, &key, &value); n++)
+		if (n == BUNDLE_MAX || !wire_read_span(value, &span, &binary))
+			return false;
+	return cursor > 0 && cursor == data.size;
+}
+
+/* Whether @raw is absent, or an array of at most @max maps that @schema describes. */
+static bool records_valid(struct bytes raw, const struct wire_schema *schema, size_t max)
+{
+	struct wire_fault fault;
+	size_t cursor = 0;
+	struct bytes item;
+	char record[512];
+
+	if (!raw.data)
+		return true;
+	if (schema->size > sizeof(record))
+		return false;
+	for (size_t n = 0; wire_next(raw, &cursor, &item); n++)
+		if (n == max || wire_decode(record, schema, item, &fault))
+			return false;
+	return cursor > 0 && cursor == raw.size;
+}
+
+/* Whether it is absent, or a cell_error. */
+static bool error_valid(struct bytes raw)
+{
+	struct wire_fault fault;
+	struct error_frame frame;
+	struct cell_error error;
+	size_t cursor = 0;
+	struct bytes item;
+
+	if (!raw.data)
+		return true;
+	if (wire_decode(&error, &cell_error_schema, raw, &fault) ||
+	    !records_valid(error.frames, &error_frame_schema, ERROR_FRAMES_MAX))
+		return false;
+	while (wire_next(error.frames, &cursor, &item))
+		if (wire_decode(&frame, &error_frame_schema, item, &fault) ||
+		    (frame.values.data && !bundle_valid(frame.values)))
+			return false;
+	return true;
+}
+
 static bool done_valid(const struct done_message *done)
 {
 	return (!done->data.data || bundle_valid(done->data)) && error_valid(done->error) &&
@@ -253,8 +312,8 @@ static int on_done(struct session *session, struct bytes body, struct wire_fault
 
 	if (wire_decode(&done, &done_message_schema, body, fault) || !done_valid(&done))
 		return WIRE_E_FIELD;
-	/* It stays where it is, for this router or the next. */
-	if (saving_is_written(session, &done))
+	/* That of a save stays where it is, for this router or the next, until the file is on the disk. */
+	if (!session->cell || session->cell->task != CELL_SAVE || saving_is_written(session, &done))
 		session_event(session, EVENT_DONE, &particulars);
 	else
 		interpreter_unhear(session->live, SAVING_LOOK_AGAIN_US);

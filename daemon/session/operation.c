@@ -29,7 +29,8 @@ struct operation *operation_free(struct operation *operation)
 {
 	if (operation) {
 		list_remove(&operation->node);
-		question_free(operation->question);
+		if (operation->question)
+			question_free(operation->question);
 		msgpack_sbuffer_destroy(&operation->effects);
 		free(operation);
 	}
@@ -66,7 +67,7 @@ static void reply_state(struct session *session, bool back)
 	msgpack_sbuffer effects;
 
 	msgpack_sbuffer_init(&effects);
-	if (back)
+	if (back && (session->effects.n > 0 || session->effects.dropped > 0))
 		reply.effects_more = effects_put(&session->effects, reply.cell, EFFECTS_FOREVER, &effects);
 	reply.effects = wire_bytes(&effects);
 	client_send(clients_of(session), &session->operation->request, &state_reply_schema, &reply);

@@ -254,7 +254,8 @@ void session_replace_after_exit(struct session *session, const struct particular
 	if (session->freezing && session->cell && list_empty(&session->resets))
 		session_put_back(session);
 	session->verdict = verdict_of_exit(session, particulars);
-	session_fail_question(session);
+	if (session->operation && session->operation->kind == OPERATION_QUESTION)
+		session_fail_question(session);
 	if (operation_is_birth(session)) {
 		log_error(session->name, "it died before it had a state of its own");
 		operation_on_homeless(session, "gone",

@@ -122,7 +122,7 @@ bool saving_proceed(struct session *session)
 {
 	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
 
-	if (!session->expiring || session->state != SESSION_IDLE || session->operation || session->last_save)
+	if (session->state != SESSION_IDLE || session->operation || session->last_save)
 		return false;
 	if (!session->save_tried)
 		last_save_enqueue(session);
@@ -260,7 +260,7 @@ bool saving_is_written(struct session *session, const struct done_message *done)
 	struct cell *cell = session_busy(session) && !session->freezing ? session->cell : NULL;
 	struct task_report report;
 
-	if (!cell || cell->task != CELL_SAVE || done->cell != cell->number || !report_read(&report, done->report))
+	if (!cell || done->cell != cell->number || !report_read(&report, done->report))
 		return true;
 	if (!cell->writing && !cell->not_begun) {
 		/* The interpreter has done what had a time. */

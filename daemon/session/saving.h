@@ -14,7 +14,7 @@ int saving_load(struct session *session, struct saved *saved, const struct addre
 bool saving_is_due(const struct session *session);
 /* Its time is over, for the reason @cause. */
 void saving_expire(struct session *session, const char *cause);
-/* An idle moment: its last cell may be due, or its end. Whether it has ended. */
+/* An idle moment of one that expires: its last cell may be due, or its end. Whether it has ended. */
 bool saving_proceed(struct session *session);
 /* Somebody wants it to end: a state that it came back from is done with. */
 void saving_close(struct session *session);
@@ -24,8 +24,9 @@ void saving_close(struct session *session);
 /* What a load needs before it can run is fetched. Returns whether that is there: if not, the session proceeds when
  * it is; one that cannot be fetched is answered, and there no more. */
 bool saving_fetch(struct session *session, struct cell *cell);
-/* The interpreter is @done: what it has saved is written to the disk, if it is a save that runs. Returns whether
- * that is over. */
+/* The interpreter says that the save is @done: what it has saved is written to the disk. Returns whether that is
+ * over.
+ */
 bool saving_is_written(struct session *session, const struct done_message *done);
 /* Send it to the interpreter. Returns 0 or -errno. */
 int saving_send(struct session *session, struct cell *cell);

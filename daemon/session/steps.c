@@ -112,10 +112,13 @@ void session_answer_resets(struct session *session, bool back)
 void session_gather_effects(struct session *session)
 {
 	bool during = session->cell && !session->freezing;
+	uint64_t last = interpreter_noted(session->live);
 
-	effects_gather(&session->effects, session->live->buffer, &session->live->effects,
-		       during ? EFFECTS_DURING(session->cell->number)
-			      : EFFECTS_AFTER(session->n_cells - (session->cell != NULL)));
+	if (last > session->live->effects)
+		effects_gather(&session->effects, session->live->buffer, session->live->effects, last,
+			       during ? EFFECTS_DURING(session->cell->number)
+				      : EFFECTS_AFTER(session->n_cells - (session->cell != NULL)));
+	session->live->effects = last;
 }
 
 const char *session_overdue(const struct session *session)
@@ -236,7 +239,7 @@ void session_proceed(struct session *session)
 
 	if (session->state == SESSION_UNSAVED && work)
 		session_event(session, EVENT_RUN, &session_nothing);
-	if (saving_proceed(session))
+	if (session->expiring && saving_proceed(session))
 		return;
 	/* An interrupt on its way may only reach the cell or question it was meant for. */
 	while (session->state == SESSION_IDLE && !session->operation && !session->exited &&
@@ -281,6 +284,17 @@ void session_begin_idle(struct session *session)
 	session->state = SESSION_IDLE;
 	session_deadline(session, 0);
 	idle_arm(session);
+	session_proceed(session);
+}
+
+void session_freeze_soon(struct session *session)
+{
+	if (session->hurried) {
+		session_freeze(session);
+		return;
+	}
+	session->state = SESSION_UNSAVED;
+	session_deadline(session, ANSWER_US);
 	session_proceed(session);
 }
 

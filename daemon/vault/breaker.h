@@ -9,6 +9,8 @@
 
 #include "keeper/keeper.h"
 
+struct wire_schema;
+
 /* What may be in hand, and what @whose and @number of it are. */
 enum in_hand {
 	HAND_NOTHING,
@@ -85,3 +87,21 @@ volatile uint64_t *breaker_faults(const struct breaker *breaker);
 /* A name, as a number: BREAKER_DIGEST, then what that has returned. */
 #define BREAKER_DIGEST 0xcbf29ce484222325ULL
 uint64_t breaker_digest(uint64_t digest, struct bytes data);
+
+/* ---- what handlers take in hand: each says first what it handles ---- */
+
+/* A handler begins, and a fault may be made here: at @group and the name of @thing's turn, on behalf of @of. */
+void hand_take(struct breaker *breaker, const struct thing *thing, const char *group, struct bytes of);
+
+/* What is left of a family is read; it is brought back. */
+void hand_revival(struct breaker *breaker, uint64_t family, enum hand_turn turn);
+/* Whether a family is not to be brought back. */
+bool hand_revival_is_open(const struct breaker *breaker, uint64_t family);
+/* A request, before it is looked at; and when it is known what it is. Return whether it is one that is not tried
+ * again. */
+bool hand_frame(struct breaker *breaker, uint64_t uid, size_t size);
+bool hand_request(struct breaker *breaker, uint64_t uid, const struct wire_schema *schema, struct bytes session,
+		  struct bytes key);
+
+/* What a client is told of it. */
+#define HAND_REFUSAL "laird's router died of it again and again: this request is not tried any more"

@@ -3,7 +3,6 @@
 
 #include "base/event.h"
 #include "base/log.h"
-#include "keeper/pulse.h"
 
 #include "proto/channel.h"
 
@@ -67,7 +66,7 @@ void errand_beat(void)
 	struct keeper_message beat = {.op = KEEPER_BEAT};
 	uint64_t now = event_now();
 
-	if (now - last < PULSE_BEAT_MS * 500)
+	if (now - last < ERRAND_BEAT_US)
 		return;
 	last = now;
 	(void)keeper_tell(&beat, NULL, 0);

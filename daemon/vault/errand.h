@@ -2,6 +2,7 @@
 #pragma once
 
 #include "keeper/keeper.h"
+#include "keeper/pulse.h"
 
 /* To the keeper, which always reads: what must not fail is waited for. Returns 0, CHANNEL_E_EOF or -errno. */
 int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_fds);
@@ -19,7 +20,8 @@ void errand_remove_tree(const char *path);
 /* Delete what has the last component of @path for its name in @directory. */
 void errand_remove_from(int directory, const char *path);
 
-/* Where much is done before the next round: tell the keeper, now and then, that we get on. */
+/* Where more than ERRAND_BEAT_US is spent before the next round: tell the keeper, now and then, that we get on. */
+#define ERRAND_BEAT_US (PULSE_BEAT_MS * 500ULL)
 void errand_beat(void);
 /* We stop, and need so many milliseconds before sessions end. */
 void errand_stopping(uint64_t ms);

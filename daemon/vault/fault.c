@@ -1,4 +1,4 @@
-/* Where no fault is asked for, a point is a look at one variable. */
+/* Faults: the one that is asked for, and how often it was made. */
 #include "fault.h"
 
 #include "base/log.h"
@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 static struct {
-	volatile uint64_t *made; /* NULL: none is asked for */
+	volatile uint64_t *made;
 	bool stall;
 	char point[64], of[160];
 	unsigned long long times; /* 0: always */
 } fault;
+
+bool fault_asked;
 
 static bool order_parse(const char *order)
 {
@@ -40,6 +42,7 @@ void fault_begin(volatile uint64_t made[static 2])
 			made[1] = 0;
 		made[0] = digest;
 		fault.made = made;
+		fault_asked = true;
 	}
 	(void)fclose(file);
 }
@@ -53,11 +56,11 @@ static void make(const char *name)
 	abort();
 }
 
-void fault_at(const char *group, const char *name, struct bytes of)
+void fault_meet(const char *group, const char *name, struct bytes of)
 {
 	char point[sizeof(fault.point)];
 
-	if (!fault.made || (fault.times > 0 && fault.made[1] >= fault.times))
+	if (fault.times > 0 && fault.made[1] >= fault.times)
 		return;
 	snprintf(point, sizeof(point), "%s.%s", group, name);
 	if (strcmp(point, fault.point) == 0 && (strcmp(fault.of, "-") == 0 || bytes_is(of, fault.of)))

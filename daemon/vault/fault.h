@@ -13,7 +13,15 @@
 
 /* Before any point. @made: memory that outlives the router: which order is obeyed, and how often it was. */
 void fault_begin(volatile uint64_t made[static 2]);
-void fault_at(const char *group, const char *name, struct bytes of);
+
+/* A point. Where no fault is asked for, it is a look at one variable. */
+#define fault_at(group, name, of)                                                                                  \
+	do {                                                                                                       \
+		if (fault_asked)                                                                                   \
+			fault_meet(group, name, of);                                                               \
+	} while (0)
+extern bool fault_asked;
+void fault_meet(const char *group, const char *name, struct bytes of);
 
 /* fault_points.c: all points, one a line. */
 void fault_print_points(void);

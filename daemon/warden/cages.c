@@ -164,11 +164,6 @@ int cages_take_uid(uid_t *uidp, struct cages *cages)
 
 /* ---- the dead ---- */
 
-static void interpreter_free_dead(struct grave *grave)
-{
-	interpreter_free(container_of(grave, struct interpreter, grave));
-}
-
 static void warden_free_dead(struct grave *grave)
 {
 	warden_free(container_of(grave, struct warden, grave));
@@ -201,12 +196,6 @@ void cages_deinit(struct cages *cages)
 	timer_clear(cages->loop, &cages->disk.timer);
 }
 
-void cages_bury_interpreter(struct cages *cages, struct interpreter *interpreter)
-{
-	list_remove(&interpreter->node);
-	(void)graveyard_bury(&cages->dead_interpreters, &interpreter->grave);
-}
-
 void cages_bury_warden(struct cages *cages, struct warden *warden)
 {
 	list_remove(&warden->node);
@@ -217,17 +206,6 @@ void cages_bury_nursery(struct cages *cages, struct nursery *nursery)
 {
 	list_remove(&nursery->node);
 	(void)graveyard_bury(&cages->dead_nurseries, &nursery->grave);
-}
-
-void cages_free_interpreters(struct cages *cages)
-{
-	graveyard_empty(&cages->dead_interpreters);
-}
-
-void cages_free_wardens(struct cages *cages)
-{
-	graveyard_empty(&cages->dead_wardens);
-	graveyard_empty(&cages->dead_nurseries);
 }
 
 void cages_bury_all(struct cages *cages)

@@ -59,12 +59,9 @@ bool cages_used(const struct cages *cages);
 /* As root each session runs as a uid of its own, else as laird itself: 0. Returns 0 or -EUSERS: all are taken. */
 int cages_take_uid(uid_t *uidp, struct cages *cages);
 
-/* Nothing refers to it but others of the dead. It is freed between two rounds, so a handler may end anything. */
-void cages_bury_interpreter(struct cages *cages, struct interpreter *interpreter);
+/* Nothing refers to it but others of the dead. It is freed between two rounds, so a handler may end anything:
+ * interpreters before the sessions that they refer to, wardens after them. */
 void cages_bury_warden(struct cages *cages, struct warden *warden);
 void cages_bury_nursery(struct cages *cages, struct nursery *nursery);
-/* Free the dead: interpreters before the sessions that they refer to, wardens after them. */
-void cages_free_interpreters(struct cages *cages);
-void cages_free_wardens(struct cages *cages);
 /* At the end: bury whatever there is. */
 void cages_bury_all(struct cages *cages);

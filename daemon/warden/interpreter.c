@@ -2,8 +2,8 @@
 #include "interpreter.h"
 
 #include "cages.h"
-#include "hand.h"
 #include "tenant.h"
+#include "vault/breaker.h"
 #include "vault/records.h"
 #include "warden.h"
 
@@ -142,7 +142,7 @@ void interpreter_ignore(struct interpreter *interpreter)
 		event_remove(interpreter->warden->cages->loop, &interpreter->pipe_sources[i]);
 }
 
-void interpreter_close(struct interpreter *interpreter)
+static void interpreter_close(struct interpreter *interpreter)
 {
 	interpreter_ignore(interpreter);
 	list_remove(&interpreter->node);
@@ -161,11 +161,31 @@ struct interpreter *interpreter_free(struct interpreter *interpreter)
 	return NULL;
 }
 
+void interpreter_free_dead(struct grave *grave)
+{
+	interpreter_free(container_of(grave, struct interpreter, grave));
+}
+
+void interpreter_bury(struct interpreter *interpreter)
+{
+	interpreter_close(interpreter);
+	(void)graveyard_bury(&interpreter->warden->cages->dead_interpreters, &interpreter->grave);
+}
+
 /* @why: NULL if it closed the channel, as it does when it dies. */
 static void channel_lost(struct interpreter *interpreter, const char *why)
 {
 	peer_ignore(&interpreter->peer);
 	interpreter->tenant->ops->on_lost(interpreter->tenant, interpreter, why);
+}
+
+static void hand_interpreter(const struct interpreter *interpreter, enum hand_turn turn)
+{
+	const struct warden *warden = interpreter->warden;
+	const struct thing thing = {
+		.kind = HAND_INTERPRETER, .turn = turn, .whose = warden->family, .number = interpreter->serial};
+
+	hand_take(warden->cages->breaker, &thing, "interpreter", bytes_of(interpreter->tenant->id));
 }
 
 static void on_channel(struct event_source *source, uint32_t events)
@@ -275,6 +295,16 @@ void interpreter_salvage(struct interpreter *interpreter)
 		return;
 	salvage(interpreter, STREAM_STDOUT);
 	salvage(interpreter, STREAM_STDERR);
+}
+
+uint64_t interpreter_noted(const struct interpreter *interpreter)
+{
+	off_t at = offsetof(struct outbuffers, effects) + offsetof(struct effects_book, last);
+	uint64_t last;
+	bool known =
+		interpreter->buffer >= 0 && pread(interpreter->buffer, &last, sizeof(last), at) == sizeof(last);
+
+	return known ? MAX(last, interpreter->effects) : interpreter->effects;
 }
 
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)

@@ -53,9 +53,10 @@ int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
 		       const struct interpreter_record *record, int *fds, size_t n_fds);
 struct interpreter *interpreter_free(struct interpreter *interpreter);
 
-/* Let go of it at once, where its memory has to last a little longer: a handler of its own frames may be running.
- */
-void interpreter_close(struct interpreter *interpreter);
+/* Let go of it at once. Its memory lasts until the round ends: a handler of its own frames may be running. */
+void interpreter_bury(struct interpreter *interpreter);
+/* For the graveyard of the cages. */
+void interpreter_free_dead(struct grave *grave);
 
 /* Nothing of what it says or writes is to be heard any more. */
 void interpreter_ignore(struct interpreter *interpreter);
@@ -79,6 +80,9 @@ void interpreter_salvage(struct interpreter *interpreter);
 
 /* It is dead. Whether what it had said has to be handled first, in this round or the next. */
 bool interpreter_has_last_words(struct interpreter *interpreter);
+
+/* The number of the last effect that it has noted in its buffer, or that has been taken in. */
+uint64_t interpreter_noted(const struct interpreter *interpreter);
 
 /* Before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);

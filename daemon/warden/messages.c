@@ -3,7 +3,6 @@
 
 #include "budget.h"
 #include "cages.h"
-#include "hand.h"
 #include "nursery.h"
 #include "tenant.h"
 #include "vault/fault.h"

@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "budget.h"
 #include "cages.h"
-#include "hand.h"
 #include "places.h"
 #include "tenant.h"
+#include "vault/breaker.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 
@@ -132,6 +132,37 @@ static void template_died(struct nursery *nursery)
 		if (warden->state == WARDEN_MAKING)
 			warden_want_again(warden);
 	nursery_warm(nursery);
+}
+
+static struct thing thing_of_nursery(const struct nursery *nursery, uint32_t turn)
+{
+	return (struct thing){.kind = HAND_TEMPLATE,
+			      .turn = turn,
+			      .whose = breaker_digest(BREAKER_DIGEST, bytes_of(nursery->profile->name)),
+			      .number = nursery->owned ? nursery->owner + 1ULL : 0};
+}
+
+static void hand_nursery(const struct nursery *nursery, enum hand_turn turn)
+{
+	const struct thing thing = thing_of_nursery(nursery, turn);
+
+	hand_take(nursery->cages->breaker, &thing, "template", bytes_of(nursery->profile->name));
+}
+
+/* Each template begins anew, so that its first message is handled says nothing of its second. */
+static void hand_nursery_message(const struct nursery *nursery, size_t type)
+{
+	const struct thing thing = thing_of_nursery(nursery, _TURN_N + (uint32_t)type);
+
+	breaker_name(nursery->cages->breaker, &thing);
+}
+
+/* Whether the template is not to be started any more. */
+static bool hand_nursery_is_open(const struct nursery *nursery)
+{
+	const struct thing thing = thing_of_nursery(nursery, TURN_CHANNEL);
+
+	return breaker_is_open_for(nursery->cages->breaker, HAND_TEMPLATE, thing.whose, thing.number);
 }
 
 static void on_impatience(struct timer *timer)

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "cages.h"
-#include "hand.h"
 #include "nursery.h"
 #include "tenant.h"
 #include "warden.h"

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "budget.h"
 #include "cages.h"
-#include "hand.h"
 #include "keeper/workspace.h"
 #include "nursery.h"
 #include "tenant.h"
@@ -152,6 +151,13 @@ void warden_gone(struct warden *warden)
 		tenant->ops->on_gone(tenant);
 	}
 	cages_bury_warden(warden->cages, warden);
+}
+
+void hand_warden(const struct warden *warden, enum hand_turn turn)
+{
+	const struct thing thing = {.kind = HAND_FAMILY, .turn = turn, .whose = warden->family};
+
+	hand_take(warden->cages->breaker, &thing, "family", warden_session(warden));
 }
 
 static void on_pidfd(struct event_source *source, uint32_t events)
@@ -384,8 +390,7 @@ struct interpreter *warden_discard(struct warden *warden, struct interpreter *in
 		if (interpreter->adopted && warden->state == WARDEN_READY)
 			(void)peer_say(&warden->peer, &discard_message_schema,
 				       &(struct discard_message){.serial = interpreter->serial}, 0, NULL, 0);
-		interpreter_close(interpreter);
-		cages_bury_interpreter(warden->cages, interpreter);
+		interpreter_bury(interpreter);
 		budget_count(warden);
 		warden_sweep_try(warden);
 	}

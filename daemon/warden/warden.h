@@ -10,6 +10,7 @@
 #include "interpreter.h"
 #include "quota.h"
 #include "tenant.h"
+#include "vault/breaker.h"
 #include "vault/ledger.h"
 
 #include <sys/types.h>
@@ -120,6 +121,9 @@ int warden_signal(struct warden *warden, struct interpreter *interpreter, int si
 /* Kill an interpreter nobody wants to hear of any more, and let go of our end of it; or leave it to a session that
  * still grows from it. Returns NULL. */
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
+
+/* A handler on its behalf begins. */
+void hand_warden(const struct warden *warden, enum hand_turn turn);
 
 /* Have everything killed that belongs to no known interpreter, once none is in flight; the tenant is told on_swept.
  */

@@ -45,7 +45,7 @@ static void run(void)
 		while (front_serve(&front) == 0)
 			;
 		front_flush(&front);
-		front_free_dead(&front);
+		graveyard_empty(&front.dead);
 	}
 }
 

@@ -59,7 +59,7 @@ static bool was_sent(const char *expected)
 	bool same;
 
 	clients_settle(&clients);
-	promises_sweep(&promises);
+	graveyard_empty(&promises.dead);
 	same = !strcmp(sent, expected);
 	if (!same)
 		fprintf(stderr, "sent: %s\n", sent);
@@ -217,7 +217,7 @@ static void wait_for(uint64_t us)
 
 	fake_now += us;
 	timer_run(&loop, &slice);
-	promises_sweep(&promises);
+	graveyard_empty(&promises.dead);
 }
 
 static void test_time(void)

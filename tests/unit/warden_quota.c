@@ -4,7 +4,6 @@
 #include "fakes/clock.h"
 
 #include "warden/cages.h"
-#include "warden/hand.h"
 #include "warden/nursery.h"
 #include "warden/quota.h"
 #include "warden/tenant.h"

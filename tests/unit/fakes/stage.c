@@ -65,7 +65,7 @@ void stage_settle(struct stage *stage)
 	fake_free_interpreters(&stage->cages);
 	graveyard_empty(&stage->sessions.dead);
 	fake_free_wardens(&stage->cages);
-	promises_sweep(&stage->promises);
+	graveyard_empty(&stage->promises.dead);
 }
 
 bool stage_wait_for_timer(struct stage *stage, uint64_t us)

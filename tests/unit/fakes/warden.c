@@ -49,7 +49,7 @@ static struct nursery *nursery_of(struct cages *cages)
 	return container_of(list_first(&cages->nurseries), struct nursery, node);
 }
 
-static void interpreter_free_dead(struct grave *grave)
+void interpreter_free_dead(struct grave *grave)
 {
 	free(container_of(grave, struct interpreter, grave));
 }
@@ -421,6 +421,11 @@ void interpreter_drain(struct interpreter *interpreter)
 void interpreter_salvage(struct interpreter *interpreter)
 {
 	(void)interpreter;
+}
+
+uint64_t interpreter_noted(const struct interpreter *interpreter)
+{
+	return interpreter->effects;
 }
 
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)

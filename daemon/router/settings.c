@@ -1,0 +1,184 @@
+/* The settings in force: read when the router starts, or as the last router had them, and again when somebody says
+ * so. Sessions keep the profile they were opened with. */
+#include "router.h"
+
+#include "base/log.h"
+#include "config/paths.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
+int settings_prepare(struct router *router, struct config *config)
+{
+	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
+	_cleanup_(audit_log_close) struct audit_log audit_log = AUDIT_LOG_NONE;
+	_cleanup_(fd_closep) int left = -1;
+	/* At the start there may be one that the last router has left. */
+	bool goes_on = config == router->config && router->sessions.audit_log.ring.page;
+	int r = goes_on ? 0 : audit_log_open(&audit_log, config->audit_log, &router->sessions.audit_log);
+
+	if (r < 0) {
+		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
+		return r;
+	}
+	goes_on |= r == AUDIT_LOG_E_SAME;
+	r = config_pin_own(config, &in_use);
+	if (!r)
+		r = config_leave(&left, config);
+	if (!r)
+		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
+	if (r) {
+		log_error(NULL, "cannot leave the settings for the next router: %s", strerror(-r));
+		return r;
+	}
+	if (!goes_on)
+		audit_log_replace(&router->sessions.audit_log, &audit_log);
+	return 0;
+}
+
+/* What clients and sessions may make the router keep is bounded piece by piece; this bounds the sum, so that the
+ * host does not pay for a bound that is missing. */
+static void memory_limit(uint64_t size)
+{
+	struct rlimit limit;
+	int r = getrlimit(RLIMIT_DATA, &limit);
+
+#ifdef __SANITIZE_ADDRESS__
+	size = 0; /* its shadow counts, and is larger than all else */
+#endif
+	limit.rlim_cur = size ? MIN((rlim_t)size, limit.rlim_max) : limit.rlim_max;
+	if (r < 0 || setrlimit(RLIMIT_DATA, &limit) < 0)
+		log_warn(NULL, "router_memory cannot be set: %s", strerror(errno));
+}
+
+/* Without a disk for it, the next router has it from the keeper. */
+static void past_begin_life(struct router *router)
+{
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_PAST, 0, 0);
+	struct past *past = &router->sessions.past;
+
+	if (left)
+		left->taken = true;
+	if (past_open(past, &router->saved, left ? steal_fd(&left->fds[0]) : -1) &&
+	    vault_store(VAULT_PAST, 0, 0, &past->fd, 1))
+		log_warn(NULL, "the next router will not know how sessions have ended");
+}
+
+/* Sessions keep the profile they were opened with. A new file means new templates, all warmed at once. */
+void settings_use(struct router *router, struct config *config)
+{
+	bool first = !router->config;
+
+	cages_retire_all(&router->cages);
+	config_free(router->config);
+	router->config = config;
+	router->cages.config = router->sessions.config = config;
+	router->promises.size_per_user = config->results_per_uid;
+	router->users.work_each = config->work_per_uid;
+	front_limit(&router->clients.front,
+		    &(struct front_limits){.connections_per_uid = config->connections_per_uid,
+					   .memory = config->router_memory});
+	memory_limit(config->router_memory);
+	router->saved = (struct saved_store){
+		.configured = config->saves, .socket = router->socket_path, .per_user = config->saves_per_uid};
+	saved_sweep(&router->saved, first);
+	if (first)
+		past_begin_life(router);
+	for (size_t i = 0; i < config->n_profiles; i++)
+		cages_warm(&router->cages, config->profiles[i]);
+}
+
+/* Those that were in force, if a router has left any: they change when somebody says so, not because it has died.
+ */
+int settings_begin(struct router *router)
+{
+	struct heirloom *left = heritage_find(&router->heritage, VAULT_SETTINGS, 0, 0);
+	struct config_error error;
+	int r;
+
+	if (left) {
+		left->taken = true;
+		r = config_recall(&router->config, left->fds[0], &error);
+		if (!r) {
+			audit_log_inherit(&router->sessions.audit_log,
+					  heritage_find(&router->heritage, VAULT_AUDIT_LOG, 0, 0),
+					  router->config->audit_log);
+			return 0;
+		}
+		log_warn(NULL, "%s; they are read anew", error.text);
+	}
+	r = config_load(&router->config, router->config_path, &error);
+	if (r)
+		log_error(NULL, "%s", error.text);
+	return r;
+}
+
+static bool differ(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+static void config_compare(const struct config *before, const struct config *now)
+{
+	const struct {
+		const char *name;
+		bool changed;
+	} at_start[] = {
+		{"socket", differ(before->socket, now->socket)},
+		{"log", differ(before->log, now->log)},
+		{"workspaces", differ(before->workspaces, now->workspaces)},
+		{"frame_size", before->frame_size != now->frame_size},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(at_start); i++)
+		if (at_start[i].changed)
+			log_warn(NULL, "%s has changed, which counts when laird is started anew", at_start[i].name);
+}
+
+/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
+static int config_check(struct router *router, const struct config *config, struct config_error *error)
+{
+	struct list *const heads[] = {&router->cages.nurseries, &router->cages.retired};
+	_cleanup_(freep) const struct profile **profiles = NULL;
+	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
+	struct nursery *nursery;
+
+	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
+	if (!profiles) {
+		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			if (nursery_is_used(nursery))
+				profiles[in_use.n_profiles++] = nursery->profile;
+	in_use.profiles = profiles;
+	return config_check_paths(config, config_name(config), &in_use, error);
+}
+
+void settings_reload(struct router *router)
+{
+	struct config *config = NULL;
+	struct config_error error;
+	char usual[PATH_SIZE];
+	const char *path = router->config_path;
+
+	/* Where there was none, there may be one by now. */
+	if (!path && config_usual(usual) == 0 && *usual)
+		path = usual;
+	if (config_load(&config, path, &error) || config_check(router, config, &error)) {
+		log_error(NULL, "%s; nothing has changed", error.text);
+		config_free(config);
+		return;
+	}
+	if (settings_prepare(router, config)) {
+		log_error(NULL, "nothing has changed");
+		config_free(config);
+		return;
+	}
+	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
+		 path ? path : "the embedded default");
+	config_compare(router->config, config);
+	settings_use(router, config);
+}
