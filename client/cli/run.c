@@ -479,12 +479,33 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 	return cli_trouble(run->cli, lair_wait(call, 0));
 }
 
+/* Of the terminal, in front of what the cell is to have in its environment, which may say otherwise. With a key a
+ * cell is to be the same wherever it is asked for. */
+static const char *const *environment(struct run *run, const struct lair_exec *exec)
+{
+	unsigned columns, rows;
+	size_t n = 0;
+
+	terminal_size(&columns, &rows);
+	if (run->cli->json || exec->key || !run->cli->terminal.is[LAIR_STDOUT] || columns == 0 || rows == 0)
+		return exec->env;
+	snprintf(run->size.columns, sizeof(run->size.columns), "COLUMNS=%u", columns);
+	snprintf(run->size.lines, sizeof(run->size.lines), "LINES=%u", rows);
+	run->size.env[n++] = run->size.columns;
+	run->size.env[n++] = run->size.lines;
+	for (size_t i = 0; exec->env && exec->env[i]; i++)
+		run->size.env[n++] = exec->env[i];
+	run->size.env[n] = NULL;
+	return run->size.env;
+}
+
 int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r;
 
 	run_begin(run);
+	exec->env = environment(run, exec);
 	exec->on_output = run->cli->json && !run->events ? NULL : on_output;
 	exec->on_display = on_display;
 	exec->on_alive = on_alive;

@@ -16,6 +16,10 @@ struct run {
 
 	/* of the running cell */
 	struct lair_call *call;
+	struct {
+		char columns[32], lines[32];
+		const char *env[CLI_ENV_MAX + 3];
+	} size; /* of the terminal, as a part of the cell's environment */
 	unsigned interrupts;
 	double unheard_since; /* when it was interrupted, if it has not been said yet that it does not react; else 0
 			       */

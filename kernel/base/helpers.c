@@ -82,7 +82,7 @@ static const struct {
 	[COMPLETION] = MODULE(completion),
 	[INSPECTION] = MODULE(inspection),
 	[QUESTIONS] = MODULE(questions),
-	[SURROUNDINGS] = MODULE(surroundings),
+	[SURROUNDINGS] = MODULE(surroundings, .in = DISPLAY),
 	[RELOADING] = MODULE(reloading),
 	[BRANCHING] = MODULE(branching),
 	[SAVING] = MODULE(saving),

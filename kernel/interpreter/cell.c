@@ -25,6 +25,7 @@ static struct {
 	size_t text_max;
 	bool heed_rules;
 	bool of_session; /* it is a cell that runs, and no rehearsal: its error is the session's last */
+	bool surrounded; /* it has an environment of its own, which may say how wide its terminal is */
 } cells;
 
 int cell_init(size_t text_max)
@@ -226,6 +227,8 @@ static bool is_plain_or_few(PyObject *value)
 		return PyObject_Size(value) <= (Py_ssize_t)cells.text_max;
 	if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
 		return is_plain(value);
+	if (cells.surrounded)
+		return false;
 	if (PySequence_Fast_GET_SIZE(value) > FEW)
 		return false;
 	for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
@@ -408,6 +411,7 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 
 	*result = (struct cell_result){0};
 	cells.of_session = run->cell != 0;
+	cells.surrounded = run->env.data;
 	/* A warning is shown once a line of code; the first line of each cell is another one. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();

@@ -8,8 +8,14 @@ import builtins
 import json
 import sys
 import uuid
+from contextlib import nullcontext
 from itertools import chain, islice
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from pprint import PrettyPrinter
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+if TYPE_CHECKING:
+    from surroundings import columns
 
 Data = Dict[str, Union[str, bytes]]
 Metadata = Dict[str, Any]
@@ -21,6 +27,7 @@ _TYPES_MAX = 32
 _TEXT_MAX = 65536
 _ITEMS_MAX = 4000
 _DEPTH_MAX = 50
+_NUMPY_WIDTH = 75  # its default
 _METHODS = (
     ("text/html", "_repr_html_"),
     ("text/markdown", "_repr_markdown_"),
@@ -43,6 +50,7 @@ _dumps, _loads = json.dumps, json.loads
 _b64decode = base64.b64decode
 _uuid4 = uuid.uuid4
 _islice, _chain = islice, chain
+_modules = sys.modules
 _clear_next = False
 
 
@@ -135,8 +143,42 @@ def left(value: Any, room: int, above: Tuple[int, ...] = ()) -> int:
     return room
 
 
+_dispatch: Dict[Any, Any] = vars(PrettyPrinter)["_dispatch"]
+
+
+class _Printer(PrettyPrinter):
+    """Containers over several lines; strings stay whole."""
+
+    _dispatch = {way: how for way, how in _dispatch.items() if way not in (str.__repr__, bytes.__repr__)}
+
+
+def _wide(width: int) -> Any:
+    """What has arrays fill lines of that width, unless the session has chosen one."""
+    numpy = _modules.get("numpy")
+    if type(numpy) is not ModuleType:
+        return nullcontext()
+    options = contained("numpy", numpy.get_printoptions)
+    if not options or options["linewidth"] != _NUMPY_WIDTH:
+        return nullcontext()
+    return numpy.printoptions(linewidth=max(width - 1, 20))
+
+
+def _fitted(value: object, width: int) -> str:
+    """The repr of @value; of a container, in lines that fit into a terminal of that width."""
+    with _wide(width):
+        text = repr(value)
+        way = getattr(type(value), "__repr__", None)
+        if not width < len(text) < _TEXT_MAX or not any(way is known for known in _Printer._dispatch):
+            return text
+        printer = _Printer(width=max(width - 1, 20), compact=True, sort_dicts=False)
+        return contained("pprint", printer.pformat, value) or text
+
+
 def text_of(value: object) -> str:
-    return repr(value) if left(value, _ITEMS_MAX) >= 0 else summary(value)
+    if left(value, _ITEMS_MAX) < 0:
+        return summary(value)
+    width = columns()
+    return _fitted(value, width) if width else repr(value)
 
 
 # ---- bundles ----

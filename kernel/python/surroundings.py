@@ -26,6 +26,12 @@ def enter(env: List[str], directory: Optional[str]) -> None:
         _cwd = before
 
 
+def columns() -> int:
+    """How wide the terminal is before which this cell is run; 0 without one."""
+    told = _environ.get("COLUMNS", "") if "COLUMNS" in _env else ""
+    return int(told) if told.isdecimal() and len(told) <= 4 else 0
+
+
 def leave() -> None:
     global _cwd
     for name, value in _env.items():

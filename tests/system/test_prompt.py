@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import struct
+import termios
 from collections.abc import Callable
 
 import pytest
@@ -112,3 +115,41 @@ def test_a_traceback_has_colours(daemon: Daemon, terminal: Callable[..., Termina
     it.wait()
     assert "\x1b[" not in it.seen
     assert "--color: expected" in daemon.lair("exec", "--color", "often", "1").stderr
+
+
+def resize(it: Terminal, columns: int) -> None:
+    fcntl.ioctl(it.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+
+
+def test_values_are_as_wide_as_the_terminal(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "wide")
+    it.prompt()
+    it.type("import os, shutil, pandas as pd, numpy as np\r")
+    it.prompt()
+    it.type("frame = pd.DataFrame({f'column_{i}': [i * 1111111] for i in range(10)})\r")
+    it.prompt()
+    code = {
+        "numbers": "list(range(100))",
+        "array": "np.arange(100)",
+        "map": "{f'key_{i}': list(range(40)) for i in range(9)}",
+        "frame": "frame",
+    }
+    widest = {}
+    for columns in (60, 150):
+        resize(it, columns)
+        it.type("shutil.get_terminal_size()\r")
+        it.expect(f"os.terminal_size(columns={columns}, lines=40)")
+        it.prompt()
+        for name, expression in code.items():
+            it.type(f"print('<'); {expression}\r")
+            it.expect("\n<\r\n")
+            shown = it.prompt().split("\r\n")
+            widest[name, columns] = max(map(len, shown))
+            assert widest[name, columns] <= columns, shown
+    for name in code:
+        assert widest[name, 150] > 100, widest
+    it.type("'COLUMNS' in os.environ, {'b': 2, 'a': 'x' * 200, 'c': range(3)}\r")
+    it.expect("(True,\r\n {'b': 2,\r\n  'a': 'xxx")
+    # What no terminal shows is as Python's own prompt shows it.
+    assert daemon.lair("exec", "-s", "wide", "list(range(100))").stdout == f"{list(range(100))}\n"
+    assert daemon.lair("exec", "-s", "wide", "'COLUMNS' in os.environ").stdout == "False\n"
