@@ -118,3 +118,54 @@ bool block_complete(struct lair_text text, bool whole)
 		return false;
 	return !scan.block || last_line_empty || (whole && !scan.opened);
 }
+
+/* ---- indentation ---- */
+
+#define INDENT 4
+
+/* The last line that is not empty. */
+static struct lair_text last_line(struct lair_text text)
+{
+	struct lair_text line = {.data = text.data};
+
+	while (text.size > 0 && strchr(" \t\r\n", text.data[text.size - 1]))
+		text.size--;
+	for (size_t i = 0; i < text.size; i++)
+		if (text.data[i] == '\n')
+			line.data = text.data + i + 1;
+	line.size = text.size - (size_t)(line.data - text.data);
+	return line;
+}
+
+/* After it its block does nothing more. */
+static bool leaves_block(struct lair_text statement)
+{
+	static const char *const words[] = {"return", "pass", "break", "continue", "raise"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		size_t size = strlen(words[i]);
+
+		if (statement.size >= size && memcmp(statement.data, words[i], size) == 0 &&
+		    (statement.size == size || strchr(" (;#", statement.data[size])))
+			return true;
+	}
+	return false;
+}
+
+unsigned block_indent(struct lair_text text)
+{
+	struct scan scan = {.at = text.data, .end = text.data + text.size, .line_empty = true};
+	struct lair_text line = last_line(text);
+	unsigned indent = 0;
+
+	while (scan.at < scan.end)
+		step(&scan);
+	if (scan.in_string || line.size == 0)
+		return 0;
+	while (indent < line.size && line.data[indent] == ' ')
+		indent++;
+	line = (struct lair_text){.data = line.data + indent, .size = line.size - indent};
+	if ((scan.opened && line.data[0] != '@') || (line.size > 0 && strchr("([{", line.data[line.size - 1])))
+		return indent + INDENT;
+	return scan.depth == 0 && leaves_block(line) ? indent - MIN(indent, (unsigned)INDENT) : indent;
+}

@@ -9,3 +9,6 @@
  * backslash at the end, or a block (a line that ended with a colon, or a decorator) that no empty line has ended.
  * If it is @whole it was written elsewhere: a block that has begun has its lines, and needs no empty one. */
 bool block_complete(struct lair_text text, bool whole);
+
+/* How far the next line of @text, which ends with a newline, is to be indented. */
+unsigned block_indent(struct lair_text text);

@@ -3,6 +3,7 @@
  * alone. */
 #include "edit.h"
 
+#include "terminal.h"
 #include "text.h"
 
 #include <histedit.h>
@@ -24,6 +25,7 @@ struct edit {
 	HistEvent event;
 	char *history_path; /* NULL: nowhere to keep it */
 	const char *prompt;
+	unsigned indent; /* so many blanks are as if they were typed */
 	int signals;
 	bool interrupted, ended;
 	bool pastes; /* the terminal is asked to mark what is pasted */
@@ -79,6 +81,11 @@ static int character_read(EditLine *el, wchar_t *out)
 	char byte;
 
 	el_get(el, EL_CLIENTDATA, &edit);
+	if (edit->indent > 0) {
+		edit->indent--;
+		*out = L' ';
+		return 1;
+	}
 	for (int i = 0; i < (int)MB_CUR_MAX; i++) {
 		int n = byte_read(edit, el, &byte);
 		size_t r;
@@ -124,15 +131,72 @@ static const char *characters_skip(const char *text, size_t n)
 	return text;
 }
 
+static size_t characters_in(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* How many columns of a terminal it takes. */
+static size_t width_of(const char *text)
+{
+	size_t width = 0;
+	wchar_t wide;
+	int size;
+
+	for (; *text; text += size) {
+		size = mbtowc(&wide, text, strlen(text));
+		width += size > 0 ? (size_t)MAX(wcwidth(wide), 0) : 1;
+		size = MAX(size, 1);
+	}
+	return width;
+}
+
+static size_t widest_of(const struct edit_choice *choice)
+{
+	size_t widest = 0;
+
+	for (size_t i = 0; i < choice->n; i++)
+		widest = MAX(widest, width_of(text_tame(choice->texts[i])));
+	return widest;
+}
+
+/* In columns, one below the other, as far as the terminal has room for them and the line that is typed. */
 static void choices_list(const struct edit_choice *choice)
 {
-	enum { LISTED_MAX = 60 };
+	size_t widest = widest_of(choice), across, down, n = choice->n;
+	unsigned columns, rows;
 
+	terminal_size(&columns, &rows);
+	across = MAX((columns ? columns : 80) / (widest + 2), (size_t)1);
+	down = MIN((n + across - 1) / across, (size_t)MAX(rows ? rows : 24, 6U) - 3);
+	n = MIN(n, down * across);
 	putchar('\n');
-	for (size_t i = 0; i < MIN(choice->n, (size_t)LISTED_MAX); i++)
-		printf("%s%s", text_tame(choice->texts[i]), i + 1 < choice->n ? "  " : "");
-	printf("%s\n", choice->n > LISTED_MAX ? "..." : "");
+	for (size_t row = 0; row < down; row++) {
+		for (size_t i = row; i < n; i += down)
+			printf("%s%*s", choice->texts[i],
+			       i + down < n ? (int)(widest + 2 - width_of(choice->texts[i])) : 0, "");
+		putchar('\n');
+	}
+	if (n < choice->n)
+		printf("and %zu more: type some of it\n", choice->n - n);
 	fflush(stdout);
+}
+
+/* What of @text stands behind the cursor already is only passed. */
+static int insert(EditLine *el, const char *text)
+{
+	const LineInfo *line = el_line(el);
+	size_t size = 0, left = (size_t)(line->lastchar - line->cursor);
+
+	while (size < left && text[size] && text[size] == line->cursor[size])
+		size++;
+	if (text[size])
+		return el_insertstr(el, text);
+	return el_cursor(el, (int)characters_in(text)) > 0 ? 0 : -1;
 }
 
 /* What all choices have in common is put in; if that is nothing, they are listed. */
@@ -142,7 +206,7 @@ static unsigned char choose(EditLine *el, const struct edit_choice *choice)
 	const char *rest = characters_skip(choice->texts[0], choice->typed);
 	char *more =
 		rest < choice->texts[0] + size ? strndup(rest, (size_t)(choice->texts[0] + size - rest)) : NULL;
-	int r = more ? el_insertstr(el, text_tame(more)) : -1;
+	int r = more ? insert(el, text_tame(more)) : -1;
 
 	free(more);
 	if (r == 0)
@@ -161,6 +225,31 @@ static bool pasting(void)
 	return poll(&more, 1, 0) > 0;
 }
 
+/* There is nothing before the cursor in its line. */
+static bool blanks_before(const LineInfo *line)
+{
+	const char *at = line->cursor;
+
+	while (at > line->buffer && (at[-1] == ' ' || at[-1] == '\t'))
+		at--;
+	return at == line->buffer || at[-1] == '\n';
+}
+
+/* Back to where an indentation of four would end, else one character. */
+static unsigned char backspace(EditLine *el, int key)
+{
+	const LineInfo *line = el_line(el);
+	int n = 0;
+
+	(void)key;
+	if (line->cursor == line->buffer)
+		return CC_ERROR;
+	while (blanks_before(line) && n < 4 && line->cursor - n > line->buffer && line->cursor[-n - 1] == ' ')
+		n++;
+	el_deletestr(el, MAX(n, 1));
+	return CC_REFRESH;
+}
+
 static unsigned char tab(EditLine *el, int key)
 {
 	const LineInfo *line = el_line(el);
@@ -174,7 +263,7 @@ static unsigned char tab(EditLine *el, int key)
 	el_get(el, EL_CLIENTDATA, &edit);
 	if (pasting())
 		return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
-	if (before.size == 0 || strchr(" \t", line->cursor[-1]))
+	if (blanks_before(line))
 		return el_insertstr(el, "    ") == 0 ? CC_REFRESH : CC_ERROR;
 	edit->on_tab(edit->userdata, before, &choice);
 	for (size_t i = 0; i < choice.n; i++)
@@ -375,6 +464,9 @@ static void keys_set(struct edit *edit)
 	el_set(edit->el, EL_GETCFN, character_read);
 	el_set(edit->el, EL_ADDFN, "lair-complete", "What may stand here", tab);
 	el_set(edit->el, EL_BIND, "^I", "lair-complete", NULL);
+	el_set(edit->el, EL_ADDFN, "lair-backspace", "A character, or an indentation", backspace);
+	el_set(edit->el, EL_BIND, "^?", "lair-backspace", NULL);
+	el_set(edit->el, EL_BIND, "^H", "lair-backspace", NULL);
 	el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
 	el_set(edit->el, EL_HIST, history, edit->history);
 	el_set(edit->el, EL_ADDFN, "lair-paste", "What is pasted, as it is", paste);
@@ -412,12 +504,14 @@ int edit_new(struct edit **editp, int signals,
 	return 0;
 }
 
-int edit_line(struct edit *edit, const char *prompt, const char **linep)
+int edit_line(struct edit *edit, const char *prompt, unsigned indent, const char **linep)
 {
 	const char *line;
 	int n = 0;
 
 	edit->prompt = prompt;
+	/* What is pasted has its own, and is known for sure only where it is marked. */
+	edit->indent = edit->pastes && !pasting() ? indent : 0;
 	edit->interrupted = false;
 	pastes_ask(edit, true);
 	line = edit->ended ? NULL : el_gets(edit->el, &n);

@@ -28,7 +28,8 @@ int edit_new(struct edit **editp, int signals,
 /* Keeps the history. Returns NULL. */
 struct edit *edit_free(struct edit *edit);
 /* A line with its newline, valid until the next; of several lines, if they were pasted or are of the history.
- * @prompt must stay until then. Returns 0 or EDIT_E_*. */
-int edit_line(struct edit *edit, const char *prompt, const char **linep);
+ * @prompt must stay until then. The line begins with @indent blanks, which can be deleted. Returns 0 or
+ * EDIT_E_*. */
+int edit_line(struct edit *edit, const char *prompt, unsigned indent, const char **linep);
 /* Into the history, as one. */
 void edit_remember(struct edit *edit, const char *text);

@@ -74,7 +74,8 @@ static int line_from_terminal(struct repl *repl)
 	const char *line;
 	int r;
 
-	r = edit_line(repl->edit, prompts[repl->run.cli->terminal.colour[LAIR_STDOUT]][repl->size > 0], &line);
+	r = edit_line(repl->edit, prompts[repl->run.cli->terminal.colour[LAIR_STDOUT]][repl->size > 0],
+		      block_indent((struct lair_text){.data = repl->text, .size = repl->size}), &line);
 	if (r == EDIT_E_INTERRUPTED) {
 		repl->size = 0;
 		repl->whole = false;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import struct
+import termios
 import time
 from collections.abc import Callable
 
@@ -35,7 +38,7 @@ def test_tab(terminal: Callable[..., Terminal]) -> None:
     it.expect("6")
     it.prompt()
     it.type("val\t")
-    it.expect("valid  valuable")
+    it.expect("\nvalid     valuable\r\n")
     it.type("id\n")
     it.expect("5")
     it.prompt()
@@ -59,6 +62,9 @@ def test_tab_indents(terminal: Callable[..., Terminal]) -> None:
     it.prompt()
     it.type("for i in range(2):\n")
     it.prompt("... ")
+    it.expect("    ")  # it is indented by itself
+    it.type("\x7f")  # all of that
+    it.expect("... ")
     it.type("\t")
     it.expect("[9G")  # the cursor is four further
     it.type("print('n', i)\n")
@@ -68,6 +74,50 @@ def test_tab_indents(terminal: Callable[..., Terminal]) -> None:
     it.prompt()
     it.type("for i in range(2):\n\tprint('p', i)\n\n")  # as when it is pasted
     it.expect("p 1")
+
+
+def test_tab_lists_in_columns(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "columns")
+    fcntl.ioctl(it.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 40, 0, 0))
+    it.prompt()
+    it.type("class Thing: pass\r")
+    it.prompt()
+    it.type("t = Thing(); t.__dict__.update({f'name_{i}_of': i for i in range(30)})\r")
+    it.prompt()
+    it.type("t.name\t")
+    it.expect("_")
+    it.type("\t")
+    it.expect("\r\nname_0_of   name_16_of  name_22_of\r\nname_10_of  name_17_of  name_23_of\r\n")
+    it.expect("\r\nand 9 more: type some of it\r\n")
+
+
+def test_tab_inside_a_line(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "inside")
+    it.prompt()
+    it.type("valuable = 5\r")
+    it.prompt()
+    it.type("(valua) + 1\x01" + 6 * "\x1b[C")  # to the beginning, and six to the right
+    it.expect("(valua) + 1")
+    time.sleep(0.2)  # a Tab that comes with other keys is one of a paste
+    it.type("\t")
+    it.expect("ble")
+    it.type("\r")
+    it.expect("\n6\r\n")
+    it.prompt()
+    it.type("(valuable, 2)\x01" + 4 * "\x1b[C")
+    it.expect("(valuable, 2)")
+    time.sleep(0.2)
+    it.type("\t")
+    time.sleep(0.2)
+    it.type(" or 0\r")  # what is there already is not put in twice
+    it.expect("\n(5, 2)\r\n")
+    it.prompt()
+    it.type("(1, ")
+    it.expect("(1, ")
+    it.type("\t")  # no indentation between words
+    it.expect("\x07")
+    it.type("7)\r")
+    it.expect("7)\r\n(1, 7)\r\n")
 
 
 def test_questions(daemon: Daemon) -> None:

@@ -55,6 +55,36 @@ static const char *const unfinished[] = {
 	"if x:\n  s = '''\n\n",
 };
 
+static void test_indent(void)
+{
+	static const struct {
+		const char *text;
+		unsigned indent;
+	} lines[] = {
+		{"", 0},
+		{"x = 1\n", 0},
+		{"if x:\n", 4},
+		{"if x: # why\n", 4},
+		{"if x: y\n", 0},
+		{"@d\n", 0},
+		{"@d\ndef f():\n", 4},
+		{"if x:\n    y\n", 4},
+		{"if x:\n    if y:\n", 8},
+		{"if x:\n    if y:\n        return\n", 4},
+		{"if x:\n    if y:\n        return (1, 2)\n", 4},
+		{"if x:\n    returned = 1\n", 4},
+		{"if x:\n  pass\n", 0},
+		{"x = {\n", 4},
+		{"x = f(\n    1,\n", 4},
+		{"x = f(\n    break\n", 4},
+		{"s = '''a:\n", 0},
+		{"if x:\n    y\n\n", 4},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		CHECK(block_indent(lair_text(lines[i].text)) == lines[i].indent);
+}
+
 /* What was pasted or recalled: no empty line has to say that it is all. */
 static void test_whole(void)
 {
@@ -80,5 +110,6 @@ int main(void)
 			fprintf(stderr, "unfinished, but thought complete:\n%s", unfinished[i]);
 	}
 	test_whole();
+	test_indent();
 	return check_report();
 }
