@@ -1,5 +1,5 @@
-/* laird: what the command line says, and which of its processes this is. All that can be wrong with the
- * settings is found here, before there is a daemon. */
+/* laird: reads the command line, and finds out which of its processes this is. It finds every error of the
+ * settings, before there is a daemon. */
 #include "audit/scribe.h"
 #include "cgroup/cgroup.h"
 #include "config/config.h"

@@ -25,7 +25,8 @@ int config_usual(char path[static PATH_SIZE])
 		n = snprintf(path, PATH_SIZE, "%s/.config/lair/sessions.conf", home);
 	if (n >= PATH_SIZE)
 		return -ENAMETOOLONG;
-	/* One that cannot be looked at is there, and so is a link to nowhere: reading it will say what is wrong. */
+	/* If it cannot be looked at, or is a link to nowhere, it counts as there: reading it will say what is
+	 * wrong. */
 	if (lstat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		*path = '\0';
 	return 0;

@@ -1,5 +1,5 @@
-/* sessions.conf: one table says, for each key, its name, type, place, default, range and one line of meaning. From
- * it come parsing, checking, `laird -n` and the defaults. */
+/* sessions.conf: one table has, for each key, its name, type, place, default, range and one line of meaning.
+ * Parsing, checking, `laird -n` and the defaults come from this table. */
 #pragma once
 
 #include "proto/base.h"
@@ -14,7 +14,7 @@ struct string_list {
 	size_t n;
 };
 
-/* What of the host a profile names, found when the settings were read. */
+/* Directories of the host that a profile names, found when the settings were read. */
 enum pinned_kind { PINNED_READ, PINNED_WRITE, PINNED_HIDE, PINNED_IMPORT, PINNED_PYTHON, _PINNED_N };
 
 struct pinned {
@@ -91,12 +91,11 @@ struct config {
 	struct profile **profiles; /* NULL-terminated, each with a reference */
 	size_t n_profiles;
 
-	struct pin *own; /* directories that hold files of laird's own, see paths.h; none until they are
-			    sought */
+	struct pin *own; /* directories that hold laird's own files, see paths.h; none until config_pin_own */
 	size_t n_own;
 };
 
-/* The file that is read where none is named; "" if there is none. Returns 0 or -ENAMETOOLONG. */
+/* The file that is read if none is named; "" if there is none. Returns 0 or -ENAMETOOLONG. */
 int config_usual(char path[static PATH_SIZE]);
 
 struct config_error {
@@ -108,12 +107,13 @@ struct config_error {
 int config_load(struct config **configp, const char *path, struct config_error *error);
 /* The same from memory, for tests and the fuzzer; @name stands for the file in messages. */
 int config_parse(struct config **configp, struct bytes text, const char *name, struct config_error *error);
-/* The same of what has been in force before, whose sessions go on though the host has lost what it names since. */
+/* The same for settings that were in force before. Their sessions go on even if the host has lost a directory
+ * since. */
 int config_parse_in_force(struct config **configp, struct bytes text, const char *name, struct config_error *error);
 
-/* What was read, for the next router: in a memory file, which is the caller's. Returns 0 or -errno. */
+/* The text of the settings, for the next router: in a memory file, which is the caller's. Returns 0 or -errno. */
 int config_leave(int *fdp, const struct config *config);
-/* And back from there; @fd stays the caller's. As config_load. */
+/* Read it back from there; @fd stays the caller's. Returns as config_load. */
 int config_recall(struct config **configp, int fd, struct config_error *error);
 
 struct config *config_free(struct config *config);

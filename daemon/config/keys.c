@@ -1,5 +1,5 @@
-/* Which settings there are. Whoever adds one adds its member in config.h, its row here and its lines in
- * sessions.conf; parsing, checking, defaults and `laird -n` follow from the row. */
+/* The table of settings. A new setting needs a member in config.h, a row here and lines in sessions.conf;
+ * parsing, checking, defaults and `laird -n` follow from the row. */
 #include "keys.h"
 
 #include "config.h"
@@ -44,7 +44,7 @@ static const struct key daemon_rows[] = {
 	    .doc = "how many sessions at once, in all"),
 	KEY("sessions_per_uid", INT, sessions_per_uid, "off", .min = 1, .max = 1000000, .optional = true,
 	    .doc = "how many sessions at once for one user; off: all for laird's own, a quarter for another"),
-	/* Over the largest code_size by more than all else in a request can take. */
+	/* More than the largest code_size and everything else in a request together. */
 	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
 	    .doc = "the largest request from a client"),
 	KEY("connections_per_uid", INT, connections_per_uid, "1000", .min = 1, .max = 1000000,

@@ -1,6 +1,6 @@
-/* Reading sessions.conf. libinih splits the lines; its reader is ours, since only the reader knows line numbers,
- * sections that hold no setting, and which lines continue the one before. The first error ends the reading, and
- * nothing half-read is ever handed out. */
+/* Reading sessions.conf. libinih splits the lines. The reader is ours, since only a reader knows line numbers,
+ * sections without a setting, and lines that continue the one before. The first error ends the reading; settings
+ * that are read in part are never handed out. */
 #include "config.h"
 
 #include "keys.h"
@@ -61,7 +61,7 @@ static int parser_fail_memory(struct parser *parser)
 	return parser->r;
 }
 
-/* How many letters to insert, delete or replace to make @a of @b; both shorter than 64. */
+/* How many letters to insert, delete or replace to turn @b into @a; both shorter than 64. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t row[64], n = strlen(b);

@@ -1,6 +1,6 @@
-/* Sessions may put anything in the place of all that lies in a directory which they may write to. So nothing that
- * laird or another session is given by its name may be found by way of it; each name is walked to, see walk.c. Two
- * names of one directory are one. */
+/* In a directory that a session may write to, it may replace anything. So nothing that laird or another session
+ * is given by name may be found through such a directory; each name is walked, see walk.c. Two names of one
+ * directory are one. */
 #include "paths.h"
 
 #include "base/directory.h"
@@ -34,7 +34,7 @@ static bool rule_broken(const struct rule *rule, const struct pinned *inner, con
 	return true;
 }
 
-/* What every session has of its own: what is granted in there appears in it, it itself cannot be. */
+/* Every session has its own of these: a directory in one can be granted and appears there, the whole cannot. */
 static bool is_sessions_own(const struct pinned *pinned, char reason[PATHS_REASON_SIZE])
 {
 	static const char *const own[] = {"/tmp", "/run", "/proc", "/sys", "/dev", "/dev/shm"};
@@ -109,7 +109,7 @@ static void owns_find(struct owns *owns, const struct config *config, const char
 	own_add(owns, config->audit_log, "the audit log", true);
 	if (!in_use->socket)
 		return;
-	/* Those of all daemons lie side by side. Where nobody can say where they are, there are none. */
+	/* The directories of all daemons lie side by side. If nobody can say where, there are none. */
 	if (!directory_of_state(owns->saves, "saves", config->saves, in_use->socket))
 		own_add(owns, owns->saves, "the saved states", false);
 	if (in_use->workspaces)
@@ -146,7 +146,8 @@ struct check {
 	struct config_error *error;
 };
 
-/* What sessions may change: @write of @profile, which is not in the settings any more if it @goes_on. */
+/* Directories that sessions may change: @write of @profile. If it @goes_on, the profile is not in the settings
+ * any more. */
 struct writable {
 	const struct profile *profile;
 	const struct pinned *write;
@@ -175,7 +176,7 @@ static int refuse(const struct check *check, const struct writable *writable, co
 	return -EINVAL;
 }
 
-/* Nobody else says where that is. */
+/* Nobody else may name a directory there. */
 static int keep_out(const struct check *check, const struct writable *writable, const char *path)
 {
 	char at[PATH_MAX];
@@ -201,8 +202,8 @@ static int keep_out_own(const struct check *check, const struct writable *writab
 	return r;
 }
 
-/* Another profile may have the same directory, and what is shared stays what it is; but nobody runs what sessions
- * can change. */
+/* Another profile may name the same directory, and it stays the same directory; but nobody runs code that
+ * sessions can change. */
 static int keep_from(const struct check *check, const struct writable *writable, const struct profile *profile,
 		     const struct pinned *place, const char *path)
 {
@@ -217,7 +218,7 @@ static int keep_from(const struct check *check, const struct writable *writable,
 		at, pinned_name(place->kind), place->path, profile->name);
 }
 
-/* The environment that @python is, or whose program it is; "" if it is none. */
+/* The environment at @python, or of the program @python; "" if it is none. */
 static void environment_of(char path[PATH_MAX], const char *python)
 {
 	char config[PATH_MAX + 16], *slash;
@@ -234,7 +235,7 @@ static void environment_of(char path[PATH_MAX], const char *python)
 	*path = '\0';
 }
 
-/* The program in it may be a link, too, and all that is in it is run. */
+/* The program in it may be a link, too, and all files in it are run. */
 static int keep_from_python(const struct check *check, const struct writable *writable,
 			    const struct profile *profile, const struct pinned *python)
 {
@@ -282,7 +283,7 @@ static int check_writable(const struct check *check, const struct writable *writ
 	return r;
 }
 
-/* A directory cannot be shown without the files in it, nor a session's be shown to all. */
+/* A directory cannot be shown without the files in it; and a session's files are not shown to all. */
 static int check_shown(const struct check *check, const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->n_pinned * check->owns.n; i++) {

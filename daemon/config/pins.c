@@ -1,4 +1,4 @@
-/* Pins of a profile: one list of all that its settings name, in the order of the kinds. */
+/* Pins of a profile: one list of all directories that its settings name, in the order of the kinds. */
 #include "pins.h"
 
 const char *pinned_name(enum pinned_kind kind)

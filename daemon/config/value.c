@@ -1,5 +1,5 @@
-/* The values of sessions.conf. Every type is a row of one table; strings and lists differ only in the check their
- * items must pass. What is kept has passed its check, and printing it gives lines that pass again. */
+/* The values of sessions.conf. Every type is a row of one table; strings and lists differ only in the check of
+ * their items. A stored value has passed its check, and its printed lines pass again. */
 #include "value.h"
 
 #include "base/quantity.h"
@@ -22,7 +22,7 @@ struct value_kind {
 	const struct unit *units;
 	uint64_t bare; /* the factor of a number without a unit */
 	const char *what;
-	/* strings, and items of lists: may put another string in the place of *itemp */
+	/* of strings and items of lists: may replace *itemp by another string */
 	int (*check)(const struct key *key, char **itemp, char *reason);
 	/* paths: whether the host has it; NULL: need not */
 	int (*look)(const char *item, char *reason);
@@ -275,7 +275,7 @@ static int check_network(const struct key *key, char **itemp, char *reason)
 }
 
 /* The end of a name of letters, digits and underscores that does not begin with a digit; @at itself if there is
- * none. */
+ * no name. */
 static const char *name_end(const char *at)
 {
 	if (isdigit((unsigned char)*at))
@@ -308,7 +308,7 @@ static const char *dotted_end(const char *at)
 	return end;
 }
 
-/* The end of what a rule is about: KIND NAME, or KIND NAME max N. NULL if it is neither. */
+/* The end of the first part of a rule: KIND NAME, or KIND NAME max N. NULL if it is neither. */
 static const char *rule_end(const char *at)
 {
 	static const char *const rules[] = {"module ", "call ", "attribute ", "keyword "};
@@ -426,7 +426,7 @@ static int parse_list(void *slot, const struct key *key, const char *text, char 
 	}
 }
 
-/* A line is one item: it may hold blanks. */
+/* A line is one item, and may hold blanks. */
 static int parse_line(void *slot, const struct key *key, const char *text, char *reason)
 {
 	_cleanup_(freep) char *item = *text ? strdup(text) : NULL;
@@ -453,7 +453,7 @@ static void print_lines(const void *slot, const struct key *key, FILE *out)
 		fprintf(out, "\n\t%s", list->items[i]);
 }
 
-/* One item a line: lines are short, and what begins with a blank continues the key before it. */
+/* One item a line: lines are short, and a line that begins with a blank continues the key before it. */
 static void print_list(const void *slot, const struct key *key, FILE *out)
 {
 	const struct string_list *list = slot;

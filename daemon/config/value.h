@@ -43,13 +43,13 @@ struct key {
  * added to. Returns 0; -EINVAL with @reason saying what was expected; or -ENOMEM. */
 int value_parse(void *section, const struct key *key, const char *text, char reason[static VALUE_REASON_SIZE]);
 
-/* Whether the host has what it names. Returns 0, or -EINVAL with @reason. */
+/* Whether the host has what the value names. Returns 0, or -EINVAL with @reason. */
 int value_look(const void *section, const struct key *key, char reason[static VALUE_REASON_SIZE]);
 
-/* Whether one may go on with such a value on the next line. */
+/* Whether the next line may go on with such a value. */
 bool value_is_list(const struct key *key);
 
-/* Write "name = value" so that reading it back gives the same. */
+/* Write "name = value" so that reading it gives the same value. */
 void value_print(const void *section, const struct key *key, FILE *out);
 
 /* Release what the value owns and zero it. */

@@ -1,6 +1,6 @@
-/* One commit a round and family: first the descriptors go to the keeper, then the record that names them is
- * written. Where that fails, for want of memory or descriptors, the family lives on and would not survive the
- * router: there is nothing better to do, and it is said once. */
+/* Each round commits each family once: first the descriptors go to the keeper, then the record that names them
+ * is written. If this fails, because memory or descriptors are scarce, the family lives on but would not survive
+ * the router. There is nothing better to do; the log says it once. */
 #include "family.h"
 
 #include "base/log.h"

@@ -1,8 +1,8 @@
-/* From records to objects; snapshot.c is the way there. A family that cannot be brought back is ended, and the log
- * says why: half of one would be worse.
+/* From records to objects; snapshot.c goes the other way. A family that cannot be brought back is ended, and the
+ * log says why: half a family would be worse.
  *
- * What had been going on needs no care here. What the last router had heard and not settled is still in the
- * sockets, what it had said and not sent is among the messages, and deadlines are times. */
+ * Work in progress needs no care here. Messages that the last router had heard and not settled are still in the
+ * sockets, messages that it had queued and not sent are in the records, and deadlines are times. */
 #include "revive.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* A session of the last router's, and all that belongs to it. */
+/* Brings back a session of the last router, with everything that belongs to it. */
 #include "revival.h"
 
 #include "files/files.h"

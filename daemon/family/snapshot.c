@@ -1,4 +1,4 @@
-/* From objects to records; revive.c is the way back. What is in one has to be in the other. */
+/* From objects to records; revive.c goes the other way. A field in one must be in the other. */
 #include "snapshot.h"
 
 #include "session/events.h"

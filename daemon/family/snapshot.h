@@ -1,5 +1,5 @@
-/* A family as a record: everything about a warden, its sessions and its interpreters that the next router has to
- * know. */
+/* A family as a record: everything that the next router must know about a warden, its sessions and its
+ * interpreters. */
 #pragma once
 
 #include "vault/records.h"

@@ -1,4 +1,4 @@
-/* Copying in pieces. The kernel moves the bytes, and where they go to a disk it is the kernel that decides when. */
+/* Copying in pieces. The kernel moves the bytes, and decides when they go to a disk. */
 #include "copying.h"
 
 #include <sys/sendfile.h>

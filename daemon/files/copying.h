@@ -1,4 +1,4 @@
-/* Copies from file to file that take long, in pieces: at most a millisecond of each round, and as long a rest. */
+/* Long copies from file to file, in pieces: at most a millisecond in each round, and a rest of the same length. */
 #pragma once
 
 #include "base/event.h"
@@ -14,9 +14,9 @@ struct copying {
 	void (*on_done)(struct copying *copying, int r);
 };
 
-/* Append @size bytes from @at on to what @to has. @on_done is told 0 or -errno, -EBADMSG if @from is shorter, in a
- * later round. Returns 0 or -ENOMEM. */
+/* Append @size bytes from @at on to @to. In a later round @on_done gets 0 or -errno, -EBADMSG if @from is
+ * shorter. Returns 0 or -ENOMEM. */
 int copying_begin(struct copying *copying, struct event_loop *loop, int from, off_t at, uint64_t size, int to,
 		  void (*on_done)(struct copying *copying, int r));
-/* Nobody is told. Harmless if it is over, or (all zeroes) has never begun. */
+/* Stop without calling @on_done. Harmless if the copy is over, or (all zeroes) has never begun. */
 void copying_stop(struct copying *copying);

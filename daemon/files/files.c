@@ -1,5 +1,6 @@
-/* The safe openers. A path is resolved to an O_PATH descriptor, which opens nothing: that is looked at, and only
- * when it is what it should be, opened through /proc/self/fd, so that what is opened is what was looked at. */
+/* The safe openers. A path is resolved to an O_PATH descriptor, which opens nothing. We look at that file first.
+ * Only if it is of the right kind, it is opened through /proc/self/fd, so the opened file is the one we looked
+ * at. */
 #include "files.h"
 
 #include "base/directory.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-/* A file that is this much larger than what is stored of it, and not small, is refused. */
+/* A file is refused if it is so many times larger than its stored bytes, and not small. */
 #define SPARSE_FACTOR 16
 #define SPARSE_MIN (16ULL << 20)
 
@@ -34,7 +35,7 @@ const char *file_kind(mode_t mode)
 
 /* ---- paths ---- */
 
-/* What is left of @path when @root and the slash after it are taken away; as it is if it does not begin so. */
+/* @path without @root and the slash after it; unchanged if it does not begin with these. */
 static struct bytes path_beneath(struct bytes path, const char *root)
 {
 	size_t size = root ? strlen(root) : 0;
@@ -166,7 +167,7 @@ static const char *record_kind(mode_t mode)
 	return S_ISLNK(mode) ? "link" : "other";
 }
 
-/* Nothing is appended for what has gone meanwhile. */
+/* If it is gone meanwhile, nothing is appended. */
 static int record_put(msgpack_sbuffer *records, size_t *np, int directory, const char *name)
 {
 	struct file_record record = {.name = bytes_of(name)};
@@ -228,7 +229,7 @@ int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *p
 
 /* ---- writing ---- */
 
-/* What we made as root is given away. If it was swapped since, the other one is its owner's already. */
+/* Give what we made as root to @uid. If it was swapped since, the new one belongs to @uid already. */
 static int give(int fd, uid_t uid)
 {
 	struct stat status;
@@ -286,7 +287,7 @@ int file_make_directory(int root, const char *path, uid_t uid)
 	return enter_path(&fd, root, path, uid);
 }
 
-/* @path without its last component, which goes to @name. */
+/* @path without its last component; that goes to @name. */
 static void path_split(char above[PATH_MAX], char name[NAME_MAX + 1], const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -344,8 +345,8 @@ int new_file_append(struct new_file *file, struct bytes data)
 	return 0;
 }
 
-/* Whether the temporary name still means our file. The session may take it between this and the next call, and gets
- * what it put there: it could write to the file just as well. */
+/* Whether the temporary name still means our file. The session may replace it between this and the next call.
+ * Then the session gets its own file, which it could have written anyway. */
 static bool still_ours(const struct new_file *file)
 {
 	struct stat ours, there;

@@ -1,7 +1,7 @@
-/* A saved state is a file: eight bytes that say so, the length of a frame, the frame that says whose it is and
- * which names are in it, and from the next page on what the session wrote. It is written under another name first,
- * and nothing gives way to it before it is whole. Its time of modification is when it expires. Nobody waits for the
- * bytes of a session: they are copied in pieces. */
+/* A saved state is a file. It has a magic of eight bytes, the length of a frame, and the frame with its user, id
+ * and names; the bytes of the session begin at the next page. It is written under another name first, and
+ * replaces nothing before it is whole. Its time of modification is the time when it expires. The bytes of a
+ * session are copied in pieces, so nobody waits for them. */
 #include "saved.h"
 
 #include "base/directory.h"
@@ -32,7 +32,7 @@ static void name_of(char name[static NAME_SIZE], uid_t owner, struct bytes sessi
 	snprintf(name, NAME_SIZE, "%u-%s", owner, sha256_hex(digest, session));
 }
 
-/* Ours alone, or it is not used. */
+/* It must be ours alone, or it is not used. */
 static int store_open(int *fdp, const struct saved_store *store, bool make)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -321,7 +321,7 @@ static void tally_add(int directory, const char *name, const struct stat *status
 	}
 }
 
-/* For one more. */
+/* Delete states until there is room for one more. */
 static void make_room(int directory, const struct saved_store *store, uid_t owner, const char *name)
 {
 	char prefix[16];

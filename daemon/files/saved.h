@@ -1,6 +1,6 @@
-/* States of sessions on disk: what is left of one that has ended, until somebody opens its id again or their time
- * is over. One file for each user and id, readable to laird's user alone, in a directory that is made when it is
- * first needed. What a session wrote into it is hostile: only its own cage ever looks inside. */
+/* Saved states: variables of ended sessions on disk, kept until somebody opens their id again or they expire.
+ * One file for each user and id, readable to laird's user alone, in a directory that is made when it is first
+ * needed. The content comes from a session and is hostile: only its own cage ever looks inside. */
 #pragma once
 
 #include "copying.h"
@@ -11,7 +11,7 @@
 
 struct saved_store {
 	const char *configured, *socket; /* borrowed: where it is */
-	uint64_t per_user;		 /* how many one user may have; the first to expire goes first */
+	uint64_t per_user;		 /* how many one user may have; the first to expire is deleted first */
 };
 
 struct saved {
@@ -19,7 +19,7 @@ struct saved {
 	uint64_t offset;	  /* where in it the state begins */
 	struct saved_state state; /* points into text */
 	char *text;
-	int fetched; /* what came of saved_fetch: 0, -errno or SAVED_E_UNDER_WAY */
+	int fetched; /* the result of saved_fetch: 0, -errno or SAVED_E_UNDER_WAY */
 	int copy;
 	struct copying copying;
 	void (*on_fetched)(void *userdata);
@@ -34,30 +34,30 @@ enum {
 
 /* The directory of the store, made if it is missing. Returns 0 or -errno. */
 int saved_directory(int *fdp, const struct saved_store *store);
-/* Remove what has expired; with @first also what an earlier life left half written. */
+/* Remove states that have expired; with @first also files that an earlier laird left half written. */
 void saved_sweep(const struct saved_store *store, bool first);
 
 struct saved_writing;
 
-/* Begin to write @state, whose bytes are the first @state->size of @file, to be kept for @ttl microseconds (0: for
- * ever). What was saved before is there until all of it is written. @on_written is called in a later round. Returns
- * 0 or -errno. */
+/* Begin to write @state, whose bytes are the first @state->size of @file, to be kept for @ttl microseconds (0:
+ * for ever). The state saved before stays until all of the new one is written. @on_written is called in a later
+ * round. Returns 0 or -errno. */
 int saved_write(struct saved_writing **writingp, const struct saved_store *store, struct event_loop *loop,
 		const struct saved_state *state, int file, uint64_t ttl, void (*on_written)(void *userdata),
 		void *userdata);
 /* 0, -errno or SAVED_E_UNDER_WAY. */
 int saved_written(const struct saved_writing *writing);
-/* What is not yet written is not saved. Returns NULL. */
+/* A state that is not written by then is not saved. Returns NULL. */
 struct saved_writing *saved_writing_free(struct saved_writing *writing);
 
-/* What is saved for that user and id; the caller frees it. Returns 0, -ENOENT or -errno. */
+/* The saved state of that user and id; the caller frees it. Returns 0, -ENOENT or -errno. */
 int saved_find(struct saved **savedp, const struct saved_store *store, uid_t owner, struct bytes session);
-/* The same from a descriptor of it, which becomes its own. */
+/* The same from a descriptor of it, which it owns then. */
 int saved_take(struct saved **savedp, int fd, uid_t owner, struct bytes session);
 struct saved *saved_free(struct saved *saved);
-/* A session is given its descriptor. One that is the owner of the file could change its mode by that, and when it
- * expires: then a copy in memory takes its place. Returns what saved->fetched is from now on; if that is
- * SAVED_E_UNDER_WAY, @on_fetched is called in a later round. */
+/* A session is given the descriptor of the file. If the session's user owns the file, it could change its mode,
+ * and when it expires; so it gets a copy in memory instead. Returns what saved->fetched is from now on. If that
+ * is SAVED_E_UNDER_WAY, @on_fetched is called in a later round. */
 int saved_fetch(struct saved *saved, struct event_loop *loop, void (*on_fetched)(void *userdata), void *userdata);
 /* Call @fn for each that is saved, of @owner or of everybody if that is -1, with when it expires (seconds since the
  * epoch; 0: never), until it returns false. */

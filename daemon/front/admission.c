@@ -1,5 +1,5 @@
-/* Accepting connections. A descriptor is kept in reserve for closing by it what could not be accepted otherwise: or
- * the listening socket would be ready for ever. */
+/* Accepting connections. One descriptor is kept in reserve. If none are left, a connection is accepted with it
+ * and closed; otherwise the listening socket would be ready for ever. */
 #include "admission.h"
 
 #include "proto/channel.h"
@@ -46,7 +46,7 @@ static pid_t parent_of(pid_t pid)
 	return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Wardens are the keeper's children, and a cage that is worth its name lets nobody out of reach of its warden. */
+/* Wardens are the keeper's children, and a cage lets no process out of reach of its warden. */
 static bool is_caged(pid_t pid, pid_t keeper)
 {
 	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {

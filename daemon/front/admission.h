@@ -1,4 +1,5 @@
-/* Who may connect: the kernel says whose a connection is, and what comes out of a cage is refused. */
+/* Who may connect: the kernel says which user a connection belongs to; a connection from inside a cage is
+ * refused. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,7 +1,7 @@
-/* A connection reads no more than it can hand on: while a request of it waits for its turn, while its user has no
- * room for the message that comes, or while its client does not read what it is sent, the rest stays in the socket
- * and the client waits. So what one connection holds is bounded by one message each way and a little, and nothing
- * that was accepted is lost. */
+/* A connection reads only as much as it can hand on. It stops reading while a request of it waits for a turn,
+ * while its user has no room for the next message, and while its client does not read. The rest stays in the
+ * socket and the client waits. So a connection holds little more than one message each way, and nothing that was
+ * accepted is lost. */
 #include "connection.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@
 #define SMALL 65536
 /* Between two that have rested. */
 #define REST_US 1000
-/* From so much on those who stream to the client pause; they go on when so much is left. */
+/* If so much waits for the client, cells that stream to it pause; they go on when so little is left. */
 #define LAG_BEGIN ((uint64_t)1 << 20)
 #define LAG_END ((uint64_t)256 << 10)
 /* While so much waits for the client, its further requests do. */
@@ -27,7 +27,7 @@
 #define HANDSHAKE_US (5 * 1000000ULL)
 #define PATIENCE_US (30 * 1000000ULL)
 #define PARTS_MAX 64
-/* So much is sent in one go, or who reads as fast as it is written to would have all of it at once. */
+/* At most so much is sent at once; otherwise a client that reads fast would get everything in one go. */
 #define FLUSH_MAX ((size_t)512 << 10)
 
 static void on_event(struct event_source *source, uint32_t events);
@@ -69,7 +69,7 @@ static void parcels_drop(struct connection *connection)
 	connection->blocked = false;
 }
 
-/* What the protocol itself has to say. */
+/* Send an answer of the protocol itself. */
 static int answer(struct connection *connection, const char *data, size_t size)
 {
 	struct parcel *parcel = calloc(1, sizeof(*parcel));
@@ -157,7 +157,7 @@ static uint32_t wanted_events(const struct connection *connection)
 	return (connection->waiting < UNREAD_MAX ? EPOLLIN : 0) | (connection->blocked ? EPOLLOUT : 0);
 }
 
-/* With what was read and not looked at while too much waited for the client. */
+/* Go on with bytes that were read before, and not looked at because too much waited for the client. */
 static void go_on(struct connection *connection)
 {
 	if (connection->waiting < UNREAD_MAX && !connection->request.data && !connection->starved)
@@ -207,7 +207,7 @@ static void data_free(struct connection *connection)
 	connection->reserved = 0;
 }
 
-/* Out of the set altogether: the end of a peer would be told again and again. */
+/* Take it out of the epoll set altogether: the end of a peer would be reported again and again. */
 static void starve(struct connection *connection, uint64_t wanted)
 {
 	connection->starved = true;
@@ -265,7 +265,7 @@ bool connection_feed(struct connection *connection)
 	return true;
 }
 
-/* As much more room as was reserved and is soon to be filled. */
+/* Grow the buffer by what was reserved and will soon be needed. */
 static int data_grow(struct connection *connection)
 {
 	size_t size = connection->size ? 2 * connection->size : READ_SIZE;
@@ -353,7 +353,7 @@ static int ping(struct connection *connection, const struct zmtp_item *item)
 	return answer(connection, pong, size);
 }
 
-/* Returns 0, -errno, or ZMTP_E_MORE if nothing is to be read on. */
+/* Returns 0, -errno, or ZMTP_E_MORE if nothing more shall be read. */
 static int item_handle(struct connection *connection, const struct zmtp_item *item)
 {
 	char hello[ZMTP_ANSWER_MAX];

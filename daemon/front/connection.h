@@ -1,5 +1,5 @@
-/* One client's connection: bytes into requests, answers into bytes. What it holds is charged to its user.
- */
+/* One client's connection: it turns bytes into requests and answers into bytes. What it holds is charged to its
+ * user. */
 #pragma once
 
 #include "base/event.h"
@@ -52,21 +52,21 @@ struct connection {
 /* Take over @fd, which is connected. Returns 0 or -errno, and then @fd is closed. */
 int connection_new(struct connection **connectionp, struct front *front, struct user *user, int fd,
 		   uint64_t serial);
-/* Nothing of it is heard or sent from now on. It is freed between two rounds. */
+/* From now on nothing is read from it or sent on it. It is freed between two rounds. */
 void connection_close(struct connection *connection);
 
 /* Its request has been handled: go on to the next. */
 void connection_proceed(struct connection *connection);
-/* There may be room for what it waits for. Returns false if there is not. */
+/* There may be room for the message that it waits to read. Returns false if there is not. */
 bool connection_feed(struct connection *connection);
 
-/* Queue a message, whose bytes @buffer holds; they are the connection's from now on, whatever is returned. Returns
- * 0 or -ENOMEM. */
+/* Queue a message, whose bytes @buffer holds. The bytes are the connection's from now on, also if it fails.
+ * Returns 0 or -ENOMEM. */
 int connection_send(struct connection *connection, msgpack_sbuffer *buffer);
 /* Send what the socket takes now. */
 void connection_flush(struct connection *connection);
 
-/* Whether it has to be looked at again later, since something on it must not take too long. */
+/* Whether it must be checked again later, since something on it must not take too long. */
 bool connection_is_watched(const struct connection *connection);
-/* Close it if that has taken too long. */
+/* Close it if something on it has taken too long. */
 void connection_check(struct connection *connection, uint64_t now);

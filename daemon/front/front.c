@@ -1,5 +1,5 @@
-/* The table of connections, the listener, and the turns. A connection that closes is out of the table at once, so
- * nothing is sent to it or handled for it, and is freed between two rounds, when nobody can hold it. */
+/* The table of connections, the listener, and the turns. A connection that closes leaves the table at once, so
+ * nothing is sent to it or handled for it. It is freed between two rounds, when nobody can hold it. */
 #include "front.h"
 
 #include "base/log.h"

@@ -1,6 +1,6 @@
-/* The socket that clients connect to. The router owns it and speaks ZMTP on it itself: an address is a connection,
- * which no client can choose or guess; who a client is, the kernel says; and what is kept for a client is charged
- * to its user before there is memory for it. Requests are handled one at a time, by turns between users. */
+/* The socket that clients connect to. The router owns it and speaks ZMTP itself. An address is a connection,
+ * which no client can choose or guess. The kernel says which user a client is. What is kept for a client is
+ * charged to its user before it takes memory. Requests are handled one at a time, by turns between users. */
 #pragma once
 
 #include "admission.h"
@@ -45,14 +45,14 @@ enum {
 	FRONT_E_GONE,  /* nobody there any more */
 };
 
-/* @users: who pays. @keeper: whoever descends from it is in a cage. @message_max: bytes. */
+/* @users: those who pay. @keeper: its descendants are in cages. @message_max: bytes. */
 void front_init(struct front *front, struct event_loop *loop, struct users *users, pid_t keeper,
 		uint64_t message_max,
 		void (*on_request)(struct front *front, const struct connection *connection, struct bytes data));
-/* Send what can be sent within a moment, and close everything. Harmless on zeroes. */
+/* Send what can be sent within a moment, and close everything. Harmless if all zeroes. */
 void front_deinit(struct front *front);
 void front_limit(struct front *front, const struct front_limits *limits);
-/* Take connections of @listener, which stays the caller's. Returns 0 or -errno. */
+/* Accept connections from @listener, which stays the caller's. Returns 0 or -errno. */
 int front_listen(struct front *front, int listener);
 
 /* Handle the request whose turn it is. Returns 0 or FRONT_E_EMPTY. */
@@ -60,15 +60,14 @@ int front_serve(struct front *front);
 /* Whether one waits. */
 bool front_pending(const struct front *front);
 
-/* Queue a message for the client on @fd, if it is connection @serial still; it goes out with front_flush. The bytes
- * that @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or -ENOMEM. */
+/* Queue a message for the client on @fd, if it is still connection @serial; front_flush sends it. The bytes that
+ * @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or -ENOMEM. */
 int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer);
-/* Have that connection end, if it is there still, since a message for it could not be queued. It takes no memory.
- */
+/* Close that connection, if it is still there, because a message for it could not be queued. It takes no memory. */
 void front_hang_up(struct front *front, int fd, uint64_t serial);
-/* Whether those who stream to it are to pause. */
+/* Whether cells that stream to it must pause. */
 bool front_lags(const struct front *front, int fd, uint64_t serial);
-/* Once a round, when what was queued may be known: send, and let those go on that waited for room. */
+/* Once a round, when the queued messages may be sent: send them, and wake connections that waited for room. */
 void front_flush(struct front *front);
 /* Connections and messages that were refused or dropped so far. */
 uint64_t front_refusals(const struct front *front);
@@ -76,9 +75,9 @@ uint64_t front_refusals(const struct front *front);
 /* ---- for connections ---- */
 
 void front_send_later(struct front *front, struct connection *connection);
-/* See that it is checked, if it has to be. */
+/* Add it to the connections that are checked, if it must be. */
 void front_watch(struct front *front, struct connection *connection);
 void front_forget(struct front *front, struct connection *connection);
-/* Counted always, logged once. @why: a static sentence. */
+/* Count a refusal; log the first of its kind. @why: a static sentence. */
 void front_count_refused(struct front *front, enum front_refusal refusal, const char *why);
 void front_count_unread(struct front *front, uid_t uid, size_t n);

@@ -1,5 +1,5 @@
-/* Users, found by a table; those with something to be done stand in a list, which is short. There are as many as
- * have ever connected, or had a session: none of them is forgotten. */
+/* Users, found by a table. Those with something to do are in a list, which is short. Everybody who has ever
+ * connected or had a session has an entry, for ever. */
 #include "user.h"
 
 void users_init(struct users *users)

@@ -1,6 +1,6 @@
 /* What one user costs the router: connections, bytes on their way in and out, what cells hold until they are
- * answered, kept answers, and the time that all of it takes. Bytes are charged before there is memory for them, and
- * turns go to who has taken the least time, so that no user can take what the others need. */
+ * answered, kept answers, and time. Bytes are charged before there is memory for them. Turns go to the user who
+ * has taken the least time. So no user can take what the others need. */
 #pragma once
 
 #include "base/event.h"
@@ -13,8 +13,8 @@ struct users {
 	struct table by_uid;
 	struct list asking; /* those with a request to be handled */
 	uint64_t work_each; /* how much may be at work for one user; 0: any */
-	/* Bytes on their way in. A large message has room reserved for the whole of it before any of it is kept, so
-	 * one that has begun can end. */
+	/* Bytes on their way in. A large message first reserves room for the whole of it, so once it has begun
+	 * it can end. */
 	uint64_t incoming, incoming_max; /* of all users, and how much that may be */
 	uint64_t
 		incoming_each; /* how much it may be of one user: at least one message, and less than that of all */
@@ -47,20 +47,20 @@ void users_init(struct users *users);
 void users_deinit(struct users *users);
 /* The one of @uid; NULL if there is none. */
 struct user *user_find(const struct users *users, uid_t uid);
-/* The same, made if need be; it lasts as long as @users. NULL when out of memory. */
+/* The same; make the user if it does not exist. It lasts as long as @users. NULL when out of memory. */
 struct user *user_get(struct users *users, uid_t uid);
 
 /* ---- what is at work ---- */
 
-/* Returns false if the user has no room for so much more. A @user of NULL pays for nothing. */
+/* Charge @size bytes. Returns false if the user has no room for them. A @user of NULL pays for nothing. */
 bool user_take(struct user *user, uint64_t size);
-/* The same, whatever there is: what a former router had taken. */
+/* Charge them in any case: a former router had taken them. */
 void user_charge(struct user *user, uint64_t size);
 void user_give_back(struct user *user, uint64_t size);
 
 /* ---- what is on its way in ---- */
 
-/* Returns false if there is no room for so much more now. */
+/* Returns false if there is no room for so many bytes now. */
 bool user_reserve(struct user *user, uint64_t size);
 /* The same, whatever there is: for what is small. */
 void user_hold(struct user *user, uint64_t size);
@@ -68,11 +68,11 @@ void user_release(struct user *user, uint64_t size);
 
 /* ---- whose request is next ---- */
 
-/* @turn, of a connection, has one. */
+/* @turn is of a connection that has a request. */
 void user_asks(struct user *user, struct event_loop *loop, struct list *turn);
-/* Of those with a request, who has taken the least time so far. NULL: nobody has one. */
+/* Of the users with a request, the one who has taken the least time so far. NULL: nobody has one. */
 struct user *users_turn(struct users *users);
-/* The first of its connections that has one, whose turn it is: it is out of the line. */
+/* The first connection of the user that has a request; it leaves the queue. */
 struct list *user_next(struct user *user);
 /* So is one that ends. */
 void user_leave(struct user *user, struct list *turn);

@@ -1,6 +1,6 @@
-/* The bytes of ZMTP 3. Everything is checked before it is believed, lengths first: nothing here allocates, and
- * nothing waits for more than ZMTP_COMMAND_MAX bytes of a command or @message_max of a message. A message of
- * several parts costs no memory: its parts are passed over as they come. */
+/* The bytes of ZMTP 3. Everything is checked before it is believed, lengths first. Nothing here allocates. It
+ * waits for at most ZMTP_COMMAND_MAX bytes of a command or @message_max of a message. A message of several parts
+ * costs no memory: its parts are skipped as they come. */
 #include "zmtp.h"
 
 #define MORE_FLAG 1
@@ -68,7 +68,7 @@ static int greeting_look(struct zmtp *zmtp, struct look *look, struct zmtp_item 
 	static const char mechanism[20] = "NULL";
 	struct bytes data = look->left;
 
-	/* A peer of another kind is told at its first bytes, and may never send so many. */
+	/* A peer of another kind gets an answer at its first bytes, because it may never send a whole greeting. */
 	if ((data.size > 0 && byte_at(data, 0) != 0xff) || (data.size > 9 && !(byte_at(data, 9) & 1)))
 		return broken(look, "it does not speak ZeroMQ's protocol");
 	if (data.size > 10 && byte_at(data, 10) < 3)
@@ -103,7 +103,7 @@ static int frame_look(struct look *look, struct frame *frame)
 	return 0;
 }
 
-/* The body of a frame that has to be here as a whole. */
+/* The body of a frame, once it is here as a whole. */
 static int body_look(struct look *look, const struct frame *frame, struct bytes *body)
 {
 	if (look->left.size - frame->header < frame->size)
@@ -141,7 +141,7 @@ static bool property_take(struct bytes *body, struct bytes *name, struct bytes *
 	return true;
 }
 
-/* Which sockets a ROUTER goes with. The peer's Identity is read and not used: no client chooses its address. */
+/* Only some sockets work with a ROUTER. The peer's Identity is read and ignored: no client chooses its address. */
 static int ready_look(struct zmtp *zmtp, struct look *look, struct bytes body, struct zmtp_item *item)
 {
 	struct bytes name, value, type = {.data = NULL};
@@ -170,7 +170,7 @@ static int ping_look(struct look *look, struct bytes body, struct zmtp_item *ite
 	return 0;
 }
 
-/* Returns ZMTP_E_MORE with nothing wanted for a command that asks for nothing. */
+/* Returns ZMTP_E_MORE with nothing wanted if the command needs no answer. */
 static int command_look(struct zmtp *zmtp, struct look *look, const struct frame *frame, struct zmtp_item *item)
 {
 	struct bytes body, name;
@@ -195,7 +195,7 @@ static int command_look(struct zmtp *zmtp, struct look *look, const struct frame
 
 /* ---- messages ---- */
 
-/* Returns 0 when the last part has been passed over. */
+/* Returns 0 when the last part has been skipped. */
 static int parts_skip(struct zmtp *zmtp, struct look *look, struct zmtp_item *item)
 {
 	size_t n = (size_t)MIN(zmtp->skip, look->left.size);
@@ -209,7 +209,7 @@ static int parts_skip(struct zmtp *zmtp, struct look *look, struct zmtp_item *it
 	return 0;
 }
 
-/* Pass over this part and all that follow. */
+/* Skip this part and all that follow. */
 static int parts_begin(struct zmtp *zmtp, struct look *look, const struct frame *frame, struct zmtp_item *item)
 {
 	look_past(look, frame->header);

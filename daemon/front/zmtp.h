@@ -1,12 +1,11 @@
-/* ZMTP 3, the protocol of ZeroMQ on a stream (RFC 23 and 37), as much of it as the router speaks: the NULL
- * mechanism, a ROUTER's side, messages of one part, heartbeats. It only looks at bytes: it neither reads nor keeps
- * any. */
+/* ZMTP 3, the protocol of ZeroMQ on a stream (RFC 23 and 37), as far as the router needs it: the NULL mechanism,
+ * a ROUTER's side, messages of one part, heartbeats. It only looks at bytes: it neither reads nor keeps any. */
 #pragma once
 
 #include "proto/base.h"
 
 #define ZMTP_GREETING_SIZE 64
-/* What may stand before a message: the empty part that a REQ socket wants, and the header. */
+/* The most that may stand before a message: the empty part for a REQ socket, and the header. */
 #define ZMTP_HEADER_MAX 11
 /* The largest command, and the largest answer to one. */
 #define ZMTP_COMMAND_MAX 4096
@@ -46,13 +45,13 @@ enum {
 	ZMTP_E_BROKEN, /* this is not what ZeroMQ says */
 };
 
-/* Look for one item at the beginning of @input. Whatever is returned, @usedp bytes of @input are done with; an
- * item's data lie in these. With ZMTP_E_MORE, @wantedp is how many bytes from there the next item takes, as far as
- * that is known: more than there are. With ZMTP_E_BROKEN, @whyp is a static sentence. */
+/* Look for one item at the beginning of @input. Afterwards @usedp bytes of @input are done with; an item's data
+ * lie in these. With ZMTP_E_MORE, @wantedp is how many bytes from there the next item takes, if that is known:
+ * more than there are. With ZMTP_E_BROKEN, @whyp is a static sentence. */
 int zmtp_next(struct zmtp *zmtp, struct bytes input, struct zmtp_item *item, size_t *usedp, uint64_t *wantedp,
 	      const char **whyp);
 
-/* ---- what is said; each returns how many bytes of @to it took ---- */
+/* ---- writing; each function returns how many bytes of @to it has used ---- */
 
 size_t zmtp_put_greeting(char to[static ZMTP_GREETING_SIZE]);
 size_t zmtp_put_ready(char to[static ZMTP_ANSWER_MAX]);
@@ -60,5 +59,5 @@ size_t zmtp_put_ready(char to[static ZMTP_ANSWER_MAX]);
 size_t zmtp_put_error(char to[static ZMTP_ANSWER_MAX], const char *why);
 /* @context: as it was in the PING. */
 size_t zmtp_put_pong(char to[static ZMTP_ANSWER_MAX], struct bytes context);
-/* What goes before the @size bytes of a message to this peer. */
+/* The header before the @size bytes of a message to this peer. */
 size_t zmtp_put_header(const struct zmtp *zmtp, char to[static ZMTP_HEADER_MAX], uint64_t size);

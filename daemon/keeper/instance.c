@@ -1,5 +1,5 @@
-/* One daemon a socket. The lock file goes away with its daemon, so whoever locks one checks that it still is the
- * one of that name: a lock on a file that has been removed holds nothing. */
+/* One daemon for each socket. The lock file is removed with its daemon, so after locking we check that the file
+ * still has its name: a lock on a removed file holds nothing. */
 #include "instance.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static int lock_path(char path[static PATH_SIZE], const struct instance *instanc
 	return n < 0 || n >= PATH_SIZE ? -ENAMETOOLONG : 0;
 }
 
-/* Returns 0, INSTANCE_E_RUNNING, -EAGAIN if the file went away meanwhile, or -errno. */
+/* Returns 0, INSTANCE_E_RUNNING, -EAGAIN if the file was removed meanwhile, or -errno. */
 static int lock_take(int *lockp, const char *path)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -52,7 +52,7 @@ int instance_init(struct instance *instance, const char *socket)
 	if (r < 0)
 		return r;
 	r = -EAGAIN;
-	/* Only a daemon that ends at this very moment makes it try again. */
+	/* Try again if a daemon ends at this very moment. */
 	for (int i = 0; r == -EAGAIN && i < LOCK_TRIES; i++) {
 		bool missing = access(directory, F_OK) < 0;
 

@@ -1,4 +1,5 @@
-/* One daemon a socket: binding would silently take it from a living one, so a lock beside it is held first. */
+/* One daemon for each socket. To bind a socket would silently take it from a living daemon, so a daemon first
+ * locks a file beside it. */
 #pragma once
 
 #include "proto/base.h"
@@ -8,8 +9,8 @@
 
 struct instance {
 	int lock, listener;
-	uint64_t inode; /* of the socket, where clients find it */
-	bool handed_on; /* somebody holds the listener for the next daemon: the socket stays where it is */
+	uint64_t inode; /* of the socket that clients find */
+	bool handed_on; /* somebody holds the listener for the next daemon: do not remove the socket */
 	bool made_directory;
 	char socket[PATH_SIZE];
 };
@@ -19,21 +20,21 @@ enum {
 	INSTANCE_E_RUNNING, /* another daemon holds it */
 };
 
-/* Make the directory of @socket if need be and lock. Returns 0, INSTANCE_E_RUNNING, -EPERM for a directory that
- * cannot be trusted, or -errno. */
+/* Make the directory of @socket if it is missing, and lock. Returns 0, INSTANCE_E_RUNNING, -EPERM for a
+ * directory that cannot be trusted, or -errno. */
 int instance_init(struct instance *instance, const char *socket);
 
-/* Listen on the socket, which takes the place of what an earlier life left there. A client that connects while
+/* Listen on the socket, which replaces one that an earlier daemon left there. A client that connects while
  * nobody accepts waits. The descriptor stays the instance's. Returns 0 or -errno. */
 int instance_listen(struct instance *instance);
-/* The same with what the last daemon listened on, if its clients still find it by that name: @inode is what it had.
- * Returns 0, and the descriptor is the instance's, or -errno. */
+/* The same with @listener, the socket of the last daemon, if clients still find it by that name: @inode is what
+ * it had. Returns 0, and the descriptor is the instance's, or -errno. */
 int instance_inherit(struct instance *instance, int listener, uint64_t inode);
 /* From now on clients are refused. */
 void instance_refuse(struct instance *instance);
 
-/* A name that no other daemon has or has had on this host since it started: made of @keeper's number and the time
- * it began. */
+/* A name that no other daemon on this host has or has had since the host started: made of @keeper's number and
+ * the time it began. */
 int instance_name(char name[static INSTANCE_NAME_SIZE], pid_t keeper);
 
 /* Remove the socket, the lock and, if we made it and it is empty, the directory; unlock. */

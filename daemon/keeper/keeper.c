@@ -1,9 +1,10 @@
-/* The keeper. Every process of a daemon is its child or falls to it when its parent dies, so when it ends, nothing
- * is left; what a session left behind it kills at once. It waits for the router as long as that may take to end its
- * sessions, kills what remains, waits for what removes workspaces, and only then lets go of the socket's name.
+/* The keeper. Every process of a daemon is its child, or becomes its child when the parent dies. So when it
+ * ends, nothing is left; processes that a session left behind are killed at once. To stop, it waits while the
+ * router ends its sessions, kills everything that remains, waits for the children that remove workspaces, and
+ * only then gives up the socket's name.
  *
- * A router that dies unbidden is replaced. What it had stored is handed to the next one before anything else, and
- * what it had said is heard out first. */
+ * A router that dies by itself is replaced. First the keeper reads the last messages of the dead router; then it
+ * hands the stored descriptors to the next one, before anything else. */
 #include "keeper.h"
 
 #include "audit/scribe.h"
@@ -34,7 +35,7 @@
 
 /* The router gives its sessions six seconds at most, and what it says that saving them takes. */
 #define STOP_LIMIT_MS 10000
-/* A scribe gives up before that, and says what is lost. */
+/* A scribe gives up before that, and says how many lines are lost. */
 #define SCRIBES_LIMIT_MS (SCRIBE_LAST_MS + 1000)
 #define KILL_LIMIT_MS 5000
 #define KILL_PAUSE_MS 20
@@ -124,7 +125,7 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 	r = router_tell(keeper, &reply, &pidfd, pidfd >= 0);
 	if (r == 0)
 		return;
-	/* It has died, or reads so little that it is beyond help: a template it does not know of is nobody's. */
+	/* The router has died, or reads so slowly that it is beyond help: it never learns of this template. */
 	log_warn(NULL, "the router does not take its template %d", (int)pid);
 	if (pid > 0)
 		(void)kill(pid, SIGKILL);
@@ -216,8 +217,8 @@ static bool request_valid(const struct keeper_message *request, size_t size, siz
 	       memchr(request->path, 0, sizeof(request->path));
 }
 
-/* There was no room for what came with it: the router is not to blame. A template that was asked for is not
- * started, and what was to be stored is not: what is held under its name is out of date. */
+/* The keeper had no room for the descriptors of a message: the router is not to blame. A template is not
+ * started. A thing is not stored, and an older one under its name is out of date. */
 static void descriptors_lost(struct keeper *keeper, const struct keeper_message *request, size_t size)
 {
 	struct keeper_message answer = {.op = KEEPER_STARTED, .serial = request->serial, .error = -EMFILE};
@@ -255,7 +256,7 @@ static int channel_handle(struct keeper *keeper)
 	return r;
 }
 
-/* What a new router gets before anything else, as fast as it takes it. */
+/* Give a new router everything that is stored, as fast as it reads. */
 static void hand_over(struct keeper *keeper)
 {
 	struct keeper_message end = {.op = KEEPER_END, .error = keeper->last_end};
@@ -274,7 +275,7 @@ static void hand_over(struct keeper *keeper)
 
 /* ---- the end of a router ---- */
 
-/* It ended because it was told to, or there never was one that could run. */
+/* The router ended because it was told to, or none could ever run. */
 static bool is_last(const struct keeper *keeper)
 {
 	return stopping(keeper) || !keeper->was_ready ||
@@ -317,7 +318,7 @@ static void router_replace_later(struct keeper *keeper)
 	explain_end(keeper, pause);
 }
 
-/* Who else may kill it has reasons of his own. */
+/* If somebody else kills it, nothing in the router is to blame. */
 static enum router_end router_end(const struct keeper *keeper)
 {
 	int status = WIFEXITED(keeper->status) ? WEXITSTATUS(keeper->status) : 0;
@@ -330,7 +331,7 @@ static enum router_end router_end(const struct keeper *keeper)
 	return ROUTER_END_DIED;
 }
 
-/* Its last words come first: it may have stored something in them. */
+/* Its last messages are read first: it may have stored something in them. */
 static void router_ended(struct keeper *keeper, int status)
 {
 	keeper->router = 0;
@@ -365,7 +366,7 @@ static void router_kill(struct keeper *keeper, enum router_end why)
 	(void)kill(keeper->router, SIGKILL);
 }
 
-/* A router that makes no sense is replaced. One whose end of the channel is closed is about to be. */
+/* A router whose messages make no sense is replaced. If its end of the channel is closed, it will die soon. */
 static void on_channel(struct keeper *keeper)
 {
 	int r = channel_handle(keeper);
@@ -387,7 +388,8 @@ static void child_ended(pid_t pid, int status)
 			 strsignal(WTERMSIG(status)));
 }
 
-/* Kill the children that are @such, but never one that removes a tree, or writes. False if there was none. */
+/* Kill the children that are @such, but never one that removes a tree or writes the audit log. False if there
+ * was none. */
 static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
 {
 	FILE *children = fopen("/proc/thread-self/children", "re");
@@ -395,7 +397,7 @@ static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
 	int pid;
 
 	if (!children) {
-		/* A kernel without the list: they die with us. */
+		/* A kernel without the list of children: they die with us. */
 		log_warn(NULL, "cannot list what is left: %s", strerror(errno));
 		return false;
 	}
@@ -410,7 +412,7 @@ static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
 	return any;
 }
 
-/* So many at a time: a session's orphans may come and go without end. */
+/* Only so many at a time, because a session's orphans may come and go without end. */
 static void reap(struct keeper *keeper)
 {
 	int status;
@@ -427,7 +429,7 @@ static void reap(struct keeper *keeper)
 	}
 }
 
-/* One signal, of those that are blocked; 0 if there is none. */
+/* One of the blocked signals; 0 if there is none. */
 static int signal_take(struct keeper *keeper)
 {
 	struct signalfd_siginfo info;
@@ -467,8 +469,8 @@ static void on_stop_limit(struct keeper *keeper)
 
 /* ---- routers ---- */
 
-/* By name, which another build may have taken; the one we are is always there. What is stored was written by our
- * layout: a router of another would not have begun. */
+/* Execute the file of our name, which may be of another build by now. If that fails, execute the build that we
+ * are, which always exists: it can read what is stored, because a router of another layout would not have begun. */
 static int router_execute(struct keeper *keeper, const char *const argv[], int channel)
 {
 	const struct spawn_fds given = {.fds = {channel}, .n = 1};
@@ -512,8 +514,8 @@ static int router_start(struct keeper *keeper)
 	return 0;
 }
 
-/* Until the next thing to do by itself: to kill what has fallen to us meanwhile, to look at the router, to give up
- * on one that does not stop, or to start one, or a scribe at @scribe_at. */
+/* How long until the next thing to do: kill orphans, look at the router, give up on a router that does not stop,
+ * start a router, or start a scribe at @scribe_at. */
 static int wait_ms(const struct keeper *keeper, uint64_t scribe_at)
 {
 	uint64_t now = clock_ms(), at = now + PULSE_BEAT_MS;
@@ -546,7 +548,7 @@ static void look_after_router(struct keeper *keeper)
 	}
 }
 
-/* What falls to us when a warden dies, or one of its kind before it: until nothing more does. */
+/* Kill processes that became our children because a warden or an earlier orphan died, until there are no more. */
 static void look_after_orphans(struct keeper *keeper)
 {
 	bool any;
@@ -603,7 +605,7 @@ static bool any_child(pid_t pid)
 	return true;
 }
 
-/* The children of the killed become ours, so it takes as many rounds as they were deep. */
+/* The children of the killed become ours, so it takes one round for each generation. */
 static void children_end(struct keeper *keeper)
 {
 	uint64_t deadline = clock_ms() + KILL_LIMIT_MS;
@@ -637,7 +639,7 @@ static void scribes_end(struct keeper *keeper)
 	scribes_kill(&keeper->scribes);
 }
 
-/* A second order to stop leaves what remains of them to the next start. */
+/* After a second order to stop, the next start removes the rest of them. */
 static void removals_end(struct keeper *keeper)
 {
 	int signal = 0;
@@ -650,14 +652,15 @@ static void removals_end(struct keeper *keeper)
 	}
 }
 
-/* What the router ended with, as a shell would say it; told to stop before it could listen is no failure. */
+/* The status of the router, as a shell would say it. If we were told to stop before it could listen, this is no
+ * failure. */
 static int exit_status(const struct keeper *keeper)
 {
 	int status = keeper->status;
 
 	if (WIFSIGNALED(status))
 		return keeper->asked_to_stop && WTERMSIG(status) == SIGTERM ? 0 : 128 + WTERMSIG(status);
-	/* Told to stop while there was none that could run. */
+	/* Told to stop while no router could run. */
 	if (keeper->was_ready && keeper->asked_to_stop && WEXITSTATUS(status) != EXIT_SUCCESS && !keeper->is_ready)
 		return EXIT_SUCCESS;
 	return WEXITSTATUS(status);
@@ -672,7 +675,7 @@ static int end(struct keeper *keeper)
 			  WTERMSIG(keeper->status), strsignal(WTERMSIG(keeper->status)));
 	else if (keeper->was_ready && !keeper->asked_to_stop)
 		log_error(NULL, "the router ended by itself with status %d: all sessions end", status);
-	/* Nobody waits for a router that does not come, and no session for its next cell. */
+	/* Clients shall not wait for a router that never comes, nor sessions for their next cell. */
 	instance_refuse(&keeper->instance);
 	store_deinit(&keeper->store);
 	children_end(keeper);
@@ -693,7 +696,8 @@ static int signals_open(int *fdp)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++) {
 		sigaddset(&set, taken[i]);
-		/* Ignored, it would never arrive, nor would a child stay to be waited for. */
+		/* An ignored signal would never arrive; and children of a process that ignores SIGCHLD cannot be
+		 * waited for. */
 		if (sigaction(taken[i], &standard, NULL) < 0)
 			return -errno;
 	}
@@ -719,7 +723,7 @@ static int listener_store(struct keeper *keeper)
 	return fd < 0 ? -errno : store_put(&keeper->store, &name, &fd, 1);
 }
 
-/* Our own name, as it was before anybody replaced the file. */
+/* Our own name, before anybody replaced the file. */
 static int program_find(char path[static PATH_SIZE])
 {
 	ssize_t n = readlink("/proc/self/exe", path, PATH_SIZE - 1);

@@ -1,7 +1,7 @@
-/* Where sessions have no pid namespace, what their wardens could not end falls to the keeper, among whose children
- * are the wardens themselves, made by templates at any moment. They are told apart by what no process can undo or
- * feign: a warden has one system call filter more than the keeper, and what descends from an interpreter two or
- * more. */
+/* If sessions have no pid namespace, processes that their wardens could not end become the keeper's children.
+ * Wardens are its children, too; templates make them at any moment. The number of system call filters tells them
+ * apart, and no process can undo or fake that: a warden has one more than the keeper, a descendant of an
+ * interpreter two or more. */
 #include "orphan.h"
 
 #include <fcntl.h>

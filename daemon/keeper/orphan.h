@@ -5,6 +5,6 @@
 
 #include <sys/types.h>
 
-/* Whether the child @pid is one: neither a warden nor anything that laird started. False where the kernel does not
+/* Whether the child @pid is one: neither a warden nor anything that laird started. False if the kernel cannot
  * tell (before Linux 5.9). */
 bool orphan_is(pid_t pid);

@@ -1,7 +1,7 @@
-/* The file that a process was executed from is within its reach: /proc/self/exe leads there past all mounts, and a
- * session that is the owner's user may change its mode, times and attributes, which Landlock does not see. So
- * sessions that run as the owner of lair-kernel have a copy of it, one for each template, gone as soon as it runs.
- */
+/* A process can reach the file that it was executed from: /proc/self/exe leads there past all mounts. If a
+ * session is the file's owner, it may change the mode, times and attributes, which Landlock does not see. So
+ * sessions that run as the owner of lair-kernel get a copy of it, one for each template, removed as soon as it
+ * runs. */
 #include "program.h"
 
 #include "base/log.h"
@@ -40,7 +40,7 @@ static int copy_make(struct copy *copy, int from, off_t size, const char *socket
 		return -ENAMETOOLONG;
 	if (!mkdtemp(copy->directory))
 		return -errno;
-	/* By its own name, which a host's rules may be about. */
+	/* Under its own name, because rules of the host may name it. */
 	snprintf(copy->path, sizeof(copy->path), "%s/lair-kernel", copy->directory);
 	to = open(copy->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500);
 	return to < 0 ? -errno : content_copy(to, from, size);
@@ -55,7 +55,7 @@ static void copy_remove(struct copy *copy)
 	copy->path[0] = '\0';
 }
 
-/* No copy if there is no need of one. */
+/* No copy if none is needed. */
 static int copy_if_own(struct copy *copy, const char *path, const char *socket)
 {
 	_cleanup_(fd_closep) int from = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-/* What counts is time in which we ran ourselves: whoever stops all of laird for an hour finds its router blameless.
- */
+/* Only time in which we ran ourselves counts. If somebody stops all of laird for an hour, the router is not to
+ * blame. */
 #include "pulse.h"
 
 void pulse_heard(struct pulse *pulse, uint64_t now)

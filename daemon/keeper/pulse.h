@@ -1,4 +1,4 @@
-/* Whether the router still goes round: it says so at every beat. */
+/* The pulse of the router: it tells at every beat that its loop turns. */
 #pragma once
 
 #include "proto/base.h"
@@ -10,7 +10,7 @@ struct pulse {
 	uint64_t heard, looked; /* milliseconds */
 };
 
-/* It said so, or has just been started. */
+/* The router has said so, or has just been started. */
 void pulse_heard(struct pulse *pulse, uint64_t now);
-/* To be asked at every beat at least. Whether it has been silent for too long. */
+/* Call it at every beat at least. Whether the router has been silent for too long. */
 bool pulse_silent(struct pulse *pulse, uint64_t now);

@@ -1,4 +1,4 @@
-/* Trees to delete. What fails is logged and forgotten: the next start finds it again. */
+/* Trees to delete. A failure is logged and forgotten: the next start finds the tree again. */
 #include "removal.h"
 
 #include "base/log.h"
@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 
 #define RUNNING_MAX 4
-/* Of these, trees that have had a turn: the other place is for those that have not. */
+/* How many of the running ones may be trees that have had a turn: the other places are for new ones. */
 #define RUNNING_AGAIN_MAX 3
 #define TURN_MS 10000
 #define PAUSE_MS 200
-/* Turns of a tree that is nobody's any more, and of one to which a session may add. */
+/* How many turns a tree gets if nobody writes to it any more, and if a session may. */
 #define TURNS_MAX 360
 #define SHARED_TURNS_MAX 6
 #define EXIT_AGAIN 2
@@ -78,7 +78,7 @@ static struct tree *tree_find(struct removals *removals, pid_t pid)
 	return NULL;
 }
 
-/* The first that waits, if there is a place for it. */
+/* The first tree that waits, if it may run now. */
 static struct tree *tree_next(struct removals *removals)
 {
 	bool again = removals->n_running_again < RUNNING_AGAIN_MAX;
@@ -110,7 +110,7 @@ static void start(struct removals *removals)
 	}
 }
 
-/* It goes, or to the end of the queue. */
+/* The tree is done, or goes to the end of the queue. */
 static void end_turn(struct removals *removals, struct tree *tree, bool again)
 {
 	removals->n_running--;

@@ -1,6 +1,6 @@
-/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. A tree that
- * is not gone after its turn waits for another one behind all others: somebody may fill it as fast as it is
- * emptied, and must not keep others waiting. */
+/* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. If a
+ * tree is not gone after its turn, it waits for another turn behind all others: somebody may fill it as fast as
+ * it is emptied, and must not keep others waiting. */
 #pragma once
 
 #include "base/list.h"
@@ -13,16 +13,16 @@ struct removals {
 	struct list trees;
 	unsigned n_running, n_running_again; /* the latter are of the former */
 	unsigned turn_ms;
-	char root[PATH_SIZE]; /* the directory the last one lay in */
+	char root[PATH_SIZE]; /* the directory of the last tree */
 };
 
 void removals_init(struct removals *removals);
 
-/* Log what is not done, and the directory the trees lay in goes if it is empty. Nothing may be running. */
+/* Log trees that are not removed, and remove their directory if it is empty. Nothing may be running. */
 void removals_deinit(struct removals *removals);
 
-/* @directory: -1, or what the last component of @path is looked for in, taken: somebody may write to that, and
- * nothing beneath is reached by its path. */
+/* @directory: -1, or the directory in which the last component of @path is removed; it is taken. Somebody may
+ * write to it, so nothing in it is reached by a path. */
 void removals_add(struct removals *removals, int directory, const char *path);
 
 /* The child @pid has ended, with @status. False if it was none of these. */

@@ -1,5 +1,5 @@
-/* Scribes and their descriptors. One that dies is replaced by another with the same, of the build that the keeper
- * is of: it knows the ring of every router that can go on with what the keeper stores. */
+/* Scribes and their descriptors. If one dies, another one follows with the same descriptors. It is of the
+ * keeper's build, which can read the ring of every router that can go on with what the keeper stores. */
 #include "scribes.h"
 
 #include "audit/ring.h"

@@ -1,5 +1,5 @@
-/* The keeper's store. Each cell may change something in it, so a family's items are found without a look at most of
- * the others. The place up to which it was handed out stays right whatever is put in or forgotten meanwhile. */
+/* The keeper's store. Each cell may change an item, so items are found by their family without looking at most
+ * others. While items are handed out, others may be stored or forgotten; the position stays right. */
 #include "store.h"
 
 void store_init(struct store *store)

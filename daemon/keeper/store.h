@@ -1,5 +1,5 @@
-/* What outlives a router: its descriptors, each under a name, kept by the keeper. A descriptor that has been sent
- * is in the kernel's hands, whatever becomes of the sender. */
+/* The descriptors that outlive a router, each under a name, held by the keeper. A descriptor that has been sent
+ * is in the kernel's hands, even if the sender dies. */
 #pragma once
 
 #include "base/list.h"
@@ -22,22 +22,22 @@ struct store_item {
 
 struct store {
 	struct list shelves[STORE_SHELVES]; /* by family; each oldest first */
-	size_t shelf;			    /* which is being handed out */
-	struct list *after;		    /* the item of it that was handed out last, or its head */
+	size_t shelf;			    /* the one that is being handed out */
+	struct list *after;		    /* the item that was handed out last, or the head */
 };
 
 void store_init(struct store *store);
 void store_deinit(struct store *store);
 
-/* Keep @fds, which are the store's from now on, whatever is returned; the same name is replaced. Returns 0 or
- * -ENOMEM. */
+/* Keep @fds, which the store owns from now on, also if it fails; older ones of that name are replaced. Returns 0
+ * or -ENOMEM. */
 int store_put(struct store *store, const struct store_name *name, const int *fds, size_t n_fds);
 
-/* Close what has this name; without a kind, what is of its family. */
+/* Close the descriptors of this name; without a kind, all of its family. */
 void store_forget(struct store *store, const struct store_name *name);
 
-/* Begin to hand out all; the next one, borrowed, or NULL. */
+/* Begin to hand out all items; store_next gives the next one, borrowed, or NULL. */
 void store_rewind(struct store *store);
 struct store_item *store_next(struct store *store);
-/* It could not be taken: the next one is it once more. */
+/* The router could not take it: hand out the same item again. */
 void store_again(struct store *store);

@@ -1,13 +1,13 @@
-/* How soon a router that died is replaced. At once, unless it died too often; one that did not get ready waits
- * longer each time. */
+/* How soon a dead router is replaced: at once, unless routers died too often. If it was not ready yet, the pause
+ * grows each time. */
 #pragma once
 
 #include "proto/base.h"
 
-/* No more than so many deaths in so much time. */
+/* At most so many deaths in so much time. */
 #define THROTTLE_DEATHS 5
 #define THROTTLE_MS 10000
-/* The first and the longest pause after one that did not get ready. */
+/* The first and the longest pause after a router that was not ready. */
 #define THROTTLE_PAUSE_MS 250
 #define THROTTLE_PAUSE_MAX_MS 30000
 
@@ -16,5 +16,5 @@ struct throttle {
 	uint64_t pause;
 };
 
-/* One died @now. Returns for how many milliseconds there shall be none. */
+/* A router died @now. Returns how many milliseconds to wait before the next. */
 uint64_t throttle_died(struct throttle *throttle, uint64_t now, bool was_ready);

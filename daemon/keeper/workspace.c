@@ -12,7 +12,8 @@
 
 /* What the names of those end with that outlive their session. */
 #define KEPT ".kept"
-/* Deeper directories are moved up before they are emptied, so that a tree costs a bounded number of descriptors. */
+/* Directories deeper than this are moved up before they are emptied, so a tree needs a bounded number of
+ * descriptors. */
 #define DEPTH_MAX 32
 
 static int report_stale(const struct workspaces *workspaces, void (*stale)(void *userdata, const char *path),
@@ -47,7 +48,7 @@ int workspaces_open(struct workspaces *workspaces, const char *configured, const
 	r = workspaces->path ? directory_make_parents(path) : -ENOMEM;
 	if (r)
 		return r;
-	/* As root, sessions of other uids must be able to pass through, not to look around. */
+	/* As root, sessions of other uids must be able to pass through, but not to list it. */
 	if (mkdir(path, geteuid() == 0 ? 0711 : 0700) < 0 && errno != EEXIST)
 		return -errno;
 	workspaces->fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -104,7 +105,7 @@ int workspace_handle(int *fdp, const char *path)
 	return *fdp < 0 ? -errno : 0;
 }
 
-/* For who owns it, unless a link has taken its place. */
+/* Give the owner permission, unless a link has taken the directory's place. */
 static int open_up(int parent, const char *name)
 {
 	_cleanup_(fd_closep) int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -130,8 +131,8 @@ static int open_to_empty(int parent, const char *name)
 
 static int remove_content(int fd, int top, unsigned depth);
 
-/* Under a name that nobody could foresee, or something might lie there already. Only a directory that its owner may
- * write to can get another parent. */
+/* Under a random name, so that nothing lies there already. A directory can get another parent only if its owner
+ * may write to it. */
 static int move_up(int parent, const char *name, int top)
 {
 	char aside[64];
@@ -147,7 +148,7 @@ static int move_up(int parent, const char *name, int top)
 	return renameat(parent, name, top, aside) < 0 ? -errno : 0;
 }
 
-/* A directory too deep to descend into is moved to the top, to be met again there. */
+/* A directory too deep to descend into is moved to the top, where it is found again. */
 static int remove_directory(int parent, const char *name, int top, unsigned depth)
 {
 	int fd, r;
@@ -163,7 +164,7 @@ static int remove_directory(int parent, const char *name, int top, unsigned dept
 	return r;
 }
 
-/* Takes @fd. Begins again while something was there, since directories may have been moved up meanwhile. */
+/* Takes @fd. Begins again as long as something was there, since directories may have been moved up meanwhile. */
 static int remove_content(int fd, int top, unsigned depth)
 {
 	DIR *dir = fdopendir(fd);

@@ -1,5 +1,5 @@
-/* The directories sessions work in: all beneath one root that belongs to this daemon alone. A session's id never
- * becomes a path. */
+/* The workspaces: directories that sessions work in, all in one root that belongs to this daemon alone. A
+ * session's id never becomes a path. */
 #pragma once
 
 #include "proto/base.h"
@@ -12,22 +12,22 @@ struct workspaces {
 	char *path; /* absolute */
 };
 
-/* Open or make the root, as directory_of_state says. What an earlier life left there is reported by @stale, once a
- * name. Returns 0 or -errno. */
+/* Open or make the root, as directory_of_state says. @stale is called for each name that an earlier daemon left
+ * there. Returns 0 or -errno. */
 int workspaces_open(struct workspaces *workspaces, const char *configured, const char *socket,
 		    void (*stale)(void *userdata, const char *path), void *userdata);
 void workspaces_close(struct workspaces *workspaces);
 
-/* A fresh directory for @uid (0 = ourselves), which says by its name if it is to be kept. @pathp is the caller's to
- * free. Returns 0 or -errno. */
+/* A fresh directory for @uid (0 = ourselves); its name says if it is to be kept. @pathp is the caller's to free.
+ * Returns 0 or -errno. */
 int workspace_create(char **pathp, const struct workspaces *workspaces, uint64_t serial, uid_t uid, bool keep);
-/* Whether what an earlier life left at @path is somebody's, to be kept. */
+/* Whether the directory that an earlier daemon left at @path is to be kept. */
 bool workspace_is_kept(const char *path);
 
 /* The directory at @path, as an O_PATH descriptor, the caller's. Returns 0 or -errno. */
 int workspace_handle(int *fdp, const char *path);
 
-/* Remove the tree @name in @directory, or AT_FDCWD, without ever following a link or leaving it, however deep,
- * whatever somebody else does in it meanwhile. Returns 0 or -errno of the first failure. May take long: never
- * called by the router itself. */
+/* Remove the tree @name in @directory, or AT_FDCWD. It never follows a link or leaves the tree, however deep it
+ * is and whatever somebody else does in it. Returns 0 or -errno of the first failure. May take long: the router
+ * never calls it. */
 int workspace_remove_tree(int directory, const char *name);

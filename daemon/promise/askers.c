@@ -1,5 +1,5 @@
-/* Who waits for the answer of a promise: each has the output from where it asks, and what follows, and the answer.
- */
+/* The clients that wait for the answer of a promise: each gets the output from where it asks, the output that
+ * follows, and the answer. */
 #include "promise.h"
 
 #include "base/log.h"

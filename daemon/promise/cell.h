@@ -64,8 +64,8 @@ const char *cell_option_wrong(const struct exec_request *exec);
 
 /* What a cell of @request takes of its user's room: it is in the ledger, too. */
 uint64_t cell_price(const struct exec_request *request);
-/* Copies what it needs of @request, and takes its price of the room of whoever the promise's shelf belongs to.
- * Returns 0 or -ENOMEM. */
+/* Copies what it needs of @request, and charges its price to the user of the promise's shelf. Returns 0 or
+ * -ENOMEM. */
 int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
 	     size_t output_limit);
 /* The same for a task. */
@@ -74,8 +74,8 @@ int cell_new_task(struct cell **cellp, enum cell_task task, const struct address
 void cell_number(struct cell *cell, uint64_t number);
 /* It has begun only now. */
 void cell_start(struct cell *cell);
-/* It reads from stdin: ask those who may answer, and whoever attaches until one has. Returns whether that may be.
- */
+/* The cell reads from stdin: ask the clients that may answer, and those that attach later until one has
+ * answered. Returns whether it may ask. */
 bool cell_ask(struct cell *cell, const struct ask_message *ask);
 /* Milliseconds since it began, 0 if it has not. */
 double cell_duration(const struct cell *cell);
@@ -99,13 +99,13 @@ struct verdict {
 	struct bytes ended; /* of the session that had the id before, if that is to be told */
 };
 
-/* Add to what was refused that the kernel has killed, for memory, a process the cell had started. @buffer, which
- * must be empty, then holds what verdict->blocked points to. */
+/* Add to the refusals that the kernel has killed, for memory, a process that the cell had started. @buffer,
+ * which must be empty, then holds what verdict->blocked points to. */
 void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer);
 
 /* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict);
 
-/* The running cell has shown something: written down with the next commit. Returns 0 or -errno. */
+/* The running cell has shown something: write it down with the next commit. Returns 0 or -errno. */
 struct ledger;
 int cell_write_display(const struct cell *cell, struct ledger *ledger, const struct shown *shown);

@@ -1,4 +1,5 @@
-/* Answers to clients. An answer says what must have become true, so it is held until the round is settled. */
+/* Answers to clients. Everything that an answer says must be written down first, so it is held until the round
+ * is settled. */
 #include "client.h"
 
 #include "base/log.h"

@@ -38,15 +38,17 @@ struct clients {
 void clients_init(struct clients *clients);
 void clients_deinit(struct clients *clients);
 
-/* Encode and send; to a promise, only the one final message. An answer goes out when the round is settled, since it
- * says what must have become true; an event at once. Without memory for an answer, an error takes its place, or
- * else the connection ends. Returns 0, or for an event CLIENT_E_WAITS or CLIENT_E_GONE, or -errno. */
+/* Encode and send. To a promise, only its one final message may be sent. An answer is sent when the round is
+ * settled, because everything it says must be written down first; an event is sent at once. Without memory for
+ * an answer, an error takes its place, or else the connection ends. Returns 0; for an event CLIENT_E_WAITS or
+ * CLIENT_E_GONE; or -errno. */
 int client_send(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		const void *message);
-/* The same for who has something else to answer without memory for this: on -errno nothing has been sent. */
+/* The same, for callers that have another answer if there is no memory for this one: on -errno nothing has been
+ * sent. */
 int client_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		  const void *message);
-/* It cannot be answered: its connection ends, and it may ask again on another. */
+/* No answer is possible: its connection ends, and the client may ask again on another. */
 void client_hang_up(struct clients *clients, const struct address *to);
 
 /* Send an answer that is encoded already. Returns the same. */
@@ -55,7 +57,7 @@ int client_post(struct clients *clients, const struct address *to, struct bytes 
 /* The round is safe: let the answers go. */
 void clients_settle(struct clients *clients);
 
-/* Whether so much waits for this client that who streams to it is to pause. */
+/* Whether so much waits for this client that cells which stream to it must pause. */
 bool client_waits(const struct clients *clients, const struct address *to);
 
 /* An `error`, with the sentence printed as by printf. */

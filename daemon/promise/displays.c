@@ -1,5 +1,5 @@
-/* Displays are kept encoded, as the reply will have them. Numbers count all of a cell, so whoever has seen some can
- * name the first it has not. */
+/* Displays are kept encoded, as in the reply. Numbers count all displays of a cell, so a client that has seen
+ * some can name the first it has not. */
 #include "displays.h"
 
 struct display {

@@ -1,4 +1,4 @@
-/* What a cell has shown, up to a limit, for its reply and for those who come to watch later. */
+/* The displays of a cell, up to a limit, for its reply and for clients that come to watch later. */
 #pragma once
 
 #include "front/user.h"
@@ -19,14 +19,14 @@ struct displays {
 void displays_init(struct displays *displays);
 void displays_deinit(struct displays *displays);
 
-/* Number it, and keep a copy. It takes the place of the one with its display_id if it is an update, and of all if
- * it clears. Returns whether what is kept has changed. */
+/* Number it, and keep a copy. An update replaces the display with its display_id; one that clears replaces all.
+ * Returns whether the kept displays have changed. */
 bool displays_add(struct displays *displays, struct shown *shown);
 
-/* Keep nothing: what was kept is counted as dropped. */
+/* Keep no more: the displays kept so far count as dropped. */
 void displays_give_up(struct displays *displays);
 
-/* All that is kept, as an array of `shown`; the caller's to destroy. Empty if there is nothing. Returns 0 or
+/* All kept displays, as an array of `shown`; the caller's to destroy. Empty if there are none. Returns 0 or
  * -ENOMEM. */
 int displays_join(const struct displays *displays, msgpack_sbuffer *buffer);
 

@@ -1,6 +1,6 @@
-/* The ledger of promises: each that has a key, when it is made, and its answer. What has been forgotten since
- * needs no record, because the same rules forget it again. A promise is written down before the session that keeps
- * it: one without a session is one whose request nobody has begun. */
+/* The ledger of promises: it has each promise with a key, from when it is made, and its answer. Forgotten
+ * promises need no record, because the same rules forget them again. A promise is written down before the
+ * session that keeps it: if no session refers to it, nobody has begun its request. */
 #include "promise.h"
 
 #include "base/log.h"

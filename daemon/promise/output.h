@@ -1,5 +1,5 @@
-/* What a cell wrote, up to a limit: the head, and a ring that holds the tail. The middle is counted, not kept. With
- * a user who pays for it, the limit is low at first and grows with the head as far as that user has room. */
+/* The output of a cell, up to a limit: the head, and a ring that holds the tail. The middle is counted, not
+ * kept. If a user pays for it, the limit is low at first and grows with the head as long as that user has room. */
 #pragma once
 
 #include "front/user.h"
@@ -19,11 +19,12 @@ struct output {
 };
 
 void output_init(struct output *output, size_t limit);
-/* Before anything is written: @user pays, twice for each byte, which is in the session's transcript, too. */
+/* Call it before anything is written: @user pays, twice for each byte, because the session's transcript has it,
+ * too. */
 void output_paid_by(struct output *output, struct user *user);
 void output_deinit(struct output *output);
 
-/* Take @data in. Without memory for it, it is counted as dropped. */
+/* Add @data. Without memory for it, it counts as dropped. */
 void output_add(struct output *output, struct bytes data);
 
 /* So much was written here and is gone. */
@@ -31,7 +32,8 @@ void output_skip(struct output *output, uint64_t size);
 
 uint64_t output_dropped(const struct output *output);
 
-/* What is kept, in order, and how much had been written before it. Returns how many pieces there are. */
+/* The kept output, in order; @at is how much had been written before each piece. Returns how many pieces there
+ * are. */
 struct piece {
 	uint64_t at;
 	struct bytes data;
@@ -39,8 +41,9 @@ struct piece {
 #define PIECES_MAX 3
 size_t output_pieces(const struct output *output, struct piece pieces[PIECES_MAX]);
 
-/* Head, a line that says what is missing, tail: one span that lives as long as the output. What there is no memory
- * for is dropped: output_dropped, and the size of the head, are right only now. Nothing may be added afterwards. */
+/* Head, a line that says how much is missing, tail: one span that lives as long as the output. If there is no
+ * memory for all, more is dropped: so output_dropped and the size of the head are final only now. Nothing may be
+ * added afterwards. */
 struct bytes output_join(struct output *output);
 /* Keep nothing of it: all is dropped. */
 void output_give_up(struct output *output);

@@ -1,6 +1,6 @@
-/* Promises: who asked for what, and what was answered. One shelf holds those of one session and user; what is
- * answered is bounded by the shelf, in number and bytes, and by the user, in bytes. Nothing here is freed before
- * the round ends, since the handler that caused an answer may still hold the promise. */
+/* Promises: who asked for what, and the answer. One shelf holds those of one session and user. Answers are
+ * bounded by the shelf, in number and bytes, and by the user, in bytes. Nothing here is freed before the round
+ * ends, since the handler that caused an answer may still hold the promise. */
 #include "promise.h"
 
 #include "config/config.h"

@@ -1,9 +1,9 @@
-/* A promise is a request from the moment it is taken up until its answer is forgotten. Whoever sends the request
- * again, by its key, or attaches to its cell, becomes another asker: each gets the one answer, and what it asks for
- * is done once. Answers are kept for a while and within bounds, the oldest going first; they belong to no session,
- * whose end they survive.
+/* A promise is a request from the moment it is taken up until its answer is forgotten. A client that sends the
+ * request again, by its key, or attaches to its cell, becomes another asker. Each asker gets the one answer, and
+ * the request is done once. Answers are kept for a while and within bounds; the oldest is deleted first. They
+ * belong to no session, and survive its end.
  *
- * Requests without a key, but for cells, need none: they are answered by their address alone. */
+ * Requests without a key need no promise, except cells: their answer goes to their address. */
 #pragma once
 
 #include "base/graveyard.h"
@@ -51,10 +51,11 @@ struct promise {
 	struct list cells;	      /* among the cells of its shelf */
 	struct shelf *shelf;
 	char key[KEY_MAX + 1]; /* "": it cannot be asked for by key */
-	uint64_t fingerprint;  /* the same key for something else is a mistake; 0: by a router that took another */
-	bool keep;	       /* its answer is */
-	bool taken;	       /* its session has it; before, a refusal is as if nothing had been asked */
-	bool by_root;	       /* who asked of somebody else's session, and has a name of its own for it */
+	uint64_t fingerprint; /* the same key with another request is an error; 0: a router that counted differently
+				 took it */
+	bool keep;	      /* its answer is */
+	bool taken;	      /* its session has it; before, a refusal is as if nothing had been asked */
+	bool by_root;	      /* who asked of somebody else's session, and has a name of its own for it */
 	bool is_cell;
 	uint64_t cell;	      /* its number; 0: it waits */
 	struct cell *running; /* the cell until it is answered */
@@ -67,8 +68,8 @@ struct promise {
 	struct timer expiry;
 };
 
-/* How long answers are kept, how many, and how many bytes of them: of a whole shelf, as whoever asked last has it.
- */
+/* How long answers are kept, how many, and how many bytes of them: for a whole shelf, as the last request on it
+ * said. */
 struct keeping {
 	uint64_t ttl, number, size;
 };
@@ -119,35 +120,36 @@ void promises_commit(struct promises *promises);
 /* Those of the last router, whose ledger is ours from now on. Returns 0 or -errno. */
 struct breaker;
 int promises_revive(struct promises *promises, int ledger, struct breaker *breaker);
-/* The one that something of the last router's refers to; made anew if it was none that is kept. NULL when out of
+/* The promise that a record of the last router refers to; a new one if that is not kept. NULL when out of
  * memory. */
 struct promise *promises_claim(struct promises *promises, uint64_t serial, uid_t owner, struct bytes session,
 			       const struct keeping *keeping);
-/* Those that nothing refers to: their requests are as if never made. But what another keeper's router had promised,
- * and not answered, may have been done, wholly or in part, and is not to be done again: whoever asks is told so. */
+/* Settle the promises that nothing refers to: their requests count as never made. But requests that another
+ * keeper's router had taken and not answered may have been done, wholly or in part. They are not done again, and
+ * their askers are told so. */
 void promises_settle(struct promises *promises);
 
 /* ---- promise.c ---- */
 
 /* NULL if there is none. @session: empty for what names none. */
 struct promise *promises_find_key(struct promises *promises, uid_t owner, struct bytes session, struct bytes key);
-/* The newest, since a session of the same id may have been before. */
+/* The newest cell of that number, since an earlier session may have had the same id. */
 struct promise *promises_find_cell(struct promises *promises, uid_t owner, struct bytes session, uint64_t cell);
 /* The cells of one shelf by `cells`, oldest first; an empty list if there is no such shelf. */
 struct list *promises_cells_of(struct promises *promises, uid_t owner, struct bytes session);
 
 bool key_valid(struct bytes key);
-/* A number for what is asked, whoever asks it and how. */
+/* A number that is the same for the same request, no matter who asks and how. */
 uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request);
-/* Whether it may be this that was asked. */
+/* Whether the promise may be of this request. */
 bool promise_is_of(const struct promise *promise, const struct wire_schema *schema, const void *request);
 
 struct keeping profile_keeping(const struct profile *profile);
-/* @key: empty: it cannot be asked for by key, and its answer is kept only if somebody sets keep. Returns 0 or
- * -ENOMEM. */
+/* @key: empty if it has none. Then nobody can ask for it by key, and its answer is kept only if somebody sets
+ * keep. Returns 0 or -ENOMEM. */
 int promise_new(struct promise **promisep, struct promises *promises, uid_t owner, struct bytes session,
 		struct bytes key, uint64_t fingerprint, const struct keeping *keeping);
-/* A number that a former router has given it. Returns 0 or -ENOMEM. */
+/* Give it the number that it had with a former router. Returns 0 or -ENOMEM. */
 int promise_number(struct promise *promise, uint64_t serial);
 /* What it asks for is a cell. */
 void promise_is_cell(struct promise *promise);
@@ -158,13 +160,13 @@ void promise_name(struct promise *promise);
 /* The handler has returned. */
 void promise_taken(struct promise *promise);
 
-/* The final message, which @buffer holds: tell everybody. The promise takes the memory. */
+/* The final message, which @buffer holds: send it to all askers. The promise takes the memory. */
 void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer);
 
 /* The result of an answered cell; false if it was refused. It points into the answer. */
 bool promise_result(const struct promise *promise, struct exec_reply *reply);
 
-/* It is answered: from now on it counts. The newest stays, however large it is. */
+/* It is answered: from now on it counts towards the limits. The newest answer stays, however large it is. */
 void promise_keep(struct promise *promise);
 void promise_forget(struct promise *promise);
 
@@ -177,19 +179,19 @@ void promise_leave(struct promise *promise, const struct address *to);
 bool promise_asked_by(const struct promise *promise, const struct address *request);
 /* Nobody does. */
 void promise_leave_all(struct promise *promise);
-/* There is none, for want of memory: the connections of all who wait for it end. */
+/* There is no answer, because memory is lacking: the connections of all askers end. */
 void promise_hang_up(struct promise *promise);
-/* Its answer, to all who wait for it: they are done. */
+/* Send its answer to all askers: they are done. */
 void promise_answer_all(struct promise *promise);
 
-/* What the cell writes, to those who watch. Returns 0, or CLIENT_E_WAITS if one of them reads too slowly. */
+/* Output of the cell, for all who watch. Returns 0, or CLIENT_E_WAITS if one of them reads too slowly. */
 int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t at, struct bytes data);
-/* What the cell shows, likewise. */
+/* A display of the cell, likewise. */
 int promise_display(struct promise *promise, const struct shown *shown);
-/* That it still runs: to those who keep up. */
+/* The cell still runs: tell those who keep up. */
 void promise_alive(struct promise *promise, const struct alive_event *alive);
 bool promise_watched(const struct promise *promise);
-/* The cell asks: pass it on to those who may answer. */
+/* The cell asks: pass the question on to those who may answer. */
 void promise_ask(struct promise *promise, struct bytes prompt, bool password);
 /* Whether there is somebody who may. */
 bool promise_listened_to(const struct promise *promise);

@@ -1,6 +1,6 @@
-/* Files in and out. The router is one thread, so each request here is at most one piece of a file or one part of a
- * directory; whoever wants more asks again. Sessions run meanwhile, so every request resolves its path anew and
- * trusts nothing an earlier one has seen. */
+/* Files in and out. The router is one thread, so each request here is at most one piece of a file or one part of
+ * a directory; for more, the client asks again. Sessions run meanwhile, so every request resolves its path anew
+ * and does not trust what an earlier one has seen. */
 #include "request.h"
 
 #include "base/walk.h"

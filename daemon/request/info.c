@@ -1,4 +1,4 @@
-/* What a client is told of its sessions and of the daemon, at once and without disturbing either. */
+/* Tells clients about their sessions and the daemon, at once and without disturbing either. */
 #include "request.h"
 
 #include "warden/nursery.h"

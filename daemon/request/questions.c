@@ -1,5 +1,5 @@
-/* Requests about the state of a session, or about code alone, as questions to an interpreter; and what a session
- * remembers of its cells, which the router knows itself. */
+/* Requests about the state of a session, or about code alone, as questions to an interpreter; and the history of
+ * cells, which the router itself remembers. */
 #include "request.h"
 
 #include <inttypes.h>

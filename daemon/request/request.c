@@ -1,5 +1,5 @@
-/* What clients may ask, as a table. Each handler answers exactly once, now or, where a session has to do something
- * first, by leaving the address with it. */
+/* The requests of clients, as a table. Each handler answers exactly once: now, or later if a session must do
+ * something first, which keeps the address. */
 #include "request.h"
 
 #include "base/log.h"

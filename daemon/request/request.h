@@ -40,22 +40,22 @@ union request {
 	struct stats_request stats;
 };
 
-/* What @from means by the name @text. False when the client has been told that it is none. */
+/* The session that @from means by the name @text. False if it is no name; the client has been told. */
 bool session_name_given(struct session_name *name, struct sessions *sessions, const struct address *from,
 			struct bytes text);
 /* A request is for the session @birth of that name alone, if @birth is not 0. Whether there is none, of which the
  * client has been told. */
 bool session_is_gone(struct sessions *sessions, const struct address *from, struct bytes text, uint64_t birth);
-/* The session a request names, or NULL when the client has been told that it has none. */
+/* The session that a request names, or NULL if there is none; the client has been told. */
 struct session *session_named(struct sessions *sessions, const struct address *from, struct bytes text);
-/* The same, or NULL when the client has been told that a cell runs or waits in it. */
+/* The same, or NULL if a cell runs or waits in it; the client has been told. */
 struct session *session_between_cells(struct sessions *sessions, const struct address *from, struct bytes text);
-/* Whether @owner has room for so much more that waits or runs; if not, the client has been told. */
+/* Whether @owner has room for so many more bytes that wait or run; if not, the client has been told. */
 bool user_room(struct sessions *sessions, const struct address *from, uid_t owner, uint64_t size);
-/* Whether one more operation may wait in @session, or else @from has been told why not. */
+/* Whether one more operation may wait in @session; if not, @from has been told. */
 bool session_room_for_operation(struct sessions *sessions, const struct address *from,
 				const struct session *session);
-/* A new one, a one-shot if @id is absent; NULL when the client has been told why not. */
+/* A new session, a one-shot if @id is absent; NULL if that failed and the client has been told. */
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
 			     struct bytes profile_name);
 

@@ -1,6 +1,6 @@
-/* Requests that are done once. One that carries a key is looked for among the promises before its handler sees it,
- * so every handler has this without knowing of it; an exec is a promise with a key or without, since its cell may
- * be attached to. */
+/* Requests that are done once. A request with a key is looked up among the promises before its handler sees it,
+ * so handlers need not know of this. An exec is a promise with or without a key, since a client may attach to
+ * its cell. */
 #include "request.h"
 
 #include "vault/breaker.h"

@@ -1,4 +1,4 @@
-/* Where faults can be made: what is in the tables of handlers is a point by itself. */
+/* The points where faults can be made. Each row of the tables of handlers is a point. */
 #include "vault/fault.h"
 
 #include "request/request.h"

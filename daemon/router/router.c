@@ -1,5 +1,5 @@
-/* The router's process: set up, one blocking call, take down. Everything is reached from the one loop, and objects
- * are freed only between its rounds, so a handler may end anything. */
+/* The router's process: set up, one blocking call, take down. One loop calls everything, and objects are freed
+ * only between its rounds, so a handler may end anything. */
 #include "router.h"
 
 #include "base/log.h"

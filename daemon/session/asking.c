@@ -1,5 +1,5 @@
-/* Questions about the state, put to the live interpreter between two cells. One that is not answered in time goes
- * the way of a late cell: interrupted, then killed, and the session goes on from its last checkpoint. */
+/* Questions about the state, put to the live interpreter between two cells. A question that is not answered in
+ * time is treated like a late cell: interrupted, then killed, and the session goes on from its last checkpoint. */
 #include "events.h"
 
 #include "base/log.h"

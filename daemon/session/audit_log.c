@@ -1,6 +1,6 @@
-/* What goes into the audit log. Of a text no more is copied than a path can be; code goes as it is, since the
- * scribe makes the digest, unless it would take half of the room that is left for lines: then the line goes
- * without. */
+/* What goes into the audit log. A text is cut at the length of the longest path. Code is copied as it is, since
+ * the scribe makes the digest; but if it would take half of the room that is left for lines, the line has no
+ * digest. */
 #include "audit_log.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-/* Checkpoints: taken when a cell has been answered or a client asks, looked at now and then for what they hold, and
- * forgotten when there are too many. What is made from them is in restore.c. */
+/* Checkpoints: made when a cell has been answered or a client asks, measured now and then, and forgotten when
+ * there are too many. restore.c makes interpreters from them. */
 #include "events.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-/* Effects of a session. What an interpreter has noted is hostile: a note counts if it has its number and a known
- * act, and its texts are bytes, to show and no more. Numbers that no note has are counted as well. */
+/* Effects of a session. The notes of an interpreter are hostile: a note counts if it has its number and a known
+ * act, and its texts are bytes to show, no more. Numbers without a note are counted as well. */
 #include "effects.h"
 
 #include "vault/ledger.h"

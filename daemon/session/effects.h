@@ -1,12 +1,12 @@
-/* What a session has done beyond its own memory, as far as it was seen, and when: going back does not undo it, so
- * whoever goes back is told. Bounded: of what came first, only how much it was is kept. */
+/* The effects of a session: what it has done outside its own memory, as far as Lair saw it, and when. Going back
+ * does not undo it, so the client is told. The list is bounded: of the oldest only the number is kept. */
 #pragma once
 
 #include "base/list.h"
 
 #include "proto/wire.h"
 
-/* When, in cells: while a cell ran, or between it and the next. */
+/* The time of an effect, in cells: while a cell ran, or between it and the next. */
 #define EFFECTS_DURING(cell) (2 * (cell))
 #define EFFECTS_AFTER(cell) (2 * (cell) + 1)
 #define EFFECTS_FOREVER UINT64_MAX
@@ -25,10 +25,10 @@ void effects_deinit(struct effects *effects);
 void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t last, uint64_t when);
 
 /* Append what was done after the state of @cell and before @until, without repetitions, as an array of `effect`;
- * nothing if there is nothing. Returns how many more there were than it holds. */
+ * nothing if there is none. Returns how many more there were than the array holds. */
 uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t until, msgpack_sbuffer *buffer);
 
-/* A branch remembers what led to it: those of @from up to the state of @cell. */
+/* A branch starts with the effects before it: those of @from up to the state of @cell. */
 void effects_copy(struct effects *effects, const struct effects *from, uint64_t cell);
 
 /* For the next router, as a journal does it. */

@@ -1,4 +1,4 @@
-/* What the files of a session share: its events, its table, and the steps its states are made of. */
+/* Shared by the files of a session: its events, its table, and the steps that its states are made of. */
 #pragma once
 
 #include "session.h"
@@ -6,9 +6,9 @@
 /* How long a warden may take to kill an interpreter, and a fork to introduce itself. */
 #define PATIENCE_US (5 * 1000000ULL)
 
-/* For an answer to reach who waits for it: a fork takes a processor for as long as it lasts. */
+/* The time that an answer needs to reach its client: a fork takes a processor for as long as it lasts. */
 #define ANSWER_US 1000
-/* Who comes back sooner than that would have had to wait for a checkpoint that is taken then. */
+/* A client that comes back sooner than that would have to wait for a checkpoint made in between. */
 #define HURRY_US (2 * ANSWER_US)
 
 #define RETURNCODE_TIMEOUT 124
@@ -62,7 +62,7 @@ void session_event(struct session *session, enum session_event event, const stru
 
 /* ---- steps: messages.c ---- */
 
-/* From now on those who watch the running cell are told about every second that it still runs. */
+/* From now on tell those who watch the running cell about every second that it still runs. */
 void session_watch(struct session *session);
 
 /* ---- steps: steps.c ---- */
@@ -70,23 +70,22 @@ void session_watch(struct session *session);
 struct event_loop *session_loop(const struct session *session);
 /* The one deadline of the state it is in, @after microseconds from now; 0 = none. */
 void session_deadline(struct session *session, uint64_t after);
-/* A cell begins: what it makes of the state is not saved, whether or not that is. */
+/* A cell begins: the state that it makes is not saved, even if the one before it is. */
 void session_depart(struct session *session);
 void session_answer_waiters(struct session *session, struct list *waiters);
-/* @back: with what cannot be undone of what was done since the session began. */
+/* @back: with the effects since the session began, which are not undone. */
 void session_answer_resets(struct session *session, bool back);
 /* It ends, and will not be fresh. */
 void session_refuse_resets(struct session *session);
-/* What its interpreter has done beyond its memory, as far as it is not known yet: after a cell, and after a death.
- */
+/* Gather the effects of its interpreter that are not known yet: after a cell, and after a death. */
 void session_gather_effects(struct session *session);
 /* Answer a cell, whatever it is. */
 void session_reply(struct session *session, struct cell *cell, const struct verdict *verdict);
-/* What a cell ended of whose time was over. */
+/* The cause for a cell whose time was over. */
 const char *session_overdue(const struct session *session);
 /* Answer the running cell and forget it. */
 void session_finish_cell(struct session *session, const struct verdict *verdict);
-/* Whatever waits, cells and operations, will not be done. */
+/* Refuse everything that waits, cells and operations. */
 void session_refuse_work(struct session *session, const char *why);
 /* Idle from now on, unless something waits. */
 void session_begin_idle(struct session *session);
@@ -94,24 +93,24 @@ void session_begin_idle(struct session *session);
  * whatever comes next; at once if that will come soon. */
 void session_freeze_soon(struct session *session);
 void session_proceed(struct session *session);
-/* Kill the interpreter; another one follows when it is gone. */
+/* Kill the interpreter; another one follows when it is dead. */
 void session_kill_interpreter(struct session *session, const char *cause);
 
-/* One that nothing has happened to yet. NULL when out of memory. */
+/* A session without any past. NULL when out of memory. */
 struct session *session_alloc(struct sessions *sessions, struct profile *profile, const char *id, uid_t owner);
 /* Timers, where there are any. */
 void session_arm_hard(struct session *session);
-/* It is as a former router had it: but for its timers. */
+/* It is as a former router had it, except for its timers, which are set here. */
 void session_on_revived(struct session *session);
 
 /* ---- entries of the table: checkpoint.c ---- */
 
 void session_finish_frozen(struct session *session, const struct particulars *particulars);
-/* The same when a cell waited for it in the interpreter, or when that is being killed. */
+/* The same when a cell waited for it in the interpreter, or when the interpreter is being killed. */
 void session_note_frozen(struct session *session, const struct particulars *particulars);
 /* No copy comes of it. */
 void session_abandon_freeze(struct session *session, const char *why);
-/* Forget checkpoints until what is left is within the limits. */
+/* Forget checkpoints until the rest is within the limits. */
 void session_trim_history(struct session *session);
 /* Its timer, where there are any. */
 void session_arm_measure(struct session *session);
@@ -124,15 +123,15 @@ void session_restore_older(struct session *session, const struct particulars *pa
 void session_adopt_restored(struct session *session, const struct particulars *particulars);
 /* Its cell has not begun: it waits again, for another interpreter. */
 void session_put_back(struct session *session);
-/* Fork @frozen for this session, which is RESTORING until that stands. */
+/* Fork @frozen for this session, which is RESTORING until the fork is ready. */
 void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
-/* Nothing of it grows from its source any more. */
+/* The session is no longer being forked from its source. */
 void session_let_source_go(struct session *session);
-/* Kill the interpreter and make the one who is to follow at once, of @target; NULL: of the pristine image. */
+/* Kill the interpreter and at once make its successor, a fork of @target; NULL: of the pristine image. */
 void session_replace(struct session *session, struct checkpoint *target, const char *cause);
-/* Nobody follows yet: one is made when the old interpreter is dead. */
+/* There is no successor yet: one is made when the old interpreter is dead. */
 void session_drop_successor(struct session *session);
-/* The same because the checkpoint does not answer, which is forgotten for it. */
+/* The same because the checkpoint does not answer; it is forgotten. */
 void session_give_up_successor(struct session *session);
 
 /* ---- entries of the table: asking.c ---- */

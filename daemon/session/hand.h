@@ -1,4 +1,4 @@
-/* What sessions handle, as breaker.h knows it. */
+/* What sessions handle, as things of breaker.h. */
 #pragma once
 
 #include "vault/breaker.h"
@@ -7,5 +7,5 @@ struct session;
 struct warden;
 
 void hand_session(const struct session *session, enum hand_turn turn);
-/* Of a family that is back: end the sessions that routers died of again and again. */
+/* A family is back: end those of its sessions that routers died of again and again. */
 void hand_end_open(struct warden *warden);

@@ -1,6 +1,6 @@
-/* The checkpoints of one session: a tree in which each knows the state it grew from, so that `undo` walks back
- * along what really happened, also after a restore. What to forget when there are too many is decided here; killing
- * the frozen interpreters is the session's. */
+/* The checkpoints of one session: a tree in which each knows the state it grew from, so `undo` walks back along
+ * what really happened, also after a restore. This file decides which to forget when there are too many; the
+ * session kills the frozen interpreters. */
 #pragma once
 
 #include "base/list.h"
@@ -34,10 +34,10 @@ void history_init(struct history *history);
 /* The live state is that of @base, or of the pristine image if NULL. */
 void history_rebase(struct history *history, struct checkpoint *base);
 
-/* The state of now, after @cell, as a child of base; without a name; becomes the base, saved. Returns NULL when out
- * of memory. */
+/* Add the present state, after @cell, as a child of base; without a name. It becomes the base, saved. Returns
+ * NULL when out of memory. */
 struct checkpoint *history_add(struct history *history, struct interpreter *interpreter, uint64_t cell);
-/* It has been killed, dropped or forgotten. Its children grow from its parent; frees it. */
+/* It was killed, dropped or forgotten. Its children become children of its parent. Frees it. */
 void history_remove(struct history *history, struct checkpoint *checkpoint);
 
 /* Give it a name, or another one. */
@@ -47,13 +47,13 @@ void history_name(struct history *history, struct checkpoint *checkpoint, struct
 struct checkpoint *history_find(struct history *history, struct bytes name);
 struct checkpoint *history_of(struct history *history, const struct interpreter *interpreter);
 
-/* @n states back from the live one; *@target NULL = the pristine image. False when that has been forgotten or never
- * was. */
+/* @n states back from the live one; *@target NULL = the pristine image. False if that state is forgotten or
+ * never was. */
 bool history_back(const struct history *history, uint64_t n, struct checkpoint **target);
 
-/* The next one to forget when at most @automatic unnamed ones and @memory bytes in all may be kept (0 = no limit):
- * one off the path to the live state if there is any, else the oldest; never a named one for its number, never the
- * base. NULL when there is nothing to forget. */
+/* The next one to forget if at most @automatic unnamed ones and @memory bytes in all may be kept (0 = no limit):
+ * one off the path to the live state if there is any, else the oldest. Never a named one because of the number,
+ * and never the base. NULL if there is nothing to forget. */
 struct checkpoint *history_excess(struct history *history, uint64_t automatic, uint64_t memory);
 
 uint64_t history_memory(const struct history *history);

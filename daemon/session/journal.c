@@ -1,5 +1,5 @@
-/* What a session has run. Each cell knows the one whose state it began in, so those that the live state grew from
- * are found by walking back from it; all others have been undone. */
+/* What a session has run. Each cell knows the cell whose state it began in. Walking back from the live state
+ * finds the cells that it comes from; all others have been undone. */
 #include "journal.h"
 
 #include "promise/cell.h"

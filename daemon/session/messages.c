@@ -1,5 +1,5 @@
-/* What reaches a session from its warden and its interpreters, turned into events. Every byte from an interpreter
- * is hostile: a frame is scanned, decoded by its table, and legal only from an interpreter of the right role. */
+/* Messages from a session's warden and interpreters, turned into events. Every byte from an interpreter is
+ * hostile: a frame is scanned, decoded by its table, and legal only from an interpreter of the right role. */
 #include "events.h"
 
 #include "base/log.h"

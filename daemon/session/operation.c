@@ -1,5 +1,6 @@
-/* Checkpoint, restore, undo, branch, drop; questions are asking.c's. Those that need the live state saved
- * first have it frozen and go on when that is done; those that give it up go on when what they wanted stands. */
+/* Checkpoint, restore, undo, branch, drop; questions are in asking.c. An operation that needs a copy of the live
+ * state has it frozen, and goes on when that is done. An operation that gives the live state up goes on when the
+ * new interpreter is ready. */
 #include "operation.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-/* What clients may have done between two cells: checkpoints, and questions. Each is a small script that begins
- * while its session is idle, has one or two steps, and answers its request exactly once. */
+/* Operations are done between two cells: checkpoints, and questions. Each is a small script that begins while
+ * its session is idle, has one or two steps, and answers its request exactly once. */
 #pragma once
 
 #include "history.h"
@@ -35,16 +35,16 @@ int operation_new(struct operation **operationp, enum operation_kind kind, const
 		  struct bytes name);
 struct operation *operation_free(struct operation *operation);
 
-/* The session is idle: do it, or its first step. */
+/* The session is idle: do the operation, or its first step. */
 void operation_begin(struct session *session, struct operation *operation);
 /* The state is saved (@why NULL), or could not be: go on with session->operation. */
 void operation_on_frozen(struct session *session, const char *why);
 void operation_on_restored(struct session *session);
 /* The branch that it asked for lives. */
 void operation_on_born(struct session *session);
-/* The branch has not got the files that it was to have: tell who asked for it. */
+/* The branch has not got its copy of the files: tell the client that asked for it. */
 void operation_on_homeless(struct session *session, const char *code, const char *why);
-/* Whether the operation under way is what made this session, and not answered yet. */
+/* Whether the operation under way has made this session, and is not answered yet. */
 bool operation_is_birth(const struct session *session);
 /* The session cannot do it any more. */
 void operation_refuse(struct session *session, struct operation *operation, const char *why);

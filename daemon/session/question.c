@@ -1,4 +1,4 @@
-/* Questions: what travels to the interpreter, and what may come back. An answer is decoded by the table of its
+/* Questions: what is sent to the interpreter, and what may come back. An answer is decoded by the table of its
  * kind, lists item by item, and encoded anew. */
 #include "question.h"
 

@@ -1,5 +1,5 @@
-/* What clients ask about the state of a session. The live interpreter answers between two cells; the tables here
- * say what a good answer is, since everything in it is hostile. */
+/* Questions of clients about the state of a session. The live interpreter answers between two cells. The tables
+ * here say what a good answer is, since everything in it is hostile. */
 #pragma once
 
 #include "front/user.h"
@@ -28,18 +28,18 @@ struct question {
 	bool written;	 /* code and names are in the ledger */
 };
 
-/* Copies @code and @names (array of str), which may be absent, and takes what they cost of @user's room. Returns 0
- * or -ENOMEM. */
+/* Copies @code and @names (array of str), which may be absent, and charges their price to @user. Returns 0 or
+ * -ENOMEM. */
 int question_new(struct question **questionp, enum question_kind kind, struct user *user, struct bytes code,
 		 struct bytes names);
-/* What that is: they are in the ledger, too. */
+/* Their price: the ledger has them, too. */
 uint64_t question_price(struct bytes code, struct bytes names);
 struct question *question_free(struct question *question);
 
-/* The message that puts it to the interpreter; borrows from @question. */
+/* The message to the interpreter; borrows from @question. */
 struct question_message question_message(const struct question *question);
 
-/* Answer @request with what the interpreter told. Returns 0, or WIRE_E_FIELD if that is no answer to such a
+/* Answer @request with the interpreter's answer. Returns 0, or WIRE_E_FIELD if that is no answer to such a
  * question: then nothing has been sent. *@donep: whether it was answered, and not refused. */
 int question_reply(const struct question *question, struct clients *clients, const struct address *request,
 		   const struct told_message *told, bool *donep);

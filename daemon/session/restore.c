@@ -1,5 +1,5 @@
-/* An interpreter in place of one that is gone. What was running when the old one went is answered only when the new
- * one stands, so that the answer can say what the state is. */
+/* A new interpreter for a session whose old one is gone. The cell that was running is answered only when the new
+ * interpreter is ready, so that the answer can say which state is in force. */
 #include "events.h"
 
 #include "base/log.h"

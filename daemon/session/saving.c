@@ -1,6 +1,7 @@
-/* Saving and loading are cells: they wait in the queue, have a time, can be interrupted and killed, and what became
- * of the session is told as after any other cell. Only what they run, and how they are answered, differs. The bytes
- * go through a memory file that the router makes, into a file of its own; it never looks at them. */
+/* Saving and loading are cells: they wait in the queue, have a time limit, can be interrupted and killed, and
+ * the answer tells what happened to the session. Only the code that they run and their answers differ. The bytes
+ * go through a memory file that the router makes, and from there into a file of its own; the router never looks
+ * at them. */
 #include "saving.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* Sessions: how they begin and end, and what may be asked of them. What happens in between is table.c's. */
+/* Sessions: how they begin and end, and what clients may ask of them. table.c has everything in between. */
 #include "events.h"
 
 #include "audit_log.h"

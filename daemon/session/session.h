@@ -1,6 +1,6 @@
-/* A session: what a client names by id. It owns a queue of cells, three deadlines, a history of checkpoints, and
- * one live interpreter in a warden it may share with its branches. All it does is one table of states and events in
- * table.c. */
+/* A session: a client names it by an id. It owns a queue of cells, three deadlines, a history of checkpoints,
+ * and one live interpreter in a warden that it may share with its branches. Everything it does is in one table
+ * of states and events in table.c. */
 #pragma once
 
 #include "base/graveyard.h"

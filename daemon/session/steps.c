@@ -1,5 +1,4 @@
-/* What the entries of a session's table are made of: to answer its cell, to refuse what waits, to be idle, to kill
- * its interpreter. */
+/* The steps of a session's table: answer its cell, refuse what waits, be idle, kill its interpreter. */
 #include "events.h"
 
 #include "audit_log.h"

@@ -1,6 +1,6 @@
-/* The life of a session, as a table: for each state, what each event does. An empty cell is a violation, for which
- * the interpreter is killed where there is one, else the session is ended. Whatever happens to a cell, its request
- * is answered exactly once, and the answer says what became of the session's state. */
+/* The life of a session, as a table: for each state, what each event does. An empty cell is a violation: the
+ * interpreter is killed; if there is none, the session ends. Whatever happens to a cell, its request is answered
+ * exactly once, and the answer says what happened to the session's state. */
 #include "events.h"
 
 #include "audit_log.h"

@@ -1,9 +1,9 @@
-/* The page is a memory file that the keeper holds. Only the router writes to it, with plain stores in the order in
- * which they stand here: they are volatile, and what a process has stored is there when it has died. A thing is
- * never half named: while its name is written, nothing is in hand.
+/* The page is a memory file that the keeper holds. Only the router writes to it, with plain stores in the order
+ * of this code: they are volatile, so a store is there when the process has died after it. A thing is never half
+ * named: while its name is written, nothing is in hand.
  *
- * Deaths count only where it is known what they were of: what was being handled, and while a round was settled, if
- * that was of one thing. */
+ * A death counts only if its reason is known: the thing that was being handled; or, while a round was settled,
+ * its only thing. */
 #include "breaker.h"
 
 #include "base/event.h"
@@ -153,7 +153,7 @@ static int page_make(void)
 
 static void page_read(volatile struct breaker_page *page, enum router_end end)
 {
-	/* Of a round that took too long, the last thing in it need not be the one that did. */
+	/* If a round took too long, the last thing in it need not be the reason. */
 	bool known = page->n_things <= 1 || (end == ROUTER_END_DIED && !page->settling);
 
 	suspects_prune(page);

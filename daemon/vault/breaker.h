@@ -1,17 +1,18 @@
-/* What the router has in hand, noted in memory that outlives it, and over what routers died again and again. That
- * is ended or refused by name, so that everything else goes on.
+/* The breaker: it notes what the router has in hand, in memory that outlives it, and counts the deaths of
+ * routers. If routers die again and again of one thing, that thing is ended or refused by name, so that
+ * everything else goes on.
  *
- * A thing is noted with a few stores before it is handled, and stays noted until its round is settled. A router
- * that finds that the last one died of itself, or stood still, counts that against the thing. What a router handles
- * and settles is cleared of suspicion. For a while after a death, a round is of one thing: then it is known of
- * which. */
+ * A thing is noted with a few stores before it is handled, and stays noted until its round is settled. If the
+ * last router died by itself, or stood still, the new router counts that against the thing. A thing that is
+ * handled and settled is cleared of suspicion. For a while after a death, a round is of one thing, so that the
+ * reason of another death is known. */
 #pragma once
 
 #include "keeper/keeper.h"
 
 struct wire_schema;
 
-/* What may be in hand, and what @whose and @number of it are. */
+/* The kinds of things that may be in hand, and the meaning of their @whose and @number. */
 enum in_hand {
 	HAND_NOTHING,
 	HAND_INTERPRETER, /* the family's; its serial */
@@ -25,7 +26,7 @@ enum in_hand {
 	_HAND_N,
 };
 
-/* What of it, where there is more than one: the success of one says nothing of another. */
+/* The part of a thing, if it has several: the success of one says nothing of another. */
 enum hand_turn {
 	TURN_CHANNEL,
 	TURN_STDOUT,
@@ -59,32 +60,32 @@ struct breaker {
 	int fd; /* -1: the page ends with us */
 };
 
-/* @fd: the page of the last router, which becomes ours; -1: there is none. What that router died of is counted.
+/* @fd: the page of the last router, which becomes ours; -1: there is none. The death of that router is counted.
  * Without memory for a page nothing is counted. */
 void breaker_open(struct breaker *breaker, int fd, enum router_end end);
 void breaker_close(struct breaker *breaker);
 
-/* The next thing is in hand; what it is, nobody has said yet. */
+/* The next thing is in hand; its handler will name it. */
 void breaker_take(struct breaker *breaker);
-/* This is what is in hand. */
+/* Name the thing in hand. */
 void breaker_name(struct breaker *breaker, const struct thing *thing);
-/* What was handled is being settled. */
+/* The things that were handled are being settled. */
 void breaker_settle(struct breaker *breaker);
-/* All is settled: what was handled is above suspicion. */
+/* Everything is settled: the things that were handled are above suspicion. */
 void breaker_put_down(struct breaker *breaker);
 
-/* Whether so many routers died of it that it is not to be tried again. The second: of any turn of it. */
+/* Whether so many routers died of it that it must not be tried again. The second function: of any turn of it. */
 bool breaker_is_open(const struct breaker *breaker, const struct thing *thing);
 bool breaker_is_open_for(const struct breaker *breaker, enum in_hand kind, uint64_t whose, uint64_t number);
-/* All of that kind has been ended, and cannot come again. */
+/* All things of that kind have been ended, and cannot come again. */
 void breaker_forget(struct breaker *breaker, enum in_hand kind);
-/* Whether a round is to be of one thing. */
+/* Whether a round must be of one thing. */
 bool breaker_is_careful(const struct breaker *breaker);
 
 /* Two numbers that outlive routers, for fault.c. */
 volatile uint64_t *breaker_faults(const struct breaker *breaker);
 
-/* A name, as a number: BREAKER_DIGEST, then what that has returned. */
+/* The digest of a name: start with BREAKER_DIGEST, go on with what it has returned. */
 #define BREAKER_DIGEST 0xcbf29ce484222325ULL
 uint64_t breaker_digest(uint64_t digest, struct bytes data);
 

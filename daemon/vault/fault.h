@@ -1,17 +1,16 @@
-/* Faults made on purpose, to see what comes of them. Only who starts laird can ask for one: a router reads, when it
- * starts, the file that LAIR_FAULT in the environment of laird names, with a line
+/* Faults made on purpose, to test what follows. Only the person who starts laird can ask for one. When a router
+ * starts, it reads a file that LAIR_FAULT in the environment of laird names, with a line
  *
- *	ACT POINT [SESSION [TIMES]]
+ * ACT POINT [SESSION [TIMES]]
  *
- * ACT is abort, or stall: to stand still. POINT is GROUP.NAME; `laird --faults` lists them. Without SESSION, or
- *with
- * -, it is on behalf of any session; at points of a template it is the name of a profile. It is done TIMES times,
- * however many routers that takes, or always. */
+ * ACT is abort, or stall: to stand still. POINT is GROUP.NAME; `laird --faults` lists them. With SESSION only
+ * things of that session count; at points of a template it is the name of a profile. Without, or with -, those
+ * of every session count. The fault is made TIMES times, however many routers that takes, or always. */
 #pragma once
 
 #include "proto/base.h"
 
-/* Before any point. @made: memory that outlives the router: which order is obeyed, and how often it was. */
+/* Call it before any point. @made: memory that outlives the router: which order is obeyed, and how often it was. */
 void fault_begin(volatile uint64_t made[static 2]);
 
 /* A point. Where no fault is asked for, it is a look at one variable. */

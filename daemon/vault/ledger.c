@@ -1,11 +1,11 @@
-/* Ledgers. The file is mapped: a record costs no system call, and the kernel keeps what was stored in it however
- * the router dies. First comes the record, then the store of its length, which is a whole one at any instant;
- * lengths are therefore aligned, and the file is all zeroes where nothing has been written. Its pages are there
- * before they are stored to, so that want of memory is an error and not a signal.
+/* Ledgers. The file is mapped: a record costs no system call, and the kernel keeps what was stored in it, no
+ * matter how the router dies. The record is stored first, then its length in a single store. So lengths are
+ * aligned, and the file is all zeroes where nothing has been written. Pages are allocated before they are
+ * written to, so that a lack of memory is an error and not a signal.
  *
- * The file begins with a number: where the records are that are in force. Those before them are given back to the
- * kernel, and the file keeps its length; its end moves on by as much each time, for longer than any machine runs.
- */
+ * The file begins with a number: the place of the records in force. Memory before that place is given back to
+ * the kernel, and the file keeps its length. Its end moves on each time; a file offset is large enough for
+ * longer than any machine runs. */
 #include "ledger.h"
 
 #include <fcntl.h>
@@ -53,13 +53,13 @@ int ledger_renew(struct ledger *ledger)
 		ledger->fd = memfd_create("lair-ledger", MFD_CLOEXEC);
 		ledger->vacant = ALIGNMENT;
 	} else if (ledger->in_force) {
-		/* Behind a length that is zero, so that what is in force has an end. */
+		/* Behind a length that is zero, so that the version in force has an end. */
 		ledger->vacant = round_up(ledger->begin + ledger->room + LENGTH, ALIGNMENT);
 	}
 	unmap(ledger);
 	ledger->begin = ledger->vacant;
 	ledger->in_force = false;
-	/* Zeroes from there on, whatever of another attempt is there. */
+	/* Zeroes from there on, even if another attempt has left something there. */
 	return ledger->fd < 0 || ftruncate(ledger->fd, (off_t)ledger->begin) < 0 ? -errno : 0;
 }
 
@@ -68,7 +68,7 @@ int ledger_put_in_force(struct ledger *ledger)
 	if (pwrite(ledger->fd, &ledger->begin, sizeof(ledger->begin), 0) < 0)
 		return -errno;
 	ledger->in_force = true;
-	/* What is left there takes memory and does no harm; the next time it is tried again. */
+	/* If this fails, the rest takes memory and does no harm; the next time it is tried again. */
 	(void)fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ALIGNMENT,
 			(off_t)(ledger->begin - ALIGNMENT));
 	return 0;
@@ -79,7 +79,7 @@ static uint64_t after(uint64_t at, uint64_t length)
 	return at + LENGTH + (length + LENGTH - 1) / LENGTH * LENGTH;
 }
 
-/* Of the record at @at; 0 where there is none. */
+/* The length of the record at @at; 0 if there is none. */
 static uint64_t length_at(const char *text, uint64_t size, uint64_t at)
 {
 	uint64_t length;

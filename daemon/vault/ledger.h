@@ -1,8 +1,8 @@
-/* What a router knows, in a memory file that outlives it: records, each after its length. A record without a length
- * was not written: whoever began it has done nothing yet that depends on it.
+/* A ledger: records of a router in a memory file that outlives it, each after its length. A record without a
+ * length was not written: its router has not yet done anything that depends on it.
  *
- * A ledger stays the same file for as long as there is one, so whoever keeps its descriptor has what is in it now:
- * it is begun anew within the file, behind what is in force, and takes its place in one step. */
+ * A ledger stays the same file all its life, so the holder of its descriptor always has the present content. A
+ * new version is written in the same file, behind the version in force, and replaces it in one step. */
 #pragma once
 
 #include "proto/wire.h"
@@ -11,7 +11,7 @@ struct ledger {
 	int fd; /* -1: there is none yet */
 	char *map;
 	uint64_t begin; /* where in the file the records are */
-	uint64_t room;	/* how much of it from there on is mapped; zeroes from @size on */
+	uint64_t room;	/* how many bytes from there on are mapped; zeroes from @size on */
 	uint64_t size;
 	uint64_t vacant; /* from here on nothing in the file is in force */
 	bool in_force;	 /* what is at @begin: the next router reads this */
@@ -22,27 +22,27 @@ struct ledger {
 void ledger_init(struct ledger *ledger);
 void ledger_deinit(struct ledger *ledger);
 
-/* Begin anew, in a file that is made if there is none. What is appended from now on takes the place of all that
- * was, once it is put in force; until then the next router reads what was. Return 0 or -errno. */
+/* Begin a new version, in a new file if there is none. Records that are appended from now on belong to it. Until
+ * it is put in force, the next router reads the old version. Return 0 or -errno. */
 int ledger_renew(struct ledger *ledger);
 int ledger_put_in_force(struct ledger *ledger);
-/* One that the last router has written, which becomes the ledger's; what was begun at its end goes. Returns 0 or
- * -errno. */
+/* Open the ledger of the last router; @fd becomes the ledger's. A new version that was not put in force is
+ * dropped. Returns 0 or -errno. */
 int ledger_open(struct ledger *ledger, int fd);
 
-/* What comes after @size has not happened. Returns 0 or -errno. */
+/* Drop everything after @size: it has not happened. Returns 0 or -errno. */
 int ledger_cut(struct ledger *ledger, uint64_t size);
 
-/* Returns 0 or -errno, with nothing written. */
+/* Returns 0; or -errno, with nothing written. */
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record);
 
-/* Whether it is to be renewed: it is not in force, or less than half of it is alive. @alive: how many bytes a
- * renewed one would have; never fewer, or it would be renewed again and again. */
+/* True if the ledger must be rewritten: it is not in force, or less than half of it is alive. @alive: how many
+ * bytes a new version would have; never less than that, or it would be rewritten again and again. */
 bool ledger_is_stale(const struct ledger *ledger, uint64_t alive);
-/* What a record takes besides the bytes in it, at most. */
+/* How many bytes a record takes at most, besides the bytes in its fields. */
 #define LEDGER_RECORD_OVERHEAD 256
 
-/* All of it at once, the caller's to free. Returns 0 or -errno. */
+/* All of its text at once, the caller's to free. Returns 0 or -errno. */
 int ledger_read(const struct ledger *ledger, char **textp);
-/* The next record of what was read. Start with *@at == 0. False at the end, or where it makes no sense. */
+/* The next record of that text. Start with *@at == 0. False at the end, or at a malformed record. */
 bool ledger_next(const struct ledger *ledger, const char *text, uint64_t *at, struct wire_frame *record);

@@ -66,8 +66,8 @@
 	F(m, UINT, role, OPTIONAL)                                                                                 \
 	F(m, UINT, session, OPTIONAL)                                                                              \
 	LINK_FIELDS(F, m)
-/* Said, and not known to be sent: on the channel of @to, or the warden's control pair. subject: whose descriptors
- * travel along. */
+/* A message that may not have been sent yet: on the channel of @to, or the warden's control pair. subject: whose
+ * descriptors travel along. */
 #define MESSAGE_FIELDS(F, m)                                                                                       \
 	F(m, UINT, to, OPTIONAL)                                                                                   \
 	F(m, UINT, number, REQUIRED)                                                                               \
@@ -188,7 +188,7 @@
 	F(m, STR, cause, OPTIONAL)                                                                                 \
 	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, STR, code, REQUIRED)
-/* Something that a session has done, see effects.h. */
+/* An effect of a session, see effects.h. */
 #define EFFECT_RECORD_FIELDS(F, m)                                                                                 \
 	F(m, UINT, session, REQUIRED)                                                                              \
 	F(m, UINT, when, REQUIRED)                                                                                 \
@@ -228,7 +228,7 @@
 	QUESTION_VALUES(F, m)                                                                                      \
 	F(m, UINT, about, OPTIONAL)
 #define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
-/* A file on its way in, which the next router does not go on with. */
+/* A file on its way in. The next router does not go on with it. */
 #define TRANSFER_FIELDS(F, m)                                                                                      \
 	F(m, BIN, directory, REQUIRED)                                                                             \
 	F(m, STR, temporary, REQUIRED)
@@ -253,7 +253,8 @@ WIRE_MESSAGE(profile_record, "profile", PROFILE_FIELDS);
 
 /* ---- the ledger of promises ---- */
 
-/* fingerprint: of the request; another name with each other way to take it, since none matches all. */
+/* fingerprint: of the request. It has another name in each other version of the field list, because those match
+ * other requests. */
 #define PROMISE_FIELDS(F, m)                                                                                       \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, owner, OPTIONAL)                                                                                \
@@ -274,8 +275,8 @@ WIRE_MESSAGE(profile_record, "profile", PROFILE_FIELDS);
 	F(m, UINT, stderr_head, OPTIONAL)                                                                          \
 	F(m, BIN, answer, REQUIRED)
 
-/* First of all: what clients know the daemon by as long as it knows their requests, and the keeper whose routers
- * write this. */
+/* The first record: the name by which clients know the daemon as long as it knows their requests, and the keeper
+ * whose routers write this. */
 #define LIFE_FIELDS(F, m)                                                                                          \
 	F(m, STR, instance, REQUIRED)                                                                              \
 	F(m, STR, keeper, REQUIRED)

@@ -1,6 +1,6 @@
-/* The settings speak of what a session's own code uses. Limits of a group count all that is in it, so they lie
- * above the settings by what is there for other reasons: enough that one process that asks for too much gets its
- * MemoryError, from the limit of its own, before the group is full and the kernel kills. */
+/* The settings limit what a session's own code uses. The limits of a group count everything in it, so they must
+ * be higher. A process that asks for too much shall get its MemoryError, from the limit of the process, before
+ * the group is full and the kernel kills. */
 #include "budget.h"
 
 #include "base/memory.h"

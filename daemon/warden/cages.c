@@ -1,11 +1,11 @@
-/* Whose template a session grows from. What grows from one has its layout of memory, its stack canary, its pointer
- * guard and its hash seed: what a session can tell of its own, it can tell of all its siblings. So a template is of
- * one user, from its first session on, and never of another.
+/* Which template a session is forked from. All sessions of a template share its layout of memory, its stack
+ * canary, its pointer guard and its hash seed: a session that knows its own knows those of the others. So a
+ * template belongs to one user, from its first session on.
  *
- * The first session of a user need not wait for a template to start where one is there that is nobody's yet. At the
- * start each profile has one, which a laird that is not root keeps for its own user; another is made when one was
- * taken, as soon as there are several users. While there is one, those whose users have had no session for a while
- * go. */
+ * The first session of a user need not wait for a template to start if there is one that belongs to nobody yet.
+ * At the start each profile has one; a laird that is not root keeps it for its own user. Once there are several
+ * users, another is made whenever one was taken. Then templates end if their users have had no session for a
+ * while. */
 #include "cages.h"
 
 #include "base/log.h"

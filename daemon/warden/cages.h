@@ -1,5 +1,5 @@
-/* Everything that cages share: the wardens and templates there are, the dead among them, and what they are made of.
- */
+/* Everything that cages share: wardens and templates, the dead ones among them, and the settings they are made
+ * from. */
 #pragma once
 
 #include "base/graveyard.h"
@@ -21,7 +21,7 @@ struct cages {
 	struct workspaces workspaces;
 	struct cgroups cgroups;
 	struct list nurseries, retired;
-	struct list due; /* wardens and interpreters to which something is said in this round, or was heard from */
+	struct list due;     /* wardens and interpreters that were heard or get a message in this round */
 	struct list touched; /* wardens about whose families something may have changed in this round */
 	uint64_t owed;	     /* how many microseconds it will take to write these down */
 	struct graveyard dead_nurseries, dead_wardens, dead_interpreters; /* freed between two rounds */
@@ -41,11 +41,11 @@ void cages_init(struct cages *cages, struct event_loop *loop, struct breaker *br
 /* When all of it is buried and freed. */
 void cages_deinit(struct cages *cages);
 
-/* The nursery whose template sessions of @owner grow from. NULL only when out of memory. */
+/* The nursery whose template makes the sessions of @owner. NULL only when out of memory. */
 struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner);
-/* A nursery that was nobody's becomes @owner's. */
+/* A nursery that belonged to nobody is @owner's from now on. */
 void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner);
-/* A profile of new settings: have a template ahead of the first session. */
+/* A profile of new settings: start a template before the first session comes. */
 void cages_warm(struct cages *cages, struct profile *profile);
 /* Retired nurseries make no more wardens, see nursery_retire. */
 void cages_retire(struct cages *cages, struct nursery *nursery);
@@ -56,7 +56,8 @@ void cages_on_nursery_idle(struct cages *cages, struct nursery *nursery);
 /* Whether a session has any of the wardens. */
 bool cages_used(const struct cages *cages);
 
-/* As root each session runs as a uid of its own, else as laird itself: 0. Returns 0 or -EUSERS: all are taken. */
+/* If laird is root, each session runs as a uid of its own; else as laird itself: 0. Returns 0 or -EUSERS: all
+ * are taken. */
 int cages_take_uid(uid_t *uidp, struct cages *cages);
 
 /* Nothing refers to it but others of the dead. It is freed between two rounds, so a handler may end anything:

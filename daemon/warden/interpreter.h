@@ -1,5 +1,5 @@
-/* The router's end of one interpreter: its exec channel and the two pipes that carry its output. Every byte that
- * comes in here was written by hostile code. */
+/* The router's end of one interpreter: its exec channel and the two pipes that carry its output. Hostile code
+ * may have written every byte that comes in here. */
 #pragma once
 
 #include "base/graveyard.h"
@@ -46,8 +46,8 @@ struct interpreter {
  * stdout and stderr), the caller's to send and close; unused ones are -1. Returns 0 or -errno. */
 int interpreter_new(struct interpreter **interpreterp, struct warden *warden, enum interpreter_role role,
 		    uint64_t serial, int theirs[INTERPRETER_FDS]);
-/* One that the last router had, from what the keeper held of it, of which is taken what is the router's. Returns 0
- * or -errno. */
+/* An interpreter of the last router, from the descriptors that the keeper held; it takes those that are the
+ * router's. Returns 0 or -errno. */
 struct interpreter_record;
 int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
 		       const struct interpreter_record *record, int *fds, size_t n_fds);
@@ -58,39 +58,38 @@ void interpreter_bury(struct interpreter *interpreter);
 /* For the graveyard of the cages. */
 void interpreter_free_dead(struct grave *grave);
 
-/* Nothing of what it says or writes is to be heard any more. */
+/* From now on ignore everything that it says or writes. */
 void interpreter_ignore(struct interpreter *interpreter);
 
-/* Give it to a session, which is told from now on. Returns 0 or -errno. */
+/* Give it to a session, which gets its events from now on. Returns 0 or -errno. */
 int interpreter_attach(struct interpreter *interpreter, struct tenant *tenant);
 
-/* At the end of the round. Returns 0 or -ENOMEM; a closed channel is no error here, it is told by an event. */
+/* Sent at the end of the round. Returns 0 or -ENOMEM. A closed channel is no error here; an event tells of it. */
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message);
 
-/* The same with a descriptor, which is the message's from now on, whatever is returned. @subject: see peer.h. */
+/* The same with a descriptor, which is the message's from now on, also if it fails. @subject: see peer.h. */
 int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schema *schema, const void *message,
 			uint64_t subject, int fd);
 
-/* Take from both pipes what they hold at this moment. What is written meanwhile waits: no writer can keep us here.
- */
+/* Read both pipes as far as they are full now. Later output waits, so no writer can keep us here. */
 void interpreter_drain(struct interpreter *interpreter);
 
-/* After its death: what it had written and not yet put into its pipes. */
+/* After its death: read the output that it had not yet put into its pipes. */
 void interpreter_salvage(struct interpreter *interpreter);
 
-/* It is dead. Whether what it had said has to be handled first, in this round or the next. */
+/* It is dead. Whether messages of it must be handled first, in this round or the next. */
 bool interpreter_has_last_words(struct interpreter *interpreter);
 
 /* The number of the last effect that it has noted in its buffer, or that has been taken in. */
 uint64_t interpreter_noted(const struct interpreter *interpreter);
 
-/* Before the warden is asked to interrupt @cell. */
+/* Call it before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);
 
-/* It has said something of @size bytes that nobody asked for. If that is much, it is not heard for a while. */
+/* It has sent a message of @size bytes that nobody asked for. If that is long, it is not read for a while. */
 void interpreter_rest(struct interpreter *interpreter, size_t size);
 
-/* What was heard last is heard again, after @us microseconds or a peer_rest. */
+/* The last message is read again, after @us microseconds or a peer_rest. */
 void interpreter_unhear(struct interpreter *interpreter, uint64_t us);
-/* Stop and resume reading what it writes and says, so that it blocks instead of us buffering. */
+/* Stop and resume reading its output and messages, so that it blocks instead of us buffering. */
 void interpreter_pause(struct interpreter *interpreter, bool paused);

@@ -1,4 +1,4 @@
-/* What a warden says, and what it means for the sessions in its cage. */
+/* Messages of a warden, and what they mean for the sessions in its cage. */
 #include "warden.h"
 
 #include "budget.h"

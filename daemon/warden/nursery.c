@@ -1,5 +1,6 @@
-/* Templates and spares. A template that fails is tried again when it is wanted, after a pause that grows; whoever
- * waited for it is told its reason. One that is killed is started again at once, and nobody is told. */
+/* Templates and spares. If a template fails, it is tried again when it is needed, after a pause that grows;
+ * sessions that waited for it are told its reason. If it is killed, it is started again at once, and nobody is
+ * told. */
 #include "nursery.h"
 
 #include "base/log.h"

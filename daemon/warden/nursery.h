@@ -1,5 +1,5 @@
-/* One per profile and user: the template process and the spare wardens it has made. A session is grown from a
- * spare, or from a warden that is still being made. */
+/* A nursery: the template process of one profile and user, and the spare wardens that it has made. A session
+ * gets a spare, or a warden that is still being made. */
 #pragma once
 
 #include "warden.h"
@@ -39,13 +39,13 @@ struct nursery {
 int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *profile);
 struct nursery *nursery_free(struct nursery *nursery);
 
-/* A warden for @session: a spare if there is one, else one that will be ready later. Returns 0; -EAGAIN when the
+/* A warden for @session: a spare if there is one, else one that will be ready later. Returns 0; -EAGAIN if the
  * template failed a moment ago, or the warden cannot be made now (nursery->reason says why); or -errno. */
 int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp);
 
 /* It is that user's from now on, for good. */
 void nursery_own(struct nursery *nursery, uid_t owner);
-/* No session of its user is left, or there has been none: tell the router in a while, unless there is one then. */
+/* Its user has no session. If that does not change, tell the router in a while. */
 void nursery_idle(struct nursery *nursery);
 
 /* Whether a session has one of its wardens. */
@@ -56,7 +56,7 @@ size_t nursery_spares(const struct nursery *nursery);
 /* Start the template ahead of the first claim. */
 void nursery_warm(struct nursery *nursery);
 
-/* Stop making wardens, drop the spares. Frees itself later if sessions still live. */
+/* Stop making wardens, and end the spares. It frees itself later if sessions still live. */
 void nursery_retire(struct nursery *nursery);
 
 /* From the keeper: the template runs, or could not be started. */

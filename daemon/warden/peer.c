@@ -1,5 +1,5 @@
-/* Links to wardens and interpreters. Receiving is by MSG_PEEK and without room for descriptors, so a hostile peer
- * can pass none; a letter is read by pread from a file that the router has made. */
+/* Links to wardens and interpreters. Receiving uses MSG_PEEK and has no room for descriptors, so a hostile peer
+ * can pass none. A letter is read by pread from a file that the router has made. */
 #include "peer.h"
 
 #include "proto/outbuffer.h"

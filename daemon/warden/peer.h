@@ -1,5 +1,5 @@
-/* The router's end of a link (proto/link.h) to a warden or an interpreter. What is handled in a round is taken out
- * of the socket, and what is said is sent, only when the round is settled: a router that dies before that has heard
+/* The router's end of a link (proto/link.h) to a warden or an interpreter. Messages are taken out of the socket,
+ * and messages to the peer are sent, only when the round is settled. So a router that dies before that has heard
  * and said nothing, and the next one does it all again. */
 #pragma once
 
@@ -29,14 +29,14 @@ struct peer {
 	char *letter;		 /* of this round */
 };
 
-/* A subject that is the number of a session, whose task's file goes along. */
+/* The subject is the number of a session, whose task's file is sent. */
 #define SUBJECT_TASK (1ULL << 62)
 
 /* What waits to be sent. The descriptors are its own. */
 struct peer_message {
 	struct list node;
 	uint64_t number;
-	uint64_t subject; /* which interpreter the descriptors are for, or whose session's task with SUBJECT_TASK */
+	uint64_t subject; /* the interpreter whose descriptors are sent; with SUBJECT_TASK the session */
 	size_t n_fds;
 	int fds[PEER_FDS_MAX];
 	msgpack_sbuffer datagram; /* room for a header, and the frame */
@@ -54,10 +54,10 @@ void peer_init(struct peer *peer, struct event_loop *loop, struct list *due, int
 /* Close it and forget what was to be sent. Idempotent. */
 void peer_deinit(struct peer *peer);
 
-/* Be told by @fn when there is something to hear. Returns 0 or -errno. */
+/* Call @fn when there is a message. Returns 0 or -errno. */
 int peer_listen(struct peer *peer, void (*fn)(struct event_source *source, uint32_t events));
 void peer_ignore(struct peer *peer);
-/* Let what it says wait in the socket, or no longer. Its end is told nevertheless. */
+/* Leave its messages in the socket, or read them again. Its end is reported in any case. */
 void peer_pause(struct peer *peer, bool paused);
 /* The same for @us microseconds; 0: no longer. */
 void peer_rest(struct peer *peer, uint64_t us);
@@ -67,25 +67,26 @@ void peer_hurry(struct peer *peer);
 /* Keep what is to be sent, or no longer. */
 void peer_hold(struct peer *peer, bool held);
 
-/* Look at the next frame, at most one a round, which is valid until the round is settled. Returns 0 or PEER_E_*. */
+/* Look at the next frame, at most one a round. It is valid until the round is settled. Returns 0 or PEER_E_*. */
 int peer_hear(struct peer *peer, struct bytes *frame);
 /* It was not handled after all: it comes again. */
 void peer_unhear(struct peer *peer);
-/* Whether something is there that has not been handled. */
+/* Whether a message waits that has not been handled. */
 bool peer_pending(const struct peer *peer);
 
-/* Say something when the round is settled. @fds become the message's, whatever is returned. Returns 0 or -ENOMEM.
- */
+/* Queue a message until the round is settled. @fds become the message's, also if it fails. Returns 0 or -ENOMEM. */
 int peer_say(struct peer *peer, const struct wire_schema *schema, const void *message, uint64_t subject, int *fds,
 	     size_t n_fds);
 
-/* What a former router said and may not have sent: once more under the same number. The rest as above. */
+/* Queue a message of a former router, which may not have sent it: once more under the same number. The rest as
+ * above. */
 int peer_repeat(struct peer *peer, uint64_t number, struct bytes datagram, uint64_t subject, int *fds,
 		size_t n_fds);
 
 /* It can take what it did not take before. */
 void peer_settle_later(struct peer *peer);
 
-/* The round is safe: take out what was handled, send what was said. What the socket does not take now is kept. */
+/* The round is written down: take out the messages that were handled, send the queued ones. If the socket is
+ * full, they stay queued. */
 void peer_settle(struct peer *peer);
 void peers_settle(struct list *due);

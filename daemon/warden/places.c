@@ -1,5 +1,5 @@
-/* Places for a template: it finds them again by what they were when the settings were read, and not by their names.
- */
+/* Places for a template: it finds them again by the identity that they had when the settings were read, not by
+ * their names. */
 #include "places.h"
 
 #include "config/pins.h"

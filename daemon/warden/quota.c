@@ -1,6 +1,6 @@
-/* Quotas of workspaces. Invariant: while a cell runs that could write, a survey is under way or a timer is set. How
- * far a session gets over its limit is what it can write between two surveys; see docs/SECURITY.md, which promises
- * the figures below. */
+/* Quotas of workspaces. Invariant: while a cell runs that could write, a survey is under way or a timer is set.
+ * A session can be over its limit by what it can write between two surveys; docs/SECURITY.md promises the
+ * figures below. */
 #include "quota.h"
 
 #include "base/log.h"

@@ -40,12 +40,13 @@ struct disk_watch {
 void quota_init(struct quota *quota, const struct profile *profile);
 void quota_deinit(struct warden *warden);
 
-/* A cell begins in one of the warden's sessions, or has perhaps been writing while there was no router. */
+/* A cell begins in one of the warden's sessions, or may have been writing while there was no router. */
 void quota_on_run(struct warden *warden);
 void quota_on_surveyed(struct warden *warden, const struct surveyed_message *surveyed);
 
-/* For what the router itself writes: whether there is room for that much more; and that it has been written. */
+/* For files that the router itself writes: whether there is room for so much more; and that it has been written. */
 bool quota_has_room(const struct warden *warden, uint64_t size, uint64_t files);
-/* Somebody was told that there is none, and may have deleted files since the last survey: there is one soon. */
+/* Somebody was refused because there is no room, and may have deleted files since the last survey: make one
+ * soon. */
 void quota_on_refused(struct warden *warden);
 void quota_put(struct warden *warden, uint64_t size, uint64_t files);

@@ -1,4 +1,5 @@
-/* Transcripts. The file grows for ever and holds little: what is not needed is punched out of it. */
+/* Transcripts. The file grows for ever and holds little: parts that are not needed any more are punched out of
+ * it. */
 #include "transcript.h"
 
 #include <fcntl.h>

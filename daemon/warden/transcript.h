@@ -1,5 +1,5 @@
-/* What a session's processes have written to one stream, in a memory file that outlives the router. The kernel
- * moves it there from the pipe, so that at any moment each byte is in exactly one of the two. */
+/* A transcript: the output of a session's processes to one stream, in a memory file that outlives the router.
+ * The kernel moves it there from the pipe, so each byte is always in exactly one of the two. */
 #pragma once
 
 #include "proto/base.h"
@@ -19,14 +19,14 @@ void transcript_deinit(struct transcript *transcript);
 
 /* A fresh one. Returns 0 or -errno. */
 int transcript_create(struct transcript *transcript);
-/* One that the last router had, which becomes the transcript's. Returns 0 or -errno. */
+/* The transcript of the last router; it owns @fd from now on. Returns 0 or -errno. */
 int transcript_open(struct transcript *transcript, int fd, uint64_t begin);
 
 /* Take up to @size bytes out of @pipe. Returns how many, and a copy of them in @buffer; 0 at its end; or -errno. */
 ssize_t transcript_take(struct transcript *transcript, int pipe, char *buffer, size_t size);
 
-/* Read what has been taken at @at before. Returns how much, or -errno. */
+/* Read again what has been taken before, from @at. Returns how much, or -errno. */
 ssize_t transcript_read(const struct transcript *transcript, uint64_t at, char *buffer, size_t size);
 
-/* Give back the memory of what replies hold, and of the middle of what does not fit into @limit. */
+/* Give back the memory of output that replies hold, and of the middle of what does not fit into @limit. */
 void transcript_trim(struct transcript *transcript, uint64_t limit);

@@ -1,5 +1,5 @@
-/* Wardens as the router sees them. A warden's death is learnt from its pidfd where the host has them, else from the
- * end of its control pair, whose other end it alone holds. */
+/* Wardens as the router sees them. The pidfd tells of a warden's death. If the host has no pidfds, the end of
+ * its control pair does, because the warden alone holds the other end. */
 #include "warden.h"
 
 #include "base/log.h"

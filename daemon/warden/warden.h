@@ -71,8 +71,8 @@ struct warden {
 /* A new warden in the state WANTED, with its workspace. Returns 0 or -errno. */
 int warden_new(struct warden **wardenp, struct cages *cages, struct nursery *nursery, struct profile *profile);
 struct warden *warden_free(struct warden *warden);
-/* One of the last router's. @fds: what the keeper held of it, which is taken; NULL if it had not been ready, and
- * has to be made again. Returns 0 or -errno. */
+/* A warden of the last router. @fds: the descriptors that the keeper held of it, which are taken; NULL if it had
+ * not been ready, and must be made again. Returns 0 or -errno. */
 struct family_record;
 int warden_revive(struct warden **wardenp, struct cages *cages, struct nursery *nursery, uint64_t family,
 		  const struct family_record *record, int *fds);
@@ -81,32 +81,31 @@ int warden_revive(struct warden **wardenp, struct cages *cages, struct nursery *
 int warden_request(struct warden *warden, int template_channel);
 void warden_made(struct warden *warden, pid_t pid, int pidfd);
 void warden_failed(struct warden *warden, struct bytes reason);
-/* What a client is told of the reason why a warden or a template could not be made: where places of the host lie is
- * the operator's business, who has it in the log. */
+/* The text for a client that tells why a warden or a template could not be made. It has no paths of the host;
+ * these are for the operator, in the log. */
 const char *reason_told(const char *reason);
-/* The template died with the order (MAKING): back to WANTED, for the next one. */
+/* The template died before it made it (MAKING): back to WANTED, for the next template. */
 void warden_want_again(struct warden *warden);
 
-/* What it costs is @party's from now on. */
+/* From now on @party pays for it. */
 void warden_own(struct warden *warden, struct party *party);
-/* A session takes it, or joins the ones that have it. */
+/* A session takes it, or joins the sessions that have it. */
 void warden_join(struct warden *warden, struct tenant *tenant);
-/* A session is done with it. The last one takes the warden with it; otherwise the session's interpreters are killed
- * and it is told on_swept when nothing of them is left. */
+/* A session gives it up. The last one ends the warden. Otherwise the session's interpreters are killed, and its
+ * on_swept is called when nothing of them is left. */
 void warden_leave(struct warden *warden, struct tenant *tenant);
 
-/* Something about it or its sessions may have changed: it is written down when the round is settled. */
+/* Something of it or its sessions may have changed: write it down when the round is settled. */
 void warden_touch(struct warden *warden);
 
-/* The interpreter a READY warden has waiting for its first session. */
+/* The interpreter of a READY warden that waits for its first session. */
 struct interpreter *warden_first(struct warden *warden);
 /* The id of one of its sessions; absent for a spare. */
 struct bytes warden_session(const struct warden *warden);
 
-/* Three ways to get an interpreter: from the pristine image, to work in @workspace, a branch's, if that is not
- * NULL; a frozen copy of @live; a fork of @frozen. The last two are in flight until they are adopted. Return 0 or
- * -errno.
- */
+/* Three ways to get an interpreter: from the pristine image, which works in @workspace, a branch's, if that is
+ * not NULL; a frozen copy of @live; a fork of @frozen. The last two are in flight until they are adopted. Return
+ * 0 or -errno. */
 int warden_spawn(struct warden *warden, const char *workspace, struct interpreter **interpreterp);
 int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp);
 int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
@@ -115,31 +114,30 @@ int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct 
 /* The fork says it has the number @pid: tell the warden, which checks. Returns 0 or -errno. */
 int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_t pid);
 
-/* To the interpreter. 9 ends it. The answer is counted down in its signals_unanswered. */
+/* Signal the interpreter; 9 kills it. The answer reduces its signals_unanswered. */
 int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal);
 
-/* Kill an interpreter nobody wants to hear of any more, and let go of our end of it; or leave it to a session that
- * still grows from it. Returns NULL. */
+/* Kill an interpreter that nobody needs any more, and close our end of it; or leave it to a session that is
+ * still being forked from it. Returns NULL. */
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
 
 /* A handler on its behalf begins. */
 void hand_warden(const struct warden *warden, enum hand_turn turn);
 
-/* Have everything killed that belongs to no known interpreter, once none is in flight; the tenant is told on_swept.
- */
+/* Kill everything that belongs to no known interpreter, once none is in flight; then call the tenant's on_swept. */
 void warden_sweep(struct warden *warden, struct tenant *tenant);
 
-/* Have the workspace added up, to no more than that; quota_on_surveyed is told. */
+/* Have the workspace added up, to no more than that; then quota_on_surveyed is called. */
 void warden_survey(struct warden *warden, uint64_t size, uint64_t files);
 
-/* Kill it and with it everything in its cage; on_gone or the nursery is told when it is gone. */
+/* Kill it and with it everything in its cage; on_gone, or the nursery's function, is called when it is gone. */
 void warden_kill(struct warden *warden);
 /* For families_settle. */
 void warden_kill_now(struct warden *warden);
 
 /* ---- between warden.c and messages.c ---- */
 
-/* Something comes from it, or there is room to say something. */
+/* A message has come from it, or there is room to send one. */
 void warden_on_control(struct event_source *source, uint32_t events);
 /* The types of what it may say; NULL after the last. */
 const char *warden_message_type(size_t i);
