@@ -18,6 +18,7 @@ EMBED(saving);
 EMBED(errors);
 EMBED(objects);
 EMBED(variables);
+EMBED(magics);
 EMBED(checking);
 EMBED(completion);
 EMBED(inspection);
@@ -43,6 +44,7 @@ enum module {
 	FIGURES,
 	LIBRARIES,
 	FIFOS,
+	MAGICS,
 	OBJECTS,
 	VARIABLES,
 	CHECKING,
@@ -78,6 +80,7 @@ static const struct {
 	[FIFOS] = MODULE(fifos),
 	[OBJECTS] = MODULE(objects),
 	[VARIABLES] = MODULE(variables),
+	[MAGICS] = MODULE(magics),
 	[CHECKING] = MODULE(checking),
 	[COMPLETION] = MODULE(completion),
 	[INSPECTION] = MODULE(inspection),
@@ -98,6 +101,8 @@ static const struct {
 	[HELPER_DEDENTED] = {SOURCE, "dedented"},
 	[HELPER_RELOAD_EDITED] = {RELOADING, "edited"},
 	[HELPER_ANSWER] = {QUESTIONS, "answer"},
+	[HELPER_MAGIC_CELL] = {MAGICS, "cell"},
+	[HELPER_MEET_IPYTHON] = {MAGICS, "meet"},
 	[HELPER_SET_RULES] = {CHECKING, "configure"},
 	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},

@@ -160,39 +160,90 @@ static bool permitted(struct cell_result *result, PyObject *source)
 	return false;
 }
 
-/* New reference: the value of the last expression, None if there is none. */
-static PyObject *run_statements(PyObject *source, PyObject *filename)
+/* New reference, NULL if there is none. */
+static PyObject *error_take(void)
 {
-	PyObject *codes, *value = Py_None;
+#if PY_VERSION_HEX >= 0x030c0000
+	return PyErr_GetRaisedException();
+#else
+	PyObject *type, *error, *trace;
 
-	codes = PyObject_CallFunction(helper(HELPER_SPLIT), "OOi", source, filename,
-				      cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT);
-	if (!codes)
-		return NULL;
+	PyErr_Fetch(&type, &error, &trace);
+	PyErr_NormalizeException(&type, &error, &trace);
+	if (error && trace)
+		PyException_SetTraceback(error, trace);
+	Py_XDECREF(type);
+	Py_XDECREF(trace);
+	return error;
+#endif
+}
+
+/* New reference: code, or a tuple of what is run and what is shown. */
+static PyObject *compile_cell(PyObject *source, PyObject *filename)
+{
+	if (one_statement(source))
+		return compile_statement(source, filename);
+	return PyObject_CallFunction(helper(HELPER_SPLIT), "OOi", source, filename,
+				     cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT);
+}
+
+/* What is no Python may be IPython's: then that is compiled which does it. New reference, NULL with an exception:
+ * what was wrong, or what to write instead; or without one if a rule forbids it, which has been said. */
+static PyObject *compile_foreign(struct cell_result *result, PyObject *source, PyObject *filename)
+{
+	PyObject *error = error_take();
+	PyObject *plain = PyObject_CallFunctionObjArgs(helper(HELPER_MAGIC_CELL), source, filename, error, NULL);
+	PyObject *code = NULL;
+
+	if (plain == Py_None)
+		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+	else if (plain && (!cells.heed_rules || permitted(result, plain)))
+		code = compile_cell(plain, filename);
+	Py_XDECREF(plain);
+	Py_DECREF(error);
+	return code;
+}
+
+static PyObject *evaluate_both(PyObject *codes)
+{
+	PyObject *value = Py_None;
+
+	if (awaits(PyTuple_GET_ITEM(codes, 0)) || awaits(PyTuple_GET_ITEM(codes, 1)))
+		return await_together(codes);
 	Py_INCREF(value);
-	if (awaits(PyTuple_GET_ITEM(codes, 0)) || awaits(PyTuple_GET_ITEM(codes, 1))) {
-		Py_SETREF(value, await_together(codes));
-	} else {
-		for (Py_ssize_t i = 0; value && i < 2; i++)
-			if (PyTuple_GET_ITEM(codes, i) != Py_None)
-				Py_SETREF(value, evaluate(PyTuple_GET_ITEM(codes, i)));
-	}
-	Py_DECREF(codes);
+	for (Py_ssize_t i = 0; value && i < 2; i++)
+		if (PyTuple_GET_ITEM(codes, i) != Py_None)
+			Py_SETREF(value, evaluate(PyTuple_GET_ITEM(codes, i)));
 	return value;
 }
 
-static PyObject *run_source(PyObject *source, PyObject *filename)
+/* New reference: the value of the last expression, None if there is none. */
+static PyObject *run_source(struct cell_result *result, PyObject *source, PyObject *filename)
 {
-	PyObject *code, *value;
+	PyObject *code = compile_cell(source, filename), *value;
 
-	if (!one_statement(source))
-		return run_statements(source, filename);
-	code = compile_statement(source, filename);
+	if (!code && PyErr_ExceptionMatches(PyExc_SyntaxError))
+		code = compile_foreign(result, source, filename);
 	if (!code)
 		return NULL;
-	value = evaluate(code);
+	value = PyTuple_CheckExact(code) ? evaluate_both(code) : evaluate(code);
 	Py_DECREF(code);
 	return value;
+}
+
+/* Scripts that were notebooks call it. Returns false with an exception. */
+static bool ipython_met(PyObject *source)
+{
+	const char *text = PyUnicode_AsUTF8(source);
+	PyObject *done = NULL;
+
+	if (!text)
+		PyErr_Clear();
+	if (!text || !strstr(text, "get_ipython"))
+		return true;
+	done = PyObject_CallNoArgs(helper(HELPER_MEET_IPYTHON));
+	Py_XDECREF(done);
+	return done;
 }
 
 /* Cut at a character's first byte, with a note. New reference. */
@@ -272,24 +323,6 @@ static int display(struct cell_result *result, PyObject *value)
 	if (represent(result, value) < 0)
 		return -1;
 	return PyDict_SetItem(cells.builtins, cells.underscore, value);
-}
-
-/* New reference, NULL if there is none. */
-static PyObject *error_take(void)
-{
-#if PY_VERSION_HEX >= 0x030c0000
-	return PyErr_GetRaisedException();
-#else
-	PyObject *type, *error, *trace;
-
-	PyErr_Fetch(&type, &error, &trace);
-	PyErr_NormalizeException(&type, &error, &trace);
-	if (error && trace)
-		PyException_SetTraceback(error, trace);
-	Py_XDECREF(type);
-	Py_XDECREF(trace);
-	return error;
-#endif
 }
 
 /* As the interpreter ends a script: nothing is 0, a number is itself, anything else is printed and 1. */
@@ -416,8 +449,8 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
 	if (source && (!cells.heed_rules || permitted(result, source)) && (!run->reload || edited_reloaded()) &&
-	    (!options_wanted(run) || options_set(run) == 0))
-		value = run_source(source, filename);
+	    (!options_wanted(run) || options_set(run) == 0) && ipython_met(source))
+		value = run_source(result, source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
 	end_figures(result);

@@ -213,9 +213,8 @@ def waits() -> bool:
         return False
     selector = getattr(loop, "_selector", None)
     watched = selector.get_map() if selector is not None else None
-    return bool(
-        _all_tasks(loop) or getattr(loop, "_ready", ()) or getattr(loop, "_scheduled", ()) or len(watched or ()) > 1
-    )
+    due = any(getattr(loop, name, None) for name in ("_ready", "_scheduled"))
+    return due or bool(_all_tasks(loop)) or len(watched or ()) > 1
 
 
 def idle(channel: int) -> bool:

@@ -23,6 +23,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 if TYPE_CHECKING:
+    import magics
     import objects
     import source
 
@@ -267,6 +268,21 @@ def _parse(text: str, flags: int) -> Module:
     return tree
 
 
+def _parse_any(code: str, flags: int) -> Module:
+    try:
+        return _parse(code, flags)
+    except SyntaxError as error:
+        return _parse(_in_python(code, error), flags)
+
+
+def _in_python(code: str, error: SyntaxError) -> str:
+    """What IPython makes of it; raises what is wrong."""
+    plain = magics.plain(code, error)
+    if plain is None:
+        raise error
+    return plain
+
+
 def _line_of(text: str, number: int) -> str:
     lines = _LINE_END.split(text)
     return lines[number - 1][:_CONTEXT] if 0 < number <= len(lines) else ""
@@ -285,7 +301,7 @@ def check(text: str, flags: int, names: Names) -> Dict[str, Any]:
     code = source.dedented(text)
     indent = len(text) - len(text.lstrip(" \t")) if code != text else 0
     try:
-        broken = _first_broken(_parse(code, flags), names)
+        broken = _first_broken(_parse_any(code, flags), names)
     except SyntaxError as error:
         return _found(text, indent, f"{type(error).__name__}: {error.msg}", error.lineno, error.offset)
     except ValueError as error:
@@ -315,6 +331,9 @@ def is_complete(text: str, flags: int) -> Dict[str, Any]:
     """As a prompt would ask: a block is complete with an empty line after it."""
     code = source.dedented(text)
     lines = code.split("\n")
+    if code.startswith("%%"):  # of IPython, until an empty line
+        ended = len(lines) > 1 and not lines[-1].strip()
+        return {"status": "complete"} if ended else {"status": "incomplete", "indent": ""}
     try:
         with _catch_warnings(module=_warnings):
             _simplefilter("ignore")
@@ -333,9 +352,9 @@ def is_complete(text: str, flags: int) -> Dict[str, Any]:
 
 
 def _compiles(code: str, flags: int) -> bool:
-    """codeop knows nothing of await outside a function."""
+    """codeop knows nothing of await outside a function, nor of IPython."""
     try:
-        _parse(code, flags)
+        _parse_any(code, flags)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return True

@@ -9,12 +9,12 @@ import threading
 import traceback
 from itertools import islice
 from types import FrameType, ModuleType, TracebackType
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 _TracebackException = traceback.TracebackException
 _MAIN_FILES = "<cell "
 _LIBRARIES = re.compile(rf"{re.escape(os.path.dirname(os.__file__))}/|<frozen |.*/(?:site|dist)-packages/")
-_IPYTHON = re.compile(r".*/IPython/|<decorator-gen-")
+_IPYTHON = re.compile(r".*/IPython/|<decorator-gen-|<lair>/")
 _VALUE_MAX = 16384
 _TEXT_MAX = 262144
 _SOURCE_MAX = 1000
@@ -40,6 +40,7 @@ _module_dict = vars(ModuleType)["__dict__"].__get__
 _object_getattribute = object.__getattribute__
 
 show_values = False
+rewritten: Set[str] = set()  # cells that are not what was compiled (magics.py)
 
 
 def _from_cell(trace: Optional[TracebackType]) -> Optional[TracebackType]:
@@ -115,6 +116,9 @@ def _pick(told: Any, refused: bool) -> List[int]:
         shown.pop()
     shown = shown or list(range(len(told.stack)))
     told.stack = _Ends([told.stack[i] for i in shown])
+    for summary in told.stack:
+        if summary.filename in rewritten and hasattr(summary, "colno"):
+            summary.colno = None
     return shown
 
 

@@ -38,6 +38,20 @@ def _meet_ipython(module: Any) -> None:
             setattr(module, ours.__name__, ours)
 
 
+def _meet_pdb(module: Any) -> None:
+    """At the end of its input it would end without a word."""
+    own = module.Pdb.do_EOF
+
+    def do_eof(debugger: Any, argument: str) -> Any:
+        print(
+            "\nno more answers for the debugger: run the cell with input, or look at sys.last_traceback",
+            file=sys.stderr,
+        )
+        return own(debugger, argument)
+
+    module.Pdb.do_EOF = do_eof
+
+
 def _meet_tqdm(module: Any) -> None:
     """Its thread would be in the way of checkpoints, and only refreshes bars that are updated too rarely."""
     module.tqdm.monitor_interval = 0
@@ -88,6 +102,7 @@ def _meet_pillow(module: Any) -> None:
 _met: Dict[str, Callable[[Any], None]] = {
     "matplotlib": _meet_matplotlib,
     "matplotlib._pylab_helpers": _meet_pylab,
+    "pdb": _meet_pdb,
     "tqdm.std": _meet_tqdm,
     "plotly.io._renderers": _meet_plotly,
     "altair": _meet_altair,

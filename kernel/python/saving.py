@@ -18,7 +18,10 @@ import sys
 import time
 import types
 import zlib
-from typing import Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+
+if TYPE_CHECKING:
+    import magics
 
 _PROTOCOL = 3
 _NAMES_MAX = 5000
@@ -185,6 +188,7 @@ def save(fd: int, limit: int, budget: float) -> Report:
     sources: Lines = {}
     make = _pickler_class(namespace, sources)
     found = [name for name in namespace if type(name) is str and not (name[:2] == "__" == name[-2:])]
+    found = [name for name in found if magics.hidden.get(name, _Main) is not namespace[name]]
     names = [name for name in found if len(name) <= _NAME_MAX]
     long = [f"{name[:_NAME_MAX]}..." for name in found if len(name) > _NAME_MAX]
     refused = [_refuse(name, "there are too many names") for name in names[_NAMES_MAX : 2 * _NAMES_MAX]]

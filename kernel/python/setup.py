@@ -12,6 +12,8 @@ import warnings
 from multiprocessing import process, resource_tracker
 from typing import Any, List
 
+granted = {"programs": False, "network": False}
+
 
 def check_environment() -> None:
     """A virtual environment of another version would find none of its packages."""
@@ -126,8 +128,9 @@ def _track_nothing(name: str, kind: str) -> None:
     """multiprocessing starts a program that removes forgotten shared memory; a session's goes with the session."""
 
 
-def move_in(workspace: str, scratch: str, programs: bool) -> None:
+def move_in(workspace: str, scratch: str, programs: bool, network: bool) -> None:
     """In the warden: a session is at home in its workspace, and imports what it puts there."""
+    granted.update(programs=bool(programs), network=bool(network))
     os.environ["HOME"] = os.environ["PWD"] = workspace
     os.environ["USER"] = os.environ["LOGNAME"] = "session"
     if scratch:

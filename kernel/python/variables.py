@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List
 
 if TYPE_CHECKING:
+    import magics
     import objects
 
 _MOST = 1000
@@ -49,7 +50,15 @@ def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
     _missing(names, forget)
     for name in forget:
         names.pop(name, None)
-    found = sorted(((name, value) for name, value in list(names.items()) if _shown(name)), key=_first)
+    own = magics.hidden
+    found = sorted(
+        (
+            (name, value)
+            for name, value in list(names.items())
+            if _shown(name) and not (name in own and own[name] is value)
+        ),
+        key=_first,
+    )
     told = {"variables": [_described(name, value) for name, value in found[:_MOST]], "total": len(found)}
     try:
         return {**told, "directory": _directory()}

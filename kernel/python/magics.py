@@ -1,0 +1,386 @@
+"""What is not Python but IPython's: magics, commands after `!`, questions with `?`.
+
+Looked at only when a cell does not compile, or speaks of get_ipython. Where IPython is installed it is imported then, and
+its own transformer and magics do it, by a shell on the session's namespace. It keeps no history and has no directory.
+Where IPython is not installed, one sentence says what to write instead.
+"""
+
+import builtins
+import functools
+import importlib
+import importlib.util
+import linecache
+import os
+import re
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+if TYPE_CHECKING:
+    import display
+    import errors
+    import setup
+
+_cache: Dict[str, Any] = linecache.cache
+_main: Any = sys.modules["__main__"]
+_find_spec = importlib.util.find_spec
+_import_module = importlib.import_module
+_builtins: Dict[str, Any] = vars(builtins)
+_SyntaxError = SyntaxError
+_PermissionError = PermissionError
+
+_shell: Any = None
+hidden: Dict[str, Any] = {}  # names in the session's namespace that are IPython's
+
+_FOREIGN = re.compile(
+    r"""^[ \t]*(?:
+        (?P<kind>%%?)(?P<name>[A-Za-z_]\w*)[ \t]*(?P<rest>.*)       # %time f()
+      | (?:[\w.,\[\]'" \t]+=[ \t]*)?!{1,2}(?P<command>[^=\s].*)      # !ls, x = !ls
+      | [\w.,\[\]'" \t]+=[ \t]*%(?P<assigned>[A-Za-z_]\w*).*         # x = %env HOME
+      | \?{1,2}(?P<before>[\w.*%]+)[ \t]*                            # ?name
+      | (?P<after>[\w.*%\[\]'"]+)[ \t]*\?{1,2}[ \t]*                 # name?
+    )$""",
+    re.VERBOSE | re.MULTILINE,
+)
+_CELL = re.compile(r"<cell (\d+)>")
+_PIP = re.compile(r"(?:\S*python[\d.]*\s+-m\s+)?(?:pip|pip3|conda|mamba|uv)\b")
+
+
+def _there() -> bool:
+    """Whether IPython is installed."""
+    try:
+        return "IPython" in sys.modules or _find_spec("IPython") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+# ---- where it is not: in plain Python ----
+
+_INSTEAD = {
+    "capture": "import io, contextlib; with contextlib.redirect_stdout(io.StringIO()) as out: ...",
+    "cd": "import os; os.chdir({rest!r})",
+    "debug": "import pdb; pdb.pm(), with somebody to answer its questions",
+    "env": "import os; os.environ",
+    "html": "display({{'text/html': text}}, raw=True)",
+    "ls": "import os; os.listdir()",
+    "matplotlib": "leave it out, figures are shown when the cell ends",
+    "pdb": "import pdb; pdb.pm(), with somebody to answer its questions",
+    "prun": "import cProfile; cProfile.run({rest!r})",
+    "pwd": "import os; os.getcwd()",
+    "reset": "have the session reset, or del the names",
+    "run": "import runpy; globals().update(runpy.run_path({rest!r}, run_name='__main__'))",
+    "time": "import time; start = time.perf_counter(); {rest}; print(time.perf_counter() - start)",
+    "timeit": "import timeit; timeit.timeit({rest!r}, globals=globals(), number=1000) / 1000",
+    "who": "[name for name in dir() if name[0] != '_']",
+    "whos": "{{name: type(value) for name, value in globals().items() if name[0] != '_'}}",
+    "writefile": "with open({rest!r}, 'w') as file: file.write(text)",
+}
+
+_COMMANDS = {
+    "cat": "print(open(name).read())",
+    "cp": "import shutil; shutil.copy(old, new)",
+    "curl": "import urllib.request; urllib.request.urlopen(url).read()",
+    "head": "import itertools; print(*itertools.islice(open(name), 10))",
+    "ls": "import os; os.listdir()",
+    "mkdir": "import os; os.makedirs(name)",
+    "mv": "import os; os.rename(old, new)",
+    "pwd": "import os; os.getcwd()",
+    "rm": "import os; os.remove(name)",
+    "wget": "import urllib.request; urllib.request.urlretrieve(url, name)",
+}
+
+_PACKAGES = "packages are for the operator of this session to install: tell the user which are missing"
+
+
+def _missing_grant() -> Optional[str]:
+    """Of those that installing a package takes."""
+    if not setup.granted["programs"]:
+        return "no programs here (subprocess-not-granted)"
+    return None if setup.granted["network"] else "no network here (network-not-granted)"
+
+
+def _command_instead(command: str) -> str:
+    if _PIP.match(command) and _missing_grant():
+        return f"{_missing_grant()}; {_PACKAGES}"
+    if setup.granted["programs"]:
+        return f"import subprocess; print(subprocess.getoutput({command!r}))"
+    plain = _COMMANDS.get(command.split()[0])
+    return f"no programs here (subprocess-not-granted){'; ' + plain if plain else ''}"
+
+
+def _magic_instead(name: str, rest: str) -> str:
+    if name in ("pip", "conda", "mamba", "uv"):
+        program = "sys.executable, '-m', 'pip'" if name == "pip" else repr(name)
+        missing = _missing_grant()
+        words = ", ".join(map(repr, rest.split()))
+        return (
+            f"{missing}; {_PACKAGES}"
+            if missing
+            else f"import subprocess, sys; subprocess.run([{program}, {words}])"
+        )
+    if name in ("bash", "sh", "script", "system", "sx"):
+        return _command_instead(rest or "...")
+    return _INSTEAD.get(name, "write it in plain Python").format(rest=rest)
+
+
+def _instead(found: "re.Match[str]") -> str:
+    """What to write for it."""
+    what = found.group().strip()
+    if found["command"]:
+        return (
+            f"{what} is a command of IPython's, which is not installed here: {_command_instead(found['command'])}"
+        )
+    name = found["name"] or found["assigned"]
+    if name:
+        how = _magic_instead(name, (found["rest"] or "").strip())
+        return f"{found['kind'] or '%'}{name} is IPython's, which is not installed here: {how}"
+    return (
+        f"{what} is IPython's, which is not installed here: help({(found['before'] or found['after']).strip('%')})"
+    )
+
+
+# ---- where it is ----
+
+
+def _run(command: str, **options: Any) -> Any:
+    """By the shell. Its output goes where the cell's does."""
+    sys.stdout.flush()
+    try:
+        return subprocess.run(command, shell=True, **options)
+    except _PermissionError as refused:
+        words = command.split()
+        plain = _PACKAGES if _PIP.match(command) else _COMMANDS.get(words[0]) if words else None
+        if isinstance(refused.strerror, str):
+            told = refused.strerror.replace("/bin/sh -c ", "", 1)
+            refused.strerror = f"{told}; {plain}" if plain else told
+        raise
+
+
+def _system(command: str) -> int:
+    if not _PIP.match(command) or not setup.granted["programs"]:
+        return int(_run(command).returncode)
+    offline = {} if setup.granted["network"] else {"PIP_NO_INDEX": "1"}
+    status = int(_run(command, env={**os.environ, **offline}).returncode)
+    if status == 0:
+        importlib.invalidate_caches()
+    elif offline:
+        print(f"no network here (network-not-granted); {_PACKAGES}", file=sys.stderr)
+    return status
+
+
+_SCRIPT_FLAGS = ("--bg", "--no-raise-error", "--raise-error")
+_SCRIPT_NAMES = ("--out", "--err", "--proc")
+
+
+def _script(line: str, cell: str) -> None:
+    """%%bash and the like. IPython's own has a thread that stays, in the way of checkpoints."""
+    words: List[str] = []
+    options: Dict[str, str] = {}
+    given = iter(shlex.split(line))
+    for word in given:
+        option, equals, value = word.partition("=")
+        if option in _SCRIPT_NAMES:
+            options[option] = value if equals else next(given, "")
+        elif word in _SCRIPT_FLAGS:
+            options[word] = ""
+        else:
+            words.append(word)
+    sys.stdout.flush()
+    pipes = {name: subprocess.PIPE if option in options else None for name, option in _SCRIPT_PIPES.items()}
+    program: Any = subprocess.Popen(words, stdin=subprocess.PIPE, encoding="utf-8", errors="replace", **pipes)  # type: ignore[call-overload]
+    names = vars(_main)
+    if "--proc" in options:
+        names[options["--proc"]] = program
+    if "--bg" in options:
+        program.stdin.write(cell)
+        program.stdin.close()
+        names.update(
+            {options[option]: getattr(program, name) for name, option in _SCRIPT_PIPES.items() if option in options}
+        )
+        return
+    told = dict(zip(_SCRIPT_PIPES.values(), program.communicate(cell)))
+    names.update({options[option]: text for option, text in told.items() if option in options})
+    if program.returncode and "--no-raise-error" not in options:
+        raise subprocess.CalledProcessError(program.returncode, words)
+
+
+_SCRIPT_PIPES = {"stdout": "--out", "stderr": "--err"}
+
+
+class _Database(Dict[str, Any]):
+    """What IPython keeps in a directory, in memory: a checkpoint has it."""
+
+    def keys(self, pattern: Optional[str] = None) -> Any:
+        fnmatch = _import_module("fnmatch").fnmatch
+        return [key for key in self if pattern is None or fnmatch(key, pattern)]
+
+
+class _Profile:
+    """None: paths that lead to nothing."""
+
+    location = startup_dir = log_dir = security_dir = pid_dir = os.devnull
+
+
+def _shell_class(module: Any) -> Any:
+    slist = _import_module("IPython.utils.text")
+    usage = _import_module("IPython.core.error").UsageError
+
+    class Shell(module.InteractiveShell):  # type: ignore[misc]
+        """On the session's namespace, with nothing of its own in it that has a name one would use."""
+
+        def init_ipython_dir(self, ipython_dir: Any) -> None:
+            self._trait_values["ipython_dir"] = os.devnull
+
+        def init_profile_dir(self, profile_dir: Any) -> None:
+            self._trait_values["profile_dir"] = _Profile()
+
+        def init_virtualenv(self) -> None:
+            pass
+
+        def init_prompts(self) -> None:
+            pass
+
+        def init_user_ns(self) -> None:
+            history = self.history_manager
+            own = {"_ih": history.input_hist_parsed, "_oh": history.output_hist, "_dh": history.dir_hist}
+            self.user_ns.update(own)
+            self.user_ns_hidden.update(own)
+            hidden.update(own)
+
+        def system(self, command: str) -> None:
+            self.user_ns["_exit_code"] = _system(self.var_expand(command, depth=1))
+
+        system_raw = system_piped = system
+
+        def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+            command = self.var_expand(cmd, depth=depth + 1)
+            text = _run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode("utf-8", "replace")
+            return slist.SList(text.splitlines()) if split else slist.LSString(text)
+
+        # An error ends the cell, instead of being printed.
+
+        def showtraceback(self, exc_tuple: Any = None, *unused: Any, **options: Any) -> None:
+            raise exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+
+        def showsyntaxerror(self, *unused: Any, **options: Any) -> None:
+            raise sys.exc_info()[1]  # type: ignore[misc]
+
+        def show_usage_error(self, exc: BaseException) -> None:
+            raise exc
+
+        def safe_execfile(self, fname: str, *where: Any, **options: Any) -> None:
+            super().safe_execfile(fname, *where, **{**options, "raise_exceptions": True})
+
+        def debugger(self, force: bool = False) -> None:
+            if not hasattr(sys, "last_traceback"):
+                raise usage("no error has ended a cell of this session, so there is nothing to look at")
+            self.InteractiveTB.tb = sys.last_traceback
+            super().debugger(force=force)
+
+        def enable_gui(self, gui: Any = None) -> None:
+            if gui not in (None, "inline", "agg"):
+                print(f"no windows here: %gui {gui} does nothing", file=sys.stderr)
+
+        def enable_matplotlib(self, gui: Any = None) -> Any:
+            if gui not in (None, "auto", "inline", "agg"):
+                print(f"no windows here: figures are shown when the cell ends, without {gui}", file=sys.stderr)
+            return "inline", "inline"
+
+    return Shell
+
+
+def _nothing(value: object) -> None:
+    pass
+
+
+def _print_page(text: Any, *unused: Any, **options: Any) -> None:
+    print(text["text/plain"] if isinstance(text, dict) else text)
+
+
+def _new_shell() -> Any:
+    module: Any = _import_module("IPython.core.interactiveshell")
+    config = _import_module("traitlets.config").Config()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    config.InteractiveShell.colors = "NoColor"
+    config.InteractiveShell.autocall = 0
+    if hasattr(module, "PickleShareDB"):
+        module.PickleShareDB = lambda root: _Database()
+    before = sys.excepthook, sys.displayhook
+    shell = _shell_class(module).instance(config=config, user_module=_main)
+    sys.excepthook, sys.displayhook = before
+    for name in ("_", "__", "___"):
+        if vars(_main).get(name) == "":
+            del vars(_main)[name]  # where _ is it would hide the last value
+    shell.displayhook.update_user_ns = _nothing
+    if not isinstance(getattr(shell, "db", None), _Database):
+        shell.db = _Database()
+    page = _import_module("IPython.core.page")
+    shell.set_hook("show_in_pager", page.as_hook(_print_page), 90)
+    script = shell.magics_manager.registry["ScriptMagics"]
+    script.shebang = _script
+    shell.register_magic_function(_script, "cell", "script")
+    _builtins["get_ipython"] = shell.get_ipython
+    _builtins["display"] = display.display
+    return shell
+
+
+def shell() -> Any:
+    """The one shell, with the cells so far as its history."""
+    global _shell
+    if _shell is None:
+        _shell = _new_shell()
+    cells = {
+        int(found[1]): "".join(_cache[name][2]) for name in list(_cache) for found in [_CELL.match(name)] if found
+    }
+    newest = max(cells, default=0)
+    history = [cells.get(n, "") for n in range(newest + 1)]
+    _shell.history_manager.input_hist_parsed[:] = _shell.history_manager.input_hist_raw[:] = history
+    _shell.execution_count = newest
+    return _shell
+
+
+def meet() -> None:
+    """A cell speaks of get_ipython."""
+    if "get_ipython" not in _builtins and _there():
+        shell()
+
+
+@functools.lru_cache(maxsize=None)
+def _transformer() -> Any:
+    return _import_module("IPython.core.inputtransformer2").TransformerManager()
+
+
+def _ends(source: str) -> str:
+    return source if source.endswith("\n") else source + "\n"
+
+
+def plain(source: str, error: SyntaxError) -> Optional[str]:
+    """A cell that does not compile, in Python; None if it is not IPython's either. Raises what is to be told instead of
+    the error."""
+    if _FOREIGN.search(source) is None:
+        return None
+    if _there():
+        text: str = _transformer().transform_cell(source)
+        return None if text == _ends(source) else text
+    lines = source.split("\n")
+    wrong = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
+    found = _FOREIGN.match(wrong)
+    if found is None:
+        return None
+    raise _SyntaxError(_instead(found), (error.filename, error.lineno, 1, wrong + "\n")) from None
+
+
+def cell(source: str, filename: str, error: SyntaxError) -> Optional[str]:
+    """As plain(), of a cell that is to be run."""
+    text = plain(source, error)
+    if text is not None:
+        shell()
+        errors.rewritten.add(filename)
+        for name in ("<timed exec>", "<timed eval>"):  # the names that %%time gives to what it runs
+            _cache.pop(name, None)
+            if source.lstrip().startswith("%%"):
+                body = _ends(source.lstrip()).split("\n", 1)[1]
+                _cache[name] = (len(body), None, body.splitlines(True), name)
+    return text
