@@ -1,5 +1,5 @@
-/* lair-kernel is started by laird's keeper as a template, with its end of a pair to the router; wardens and
- * interpreters come from it by forking. `lair doctor` starts it to learn what cage this host allows. */
+/* lair-kernel: laird's keeper starts it as a template, with the template's end of a pair to the router. Wardens
+ * and interpreters are its forks. `lair doctor` starts it to find out what cage this host allows. */
 #include "template/cost.h"
 #include "template/doctor.h"
 #include "template/template.h"

@@ -1,5 +1,5 @@
-/* One pass over the characters. Strings and comments are skipped as Python's tokenizer would skip them; what is
- * wrong in other ways counts as complete, so that the session says what is wrong with it. */
+/* One pass over the characters. Strings and comments are skipped as Python's tokenizer skips them. Code with
+ * other errors counts as complete, so that the session reports the errors. */
 #include "block.h"
 
 struct scan {

@@ -1,4 +1,4 @@
-/* Where one input of a prompt ends: decided by its words alone, since only the session could compile it. */
+/* Finds the end of one input of a prompt. Only its words decide, since only the session could compile it. */
 #pragma once
 
 #include "proto/base.h"

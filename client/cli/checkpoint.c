@@ -1,5 +1,5 @@
-/* The verbs about states: keep one, go back to one, grow another session from one. Each is one request, shown to a
- * person or to a program. A prompt has the same ones as its commands. */
+/* The verbs about states: keep one, go back to one, make another session from one. Each is one request, shown to
+ * a person or to a program. A prompt has the same verbs as commands. */
 #include "cli.h"
 
 #include "json.h"

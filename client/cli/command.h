@@ -1,5 +1,5 @@
-/* What a prompt can be told besides Python: lines that begin with %, ! or ?, or are a name and ?, which no Python
- * is. Those that are short for a cell are shorthand.h's. */
+/* Commands of a prompt: lines that begin with %, ! or ?, or are a name and ?; no Python code looks so. Commands
+ * that are short for a cell are in shorthand.h. */
 #pragma once
 
 #include "cli.h"

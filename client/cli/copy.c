@@ -1,6 +1,6 @@
-/* Copies into a session and out of it: one file is as many requests as it has pieces, a directory is a walk over
- * what is in it. Names that come out of a session are hostile: none leaves the directory it is to go to, none
- * reaches a terminal as it is, and only files and directories are copied; what else there is is named and left. */
+/* Copies into a session and out of it. One file is as many requests as it has pieces; a directory is a walk over
+ * its content. Names that come out of a session are hostile: none may leave its target directory, and none
+ * reaches a terminal unchanged. Only files and directories are copied; anything else is named and left out. */
 #include "cli.h"
 
 #include "json.h"

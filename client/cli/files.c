@@ -1,4 +1,4 @@
-/* lair files: what is in a directory of a session. */
+/* lair files: lists a directory of a session. */
 #include "cli.h"
 
 #include "json.h"

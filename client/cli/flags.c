@@ -1,4 +1,4 @@
-/* The flags: one table, from which come parsing and help. */
+/* The flags: one table, for parsing and for help. */
 #include "cli.h"
 
 #include <ctype.h>

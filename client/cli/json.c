@@ -1,4 +1,5 @@
-/* What programs read. Structs of plain fields go by tables; a field that is zero and means nothing then is null. */
+/* JSON for programs. Structs of plain fields are written by tables; a field whose zero means nothing is null
+ * then. */
 #include "json.h"
 
 #include "proto/wire.h"

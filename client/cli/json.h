@@ -1,4 +1,4 @@
-/* What programs read: liblair's structs as JSON. */
+/* JSON for programs: liblair's structs as documents. */
 #pragma once
 
 #include "cli.h"

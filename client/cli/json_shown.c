@@ -1,4 +1,4 @@
-/* What a cell shows, writes and fails with, as JSON. */
+/* Displays, output and errors of a cell, as JSON. */
 #include "json.h"
 
 #include "text.h"

@@ -1,4 +1,4 @@
-/* stdin, line by line, without blocking: what was read beyond a line waits for the next. */
+/* stdin, line by line, without blocking: bytes after a line wait for the next. */
 #pragma once
 
 #include "proto/base.h"

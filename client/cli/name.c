@@ -1,6 +1,6 @@
-/* Names of sessions as a person writes and reads them. Only root can name one of another user: by the number of the
- * user, a slash and the id. Here the user may have a name instead; the daemon knows numbers alone, so that it never
- * waits for whoever knows the users. */
+/* Names of sessions for people. Only root can name a session of another user: by the number of the user, a slash
+ * and the id. Here the user's name may replace the number. The daemon knows only numbers, so it never waits for
+ * a directory of users. */
 #include "name.h"
 
 #include <pwd.h>

@@ -1,4 +1,4 @@
-/* The session's own record says when to come back: after a third of the time that it may be idle. */
+/* The session's record says when to come back: after a third of the time that it may be idle. */
 #include "presence.h"
 
 #include "text.h"

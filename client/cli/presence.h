@@ -1,5 +1,5 @@
-/* A prompt that somebody sits at keeps its session: now and then it says that it is there, so the session is not
- * idle. It is told how long the session may still live, and that it has ended. Nobody waits for the answers. */
+/* A prompt with a person at it keeps its session alive: now and then it tells the daemon, so the session is not
+ * idle. The answer says how long the session may still live, or that it has ended. Nobody waits for the answers. */
 #pragma once
 
 #include "cli.h"

@@ -1,6 +1,6 @@
-/* repl: a prompt in a session. What is typed becomes one cell as soon as it is complete. Leaving the prompt leaves
- * the session running. Without a terminal it reads the same from a pipe, and prompts for nothing; with --json every
- * cell is answered by one document on a line of its own. */
+/* repl: a prompt in a session. Input becomes one cell as soon as it is complete. When the prompt ends, the
+ * session runs on. Without a terminal it reads the same from a pipe, without prompts. With --json every cell is
+ * answered by one document on a line of its own. */
 #include "cli.h"
 
 #include "block.h"

@@ -1,6 +1,6 @@
 /* One blocking call, poll, over three descriptors: the handle's, the signals', and stdin while the cell asks for
- * something. stdin is never read ahead of a question, and never blocks an answer. What is written is waited for by
- * another poll, over it and the signals, since a reader who does not read holds up everything else. */
+ * something. stdin is never read before a question, and never blocks an answer. Another poll, over stdout and
+ * the signals, waits for our output, since a reader who does not read stops everything else. */
 #include "run.h"
 
 #include "json.h"

@@ -1,4 +1,4 @@
-/* One cell from the command line: its output as it comes, its questions answered from stdin, signals passed on. */
+/* One cell from the command line: its output as it comes, answers to its questions from stdin, and signals. */
 #pragma once
 
 #include "cli.h"

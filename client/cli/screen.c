@@ -1,5 +1,5 @@
-/* A state machine over bytes, as in a terminal: a sequence may be cut anywhere between two pieces. What it is
- * decides a list of what is known to be harmless, so that nothing unknown passes. */
+/* A state machine over bytes, as in a terminal: a sequence may be cut anywhere between two pieces. A list of
+ * harmless sequences decides, so nothing unknown passes. */
 #include "screen.h"
 
 #include "text.h"

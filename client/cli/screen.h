@@ -1,6 +1,6 @@
-/* What a session writes, as a terminal gets it. Text, colours and movements over what the cell itself has written
- * pass. Every other sequence is left out and counted: those that set titles or the clipboard, that ask the terminal
- * for an answer, which would be typed into our input, or that move over what others have written. */
+/* The output of a session, made safe for a terminal. Text, colours and movements over what the cell itself has
+ * written pass. Every other sequence is left out and counted: those that set titles or the clipboard, that have
+ * the terminal answer, which would be typed into our input, or that move over the output of others. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,5 +1,5 @@
-/* A picture is written under the first name figure-N that is free: nothing of anybody's is written over, and of
- * what a session sends only the bytes get there. A chart that is a program for a browser is a picture, too. */
+/* A picture is written under the first free name figure-N: no file is overwritten, and of everything a session
+ * sends only the bytes get there. A chart that is a program for a browser counts as a picture. */
 #include "shown.h"
 
 #include "text.h"

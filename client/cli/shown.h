@@ -1,4 +1,4 @@
-/* What a cell shows and writes, for people: pictures as files, and what files there are. */
+/* Displays of a cell for people: pictures as files, and the names of artifacts. */
 #pragma once
 
 #include "cli.h"

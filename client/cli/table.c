@@ -1,4 +1,4 @@
-/* Tables. How wide a column is takes one look at all rows before the first is printed. */
+/* Tables. To know the width of a column we look at all rows before the first is printed. */
 #include "table.h"
 
 #include "text.h"

@@ -1,4 +1,4 @@
-/* Lists for people: rows in columns that are as wide as they have to be. */
+/* Lists for people: rows in columns of the necessary width. */
 #pragma once
 
 #include "lair.h"

@@ -1,4 +1,4 @@
-/* What is no terminal gets every byte as it is. */
+/* If it is no terminal, it gets every byte unchanged. */
 #include "terminal.h"
 
 #include "text.h"

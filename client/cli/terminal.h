@@ -1,4 +1,4 @@
-/* The terminal that stdout and stderr are, if they are: who writes to it what a session says goes through here. */
+/* stdout and stderr, if they are terminals: text of a session goes to them through here. */
 #pragma once
 
 #include "paint.h"

@@ -1,5 +1,5 @@
-/* What the daemon says: each message finds its call by number, and the final one is decoded into the struct its
- * reader gets. The call keeps that message, and every text of the answer points into it. */
+/* Messages of the daemon: each finds its call by number, and the final one is decoded into the struct of its
+ * kind. The call keeps that message, and every text of the answer points into it. */
 #include "handle.h"
 
 static void result_from(struct lair_result *result, const struct exec_reply *reply)

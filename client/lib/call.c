@@ -1,4 +1,4 @@
-/* Calls: what is asked, and what came of it. A call is on its handle's list exactly while it has no outcome. */
+/* Calls: requests and their outcomes. A call is on its handle's list exactly while it has no outcome. */
 #include "handle.h"
 
 #include <stdio.h>

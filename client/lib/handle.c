@@ -1,5 +1,5 @@
-/* The handle: its life, its connection, and what goes over it. What becomes of calls when the connection ends is
- * resume.c's. */
+/* The handle: its life, its connection, and its messages. resume.c says what happens to calls when the
+ * connection ends. */
 #include "handle.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The elements of lists, each decoded by its table when it is asked for. */
+/* The elements of lists, each decoded by its table when a program asks for it. */
 #include "handle.h"
 
 struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused)

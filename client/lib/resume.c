@@ -1,10 +1,10 @@
-/* When a connection ends the daemon lives, as a rule: it was its router that went, and a new one takes up where the
- * old one was. So a connection is made again, the daemon greeted, and every request without an answer sent once
- * more: one that changes something has a key, by which it is done once; of one that is watched, output goes on from
- * where it was. Nobody notices. Nothing here blocks.
+/* When a connection ends, the daemon usually lives: its router has died, and a new one goes on. So the
+ * connection is made again, the daemon greeted, and every unanswered request sent once more. A request that
+ * changes something has a key, so it is done once; the output of a watched cell goes on where it was. Nobody
+ * notices. Nothing here blocks.
  *
- * If nobody listens any more, or it is another daemon, which knows nothing of what was asked of the first, then
- * every call ends with LAIR_E_LOST. So do pieces of files, at once: the router that had the rest is gone. */
+ * If nobody listens any more, or it is another daemon, which does not know the requests, then every call ends
+ * with LAIR_E_LOST. Pieces of files end so at once: the router that had the other pieces is gone. */
 #include "handle.h"
 
 #include <math.h>

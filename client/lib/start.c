@@ -1,10 +1,10 @@
-/* Starting the daemon when none answers, as tmux does: the laird beside the running program, else the one in PATH,
- * in a session of its own with nothing of ours but its standard error, which goes to a log beside the socket. Of
- * several clients that do so at once one daemon survives, by its own lock; the others' exit with 3, which is as
- * good as success.
+/* Starts the daemon if none answers, as tmux does: the laird beside the running program, else the one in PATH,
+ * in a session of its own. It inherits only our standard error, which goes to a log beside the socket. If
+ * several clients do so at once, one daemon survives, by its own lock; the others exit with 3, which counts as
+ * success.
  *
- * Between us and the daemon stands, until the daemon is ready, a middle process: it makes the daemon nobody's child
- * but init's, and still learns how it exited. */
+ * Until the daemon is ready, a middle process stands between us and it: it makes the daemon a child of init, and
+ * still learns how it exited. */
 #include "handle.h"
 
 #include <fcntl.h>

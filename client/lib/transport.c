@@ -1,8 +1,8 @@
-/* The connection: one DEALER socket, a monitor that tells when it has ended, and one descriptor to poll for both.
- * ZeroMQ's own descriptors report changes only, so that one is an epoll set which also holds an eventfd, signalled
- * whenever something was left unread, and a timer. The set outlives its connections: whoever polls it need not know
- * that there is a new one. ZeroMQ makes none by itself, since the daemon would not know it. No heartbeats: over a
- * local socket the kernel tells of a death. */
+/* The connection: one DEALER socket, a monitor that tells when it has ended, and one descriptor to poll for
+ * both. ZeroMQ's own descriptors report changes only. So ours is an epoll set that also holds a timer and an
+ * eventfd, which is signalled whenever something was left unread. The set outlives its connections: a program
+ * that polls it need not know of a new one. ZeroMQ does not reconnect by itself, since the daemon would not know
+ * the new connection. No heartbeats: over a local socket the kernel tells of a death. */
 #include "handle.h"
 
 #include <math.h>

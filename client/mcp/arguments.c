@@ -1,5 +1,5 @@
-/* tools/call, up to where a tool begins. What a model got wrong in its arguments is a result that tells it so; that
- * there is no such tool, or nothing to find arguments in, is an error of the protocol. */
+/* tools/call, until a tool begins. If a model has wrong arguments, it gets a result that says so. If there is no
+ * such tool, or nothing to find arguments in, it is an error of the protocol. */
 #include "tools.h"
 
 #include "result.h"

@@ -1,6 +1,5 @@
-/* copy_to_sandbox: the daemon reads what lies on the host, where the session's profile lets it be imported; here is
- * decided only what is asked for next. A directory is walked, and each file is as many requests as it has pieces.
- */
+/* copy_to_sandbox: the daemon reads files of the host, if the session's profile allows it. This file only
+ * decides what is asked for next. A directory is walked, and each file is as many requests as it has pieces. */
 #include "tools.h"
 
 #include "json.h"

@@ -1,4 +1,4 @@
-/* The beginning and the end of an output that may be endless: what a model is given of it. */
+/* The beginning and the end of an output that may be endless: a model gets these. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,5 +1,5 @@
-/* What a model is told before it calls anything: how sessions work, and, if that is wanted, what there is in them.
- * That a cell finds out, in a session of its own: nobody else knows what its profile has made of it. */
+/* The text for a model before it calls anything: how sessions work, and on request what is in them. A cell finds
+ * that out, in a session of its own: nobody else knows what its profile has made of it. */
 #include "instructions.h"
 
 #include "json.h"

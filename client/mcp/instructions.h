@@ -1,4 +1,4 @@
-/* What a model is told before it calls anything. */
+/* The text that a model gets before it calls anything. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,5 +1,5 @@
-/* Lines to messages. Whatever a line holds, it is either a message in the form that the rest of the server expects,
- * or there is an error that says what is wrong with it. */
+/* Lines to messages. A line is either a message in the form that the rest of the server expects, or an error
+ * that says what is wrong with it. */
 #include "jsonrpc.h"
 
 #include "json.h"

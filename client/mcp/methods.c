@@ -1,4 +1,4 @@
-/* What a client says: each line is a request, a notification or a mistake, and what wants an answer gets one. */
+/* Messages of a client: each line is a request, a notification or an error. If it needs an answer, it gets one. */
 #include "resources.h"
 #include "server.h"
 #include "tools.h"

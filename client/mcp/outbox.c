@@ -1,4 +1,4 @@
-/* What a client is told waits here until there is room for it. */
+/* Messages to the client wait here until there is room for them. */
 #include "outbox.h"
 
 #include "json.h"

@@ -1,4 +1,4 @@
-/* stdout, which nobody may be reading: what does not fit waits here, and nothing blocks. */
+/* stdout, which nobody may be reading: messages that do not fit wait here, and nothing blocks. */
 #pragma once
 
 #include "proto/base.h"

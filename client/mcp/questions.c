@@ -1,4 +1,4 @@
-/* The tools that ask, and change nothing. What comes back was said by code: it is text, and cut. */
+/* The tools that ask, and change nothing. The answers come from code in the session: they are text, and cut. */
 #include "tools.h"
 
 #include "json.h"

@@ -1,5 +1,5 @@
-/* Requests without an answer: each is in its server's list until it is ended, and ended once. What it waits for may
- * be answered at any time, so nothing is kept of it elsewhere. */
+/* Requests without an answer. Each is in its server's list until it is ended, and ended once. Its answer may
+ * come at any time, so nothing else refers to it. */
 #include "server.h"
 
 #include "result.h"

@@ -1,6 +1,6 @@
-/* resources/list is a walk over the workspaces of the caller's sessions, a page of it at a time: a cursor is how
- * many files came before, since nothing is remembered between two requests. No daemon is started to learn that
- * there is nothing. */
+/* resources/list walks over the workspaces of the caller's sessions, a page at a time. A cursor is the number of
+ * files before the page, since nothing is remembered between two requests. No daemon is started just to find out
+ * that there is nothing. */
 #include "resources.h"
 
 #include "json.h"

@@ -1,5 +1,5 @@
-/* A model must learn from a result what became of its state, in words it can act on. What is absent is left out:
- * every field costs the one who reads it. */
+/* A result must tell a model what happened to its state, in words that it can act on. Empty fields are left out,
+ * because every field costs tokens. */
 #include "result.h"
 
 #include "json.h"

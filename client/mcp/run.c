@@ -1,8 +1,8 @@
-/* The tools that run code. With a progress token its output also goes out as it comes, gathered for a moment so
- * that code that prints much does not flood the client; and when it is silent, the client hears now and then that
- * it still runs, since many give up on a request they hear nothing of. Before they do they are answered with a
- * handle: the cell's key, how far its output has come, and its session. Nothing is remembered here of it, so it is
- * as good in another process, and asked twice it says the same. */
+/* The tools that run code. With a progress token, output is also sent as it comes, collected for a moment so
+ * that code that prints much does not flood the client. If the code is silent, the client hears now and then
+ * that it still runs, since many clients give up otherwise. Before a client gives up, the call is answered with
+ * a handle: the cell's key, how far its output has come, and its session. The server remembers nothing of it, so
+ * the handle works in another process, and the same handle gets the same answer. */
 #include "tools.h"
 
 #include "json.h"

@@ -1,6 +1,6 @@
-/* The server: one thread, one blocking call. Lines come in, documents go out, and between them requests wait for
- * the daemon, any number side by side. The process is nobody's session: it can be started twice, killed, or its
- * input closed, and all that is lost is the answers nobody reads. */
+/* The server: one thread, one blocking call. Lines come in, documents go out, and in between any number of
+ * requests wait for the daemon. No session belongs to the process: it can be started twice or killed, or its
+ * input closed, and only answers that nobody reads are lost. */
 #include "server.h"
 
 #include <inttypes.h>

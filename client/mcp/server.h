@@ -1,5 +1,5 @@
-/* The server: its requests that have no answer yet, and the daemon that it asks. A request is ended by exactly one
- * of request_reply, request_refuse, request_fail and request_drop, and is gone then. */
+/* The server: its unanswered requests, and the daemon that it asks. Exactly one of request_reply,
+ * request_refuse, request_fail and request_drop ends a request, which is freed then. */
 #pragma once
 
 #include "mcp.h"

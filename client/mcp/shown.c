@@ -1,5 +1,5 @@
-/* Each thing shown comes in several types, of which the best is taken: a picture in a format that models take, or
- * else plain text. What is shown anew takes the place of what it was. */
+/* A display has several types, of which the best is taken: a picture in a format that models take, or else plain
+ * text. An update replaces the display before it. */
 #include "shown.h"
 
 #include "excerpt.h"

@@ -1,4 +1,4 @@
-/* What a cell has shown, as a model gets it: pictures as pictures, the rest as text. */
+/* Displays of a cell for a model: pictures as pictures, the rest as text. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,5 +1,5 @@
-/* What models are told. Descriptions say when to use which tool, and how state, files and failures behave; never
- * what the operator's policy is. */
+/* The tools, as models see them. Descriptions say when to use which tool, and how state, files and failures
+ * behave; they never mention the operator's policy. */
 #include "tools.h"
 
 /* ---- parameters ---- */

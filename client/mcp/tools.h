@@ -1,4 +1,4 @@
-/* The tools: one table, from which come what a model is told of them, what is checked, and what is done. */
+/* The tools: one table, from which descriptions, checks and calls are made. */
 #pragma once
 
 #include "server.h"

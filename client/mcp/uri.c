@@ -1,5 +1,5 @@
-/* Everything but what no program that handles a URI touches is percent-encoded, a path's slashes excepted: names
- * may be any bytes. */
+/* Names may be any bytes. All characters are percent-encoded except those that every program leaves unchanged,
+ * and the slashes of a path. */
 #include "uri.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* lair://sessions/SESSION/PATH, and what a name says of a file. */
+/* lair://sessions/SESSION/PATH, and the type of a file by its name. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,5 +1,5 @@
-/* The eras differ in how they begin and in what their results are wrapped in, and that is all here. Of the
- * handshake nothing is remembered but which of the old versions a client knows. */
+/* The eras differ in how they begin and in the wrapping of their results; all of that is here. Of the handshake
+ * only the client's old version is remembered. */
 #include "versions.h"
 
 #include "instructions.h"

@@ -1,4 +1,5 @@
-/* Which MCP is spoken: the stateless era, where each request says so, and the one before it, with its handshake. */
+/* The versions of MCP: the stateless era, in which each request names its version, and the one before, with a
+ * handshake. */
 #pragma once
 
 #include "server.h"

@@ -1,4 +1,4 @@
-/* Names come out of sessions and are hostile: here they are kept from being more than a name. */
+/* Names come out of sessions and are hostile: this file makes sure that none is more than a name. */
 #include "walk.h"
 
 #include <stdio.h>

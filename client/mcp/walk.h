@@ -1,4 +1,5 @@
-/* What is still to be looked at of a tree: paths, the last one first, so that no more than one way down waits. */
+/* A walk over a tree: the paths that are still to be looked at. The last one is taken first, so only one way
+ * down waits. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,7 +1,7 @@
-/* Making processes from this one's image. A sibling cannot come from fork(), since only clone takes CLONE_PARENT,
- * and cannot come from glibc's clone(), since that wants a stack; so it is the raw system call. What glibc's fork
- * would have done for a process of one thread is to correct the cached thread id. The kernel does that too when
- * told the address of it, which it knows and gives back (PR_GET_TID_ADDRESS). */
+/* Making processes from the image of this one. fork() cannot make a sibling, since only clone takes
+ * CLONE_PARENT. glibc's clone() cannot either, since it needs a stack; so it is the raw system call. For a
+ * process of one thread, glibc's fork would only have to correct the cached thread id. The kernel does that,
+ * too, if it is told the address, which it knows and tells us (PR_GET_TID_ADDRESS). */
 #include <Python.h>
 
 #include "fork.h"

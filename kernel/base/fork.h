@@ -1,4 +1,4 @@
-/* Making processes from this one's image: wardens from the template, interpreters from the warden. */
+/* Making processes from the image of this one: wardens from the template, interpreters from the warden. */
 #pragma once
 
 #include "proto/base.h"
@@ -6,12 +6,12 @@
 #include <sys/types.h>
 
 /* A raw clone as a child of the caller's own parent, with @flags (namespaces) besides. No fork handlers run: the
- * process must have one thread, and what Python and libc hold is copied as it stands, but for the thread id that
- * libc remembers, which the kernel puts right. Returns 0 in the child; in the caller its pid, with *pidfdp (may be
- * NULL) set to a descriptor that is close-on-exec, or to -1 where the kernel has none; or -errno. */
+ * process must have one thread. The state of Python and libc is copied as it is; only the thread id that libc
+ * remembers is corrected, by the kernel. Returns 0 in the child; in the caller its pid, with *pidfdp (may be
+ * NULL) set to a descriptor that is close-on-exec, or to -1 if the kernel has none; or -errno. */
 pid_t fork_sibling(unsigned long flags, int *pidfdp);
 
-/* The same, born in the control group (version 2) whose directory @group is. -ENOSYS where the kernel cannot. */
+/* The same, born in the control group (version 2) whose directory is @group. -ENOSYS if the kernel cannot. */
 pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp);
 
 /* fork() for a process that runs Python: Python's own handlers before and after it. The caller holds the GIL and

@@ -1,7 +1,7 @@
 /* The part of the kernel that is written in Python: python/, embedded in the executable.
  *
- * Its modules are not in sys.modules and have a copy of builtins of their own, and C holds the functions it calls:
- * a cell cannot reach or break them by accident. To each other they are known by their names. */
+ * Its modules are not in sys.modules and have their own copy of builtins, and C holds the functions that it
+ * calls. So a cell cannot reach or break them by accident. Among each other the modules use their names. */
 #pragma once
 
 #include <Python.h>
@@ -58,5 +58,5 @@ int helpers_load(PyObject *given);
 /* Borrowed, never NULL after helpers_load. */
 PyObject *helper(enum helper which);
 
-/* What the exception says with which one ended, which is cleared; "" if it says nothing. */
+/* The text of the exception that ended one, which is cleared; "" if it has none. */
 void helper_error(char *text, size_t size);

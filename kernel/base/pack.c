@@ -1,5 +1,5 @@
-/* What python/ made for the router is encoded here. Its shape is python/'s business, and the router's to check:
- * this only refuses what msgpack or the wire has no way to say. */
+/* Encodes what python/ has made for the router. python/ decides its shape, and the router checks it; this only
+ * refuses what msgpack or the wire cannot say. */
 #include "pack.h"
 
 #include "interpreter/cell.h"

@@ -1,8 +1,9 @@
-/* The cage: everything the kernel is asked to refuse, in the one safe order. One file per mechanism beside this
- * one; cage.c is the ordered list of steps.
+/* The cage: everything that the kernel is asked to refuse, in the one safe order. Each mechanism has a file
+ * beside this one; cage.c is the list of steps.
  *
- * The template prepares once what is the same for every session of a profile (probes, the seccomp program, the list
- * of directories); each warden then enters. Interpreters are forks of the warden and inherit the whole of it. */
+ * The template prepares once what is the same for every session of a profile (probes, the seccomp program, the
+ * list of directories). Then each warden enters its cage. Interpreters are forks of the warden and inherit all
+ * of it. */
 #pragma once
 
 #include "proto/message.h"
@@ -28,17 +29,17 @@ uint64_t cage_clock(void);
 /* Of step @i of entering; NULL after the last. Static. */
 const char *cage_step_name(size_t i);
 
-/* In the template, after Python is up and the preload imported, once. @configure need not outlive the call.
- * @python_dirs: NULL-terminated absolute directories and files that hold Python and its packages (always readable).
- * Returns 0, or -errno with report->reason: the profile cannot be caged as it demands on this host. */
+/* In the template, once, after Python and the preload are loaded. @configure need not outlive the call.
+ * @python_dirs: NULL-terminated absolute directories and files that hold Python and its packages (always
+ * readable). Returns 0; or -errno with report->reason: this host cannot build the cage that the profile demands. */
 int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const python_dirs[],
 		 struct cage_report *report);
 
 /* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the
- * warden; in the template the warden's pid (and *pidfdp, -1 where there are none), or -errno. The raw clone leaves
- * Python's and libc's state as it was but for the thread id, which is put right. @uid: host uid and gid to run as;
- * as root it must not be 0, else it must be (-EPERM). @groups: doors to the control groups it has to be in, ended
- * by -1 (NULL: none), which must stay open: of version 1 their `tasks`, of version 2 the directory. */
+ * warden; in the template the warden's pid (and *pidfdp, -1 if the kernel has none), or -errno. The raw clone
+ * leaves the state of Python and libc unchanged; only the thread id is corrected. @uid: host uid and gid to run
+ * as; as root it must not be 0, else it must be (-EPERM). @groups: doors to its control groups, ended by -1
+ * (NULL: none), which must stay open: of version 1 their `tasks`, of version 2 the directory. */
 pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp);
 
 /* In the warden, single-threaded, before any user code: the ordered steps. @keep: descriptors to leave open (NULL
@@ -52,6 +53,6 @@ const char *cage_scratch(const struct cage *cage);
 /* Whether the session may start programs. */
 bool cage_starts_programs(const struct cage *cage);
 
-/* In each interpreter after fork, before user code: what is per process (score for the OOM killer, process group).
- */
+/* In each interpreter after fork, before user code: set what each process has of its own (score for the OOM
+ * killer, process group). */
 int cage_enter_interpreter(const struct cage *cage);

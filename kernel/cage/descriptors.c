@@ -1,7 +1,7 @@
-/* Descriptors: a session inherits what its warden was told to keep, and nothing by accident. A library that the
- * template imported may hold one and close it later, by a number that by then is somebody else's: so numbers stay
- * taken. What the session could open itself stays (a font that matplotlib reads); everything else becomes
- * /dev/null. */
+/* Descriptors: a session inherits only those that its warden was told to keep. A library that the template
+ * imported may hold a descriptor and close it later, by a number that somebody else would have by then; so
+ * numbers stay taken. A file that the session could open itself stays open (a font that matplotlib reads);
+ * everything else becomes /dev/null. */
 #include "steps.h"
 
 #include <dirent.h>

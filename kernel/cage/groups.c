@@ -1,6 +1,6 @@
-/* Control groups: laird makes them, the warden enters them before anything else. To move somebody else into a group
- * takes the kernel milliseconds. A thread may move itself in microseconds in version 1, but not in version 2, where
- * processes can be born in a group instead. */
+/* Control groups: laird makes them, the warden enters them before anything else. To move another process into a
+ * group takes the kernel milliseconds. With version 1 a thread can move itself in microseconds. With version 2
+ * it cannot, but a process can be born in a group. */
 #include "steps.h"
 
 #include <fcntl.h>

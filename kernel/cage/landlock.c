@@ -1,6 +1,6 @@
-/* Landlock: the second lock on every file, and where there is no mount namespace the first. Invariant: every right
- * that the running kernel knows is handled, so what no rule grants is refused. Rules only ever add, so a hidden
- * place must not lie in a granted one unless a mount covers it. */
+/* Landlock: the second lock on every file; without a mount namespace it is the first. Invariant: every right
+ * that the running kernel knows is handled, so an access that no rule grants is refused. Rules can only add, so
+ * a hidden place must not lie in a granted one unless a mount covers it. */
 #include "steps.h"
 
 #include <fcntl.h>

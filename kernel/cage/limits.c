@@ -1,5 +1,5 @@
-/* Resource limits. They hold for one process, or for all of one user, never for a session: that takes control
- * groups, which laird makes around us where it can. Soft and hard are the same, so that a session cannot raise
+/* Resource limits. They hold for one process, or for all of one user, never for a session: that needs control
+ * groups, which laird makes around us if it can. Soft and hard limits are the same, so a session cannot raise
  * them. */
 #include "steps.h"
 

@@ -1,7 +1,7 @@
-/* The file system a session sees: an empty root of our own into which only the places are mounted, under the paths
- * they have on the host. All sources are opened while the host's tree is still the root, so that nothing mounted
- * later can stand in for one; then the roots are exchanged, so that every path below means the session's own tree;
- * the host's goes last. */
+/* The file system of a session: an empty root of our own, into which only the places are mounted, under their
+ * paths on the host. All sources are opened while the host's tree is still the root, so nothing that is mounted
+ * later can replace one. Then the roots are exchanged, so every later path means the session's own tree. The
+ * host's tree is detached last. */
 #include "steps.h"
 
 #include <fcntl.h>

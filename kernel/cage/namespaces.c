@@ -1,6 +1,6 @@
-/* Namespaces: the warden is cloned straight into them, as pid 1 of its own world. The template gives it its
- * identity map, because only somebody outside can: one uid and one gid, mapped to themselves. The warden waits for
- * that, so nothing of it ever runs half mapped. */
+/* Namespaces: the warden is cloned straight into them, as pid 1 of its own. Only somebody outside can set its
+ * identity map, so the template does: one uid and one gid, mapped to themselves. The warden waits for that, so
+ * none of its code runs without the map. */
 #include "steps.h"
 
 #include "base/fork.h"

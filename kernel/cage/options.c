@@ -1,9 +1,9 @@
-/* Calls that have options, of which a session needs few. libseccomp cannot say which error any other option is to
- * be, so this is a program of our own that stands ahead of its. Invariant: it only refuses. What it lets pass goes
- * on to the filter, which knows of architectures; and an option is compared as the kernel takes it, by the lower
- * half of its argument.
+/* Calls with options, of which a session needs few. libseccomp cannot set the error for all other options, so
+ * this is a program of our own that runs before libseccomp's. Invariant: it only refuses. A call that it lets
+ * pass goes on to the main filter, which knows architectures. An option is compared as the kernel reads it, by
+ * the lower half of its argument.
  *
- * The errors are those of kernels that lack the option: libraries ask for much that they can do without. */
+ * The errors are those of kernels that lack the option: libraries ask for many options that they can do without. */
 #include "steps.h"
 
 #include <linux/futex.h>

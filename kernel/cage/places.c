@@ -1,5 +1,5 @@
-/* The list of places. Invariant: sorted so that a place comes before everything that lies in it, and no path is
- * there twice. */
+/* The list of places. Invariant: it is sorted so that a place comes before everything in it, and no path is in
+ * it twice. */
 #include "places.h"
 
 #include "proto/pin.h"

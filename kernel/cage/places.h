@@ -1,5 +1,5 @@
-/* What a session can see of the file system: one sorted list of places, from which the mount tree, the Landlock
- * rules and the audit hook's explanations are all made, so that the three cannot disagree. */
+/* The places: all that a session can see of the file system, as one sorted list. The mount tree, the Landlock
+ * rules and the audit hook's explanations are all made from it, so the three cannot disagree. */
 #pragma once
 
 #include "proto/message.h"
@@ -36,21 +36,20 @@ enum {
 	PLACE_E_OWN,	 /* it would show laird's own files, which lie right in it */
 };
 
-/* The system's libraries, @python_dirs (NULL-terminated; those that are missing are left out), and what the profile
- * lists; what holds laird's own files is hidden. Returns 0; or PLACE_E_... or -errno with the path that is to blame
- * in
- * @culprit. */
+/* Adds the system's libraries, @python_dirs (NULL-terminated; missing ones are left out), and the profile's
+ * directories; those with laird's own files are hidden. Returns 0; or PLACE_E_... or -errno with the wrong path
+ * in @culprit. */
 int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
 		char *culprit, size_t culprit_size);
-/* What such a return says of @culprit: a sentence, or the reason of an errno. */
+/* The text for such an error about @culprit: a sentence, or the reason of an errno. */
 void places_explain(char *text, size_t size, int r, const char *culprit);
 void places_deinit(struct places *places);
 
-/* Add a place, or change the kind of the one with this path if @kind says more. @path and @text are copied. Returns
- * 0 or -errno. */
+/* Add a place. If there is one with this path, it gets the stronger of both kinds. @path and @text are copied.
+ * Returns 0 or -errno. */
 int places_add(struct places *places, const char *path, enum place_kind kind, const char *text);
 
-/* An O_PATH descriptor of it, the caller's; of one that is pinned, no link is followed on the way. Returns 0,
+/* An O_PATH descriptor of it, the caller's. If it is pinned, no link is followed on the way. Returns 0,
  * PLACE_E_CHANGED or -errno. */
 int place_open(int *fdp, const struct place *place);
 

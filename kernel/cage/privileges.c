@@ -1,4 +1,4 @@
-/* Who a session is: a user without any capability that nothing can give it back. Host uid 0 is never one. */
+/* The identity of a session: a user without any capability, which can get none back. It is never host uid 0. */
 #include "steps.h"
 
 #include <grp.h>

@@ -1,6 +1,6 @@
-/* What this host gives, found out by building the whole cage in a throw-away child: hosts allow a namespace and
- * then forbid what it is for. The strongest way that works is taken; if that is less than the profile demands, the
- * answer says why the stronger ones failed. */
+/* Finds out what this host allows, by building the whole cage in a throw-away child: some hosts allow a
+ * namespace and then forbid its use. The strongest way that works is taken. If that is less than the profile
+ * demands, the answer says why the stronger ones failed. */
 #include "steps.h"
 
 #include <fcntl.h>

@@ -1,9 +1,10 @@
-/* The system calls a session may make. Invariant: what is not listed does not exist (ENOSYS, so that libraries take
- * the way they have for older kernels), nor does any call by another architecture's numbers, and what is dangerous
- * and would be asked for by name is EPERM. Compiled once, in the template; a warden only loads it.
+/* The system calls a session may make. Invariant: a call that is not listed does not exist (ENOSYS, so libraries
+ * do what they do on older kernels), and neither does any call by another architecture's numbers. A dangerous
+ * call that a program would ask for by name is EPERM. The filter is compiled once, in the template; a warden
+ * only loads it.
  *
- * An argument is compared as the kernel takes it: where it looks at 32 bits, so must a rule that refuses. A rule
- * that allows may compare all 64, since stray upper bits then only fall through to the refusal. */
+ * An argument is compared as the kernel reads it: if the kernel looks at 32 bits, a rule that refuses must, too.
+ * A rule that allows may compare all 64, since stray upper bits then only lead to a refusal. */
 #include "steps.h"
 
 #include <fcntl.h>

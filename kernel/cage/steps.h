@@ -1,5 +1,5 @@
-/* Between the files of the cage: what a template prepared, and one function a mechanism. Every step returns 0, or
- * -errno with the reason in the report; after a failed step only _exit is safe. */
+/* Shared by the files of the cage: what a template has prepared, and one function for each mechanism. Every step
+ * returns 0, or -errno with the reason in the report. After a failed step only _exit is safe. */
 #pragma once
 
 #include "cage.h"
@@ -31,7 +31,7 @@ struct cage {
 	bool subprocess;
 	uint64_t memory, processes, open_files, file_size, scratch_size;
 	enum cage_level wanted;
-	/* which limits a control group of each warden holds, says laird, who made it */
+	/* the limits that a control group of each warden holds, according to laird */
 	bool memory_group, processes_group, cpu_group;
 
 	/* what this host gives, found out by doing it */
@@ -62,10 +62,10 @@ void cage_guard(struct cage_report *report, const char *name);
 
 /* namespaces.c */
 extern const unsigned long namespaces_all;
-/* @sibling: as a child of the caller's parent. cage->uid says as whom. */
+/* @sibling: as a child of the caller's parent. cage->uid is its uid. */
 pid_t namespaces_clone(struct cage *cage, bool sibling, int *pidfdp);
 
-/* groups.c. Take over the caller's @doors, and enter by what is left of them. */
+/* groups.c. Take over the caller's @doors, and enter by those that are left. */
 int groups_take(struct cage *cage, const int *doors);
 int groups_enter(struct cage *cage, struct cage_report *report);
 
@@ -81,16 +81,16 @@ int privileges_drop(struct cage *cage, struct cage_report *report);
 int landlock_enter(struct cage *cage, struct cage_report *report);
 int seccomp_enter(struct cage *cage, struct cage_report *report);
 
-/* Where there is no pid namespace: an interpreter that could kill its warden could leave processes behind that
- * nobody ends. Landlock 6 keeps its signals among its own; before that it sends none. And one filter more than its
- * warden has is on an interpreter and all that descends from it, for good: so laird knows them when they fall to
- * it. Return 0 or -errno. */
+/* Without a pid namespace, an interpreter that could kill its warden could leave processes behind that nobody
+ * ends. From Landlock 6 on its signals reach only its own processes; before that it can send none. And an
+ * interpreter and all its descendants have one filter more than its warden, for good: so the keeper knows them
+ * when they become its children. Return 0 or -errno. */
 int landlock_enter_interpreter(void);
 bool seccomp_marks(const struct cage *cage); /* whether there is that filter */
 int seccomp_enter_interpreter(bool signals); /* whether they are left to Landlock */
 
-/* options.c. The calls of which only some options are left, as statements that stand ahead of the filter: how many
- * there may be, and how many there are, in @out. */
+/* options.c. A filter for calls of which only some options are allowed. It runs before the main one. The first
+ * function says how many statements it may have; the other writes them to @out, and returns how many there are. */
 size_t options_size(void);
 size_t options_compile(struct sock_filter *out, const struct cage *cage);
 

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 static const int calls_allowed[] = {
-	/* descriptors, and reading and writing what is open */
+	/* descriptors, and reading and writing open files */
 	C(read), C(write), C(readv), C(writev), C(pread64), C(pwrite64), C(preadv), C(pwritev), C(preadv2), C(pwritev2),
 	C(close), C(close_range), C(lseek), C(_llseek), C(dup), C(dup2), C(dup3), C(pipe), C(pipe2),
 	C(poll), C(ppoll), C(select), C(pselect6), C(epoll_create), C(epoll_create1), C(epoll_ctl), C(epoll_wait),
@@ -25,10 +25,10 @@ static const int calls_allowed[] = {
 	C(futex), C(futex_waitv), C(arch_prctl), C(sched_yield), C(sched_getaffinity), C(sched_getparam),
 	C(sched_getscheduler), C(sched_get_priority_max), C(sched_get_priority_min), C(sched_rr_get_interval),
 	C(sched_getattr), C(getpriority), C(getcpu), C(getrlimit), C(setrlimit), C(getrusage), C(times),
-	/* who one is; there is one user, and it has no powers */
+	/* identity; there is one user, and it has no powers */
 	C(getuid), C(geteuid), C(getgid), C(getegid), C(getresuid), C(getresgid), C(getgroups), C(capget), C(uname),
 	C(sysinfo),
-	/* signals; see seccomp_enter_interpreter for where sending them is refused */
+	/* signals; seccomp_enter_interpreter refuses to send some */
 	C(kill), C(tkill), C(tgkill),
 	C(rt_sigaction), C(rt_sigprocmask), C(rt_sigpending), C(rt_sigreturn), C(rt_sigsuspend), C(rt_sigtimedwait),
 	C(sigaltstack), C(sigreturn), C(pause), C(restart_syscall),
@@ -36,15 +36,15 @@ static const int calls_allowed[] = {
 	C(clock_gettime), C(clock_getres), C(clock_nanosleep), C(nanosleep), C(gettimeofday), C(time), C(alarm),
 	C(getitimer), C(setitimer), C(timer_create), C(timer_settime), C(timer_gettime), C(timer_getoverrun),
 	C(timer_delete),
-	/* connected sockets: a pair is the only kind there is without a grant */
+	/* connected sockets: without a grant a pair is the only kind */
 	C(sendto), C(sendmsg), C(sendmmsg), C(recvfrom), C(recvmsg), C(recvmmsg), C(shutdown), C(getsockname),
 	C(getpeername), C(getsockopt), C(setsockopt),
 	C(getrandom),
-	/* more Landlock, on top of what there is */
+	/* more Landlock rules, beside those in force */
 	C(landlock_create_ruleset), C(landlock_add_rule), C(landlock_restrict_self),
 };
 
-/* A change of a file, where Landlock or the mounts say which; open is apart. */
+/* Calls that change a file, if Landlock or the mounts allow it; open is apart. */
 static const int calls_changing_files[] = {
 	C(truncate), C(unlink), C(unlinkat), C(rmdir), C(rename), C(renameat), C(renameat2), C(link), C(linkat),
 	C(symlink), C(symlinkat),
@@ -69,10 +69,10 @@ static const int calls_unsupported[] = {
 	C(lremovexattr), C(fremovexattr),
 };
 
-/* A disk filled in one call would be full before anybody looked; libc writes instead. */
+/* A disk filled in one call would be full before anybody looked; without this call libc writes instead. */
 static const int calls_reserving[] = {C(fallocate)};
 
-/* They would stall everybody's disk, and change nothing that a session could tell. */
+/* They would stall everybody's disk, and a session could not notice their effect. */
 static const int calls_idle[] = {C(sync), C(syncfs)};
 
 static const int calls_starting_programs[] = {C(execve), C(execveat)};
@@ -81,8 +81,8 @@ static const int calls_network[] = {
 	C(socket), C(connect), C(bind), C(listen), C(accept), C(accept4),
 };
 
-/* Refused out loud. Everything that is not named anywhere does not exist, which is refusal enough; among that are
- * clone3 and openat2, whose arguments a filter cannot see. */
+/* Refused with EPERM. A call that is listed nowhere does not exist. That refuses it, too; clone3 and openat2 are
+ * among these, because a filter cannot see their arguments. */
 static const int calls_refused[] = {
 	C(mount), C(umount), C(umount2), C(pivot_root), C(chroot), C(mount_setattr), C(move_mount), C(open_tree),
 	C(fsopen), C(fsconfig), C(fsmount), C(fspick), C(unshare), C(setns), C(ptrace), C(process_vm_readv),

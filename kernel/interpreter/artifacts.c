@@ -1,11 +1,11 @@
-/* A file is a cell's if its inode changed since the cell began: the time of that change is the kernel's own and
- * cannot be set. So nothing is remembered from one cell to the next, and it does not matter who wrote, C, a child
- * process or another interpreter. The price is a look at every file. It is not paid for a cell that took next to no
- * time and of which Python has seen nothing that may write; and it is bounded, in time and in number.
+/* A file belongs to a cell if its inode changed since the cell began: the kernel sets the time of that change,
+ * and nobody else can. So nothing is remembered from one cell to the next, and it does not matter who wrote: C,
+ * a child process or another interpreter. The price is a look at every file. It is not paid if the cell took
+ * next to no time and Python has seen nothing that may write; and it is bounded, in time and in number.
  *
- * The kernel's file times advance in ticks of a few milliseconds, or finer. Two cells in one tick would both have a
- * file that the first wrote, so the second waits for the next tick, if the first has written. What counts for its
- * beginning is the coarse clock, behind which no file time lies. */
+ * The kernel's file times advance in ticks of a few milliseconds, or finer. A file that the first of two cells
+ * in one tick wrote would belong to both. So if the first has written, the second waits for the next tick. A
+ * cell begins by the coarse clock, and no file time is later than that. */
 #include "artifacts.h"
 
 #include "proto/clock.h"

@@ -1,6 +1,5 @@
-/* Running one cell: compile, evaluate, show the last expression, explain what went wrong. Everything it uses at run
- * time was looked up in the template: whatever a cell does to sys, builtins or sys.modules, the next one is
- * answered. */
+/* Runs one cell: compile, evaluate, show the last expression, explain errors. Everything that it uses was looked
+ * up in the template. So whatever a cell does to sys, builtins or sys.modules, the next one is answered. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -20,20 +20,20 @@ int cell_init(size_t text_max);
 /* Whether a cell that breaks a rule of the profile is not run. */
 void cell_heed_rules(bool heed);
 
-/* Run the code of @run, as <cell NUMBER>. Whatever happens is in @result, and no exception is left; its
+/* Run the code of @run, as <cell NUMBER>. @result has the outcome in any case, and no exception is left; its
  * traceback has been written to stderr. SIGINT may arrive at any time. */
 void cell_run(struct cell_result *result, const struct run_message *run);
 /* The same for a task, with the descriptor it wants. */
 void cell_task(struct cell_result *result, const struct task_message *task, int fd);
-/* What _ stands for. New reference; NULL, without an exception, if it is nothing. */
+/* The value of _. New reference; NULL, without an exception, if there is none. */
 PyObject *cell_last(void);
-/* As if it had not been run: without its source, and with @last, which may be NULL, for _ again. */
+/* Forget the cell as if it had not run: drop its source, and make @last, which may be NULL, _ again. */
 void cell_forget(uint64_t number, PyObject *last);
 void cell_result_deinit(struct cell_result *result);
 
-/* Have a question answered about what cells have made. New reference: a tuple of the answer, a dict or None, and of
+/* Answer a question about the session's objects. New reference: a tuple of the answer, a dict or None, and of
  * what is wrong with the question, a str or None. NULL with an exception. SIGINT may arrive at any time. */
 PyObject *cell_answer(const struct question_message *question);
 
-/* New reference to a bytes object: @text, a str, as valid UTF-8 whatever it holds. NULL with an exception. */
+/* New reference to a bytes object: @text, any str, as valid UTF-8. NULL with an exception. */
 PyObject *utf8_of(PyObject *text);

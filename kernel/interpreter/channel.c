@@ -1,4 +1,4 @@
-/* The link, as proto/link.h has it: what the router says again after its death is not heard again, and what is too
+/* The link, as in proto/link.h: a message that the router repeats after its death is ignored, and a message too
  * large for a datagram is a letter. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,11 +1,10 @@
-/* Effects are noted where they happen: in libc's functions, which this executable takes over for every library in
- * the process, as output.c does with write(). So Python and libraries in C are seen alike, in children that a cell
- * forks as well, and of what is done by name nothing is noted that failed. A program is not looked into: that it
- * was started is noted.
+/* Effects are noted where they happen, in functions of libc. This executable takes these over for every library
+ * in the process, as output.c does with write(). So Python and libraries in C are seen alike, also in children
+ * that a cell forks. If a call by name failed, nothing is noted. Of a program only its start is noted.
  *
- * Notes are written without a lock, since threads, children and a child of vfork() write them at any time, and
- * nothing in here may fail a call or change its errno. It is no guard: who makes system calls without libc, or
- * writes through a mapping, leaves no note, and the book is memory of the session's own. */
+ * Notes are written without a lock, since threads, children and a child of vfork() write them at any time.
+ * Nothing in here may fail a call or change its errno. It is no guard: code that makes system calls without
+ * libc, or writes through a mapping, leaves no note, and the book is the session's own memory. */
 #undef _FORTIFY_SOURCE
 #include "effects.h"
 

@@ -1,5 +1,5 @@
-/* Effects: what a session does beyond its own memory, so that going back does not undo it. See effects.c for what
- * is seen. */
+/* Effects: what a session does outside its own memory, which going back does not undo. effects.c says which are
+ * seen. */
 #pragma once
 
 #include "proto/effects.h"
@@ -7,7 +7,7 @@
 /* In the template, before any thread: find what takes libc's place. */
 void effects_install(void);
 
-/* In the interpreter: note effects in @book, which is shared with the router. NULL, in a frozen copy: in none. */
+/* In the interpreter: write notes into @book, which the router shares. NULL, in a frozen copy: write none. */
 void effects_adopt(struct effects_book *book);
 
 /* A cell begins, or has ended: what was noted before may be noted again. */

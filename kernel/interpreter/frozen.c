@@ -1,5 +1,5 @@
-/* What a fork cannot copy: other threads, tasks in an event loop of a strange kind, a GPU's context. Asked after
- * every cell, so cheap: a few system calls. */
+/* Finds what a fork cannot copy: other threads, tasks in a foreign event loop, a GPU's context. It is called
+ * after every cell, so it must be cheap: a few system calls. */
 #include <Python.h>
 
 #include "frozen.h"

@@ -1,4 +1,4 @@
-/* Whether a fork would be the same as what it was forked from, and what a frozen one costs. */
+/* Whether a frozen copy would be the same as this process, and how much memory a frozen one holds. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,6 +1,6 @@
-/* The interpreter: reads `run`, runs the cell, answers `done`. SIGINT is blocked but for the time a cell runs, so
- * an interrupt ends a cell or nothing. Only the process the warden made speaks on the channel: a child that a cell
- * forked and that returns from it ends here. */
+/* The interpreter: reads `run`, runs the cell, answers `done`. SIGINT is blocked except while a cell runs, so an
+ * interrupt ends a cell or nothing. Only the process that the warden made speaks on the channel: if a cell forks
+ * and the child returns from the cell, the child ends here. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -3,8 +3,8 @@
 
 #include "cage/cage.h"
 
-/* What an interpreter gets of the router: its exec channel, its two pipes, the memory file its output is buffered
- * in. */
+/* The descriptors that an interpreter gets from the router: its exec channel, its two pipes, the memory file
+ * that buffers its output. */
 enum interpreter_fd {
 	INTERPRETER_CHANNEL,
 	INTERPRETER_STDOUT,
@@ -13,17 +13,17 @@ enum interpreter_fd {
 	INTERPRETER_FDS
 };
 
-/* In the template, once, with Python up: load the helpers, put sys.stdin, stdout and stderr in place, prepare
+/* In the template, once, after Python has started: load the helpers, set sys.stdin, stdout and stderr, prepare
  * cells. Returns 0, or -1 with an exception. */
 int interpreter_prepare(size_t text_max);
 
-/* In the template, after its imports: run cells as a session would, so that they are fast there, and find what
- * every fork has to seed anew. Leaves no trace, but writes to stdout and stderr. Returns 0, or -1 with an
- * exception. */
+/* In the template, after its imports: run cells as a session would, so that they are fast there, and find the
+ * generators that every fork must seed anew. It leaves no trace, except output on stdout and stderr. Returns 0,
+ * or -1 with an exception. */
 int interpreter_rehearse(void);
 
-/* From the running cell to the router, after all output before it. Returns 0, or -1 with an exception: no cell
- * runs, or not here. */
+/* Send from the running cell to the router, after all output before it. Returns 0, or -1 with an exception: no
+ * cell runs, or not in this process. */
 int interpreter_tell(const struct wire_schema *schema, const void *message);
 
 /* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. @home: absent,

@@ -1,4 +1,4 @@
-/* Most cells want nothing, and pay nothing. What a cell did want is as it was before when it has ended. */
+/* Most cells have no options, and pay nothing. After a cell, everything that its options changed is as before. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

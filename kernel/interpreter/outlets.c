@@ -1,10 +1,10 @@
-/* A copy shares every descriptor with the state it was made of, and what is closed there is not closed as long as
- * the copy has it: a child waits for the end of its input for ever, a peer for the end of the connection, and the
- * port stays taken. So a copy keeps none of those. It loses nothing: two states cannot talk over one connection,
- * and the child dies with the state that started it. A pipe with both ends here is the state's own, with what is in
- * it.
+/* A copy shares every descriptor with the state that it was made of. If it kept an outlet, closing it in that
+ * state would have no effect: a child would wait for ever for the end of its input, a peer for the end of the
+ * connection, and the port would stay taken. So a copy keeps none. It loses nothing: two states cannot talk over
+ * one connection, and the child dies with the state that started it. A pipe with both ends here belongs to the
+ * state, with its content.
  *
- * Which numbers are open poll tells, since not every cage has a /proc. */
+ * poll tells which numbers are open, since not every cage has a /proc. */
 #include "outlets.h"
 
 #include "proto/base.h"

@@ -1,8 +1,7 @@
-/* Descriptors of a state through which others notice that it has closed them: ends of pipes, and network sockets.
- */
+/* Outlets: descriptors of a state whose closing others notice: ends of pipes, and network sockets. */
 #pragma once
 
-/* In a copy: what it has of them is its own from now on, and nobody's at the other end. An end of a pipe whose
- * other end is not here becomes a dead one (it reads the end of file, and breaks when written to), a network socket
- * one of its kind that is not connected. Where there is none of these it costs a few system calls. */
+/* In a copy: cut its outlets, so that nobody at the other end shares them. If the other end of a pipe is not
+ * here, the end becomes a dead one (it reads the end of file, and breaks when written to). A network socket
+ * becomes a new one of its kind, not connected. Without outlets it costs a few system calls. */
 void outlets_cut(void);

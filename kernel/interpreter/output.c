@@ -1,11 +1,12 @@
-/* One buffer a stream, whoever writes. sys.stdout appends to it (stream.c); libc's stdout and stderr are unbuffered
- * FILEs whose write function appends to it; and this executable's own write() and writev(), which take the place of
- * libc's for every library in the process, flush it before they touch descriptor 1 or 2. So the order of output is
- * the order of the calls, at the price of one memcpy each.
+/* One buffer a stream, no matter who writes. sys.stdout appends to it (stream.c). libc's stdout and stderr are
+ * unbuffered FILEs whose write function appends to it. This executable's own write() and writev() replace libc's
+ * for every library in the process; they flush the buffer before they write to descriptor 1 or 2. So the order
+ * of output is the order of the calls, at the price of one memcpy each.
  *
- * The lock is a semaphore because waiting for one can be interrupted by a signal, which waiting for a mutex cannot.
- * Its holder never waits for the GIL, so the GIL may be held while waiting for it. A forked child starts with empty
- * private buffers: the parent's were flushed before the fork, and are shared with the router. */
+ * The lock is a semaphore, because a signal can interrupt waiting for one; it cannot interrupt waiting for a
+ * mutex. Its holder never waits for the GIL, so a thread may hold the GIL while it waits for the lock. A forked
+ * child starts with empty private buffers: the parent's were flushed before the fork, and are shared with the
+ * router. */
 #include <Python.h>
 
 #include "output.h"

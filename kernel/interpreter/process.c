@@ -1,5 +1,5 @@
-/* What a fork has to be rid of and to be given before it runs a cell, or before it waits as a frozen copy:
- * descriptors, signals, its number, its part of the cage, its seeds. */
+/* A fork gets its own descriptors, signals, number, part of the cage and seeds, and loses the old ones, before
+ * it runs a cell or waits as a frozen copy. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,4 +1,4 @@
-/* What a cell shows while it runs, for python/display.py. */
+/* Sends what a cell shows while it runs, for python/display.py. */
 #pragma once
 
 #include <Python.h>

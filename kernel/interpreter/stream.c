@@ -1,6 +1,6 @@
-/* What sys.stdout and sys.stderr are: text streams that append to the buffers of output.c, and their binary twins
- * (.buffer). They behave as an io.TextIOWrapper does towards those who print, and cannot be closed: a cell's
- * close() would close the session's. */
+/* sys.stdout and sys.stderr: text streams that append to the buffers of output.c, and their binary twins
+ * (.buffer). For code that prints they behave as an io.TextIOWrapper. They cannot be closed: a cell's close()
+ * would close the session's. */
 #include "stream.h"
 
 #include <structmember.h>

@@ -1,7 +1,7 @@
-/* The audit hook. Its rule: it refuses only what the cage refuses anyway, so that the refusal comes with a name and
- * a reason; whatever it is not sure of it lets through to the kernel. It never tells whether a path outside exists:
- * all are refused alike. Where the session may read, what is not there gets the error of a plain Python. One table
- * says for each event which of its arguments are tried, and how. */
+/* The audit hook. Its rule: it refuses only what the cage refuses anyway, so that the refusal has a name and a
+ * reason. If it is not sure, it leaves the decision to the kernel. It never tells whether a path outside exists:
+ * all are refused alike. Where the session may read, a missing file gets the error of a plain Python. One table
+ * says for each event which of its arguments are checked, and how. */
 #include <Python.h>
 
 #include "audit.h"

@@ -1,11 +1,11 @@
-/* The audit hook: explains to the user of a session what the cage refuses, at the Python level, by name. It is not
- * a guard: one ctypes write removes it. */
+/* The audit hook: it explains to the user of a session what the cage refuses, in terms of Python. It is not a
+ * guard: one ctypes write removes it. */
 #pragma once
 
 #include "policy.h"
 
-/* Before Py_Initialize, so that it can be neither found nor removed from Python. Until policy_arm nothing is
- * refused but what a template must not take, see changeable.h. */
+/* Before Py_Initialize, so that Python can neither find nor remove it. Until policy_arm it refuses only what a
+ * template must not open, see changeable.h. */
 int audit_install(void);
 
 /* ---- for explaining what the hook let through and the kernel refused ---- */
@@ -22,7 +22,7 @@ struct audit_event {
 };
 
 const struct audit_event *audit_last_event(void);
-/* Put another in its place, with that path or target. NULL: none. */
+/* Replace the event, with that path or target. NULL: none. */
 void audit_set_event(const struct audit_event *event, struct bytes path);
 bool audit_event_about(const struct audit_event *event, struct bytes path);
 

@@ -1,13 +1,12 @@
-/* Refusals of the kernel. Its errors all come into being by one call, that of the type OSError with an errno, its
- * text and a path: there they are looked at, and if the policy explains one, a refusal takes its place. Errors that
- * name no path are those of the event just before, where that can be told, or of one of a few functions of which
- * Python tells no event.
+/* Refusals of the kernel. All its errors are made by one call, that of the type OSError with an errno, its text
+ * and a path. We look at them there; if the policy explains one, a refusal replaces it. An error without a path
+ * belongs to the event just before, if that can be told, or to one of a few functions without an event.
  *
- * A call of a type goes by its tp_vectorcall, which nothing inherits. So neither the types derived from OSError nor
- * its own __new__ and __init__, by which Python tells what a derived type has redefined, are any different here.
+ * A call of a type goes by its tp_vectorcall, which nothing inherits. So the types derived from OSError do not
+ * change, and neither do its own __new__ and __init__, by which Python tells what a derived type has redefined.
  *
- * Its rule is the hook's: what the cage is not surely the reason for is left as it is. Modes and owners of files go
- * on being what they are on any host. */
+ * The rule is the hook's: if the cage is not surely the reason, the error stays as it is. Modes and owners of
+ * files work as on any host. */
 #include <Python.h>
 
 #include "doors.h"

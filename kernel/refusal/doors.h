@@ -1,10 +1,10 @@
-/* What the audit hook let through and only the kernel refused, told in the same words as what the hook refuses. */
+/* Refusals of the kernel that the audit hook let through, told in the same words as those of the hook. */
 #pragma once
 
-/* In the template, after Python is up: from then on an OSError of the kernel's that the cage is the reason for is
- * made a refusal, and functions that raise no event of their own are watched. Returns 0, or -1 with an exception.
- */
+/* In the template, after Python is up. From then on, if the cage is the reason for an OSError of the kernel, it
+ * is turned into a refusal. Functions without an event of their own are watched. Returns 0, or -1 with an
+ * exception. */
 int doors_install(void);
 
-/* sqlite's errors, which are not the kernel's: once that module is there. */
+/* sqlite's errors, which do not come from the kernel: call it once that module is loaded. */
 void doors_watch_sqlite(void);

@@ -1,5 +1,5 @@
-/* What the profile says, as far as it can be explained. It never tells whether a path outside exists: all are
- * refused alike. */
+/* The policy of the profile, as far as it can be explained. It never tells whether a path outside exists: all
+ * are refused alike. */
 #include "policy.h"
 
 #include <stdio.h>

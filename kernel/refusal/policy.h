@@ -1,4 +1,4 @@
-/* The policy of this template, as the audit hook and all who explain refusals know it. */
+/* The policy of this template, for the audit hook and everything else that explains refusals. */
 #pragma once
 
 #include "cage/places.h"
@@ -7,8 +7,7 @@
 
 struct policy {
 	bool armed; /* there is a cage: what the policy does not grant is refused */
-	bool tree;  /* with a file system of its own, where the directories above a place are there, and empty but
-		       for it */
+	bool tree;  /* a file system of its own: the directories above a place exist, and hold only the way to it */
 	bool subprocess, network, network_tcp;
 	uint64_t memory; /* of one process, in bytes; 0: no limit */
 	uint64_t ports[32];
@@ -21,8 +20,8 @@ extern struct policy policy; /* policy.c alone changes it */
 /* In the template, once: directories, network, subprocess. @python_dirs as in cage_prepare. Returns 0 or -errno. */
 int policy_configure(const struct configure_message *configure, char *const python_dirs[]);
 
-/* In the warden after the cage stands. @workspace becomes a writable place beside the profile's. @tree: it is a
- * file system of the session's own. */
+/* In the warden, once the cage is complete. @workspace becomes a writable place beside the profile's. @tree: the
+ * session has a file system of its own. */
 int policy_arm(const char *workspace, bool tree);
 
 enum want {
@@ -31,7 +30,7 @@ enum want {
 	WANT_CHANGE
 };
 
-/* Why @path may not be read or changed; NULL if it may be, or may well be. Static. */
+/* Why @path may not be read or changed; NULL if it may be, or if we cannot be sure. Static. */
 const char *policy_path_reason(struct bytes path, enum want want);
 enum target {
 	TARGET_THERE, /* is to be there */
@@ -39,14 +38,15 @@ enum target {
 	TARGET_ANY    /* is to be made, or may be there */
 };
 
-/* The error that @path gets in a plain Python for what is there or is not: ENOENT, ENOTDIR, EEXIST. 0 if there is
- * none, or if any part of the way lies where the session may not read: so it tells of nothing outside whether it is
- * there. */
+/* The error that a plain Python gives for @path because it exists or does not: ENOENT, ENOTDIR, EEXIST. 0 if
+ * there is none, or if any part of the way lies where the session may not read. So it never tells whether
+ * something outside exists. */
 int policy_path_error(struct bytes path, enum target target);
-/* Whether what is written at @path, which is absolute and has no link in it, is there for others than the session:
- * in a place that the profile lets it write, and not in its workspace. And whether there is any such place. */
+/* Whether others than the session see what is written at @path, which is absolute and without links: it lies in
+ * a place that the profile lets it write, and not in its workspace. The other function: whether there is any
+ * such place. */
 bool policy_path_outside(const char *path);
 bool policy_writes_outside(void);
-/* Whether @path lies among files that the profile grants, where modes and owners have a say too, and not among the
- * kernel's own. */
+/* Whether @path lies among files that the profile grants, where modes and owners count, too, and not among the
+ * kernel's own files. */
 bool policy_path_granted(struct bytes path);

@@ -1,5 +1,6 @@
 /* How a refusal is told. The list of a cell is bounded, in number and in size: a cell that is refused in a loop
- * fills neither it nor the terminal. The exception is of a type of its own, so no other type's text changes. */
+ * fills neither the list nor the terminal. The exception has a type of its own, so the text of no other type
+ * changes. */
 #include "refusal.h"
 
 #include "proto/message.h"

@@ -1,5 +1,5 @@
-/* Python tells its hooks of each file that it is about to open and each library that it is about to load. Nothing
- * hostile runs while a template starts, so there this is a guard; what swallows the exception is found out
+/* Python tells its hooks of each file that it will open and each library that it will load. Nothing hostile runs
+ * while a template starts, so the hook is a guard there. If some code swallows the exception, this is found out
  * afterwards. */
 #include "changeable.h"
 

@@ -1,5 +1,5 @@
-/* What sessions may write to is theirs, so a template, which is in no cage, takes no code from there: neither as a
- * module, nor because an environment looks for modules there. */
+/* Files that sessions may write to could hold hostile code. A template is in no cage, so it takes no code from
+ * there: neither as a module, nor because an environment looks for modules there. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -7,13 +7,13 @@
 
 #include "proto/base.h"
 
-/* From now on nothing that lies in one of @directories, an array of str that has to outlive this, is opened; until
- * changeable_end. */
+/* From now on nothing in one of @directories is opened, until changeable_end. @directories is an array of str
+ * that must outlive this. */
 void changeable_begin(struct bytes directories);
 void changeable_end(void);
 
-/* The sentence about what was to be opened; NULL: nothing. Static. */
+/* The sentence about a file that was to be opened; NULL: there was none. Static. */
 const char *changeable_found(void);
 
-/* Of the audit hook. Returns 0, or -1 with an exception. */
+/* For the audit hook. Returns 0, or -1 with an exception. */
 int changeable_check(const char *event, PyObject *args);

@@ -1,6 +1,6 @@
-/* The doctor asks the same code that makes the cages of sessions: for each level, from the strongest, whether one
- * can be prepared, which includes building it in a throw-away child; and for the one that can, which guards hold in
- * it. */
+/* The doctor uses the code that makes the cages of sessions. For each level, from the strongest, it finds out
+ * whether one can be prepared, which includes building it in a throw-away child. For the first one that can, it
+ * says which guards hold in it. */
 #include "doctor.h"
 
 #include "cage/cage.h"

@@ -1,4 +1,4 @@
-/* What cage this host allows, found out by building it: for `lair doctor`. */
+/* Finds out, by building it, what cage this host allows: for `lair doctor`. */
 #pragma once
 
 /* Print one fact a line, "name<TAB>value", on stdout. Returns the exit status. */

@@ -1,7 +1,6 @@
-/* A fork costs by the mapping and by the page, and so does its end. The template therefore lays its memory out for
- * the forks that are to come, and what a session adds to it, once that is much, is put into large pages, too. A
- * page that somebody writes to is still copied by itself: the kernel splits what it lies in, in that process alone.
- */
+/* A fork costs time for each mapping and each page, and so does its end. So the template lays out its memory for
+ * later forks, and once a session adds much to it, that is put into large pages, too. If a process writes to a
+ * page, that page is still copied alone: the kernel splits its large page, in that process alone. */
 #include <Python.h>
 
 #include "gather.h"

@@ -4,11 +4,11 @@
 /* Before Python starts: its objects are to lie together. */
 void gather_arenas(void);
 
-/* In the template, when nearly everything is there: what comes from now on, and hence is written to, lies behind
- * all that, and together. */
+/* In the template, when nearly everything is loaded: objects made from now on, which will be written to, lie
+ * behind all others, and together. */
 void gather_room(void);
 
-/* In the template, when its memory is as it will stay: into fewer mappings and large pages. A fork then copies
- * less, and its end removes less. So it is with what sessions add from here on, in large blocks or much of it. What
- * the host cannot do is left as it is. */
+/* In the template, when its memory is final: put it into fewer mappings and large pages. Then a fork copies
+ * less, and its end removes less. The same holds for what sessions add from here on, in large blocks or in large
+ * amounts. If the host cannot do something, it is left out. */
 void gather_memory(void);

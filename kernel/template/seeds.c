@@ -1,7 +1,8 @@
-/* numpy.random.seed() walks through numpy, and each page it touches is copied, and each large page split, in every
- * session. What it comes to is some random words in the state of the generator; so they are put there. Python's own
- * starts anew in every fork that Python is told of, as that of an interpreter is; a branch's is not. sqlite's
- * starts anew when a process of another number opens a file, but not for what it has open. */
+/* numpy.random.seed() walks through numpy. In every session each page that it touches would be copied, and each
+ * large page split. All it does in the end is to put random words into the state of the generator; so we put
+ * them there. Python's own generator starts anew in every fork that Python knows of, such as an interpreter's; a
+ * branch's fork is not one. sqlite's starts anew when a process of another number opens a file, but not for
+ * files that are open. */
 #include <Python.h>
 
 #include "seeds.h"

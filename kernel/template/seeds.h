@@ -1,7 +1,7 @@
-/* The random numbers of a new session: the generators that Python and numpy keep for everybody. */
+/* The random numbers of a new session: the global generators of Python and numpy. */
 #pragma once
 
-/* In the template, at the end: where numpy keeps its generator, if it has one. */
+/* In the template, at the end: find numpy's generator, if there is one. */
 void seeds_find(void);
 /* In a fork of it: they start anew. */
 void seeds_renew(void);

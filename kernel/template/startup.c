@@ -1,6 +1,6 @@
-/* From an empty process to a template: Python started in isolation from whatever environment laird has, the
- * profile's modules imported, the code paths that a session will take walked once, and exactly one thread left,
- * since a fork takes only one along. */
+/* From an empty process to a template: start Python isolated from laird's environment, import the profile's
+ * modules, walk once through the code that a session will run, and make sure that exactly one thread is left,
+ * since a fork copies only one. */
 #include <Python.h>
 
 #include "startup.h"

@@ -1,4 +1,4 @@
-/* Starting the Python that a profile asks for, in the template. */
+/* Starts the Python that a profile asks for, in the template. */
 #pragma once
 
 #include "proto/message.h"
@@ -10,8 +10,8 @@ struct python_report {
 	char **places;		 /* NULL-terminated, owned by the process for its life */
 };
 
-/* From nothing to ready to be forked: environment, interpreter, imports, warmed code paths, one thread. Returns 0,
- * or -1 with report->reason; then the process is of no more use. */
+/* Everything until it can be forked: environment, interpreter, imports, warm code, one thread. Returns 0, or -1
+ * with report->reason; then the process is of no more use. */
 int python_start(const struct configure_message *configure, struct python_report *report);
 
 /* The last act before the first fork: rehearse a cell once more, collect garbage and freeze the rest. */

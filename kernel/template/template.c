@@ -1,5 +1,5 @@
-/* The template reads `configure` once, makes itself ready, and then clones a warden for each `warden`. The clones
- * are its siblings, children of the keeper: there is nothing here to wait for or to clean up. */
+/* The template reads `configure` once, makes itself ready, and then clones a warden for each `warden`. The
+ * clones are its siblings, children of the keeper, so it has nothing to wait for or to clean up. */
 #include <Python.h>
 
 #include "template.h"

@@ -1,7 +1,7 @@
-/* The survey of a tree. A directory is read as a whole before those in it are opened, so one descriptor is enough
- * and no position is ever looked for again. What waits to be read is a stack; each directory keeps the one above
- * it, for its path. Invariant: a directory that its owner may not look into is opened up for as long as it or one
- * beneath it is being read, no longer. */
+/* The survey of a tree. A directory is read to its end before those in it are opened, so one descriptor is
+ * enough and no position is ever restored. Directories that wait are a stack; each keeps the one above it, for
+ * its path. Invariant: if the owner may not look into a directory, it is opened up only while it or a directory
+ * in it is being read. */
 #include "survey.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* What a tree takes up on the disk: summed over everything in it, piece by piece, so that whoever does it is never
- * busy for long. The tree is a hostile session's and changes meanwhile: the sum is of no one moment, but whatever
- * lies still while it is taken is in it. Files that have lost their last name are not. */
+/* A survey adds up how much disk a tree takes, piece by piece, so that the process is never busy for long. The
+ * tree belongs to a hostile session and changes meanwhile. The sum is of no single moment, but it includes
+ * everything that does not move. Files without a name are not in it. */
 #pragma once
 
 #include "proto/base.h"
@@ -17,8 +17,8 @@ struct survey {
 
 #define SURVEY_NONE ((struct survey){.fd = -1})
 
-/* Begin, giving up one that is under way. @root: absolute. It ends early once more than @size_max bytes or
+/* Begin a survey; one under way is given up. @root: absolute. It ends early once more than @size_max bytes or
  * @files_max files have been found. */
 void survey_begin(struct survey *survey, const char *root, uint64_t size_max, uint64_t files_max);
-/* Look at some @entries more. Returns whether it is complete; then it holds nothing but the sums. */
+/* Look at @entries more. Returns whether the survey is complete; then it holds nothing but the sums. */
 bool survey_step(struct survey *survey, unsigned entries);

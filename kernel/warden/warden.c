@@ -1,10 +1,10 @@
-/* The warden. Whatever an interpreter leaves behind becomes a child of the warden (pid 1 of the cage's own pid
- * namespace, or else a child subreaper). A child of the warden that is no interpreter it knows is killed by a
- * `sweep`, generation by generation, until there is none; only then is the sweep answered. Interpreters it forked
- * itself it knows; frozen copies and what is forked from them are its children too, and are made known by `adopt`.
- * If a sweep does not succeed soon, the warden ends, and the cage with it. Before it ends, be it that nobody
- * listens any more or that it is told to, it does the same to all its children: without a pid namespace they would
- * live on. */
+/* The warden. A process that an interpreter leaves behind becomes a child of the warden, which is pid 1 of the
+ * cage's pid namespace, or else a child subreaper. A `sweep` kills all its children but the interpreters that it
+ * knows, generation by generation, until there are none; only then is it answered. The warden knows the
+ * interpreters that it has forked. Frozen copies and their forks are its children, too; `adopt` makes them
+ * known. If a sweep does not succeed soon, the warden ends, and the cage with it. Before it ends, because nobody
+ * listens any more or because it is told to, it kills all its children in the same way: without a pid namespace
+ * they would live on. */
 #include <Python.h>
 
 #include "warden.h"
@@ -52,8 +52,7 @@ struct warden {
 	int control, signals;
 	uint64_t sent, received; /* the numbers of the last messages on the pair */
 	bool ending;		 /* nobody listens any more */
-	int children; /* of the host's /proc, opened before the cage forbade it; -1 where there is a better way
-		       */
+	int children; /* of the host's /proc, opened before the cage forbade it; -1 where there is a better way */
 	struct interpreter *interpreters;
 	struct stranger strangers[STRANGERS]; /* the last ones, the oldest is overwritten */
 	size_t n_strangers;
