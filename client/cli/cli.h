@@ -71,8 +71,10 @@ struct cli {
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
 		instructions;
-	char names[2][CLI_NAME_SIZE];	  /* of sessions, where they are not as they were given */
-	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
+	bool figures_place, figures_placed; /* where no directory was given and the terminal cannot show them, one
+					     * is to be made; it has been */
+	char names[2][CLI_NAME_SIZE];	    /* of sessions, where they are not as they were given */
+	const char *env[CLI_ENV_MAX + 1];   /* ended by NULL */
 	size_t n_env;
 	char **args;
 	int n_args;

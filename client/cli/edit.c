@@ -18,6 +18,8 @@
 #define HISTORY_LENGTH 2000
 /* Around what of a prompt takes no room. */
 #define PROMPT_ESCAPE '\1'
+#define PICTURES_QUERY "\033_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\033\\"
+#define PICTURES_ANSWER "Gi=31;OK\033\\"
 
 struct edit {
 	EditLine *el;
@@ -29,6 +31,8 @@ struct edit {
 	int signals;
 	bool interrupted, ended;
 	bool pastes; /* the terminal is asked to mark what is pasted */
+	bool asked;  /* and has been asked for pictures */
+	struct terminal *terminal;
 	void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice);
 	void *userdata;
 };
@@ -74,6 +78,15 @@ static int byte_read(struct edit *edit, EditLine *el, char *byte)
 	}
 }
 
+/* Whether it can show a picture of one pixel; once, and only now that nothing it answers is echoed. */
+static void pictures_ask(struct edit *edit)
+{
+	if (edit->asked || !edit->pastes || edit->terminal->graphics != GRAPHICS_NONE || picture_multiplexed())
+		return;
+	edit->asked = true;
+	(void)write_all(STDOUT_FILENO, lair_text(PICTURES_QUERY));
+}
+
 static int character_read(EditLine *el, wchar_t *out)
 {
 	struct edit *edit = NULL;
@@ -81,6 +94,7 @@ static int character_read(EditLine *el, wchar_t *out)
 	char byte;
 
 	el_get(el, EL_CLIENTDATA, &edit);
+	pictures_ask(edit);
 	if (edit->indent > 0) {
 		edit->indent--;
 		*out = L' ';
@@ -386,6 +400,24 @@ static void pastes_ask(const struct edit *edit, bool on)
 	fflush(stdout);
 }
 
+/* ---- pictures ---- */
+
+/* The answer to the question for them, up to its end: ESC \. */
+static unsigned char answer(EditLine *el, int key)
+{
+	struct edit *edit = NULL;
+	char text[64] = "", byte = '\0';
+	size_t size = 0;
+
+	(void)key;
+	el_get(el, EL_CLIENTDATA, &edit);
+	while (size < sizeof(text) - 1 && !(byte == '\\' && size > 1) && byte_read(edit, el, &byte) == 1)
+		text[size++] = byte;
+	if (edit->asked && strncmp(text, PICTURES_ANSWER, strlen(PICTURES_ANSWER)) == 0)
+		edit->terminal->graphics = GRAPHICS_KITTY;
+	return CC_NORM;
+}
+
 /* ---- history ---- */
 
 static int directories_make(char *path)
@@ -472,11 +504,14 @@ static void keys_set(struct edit *edit)
 	el_set(edit->el, EL_ADDFN, "lair-paste", "What is pasted, as it is", paste);
 	el_source(edit->el, NULL); /* ~/.editrc: the user's own keys */
 	edit->pastes = pastes_told(edit->el);
-	if (edit->pastes)
+	el_set(edit->el, EL_ADDFN, "lair-answer", "What the terminal answers", answer);
+	if (edit->pastes) {
 		el_set(edit->el, EL_BIND, PASTE_BEGIN, "lair-paste", NULL);
+		el_set(edit->el, EL_BIND, "\033_", "lair-answer", NULL);
+	}
 }
 
-int edit_new(struct edit **editp, int signals,
+int edit_new(struct edit **editp, int signals, struct terminal *terminal,
 	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata)
 {
 	struct edit *edit = calloc(1, sizeof(*edit));
@@ -484,6 +519,7 @@ int edit_new(struct edit **editp, int signals,
 	if (!edit)
 		return -ENOMEM;
 	edit->signals = signals;
+	edit->terminal = terminal;
 	edit->on_tab = on_tab;
 	edit->userdata = userdata;
 	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)

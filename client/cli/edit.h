@@ -4,6 +4,7 @@
 #include "proto/base.h"
 
 #include "lair.h"
+#include "terminal.h"
 
 struct edit;
 
@@ -21,9 +22,10 @@ enum {
 	EDIT_E_INTERRUPTED, /* Ctrl-C: the line is given up */
 };
 
-/* @signals: a signalfd on which SIGINT, and what is to end us, arrives. @on_tab is asked for Tab, with what is
+/* @signals: a signalfd on which SIGINT, and what is to end us, arrives. @terminal stays the caller's;
+ * it is asked for what it can show, and that is noted there. @on_tab is asked for Tab, with what is
  * before the cursor. Returns 0 or -errno. */
-int edit_new(struct edit **editp, int signals,
+int edit_new(struct edit **editp, int signals, struct terminal *terminal,
 	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata);
 /* Keeps the history. Returns NULL. */
 struct edit *edit_free(struct edit *edit);

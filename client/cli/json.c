@@ -31,25 +31,9 @@ json_t *json_text(struct lair_text text)
 
 json_t *json_base64(struct lair_text text)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t groups = (text.size + 2) / 3;
-	char *out = malloc(4 * groups + 1);
-	json_t *string;
+	_cleanup_(freep) char *out = text_base64(text);
 
-	if (!out)
-		return json_null();
-	for (size_t g = 0; g < groups; g++) {
-		size_t left = MIN(text.size - 3 * g, (size_t)3);
-		uint32_t bits = 0;
-
-		for (size_t i = 0; i < 3; i++)
-			bits = bits << 8 | (i < left ? (unsigned char)text.data[3 * g + i] : 0);
-		for (size_t i = 0; i < 4; i++)
-			out[4 * g + i] = i <= left ? digits[bits >> (18 - 6 * i) & 63] : '=';
-	}
-	string = json_stringn_nocheck(out, 4 * groups);
-	free(out);
-	return string;
+	return out ? json_string_nocheck(out) : json_null();
 }
 
 void json_add_output(json_t *object, const char *key, struct lair_text output)

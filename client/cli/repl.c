@@ -223,7 +223,7 @@ static void result_show(struct repl *repl, const struct lair_result *result)
 		run_write(&repl->run, STDOUT_FILENO, lair_text("\n"));
 		(void)cli_said(repl->run.cli);
 	}
-	shown_save(repl->run.cli, result->data);
+	(void)run_pictures(&repl->run, result->data);
 	artifacts_notice(result);
 	/* A shorthand prints what is raised. */
 	if (!repl->scripted)
@@ -352,11 +352,12 @@ int verb_repl(struct cli *cli)
 	repl.run.answers = true;
 	cli->run = &repl.run;
 	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-		r = edit_new(&repl.edit, repl.run.signals, on_tab, &repl);
+		r = edit_new(&repl.edit, repl.run.signals, &cli->terminal, on_tab, &repl);
 	if (r)
 		r = cli_fail(cli, "error", "%s", strerror(-r));
 	else
 		r = greet(&repl);
+	cli->figures_place = repl.edit != NULL;
 	if (!r)
 		r = loop(&repl);
 	if (!r && repl.edit)

@@ -297,19 +297,42 @@ static void on_alive(struct lair_call *call, const struct lair_alive *alive, voi
 
 /* ---- output ---- */
 
+bool run_pictures(struct run *run, struct lair_items data)
+{
+	struct lair_data item;
+	bool shown = false;
+	size_t cursor = 0;
+
+	while (lair_next_data(data, &cursor, &item)) {
+		_cleanup_(freep) char *owned = NULL;
+		struct lair_text picture = {.data = NULL};
+
+		if (text_is(item.type, "image/png"))
+			picture = terminal_picture(&run->cli->terminal, item.data, &owned);
+		shown |= picture.data != NULL;
+		written(run, write_waiting(run, STDOUT_FILENO, picture));
+	}
+	screen_mark(&run->cli->terminal.screen);
+	if (!shown)
+		figures_place(run->cli, data);
+	if (!shown || !run->cli->figures_placed)
+		shown_save(run->cli, data);
+	return shown;
+}
+
 static void display_print(struct run *run, struct lair_items data)
 {
 	struct lair_data item;
 	size_t cursor = 0;
 
+	if (run_pictures(run, data))
+		return;
 	while (lair_next_data(data, &cursor, &item)) {
 		if (!text_is(item.type, "text/plain"))
 			continue;
 		run_write(run, STDOUT_FILENO, item.data);
 		run_write(run, STDOUT_FILENO, lair_text("\n"));
 	}
-	screen_mark(&run->cli->terminal.screen);
-	shown_save(run->cli, data);
 }
 
 static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)

@@ -57,6 +57,9 @@ int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *at
 void run_write(struct run *run, int fd, struct lair_text text);
 /* The same with the value of a last expression, on stdout. */
 void run_value(struct run *run, struct lair_text text);
+/* The pictures of a bundle: on a terminal that can show them, and in files where there is a place for them. Returns
+ * whether the terminal shows one. */
+bool run_pictures(struct run *run, struct lair_items data);
 /* The same with a document on a line of its own, which is released. */
 void run_print(struct run *run, json_t *document);
 

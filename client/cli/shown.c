@@ -71,6 +71,31 @@ static void figure_save(const char *directory, const char *suffix, const struct 
 		cli_notice("%s", path);
 }
 
+void figures_place(struct cli *cli, struct lair_items data)
+{
+	static char path[4096];
+	const char *directory = getenv("TMPDIR");
+	struct lair_data item;
+	bool any = false;
+	size_t cursor = 0;
+
+	while (lair_next_data(data, &cursor, &item))
+		any |= suffix_of(&item) != NULL;
+	if (!any || cli->figures || !cli->figures_place)
+		return;
+	cli->figures_place = false;
+	snprintf(path, sizeof(path), "%s/lair-figures-XXXXXX", directory && *directory == '/' ? directory : "/tmp");
+	if (!mkdtemp(path)) {
+		cli_notice("%s: no directory for figures: %s; --figures DIR names one", path, strerror(errno));
+		return;
+	}
+	cli_notice("figures go into %s, since this terminal is not known to show them; --figures DIR names another "
+		   "place",
+		   path);
+	cli->figures = path;
+	cli->figures_placed = true;
+}
+
 void shown_save(const struct cli *cli, struct lair_items data)
 {
 	struct lair_data item;

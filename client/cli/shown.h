@@ -3,6 +3,9 @@
 
 #include "cli.h"
 
+/* Make a directory for the pictures of @data, if there are some, cli->figures_place wants one, and there is none.
+ * It stays. */
+void figures_place(struct cli *cli, struct lair_items data);
 /* The pictures of @data in cli->figures, if they are wanted. */
 void shown_save(const struct cli *cli, struct lair_items data);
 /* One line on stderr for each of the first things that going back has not undone. */

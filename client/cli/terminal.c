@@ -23,6 +23,8 @@ void terminal_init(struct terminal *terminal, const char *when)
 		terminal->is[stream] = isatty(fds[stream]);
 		terminal->colour[stream] = colours_wanted(when, terminal->is[stream]);
 	}
+	if (terminal->is[LAIR_STDOUT])
+		terminal->graphics = picture_graphics();
 }
 
 /* ---- text through a filter ---- */
@@ -91,6 +93,17 @@ struct lair_text terminal_value(struct terminal *terminal, struct lair_text text
 	if (!filter_begin(&filtered))
 		return (struct lair_text){.data = NULL};
 	paint_value(text, filtered.out);
+	return filter_end(&filtered, ownedp);
+}
+
+struct lair_text terminal_picture(const struct terminal *terminal, struct lair_text data, char **ownedp)
+{
+	struct filtered filtered;
+
+	*ownedp = NULL;
+	if (terminal->graphics == GRAPHICS_NONE || !picture_is_png(data) || !filter_begin(&filtered))
+		return (struct lair_text){.data = NULL};
+	picture_show(data, filtered.out);
 	return filter_end(&filtered, ownedp);
 }
 

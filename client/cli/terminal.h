@@ -2,11 +2,13 @@
 #pragma once
 
 #include "paint.h"
+#include "picture.h"
 #include "screen.h"
 
 struct terminal {
-	bool is[2];	/* stdout is one, stderr is one */
-	bool colour[2]; /* they are to be coloured */
+	bool is[2];		/* stdout is one, stderr is one */
+	bool colour[2];		/* they are to be coloured */
+	enum graphics graphics; /* of stdout */
 	struct screen screen;
 	struct paint paint;
 };
@@ -19,6 +21,8 @@ struct lair_text terminal_text(struct terminal *terminal, enum lair_stream strea
 			       char **ownedp);
 /* The same of a value. */
 struct lair_text terminal_value(struct terminal *terminal, struct lair_text text, char **ownedp);
+/* A picture as stdout shows it, a PNG; nothing if it cannot, or @data is none. */
+struct lair_text terminal_picture(const struct terminal *terminal, struct lair_text data, char **ownedp);
 /* The cell has said all: what still has to be written to the stream, *ownedp as above, and how many sequences were
  * left out. */
 struct lair_text terminal_end(struct terminal *terminal, enum lair_stream stream, char **ownedp,

@@ -226,6 +226,27 @@ int text_mend(struct lair_text *text, char **ownedp)
 	return 0;
 }
 
+char *text_base64(struct lair_text text)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t groups = (text.size + 2) / 3;
+	char *out = malloc(4 * groups + 1);
+
+	if (!out)
+		return NULL;
+	for (size_t g = 0; g < groups; g++) {
+		size_t left = MIN(text.size - 3 * g, (size_t)3);
+		uint32_t bits = 0;
+
+		for (size_t i = 0; i < 3; i++)
+			bits = bits << 8 | (i < left ? (unsigned char)text.data[3 * g + i] : 0);
+		for (size_t i = 0; i < 4; i++)
+			out[4 * g + i] = i <= left ? digits[bits >> (18 - 6 * i) & 63] : '=';
+	}
+	out[4 * groups] = '\0';
+	return out;
+}
+
 static bool text_has(struct lair_text text, struct lair_text part)
 {
 	return part.size == 0 || (text.size > 0 && memmem(text.data, text.size, part.data, part.size));

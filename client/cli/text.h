@@ -49,6 +49,9 @@ void text_print(struct lair_text text);
  * -ENOMEM. */
 int text_mend(struct lair_text *text, char **ownedp);
 
+/* In base 64, the caller's to free; NULL without memory. */
+char *text_base64(struct lair_text text);
+
 /* Whether the value of an error says what was refused. */
 bool refusal_told(const struct lair_blocked *act, struct lair_text error);
 /* Whether the session goes on as the cell has left it. */

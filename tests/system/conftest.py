@@ -84,8 +84,11 @@ def terminal(daemon: Daemon) -> Iterator[Callable[..., Terminal]]:
     """Run the command line under a terminal."""
     opened: list[Terminal] = []
 
-    def open_terminal(*arguments: str, colour: bool = False) -> Terminal:
-        env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "XDG_STATE_HOME": str(daemon.directory / "state")}
+    def open_terminal(*arguments: str, colour: bool = False, env: dict[str, str] | None = None) -> Terminal:
+        env = {**daemon.env, **(env or {}), "LAIR_SOCKET": str(daemon.socket)}
+        env["XDG_STATE_HOME"] = str(daemon.directory / "state")
+        for name in ("TMUX", "STY", "KITTY_WINDOW_ID"):
+            env.setdefault(name, "")
         env.update({} if colour else {"NO_COLOR": "1"})
         opened.append(Terminal([str(BIN / "lair"), *arguments], env))
         return opened[-1]

@@ -12,8 +12,8 @@ import time
 
 from daemon import wait_until
 
-# A terminal is asked to mark what is pasted, and not to: no person sees that.
-_ASKED = re.compile("\x1b\\[\\?2004[hl]")
+# A terminal is asked to mark what is pasted, and not to, and whether it shows pictures: no person sees that.
+_ASKED = re.compile("\x1b\\[\\?2004[hl]|\x1b_Gi=31[^\x1b]*\x1b\\\\")
 
 
 class Terminal:
@@ -24,11 +24,13 @@ class Terminal:
         if self.pid == 0:
             os.execve(command[0], command, {**env, "TERM": "xterm"})
         self.seen = ""
-        self.marks = False  # whether it was asked to mark pastes
+        self.marks = False  # whether it was asked to mark pastes,
+        self.asked = False  # and for pictures
 
     def _read(self) -> None:
         said = self.seen + os.read(self.fd, 65536).decode(errors="replace")
         self.marks = self.marks or "\x1b[?2004h" in said
+        self.asked = self.asked or "\x1b_Gi=31" in said
         self.seen = _ASKED.sub("", said)
 
     def expect(self, text: str, timeout: float = 10.0) -> str:

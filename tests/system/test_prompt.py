@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
+import re
 import struct
 import termios
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +157,100 @@ def test_values_are_as_wide_as_the_terminal(daemon: Daemon, terminal: Callable[.
     # What no terminal shows is as Python's own prompt shows it.
     assert daemon.lair("exec", "-s", "wide", "list(range(100))").stdout == f"{list(range(100))}\n"
     assert daemon.lair("exec", "-s", "wide", "'COLUMNS' in os.environ").stdout == "False\n"
+
+
+# ---- figures ----
+
+PLOT = "import matplotlib.pyplot as plt; p = plt.plot([1, 2])\r"
+
+
+def pictures(seen: str) -> list[bytes]:
+    """What a terminal makes of kitty's sequences."""
+    found, data = [], ""
+    for keys, piece in re.findall("\x1b_G([^;\x1b]*);([^\x1b]*)\x1b\\\\", seen):
+        told = dict(pair.split("=") for pair in keys.split(","))
+        assert told["q"] == "2"  # an answer would be typed
+        assert len(piece) <= 4096
+        assert (told.get("a"), told.get("f")) == ((None, None) if data else ("T", "100"))
+        data += piece
+        if told["m"] == "0":
+            found.append(base64.b64decode(data, validate=True))
+            data = ""
+    assert not data
+    return found
+
+
+def check_png(data: bytes) -> None:
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    at, kinds = 8, []
+    while at < len(data):
+        size, kind = struct.unpack_from(">I4s", data, at)
+        (crc,) = struct.unpack_from(">I", data, at + 8 + size)
+        assert zlib.crc32(data[at + 4 : at + 8 + size]) == crc
+        kinds.append(kind)
+        at += 12 + size
+    assert kinds[0] == b"IHDR" and kinds[-1] == b"IEND" and b"IDAT" in kinds
+
+
+def kitty(it: Terminal) -> None:
+    it.prompt()
+    it.type("1\r")
+    it.prompt()
+    assert it.asked
+    it.type("\x1b_Gi=31;OK\x1b\\")
+
+
+def test_figures_on_a_terminal_that_shows_them(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "kitty")
+    kitty(it)
+    it.type(PLOT)
+    it.expect("import")
+    seen = it.prompt()
+    (picture,) = pictures(seen)
+    check_png(picture)
+    assert "Figure size" not in seen and "figures go into" not in seen
+    it.type("2\r")
+    it.expect("\n2\r\n")  # the answer was nothing that was typed
+    it.prompt()
+    it.type("p[0].figure\r")
+    assert len(pictures(it.prompt())) == 1
+    it.type("class P:\r    def _repr_png_(self): return b'\\x89PNG\\x1b]0;harm\\x07'\r\r")
+    it.prompt()
+    it.type("display(P()); P()\r")
+    said = it.prompt()
+    assert "harm" not in said.split("\n", 1)[1] and "\x1b]" not in said  # no picture: a file
+
+
+def test_a_directory_for_figures_and_a_terminal(
+    daemon: Daemon, terminal: Callable[..., Terminal], tmp_path: Path
+) -> None:
+    it = terminal("repl", "-s", "both", "--figures", str(tmp_path))
+    kitty(it)
+    it.type(PLOT)
+    it.expect("import")
+    (picture,) = pictures(it.prompt())
+    assert (tmp_path / "figure-1.png").read_bytes() == picture
+
+
+def test_figures_on_another_terminal(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
+    it = terminal("repl", "-s", "files", env={"TMPDIR": str(tmp_path)})
+    it.prompt()
+    it.type(PLOT)
+    it.expect("lair: figures go into ")
+    it.expect("--figures DIR names another place\r\nlair: ")
+    it.prompt()
+    it.type(PLOT)
+    assert "go into" not in it.prompt()
+    (directory,) = tmp_path.iterdir()
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in directory.iterdir()) == ["figure-1.png", "figure-2.png"]
+    check_png((directory / "figure-1.png").read_bytes())
+
+
+def test_what_the_environment_says_of_figures(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("exec", PLOT.strip(), env={"KITTY_WINDOW_ID": "1"})
+    it.wait()
+    assert len(pictures(it.seen)) == 1
+    it = terminal("exec", PLOT.strip(), env={"KITTY_WINDOW_ID": "1", "TMUX": "x"})
+    it.wait()
+    assert pictures(it.seen) == [] and "<Figure size" in it.seen
