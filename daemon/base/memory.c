@@ -1,7 +1,7 @@
 /* Memory of a process tree, from /proc/PID/statm, which anybody may read. Forks share nearly all their pages, so
- * adding up what each has resident would count the template many times over; what each has more than it is a
- * session's own. A frozen interpreter would count the session itself once more, so it is left out here; what it
- * holds alone is known from elsewhere. */
+ * a sum of resident pages would count the template many times. Only the pages beyond the template's are the
+ * session's own. A frozen interpreter would count the session once more, so it is left out here; its own memory
+ * is measured elsewhere. */
 #include "memory.h"
 
 #include <fcntl.h>
@@ -32,7 +32,8 @@ uint64_t memory_of_process(pid_t pid)
 	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As the kernel names it; a cell that takes the name hides memory in its own session's number, no more. */
+/* The kernel has this name for it. If a cell takes the name, it only hides memory from its own session's number.
+ */
 static bool is_frozen(pid_t pid)
 {
 	char path[64], name[32];
@@ -46,8 +47,8 @@ struct tree {
 	unsigned budget;
 };
 
-/* Clock ticks that a process has run for. Its name, which it chooses itself, may hold anything but ends with the
- * last parenthesis. */
+/* Clock ticks that a process has run for. A process chooses its own name, which may hold any character; it ends
+ * with the last parenthesis. */
 static uint64_t ticks_of_process(pid_t pid)
 {
 	unsigned long user = 0, kernel = 0;
