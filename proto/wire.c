@@ -502,12 +502,22 @@ int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, 
 	return 0;
 }
 
+static size_t head_bound(const struct wire_schema *schema)
+{
+	return 32 + strlen(schema->type);
+}
+
+size_t wire_bound(const struct wire_schema *schema, const void *in)
+{
+	return head_bound(schema) + body_bound(schema, in);
+}
+
 int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in)
 {
 	msgpack_packer packer;
 	int r;
 
-	r = buffer_reserve(buffer, 32 + strlen(schema->type));
+	r = buffer_reserve(buffer, head_bound(schema));
 	if (r)
 		return r;
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);

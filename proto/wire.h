@@ -83,6 +83,9 @@ bool wire_find_id(uint64_t *idp, struct bytes body);
 /* Append a whole frame to @buffer. Returns 0 or -ENOMEM. */
 int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
 
+/* How much room a whole frame needs at most: with so much left, @buffer does not grow. */
+size_t wire_bound(const struct wire_schema *schema, const void *in);
+
 /* Append only the body map, to build nested values for a WIRE_RAW field. Returns 0 or -ENOMEM. */
 int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
 
