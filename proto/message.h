@@ -348,6 +348,16 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
 	F(m, REAL, checkpoint_age, OPTIONAL)                                                                       \
 	F(m, REAL, cpu, OPTIONAL)                                                                                  \
+	F(m, UINT, disk, OPTIONAL)                                                                                 \
+	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, tasks, OPTIONAL)                                                                                \
+	F(m, UINT, memory_limit, OPTIONAL)                                                                         \
+	F(m, UINT, tasks_limit, OPTIONAL)                                                                          \
+	F(m, UINT, disk_limit, OPTIONAL)                                                                           \
+	F(m, REAL, cpu_limit, OPTIONAL)                                                                            \
+	F(m, REAL, cell_timeout, OPTIONAL)                                                                         \
+	F(m, REAL, idle_ttl, OPTIONAL)                                                                             \
+	F(m, REAL, hard_ttl, OPTIONAL)                                                                             \
 	F(m, FLAG, opened, OPTIONAL)                                                                               \
 	EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \

@@ -43,24 +43,27 @@ static bool is_frozen(pid_t pid)
 }
 
 struct tree {
-	uint64_t baseline, memory, ticks;
+	uint64_t baseline, memory, ticks, tasks;
 	unsigned budget;
 };
 
-/* Clock ticks that a process has run for. A process chooses its own name, which may hold any character; it ends
- * with the last parenthesis. */
-static uint64_t ticks_of_process(pid_t pid)
+/* Clock ticks that a process and those it waited for have run for, and its threads. A process chooses its own name,
+ * which may hold any character; it ends with the last parenthesis. */
+static void tree_add(struct tree *tree, pid_t pid)
 {
-	unsigned long user = 0, kernel = 0;
+	unsigned long ticks[4] = {0}, threads = 0;
 	char path[64], text[1024], *end;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (file_read(text, sizeof(text), path) <= 0)
-		return 0;
+		return;
 	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &kernel) != 2)
-		return 0;
-	return (uint64_t)user + kernel;
+	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu %*d %*d %lu",
+			   &ticks[0], &ticks[1], &ticks[2], &ticks[3], &threads) != 5)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(ticks); i++)
+		tree->ticks += ticks[i];
+	tree->tasks += threads;
 }
 
 static void tree_walk(struct tree *tree, pid_t pid)
@@ -69,7 +72,7 @@ static void tree_walk(struct tree *tree, pid_t pid)
 	uint64_t own = memory_of_process(pid);
 
 	tree->memory += own > tree->baseline ? own - tree->baseline : 0;
-	tree->ticks += ticks_of_process(pid);
+	tree_add(tree, pid);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	if (file_read(text, sizeof(text), path) <= 0)
 		return;
@@ -88,5 +91,9 @@ struct usage usage_of_tree(pid_t pid, uint64_t baseline)
 
 	if (pid > 0)
 		tree_walk(&tree, pid);
-	return (struct usage){.memory = tree.memory, .cpu = (double)tree.ticks / (double)sysconf(_SC_CLK_TCK)};
+	return (struct usage){
+		.memory = tree.memory,
+		.cpu = (double)tree.ticks / (double)sysconf(_SC_CLK_TCK),
+		.tasks = tree.tasks > 0 ? tree.tasks - 1 : 0,
+	};
 }
