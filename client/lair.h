@@ -209,6 +209,9 @@ int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
  * anew. LAIR_E_GONE: that one is no more. */
 int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth);
 int lair_stats(struct lair *lair, struct lair_call **callp);
+/* Stop the daemon. The answer comes when sessions have been saved that are to be, before it ends. LAIR_E_DENIED: it
+ * is another user's; LAIR_E_LOST: it ended before it could answer. */
+int lair_stop(struct lair *lair, struct lair_call **callp);
 
 /* Questions about the state of a session. They are answered between two cells: LAIR_E_BUSY while one runs. The
  * answer is text from the session: show it, and trust none of it. LAIR_E_LIMIT: it took too long. */
@@ -245,6 +248,11 @@ int lair_is_complete(struct lair *lair, struct lair_call **callp, const struct l
  * themselves. LAIR_E_UNSUPPORTED: nothing could be saved. LAIR_E_GONE: nothing is saved. */
 int lair_save(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_load(struct lair *lair, struct lair_call **callp, const char *session);
+/* The saved states of the user, for root of all users; with @session only that one, with its names (LAIR_E_GONE:
+ * there is none). */
+int lair_saves(struct lair *lair, struct lair_call **callp, const char *session);
+/* Delete a saved state. LAIR_E_GONE: there is none. */
+int lair_unsave(struct lair *lair, struct lair_call **callp, const char *session);
 
 /* Checkpoints: states of a session between two cells, to which it can go back. LAIR_E_BUSY while the session runs
  * a cell, except for lair_checkpoints. LAIR_E_GONE: the state is not remembered any more. */
@@ -462,10 +470,7 @@ struct lair_session {
 	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
 	double checkpoint_age;			 /* seconds since the oldest was made */
 	double cpu;				 /* seconds that its processes have used */
-	uint64_t disk, files, tasks;		 /* bytes and files in its workspace; processes and threads now */
-	uint64_t memory_limit, tasks_limit, disk_limit;	    /* 0: none */
-	double cpu_limit, cell_timeout, idle_ttl, hard_ttl; /* processors; seconds; 0: none */
-	struct lair_loaded loaded;			    /* if this request opened it */
+	struct lair_loaded loaded;		 /* if this request opened it */
 	struct lair_effects effects; /* of a branch: what its parent has done since the state that it began in */
 	struct lair_ended ended;     /* if no cell has told yet of the session of that id before */
 	uint64_t birth;		     /* no other session of that id has the same number */
@@ -576,10 +581,25 @@ struct lair_daemon {
 		instance; /* instance: as long as it is the same, the daemon knows what it was asked */
 };
 
+/* A saved state. */
+struct lair_save {
+	struct lair_text session;
+	uint64_t uid, size, count;	  /* size: bytes; count: of names */
+	double created, expires;	  /* seconds since the epoch; expires: 0: never */
+	struct lair_items names, refused; /* of text; of struct lair_refused: only of one that was asked for */
+};
+
+/* What was saved when the daemon stopped. */
+struct lair_stopped {
+	uint64_t saved;		   /* sessions */
+	struct lair_items refused; /* of struct lair_refused: sessions that were not, and why */
+};
+
 struct lair_counters {
 	double uptime;
 	uint64_t pid, keeper_pid, sessions, spares, templates, opened, ended, cells, requests, refused, memory;
 	struct lair_items profiles; /* of text */
+	uint64_t saving;	    /* while it stops: how many sessions are still to be saved */
 };
 
 const struct lair_daemon *lair_daemon(const struct lair_call *call);	     /* hello */
@@ -591,6 +611,8 @@ const struct lair_counters *lair_counters(const struct lair_call *call);     /* 
 bool lair_interrupted(const struct lair_call *call);			     /* interrupt, cancel, kill */
 const struct lair_saved *lair_saved(const struct lair_call *call);	     /* save */
 const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load */
+struct lair_items lair_save_list(const struct lair_call *call);		     /* saves */
+const struct lair_stopped *lair_stopped(const struct lair_call *call);	     /* stop */
 struct lair_items lair_sessions(const struct lair_call *call);		     /* list */
 const struct lair_state *lair_state(const struct lair_call *call);	     /* checkpoint, restore, undo */
 const struct lair_effects *lair_reset_effects(const struct lair_call *call); /* reset */
@@ -616,6 +638,7 @@ bool lair_next_artifact(struct lair_items items, size_t *cursor, struct lair_art
 bool lair_next_effect(struct lair_items items, size_t *cursor, struct lair_effect *item);
 bool lair_next_error_frame(struct lair_items items, size_t *cursor, struct lair_error_frame *item);
 bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item);
+bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
 bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);
 bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item);

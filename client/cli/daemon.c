@@ -2,10 +2,12 @@
 #include "cli.h"
 
 #include "json.h"
+#include "name.h"
 #include "text.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,6 +16,8 @@
 
 /* The daemon gives its sessions ten seconds to end. */
 #define STOP_TIMEOUT 20.0
+/* While it saves them, that is said so often. */
+#define SAVING_NOTICE 1.0
 
 int verb_version(struct cli *cli)
 {
@@ -127,22 +131,73 @@ static bool gone_by_polling(pid_t pid, double timeout)
 	return false;
 }
 
-/* Send SIGTERM and see it gone. By descriptor where the kernel has them: the number may be another's by then. */
-static int terminate(pid_t pid, double timeout)
+/* See it gone. By descriptor where the kernel has them: the number may be another's by then. */
+static int gone_wait(pid_t pid, int fd, double timeout)
 {
-	_cleanup_(fd_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd gone = {.fd = fd, .events = POLLIN};
 
-	if (kill(pid, SIGTERM) < 0)
-		return errno == ESRCH ? 0 : -errno;
 	if (fd < 0)
 		return gone_by_polling(pid, timeout) ? 0 : -ETIMEDOUT;
 	return poll(&gone, 1, (int)(timeout * 1e3)) > 0 ? 0 : -ETIMEDOUT;
 }
 
-int verb_stop(struct cli *cli)
+/* How far it is: for a person who waits. */
+static void saving_notice(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
+
+	if (!cli->json && !counters_get(cli, &call) && lair_counters(call)->saving)
+		cli_notice("laird saves its sessions: %" PRIu64 " left", lair_counters(call)->saving);
+}
+
+/* Have it stop, and hear what it could save. One that knows no such request is told by a signal. */
+static int stop_ask(struct cli *cli, pid_t pid, struct lair_call **callp)
+{
+	double left = cli->timeout > 0 ? cli->timeout : INFINITY;
+	int r = lair_stop(cli->lair, callp);
+
+	while (!r && (r = lair_wait(*callp, fmin(left, SAVING_NOTICE))) == -ETIMEDOUT && left > SAVING_NOTICE) {
+		left -= SAVING_NOTICE;
+		saving_notice(cli);
+		r = 0;
+	}
+	if (!r || r == LAIR_E_LOST)
+		return 0;
+	if (r != LAIR_E_UNSUPPORTED && r != LAIR_E_GONE)
+		return r;
+	return kill(pid, SIGTERM) < 0 && errno != ESRCH ? -errno : 0;
+}
+
+static int stopped_json(pid_t pid, const struct lair_stopped *stopped)
+{
+	static const struct lair_stopped nothing;
+
+	stopped = stopped ? stopped : &nothing;
+	return json_print(json_pack("{s:b, s:i, s:I, s:o}", "stopped", 1, "pid", (int)pid, "saved",
+				    (json_int_t)stopped->saved, "not_saved", json_refused(stopped->refused)));
+}
+
+static void stopped_print(pid_t pid, uint64_t sessions, const struct lair_stopped *stopped)
+{
+	char name[CLI_NAME_SIZE], reason[256];
+	struct lair_refused refused;
+	size_t cursor = 0;
+
+	printf("laird, pid %d, stopped; %" PRIu64 " session%s ended with it\n", (int)pid, sessions,
+	       sessions == 1 ? "" : "s");
+	if (!stopped)
+		return;
+	if (stopped->saved)
+		printf("%" PRIu64 " session%s saved\n", stopped->saved, stopped->saved == 1 ? "" : "s");
+	while (lair_next_refused(stopped->refused, &cursor, &refused))
+		cli_notice("session \"%s\" was not saved: %s", name_shown(name, refused.name),
+			   text_tamed(reason, sizeof(reason), refused.reason));
+}
+
+int verb_stop(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL, *stop = NULL;
+	_cleanup_(fd_closep) int fd = -1;
 	uint64_t sessions;
 	int r, status;
 	pid_t pid;
@@ -156,13 +211,17 @@ int verb_stop(struct cli *cli)
 	sessions = lair_counters(call)->sessions;
 	if (pid <= 1)
 		return cli_fail(cli, "internal", "the daemon does not know its own pid");
-	r = terminate(pid, cli->timeout > 0 ? cli->timeout : STOP_TIMEOUT);
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	r = stop_ask(cli, pid, &stop);
+	if (r > 0)
+		return cli_trouble(cli, r);
+	if (!r)
+		r = gone_wait(pid, fd, cli->timeout > 0 ? cli->timeout : STOP_TIMEOUT);
 	if (r)
 		return cli_fail(cli, lair_code(r), "laird, pid %d, has not stopped: %s", (int)pid, strerror(-r));
 	if (cli->json)
-		return json_print(json_pack("{s:b, s:i}", "stopped", 1, "pid", (int)pid));
-	printf("laird, pid %d, stopped; %" PRIu64 " session%s ended with it\n", (int)pid, sessions,
-	       sessions == 1 ? "" : "s");
+		return stopped_json(pid, stop ? lair_stopped(stop) : NULL);
+	stopped_print(pid, sessions, stop ? lair_stopped(stop) : NULL);
 	return 0;
 }
 

@@ -34,6 +34,7 @@ struct edit {
 	bool asked;  /* and has been asked for pictures */
 	struct terminal *terminal;
 	void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice);
+	int (*on_idle)(void *userdata, bool *toldp);
 	void *userdata;
 };
 
@@ -58,13 +59,24 @@ static bool signal_taken(struct edit *edit)
 	return edit->interrupted;
 }
 
+/* What is said meanwhile stands above the line. */
+static int idle(struct edit *edit, EditLine *el)
+{
+	bool told = false;
+	int wait = edit->on_idle ? edit->on_idle(edit->userdata, &told) : -1;
+
+	if (told)
+		el_set(el, EL_REFRESH);
+	return wait;
+}
+
 /* Returns as read(): 1, 0 at the end, or -1. */
 static int byte_read(struct edit *edit, EditLine *el, char *byte)
 {
 	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = edit->signals, .events = POLLIN}};
 
 	for (;;) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+		if (poll(fds, ARRAY_SIZE(fds), idle(edit, el)) < 0) {
 			/* The window has changed its size, or we are back from Ctrl-Z. */
 			if (errno != EINTR)
 				return -1;
@@ -560,6 +572,11 @@ int edit_line(struct edit *edit, const char *prompt, unsigned indent, const char
 		return EDIT_E_EOF;
 	*linep = line;
 	return 0;
+}
+
+void edit_on_idle(struct edit *edit, int (*on_idle)(void *userdata, bool *toldp))
+{
+	edit->on_idle = on_idle;
 }
 
 void edit_remember(struct edit *edit, const char *text)

@@ -27,6 +27,9 @@ enum {
  * before the cursor. Returns 0 or -errno. */
 int edit_new(struct edit **editp, int signals, struct terminal *terminal,
 	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata);
+/* While a line is awaited, @on_idle is asked for how many milliseconds there is nothing to be done, -1: for ever;
+ * it may do what is due, and says by *toldp that it has printed something, after a newline of its own. */
+void edit_on_idle(struct edit *edit, int (*on_idle)(void *userdata, bool *toldp));
 /* Keeps the history. Returns NULL. */
 struct edit *edit_free(struct edit *edit);
 /* A line with its newline, valid until the next; of several lines, if they were pasted or are of the history.

@@ -59,15 +59,7 @@ static json_t *json_texts(struct lair_items items)
 
 /* ---- structs ---- */
 
-enum member_type {
-	MEMBER_TEXT,
-	MEMBER_COUNT,
-	MEMBER_COUNT_OR_NULL,
-	MEMBER_REAL,
-	MEMBER_REAL_OR_NULL,
-	MEMBER_FLAG,
-	MEMBER_TEXTS
-};
+enum member_type { MEMBER_TEXT, MEMBER_COUNT, MEMBER_REAL, MEMBER_REAL_OR_NULL, MEMBER_FLAG, MEMBER_TEXTS };
 
 struct member {
 	const char *name;
@@ -84,9 +76,6 @@ static json_t *member_json(const struct member *member, const void *object)
 		return json_text(*(const struct lair_text *)place);
 	case MEMBER_COUNT:
 		return json_integer((json_int_t) * (const uint64_t *)place);
-	case MEMBER_COUNT_OR_NULL:
-		return *(const uint64_t *)place ? json_integer((json_int_t) * (const uint64_t *)place)
-						: json_null();
 	case MEMBER_REAL:
 		return json_real(*(const double *)place);
 	case MEMBER_REAL_OR_NULL:
@@ -116,7 +105,7 @@ static json_t *members_json(const struct member *members, size_t n, const void *
 #define COUNTER(kind, member) MEMBER(lair_counters, kind, member)
 #define CHECKPOINT(kind, member) MEMBER(lair_checkpoint, kind, member)
 
-static json_t *json_refused(struct lair_items items)
+json_t *json_refused(struct lair_items items)
 {
 	json_t *array = json_array();
 	struct lair_refused refused;
@@ -132,6 +121,20 @@ json_t *json_saved(const char *session, const struct lair_saved *saved)
 {
 	return json_pack("{s:s, s:I, s:o, s:o}", "session", session, "size", (json_int_t)saved->size, "names",
 			 json_texts(saved->names), "refused", json_refused(saved->refused));
+}
+
+json_t *json_save(const struct lair_save *save)
+{
+	json_t *document = json_pack("{s:o, s:I, s:f, s:o, s:I, s:I}", "session", json_text(save->session), "uid",
+				     (json_int_t)save->uid, "created", save->created, "expires",
+				     save->expires > 0 ? json_real(save->expires) : json_null(), "size",
+				     (json_int_t)save->size, "count", (json_int_t)save->count);
+
+	if (save->names.data) {
+		json_object_set_new(document, "names", json_texts(save->names));
+		json_object_set_new(document, "refused", json_refused(save->refused));
+	}
+	return document;
 }
 
 json_t *json_loaded(const struct lair_loaded *loaded)
@@ -175,16 +178,6 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(REAL, checkpoint_age),
 		SESSION(REAL, cpu),
 		SESSION(COUNT, birth),
-		SESSION(COUNT, disk),
-		SESSION(COUNT, files),
-		SESSION(COUNT, tasks),
-		SESSION(COUNT_OR_NULL, memory_limit),
-		SESSION(COUNT_OR_NULL, tasks_limit),
-		SESSION(COUNT_OR_NULL, disk_limit),
-		SESSION(REAL_OR_NULL, cpu_limit),
-		SESSION(REAL_OR_NULL, cell_timeout),
-		SESSION(REAL_OR_NULL, idle_ttl),
-		SESSION(REAL_OR_NULL, hard_ttl),
 	};
 
 	json_t *document = members_json(members, ARRAY_SIZE(members), session);
@@ -232,7 +225,7 @@ json_t *json_counters(const struct lair_counters *counters)
 		COUNTER(COUNT, sessions), COUNTER(COUNT, spares),  COUNTER(COUNT, templates),
 		COUNTER(COUNT, opened),	  COUNTER(COUNT, ended),   COUNTER(COUNT, cells),
 		COUNTER(COUNT, requests), COUNTER(COUNT, refused), COUNTER(COUNT, memory),
-		COUNTER(TEXTS, profiles),
+		COUNTER(TEXTS, profiles), COUNTER(COUNT, saving),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), counters);

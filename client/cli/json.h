@@ -13,6 +13,8 @@ json_t *json_base64(struct lair_text text);
 json_t *json_session(const struct lair_session *session);
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint);
 json_t *json_state(const char *session, const struct lair_state *state);
+json_t *json_save(const struct lair_save *save);
+json_t *json_refused(struct lair_items items);
 json_t *json_saved(const char *session, const struct lair_saved *saved);
 /* null if there is nothing to tell. */
 json_t *json_ended(const struct lair_ended *ended);

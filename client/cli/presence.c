@@ -17,7 +17,7 @@
 void presence_begin(struct presence *presence, uint64_t birth)
 {
 	presence->call = lair_call_free(presence->call);
-	if (birth != presence->birth)
+	if (birth && birth != presence->birth)
 		presence->warned = false;
 	presence->birth = birth;
 	presence->due = 0;
@@ -56,8 +56,9 @@ static void heard(struct presence *presence, const struct lair_session *session,
 		next = fmin(next, session->idle_left / 3);
 	if (session->hard_left > 0 && session->hard_left <= WARNING && !presence->warned)
 		end_near(presence, session->hard_left, name, toldp);
-	if (session->hard_left > 0 && session->hard_left > WARNING)
-		next = fmin(next, session->hard_left - WARNING);
+	if (session->hard_left > 0)
+		next = fmin(next, session->hard_left > WARNING ? session->hard_left - WARNING
+							       : session->hard_left + OFTEN);
 	presence->due = clock_seconds() + fmax(next, OFTEN);
 }
 

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "edit.h"
 #include "json.h"
+#include "presence.h"
 #include "run.h"
 #include "shorthand.h"
 #include "shown.h"
@@ -21,7 +22,9 @@ struct repl {
 	struct run run;
 	char *session;	   /* owned: a branch takes its place */
 	struct edit *edit; /* NULL without a terminal */
-	char *text;	   /* what has been typed of the next cell */
+	struct presence presence;
+	uint64_t greeted; /* the session of which it was said already that it is new */
+	char *text;	  /* what has been typed of the next cell */
 	size_t size, allocated;
 	bool whole;	 /* that is of several lines at once, pasted or of the history */
 	bool cut;	 /* an empty line has ended a block: what is indented now may be more of it */
@@ -86,14 +89,25 @@ static int line_from_terminal(struct repl *repl)
 	return text_add(repl, line, strlen(line));
 }
 
+static int keep_session(struct repl *repl, bool *toldp)
+{
+	return presence_turn(&repl->presence, repl->run.cli, repl->session, toldp);
+}
+
+static int on_idle(void *userdata, bool *toldp)
+{
+	return keep_session(userdata, toldp);
+}
+
 static int line_from_pipe(struct repl *repl)
 {
 	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = repl->run.signals, .events = POLLIN}};
 	struct lair_text line;
+	bool told = true;
 	int r;
 
 	while ((r = lines_next(&repl->run.input, &line)) == LINES_E_EMPTY) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), keep_session(repl, &told)) < 0 && errno != EINTR)
 			return -errno;
 		if (fds[1].revents)
 			return EDIT_E_EOF;
@@ -209,12 +223,28 @@ static void unfaithful_notice(struct repl *repl, const struct lair_result *resul
 	repl->unfaithful = result->unfaithful.data != NULL;
 }
 
-static void result_show(struct repl *repl, const struct lair_result *result)
+/* Another session has the name by now, and the daemon does not know that this prompt was in the one before. */
+static void another_notice(struct repl *repl, const struct lair_result *result)
 {
+	static const struct lair_ended unknown = {.why = {"unknown", sizeof("unknown") - 1}};
+
+	if (repl->presence.birth && result->birth && result->birth != repl->presence.birth &&
+	    !result->ended.why.data)
+		ended_notice(repl->session, &unknown, &result->loaded);
+}
+
+static void result_show(struct repl *repl, const struct lair_result *whole)
+{
+	struct lair_result told = *whole;
+	const struct lair_result *result = &told;
+
 	if (repl->run.cli->json) {
 		run_print(&repl->run, json_result(result));
 		return;
 	}
+	if (result->birth == repl->greeted)
+		told.ended.why.data = NULL;
+	another_notice(repl, whole);
 	if (result->text.data) {
 		if (result->data.data)
 			run_write(&repl->run, STDOUT_FILENO, result->text);
@@ -263,11 +293,20 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 	int status;
 
 	status = run_cell(&repl->run, &call, &exec);
-	if (!status)
+	if (!status) {
 		result_show(repl, lair_result(call));
+		presence_begin(&repl->presence, lair_result(call)->birth);
+	}
 	if (!status && timed && !cli->json)
 		cli_notice("that took %.3g ms", lair_result(call)->duration_ms);
 	leave_if_over(repl, status);
+}
+
+/* It may be in another session afterwards. */
+static void command_take(struct repl *repl, struct lair_text text)
+{
+	leave_if_over(repl, command_run(repl->run.cli, &repl->session, text));
+	presence_begin(&repl->presence, 0);
 }
 
 static void input_run(struct repl *repl)
@@ -286,7 +325,7 @@ static void input_run(struct repl *repl)
 	else if (shorthand)
 		(void)cli_fail(repl->run.cli, "error", "out of memory");
 	else if (command_is(text))
-		leave_if_over(repl, command_run(repl->run.cli, &repl->session, text));
+		command_take(repl, text);
 	else
 		cell_run(repl, text, false);
 }
@@ -320,6 +359,7 @@ static int greet(struct repl *repl)
 	if (r)
 		return cli_trouble(cli, r);
 	session = lair_session(call);
+	presence_begin(&repl->presence, session->birth);
 	if (!repl->edit)
 		return 0;
 	if (session->cells > 0)
@@ -330,6 +370,8 @@ static int greet(struct repl *repl)
 		       session->profile.data);
 	puts(" Ctrl-C interrupts, Ctrl-D leaves it running, %help says more.");
 	fflush(stdout);
+	ended_notice(repl->session, &session->ended, &session->loaded);
+	repl->greeted = session->birth;
 	return 0;
 }
 
@@ -353,6 +395,8 @@ int verb_repl(struct cli *cli)
 	cli->run = &repl.run;
 	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		r = edit_new(&repl.edit, repl.run.signals, &cli->terminal, on_tab, &repl);
+	if (!r && repl.edit)
+		edit_on_idle(repl.edit, on_idle);
 	if (r)
 		r = cli_fail(cli, "error", "%s", strerror(-r));
 	else
@@ -362,6 +406,7 @@ int verb_repl(struct cli *cli)
 		r = loop(&repl);
 	if (!r && repl.edit)
 		take_leave(&repl);
+	presence_end(&repl.presence);
 	repl.edit = edit_free(repl.edit);
 	cli->run = NULL;
 	run_deinit(&repl.run);

@@ -1,7 +1,9 @@
-/* save and load, and what is said of a session that came back. */
+/* save, load and saves, and what is said of a session that came back, or did not. */
 #include "cli.h"
 
 #include "json.h"
+#include "name.h"
+#include "table.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -61,7 +63,7 @@ void ended_notice(const char *session, const struct lair_ended *ended, const str
 	cli_notice("session \"%s\" is new: the one before has ended (%s). Its %sfiles are gone", session,
 		   human_ended(words, ended), loaded->age > 0 ? "" : "variables and ");
 	if (ended->not_saved.data)
-		cli_notice("its variables were not saved: %s",
+		cli_notice("its variables do not come back: %s",
 			   text_tamed(reason, sizeof(reason), ended->not_saved));
 }
 
@@ -104,4 +106,95 @@ int verb_load(struct cli *cli)
 		return json_print(json_loaded(lair_loaded(call)));
 	loaded_notice(cli->args[0], lair_loaded(call));
 	return 0;
+}
+
+/* ---- saves ---- */
+
+static bool save_row(struct lair_items items, size_t *cursor, table_row row)
+{
+	char name[CLI_NAME_SIZE], text[HUMAN_SIZE];
+	struct lair_save save;
+
+	if (!lair_next_save(items, cursor, &save))
+		return false;
+	snprintf(row[0], TABLE_CELL, "%s", name_shown(name, save.session));
+	snprintf(row[1], TABLE_CELL, "%s", human_date(text, save.created));
+	snprintf(row[2], TABLE_CELL, "%s", save.expires > 0 ? human_date(text, save.expires) : "never");
+	snprintf(row[3], TABLE_CELL, "%s", human_bytes(text, save.size));
+	snprintf(row[4], TABLE_CELL, "%" PRIu64, save.count);
+	return true;
+}
+
+static int saves_list(struct cli *cli)
+{
+	static const table_row heads = {"SESSION", "SAVED", "EXPIRES", "SIZE", "NAMES"};
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_save save;
+	size_t cursor = 0;
+	json_t *array;
+	int r;
+
+	r = cli_wait(cli, lair_saves(cli->lair, &call, NULL), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (!cli->json) {
+		table_print(heads, lair_save_list(call), save_row);
+		return 0;
+	}
+	array = json_array();
+	while (lair_next_save(lair_save_list(call), &cursor, &save))
+		json_array_append_new(array, json_save(&save));
+	return json_print(json_pack("{s:o}", "saves", array));
+}
+
+static int saves_show(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	char text[HUMAN_SIZE], line[512];
+	struct lair_refused refused;
+	struct lair_save save;
+	struct lair_text name;
+	size_t cursor = 0;
+	int r;
+
+	r = cli_wait(cli, lair_saves(cli->lair, &call, cli->args[1]), &call);
+	if (r)
+		return cli_trouble(cli, r);
+	if (!lair_next_save(lair_save_list(call), &cursor, &save))
+		return cli_fail(cli, "protocol", "the daemon does not say what is saved");
+	if (cli->json)
+		return json_print(json_save(&save));
+	printf("saved %s, %s", human_date(text, save.created), human_bytes(line, save.size));
+	printf("%s%s\n", save.expires > 0 ? ", until " : "",
+	       save.expires > 0 ? human_date(text, save.expires) : "");
+	for (cursor = 0; lair_next_text(save.names, &cursor, &name);)
+		printf("%s\n", text_tamed(line, sizeof(line), name));
+	for (cursor = 0; lair_next_refused(save.refused, &cursor, &refused);) {
+		printf("not %s: ", text_tamed(line, sizeof(line), refused.name));
+		printf("%s\n", text_tamed(line, sizeof(line), refused.reason));
+	}
+	return 0;
+}
+
+static int saves_remove(struct cli *cli)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r = cli_wait(cli, lair_unsave(cli->lair, &call, cli->args[1]), &call);
+
+	if (r)
+		return cli_trouble(cli, r);
+	return cli->json ? json_print(json_pack("{s:s, s:b}", "session", cli->args[1], "removed", 1)) : 0;
+}
+
+int verb_saves(struct cli *cli)
+{
+	const char *what = cli->n_args ? cli->args[0] : "list";
+
+	if (!strcmp(what, "list") && cli->n_args < 2)
+		return saves_list(cli);
+	if (!strcmp(what, "show") && cli->n_args == 2)
+		return saves_show(cli);
+	if (!strcmp(what, "rm") && cli->n_args == 2)
+		return saves_remove(cli);
+	return cli_usage(cli, "saves: expected list, show ID or rm ID");
 }

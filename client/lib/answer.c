@@ -152,6 +152,19 @@ static void take_loaded(struct lair_call *call, const void *message)
 	call->answer.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded);
 }
 
+static void take_saves(struct lair_call *call, const void *message)
+{
+	call->answer.saves = items_from(((const struct saves_reply *)message)->saves);
+}
+
+static void take_stopped(struct lair_call *call, const void *message)
+{
+	const struct stop_reply *reply = message;
+
+	call->answer.stopped =
+		(struct lair_stopped){.saved = reply->saved, .refused = items_from(reply->not_saved)};
+}
+
 static void take_results(struct lair_call *call, const void *message)
 {
 	call->answer.results = items_from(((const struct results_reply *)message)->results);
@@ -175,6 +188,7 @@ static void take_counters(struct lair_call *call, const void *message)
 		.refused = reply->refused,
 		.memory = reply->memory,
 		.profiles = items_from(reply->profiles),
+		.saving = reply->saving,
 	};
 }
 
@@ -193,6 +207,7 @@ static const struct {
 	{&check_reply_schema, take_checked},	  {&is_complete_reply_schema, take_completeness},
 	{&history_reply_schema, take_history},	  {&save_reply_schema, take_saved},
 	{&load_reply_schema, take_loaded},	  {&reset_reply_schema, take_reset},
+	{&saves_reply_schema, take_saves},	  {&stop_reply_schema, take_stopped},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -219,6 +234,8 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct history_reply history;
 		struct save_reply save;
 		struct load_reply load;
+		struct saves_reply saves;
+		struct stop_reply stop;
 		struct reset_reply reset;
 		struct empty_reply empty;
 	} message;
@@ -450,6 +467,16 @@ struct lair_point lair_point(const struct lair_call *call)
 bool lair_interrupted(const struct lair_call *call)
 {
 	return call_answered(call, &interrupt_reply_schema) && call->answer.interrupted;
+}
+
+struct lair_items lair_save_list(const struct lair_call *call)
+{
+	return call_answered(call, &saves_reply_schema) ? call->answer.saves : (struct lair_items){.data = NULL};
+}
+
+const struct lair_stopped *lair_stopped(const struct lair_call *call)
+{
+	return call_answered(call, &stop_reply_schema) ? &call->answer.stopped : NULL;
 }
 
 struct lair_items lair_sessions(const struct lair_call *call)

@@ -369,6 +369,27 @@ int lair_load(struct lair *lair, struct lair_call **callp, const char *session)
 	return call_start(callp, lair, &load_request_schema, &request, &load_reply_schema);
 }
 
+int lair_saves(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct saves_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &saves_request_schema, &request, &saves_reply_schema);
+}
+
+int lair_unsave(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct unsave_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &unsave_request_schema, &request, &empty_reply_schema);
+}
+
+int lair_stop(struct lair *lair, struct lair_call **callp)
+{
+	struct stop_request request = {.id = 0};
+
+	return call_start(callp, lair, &stop_request_schema, &request, &stop_reply_schema);
+}
+
 int lair_list(struct lair *lair, struct lair_call **callp)
 {
 	struct list_request request = {.id = 0};

@@ -73,6 +73,8 @@ struct lair_call {
 		struct lair_items history;
 		struct lair_saved saved;
 		struct lair_loaded loaded;
+		struct lair_items saves;
+		struct lair_stopped stopped;
 		bool interrupted;
 	} answer;
 

@@ -52,16 +52,6 @@ void items_session(struct lair_session *session, const struct session_info *info
 		.checkpoint_memory = info->checkpoint_memory,
 		.checkpoint_age = info->checkpoint_age,
 		.cpu = info->cpu,
-		.disk = info->disk,
-		.files = info->files,
-		.tasks = info->tasks,
-		.memory_limit = info->memory_limit,
-		.tasks_limit = info->tasks_limit,
-		.disk_limit = info->disk_limit,
-		.cpu_limit = info->cpu_limit,
-		.cell_timeout = info->cell_timeout,
-		.idle_ttl = info->idle_ttl,
-		.hard_ttl = info->hard_ttl,
 		.loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded),
 		.effects = items_effects(info->effects, info->effects_more),
 		.ended = items_ended(info->ended),
@@ -213,6 +203,28 @@ bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *i
 		.returncode = (int)record.returncode,
 		.age = record.age,
 		.bytes = record.bytes,
+	};
+	return true;
+}
+
+bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item)
+{
+	struct save_record record;
+	struct wire_fault fault;
+	struct bytes body;
+
+	if (!wire_next(bytes_from_items(items), cursor, &body) ||
+	    wire_decode_known(&record, &save_record_schema, body, &fault))
+		return false;
+	*item = (struct lair_save){
+		.session = text_from(record.session),
+		.uid = record.uid,
+		.size = record.size,
+		.count = record.count,
+		.created = record.created,
+		.expires = record.expires,
+		.names = items_from(record.names),
+		.refused = items_from(record.not_saved),
 	};
 	return true;
 }

@@ -204,9 +204,15 @@ static struct session *session_find_or_make(struct sessions *sessions, const str
  */
 static int come_back(struct session *session, const struct address *from, enum telling telling)
 {
+	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
 	struct saved *saved;
-	int r = saved_find(&saved, session->sessions->saved, session->owner, bytes_of(session->id));
+	int r = saved_find(&saved, session->sessions->saved, name.owner, name.id);
 
+	if (r && !is_scarcity(r))
+		past_lose(&session->sessions->past, &name,
+			  r == -ENOENT
+				  ? "the saved state was deleted, or its time was over (save_ttl, saves_per_uid)"
+				  : "the saved state cannot be read");
 	if (!r)
 		r = saving_load(session, saved, telling == TELL_OPEN ? from : NULL, telling);
 	if (!r || r == -ENOENT)

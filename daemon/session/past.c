@@ -347,6 +347,17 @@ const struct ending *past_find(const struct past *past, const struct session_nam
 	return is_known(known) ? &known->record.ending : NULL;
 }
 
+void past_lose(struct past *past, const struct session_name *name, const char *why)
+{
+	struct known *known = known_find(past, name->owner, name->id);
+
+	if (!known || !known->record.ending.saved)
+		return;
+	known->record.ending.saved = 0;
+	snprintf(known->record.ending.not_saved, sizeof(known->record.ending.not_saved), "%s", why);
+	known_write(past, known);
+}
+
 void past_settle(struct past *past, bool (*lives)(void *userdata, const struct session_name *name, uint64_t birth),
 		 void *userdata)
 {

@@ -54,6 +54,8 @@ bool past_begin(struct past *past, uid_t owner, const char *id, uint64_t birth);
 void past_end(struct past *past, uid_t owner, const char *id, const struct ending *ending);
 /* How the last one of that name ended; NULL if it is not known. */
 const struct ending *past_find(const struct past *past, const struct session_name *name);
+/* What was saved of the last session of that name is not there any more: @why. */
+void past_lose(struct past *past, const struct session_name *name, const char *why);
 /* Whoever is said to live, and does not for @lives, has ended without a word. */
 void past_settle(struct past *past, bool (*lives)(void *userdata, const struct session_name *name, uint64_t birth),
 		 void *userdata);

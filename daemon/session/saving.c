@@ -284,7 +284,9 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
 		*why = '\0';
-	snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
+	/* Whoever ends it in the middle of a save has said why. */
+	if (strcmp(verdict->state, "ended") != 0 || !session->not_saved[0])
+		snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
 	if (*why) {
 		log_warn(session->name, "its state could not be saved: %s", why);
 		client_error(session->sessions->clients, &cell->reply, r ? "internal" : "unsupported",

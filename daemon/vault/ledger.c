@@ -23,6 +23,7 @@
 void ledger_init(struct ledger *ledger)
 {
 	*ledger = (struct ledger){.fd = -1};
+	msgpack_sbuffer_init(&ledger->record);
 }
 
 static uint64_t round_up(uint64_t size, uint64_t unit)
@@ -42,6 +43,7 @@ void ledger_deinit(struct ledger *ledger)
 {
 	unmap(ledger);
 	fd_close(ledger->fd);
+	msgpack_sbuffer_destroy(&ledger->record);
 	ledger_init(ledger);
 }
 
@@ -158,19 +160,22 @@ static int make_room(struct ledger *ledger, uint64_t wanted)
 
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record)
 {
-	size_t bound = wire_bound(schema, record);
-	msgpack_sbuffer place = {.alloc = bound};
-	int r = make_room(ledger, after(ledger->size, bound));
+	uint64_t length, end;
+	int r;
 
+	ledger->record.size = 0;
+	r = wire_encode(&ledger->record, schema, record);
 	if (r)
 		return r;
-	place.data = ledger->map + ledger->size + LENGTH;
-	r = wire_encode(&place, schema, record);
+	length = ledger->record.size;
+	end = after(ledger->size, length);
+	r = make_room(ledger, end);
 	if (r)
 		return r;
-	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), place.size,
+	memcpy(ledger->map + ledger->size + LENGTH, ledger->record.data, length);
+	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), length,
 			      memory_order_release);
-	ledger->size = after(ledger->size, place.size);
+	ledger->size = end;
 	return 0;
 }
 

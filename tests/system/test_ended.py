@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 
@@ -11,11 +12,12 @@ import pytest
 
 import lair
 import lair.aio
-from daemon import Daemon, wait_until
+from daemon import BIN, Daemon, wait_until
 from lair import Client, Connection, LairError, Session, SessionLost, codec
 from lair import messages as m
 from lair.tools import Tools
 from mcp_server import McpServer
+from terminal import Terminal
 from test_router_death import kill_router
 
 SETTINGS = {
@@ -99,6 +101,15 @@ def test_what_could_not_be_saved_is_told(client: Client, session: str) -> None:
     gone(client, session)
     how = ended(client.exec("1", session).ended)
     assert not how.saved and how.not_saved
+
+
+def test_a_saved_state_that_is_gone_is_told(client: Client, session: str) -> None:
+    expired(client, session, "kept")
+    client.call(m.Unsave(id=client.new_id(), session=session), m.Reply)
+    reply = client.exec("'x' in globals()", session)
+    how = ended(reply.ended)
+    assert (reply.text, reply.loaded, how.saved) == ("False", None, False)
+    assert how.not_saved is not None and "the saved state was deleted" in how.not_saved
 
 
 def test_a_request_may_be_for_one_session_alone(client: Client, session: str) -> None:
@@ -328,3 +339,52 @@ def test_a_command_about_a_session_that_has_ended(daemon: Daemon, client: Client
     expired(client, session)
     for verb in ("vars", "undo", "history"):
         assert "any more: it was idle for too long" in daemon.lair(verb, session).stderr
+
+
+# ---- a prompt ----
+
+
+def test_a_prompt_keeps_its_session(terminal: Callable[..., Terminal], session: str) -> None:
+    it = terminal("repl", "-s", session, "-p", "brief")
+    it.prompt()
+    it.type("x = 41\n")
+    it.prompt()
+    time.sleep(1.5)  # longer than it may be idle
+    it.type("x + 1\n")
+    it.expect("42")
+    it.prompt()
+    time.sleep(1)
+    it.type("x + 2\n")
+    it.expect("43")
+
+
+def test_a_prompt_from_a_pipe_keeps_its_session(daemon: Daemon, session: str) -> None:
+    command = f"(echo 'x = 41'; sleep 1.5; echo 'x + 1') | {BIN / 'lair'} repl -s {session} -p brief"
+    env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"}
+    done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("42\n", "")
+
+
+def test_a_prompt_says_ahead_that_its_session_will_end(terminal: Callable[..., Terminal], session: str) -> None:
+    it = terminal("repl", "-s", session, "-p", "mortal")
+    it.prompt()
+    it.expect(f'lair: session "{session}" ends in ')
+    it.type("x = 41\n")
+    it.expect("is no more: its time was over, 0s ago")
+    it.type("x\n")
+    it.expect(f'lair: session "{session}" is new: the one before has ended (its time was over, ')
+    it.expect("Its variables and files are gone")
+
+
+def test_a_prompt_in_a_session_that_is_new_says_so_once(
+    terminal: Callable[..., Terminal], client: Client, session: str
+) -> None:
+    expired(client, session)
+    it = terminal("repl", "-s", session)
+    assert "the one before has ended (it was idle for too long, " in it.prompt()
+    it.type("1\n")
+    assert "the one before" not in it.prompt()
+    client.shutdown(session)
+    client.exec("1", session)  # who tells somebody else
+    it.type("2\n")
+    it.expect("is new: the one before has ended (nobody knows why)")

@@ -409,7 +409,7 @@ def test_saved_states_expire(client: Client, session: str) -> None:
 
 
 def test_a_saved_state_outlives_the_daemon(start_daemon: Callable[..., Daemon]) -> None:
-    daemon = start_daemon({"profile default": {"on_expire": "save", "idle_ttl": "300ms"}})
+    daemon = start_daemon({"daemon": {"saves": ""}, "profile default": {"on_expire": "save", "idle_ttl": "300ms"}})
     client = daemon.client()
     client.exec("x = 'still here'", "s")
     gone(client, "s")

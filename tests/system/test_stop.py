@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
 import pytest
 
+import lair
+import lair.aio
 from daemon import Daemon, wait_until
-from lair import Client, LairError, codec
+from lair import Client, Connection, LairError, Session, codec
 from lair import messages as m
 
 SETTINGS = {
     "profile default": {"preload": "", "spares": "1", "on_expire": "save"},
     "profile ends": {"preload": "", "spares": "1"},
 }
+SLOW = (
+    "class Slow:\n    def __reduce__(self):\n        import time; time.sleep(60); return (int, ())\nslow = Slow()"
+)
 
 
 def saves(client: Client, session: str | None = None) -> list[m.SaveRecord]:
@@ -64,6 +70,38 @@ def test_a_cell_that_runs_is_stopped_and_the_state_saved(start_daemon: Callable[
     assert client.exec("x", "s").text == "'during'"
 
 
+def test_what_takes_too_long_is_not_saved_and_told(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon({**SETTINGS, "daemon": {"stop_save": "1s"}})
+    client = daemon.client()
+    client.exec(SLOW, "slow")
+    client.exec("x = 1", "quick")
+    started = time.monotonic()
+    done = daemon.lair("stop")
+    assert time.monotonic() - started < 20
+    assert done.returncode == 0
+    assert 'session "slow" was not saved: laird had to stop before it was saved' in done.stderr
+    assert "1 session saved" in done.stdout
+    client = after_a_stop(daemon, lambda: None)
+    how = codec.read(m.Ended, client.exec("1", "slow").ended)
+    assert how.why == "stopped" and how.not_saved is not None and "stop_save" in how.not_saved
+    assert client.exec("x", "quick").text == "1"
+
+
+def test_a_stop_says_how_far_it_is(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon({**SETTINGS, "daemon": {"stop_save": "3s"}})
+    client = daemon.client()
+    client.exec(SLOW, "slow")
+    done = daemon.lair("stop")
+    assert "lair: laird saves its sessions: 1 left" in done.stderr
+    daemon.start()
+    client = daemon.client()
+    client.exec(SLOW, "slow")
+    told = json.loads(daemon.lair("stop", "--json").stdout)
+    assert told["stopped"] and told["saved"] == 0
+    assert [it["name"] for it in told["not_saved"]] == ["slow"]
+    daemon.start()
+
+
 def test_nothing_is_saved_where_that_is_off(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon({**SETTINGS, "daemon": {"stop_save": "off"}})
     client = daemon.client()
@@ -88,3 +126,34 @@ def test_saves(daemon: Daemon, client: Client) -> None:
     assert saves(client) == []
     with pytest.raises(LairError, match="^gone: "):
         client.call(m.Unsave(id=client.new_id(), session="listed"), m.Reply)
+
+
+def test_saves_on_the_command_line(daemon: Daemon, client: Client) -> None:
+    client.exec("x = 1; f = (i for i in [])", "listed")
+    client.call(m.Save(id=client.new_id(), session="listed"), m.SaveReply)
+    said = daemon.lair("saves").stdout
+    assert "listed" in said and "SESSION" in said
+    assert daemon.lair("saves", "list").stdout.split()[:4] == said.split()[:4]
+    (told,) = daemon.lair_json("saves")["saves"]
+    assert (told["session"], told["count"]) == ("listed", 1)
+    shown = daemon.lair("saves", "show", "listed").stdout
+    assert "x" in shown and "f" in shown and "cannot pickle" in shown
+    assert daemon.lair_json("saves", "show", "listed")["names"] == ["x"]
+    assert daemon.lair("saves", "rm", "listed").returncode == 0
+    assert daemon.lair("saves", "rm", "listed").stderr == 'lair: no state of session "listed" is saved\n'
+    assert daemon.lair_json("saves")["saves"] == []
+    assert daemon.lair("saves", "dance").returncode == 2
+
+
+def test_saves_from_python(daemon: Daemon) -> None:
+    with Connection(str(daemon.socket), start=False) as connection:
+        s = Session("listed", connection=connection)
+        s.run("x = 1")
+        s.save()
+        (record,) = lair.saves(connection)
+        assert (record.session, record.count) == ("listed", 1)
+        assert s.saved().names == ["x"]
+        s.unsave()
+        assert lair.saves(connection) == []
+        with pytest.raises(LairError, match="^gone: "):
+            s.saved()

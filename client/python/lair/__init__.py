@@ -15,8 +15,8 @@ from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError, SessionLost
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
-from .result import Alive, Artifact, Display, Effect, Effects, Ended, Output, Result, Saved, State
-from .session import Session, check, run, sessions
+from .result import Alive, Artifact, Display, Effect, Effects, Ended, Output, Result, Saved, SavedState, State
+from .session import Session, check, run, saves, sessions
 from .start import default_socket
 from .steps import Completion, File
 
@@ -42,6 +42,7 @@ __all__ = [
     "Output",
     "Result",
     "Saved",
+    "SavedState",
     "Session",
     "SessionInfo",
     "SessionLost",
@@ -50,6 +51,7 @@ __all__ = [
     "check",
     "default_socket",
     "run",
+    "saves",
     "sessions",
 ]
 __version__ = "0.1.0"

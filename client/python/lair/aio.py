@@ -17,7 +17,20 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Alive, Collector, Display, Effects, Event, Handlers, Result, Saved, State, effects, handlers
+from .result import (
+    Alive,
+    Collector,
+    Display,
+    Effects,
+    Event,
+    Handlers,
+    Result,
+    Saved,
+    SavedState,
+    State,
+    effects,
+    handlers,
+)
 from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
@@ -140,6 +153,10 @@ async def run(
 async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
     """One's own sessions, oldest first; for root, everybody's."""
     return await perform(connection or shared(), steps.sessions())
+
+
+async def saves(connection: Connection | None = None) -> list[SavedState]:
+    return await perform(connection or shared(), steps.saves(None))
 
 
 async def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
@@ -283,6 +300,12 @@ class Session(steps.Handle):
 
     async def load(self) -> Saved:
         return await self._do(steps.load(self.id))
+
+    async def saved(self) -> SavedState:
+        return await self._do(steps.saved(self.id))
+
+    async def unsave(self) -> None:
+        await self._do(steps.unsave(self.id))
 
     # ---- files, by their path in the workspace ----
 

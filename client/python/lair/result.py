@@ -196,6 +196,20 @@ def refusal(error: m.ErrorReply) -> LairError:
     return LairError(error.code, error.message)
 
 
+@dataclass(frozen=True)
+class SavedState:
+    """What is saved of a session: `count` names in `size` bytes, until `expires`, if it does; both times are seconds since
+    the epoch. `names` and `missing` (why not) are known of one that was asked for by its session."""
+
+    session: str
+    created: float
+    expires: float | None
+    size: int
+    count: int
+    names: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
 def refused(items: Any) -> dict[str, str]:
     return {it.name: it.reason for it in (codec.read(m.RefusedName, item) for item in items or ())}
 

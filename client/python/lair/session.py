@@ -12,7 +12,20 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .result import Alive, Collector, Display, Effects, Event, Handlers, Result, Saved, State, effects, handlers
+from .result import (
+    Alive,
+    Collector,
+    Display,
+    Effects,
+    Event,
+    Handlers,
+    Result,
+    Saved,
+    SavedState,
+    State,
+    effects,
+    handlers,
+)
 from .steps import Completion, File, Path
 
 if TYPE_CHECKING:
@@ -115,6 +128,11 @@ def run(
 def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
     """One's own sessions, oldest first; for root, everybody's."""
     return perform(connection or shared(), steps.sessions())
+
+
+def saves(connection: Connection | None = None) -> list[SavedState]:
+    """What is saved of one's own sessions; for root, of everybody's."""
+    return perform(connection or shared(), steps.saves(None))
 
 
 def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
@@ -295,6 +313,14 @@ class Session(steps.Handle):
     def load(self) -> Saved:
         """Take the variables that were saved, over what is there. By itself a state is loaded when its id is opened."""
         return self._do(steps.load(self.id))
+
+    def saved(self) -> SavedState:
+        """What is saved of it; LairError `gone` if nothing is."""
+        return self._do(steps.saved(self.id))
+
+    def unsave(self) -> None:
+        """Delete what is saved of it."""
+        self._do(steps.unsave(self.id))
 
     # ---- files, by their path in the workspace ----
 

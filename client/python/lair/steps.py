@@ -19,7 +19,7 @@ from . import codec
 from . import messages as m
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
-from .result import UNKNOWN, Effects, Ended, Result, Saved, State, effects, ended, refused, renewed
+from .result import UNKNOWN, Effects, Ended, Result, Saved, SavedState, State, effects, ended, refused, renewed
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -174,7 +174,7 @@ class Handle:
 
     def mark(self, request: m.Request) -> None:
         """It is for the session that has been used. Who opens one, or renews it, takes any."""
-        if self._birth and not self.renew and hasattr(request, "birth"):
+        if self._birth and not self.renew and hasattr(request, "birth") and not isinstance(request, m.Unsave):
             request.birth = self._birth
 
     def learn(self, request: m.Request, reply: Any) -> None:
@@ -289,6 +289,26 @@ def branch(session: str, new: str, checkpoint: str | int | None, files: bool) ->
 def save(session: str) -> Steps[Saved]:
     reply: m.SaveReply = yield m.Save(id=0, session=session), m.SaveReply
     return Saved(list(reply.saved), refused(reply.not_saved))
+
+
+def saves(session: str | None) -> Steps[list[SavedState]]:
+    reply: m.SavesReply = yield m.Saves(id=0, session=session), m.SavesReply
+    records = [codec.read(m.SaveRecord, item) for item in reply.saves]
+    return [
+        SavedState(
+            it.session, it.created, it.expires, it.size, it.count, list(it.names or ()), refused(it.not_saved)
+        )
+        for it in records
+    ]
+
+
+def saved(session: str) -> Steps[SavedState]:
+    (state,) = yield from saves(session)
+    return state
+
+
+def unsave(session: str) -> Steps[None]:
+    yield m.Unsave(id=0, session=session), m.Reply
 
 
 def load(session: str) -> Steps[Saved]:
