@@ -21,7 +21,7 @@
 #define LAG_END ((uint64_t)256 << 10)
 /* While so much waits for the client, its further requests do. */
 #define UNREAD_MAX ((uint64_t)8 << 20)
-/* What may wait for one client at all, and for all of one user. */
+/* What may wait for one client at all, and for all of one user, if a share is not less. */
 #define WAITING_MAX ((uint64_t)64 << 20)
 #define WAITING_EACH (4 * WAITING_MAX)
 #define HANDSHAKE_US (5 * 1000000ULL)
@@ -90,6 +90,15 @@ static void give_up(struct connection *connection)
 	connection_close(connection);
 }
 
+static bool waits_too_long(const struct connection *connection, uint64_t newest)
+{
+	uint64_t share = connection->user->users->share;
+	uint64_t each = share ? MIN(share, WAITING_EACH) : WAITING_EACH;
+
+	return connection->waiting > newest &&
+	       (connection->waiting > WAITING_MAX || connection->user->outgoing > each);
+}
+
 int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
 {
 	struct parcel *parcel = connection->deaf ? NULL : calloc(1, sizeof(*parcel));
@@ -102,8 +111,7 @@ int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
 	parcel->body = msgpack_sbuffer_release(buffer);
 	parcel->size = parcel->header_size + size;
 	parcel_queue(connection, parcel);
-	if (connection->waiting > parcel->size &&
-	    (connection->waiting > WAITING_MAX || connection->user->outgoing > WAITING_EACH))
+	if (waits_too_long(connection, parcel->size))
 		give_up(connection);
 	return 0;
 }

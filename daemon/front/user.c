@@ -61,7 +61,33 @@ struct user *user_get(struct users *users, uid_t uid)
 	return user ? user : user_new(users, uid);
 }
 
-/* ---- what is at work ---- */
+/* ---- what is held ---- */
+
+uint64_t user_holds(const struct user *user)
+{
+	return user->at_work + user->outgoing + 2 * user->kept;
+}
+
+static bool fits(const struct user *user, uint64_t size)
+{
+	uint64_t share = user->users->share, holds = user_holds(user);
+
+	return share == 0 || (holds <= share && size <= share - holds);
+}
+
+/* Nothing is forgotten for what has no room without any kept answer either. */
+bool user_has_room(struct user *user, uint64_t size)
+{
+	const struct users *users = user->users;
+	uint64_t others = user->at_work + user->outgoing;
+
+	if (users->share && (others > users->share || size > users->share - others))
+		return false;
+	while (!fits(user, size))
+		if (!users->make_room || !users->make_room(user))
+			return false;
+	return true;
+}
 
 void user_charge(struct user *user, uint64_t size)
 {
@@ -71,9 +97,7 @@ void user_charge(struct user *user, uint64_t size)
 
 bool user_take(struct user *user, uint64_t size)
 {
-	uint64_t most = user ? user->users->work_each : 0;
-
-	if (most && (user->at_work > most || size > most - user->at_work))
+	if (user && !user_has_room(user, size))
 		return false;
 	user_charge(user, size);
 	return true;

@@ -1,6 +1,11 @@
-/* What one user costs the router: connections, bytes on their way in and out, what cells hold until they are
- * answered, kept answers, and time. Bytes are charged before there is memory for them. Turns go to the user who
- * has taken the least time. So no user can take what the others need. */
+/* What one user costs the router: connections, bytes on their way in, what is held for the user, and time. Bytes
+ * are charged before there is memory for them. Turns go to the user who has taken the least time. So no user can
+ * take what the others need.
+ *
+ * One share of memory is for all that is held for a user: what cells hold until they are answered, answers on their
+ * way out, and kept answers. What ledgers or transcripts have, too, counts twice. When the share is full, kept
+ * answers make room, the oldest first. If that is not enough, what needs room is refused. Answers on their way are
+ * not refused, but connection.c bounds them. */
 #pragma once
 
 #include "base/event.h"
@@ -8,11 +13,15 @@
 
 #include <sys/types.h>
 
+struct user;
+
 struct users {
 	struct list all;
 	struct table by_uid;
 	struct list asking; /* those with a request to be handled */
-	uint64_t work_each; /* how much may be at work for one user; 0: any */
+	uint64_t share;	    /* how much may be held for one user; 0: any */
+	/* Forget the oldest kept answer of @user. Returns whether there was one. NULL: none is ever kept. */
+	bool (*make_room)(struct user *user);
 	/* Bytes on their way in. A large message first reserves room for the whole of it, so once it has begun
 	 * it can end. */
 	uint64_t incoming, incoming_max; /* of all users, and how much that may be */
@@ -39,7 +48,8 @@ struct user {
 	size_t n_sessions;
 
 	struct list answered; /* promises, oldest first */
-	uint64_t size;	      /* of these */
+	uint64_t kept;	      /* bytes of these */
+	uint64_t made_room;   /* how many of them were forgotten before their time */
 	uint64_t at_work;     /* bytes of cells that wait or run: code, output, what they show */
 };
 
@@ -50,8 +60,11 @@ struct user *user_find(const struct users *users, uid_t uid);
 /* The same; make the user if it does not exist. It lasts as long as @users. NULL when out of memory. */
 struct user *user_get(struct users *users, uid_t uid);
 
-/* ---- what is at work ---- */
+/* ---- what is held ---- */
 
+uint64_t user_holds(const struct user *user);
+/* Whether @size bytes have room, after kept answers have made some if necessary. */
+bool user_has_room(struct user *user, uint64_t size);
 /* Charge @size bytes. Returns false if the user has no room for them. A @user of NULL pays for nothing. */
 bool user_take(struct user *user, uint64_t size);
 /* Charge them in any case: a former router had taken them. */

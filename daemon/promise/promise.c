@@ -76,6 +76,8 @@ struct list *promises_cells_of(struct promises *promises, uid_t owner, struct by
 
 /* ---- all of them ---- */
 
+static bool make_room(struct user *user);
+
 /* Nobody finds it any more. */
 static void promise_hide(struct promise *promise)
 {
@@ -106,6 +108,7 @@ void promises_init(struct promises *promises, struct event_loop *loop, struct cl
 {
 	/* No number is ever given twice, whichever router gave it. */
 	*promises = (struct promises){.loop = loop, .clients = clients, .users = users, .last_serial = event_now()};
+	users->make_room = make_room;
 	graveyard_init(&promises->dead, promise_free_dead);
 	list_init(&promises->all);
 	list_init(&promises->changed);
@@ -343,7 +346,7 @@ void promise_forget(struct promise *promise)
 	if (!list_empty(&promise->kin)) {
 		shelf->n_cells -= promise->is_cell;
 		shelf->size -= size_of(promise);
-		shelf->user->size -= size_of(promise);
+		shelf->user->kept -= size_of(promise);
 	}
 	timer_clear(shelf->promises->loop, &promise->expiry);
 	promise_hide(promise);
@@ -351,6 +354,31 @@ void promise_forget(struct promise *promise)
 	shelf->promises->alive -= promise->alive;
 	promise->shelf = NULL;
 	shelf_free_if_empty(shelf);
+}
+
+/* The newest, @except, stays. */
+static bool forget_oldest(struct user *user, const struct promise *except)
+{
+	struct list *first = list_first(&user->answered);
+	struct promise *oldest = first ? container_of(first, struct promise, kin) : NULL;
+
+	if (!oldest || oldest == except)
+		return false;
+	user->made_room++;
+	promise_forget(oldest);
+	return true;
+}
+
+static bool make_room(struct user *user)
+{
+	return forget_oldest(user, NULL);
+}
+
+static bool has_too_much(const struct user *user, uint64_t most)
+{
+	uint64_t share = user->users->share;
+
+	return user->kept > most || (share && user_holds(user) > share);
 }
 
 static void on_expiry(struct timer *timer)
@@ -398,11 +426,12 @@ void promise_keep(struct promise *promise)
 	list_append(&shelf->answered[promise->is_cell], &promise->answered);
 	shelf->n_cells += promise->is_cell;
 	shelf->size += size_of(promise);
-	user->size += size_of(promise);
+	user->kept += size_of(promise);
 	while ((oldest = excess(shelf, promise)) != NULL)
 		promise_forget(oldest);
-	while (user->size > shelf->promises->size_per_user && list_first(&user->answered) != &promise->kin)
-		promise_forget(container_of(list_first(&user->answered), struct promise, kin));
+	while (has_too_much(user, shelf->promises->size_per_user))
+		if (!forget_oldest(user, promise))
+			break;
 	(void)timer_set(shelf->promises->loop, &promise->expiry, promise->since + shelf->keeping.ttl, on_expiry);
 }
 

@@ -108,7 +108,8 @@ struct promises {
 	struct graveyard dead; /* freed between two rounds */
 };
 
-/* @users: who pays. @keeper: what instance_name() says of it. */
+/* @users: who pays; kept answers make room for what else is held for them. @keeper: what instance_name() says of
+ * it. */
 void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients, struct users *users,
 		   const char keeper[static INSTANCE_NAME_SIZE]);
 void promises_deinit(struct promises *promises);

@@ -292,12 +292,12 @@ static bool session_room_for_cell(struct sessions *sessions, const struct addres
 
 bool user_room(struct sessions *sessions, const struct address *from, uid_t owner, uint64_t size)
 {
-	const struct user *user = user_get(sessions->users, owner);
+	struct user *user = user_get(sessions->users, owner);
 
-	if (user && (!user->users->work_each || user->at_work + size <= user->users->work_each))
+	if (user && user_has_room(user, size))
 		return true;
 	client_error(sessions->clients, from, "limit",
-		     "your cells that wait and run hold as much as work_per_uid = %" PRIu64
+		     "your cells and answers on their way hold as much as work_per_uid = %" PRIu64
 		     " allows; wait for some",
 		     sessions->config->work_per_uid);
 	return false;

@@ -176,6 +176,14 @@ void request_take(struct sessions *sessions, const struct address *from, const s
 
 /* ---- attach, results ---- */
 
+/* Which of a user's answers made room is not remembered, only that some did. */
+static const char *why_gone(const struct sessions *sessions, uid_t owner)
+{
+	const struct user *user = user_find(sessions->users, owner);
+
+	return user && user->made_room > 0 ? "; the oldest of your answers have made room for newer ones" : "";
+}
+
 void handle_attach(struct sessions *sessions, const struct address *from, const union request *request)
 {
 	const struct attach_request *attach = &request->attach;
@@ -201,12 +209,13 @@ void handle_attach(struct sessions *sessions, const struct address *from, const 
 	if (promise && promise->is_cell)
 		join(sessions, from, promise, &watch);
 	else if (attach->key.data)
-		client_error(sessions->clients, from, "gone", "there is no cell with the key \"%.*s\" any more",
-			     (int)MIN(attach->key.size, (size_t)KEY_MAX), attach->key.data);
+		client_error(sessions->clients, from, "gone", "there is no cell with the key \"%.*s\" any more%s",
+			     (int)MIN(attach->key.size, (size_t)KEY_MAX), attach->key.data,
+			     why_gone(sessions, name.owner));
 	else
 		client_error(sessions->clients, from, "gone",
-			     "the result of cell %" PRIu64 " is not kept, or there has been no such cell",
-			     attach->cell);
+			     "the result of cell %" PRIu64 " is not kept, or there has been no such cell%s",
+			     attach->cell, why_gone(sessions, name.owner));
 }
 
 static struct result_record record_of(const struct promise *promise)

@@ -247,6 +247,7 @@ static int heritage_read(struct router *router)
 
 	/* Or all but the newest would be forgotten at once. */
 	router->promises.size_per_user = router->config->results_per_uid;
+	router->users.share = router->config->work_per_uid;
 	if (promises) {
 		promises->taken = true;
 		r = promises_revive(&router->promises, steal_fd(&promises->fds[0]), &router->breaker);

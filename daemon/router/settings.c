@@ -75,7 +75,7 @@ void settings_use(struct router *router, struct config *config)
 	router->config = config;
 	router->cages.config = router->sessions.config = config;
 	router->promises.size_per_user = config->results_per_uid;
-	router->users.work_each = config->work_per_uid;
+	router->users.share = config->work_per_uid;
 	front_limit(&router->clients.front,
 		    &(struct front_limits){.connections_per_uid = config->connections_per_uid,
 					   .memory = config->router_memory});

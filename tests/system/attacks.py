@@ -253,6 +253,37 @@ def outputs(all_of_them: Connections) -> Iterator[None]:
             it.send(m.Interrupt(id=0, session=name))
 
 
+def twice(all_of_them: Connections, n: int, act: str) -> Iterator[None]:
+    """In so many sessions: once with a key, and then in a cell that goes on."""
+    pairs = [(all_of_them[i % len(all_of_them)], f"attack-{i}") for i in range(n)]
+    for it, name in pairs:
+        it.exec(act, name, timeout=60, key="first")
+        it.exec(act + "\nimport time; time.sleep(60)", name, timeout=60)
+    try:
+        while True:
+            wait(all_of_them)
+            yield
+    finally:
+        for it, name in pairs:
+            it.send(m.Interrupt(id=0, session=name))
+        deadline = time.monotonic() + PATIENCE / 4
+        while any(it.open for it in all_of_them) and time.monotonic() < deadline:
+            wait(all_of_them)
+
+
+def kept_outputs(all_of_them: Connections) -> Iterator[None]:
+    """To both streams, from 80 sessions."""
+    prints = (
+        "import sys\nfor i in range(8):\n    for file in sys.stdout, sys.stderr: print('x' * 250_000, file=file)"
+    )
+    yield from twice(all_of_them, 80, prints)
+
+
+def kept_letters(all_of_them: Connections) -> Iterator[None]:
+    """Displays that are kept, from 60 sessions."""
+    yield from twice(all_of_them, 60, "for i in range(2): display({'text/plain': 'x' * 600_000}, raw=True)")
+
+
 def small_cells(all_of_them: Connections) -> Iterator[None]:
     """In many sessions, all of which change at once."""
     pairs = sessions(all_of_them, n=8)
@@ -279,6 +310,8 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "small cells": (small_cells, 5),
     "letters": (letters, 6),
     "outputs": (outputs, 5),
+    "kept outputs": (kept_outputs, 10),
+    "kept letters": (kept_letters, 10),
 }
 
 

@@ -200,7 +200,50 @@ def test_the_router_comes_before_sessions(daemon: Daemon, client: Client) -> Non
     client.shutdown("s")
 
 
-# ---- what is kept for the cells of one user ----
+# ---- what is held for one user ----
+
+# So much for one user, and so much may be held: the share, as much of ledgers that is out of date or of answers on
+# their way, and for each session its pipes, transcripts and ledger.
+SHARE = 64 << 20
+HELD = 2 * SHARE + 80 * (256 << 10)
+
+
+def held(router: int) -> int:
+    """Bytes outside the limits of sessions."""
+    files = {}
+    for entry in Path(f"/proc/{router}/fd").iterdir():
+        try:
+            if os.readlink(entry).startswith(("/memfd:lair-transcript", "/memfd:lair-ledger")):
+                files[entry.stat().st_ino] = entry.stat().st_blocks * 512
+        except FileNotFoundError:
+            continue
+    return memory_of(router, "RssAnon") + sum(files.values())
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps what is freed")
+@pytest.mark.parametrize("name", ["kept outputs", "kept letters"])
+def test_many_sessions_have_one_share(start_daemon: Start, name: str) -> None:
+    settings = {"work_per_uid": str(SHARE), "sessions": "400", "sessions_per_uid": "100"}
+    daemon = start_daemon({"daemon": settings})
+    daemon.share()
+    client = daemon.client()
+    router = client.stats().pid
+    most, times = 0, []
+    with Attack(daemon, name) as attack:
+        end = time.monotonic() + 15
+        while time.monotonic() < end:
+            before = time.perf_counter()
+            assert client.exec("1 + 1", "victim").text == "2"
+            times.append(1e3 * (time.perf_counter() - before))
+            most = max(most, held(router))
+    times.sort()
+    print(f"{name}: {most >> 20} MiB, p50 {times[len(times) // 2]:.1f}, p99 {times[int(len(times) * 0.99)]:.1f} ms")
+    assert SHARE // 2 < most < HELD
+    assert attack.result["wrong"] == []
+    assert attack.result["asked"] == attack.result["answered"]
+    assert client.stats().pid == router
+    assert set(attack.result["errors"]) == set()
+
 
 BUDGET = {"daemon": {"work_per_uid": "32M"}}
 

@@ -333,6 +333,18 @@ def test_and_for_each_user(start_daemon: Callable[..., Daemon]) -> None:
     for i in range(4):
         run(client, "print('x' * 400_000)", f"s{i}", "k")
     assert [len(results(client, f"s{i}")) for i in range(4)] == [0, 0, 1, 1]
+    with pytest.raises(LairError, match="gone: .*have made room for newer ones"):
+        attached(client, "s0", key="k")
+
+
+def test_what_runs_comes_before_what_is_kept(start_daemon: Callable[..., Daemon]) -> None:
+    """One share has both."""
+    client = start_daemon({"daemon": {"work_per_uid": "32M"}}).client()
+    for i in range(3):
+        run(client, "print('x' * 1_000_000)", f"s{i}", "k")
+    assert [len(results(client, f"s{i}")) for i in range(3)] == [1, 1, 1]
+    assert len(run(client, "print('x' * 6_000_000)", "s3", "k").stdout) == 6_000_001
+    assert [len(results(client, f"s{i}")) for i in range(4)] == [0, 0, 0, 1]
 
 
 # ---- streams ----

@@ -71,7 +71,7 @@ static void test_paid(void)
 
 	users_init(&users);
 	user = user_get(&users, 7);
-	users.work_each = 600 << 10;
+	users.share = 600 << 10;
 	output_init(&first, 256 << 10);
 	output_init(&second, 256 << 10);
 	output_paid_by(&first, user);
@@ -83,7 +83,7 @@ static void test_paid(void)
 	for (int i = 0; i < 1000; i++)
 		output_add(&second, (struct bytes){.data = everything, .size = 1 << 10});
 	CHECK(second.limit == 64 << 10 && second.most == second.limit && second.known == 256 << 10);
-	CHECK(output_dropped(&second) == 936 << 10 && user->at_work <= users.work_each);
+	CHECK(output_dropped(&second) == 936 << 10 && user->at_work <= users.share);
 	output_deinit(&first);
 	output_deinit(&second);
 	CHECK(user->at_work == 0);

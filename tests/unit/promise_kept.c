@@ -268,7 +268,7 @@ static void test_size_of_user(void)
 	begin(UINT64_MAX);
 	first = ask_in("one", "a", 1);
 	answer(first);
-	each = users.all.next == &users.all ? 0 : container_of(users.all.next, struct user, node)->size;
+	each = users.all.next == &users.all ? 0 : container_of(users.all.next, struct user, node)->kept;
 	CHECK(each > 0);
 	promises.size_per_user = 2 * each;
 	answer(ask_in("two", "a", 2));
@@ -280,11 +280,45 @@ static void test_size_of_user(void)
 	answer(ask_in("four", "a", 4));
 	CHECK(!promises_find_key(&promises, 1000, BYTES("three"), BYTES("a")));
 	CHECK(promises_find_key(&promises, 1000, BYTES("four"), BYTES("a")));
-	CHECK(container_of(users.all.next, struct user, node)->size == each);
+	CHECK(container_of(users.all.next, struct user, node)->kept == each);
 	end();
 }
 
 /* Who has gone is no asker any more; the others have what they asked for. */
+/* One share for what cells hold and what is kept. */
+static void test_kept_answers_make_room(void)
+{
+	struct user *user;
+	uint64_t each;
+
+	begin(UINT64_MAX);
+	answer(ask_in("s", "one", 1));
+	user = user_find(&users, 1000);
+	each = 2 * user->kept;
+	CHECK(user_holds(user) == each);
+	answer(ask_in("t", "two", 2));
+	answer(ask_in("u", "three", 3));
+	users.share = 3 * each;
+	CHECK(user_has_room(user, 0) && list_size(&user->answered) == 3);
+	/* What would not fit without them either leaves them alone. */
+	CHECK(!user_take(user, 3 * each + 1) && list_size(&user->answered) == 3);
+	CHECK(user_take(user, each + 1) && user->at_work == each + 1);
+	CHECK(list_size(&user->answered) == 1 && user->made_room == 2 && user_holds(user) <= users.share);
+	CHECK(!found("one"));
+	user->outgoing = each;
+	CHECK(user_take(user, 1) && list_empty(&user->answered));
+	/* The newest stays, however full it is. */
+	answer(ask_in("s", "four", 4));
+	CHECK(found("four") && !user_take(user, each));
+	user->outgoing = 0;
+	user_give_back(user, each + 2);
+	CHECK(user_holds(user) == each);
+	users.share = 0;
+	CHECK(user_take(user, UINT64_MAX / 4) && found("four"));
+	user_give_back(user, UINT64_MAX / 4);
+	end();
+}
+
 static void test_gone(void)
 {
 	const struct watch watch = {.stream = true};
@@ -315,6 +349,7 @@ int main(void)
 	test_time();
 	test_number();
 	test_size_of_user();
+	test_kept_answers_make_room();
 	test_gone();
 	return check_report();
 }
