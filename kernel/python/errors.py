@@ -4,6 +4,7 @@ data."""
 import difflib
 import os
 import re
+import socket
 import sys
 import threading
 import traceback
@@ -28,6 +29,7 @@ _ENDS = 20  # frames of a long traceback that are kept at either end
 _ATOMS = (int, float, complex, bool, str, bytes, type(None))
 _BRACKETS: Dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 _walk_tb = traceback.walk_tb
+_gaierror = socket.gaierror
 _close_matches = difflib.get_close_matches
 _islice = islice
 _match, _search = re.match, re.search
@@ -86,8 +88,8 @@ def _refusal_in(error: BaseException) -> Optional[_Refusal]:
     """What the cage has refused, if that is what the error says, in its own words or in a library's."""
     value, inner = _value_of(error), error
     for _ in range(_CHAIN_MAX):
-        line = getattr(inner, "strerror", None) if _is_refusal(type(inner)) else None
-        if type(line) is str and line in value:
+        line = _refusal_line(inner)
+        if line is not None and line in value:
             return _Refusal(inner, line)
         inner = _object_getattribute(inner, "__cause__") or _object_getattribute(inner, "__context__")
         if inner is None:
@@ -95,13 +97,15 @@ def _refusal_in(error: BaseException) -> Optional[_Refusal]:
     return None
 
 
-def _is_refusal(kind: type) -> bool:
-    """Whether it is the kernel's own class of that name (kernel/refusal/refusal.c)."""
-    return (
-        kind is not PermissionError
-        and _plain_name(kind) == "PermissionError"
-        and PermissionError in _type_mro(kind)
-    )
+def _refusal_line(error: BaseException) -> Optional[str]:
+    """What it says, if it is of the kernel's own class of the name PermissionError (kernel/refusal/refusal.c), or of a
+    name that could not be looked up."""
+    kind, line = type(error), getattr(error, "strerror", None)
+    if type(line) is not str or kind is PermissionError:
+        return None
+    if kind is _gaierror:
+        return line if line.endswith("(names-not-granted)") else None
+    return line if _plain_name(kind) == "PermissionError" and PermissionError in _type_mro(kind) else None
 
 
 def _in_library(summary: traceback.FrameSummary) -> bool:
@@ -133,7 +137,7 @@ def _arrange(told: Any, error: BaseException) -> List[int]:
         inner, cause = waiting.pop()
         if inner is not None and cause is not None and id(inner) not in seen:
             seen.add(id(inner))
-            _pick(inner, _is_refusal(type(cause)))
+            _pick(inner, _refusal_line(cause) is not None)
             waiting += _inside(inner, cause)
     return picked
 

@@ -2,7 +2,9 @@
 
 import gc
 import importlib
+import importlib.machinery
 import os
+import re
 import shutil
 import site
 import sys
@@ -11,6 +13,9 @@ import tempfile
 import warnings
 from multiprocessing import process, resource_tracker
 from typing import Any, List
+
+_machinery = importlib.machinery
+_USER_SITE_TAIL = "/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
 
 granted = {"programs": False, "network": False}
 
@@ -128,7 +133,45 @@ def _track_nothing(name: str, kind: str) -> None:
     """multiprocessing starts a program that removes forgotten shared memory; a session's goes with the session."""
 
 
-def move_in(workspace: str, scratch: str, programs: bool, network: bool) -> None:
+def _packages_of_user(path: str) -> Any:
+    """The finder of packages that a session installs. Python's own takes a directory for absent for good if it is not
+    there when it is first looked for."""
+    if path != site.USER_SITE and not path.endswith(_USER_SITE_TAIL):
+        raise ImportError
+    return _machinery.FileFinder(
+        path,
+        (_machinery.ExtensionFileLoader, _machinery.EXTENSION_SUFFIXES),
+        (_machinery.SourceFileLoader, _machinery.SOURCE_SUFFIXES),
+        (_machinery.SourcelessFileLoader, _machinery.BYTECODE_SUFFIXES),
+    )
+
+
+def _sees_user_site() -> bool:
+    """Whether this Python, as a program, looks for packages there."""
+    try:
+        with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8") as lines:
+            return any(re.match(r"include-system-site-packages\s*=\s*true", line) for line in lines)
+    except OSError:
+        return True
+
+
+def _use_user_site() -> None:
+    """What pip installs lies in the session's home, ahead of the packages of all sessions, as Python has it."""
+    site.USER_BASE = site.USER_SITE = None
+    path = site.getusersitepackages()
+    first = (i for i, there in enumerate(sys.path) if there.endswith(("site-packages", "dist-packages")))
+    sys.path.insert(next(first, len(sys.path)), path)
+    sys.path_hooks.insert(0, _packages_of_user)
+    site.ENABLE_USER_SITE = True
+    # The system's own packages are out of its reach, whatever it is told to break.
+    os.environ.setdefault("PIP_BREAK_SYSTEM_PACKAGES", "1")
+    os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    if not _sees_user_site():
+        os.environ.setdefault("PIP_TARGET", path)
+        os.environ.setdefault("PYTHONPATH", path)
+
+
+def move_in(workspace: str, scratch: str, programs: bool, network: bool, names_by_tcp: bool) -> None:
     """In the warden: a session is at home in its workspace, and imports what it puts there."""
     granted.update(programs=bool(programs), network=bool(network))
     os.environ["HOME"] = os.environ["PWD"] = workspace
@@ -137,7 +180,11 @@ def move_in(workspace: str, scratch: str, programs: bool, network: bool) -> None
         os.environ.setdefault("XDG_CACHE_HOME", scratch + "/.cache")
         os.environ.setdefault("MPLCONFIGDIR", scratch + "/.matplotlib")
     os.environ.setdefault("TMPDIR", scratch or workspace)
-    if not programs:
+    if names_by_tcp:  # datagrams are refused; glibc heeds this
+        os.environ["RES_OPTIONS"] = f"{os.environ.get('RES_OPTIONS', '')} use-vc".strip()
+    if programs:
+        _use_user_site()
+    else:
         resource_tracker.register = resource_tracker.unregister = _track_nothing  # type: ignore[assignment]
     # What its listeners know each other by. The template's is that of all sessions.
     process.current_process().authkey = os.urandom(32)

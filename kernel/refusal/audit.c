@@ -354,10 +354,7 @@ static bool port_granted(PyObject *port)
 {
 	long number = port && PyLong_Check(port) ? PyLong_AsLong(port) : -1;
 
-	for (size_t i = 0; i < policy.n_ports; i++)
-		if (number == (long)policy.ports[i])
-			return true;
-	return false;
+	return number > 0 && policy_port((uint64_t)number);
 }
 
 static int refuse_address(const struct attempt *attempt, PyObject *host, PyObject *port, const char *reason)
@@ -376,6 +373,19 @@ static int check_host(const struct attempt *attempt, PyObject *args)
 	if (policy.network || !host || host == Py_None)
 		return 0;
 	return refuse_address(attempt, host, argument(args, attempt->second), "network-not-granted");
+}
+
+/* Whether there is anybody to ask for it the lookup itself finds out; doors.c explains its error. */
+static int check_lookup(const struct attempt *attempt, PyObject *args)
+{
+	PyObject *host = argument(args, attempt->first), *temp;
+	int r = check_host(attempt, args);
+
+	if (r || !host)
+		return r;
+	target_remember(text_of(host, &temp));
+	Py_XDECREF(temp);
+	return 0;
 }
 
 static int check_url(const struct attempt *attempt, PyObject *args)
@@ -543,9 +553,9 @@ static const struct attempt attempts[] = {
 	{"socket.__new__", check_socket, 0, -1},
 	{"socket.bind", check_address, 1, -1},
 	{"socket.connect", check_address, 0, -1},
-	{"socket.getaddrinfo", check_host, 0, 1},
+	{"socket.getaddrinfo", check_lookup, 0, 1},
 	{"socket.gethostbyaddr", check_host, 0, -1},
-	{"socket.gethostbyname", check_host, 0, -1},
+	{"socket.gethostbyname", check_lookup, 0, -1},
 	{"socket.sendto", check_address, 1, -1},
 	{"socket.sethostname", check_setting, 0, -1},
 	{"sqlite3.connect", check_database, 0, -1},

@@ -15,6 +15,7 @@
 #include "refusal.h"
 
 #include <limits.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
 
@@ -213,6 +214,62 @@ void doors_watch_sqlite(void)
 	PyErr_Clear();
 }
 
+/* ---- lookups of names ---- */
+
+/* Names are looked up over TCP, where there are connections to the port of name servers. Datagrams are no other
+ * way: neither Landlock nor seccomp can tell one to a name server from any other. */
+static bool nobody_to_ask(PyObject *number)
+{
+	long r = PyLong_Check(number) ? PyLong_AsLong(number) : 0;
+
+	return policy.armed && policy.network_tcp && !policy_port(NAMESERVER_PORT) &&
+	       (r == EAI_AGAIN || r == EAI_NONAME);
+}
+
+/* Of the host, if Python has said which. New reference: the line, or NULL. */
+static PyObject *explain_lookup(void)
+{
+	const struct audit_event *event = audit_last_event();
+	struct refusal refusal = {.event = "socket.getaddrinfo", .kind = "address", .reason = "names-not-granted"};
+	struct bytes host = bytes_of("a name");
+	PyObject *told, *line;
+
+	if (event->name && strncmp(event->name, "socket.get", strlen("socket.get")) == 0)
+		host = (struct bytes){event->path, MIN(event->size, sizeof(event->path))};
+	refusal_target(&refusal, host);
+	told = refusal_error(&refusal, EPERM, NULL, NULL);
+	line = told ? PyObject_Str(told) : NULL;
+	Py_XDECREF(told);
+	PyErr_Clear();
+	return line;
+}
+
+/* It stays an error of socket's, with its number: code that asks whether a name is known goes on. */
+static PyObject *call_lookup_error(PyObject *type, PyObject *const *args, size_t n, PyObject *names)
+{
+	PyObject *line = PyVectorcall_NARGS(n) == 2 && !names && nobody_to_ask(args[0]) ? explain_lookup() : NULL;
+	PyObject *error;
+
+	if (line)
+		error = call_plainly(type, (PyObject *[]){args[0], line}, 2, NULL);
+	else
+		error = call_plainly(type, args, PyVectorcall_NARGS(n), names);
+	Py_XDECREF(line);
+	return error;
+}
+
+static int watch_lookups(void)
+{
+	PyObject *module = PyImport_ImportModule("_socket");
+	PyObject *error = module ? PyObject_GetAttrString(module, "gaierror") : NULL;
+
+	if (error && PyType_Check(error))
+		((PyTypeObject *)error)->tp_vectorcall = call_lookup_error;
+	Py_XDECREF(error);
+	Py_XDECREF(module);
+	return error ? 0 : -1;
+}
+
 /* ---- functions without an event ---- */
 
 /* Module, the name that events would have for it, function; whether its first argument is a path, to be changed. */
@@ -385,5 +442,7 @@ int doors_install(void)
 	((PyTypeObject *)PyExc_OSError)->tp_vectorcall = call_error;
 	for (size_t i = 0; !r && i < ARRAY_SIZE(doors); i++)
 		r = door_install(i);
+	if (!r)
+		r = watch_lookups();
 	return r ? r : sets_renew();
 }

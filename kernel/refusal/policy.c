@@ -221,6 +221,14 @@ static void ports_parse(struct bytes text)
 	}
 }
 
+bool policy_port(uint64_t port)
+{
+	for (size_t i = 0; i < policy.n_ports; i++)
+		if (policy.ports[i] == port)
+			return true;
+	return false;
+}
+
 int policy_configure(const struct configure_message *configure, char *const python_dirs[])
 {
 	char culprit[PATH_MAX];

@@ -5,6 +5,8 @@
 
 #include <limits.h>
 
+#define NAMESERVER_PORT 53
+
 struct policy {
 	bool armed; /* there is a cage: what the policy does not grant is refused */
 	bool tree;  /* a file system of its own: the directories above a place exist, and hold only the way to it */
@@ -16,6 +18,9 @@ struct policy {
 };
 
 extern struct policy policy; /* policy.c alone changes it */
+
+/* With network_tcp: whether there are connections to this port. */
+bool policy_port(uint64_t port);
 
 /* In the template, once: directories, network, subprocess. @python_dirs as in cage_prepare. Returns 0 or -errno. */
 int policy_configure(const struct configure_message *configure, char *const python_dirs[]);

@@ -67,6 +67,7 @@ static const char *sentence_of(const char *reason)
 		{"subprocess-not-granted", "no programs here"},
 		{"network-not-granted", "no network here"},
 		{"port-not-granted", "not this port: the network here has only some"},
+		{"names-not-granted", "no names of hosts here: connect to an address"},
 		{"socket-not-granted", "no sockets of this kind here"},
 		{"local-sockets-not-granted", "no sockets of other programs here"},
 	};

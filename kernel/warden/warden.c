@@ -488,8 +488,9 @@ static int move_in(const struct cage *cage)
 	if (!getcwd(workspace, sizeof(workspace)) || policy_arm(workspace, *cage_scratch(cage)) < 0)
 		return -1;
 	artifacts_home(workspace);
-	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssii", workspace, cage_scratch(cage),
-				     cage_starts_programs(cage), policy.network);
+	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssiii", workspace, cage_scratch(cage),
+				     cage_starts_programs(cage), policy.network,
+				     policy.network_tcp && policy_port(NAMESERVER_PORT));
 	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
