@@ -247,6 +247,8 @@ WAYS: dict[str, Way] = {
     "request.interrupt": Way(request(m.Interrupt, m.InterruptReply)),
     "request.reset": Way(request(m.Reset), ends=True),
     "request.shutdown": Way(request(m.Shutdown), ends=True),
+    "request.saves": Way(request(m.Saves, m.SavesReply), of="-"),
+    "request.unsave": Way(request(m.Unsave)),
     "request.list": Way(request(m.ListSessions, m.ListReply), of="-"),
     "request.checkpoint": Way(request(m.Checkpoint, m.StateReply)),
     "request.checkpoints": Way(request(m.Checkpoints, m.CheckpointsReply)),
@@ -351,8 +353,12 @@ def walked(points: Iterable[str]) -> pytest.MarkDecorator:
     )
 
 
+# laird ends of it, and takes the walk with it: see test_who_dies_of_a_stop_stops_again.
+ENDINGS = {"request.stop"}
+
+
 def test_all_points_are_walked() -> None:
-    assert set(POINTS) == {*WAYS, *HASTY, *ODD, *TEMPLATES}
+    assert set(POINTS) == {*WAYS, *HASTY, *ODD, *TEMPLATES, *ENDINGS}
     assert set(POINTS) >= SAMPLE
 
 
@@ -409,6 +415,18 @@ def again_and_again(walk: Walk, point: str, way: Way) -> None:
 def test_once(walk: Walk, point: str) -> None:
     """Nothing is lost."""
     once(walk, point, WAYS[point])
+
+
+def test_who_dies_of_a_stop_stops_again(tmp_path: Path) -> None:
+    it = Walk(tmp_path / "order", SETTINGS)
+    try:
+        before = it.deaths()
+        it.arm("abort request.stop - 1")
+        it.ask(m.Stop(id=0), m.StopReply, patience=10)
+        assert it.daemon.process.wait(30) == 0
+        assert it.deaths() == before + 1
+    finally:
+        it.daemon.close()
 
 
 @walked(WAYS)

@@ -144,6 +144,25 @@ static void peer_later(struct peer *peer, uint64_t id)
 	msgpack_sbuffer_destroy(&acts);
 }
 
+/* Another session has the id by now: who asks for the first is refused, who asks for any is told. */
+static void peer_renewed(struct peer *peer, const struct exec_request *exec)
+{
+	const struct ended_record ended = {
+		.why = BYTES("idle_ttl"), .when = 5, .birth = 7, .cells = 3, .not_saved = BYTES("no room")};
+	struct exec_reply reply = {.id = exec->id, .cell = 1, .state = BYTES("new"), .birth = 8};
+	struct error_reply error = {.id = exec->id, .code = BYTES("gone"), .message = BYTES("it is no more")};
+	msgpack_sbuffer buffer;
+
+	msgpack_sbuffer_init(&buffer);
+	wire_encode_body(&buffer, &ended_record_schema, &ended);
+	reply.ended = error.ended = wire_bytes(&buffer);
+	if (exec->birth == 7)
+		peer_say(peer, &error_reply_schema, &error);
+	else
+		peer_say(peer, &exec_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
 static void peer_exec(struct peer *peer, const struct exec_request *exec)
 {
 	struct ask_event ask = {.id = exec->id, .prompt = BYTES("name? "), .password = true};
@@ -157,6 +176,8 @@ static void peer_exec(struct peer *peer, const struct exec_request *exec)
 		peer_failed_cell(peer, exec->id);
 	} else if (bytes_is(exec->code, "later")) {
 		peer_later(peer, exec->id);
+	} else if (bytes_is(exec->code, "renewed")) {
+		peer_renewed(peer, exec);
 	} else if (bytes_is(exec->code, "refuse later")) {
 		peer_say(peer, &later_error_schema,
 			 &(struct later_error){
@@ -769,6 +790,25 @@ static void check_strangers(void)
 	CHECK(lair_free(NULL) == NULL && lair_call_free(NULL) == NULL);
 }
 
+static void check_renewed(struct lair *lair)
+{
+	struct lair_exec exec = {.session = "a", .code = lair_text("renewed"), .birth = 7};
+	const struct lair_result *result;
+	struct lair_call *call = NULL;
+
+	CHECK(lair_exec(lair, &call, &exec) == 0 && lair_wait(call, 5) == LAIR_E_GONE);
+	CHECK(strstr(lair_call_error(call), "it is no more"));
+	lair_call_free(call);
+	exec.birth = 0;
+	CHECK(lair_exec(lair, &call, &exec) == 0 && lair_wait(call, 5) == 0);
+	result = lair_result(call);
+	CHECK(result && result->state.size == 3 && memcmp(result->state.data, "new", 3) == 0 && result->birth == 8);
+	CHECK(result && result->ended.why.size == 8 && memcmp(result->ended.why.data, "idle_ttl", 8) == 0);
+	CHECK(result && result->ended.birth == 7 && result->ended.cells == 3 && result->ended.when == 5);
+	CHECK(result && !result->ended.saved && result->ended.not_saved.size == 7);
+	lair_call_free(call);
+}
+
 int main(void)
 {
 	struct lair *lair = NULL;
@@ -783,6 +823,7 @@ int main(void)
 	check_result(lair);
 	check_failed_cell(lair);
 	check_later(lair);
+	check_renewed(lair);
 	check_refusals(lair);
 	check_order(lair);
 	check_events(lair);
