@@ -4,9 +4,10 @@
 #include <stdio.h>
 
 /* The profile may say that there are none: then none is made on request either. */
-static struct session *session_that_keeps(struct sessions *sessions, const struct address *from, struct bytes id)
+static struct session *session_that_keeps(struct sessions *sessions, const struct address *from,
+					  const struct request *request)
 {
-	struct session *session = session_between_cells(sessions, from, id);
+	struct session *session = session_between_cells(sessions, from, request);
 
 	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
 		return session;
@@ -31,10 +32,10 @@ static struct operation *operation_make(struct sessions *sessions, const struct 
 	return operation;
 }
 
-static void operate(struct sessions *sessions, const struct address *from, struct bytes id,
+static void operate(struct sessions *sessions, const struct address *from, const struct request *request,
 		    enum operation_kind kind, struct bytes name, uint64_t n)
 {
-	struct session *session = session_that_keeps(sessions, from, id);
+	struct session *session = session_that_keeps(sessions, from, request);
 	struct operation *operation = session ? operation_make(sessions, from, session, kind, name) : NULL;
 
 	if (!operation)
@@ -43,34 +44,34 @@ static void operate(struct sessions *sessions, const struct address *from, struc
 	session_operate(session, operation);
 }
 
-void handle_checkpoint(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_checkpoint(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct checkpoint_request *checkpoint = &request->checkpoint;
 
-	operate(sessions, from, checkpoint->session, OPERATION_CHECKPOINT, checkpoint->name, 0);
+	operate(sessions, from, request, OPERATION_CHECKPOINT, checkpoint->name, 0);
 }
 
-void handle_restore(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_restore(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	operate(sessions, from, request->restore.session, OPERATION_RESTORE, request->restore.name, 0);
+	operate(sessions, from, request, OPERATION_RESTORE, request->restore.name, 0);
 }
 
-void handle_undo(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_undo(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	const struct undo_request *undo = &request->undo;
+	uint64_t n = request->undo.n;
 
-	operate(sessions, from, undo->session, OPERATION_UNDO, (struct bytes){.data = NULL}, undo->n ? undo->n : 1);
+	operate(sessions, from, request, OPERATION_UNDO, (struct bytes){.data = NULL}, n ? n : 1);
 }
 
-void handle_drop(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_drop(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	operate(sessions, from, request->drop.session, OPERATION_DROP, request->drop.name, 0);
+	operate(sessions, from, request, OPERATION_DROP, request->drop.name, 0);
 }
 
-void handle_branch(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_branch(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct branch_request *branch = &request->branch;
-	struct session *session = session_that_keeps(sessions, from, branch->session);
+	struct session *session = session_that_keeps(sessions, from, request);
 	struct operation *operation;
 	struct session_name name;
 
@@ -97,9 +98,9 @@ void handle_branch(struct sessions *sessions, const struct address *from, const 
 	session_operate(session, operation);
 }
 
-void handle_checkpoints(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_checkpoints(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	struct session *session = session_named(sessions, from, request->checkpoints.session);
+	struct session *session = session_named(sessions, from, request);
 	struct checkpoints_reply reply = {.id = request->id};
 	struct checkpoint *checkpoint;
 	msgpack_sbuffer buffer;

@@ -169,10 +169,10 @@ static bool reads(struct sessions *sessions, const struct address *from)
 	return false;
 }
 
-void handle_files(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_files(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct files_request *files = &request->files;
-	struct session *session = session_named(sessions, from, files->session);
+	struct session *session = session_named(sessions, from, request);
 	_cleanup_(place_deinit) struct place place = PLACE_NONE;
 	struct files_reply reply = {.id = request->id};
 	msgpack_sbuffer records;
@@ -219,10 +219,10 @@ static void get_answer(struct sessions *sessions, const struct address *from, co
 	client_send(sessions->clients, from, &get_reply_schema, &reply);
 }
 
-void handle_get(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_get(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct get_request *get = &request->get;
-	struct session *session = session_named(sessions, from, get->session);
+	struct session *session = session_named(sessions, from, request);
 	_cleanup_(place_deinit) struct place place = PLACE_NONE;
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
@@ -376,10 +376,10 @@ static void put_directory(struct sessions *sessions, const struct address *from,
 		client_send(sessions->clients, from, &transfer_reply_schema, &reply);
 }
 
-void handle_put(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_put(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct put_request *put = &request->put;
-	struct session *session = session_named(sessions, from, put->session);
+	struct session *session = session_named(sessions, from, request);
 	struct transfer *transfer;
 
 	if (!session)
@@ -452,10 +452,10 @@ static struct transfer *copy_in_begin(struct sessions *sessions, const struct ad
 	return transfer;
 }
 
-void handle_copy_in(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_copy_in(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct copy_in_request *copy = &request->copy_in;
-	struct session *session = session_named(sessions, from, copy->session);
+	struct session *session = session_named(sessions, from, request);
 	_cleanup_(freep) char *data = NULL;
 	struct transfer *transfer;
 	size_t size;

@@ -10,9 +10,9 @@ static bool is_listed(const struct session *session)
 	return session->id[0] && session->state != SESSION_CLOSING;
 }
 
-void handle_info(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_info(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	struct session *session = session_named(sessions, from, request->info.session);
+	struct session *session = session_named(sessions, from, request);
 	char name[SESSION_NAME_SIZE];
 	struct session_info info;
 
@@ -25,7 +25,7 @@ void handle_info(struct sessions *sessions, const struct address *from, const un
 	client_send(sessions->clients, from, &session_info_schema, &info);
 }
 
-void handle_list(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_list(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct list_reply reply = {.id = request->id};
 	struct session *session = NULL;
@@ -57,7 +57,7 @@ void handle_list(struct sessions *sessions, const struct address *from, const un
 
 /* ---- the daemon ---- */
 
-void handle_stats(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_stats(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct stats_reply reply = {
 		.id = request->id,
@@ -97,7 +97,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const u
 	msgpack_sbuffer_destroy(&names);
 }
 
-void handle_hello(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_hello(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct hello_reply reply = {
 		.id = request->id,

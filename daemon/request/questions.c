@@ -59,10 +59,10 @@ static struct operation *question_for(struct sessions *sessions, const struct ad
 	return question_make(sessions, from, session, kind, code, names);
 }
 
-void handle_complete(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_complete(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct complete_request *complete = &request->complete;
-	struct session *session = session_between_cells(sessions, from, complete->session);
+	struct session *session = session_between_cells(sessions, from, request);
 	struct operation *operation = question_for(sessions, from, session, QUESTION_COMPLETE, complete->code,
 						   (struct bytes){.data = NULL});
 
@@ -72,10 +72,10 @@ void handle_complete(struct sessions *sessions, const struct address *from, cons
 	session_operate(session, operation);
 }
 
-void handle_inspect(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_inspect(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct inspect_request *inspect = &request->inspect;
-	struct session *session = session_between_cells(sessions, from, inspect->session);
+	struct session *session = session_between_cells(sessions, from, request);
 	struct operation *operation = question_for(sessions, from, session, QUESTION_INSPECT, inspect->code,
 						   (struct bytes){.data = NULL});
 
@@ -86,10 +86,10 @@ void handle_inspect(struct sessions *sessions, const struct address *from, const
 	session_operate(session, operation);
 }
 
-void handle_vars(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_vars(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct vars_request *vars = &request->vars;
-	struct session *session = session_between_cells(sessions, from, vars->session);
+	struct session *session = session_between_cells(sessions, from, request);
 	struct operation *operation =
 		question_for(sessions, from, session, QUESTION_VARS, (struct bytes){.data = NULL}, vars->forget);
 
@@ -97,19 +97,19 @@ void handle_vars(struct sessions *sessions, const struct address *from, const un
 		session_operate(session, operation);
 }
 
-void handle_reset(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_reset(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct reset_request *reset = &request->reset;
 	struct session *session;
 	struct operation *operation;
 
 	if (!reset->keep.data) {
-		session = session_named(sessions, from, reset->session);
+		session = session_named(sessions, from, request);
 		if (session)
 			session_reset(session, from);
 		return;
 	}
-	session = session_between_cells(sessions, from, reset->session);
+	session = session_between_cells(sessions, from, request);
 	operation = question_for(sessions, from, session, QUESTION_KEEP, (struct bytes){.data = NULL}, reset->keep);
 	if (operation)
 		session_operate(session, operation);
@@ -138,8 +138,8 @@ static void ask_one_shot(struct sessions *sessions, const struct address *from, 
 		session_end(session, "shutdown");
 }
 
-static void ask_about_code(struct sessions *sessions, const struct address *from, const struct check_request *check,
-			   enum question_kind kind)
+static void ask_about_code(struct sessions *sessions, const struct address *from, const struct request *request,
+			   const struct check_request *check, enum question_kind kind)
 {
 	struct operation *operation;
 	struct session *session;
@@ -148,7 +148,7 @@ static void ask_about_code(struct sessions *sessions, const struct address *from
 		ask_one_shot(sessions, from, check, kind);
 		return;
 	}
-	session = session_between_cells(sessions, from, check->session);
+	session = session_between_cells(sessions, from, request);
 	if (session && check->profile.size > 0 && !bytes_is(check->profile, session->profile->name)) {
 		client_error(sessions->clients, from, "bad_request", "session \"%s\" has the profile \"%s\"",
 			     session->id, session->profile->name);
@@ -159,25 +159,25 @@ static void ask_about_code(struct sessions *sessions, const struct address *from
 		session_operate(session, operation);
 }
 
-void handle_check(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_check(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	ask_about_code(sessions, from, &request->check, QUESTION_CHECK);
+	ask_about_code(sessions, from, request, &request->check, QUESTION_CHECK);
 }
 
-void handle_is_complete(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_is_complete(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct is_complete_request *it = &request->is_complete;
 	const struct check_request same = {
 		.id = it->id, .session = it->session, .profile = it->profile, .code = it->code};
 
-	ask_about_code(sessions, from, &same, QUESTION_IS_COMPLETE);
+	ask_about_code(sessions, from, request, &same, QUESTION_IS_COMPLETE);
 }
 
 /* ---- what has been run ---- */
 
-void handle_history(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_history(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	struct session *session = session_named(sessions, from, request->history.session);
+	struct session *session = session_named(sessions, from, request);
 	struct history_reply reply = {.id = request->id};
 	msgpack_sbuffer buffer;
 

@@ -1,12 +1,11 @@
-/* The requests of clients, as a table. Each handler answers exactly once: now, or later if a session must do
- * something first, which keeps the address. */
+/* The requests of clients: the session that one names is looked up, and whether it was asked before; then a table
+ * has its handler. Each handler answers exactly once: now, or later if a session must do something first, which
+ * keeps the address. */
 #include "request.h"
 
 #include "base/log.h"
 #include "proto/clock.h"
-#include "session/saving.h"
 #include "vault/breaker.h"
-#include "warden/nursery.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,9 +60,10 @@ static void no_session_any_more(struct sessions *sessions, const struct address 
 	msgpack_sbuffer_destroy(&buffer);
 }
 
-static void no_session(struct sessions *sessions, const struct address *from, struct bytes text,
-		       const struct session_name *name)
+void no_session(struct sessions *sessions, const struct address *from, const struct request *request)
 {
+	const struct session_name *name = &request->name;
+	struct bytes text = request->named;
 	const struct ending *ending = past_find(&sessions->past, name);
 
 	if (ending && name->owner == from->uid) {
@@ -76,20 +76,19 @@ static void no_session(struct sessions *sessions, const struct address *from, st
 		     (int)text.size, text.data);
 }
 
-bool session_is_gone(struct sessions *sessions, const struct address *from, struct bytes text, uint64_t birth)
+/* A request may be for the session @birth of its name alone. Whether that is no more, and the client has been told.
+ */
+static bool session_is_gone(struct sessions *sessions, const struct address *from, const struct request *request,
+			    uint64_t birth)
 {
 	const struct ending *ending;
 	char words[PAST_SENTENCE_SIZE];
-	struct session_name name;
-	struct session *session;
+	struct bytes text = request->named;
 	msgpack_sbuffer buffer;
 
-	if (!birth || session_name_read(&name, text, from->uid))
+	if (!birth || (request->session && request->session->birth == birth))
 		return false;
-	session = sessions_find(sessions, &name);
-	if (session && session->birth == birth)
-		return false;
-	ending = past_find(&sessions->past, &name);
+	ending = past_find(&sessions->past, &request->name);
 	if (ending && ending->birth != birth)
 		ending = NULL;
 	msgpack_sbuffer_init(&buffer);
@@ -101,23 +100,18 @@ bool session_is_gone(struct sessions *sessions, const struct address *from, stru
 	return true;
 }
 
-struct session *session_named(struct sessions *sessions, const struct address *from, struct bytes text)
+struct session *session_named(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	struct session_name name;
-	struct session *session;
-
-	if (!session_name_given(&name, sessions, from, text))
-		return NULL;
-	session = sessions_find(sessions, &name);
-	if (!session)
-		no_session(sessions, from, text, &name);
-	return session;
+	if (!request->session)
+		no_session(sessions, from, request);
+	return request->session;
 }
 
 /* Only between two cells: what would be saved or thrown away must not be in motion. */
-struct session *session_between_cells(struct sessions *sessions, const struct address *from, struct bytes text)
+struct session *session_between_cells(struct sessions *sessions, const struct address *from,
+				      const struct request *request)
 {
-	struct session *session = session_named(sessions, from, text);
+	struct session *session = session_named(sessions, from, request);
 
 	if (!session || (!session_busy(session) && session->n_queued == 0))
 		return session;
@@ -137,341 +131,198 @@ bool session_room_for_operation(struct sessions *sessions, const struct address 
 	return false;
 }
 
-/* ---- opening ---- */
+/* ---- what is done once ---- */
 
-struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
-			     struct bytes profile_name)
+/* The member called @name, or absent if the request has none. */
+static struct bytes text_of(const struct wire_schema *schema, const struct request *request, const char *name)
 {
-	struct profile *profile = config_profile(sessions->config, profile_name);
-	struct session *session;
-	struct nursery *nursery;
-	int r;
-
-	if (!profile) {
-		client_error(sessions->clients, from, "bad_request", "there is no profile \"%.*s\"",
-			     (int)profile_name.size, profile_name.data);
-		return NULL;
-	}
-	if (!sessions_room(sessions, from, from->uid))
-		return NULL;
-	r = sessions_open(&session, sessions, profile, id, from->uid);
-	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
-		client_error(sessions->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
-			     reason_told(nursery->reason));
-	else if (r == -EUSERS)
-		client_error(sessions->clients, from, "limit",
-			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64
-			     "; end one first",
-			     sessions->config->uid_first, sessions->config->uid_last);
-	else if (r)
-		client_error(sessions->clients, from, "internal", "the session could not be made: %s",
-			     strerror(-r));
-	return r ? NULL : session;
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (schema->fields[i].type == WIRE_STR && bytes_is(schema->fields[i].name, name))
+			return *(const struct bytes *)((const char *)&request->id + schema->fields[i].offset);
+	return (struct bytes){.data = NULL};
 }
 
-/* The session called @text, made if it is missing; NULL when the client has been told why not. */
-static struct session *session_find_or_make(struct sessions *sessions, const struct address *from,
-					    struct bytes text, struct bytes profile, bool *madep)
+/* The same for a number; 0. */
+static uint64_t number_of(const struct wire_schema *schema, const struct request *request, const char *name)
 {
-	struct session_name name;
-	struct session *session;
-
-	*madep = false;
-	if (!session_name_given(&name, sessions, from, text))
-		return NULL;
-	session = sessions_find(sessions, &name);
-	if (!session && name.owner != from->uid) {
-		no_session(sessions, from, text, &name);
-		return NULL;
-	}
-	if (!session) {
-		*madep = true;
-		return session_make(sessions, from, name.id, profile);
-	}
-	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
-		client_error(sessions->clients, from, "bad_request",
-			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
-			     session->id, session->profile->name, (int)profile.size, profile.data);
-		return NULL;
-	}
-	return session;
+	for (size_t i = 0; i < schema->n_fields; i++)
+		if (schema->fields[i].type == WIRE_UINT && bytes_is(schema->fields[i].name, name))
+			return *(const uint64_t *)((const char *)&request->id + schema->fields[i].offset);
+	return 0;
 }
 
-/* ---- handlers ---- */
-
-/* A session that has just been opened goes on from what was saved of it. Returns 0, -ENOENT where there is nothing
- * that can be read, or -errno: then it is not opened after all, or it would be saved over what it should have had.
- */
-static int come_back(struct session *session, const struct address *from, enum telling telling)
+static struct keeping keeping_for(struct sessions *sessions, const struct wire_schema *schema,
+				  const struct request *request)
 {
-	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
-	struct saved *saved;
-	int r = saved_find(&saved, session->sessions->saved, name.owner, name.id);
+	const struct session *session = request->session;
+	const struct profile *profile =
+		session ? session->profile : config_profile(sessions->config, text_of(schema, request, "profile"));
 
-	if (r && !is_scarcity(r))
-		past_lose(&session->sessions->past, &name,
-			  r == -ENOENT
-				  ? "the saved state was deleted, or its time was over (save_ttl, saves_per_uid)"
-				  : "the saved state cannot be read");
-	if (!r)
-		r = saving_load(session, saved, telling == TELL_OPEN ? from : NULL, telling);
-	if (!r || r == -ENOENT)
-		return r;
-	if (!is_scarcity(r)) {
-		session->unloaded = true;
-		return -ENOENT;
-	}
-	client_error(session->sessions->clients, from, "internal",
-		     "the saved state of session \"%s\" cannot be read now: %s", session->id, strerror(-r));
-	session_end(session, "internal");
-	return r;
+	return profile_keeping(profile ? profile : config_profile(sessions->config, BYTES("")));
 }
 
-static void handle_open(struct sessions *sessions, const struct address *from, const union request *request)
+static void reply_detached(struct sessions *sessions, const struct address *from, const struct promise *promise,
+			   struct bytes session)
 {
-	bool made;
-	struct session *session =
-		session_find_or_make(sessions, from, request->open.session, request->open.profile, &made);
-	char name[SESSION_NAME_SIZE];
-	struct session_info info;
-	msgpack_sbuffer ended;
+	struct detached_reply reply = {
+		.id = from->id, .key = bytes_of(promise->key), .session = session, .cell = promise->cell};
 
-	if (!session || (made && come_back(session, from, TELL_OPEN) != -ENOENT))
+	client_send(sessions->clients, from, &detached_reply_schema, &reply);
+}
+
+void exec_detach(struct sessions *sessions, const struct address *from, const struct exec_request *exec)
+{
+	struct promise *promise = from->promise;
+	struct address direct = *from;
+
+	/* It may have been answered at once. */
+	if (promise->answer)
 		return;
-	info = session_record(session, from->uid, name);
-	info.id = request->id;
-	info.opened = made;
-	msgpack_sbuffer_init(&ended);
-	if (!session_put_ended(session, &ended))
-		info.ended = wire_bytes(&ended);
-	client_send(sessions->clients, from, &session_info_schema, &info);
-	msgpack_sbuffer_destroy(&ended);
+	direct.promise = NULL;
+	promise_leave(promise, from);
+	reply_detached(sessions, &direct, promise, exec->session);
 }
 
-/* Checks what can be checked without a session. Returns false when the client has been told. */
-static bool exec_acceptable(struct sessions *sessions, const struct address *from, const struct exec_request *exec,
-			    const struct profile *profile)
+void request_join(struct sessions *sessions, const struct address *from, struct promise *promise,
+		  const struct watch *watch)
 {
-	double max = event_seconds(profile->cell_timeout_max);
+	struct session *session = NULL;
 
-	if (exec->code.size > profile->code_size)
-		client_error(sessions->clients, from, "too_large",
-			     "the code has %zu bytes; code_size = %" PRIu64 " is the limit", exec->code.size,
-			     profile->code_size);
-	else if (exec->timeout < 0)
-		client_error(sessions->clients, from, "bad_request", "timeout: seconds, more than 0; got %g",
-			     exec->timeout);
-	else if (max > 0 && exec->timeout > max)
-		client_error(sessions->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
-			     exec->timeout, max);
-	else if (cell_option_wrong(exec))
-		client_error(sessions->clients, from, "bad_request", "%s", cell_option_wrong(exec));
-	else
-		return true;
-	return false;
-}
-
-static uint64_t exec_timeout(const struct exec_request *exec, const struct profile *profile)
-{
-	/* Shorter than one tick of ours is one tick; so far off that it does not fit is as good as none. */
-	if (exec->timeout > 0)
-		return exec->timeout < 1e12 ? MAX((uint64_t)(exec->timeout * 1e6), (uint64_t)1) : 0;
-	return exec->unlimited ? profile->cell_timeout_max : profile->cell_timeout;
-}
-
-static bool session_room_for_cell(struct sessions *sessions, const struct address *from,
-				  const struct session *session)
-{
-	if (session->n_queued < session->profile->queue)
-		return true;
-	client_error(sessions->clients, from, "limit",
-		     "%zu cells wait in session \"%s\" already, as many as queue = %" PRIu64 " allows",
-		     session->n_queued, session->id, session->profile->queue);
-	return false;
-}
-
-bool user_room(struct sessions *sessions, const struct address *from, uid_t owner, uint64_t size)
-{
-	struct user *user = user_get(sessions->users, owner);
-
-	if (user && user_has_room(user, size))
-		return true;
-	client_error(sessions->clients, from, "limit",
-		     "your cells and answers on their way hold as much as work_per_uid = %" PRIu64
-		     " allows; wait for some",
-		     sessions->config->work_per_uid);
-	return false;
-}
-
-static void exec_in(struct sessions *sessions, const struct address *from, const struct exec_request *exec,
-		    struct session *session, bool made)
-{
-	const struct profile *profile = session->profile;
-	/* What it comes back with may wait in one that has just been made, and is not the client's. */
-	bool room = (made || session_room_for_cell(sessions, from, session)) &&
-		    user_room(sessions, from, session->owner, cell_price(exec));
-	struct cell *cell;
-
-	if (room && !cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
-		session_exec(session, cell);
-		if (exec->detach)
-			exec_detach(sessions, from, exec);
-		return;
-	}
-	if (room)
+	if (promise_join(promise, from, watch)) {
 		client_error(sessions->clients, from, "internal", "out of memory");
-	if (made)
-		session_end(session, "shutdown");
-}
-
-static void handle_exec(struct sessions *sessions, const struct address *from, const union request *request)
-{
-	const struct exec_request *exec = &request->exec;
-	const struct profile *profile;
-	struct session_name name;
-	struct session *session;
-	bool made = true;
-
-	if (!session_name_given(&name, sessions, from, exec->session))
-		return;
-	session = sessions_find(sessions, &name);
-	profile = session ? session->profile : config_profile(sessions->config, exec->profile);
-	/* Refused before a session is made for it. */
-	if (profile && !exec_acceptable(sessions, from, exec, profile))
-		return;
-	if (exec->session.data)
-		session = session_find_or_make(sessions, from, exec->session, exec->profile, &made);
-	else
-		session = session_make(sessions, from, (struct bytes){.data = NULL}, exec->profile);
-	if (session && made && session->id[0]) {
-		int r = come_back(session, from, TELL_NEXT);
-
-		if (r && r != -ENOENT)
-			return;
-	}
-	if (session)
-		exec_in(sessions, from, exec, session, made);
-}
-
-static struct session *session_running(struct sessions *sessions, const struct address *request)
-{
-	struct session *session = NULL;
-
-	while ((session = sessions_next(sessions, request->uid, session)))
-		if (session->cell && promise_asked_by(session->cell->reply.promise, request))
-			break;
-	return session;
-}
-
-static void handle_input(struct sessions *sessions, const struct address *from, const union request *request)
-{
-	struct address exec = *from;
-	struct empty_reply reply = {.id = request->id};
-	struct session *session;
-
-	exec.id = request->input.exec;
-	session = session_running(sessions, &exec);
-	if (!session || !session->cell->asking) {
-		client_error(sessions->clients, from, "gone", "request %" PRIu64 " does not wait for input",
-			     exec.id);
 		return;
 	}
-	session_answer(session, &request->input);
-	client_send(sessions->clients, from, &empty_reply_schema, &reply);
-}
-
-static bool cancel_own(struct sessions *sessions, const struct address *from,
-		       const struct interrupt_request *interrupt)
-{
-	struct address exec = *from;
-	struct session *session = NULL;
-
-	exec.id = interrupt->exec;
 	while ((session = sessions_next(sessions, from->uid, session)))
-		if (session_cancel(session, &exec, interrupt->kill))
-			return true;
-	return false;
+		if (session->cell && session->cell == promise->running)
+			session_heed_ask(session);
 }
 
-static void handle_interrupt(struct sessions *sessions, const struct address *from, const union request *request)
+/* It has been asked before. */
+static void join_again(struct sessions *sessions, const struct address *from, struct promise *promise,
+		       const struct wire_schema *schema, const struct request *request)
 {
-	const struct interrupt_request *interrupt = &request->interrupt;
-	struct interrupt_reply reply = {.id = request->id};
-	struct session *session;
+	struct watch watch = {.stream = false};
+	bool is_exec = schema == &exec_request_schema;
 
-	if (!interrupt->session.data == !interrupt->exec) {
-		client_error(sessions->clients, from, "bad_request", "interrupt: either session or exec");
+	if (!promise_is_of(promise, schema, &request->id)) {
+		client_error(sessions->clients, from, "bad_request",
+			     "the key \"%s\" was that of another request; choose a new one for each", promise->key);
 		return;
 	}
-	if (interrupt->session.data) {
-		session = session_named(sessions, from, interrupt->session);
-		if (!session)
-			return;
-		/* The last save of one that expires is nobody's: without it all would be lost. */
-		if (!session->cell || session->cell != session->last_save)
-			reply.interrupted = session_interrupt(session, interrupt->kill);
-	} else {
-		reply.interrupted = cancel_own(sessions, from, interrupt);
+	if (promise->is_cell && is_exec && request->exec.detach) {
+		reply_detached(sessions, from, promise, request->exec.session);
+		return;
 	}
-	client_send(sessions->clients, from, &interrupt_reply_schema, &reply);
+	if (promise->is_cell && is_exec)
+		watch = (struct watch){.stream = request->exec.stream,
+				       .input = request->exec.input,
+				       .from = {request->exec.stdout, request->exec.stderr},
+				       .displays = request->exec.displays};
+	request_join(sessions, from, promise, &watch);
 }
 
-static void handle_shutdown(struct sessions *sessions, const struct address *from, const union request *request)
+/* A new promise, with its first asker. Returns NULL when the client has been told. */
+static struct promise *promise_begin(struct sessions *sessions, const struct address *from,
+				     const struct wire_schema *schema, const struct request *request,
+				     struct bytes key)
 {
-	struct session *session = session_named(sessions, from, request->shutdown.session);
-
-	if (session)
-		session_close(session, from);
-}
-
-/* ---- saved states ---- */
-
-static void handle_save(struct sessions *sessions, const struct address *from, const union request *request)
-{
-	struct session *session = session_named(sessions, from, request->save.session);
-
-	if (session && session_room_for_cell(sessions, from, session) && saving_save(session, from))
-		client_error(sessions->clients, from, "internal", "out of memory");
-}
-
-static void handle_load(struct sessions *sessions, const struct address *from, const union request *request)
-{
-	struct bytes text = request->load.session;
-	struct session_name name;
-	struct session *session;
-	struct saved *saved;
-	bool made;
+	const struct session_name *name = &request->name;
+	struct keeping keeping = keeping_for(sessions, schema, request);
+	bool is_exec = schema == &exec_request_schema;
+	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
+			      .input = is_exec && request->exec.input && !request->exec.detach};
+	bool by_key = key.size > 0 || (is_exec && request->exec.detach);
+	struct promise *promise;
 	int r;
 
-	if (!session_name_given(&name, sessions, from, text))
-		return;
-	r = saved_find(&saved, sessions->saved, name.owner, name.id);
-	if (is_scarcity(r)) {
-		client_error(sessions->clients, from, "internal",
-			     "the saved state of session \"%.*s\" cannot be read now: %s", (int)text.size,
-			     text.data, strerror(-r));
-		return;
+	r = promise_new(&promise, sessions->promises, name->owner, name->id, key,
+			by_key ? promise_fingerprint(schema, &request->id) : 0, &keeping);
+	if (!r) {
+		r = promise_join(promise, from, &watch);
+		if (r)
+			promise_forget(promise);
 	}
 	if (r) {
-		client_error(sessions->clients, from, "gone", "no state of session \"%.*s\" is saved",
-			     (int)text.size, text.data);
+		client_error(sessions->clients, from, "internal", "out of memory");
+		return NULL;
+	}
+	promise->by_root = from->uid != name->owner;
+	if (is_exec && request->exec.detach && key.size == 0)
+		promise_name(promise);
+	promise->keep |= is_exec && request->exec.detach;
+	return promise;
+}
+
+/* What is a cell, or may become one. */
+static bool always_promised(const struct wire_schema *schema)
+{
+	return schema == &exec_request_schema || schema == &open_request_schema || schema == &save_request_schema ||
+	       schema == &load_request_schema;
+}
+
+/* Whether @request names a session as one may be named; if not, the client has been told. */
+static bool name_read(struct sessions *sessions, const struct address *from, const struct wire_schema *schema,
+		      struct request *request)
+{
+	request->session = NULL;
+	request->named = text_of(schema, request, "session");
+	if (!session_name_given(&request->name, sessions, from, request->named))
+		return false;
+	if (request->named.data)
+		request->session = sessions_find(sessions, &request->name);
+	return true;
+}
+
+/* Requests with a key, and cells, are done once: they are looked up among the promises before their handlers see
+ * them, so handlers need not know of this. An exec is a promise with or without a key, since a client may attach to
+ * its cell. */
+static void request_take(struct sessions *sessions, const struct address *from, const struct wire_schema *schema,
+			 struct request *request,
+			 void (*handler)(struct sessions *sessions, const struct address *from,
+					 const struct request *request))
+{
+	struct bytes key = text_of(schema, request, "key");
+	uint64_t birth = number_of(schema, request, "birth");
+	struct address to = *from;
+	struct promise *promise;
+
+	if (hand_request(sessions->breaker, from->uid, schema, text_of(schema, request, "session"), key)) {
+		client_error(sessions->clients, from, "internal", "%s", HAND_REFUSAL);
 		return;
 	}
-	session = session_find_or_make(sessions, from, text, (struct bytes){.data = NULL}, &made);
-	if (!session || !session_room_for_cell(sessions, from, session)) {
-		saved_free(saved);
-	} else if (saving_load(session, saved, from, TELL_LOAD)) {
-		client_error(sessions->clients, from, "internal", "out of memory");
-		if (made)
-			session_end(session, "shutdown");
+	if (!name_read(sessions, from, schema, request))
+		return;
+	if (schema == &attach_request_schema || (!key.data && !always_promised(schema))) {
+		if (!session_is_gone(sessions, from, request, birth))
+			handler(sessions, from, request);
+		return;
 	}
+	if (key.data && !key_valid(key)) {
+		client_error(sessions->clients, from, "bad_request",
+			     "a key is 1 to %d printable characters without space", KEY_MAX);
+		return;
+	}
+	promise =
+		key.data ? promises_find_key(sessions->promises, request->name.owner, request->name.id, key) : NULL;
+	if (promise) {
+		join_again(sessions, from, promise, schema, request);
+		return;
+	}
+	/* What was done before it ended has an answer nevertheless. */
+	if (session_is_gone(sessions, from, request, birth))
+		return;
+	to.promise = promise_begin(sessions, from, schema, request, key);
+	if (!to.promise)
+		return;
+	handler(sessions, &to, request);
+	promise_taken(to.promise);
 }
 
 /* ---- the table ---- */
 
 static const struct {
 	const struct wire_schema *schema;
-	void (*fn)(struct sessions *sessions, const struct address *from, const union request *request);
+	void (*fn)(struct sessions *sessions, const struct address *from, const struct request *request);
 } handlers[] = {
 	{&exec_request_schema, handle_exec},
 	{&input_request_schema, handle_input},
@@ -516,12 +367,12 @@ const char *request_type(size_t i)
 static void request_handle(struct sessions *sessions, const struct address *from, const struct wire_frame *frame)
 {
 	struct wire_fault fault;
-	union request request;
+	struct request request;
 
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		if (!bytes_is(frame->type, handlers[i].schema->type))
 			continue;
-		if (wire_decode(&request, handlers[i].schema, frame->body, &fault))
+		if (wire_decode(&request.id, handlers[i].schema, frame->body, &fault))
 			client_error(
 				sessions->clients, from, "bad_request", "%s: the field \"%s\" was expected %s%s",
 				handlers[i].schema->type, fault.field,

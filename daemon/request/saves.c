@@ -67,17 +67,16 @@ static void nothing_saved(struct sessions *sessions, const struct address *from,
 		     text.data);
 }
 
-void handle_saves(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_saves(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	struct bytes text = request->saves.session;
+	struct bytes text = request->named;
 	struct listing listing = {.asker = from->uid};
-	struct session_name name = {.owner = from->uid == 0 ? (uid_t)-1 : from->uid};
+	/* (uid_t)-1: of every user. */
+	uid_t owner = from->uid == 0 && !text.data ? (uid_t)-1 : request->name.owner;
 
-	if (text.data && !session_name_given(&name, sessions, from, text))
-		return;
-	listing.id = name.id;
+	listing.id = request->name.id;
 	msgpack_sbuffer_init(&listing.records);
-	saved_each(sessions->saved, name.owner, add, &listing);
+	saved_each(sessions->saved, owner, add, &listing);
 	if (text.data && listing.n == 0 && !listing.error)
 		nothing_saved(sessions, from, text);
 	else
@@ -85,20 +84,17 @@ void handle_saves(struct sessions *sessions, const struct address *from, const u
 	msgpack_sbuffer_destroy(&listing.records);
 }
 
-void handle_unsave(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_unsave(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct empty_reply reply = {.id = request->id};
-	struct session_name name;
 
-	if (!session_name_given(&name, sessions, from, request->unsave.session))
-		return;
-	if (saved_remove(sessions->saved, name.owner, name.id))
+	if (saved_remove(sessions->saved, request->name.owner, request->name.id))
 		client_send(sessions->clients, from, &empty_reply_schema, &reply);
 	else
-		nothing_saved(sessions, from, request->unsave.session);
+		nothing_saved(sessions, from, request->named);
 }
 
-void handle_stop(struct sessions *sessions, const struct address *from, const union request *request)
+void handle_stop(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	(void)request;
 	if (from->uid != 0 && from->uid != geteuid()) {

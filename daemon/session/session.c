@@ -198,34 +198,6 @@ struct session *session_free(struct session *session)
 	return NULL;
 }
 
-void session_exec(struct session *session, struct cell *cell)
-{
-	if (session->state == SESSION_CLOSING) {
-		client_error(session->sessions->clients, &cell->reply, "gone",
-			     "the session ended before this cell could run");
-		cell_free(cell);
-		return;
-	}
-	warden_touch(session->warden);
-	list_append(&session->queue, &cell->node);
-	session->n_queued++;
-	session->hurried = session->n_cells > 0 && event_now() - session->last < HURRY_US;
-	if (session->n_queued == 1)
-		session_event(session, EVENT_RUN, &session_nothing);
-}
-
-void session_operate(struct session *session, struct operation *operation)
-{
-	warden_touch(session->warden);
-	list_append(&session->operations, &operation->node);
-	session_proceed(session);
-}
-
-bool session_busy(const struct session *session)
-{
-	return session->state == SESSION_BUSY || session->state == SESSION_GRACE;
-}
-
 const char *session_workspace(const struct session *session)
 {
 	return session->workspace ? session->workspace : session->warden->workspace;

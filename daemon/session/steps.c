@@ -253,6 +253,34 @@ void session_proceed(struct session *session)
 		session_event(session, EVENT_RUN, &session_nothing);
 }
 
+void session_exec(struct session *session, struct cell *cell)
+{
+	if (session->state == SESSION_CLOSING) {
+		client_error(session->sessions->clients, &cell->reply, "gone",
+			     "the session ended before this cell could run");
+		cell_free(cell);
+		return;
+	}
+	warden_touch(session->warden);
+	list_append(&session->queue, &cell->node);
+	session->n_queued++;
+	session->hurried = session->n_cells > 0 && event_now() - session->last < HURRY_US;
+	if (session->n_queued == 1)
+		session_event(session, EVENT_RUN, &session_nothing);
+}
+
+void session_operate(struct session *session, struct operation *operation)
+{
+	warden_touch(session->warden);
+	list_append(&session->operations, &operation->node);
+	session_proceed(session);
+}
+
+bool session_busy(const struct session *session)
+{
+	return session->state == SESSION_BUSY || session->state == SESSION_GRACE;
+}
+
 static void on_idle_ttl(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, idle);

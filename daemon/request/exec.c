@@ -1,0 +1,318 @@
+/* Sessions opened and ended, and cells run, answered and interrupted in them; saving and loading are cells, too. */
+#include "request.h"
+
+#include "session/saving.h"
+#include "warden/nursery.h"
+
+#include <inttypes.h>
+
+/* ---- opening ---- */
+
+struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
+			     struct bytes profile_name)
+{
+	struct profile *profile = config_profile(sessions->config, profile_name);
+	struct session *session;
+	struct nursery *nursery;
+	int r;
+
+	if (!profile) {
+		client_error(sessions->clients, from, "bad_request", "there is no profile \"%.*s\"",
+			     (int)profile_name.size, profile_name.data);
+		return NULL;
+	}
+	if (!sessions_room(sessions, from, from->uid))
+		return NULL;
+	r = sessions_open(&session, sessions, profile, id, from->uid);
+	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
+		client_error(sessions->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
+			     reason_told(nursery->reason));
+	else if (r == -EUSERS)
+		client_error(sessions->clients, from, "limit",
+			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64
+			     "; end one first",
+			     sessions->config->uid_first, sessions->config->uid_last);
+	else if (r)
+		client_error(sessions->clients, from, "internal", "the session could not be made: %s",
+			     strerror(-r));
+	return r ? NULL : session;
+}
+
+/* The session that @request names, made if it is missing, a one-shot if it names none; NULL when the client has
+ * been told why not. */
+static struct session *session_find_or_make(struct sessions *sessions, const struct address *from,
+					    const struct request *request, struct bytes profile, bool *madep)
+{
+	struct session *session = request->session;
+
+	*madep = !session;
+	if (!session && request->name.owner != from->uid) {
+		no_session(sessions, from, request);
+		return NULL;
+	}
+	if (!session)
+		return session_make(sessions, from, request->name.id, profile);
+	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
+		client_error(sessions->clients, from, "bad_request",
+			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
+			     session->id, session->profile->name, (int)profile.size, profile.data);
+		return NULL;
+	}
+	return session;
+}
+
+/* A session that has just been opened goes on from what was saved of it. Returns 0, -ENOENT where there is nothing
+ * that can be read, or -errno: then it is not opened after all, or it would be saved over what it should have had.
+ */
+static int come_back(struct session *session, const struct address *from, enum telling telling)
+{
+	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
+	struct saved *saved;
+	int r = saved_find(&saved, session->sessions->saved, name.owner, name.id);
+
+	if (r && !is_scarcity(r))
+		past_lose(&session->sessions->past, &name,
+			  r == -ENOENT
+				  ? "the saved state was deleted, or its time was over (save_ttl, saves_per_uid)"
+				  : "the saved state cannot be read");
+	if (!r)
+		r = saving_load(session, saved, telling == TELL_OPEN ? from : NULL, telling);
+	if (!r || r == -ENOENT)
+		return r;
+	if (!is_scarcity(r)) {
+		session->unloaded = true;
+		return -ENOENT;
+	}
+	client_error(session->sessions->clients, from, "internal",
+		     "the saved state of session \"%s\" cannot be read now: %s", session->id, strerror(-r));
+	session_end(session, "internal");
+	return r;
+}
+
+void handle_open(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	bool made;
+	struct session *session = session_find_or_make(sessions, from, request, request->open.profile, &made);
+	char name[SESSION_NAME_SIZE];
+	struct session_info info;
+	msgpack_sbuffer ended;
+
+	if (!session || (made && come_back(session, from, TELL_OPEN) != -ENOENT))
+		return;
+	info = session_record(session, from->uid, name);
+	info.id = request->id;
+	info.opened = made;
+	msgpack_sbuffer_init(&ended);
+	if (!session_put_ended(session, &ended))
+		info.ended = wire_bytes(&ended);
+	client_send(sessions->clients, from, &session_info_schema, &info);
+	msgpack_sbuffer_destroy(&ended);
+}
+
+/* Checks what can be checked without a session. Returns false when the client has been told. */
+static bool exec_acceptable(struct sessions *sessions, const struct address *from, const struct exec_request *exec,
+			    const struct profile *profile)
+{
+	double max = event_seconds(profile->cell_timeout_max);
+
+	if (exec->code.size > profile->code_size)
+		client_error(sessions->clients, from, "too_large",
+			     "the code has %zu bytes; code_size = %" PRIu64 " is the limit", exec->code.size,
+			     profile->code_size);
+	else if (exec->timeout < 0)
+		client_error(sessions->clients, from, "bad_request", "timeout: seconds, more than 0; got %g",
+			     exec->timeout);
+	else if (max > 0 && exec->timeout > max)
+		client_error(sessions->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
+			     exec->timeout, max);
+	else if (cell_option_wrong(exec))
+		client_error(sessions->clients, from, "bad_request", "%s", cell_option_wrong(exec));
+	else
+		return true;
+	return false;
+}
+
+static uint64_t exec_timeout(const struct exec_request *exec, const struct profile *profile)
+{
+	/* Shorter than one tick of ours is one tick; so far off that it does not fit is as good as none. */
+	if (exec->timeout > 0)
+		return exec->timeout < 1e12 ? MAX((uint64_t)(exec->timeout * 1e6), (uint64_t)1) : 0;
+	return exec->unlimited ? profile->cell_timeout_max : profile->cell_timeout;
+}
+
+static bool session_room_for_cell(struct sessions *sessions, const struct address *from,
+				  const struct session *session)
+{
+	if (session->n_queued < session->profile->queue)
+		return true;
+	client_error(sessions->clients, from, "limit",
+		     "%zu cells wait in session \"%s\" already, as many as queue = %" PRIu64 " allows",
+		     session->n_queued, session->id, session->profile->queue);
+	return false;
+}
+
+bool user_room(struct sessions *sessions, const struct address *from, uid_t owner, uint64_t size)
+{
+	struct user *user = user_get(sessions->users, owner);
+
+	if (user && user_has_room(user, size))
+		return true;
+	client_error(sessions->clients, from, "limit",
+		     "your cells and answers on their way hold as much as work_per_uid = %" PRIu64
+		     " allows; wait for some",
+		     sessions->config->work_per_uid);
+	return false;
+}
+
+static void exec_in(struct sessions *sessions, const struct address *from, const struct exec_request *exec,
+		    struct session *session, bool made)
+{
+	const struct profile *profile = session->profile;
+	/* What it comes back with may wait in one that has just been made, and is not the client's. */
+	bool room = (made || session_room_for_cell(sessions, from, session)) &&
+		    user_room(sessions, from, session->owner, cell_price(exec));
+	struct cell *cell;
+
+	if (room && !cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
+		session_exec(session, cell);
+		if (exec->detach)
+			exec_detach(sessions, from, exec);
+		return;
+	}
+	if (room)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	if (made)
+		session_end(session, "shutdown");
+}
+
+void handle_exec(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	const struct exec_request *exec = &request->exec;
+	const struct profile *profile;
+	struct session *session = request->session;
+	bool made;
+
+	profile = session ? session->profile : config_profile(sessions->config, exec->profile);
+	/* Refused before a session is made for it. */
+	if (profile && !exec_acceptable(sessions, from, exec, profile))
+		return;
+	session = session_find_or_make(sessions, from, request, exec->profile, &made);
+	if (session && made && session->id[0]) {
+		int r = come_back(session, from, TELL_NEXT);
+
+		if (r && r != -ENOENT)
+			return;
+	}
+	if (session)
+		exec_in(sessions, from, exec, session, made);
+}
+
+static struct session *session_running(struct sessions *sessions, const struct address *request)
+{
+	struct session *session = NULL;
+
+	while ((session = sessions_next(sessions, request->uid, session)))
+		if (session->cell && promise_asked_by(session->cell->reply.promise, request))
+			break;
+	return session;
+}
+
+void handle_input(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct address exec = *from;
+	struct empty_reply reply = {.id = request->id};
+	struct session *session;
+
+	exec.id = request->input.exec;
+	session = session_running(sessions, &exec);
+	if (!session || !session->cell->asking) {
+		client_error(sessions->clients, from, "gone", "request %" PRIu64 " does not wait for input",
+			     exec.id);
+		return;
+	}
+	session_answer(session, &request->input);
+	client_send(sessions->clients, from, &empty_reply_schema, &reply);
+}
+
+static bool cancel_own(struct sessions *sessions, const struct address *from,
+		       const struct interrupt_request *interrupt)
+{
+	struct address exec = *from;
+	struct session *session = NULL;
+
+	exec.id = interrupt->exec;
+	while ((session = sessions_next(sessions, from->uid, session)))
+		if (session_cancel(session, &exec, interrupt->kill))
+			return true;
+	return false;
+}
+
+void handle_interrupt(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	const struct interrupt_request *interrupt = &request->interrupt;
+	struct interrupt_reply reply = {.id = request->id};
+	struct session *session;
+
+	if (!interrupt->session.data == !interrupt->exec) {
+		client_error(sessions->clients, from, "bad_request", "interrupt: either session or exec");
+		return;
+	}
+	if (interrupt->session.data) {
+		session = session_named(sessions, from, request);
+		if (!session)
+			return;
+		/* The last save of one that expires is nobody's: without it all would be lost. */
+		if (!session->cell || session->cell != session->last_save)
+			reply.interrupted = session_interrupt(session, interrupt->kill);
+	} else {
+		reply.interrupted = cancel_own(sessions, from, interrupt);
+	}
+	client_send(sessions->clients, from, &interrupt_reply_schema, &reply);
+}
+
+void handle_shutdown(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct session *session = session_named(sessions, from, request);
+
+	if (session)
+		session_close(session, from);
+}
+
+/* ---- saved states ---- */
+
+void handle_save(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct session *session = session_named(sessions, from, request);
+
+	if (session && session_room_for_cell(sessions, from, session) && saving_save(session, from))
+		client_error(sessions->clients, from, "internal", "out of memory");
+}
+
+void handle_load(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct bytes text = request->named;
+	struct session *session;
+	struct saved *saved;
+	bool made;
+	int r = saved_find(&saved, sessions->saved, request->name.owner, request->name.id);
+
+	if (is_scarcity(r)) {
+		client_error(sessions->clients, from, "internal",
+			     "the saved state of session \"%.*s\" cannot be read now: %s", (int)text.size,
+			     text.data, strerror(-r));
+		return;
+	}
+	if (r) {
+		client_error(sessions->clients, from, "gone", "no state of session \"%.*s\" is saved",
+			     (int)text.size, text.data);
+		return;
+	}
+	session = session_find_or_make(sessions, from, request, (struct bytes){.data = NULL}, &made);
+	if (!session || !session_room_for_cell(sessions, from, session)) {
+		saved_free(saved);
+	} else if (saving_load(session, saved, from, TELL_LOAD)) {
+		client_error(sessions->clients, from, "internal", "out of memory");
+		if (made)
+			session_end(session, "shutdown");
+	}
+}
