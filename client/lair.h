@@ -470,7 +470,10 @@ struct lair_session {
 	uint64_t checkpoints, checkpoint_memory; /* how many are kept, and the bytes that they alone hold */
 	double checkpoint_age;			 /* seconds since the oldest was made */
 	double cpu;				 /* seconds that its processes have used */
-	struct lair_loaded loaded;		 /* if this request opened it */
+	uint64_t disk, files, tasks;		 /* bytes and files in its workspace; processes and threads now */
+	uint64_t memory_limit, tasks_limit, disk_limit;	    /* 0: none */
+	double cpu_limit, cell_timeout, idle_ttl, hard_ttl; /* processors; seconds; 0: none */
+	struct lair_loaded loaded;			    /* if this request opened it */
 	struct lair_effects effects; /* of a branch: what its parent has done since the state that it began in */
 	struct lair_ended ended;     /* if no cell has told yet of the session of that id before */
 	uint64_t birth;		     /* no other session of that id has the same number */

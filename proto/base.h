@@ -51,7 +51,7 @@ static inline bool bytes_is(struct bytes a, const char *string)
 	return a.data && bytes_equal(a, bytes_of(string));
 }
 
-/* Of a negative errno: what was wanted, descriptors or memory, there may be again in a moment. */
+/* Whether a negative errno says that descriptors or memory are scarce: there may be some again in a moment. */
 static inline bool is_scarcity(int r)
 {
 	return r == -ETOOMANYREFS || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS || r == -ENOSPC;

@@ -1,5 +1,5 @@
-/* Where the kernel has openat2 it keeps the resolution beneath the directory; elsewhere we go component by
- * component, each by the descriptor of the one before and none through a link. */
+/* If the kernel has openat2, it keeps the resolution beneath the directory. Otherwise we go component by
+ * component, each from the descriptor of the one before, and none through a link. */
 #include "proto/beneath.h"
 
 #include <fcntl.h>

@@ -103,7 +103,7 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 	*n_fds = 0;
 	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
 		fds[i] = -1;
-	/* A peer that ended without having read everything is reported once, before what it had sent. */
+	/* If a peer ended without having read everything, this is reported once, before what it had sent. */
 	do
 		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -1,4 +1,4 @@
-/* Datagrams with descriptors over a SOCK_SEQPACKET pair: how laird, templates and wardens talk. */
+/* Datagrams with descriptors over a SOCK_SEQPACKET pair: the channel between laird, templates and wardens. */
 #pragma once
 
 #include "proto/base.h"
@@ -15,8 +15,8 @@ enum {
 /* Both ends close-on-exec; @ours also non-blocking. Returns 0 or -errno. */
 int channel_pair(int *oursp, int *theirsp);
 
-/* From now on whoever sends descriptors to @fd is refused, where the kernel can (Linux 6.16). What is passed and
- * not wanted has to be closed, and closing takes whoever does it as long as the sender likes. */
+/* From now on nobody can send descriptors to @fd, if the kernel can refuse them (Linux 6.16). An unwanted
+ * descriptor has to be closed, and the sender can make closing it take as long as it likes. */
 void channel_refuse_fds(int fd);
 
 /* Send one datagram with @n_fds descriptors, which stay the caller's. Returns 0, CHANNEL_E_EMPTY, CHANNEL_E_EOF or
@@ -29,8 +29,7 @@ void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t ma
 
 /* Receive one datagram into @buffer. Up to CHANNEL_FDS_MAX descriptors arrive in @fds, close-on-exec and the
  * caller's to close; unused slots are -1. A datagram that is longer than @size, or has more descriptors, is
- * -EMSGSIZE. If this process had no room for all descriptors, which is no fault of the sender's, it is -EMFILE:
- * @data is whole and there are no @fds. Either way nothing is left open. Restarts on EINTR. Returns 0 (then @data
- * points into
- * @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
+ * -EMSGSIZE. If this process has no room for all descriptors, which is no fault of the sender, it is -EMFILE:
+ * @data is whole and there are no @fds. In both cases nothing is left open. Restarts on EINTR. Returns 0 (then
+ * @data points into @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
 int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds);

@@ -14,7 +14,7 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* For what is awaited: these never go back. */
+/* For deadlines: these never go back. */
 static inline uint64_t clock_ms(void)
 {
 	return clock_ns(CLOCK_MONOTONIC) / 1000000;
@@ -25,7 +25,7 @@ static inline double clock_seconds(void)
 	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
-/* For what people and other programs are told: seconds since the epoch. */
+/* For people and other programs: seconds since the epoch. */
 static inline double clock_date(void)
 {
 	return (double)clock_ns(CLOCK_REALTIME) / 1e9;

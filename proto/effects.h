@@ -1,14 +1,14 @@
-/* What an interpreter does beyond its own memory, noted as it does it in its memory file (outbuffer.h): so the note
- * outlives the interpreter, however that ends. The interpreter and children that a cell forks write; the router
- * reads, by pread, and the memory is hostile. */
+/* What an interpreter does outside its own memory. It writes a note for each act into its memory file
+ * (outbuffer.h), so the note outlives the interpreter. The interpreter and children that a cell forks write; the
+ * router reads, by pread. The memory is hostile. */
 #pragma once
 
 #include "proto/base.h"
 
-/* What was done, to what. Each has a name in the protocol. */
+/* What was done. Each has a name in the protocol. */
 enum effect_act {
 	EFFECT_CONNECTED = 1, /* to an address */
-	EFFECT_SENT,	      /* to an address it was connected to before, or by a datagram */
+	EFFECT_SENT,	      /* to an address, by a datagram or over an earlier connection */
 	EFFECT_WROTE,	      /* a file: opened it for writing, or wrote to it */
 	EFFECT_MADE,	      /* a directory, a link, a FIFO */
 	EFFECT_RENAMED,
@@ -19,7 +19,7 @@ enum effect_act {
 
 #define EFFECT_TEXT_MAX 496
 
-/* Complete once it has its number. */
+/* A note is complete once it has its number. */
 struct effect_note {
 	uint64_t number;
 	uint16_t act;
@@ -27,9 +27,9 @@ struct effect_note {
 	char text[EFFECT_TEXT_MAX];
 };
 
-/* So many of each cell: of more, only how many there were. */
+/* The number of notes kept of each cell; further ones are only counted. */
 #define EFFECT_NOTES_MAX 128
-/* So many of each cell are told apart from what was noted before. */
+/* How many acts of a cell are remembered, so that none is noted twice. */
 #define EFFECT_HASHES_MAX 2048
 
 struct effects_book {

@@ -1,9 +1,10 @@
-/* Datagrams with numbers: how the router talks to wardens and interpreters. Each end counts what it sends, from 1,
- * and ignores what it has had before; so a router that cannot know what its predecessor still sent sends it again.
+/* Datagrams with numbers: the channel between the router and a warden or interpreter. Each end numbers what it
+ * sends, from 1. A receiver ignores a number that it has received before. So a new router, which cannot know how
+ * much the router before it has sent, sends it again.
  *
- * A datagram is a header and a frame. A frame that does not fit is a letter: it lies in a memory file. The router
- * sends one along for it. What an interpreter sends may be nothing but bytes, so its letters lie where the router
- * told it to put them: in the file of outbuffer.h. */
+ * A datagram is a header and a frame. A frame that does not fit is a letter: it lies in a memory file. The
+ * router sends the file along. An interpreter may send nothing but bytes, so its letters lie in the file that
+ * the router gave it (outbuffer.h). */
 #pragma once
 
 #include "proto/channel.h"
@@ -19,10 +20,10 @@ struct link_header {
 };
 
 void link_pack(char data[static LINK_HEADER], const struct link_header *header);
-/* Whether @data has one, and a frame unless that is a letter. */
+/* Whether @data has a header; @frame is the rest, unless the frame is a letter. */
 bool link_unpack(struct link_header *header, struct bytes *frame, struct bytes data);
 
-/* The router's: send @datagram, a header to be filled in and a frame, under @number. A frame that does not fit
+/* For the router: send @datagram, whose header is filled in here, under @number. A frame that does not fit
  * travels in a file after @fds, which stay the caller's. Returns as channel_send. */
 int link_send(int fd, uint64_t number, char *datagram, size_t size, const int *fds, size_t n_fds);
 

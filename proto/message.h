@@ -107,7 +107,7 @@
 	F(m, UINT, stdout, OPTIONAL)                                                                               \
 	F(m, UINT, stderr, OPTIONAL)                                                                               \
 	F(m, UINT, displays, OPTIONAL)
-/* One of the two: the session, or the id of one's own unanswered exec. */
+/* One of the two: the session, or the id of an own unanswered exec. */
 #define INTERRUPT_FIELDS(F, m)                                                                                     \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -140,7 +140,7 @@
 	F(m, FLAG, files, OPTIONAL)                                                                                \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
-/* Files of a session. Paths are bytes, beneath its workspace. */
+/* Files of a session. Paths are bytes, in its workspace. */
 #define FILES_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
@@ -224,7 +224,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, pid, REQUIRED)                                                                                  \
 	F(m, UINT, frame_max, REQUIRED)                                                                            \
 	F(m, STR, instance, OPTIONAL)
-/* Of a reply that says that the state went back: what it cannot take back, and how much more there was. */
+/* In a reply that says that the state went back: what this does not undo, and how many more there were. */
 #define EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, RAW, effects, OPTIONAL)                                                                               \
 	F(m, UINT, effects_more, OPTIONAL)
@@ -284,14 +284,14 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, STR, type, REQUIRED)                                                                                  \
 	F(m, STR, change, REQUIRED)
-/* An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: that did it, or before
- * it. */
+/* An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: the cell that did it,
+ * or the cell before it. */
 #define EFFECT_FIELDS(F, m)                                                                                        \
 	F(m, STR, act, REQUIRED)                                                                                   \
 	F(m, BIN, target, REQUIRED)                                                                                \
 	F(m, BIN, to, OPTIONAL)                                                                                    \
 	F(m, UINT, cell, REQUIRED)
-/* An element of the frames of an error: a line of that cell or else of that file. values: a map of str to str. */
+/* An element of the frames of an error: a line of that cell, or of that file. values: a map of str to str. */
 #define ERROR_FRAME_FIELDS(F, m)                                                                                   \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
 	F(m, STR, file, OPTIONAL)                                                                                  \
@@ -306,8 +306,8 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, key, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, cell, OPTIONAL)
-/* state: queued, running or finished. age: seconds since it was taken, or finished. bytes: what its answer takes.
- */
+/* state: queued, running or finished. age: seconds since it began to wait, began to run, or ended. bytes: the
+ * size of its answer. */
 #define RESULT_RECORD_FIELDS(F, m)                                                                                 \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
@@ -348,6 +348,16 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
 	F(m, REAL, checkpoint_age, OPTIONAL)                                                                       \
 	F(m, REAL, cpu, OPTIONAL)                                                                                  \
+	F(m, UINT, disk, OPTIONAL)                                                                                 \
+	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, tasks, OPTIONAL)                                                                                \
+	F(m, UINT, memory_limit, OPTIONAL)                                                                         \
+	F(m, UINT, tasks_limit, OPTIONAL)                                                                          \
+	F(m, UINT, disk_limit, OPTIONAL)                                                                           \
+	F(m, REAL, cpu_limit, OPTIONAL)                                                                            \
+	F(m, REAL, cell_timeout, OPTIONAL)                                                                         \
+	F(m, REAL, idle_ttl, OPTIONAL)                                                                             \
+	F(m, REAL, hard_ttl, OPTIONAL)                                                                             \
 	F(m, FLAG, opened, OPTIONAL)                                                                               \
 	EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
@@ -355,7 +365,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
-/* checkpoint, restore, undo: the state now in force is the one after this cell, 0 = before the first. */
+/* checkpoint, restore, undo: the present state is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
@@ -420,7 +430,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, saved, REQUIRED)                                                                                \
 	F(m, RAW, not_saved, OPTIONAL)
-/* A transfer goes on under its number; 0: the file is in its place. offset: the bytes so far. */
+/* A transfer goes on under its number; 0: the file is complete. offset: the bytes so far. */
 #define TRANSFER_REPLY_FIELDS(F, m)                                                                                \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, transfer, REQUIRED)                                                                             \
@@ -478,12 +488,12 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, RAW, shape, OPTIONAL)                                                                                 \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, STR, text, REQUIRED)
-/* status: complete, incomplete, invalid or unknown. indent: what the next line begins with. */
+/* status: complete, incomplete, invalid or unknown. indent: how the next line begins. */
 #define IS_COMPLETE_REPLY_FIELDS(F, m)                                                                             \
 	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, STR, status, REQUIRED)                                                                                \
 	F(m, STR, indent, OPTIONAL)
-/* line, offset: from 1. context: that line. rule: the one of the profile that is broken. */
+/* line, offset: from 1. context: that line. rule: the broken rule of the profile. */
 #define CHECK_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, FLAG, valid, REQUIRED)                                                                                \
@@ -495,7 +505,8 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 #define HISTORY_REPLY_FIELDS(F, m)                                                                                 \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, cells, REQUIRED)
-/* size: of the whole code in bytes, of which code may be the beginning. undone: not part of the state of now. */
+/* size: of the whole code in bytes; code may be only its beginning. undone: the present state does not come from
+ * it. */
 #define HISTORY_RECORD_FIELDS(F, m)                                                                                \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, code, REQUIRED)                                                                                  \
@@ -576,7 +587,8 @@ WIRE_MESSAGE(history_record, "cell", HISTORY_RECORD_FIELDS);
 #define DISPLAY_EVENT_FIELDS(F, m)                                                                                 \
 	SHOWN_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)
-/* A long cell still runs: for how many seconds, the memory of its session, how much CPU time its processes took. */
+/* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
+ * processes. */
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
@@ -591,9 +603,9 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
-/* A directory of the host, as it was when the settings were read. kind: read, write, hide, own (which holds files
- * of laird's own), or python, which may be a file. path: as the settings have it. real: the same with all links
- * resolved; empty if it was not there. */
+/* A directory of the host, as it was when the settings were read. kind: read, write, hide, own (it holds laird's
+ * own files), or python, which may be a file. path: as in the settings. real: the same without links; empty if
+ * it did not exist. */
 #define PLACE_RECORD_FIELDS(F, m)                                                                                  \
 	F(m, STR, kind, REQUIRED)                                                                                  \
 	F(m, BIN, path, REQUIRED)                                                                                  \
@@ -601,10 +613,10 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 	F(m, UINT, device, REQUIRED)                                                                               \
 	F(m, UINT, inode, REQUIRED)
 
-/* Sent once, first. Sizes are bytes, 0 = no limit of ours. preload: array of str, a trailing '?' marks a module
- * that may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real
- * paths that some session may write to. forbid: array of rules as sessions.conf has them. ..._group: a control
- * group of each warden holds this limit. */
+/* Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that may
+ * be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
+ * that some session may write to. forbid: array of rules as in sessions.conf. ..._group: a control group of each
+ * warden holds this limit. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -627,9 +639,8 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 	F(m, FLAG, memory_group, OPTIONAL)                                                                         \
 	F(m, FLAG, processes_group, OPTIONAL)                                                                      \
 	F(m, FLAG, cpu_group, OPTIONAL)
-/* Make a warden. Descriptors travel with it: the warden's end of its own control pair, then a door to each control
- * group it has to be in. uid: the host uid and
- * gid the session runs as, 0 = the template's own. */
+/* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
+ * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, STR, workspace, REQUIRED)                                                                             \
@@ -675,7 +686,7 @@ WIRE_MESSAGE(made_message, "made", MADE_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
 #define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
-/* Add up what the workspace takes; no further than to more than this. */
+/* Add up the size of the workspace; stop once it is more than this. */
 #define SURVEY_FIELDS(F, m)                                                                                        \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, files, REQUIRED)
@@ -689,15 +700,15 @@ WIRE_MESSAGE(survey_message, "survey", SURVEY_FIELDS);
 
 /* ---- warden to router ---- */
 
-/* The cage stands. guards: array of str, the mechanisms that really hold; level: the name for their sum. */
+/* The cage is complete. guards: array of str, the mechanisms that really hold; level: their level. */
 #define WARDEN_READY_FIELDS(F, m)                                                                                  \
 	F(m, STR, level, REQUIRED)                                                                                 \
 	F(m, RAW, guards, REQUIRED)
-/* An interpreter has died; what it left running is for a sweep. status: as from waitpid. */
+/* An interpreter has died; a sweep kills the processes that it started. status: as from waitpid. */
 #define EXITED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, status, REQUIRED)
-/* blind: there is more, which could not be looked into. worked: µs of a processor. */
+/* blind: some directories could not be looked into. worked: µs of a processor. */
 #define SURVEYED_FIELDS(F, m)                                                                                      \
 	SURVEY_FIELDS(F, m)                                                                                        \
 	F(m, FLAG, blind, OPTIONAL)                                                                                \
@@ -708,7 +719,7 @@ WIRE_MESSAGE(swept_message, "swept", NO_FIELDS);
 WIRE_MESSAGE(spawned_message, "spawned",
 	     ADOPT_FIELDS); /* also from a frozen interpreter: pid as its warden sees it, or 0 */
 WIRE_MESSAGE(signalled_message, "signalled",
-	     SERIAL_FIELDS); /* the signal has been sent, or there was nobody to send it to */
+	     SERIAL_FIELDS); /* the signal has been sent, or the interpreter is dead */
 WIRE_MESSAGE(exited_message, "exited", EXITED_FIELDS);
 WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 
@@ -725,8 +736,8 @@ WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)
-/* Like run, but for what it runs: "save" into the descriptor that travels along, at most size bytes, looking for no
- * longer than half of budget seconds for what can be; or "load" what begins in it at offset. */
+/* Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
+ * saved within half of budget seconds are left out. "load": load what begins in it at offset. */
 #define TASK_FIELDS(F, m)                                                                                          \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, task, REQUIRED)                                                                                  \
@@ -772,7 +783,8 @@ WIRE_MESSAGE(measure_message, "measure", NO_FIELDS);   /* to a frozen interprete
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 
-/* answer: the fields of that reply. refused: what is wrong with the question. Neither: it could not be answered. */
+/* answer: the fields of that reply. refused: what is wrong with the question. Without both: it could not be
+ * answered. */
 #define TOLD_FIELDS(F, m)                                                                                          \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, RAW, answer, OPTIONAL)                                                                                \
@@ -783,7 +795,7 @@ WIRE_MESSAGE(told_message, "told", TOLD_FIELDS);
 WIRE_MESSAGE(ask_message, "ask", ASK_FIELDS);
 WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
 
-/* pid as its warden sees it; 0 and a reason when there is no frozen copy. */
+/* pid as its warden sees it; 0 and a reason if there is no frozen copy. */
 #define FROZEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, OPTIONAL)                                                                                  \
@@ -794,7 +806,7 @@ WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
 WIRE_MESSAGE(frozen_message, "frozen", FROZEN_FIELDS);
 WIRE_MESSAGE(measured_message, "measured", MEASURED_FIELDS);
 
-/* What came of a task: the report inside done, whose refused has maps of name and reason. */
+/* The result of a task: the report inside done, whose refused has maps of name and reason. */
 #define REPORT_FIELDS(F, m)                                                                                        \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, RAW, names, REQUIRED)                                                                                 \

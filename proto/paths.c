@@ -1,5 +1,5 @@
-/* Where things are. Nothing here is trusted because of its name: a directory counts only once its open descriptor
- * says that it is ours and that nobody else may write to it. */
+/* The usual places. Nothing is trusted because of its name: a directory counts only if its open descriptor says
+ * that it is ours and that nobody else may write to it. */
 #include "proto/paths.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Where things are when nobody says otherwise: one answer for the daemon and for every client. */
+/* The usual places of files: the same for the daemon and for every client. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,5 +1,5 @@
-/* Pins. The real path is where a name leads through links; it is then opened without any, so what is kept is what
- * lies at that path and nothing a link has led to meanwhile. */
+/* Pins. A name is resolved to its real path, which is then opened without following links. So the pin is the
+ * directory at that path, even if somebody changes a link meanwhile. */
 #include "proto/pin.h"
 
 #include "proto/beneath.h"

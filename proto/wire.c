@@ -1,6 +1,6 @@
-/* The codec. Reading goes through one place, head_read, which takes a value's head apart under the frame's bounds;
- * the scanner uses it to walk a whole frame before anything is believed, the decoder to pick the fields out.
- * Writing is msgpack-c's. Extension types do not exist here. */
+/* The codec. All reading goes through head_read, which decodes the head of a value within the bounds of the
+ * frame. The scanner uses it to walk a whole frame before anything is believed, the decoder to find the fields.
+ * msgpack-c does the writing. Extension types are not supported. */
 #include "proto/wire.h"
 
 #include <math.h>
@@ -107,7 +107,7 @@ static bool head_read_wide(struct cursor *cursor, uint8_t byte, struct head *hea
 	return true;
 }
 
-/* Read one head. The bytes of a str or bin are known to be there afterwards; the elements of an array or map are
+/* Read one head. Afterwards the bytes of a str or bin are known to be there. The elements of an array or map are
  * not, but there cannot be fewer bytes than elements. */
 static bool head_read(struct cursor *cursor, struct head *head)
 {
@@ -283,7 +283,7 @@ static int fault_set(struct wire_fault *fault, struct bytes field, const char *e
 {
 	size_t n = MIN(field.size, sizeof(fault->field) - 1);
 
-	/* The name may be a stranger's: it goes into messages and logs. */
+	/* The name may come from a stranger, and it goes into messages and logs. */
 	for (size_t i = 0; i < n; i++)
 		fault->field[i] = field.data[i] > ' ' && field.data[i] < 0x7f ? field.data[i] : '?';
 	fault->field[n] = '\0';
@@ -443,8 +443,8 @@ static void value_put(msgpack_packer *packer, enum wire_type type, const void *s
 	}
 }
 
-/* An sbuffer that cannot grow keeps what it has: the size tells whether everything arrived. Growing it ahead of
- * time is the one place where that can fail. */
+/* An sbuffer that cannot grow keeps what it has, so its size would have to tell whether everything arrived. If
+ * it grows ahead of time, only this can fail. */
 static int buffer_reserve(msgpack_sbuffer *buffer, size_t size)
 {
 	size_t wanted = buffer->size + size, allocated = MAX(buffer->alloc, (size_t)MSGPACK_SBUFFER_INIT_SIZE);
@@ -502,12 +502,22 @@ int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, 
 	return 0;
 }
 
+static size_t head_bound(const struct wire_schema *schema)
+{
+	return 32 + strlen(schema->type);
+}
+
+size_t wire_bound(const struct wire_schema *schema, const void *in)
+{
+	return head_bound(schema) + body_bound(schema, in);
+}
+
 int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in)
 {
 	msgpack_packer packer;
 	int r;
 
-	r = buffer_reserve(buffer, 32 + strlen(schema->type));
+	r = buffer_reserve(buffer, head_bound(schema));
 	if (r)
 		return r;
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);

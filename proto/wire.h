@@ -1,8 +1,8 @@
 /* The codec: msgpack frames in and out of C structs, driven by tables.
  *
  * A frame is one msgpack array [version, type, body]; body is a map with string keys. Decoding never allocates
- * and never trusts a length: the whole frame is walked once by a bounded scanner before any value is read, and
- * every str, bin and raw field of the decoded struct points into the frame, which must outlive it. */
+ * and never trusts a length: a bounded scanner walks the whole frame once before any value is read. Every str,
+ * bin and raw field of the decoded struct points into the frame, which must outlive it. */
 #pragma once
 
 #include "proto/base.h"
@@ -11,7 +11,7 @@
 
 #define WIRE_VERSION 1
 #define WIRE_DEPTH_MAX 16
-#define WIRE_OBJECTS_MAX 65536 /* but in an answer to a client */
+#define WIRE_OBJECTS_MAX 65536 /* except in an answer to a client */
 #define WIRE_FIELDS_MAX 64
 
 enum {
@@ -64,24 +64,26 @@ struct wire_fault {
  * (then frame->version is set). */
 int wire_open(struct wire_frame *frame, struct bytes data);
 
-/* The same for what laird says to its clients, who trust it: of records there are as many in an answer as there are
- * sessions or results. */
+/* The same for answers of laird, which clients trust. They have as many records as there are sessions or
+ * results. */
 int wire_open_answer(struct wire_frame *frame, struct bytes data);
 
-/* Decode @body, already scanned by one of these, into the struct @schema describes. Zeroes it first.
- * Returns 0 or WIRE_E_FIELD with @fault filled in. */
+/* Decode @body, which one of these has scanned, into the struct that @schema describes. Zeroes it first. Returns
+ * 0 or WIRE_E_FIELD with @fault filled in. */
 int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
 
-/* The same, but fields that the table has not are passed over: for clients, whose daemon may be of a later build,
- * and for routers, who read what one of another build has left. */
+/* The same, but unknown fields are ignored: for clients, whose daemon may be of a later build, and for routers,
+ * which read records of another build. */
 int wire_decode_known(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
 
-/* The number under the key "id" of a body that may be ill-formed otherwise: whom to tell. Returns whether there is
- * one. */
+/* The number under the key "id", also of a body that is ill-formed otherwise. Returns whether there is one. */
 bool wire_find_id(uint64_t *idp, struct bytes body);
 
 /* Append a whole frame to @buffer. Returns 0 or -ENOMEM. */
 int wire_encode(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
+
+/* How much room a whole frame needs at most: with so much left, @buffer does not grow. */
+size_t wire_bound(const struct wire_schema *schema, const void *in);
 
 /* Append only the body map, to build nested values for a WIRE_RAW field. Returns 0 or -ENOMEM. */
 int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, const void *in);
@@ -104,12 +106,12 @@ size_t wire_count(struct bytes raw);
 /* The same for a map with str keys: @value is one encoded value. */
 bool wire_next_pair(struct bytes raw, size_t *cursor, struct bytes *key, struct bytes *value);
 
-/* What a str or bin holds. False if @value is neither, or str and no valid UTF-8. */
+/* The content of a str or bin. False if @value is neither, or a str that is not valid UTF-8. */
 bool wire_read_span(struct bytes value, struct bytes *span, bool *binary);
 /* The same for an array of uint. */
 bool wire_next_uint(struct bytes raw, size_t *cursor, uint64_t *number);
 
-/* Whether the field at @slot is sent: one that is optional and zero, or absent, is not. */
+/* Whether the field at @slot is sent: it is not if it is absent, or optional and zero. */
 bool wire_field_present(const struct wire_field *field, const void *slot);
 
 /* Append an array header, or one str. Returns 0 or -ENOMEM. */

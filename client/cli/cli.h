@@ -43,6 +43,7 @@ enum {
 	WITH_KILL = 1048576,
 	WITH_INSTRUCTIONS = 2097152,
 	WITH_COLOR = 4194304,
+	WITH_LONG = 8388608,
 };
 
 /* What a verb needs of the daemon. */
@@ -70,7 +71,7 @@ struct cli {
 		*keep, *tools, *format, *color;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
-		instructions;
+		instructions, longer;
 	bool figures_place, figures_placed; /* where no directory was given and the terminal cannot show them, one
 					     * is to be made; it has been */
 	char names[2][CLI_NAME_SIZE];	    /* of sessions, where they are not as they were given */

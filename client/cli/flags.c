@@ -27,6 +27,7 @@ static const struct flag flags[] = {
 	{'j', FLAG_ON, "json", NULL, PLACE(json), 0, "answer with one JSON document on stdout"},
 	{'l', FLAG_ON, "stream", NULL, PLACE(stream), WITH_STREAM,
 	 "with --json: one document a line, output first, as it comes"},
+	{'l', FLAG_ON, "long", NULL, PLACE(longer), WITH_LONG, "owner, CPU, disk and limits, too"},
 	{'b', FLAG_TEXT, "from", "NAME", PLACE(from), WITH_BRANCH,
 	 "from this checkpoint, not from the state of now"},
 	{'F', FLAG_ON, "files", NULL, PLACE(files), WITH_BRANCH, "on copies of the files, not on the same ones"},
@@ -151,10 +152,10 @@ static void options_build(struct option options[N_FLAGS + 1], char letters[2 * N
 	*letters = '\0';
 }
 
-static const struct flag *flag_of(int letter)
+static const struct flag *flag_of(int letter, const struct verb *verb)
 {
 	for (size_t i = 0; i < N_FLAGS; i++)
-		if (flags[i].letter == letter)
+		if (flags[i].letter == letter && flag_belongs(&flags[i], verb))
 			return &flags[i];
 	return NULL;
 }
@@ -171,11 +172,11 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 	while ((letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		if (letter == ':')
 			return cli_usage(cli, "%s needs an argument", argv[optind - 1]);
-		if (letter == '?' && optopt && !flag_of(optopt))
+		if (letter == '?' && optopt && !flag_of(optopt, verb))
 			return cli_usage(cli, "there is no flag -%c here", optopt);
 		if (letter == '?')
 			return cli_usage(cli, "there is no flag %s here", argv[optind - 1]);
-		r = flag_set(cli, flag_of(letter), optarg);
+		r = flag_set(cli, flag_of(letter, verb), optarg);
 		if (r)
 			return r;
 	}

@@ -59,7 +59,15 @@ static json_t *json_texts(struct lair_items items)
 
 /* ---- structs ---- */
 
-enum member_type { MEMBER_TEXT, MEMBER_COUNT, MEMBER_REAL, MEMBER_REAL_OR_NULL, MEMBER_FLAG, MEMBER_TEXTS };
+enum member_type {
+	MEMBER_TEXT,
+	MEMBER_COUNT,
+	MEMBER_COUNT_OR_NULL,
+	MEMBER_REAL,
+	MEMBER_REAL_OR_NULL,
+	MEMBER_FLAG,
+	MEMBER_TEXTS
+};
 
 struct member {
 	const char *name;
@@ -76,6 +84,9 @@ static json_t *member_json(const struct member *member, const void *object)
 		return json_text(*(const struct lair_text *)place);
 	case MEMBER_COUNT:
 		return json_integer((json_int_t) * (const uint64_t *)place);
+	case MEMBER_COUNT_OR_NULL:
+		return *(const uint64_t *)place ? json_integer((json_int_t) * (const uint64_t *)place)
+						: json_null();
 	case MEMBER_REAL:
 		return json_real(*(const double *)place);
 	case MEMBER_REAL_OR_NULL:
@@ -178,6 +189,16 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(REAL, checkpoint_age),
 		SESSION(REAL, cpu),
 		SESSION(COUNT, birth),
+		SESSION(COUNT, disk),
+		SESSION(COUNT, files),
+		SESSION(COUNT, tasks),
+		SESSION(COUNT_OR_NULL, memory_limit),
+		SESSION(COUNT_OR_NULL, tasks_limit),
+		SESSION(COUNT_OR_NULL, disk_limit),
+		SESSION(REAL_OR_NULL, cpu_limit),
+		SESSION(REAL_OR_NULL, cell_timeout),
+		SESSION(REAL_OR_NULL, idle_ttl),
+		SESSION(REAL_OR_NULL, hard_ttl),
 	};
 
 	json_t *document = members_json(members, ARRAY_SIZE(members), session);

@@ -3,6 +3,7 @@
  * a directory of users. */
 #include "name.h"
 
+#include <inttypes.h>
 #include <pwd.h>
 
 /* How many bytes before the first slash, 0 if there is none; *numberp: whether they are all digits. */
@@ -56,6 +57,16 @@ int cli_names(struct cli *cli)
 	if (!r && cli->n_args > 0 && (cli->verb->flags & WITH_BRANCH))
 		r = resolve_argument(cli, cli->n_args - 1, cli->names[1]);
 	return r;
+}
+
+const char *name_of_user(char out[static CLI_NAME_SIZE], uint64_t uid)
+{
+	const struct passwd *user = getpwuid((uid_t)uid);
+
+	snprintf(out, CLI_NAME_SIZE, "%s", user ? user->pw_name : "");
+	if (!user)
+		snprintf(out, CLI_NAME_SIZE, "%" PRIu64, uid);
+	return text_tame(out);
 }
 
 const char *name_shown(char out[static CLI_NAME_SIZE], struct lair_text name)

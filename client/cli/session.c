@@ -63,12 +63,41 @@ static const char *checkpoints_text(char *out, size_t size, const struct lair_se
 	return out;
 }
 
+/* What it may have, beside what it has. */
+static void limits_print(const struct lair_session *session)
+{
+	char text[OF_LIMIT_SIZE], idle[HUMAN_SIZE] = "none", hard[HUMAN_SIZE] = "none", cell[HUMAN_SIZE] = "none";
+
+	item_print("memory", "%s", human_bytes_of(text, session->memory, session->memory_limit));
+	if (session->disk_limit)
+		item_print("disk", "%s, %" PRIu64 " files",
+			   human_bytes_of(text, session->disk, session->disk_limit), session->files);
+	if (session->tasks_limit)
+		item_print("processes", "%" PRIu64 " of %" PRIu64 ", with threads", session->tasks,
+			   session->tasks_limit);
+	else
+		item_print("processes", "%" PRIu64 ", with threads", session->tasks);
+	if (session->cpu_limit > 0)
+		item_print("cpu time", "%.3g s, of %g processors", session->cpu, session->cpu_limit);
+	else
+		item_print("cpu time", "%.3g s", session->cpu);
+	if (session->cell_timeout > 0)
+		human_seconds(cell, session->cell_timeout);
+	if (session->idle_ttl > 0)
+		human_seconds(idle, session->idle_ttl);
+	if (session->hard_ttl > 0)
+		human_seconds(hard, session->hard_ttl);
+	item_print("time limits", "cell %s, idle %s, in all %s", cell, idle, hard);
+}
+
 static void session_print(const struct lair_session *session)
 {
-	char text[HUMAN_SIZE], left[HUMAN_SIZE], checkpoints[HUMAN_SIZE * 2], name[CLI_NAME_SIZE];
+	char owner[CLI_NAME_SIZE], text[HUMAN_SIZE], left[HUMAN_SIZE], checkpoints[HUMAN_SIZE * 2],
+		name[CLI_NAME_SIZE];
 	bool any = session->checkpoints > 0;
 
 	item_print("session", "%s", name_shown(name, session->session));
+	item_print("owner", "%s", name_of_user(owner, session->uid));
 	item_print("profile", "%.*s", (int)session->profile.size, session->profile.data);
 	item_print("state", "%.*s", (int)session->state.size, session->state.data);
 	item_print("cells", "%" PRIu64 ", %" PRIu64 " waiting", session->cells, session->queued);
@@ -80,8 +109,7 @@ static void session_print(const struct lair_session *session)
 			   session->idle_left > 0 ? " if it stays idle" : "",
 			   session->idle_left > 0 && session->hard_left > 0 ? ", or " : "",
 			   session->hard_left > 0 ? human_seconds(left, session->hard_left) : "");
-	item_print("memory", "%s", human_bytes(text, session->memory));
-	item_print("cpu time", "%.3g s", session->cpu);
+	limits_print(session);
 	item_print("checkpoints", "%s%s%s", checkpoints_text(checkpoints, sizeof(checkpoints), session),
 		   any ? ", the oldest of " : "", any ? human_seconds(text, session->checkpoint_age) : "");
 	if (session->pid)
@@ -189,9 +217,38 @@ static bool session_row(struct lair_items items, size_t *cursor, table_row row)
 	return true;
 }
 
+/* "3" or "3 of 64". */
+static void count_of(char out[TABLE_CELL], uint64_t count, uint64_t limit)
+{
+	if (limit)
+		snprintf(out, TABLE_CELL, "%" PRIu64 " of %" PRIu64, count, limit);
+	else
+		snprintf(out, TABLE_CELL, "%" PRIu64, count);
+}
+
+/* After the session, which the short row begins with. */
+static bool long_row(struct lair_items items, size_t *cursor, table_row row)
+{
+	struct lair_session session;
+	char text[OF_LIMIT_SIZE];
+	size_t here = *cursor;
+
+	if (!session_row(items, cursor, row) || !lair_next_session(items, &here, &session))
+		return false;
+	snprintf(row[6], TABLE_CELL, "%s", human_bytes_of(text, session.memory, session.memory_limit));
+	name_of_user(row[7], session.uid);
+	snprintf(row[8], TABLE_CELL, "%.1f s", session.cpu);
+	snprintf(row[9], TABLE_CELL, "%s",
+		 session.disk_limit ? human_bytes_of(text, session.disk, session.disk_limit) : "-");
+	count_of(row[10], session.tasks, session.tasks_limit);
+	return true;
+}
+
 int verb_ls(struct cli *cli)
 {
-	static const table_row heads = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "CHECKPOINTS", "MEMORY"};
+	static const table_row heads = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS", "CHECKPOINTS", "MEMORY"},
+			       more = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS",	  "CHECKPOINTS",
+				       "MEMORY",  "OWNER",   "CPU",   "DISK", "PROCESSES"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct lair_session session;
 	size_t cursor = 0;
@@ -202,7 +259,7 @@ int verb_ls(struct cli *cli)
 	if (r)
 		return cli_trouble(cli, r);
 	if (!cli->json) {
-		table_print(heads, lair_sessions(call), session_row);
+		table_print(cli->longer ? more : heads, lair_sessions(call), cli->longer ? long_row : session_row);
 		return 0;
 	}
 	array = json_array();

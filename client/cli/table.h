@@ -3,7 +3,7 @@
 
 #include "lair.h"
 
-enum { TABLE_COLUMNS = 7, TABLE_CELL = 192 };
+enum { TABLE_COLUMNS = 11, TABLE_CELL = 192 };
 
 typedef char table_row[TABLE_COLUMNS][TABLE_CELL];
 

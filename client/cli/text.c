@@ -73,6 +73,17 @@ const char *human_bytes(char out[static HUMAN_SIZE], uint64_t bytes)
 	return out;
 }
 
+const char *human_bytes_of(char out[static OF_LIMIT_SIZE], uint64_t bytes, uint64_t limit)
+{
+	char text[HUMAN_SIZE], most[HUMAN_SIZE];
+
+	if (limit)
+		snprintf(out, OF_LIMIT_SIZE, "%s of %s", human_bytes(text, bytes), human_bytes(most, limit));
+	else
+		snprintf(out, OF_LIMIT_SIZE, "%s", human_bytes(text, bytes));
+	return out;
+}
+
 const char *human_date(char out[static HUMAN_SIZE], double epoch)
 {
 	time_t seconds = (time_t)epoch;

@@ -13,6 +13,10 @@
 const char *human_seconds(char out[static HUMAN_SIZE], double seconds);
 /* "512 B", "1.5 MiB". */
 const char *human_bytes(char out[static HUMAN_SIZE], uint64_t bytes);
+/* "12.5 MiB of 1.0 GiB"; without a limit, if that is 0. */
+#define OF_LIMIT_SIZE (2 * HUMAN_SIZE)
+const char *human_bytes_of(char out[static OF_LIMIT_SIZE], uint64_t bytes, uint64_t limit);
+
 /* "2026-01-31 12:00:00", local time. */
 const char *human_date(char out[static HUMAN_SIZE], double epoch);
 

@@ -1,9 +1,10 @@
-/* The ring. First comes the record, then the store of where it ends, so it is whole or not there. Pages are there
- * before they are stored to, so that want of memory is an error and not a signal; and they are given back behind
- * the scribe, a chunk at a time, before the router may use that room again: the ring takes no more than what waits
- * in it.
+/* The ring. The record comes first, then the number that says where it ends, so a record is whole or not there.
+ * Pages are allocated before they are written to, so that a lack of memory is an error and not a signal. The
+ * scribe gives them back, a chunk at a time, before the router may use the room again. So the ring takes no more
+ * memory than the records in it.
  *
- * The two trust each other no further than they must: what the scribe reads it has copied and measured first. */
+ * The two processes trust each other no more than they must: the scribe copies and measures a record before it
+ * reads it. */
 #include "ring.h"
 
 #include <fcntl.h>

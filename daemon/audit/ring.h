@@ -1,6 +1,6 @@
-/* What there is to say in the audit log, from the router to the scribe, who writes it: a ring of records in a
- * memory file. It costs the router no system call and no waiting, and what has been put into it is there whichever
- * of the two dies. A record is a line of the log. */
+/* The ring of the audit log: records in a memory file, from the router to the scribe, who writes them. The
+ * router puts a record without a system call and without waiting. If either process dies, the record is still
+ * there. A record is a line of the log. */
 #pragma once
 
 #include "proto/base.h"
@@ -15,7 +15,7 @@
 enum audit_event { AUDIT_OPEN, AUDIT_EXEC, AUDIT_BLOCKED, AUDIT_END, _AUDIT_N };
 
 struct audit_record {
-	uint32_t size; /* with its texts, and up to the next one */
+	uint32_t size; /* of the record with its texts, up to the next one */
 	uint32_t event;
 	double time;
 	uint64_t number; /* of the cell; at the end of the session of all cells */
@@ -25,16 +25,17 @@ struct audit_record {
 	char texts[];		     /* one after the other */
 };
 
-/* Each number has one that stores it, and only goes up. Positions count from when the ring was made. */
+/* Each number has one writer, and only goes up. Positions count from when the ring was made. */
 struct audit_page {
-	_Atomic uint64_t put, lines; /* the router's: the end of what is in there, and how many lines that were */
-	_Atomic uint64_t missed;     /* the router's: lines for which there was no room */
-	_Atomic uint64_t taken, written; /* the scribe's: up to where, and how many lines, it is done */
+	_Atomic uint64_t put,
+		lines;		 /* by the router: the end of the ring's content, and how many lines that were */
+	_Atomic uint64_t missed; /* by the router: lines for which there was no room */
+	_Atomic uint64_t taken, written; /* by the scribe: up to where, and how many lines, it has written */
 	_Atomic uint64_t freed;		 /* the scribe's: up to there the kernel has the memory back */
-	_Atomic uint64_t told;		 /* the scribe's: of those that are missed, how many the log tells of */
-	_Atomic uint64_t tried;		 /* the scribe's: how many have begun with what is at @taken */
+	_Atomic uint64_t told;		 /* by the scribe: how many of the missed lines the log tells of */
+	_Atomic uint64_t tried;		 /* by the scribe: how many scribes have begun with the record at @taken */
 	_Atomic uint32_t asleep;	 /* set by the scribe, cleared by the router that wakes it */
-	uint64_t device, inode;		 /* the file that is written */
+	uint64_t device, inode;		 /* the file that the scribe writes */
 	char path[PATH_SIZE];
 };
 
@@ -42,7 +43,7 @@ struct audit_ring {
 	int fd; /* -1: none */
 	struct audit_page *page;
 	char *data;
-	uint64_t reserved; /* up to there the router has memory */
+	uint64_t reserved; /* the router has memory up to there */
 };
 
 #define AUDIT_RING_NONE ((struct audit_ring){.fd = -1})
@@ -53,26 +54,26 @@ enum {
 	AUDIT_RING_E_EMPTY,
 };
 
-/* A new one; or one from its file, which becomes the ring's if it is one. Returns 0, -EBADMSG (no ring) or -errno.
- */
+/* A new ring; or an old one from its file, which the ring owns then. Returns 0, -EBADMSG (no ring) or -errno. */
 int audit_ring_new(struct audit_ring *ring);
 int audit_ring_open(struct audit_ring *ring, int fd);
 void audit_ring_close(struct audit_ring *ring);
 
-/* The router: how many bytes could be put. */
+/* For the router: how many bytes there is room for. */
 uint64_t audit_ring_room(const struct audit_ring *ring);
-/* Put @record with @texts; sizes and what is missed are filled in here. Returns 0, AUDIT_RING_E_FULL or -errno:
- * then the line counts as missed. */
+/* Put @record with @texts; its sizes and the number of missed lines are filled in here. Returns 0,
+ * AUDIT_RING_E_FULL or -errno: then the line counts as missed. */
 int audit_ring_put(struct audit_ring *ring, const struct audit_record *record,
 		   const struct bytes texts[static AUDIT_TEXTS]);
 
-/* The scribe: a copy of what is next, the caller's to free, of which all sizes are right. Returns 0,
+/* For the scribe: a copy of the next record, with checked sizes, for the caller to free. Returns 0,
  * AUDIT_RING_E_EMPTY, -EBADMSG (no record) or -errno. */
 int audit_ring_next(const struct audit_ring *ring, struct audit_record **recordp);
-/* It is written. */
+/* The record is written: take it out. */
 void audit_ring_take(struct audit_ring *ring, const struct audit_record *record);
-/* All that is in there is given up. Returns how many lines. */
+/* Give up everything in the ring. Returns how many lines. */
 uint64_t audit_ring_give_up(struct audit_ring *ring);
 
-/* Anybody: how many lines of a ring's file are not in the log, with those that it does not tell of. */
+/* For anybody: how many lines of a ring's file are not in the log, including those that the log does not tell
+ * of. */
 uint64_t audit_ring_left(int fd);

@@ -1,8 +1,9 @@
-/* The scribe. Each line is one write(2) to a file opened to append, so that lines never mix and rotation by rename
- * is safe. A line that cannot be written is tried until it can: what comes meanwhile waits in the ring. A record is
- * taken out of there when its line is written, so one that dies loses none; the next may write the last line again.
+/* The scribe. Each line is one write(2) to a file opened to append, so lines never mix and rotation by rename is
+ * safe. If a line cannot be written, the scribe tries again until it can; new records wait in the ring. A record
+ * is taken out when its line is written, so no line is lost if the scribe dies; the next one may write the last
+ * line again.
  *
- * Nothing that the router says is believed: sizes are measured, texts are what JSON makes of them. */
+ * The scribe does not trust the router: it measures sizes, and writes texts as JSON. */
 #include "scribe.h"
 
 #include "base/log.h"
@@ -113,7 +114,7 @@ static bool line_try(struct scribe *scribe, const char *line, size_t size)
 	return n == (ssize_t)size;
 }
 
-/* False when there is no more time for it. */
+/* False if there is no more time for it. */
 static bool line_write(struct scribe *scribe, const char *line, size_t size)
 {
 	while (!line_try(scribe, line, size)) {
@@ -188,7 +189,7 @@ static bool record_write(struct scribe *scribe, const struct audit_record *recor
 	return missed_write(scribe, 1);
 }
 
-/* Lines for which there was no room come after all that is in there, if nothing more has come. */
+/* If the last lines were missed and no record has come since, they are counted at the end. */
 static bool rest_tell(struct scribe *scribe)
 {
 	struct audit_page *page = scribe->ring.page;
@@ -197,7 +198,8 @@ static bool rest_tell(struct scribe *scribe)
 	return atomic_load(&page->put) != atomic_load(&page->taken) || missed_tell(scribe, missed);
 }
 
-/* A nap first; then until the router has something, which it may have put before it knew that we sleep. */
+/* First sleep for a moment; then sleep until the router has something. The router may have put a record before
+ * it knew that we sleep. */
 static void sleep_until_woken(struct scribe *scribe, bool *rested)
 {
 	struct audit_page *page = scribe->ring.page;
@@ -213,7 +215,7 @@ static void sleep_until_woken(struct scribe *scribe, bool *rested)
 	atomic_store(&page->asleep, 0);
 }
 
-/* One record, or what is to be done when there is none. Returns whether there is any more to do. */
+/* Write one record, or do what must be done if there is none. Returns whether there is more to do. */
 static bool step(struct scribe *scribe, bool *rested)
 {
 	_cleanup_(freep) struct audit_record *record = NULL;
@@ -257,7 +259,7 @@ static bool ends_in_a_line(void)
 	       pread(fd, &last, 1, status.st_size - 1) != 1 || last == '\n';
 }
 
-/* It opens nothing more, and ends when there is nothing more to write, whatever it is told. */
+/* From now on it opens nothing more, and ends when it has written everything, whatever it is told. */
 static void confine(void)
 {
 	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ};

@@ -1,5 +1,5 @@
-/* A graveyard holds objects of one kind that have died, until the round ends and they are freed. A buried object
- * has a link of its own for that: whether its other nodes are linked makes no difference. */
+/* A graveyard holds dead objects of one kind until the round ends and they are freed. A buried object has a link
+ * of its own for this, so its other nodes may still be linked. */
 #pragma once
 
 #include "list.h"
@@ -15,10 +15,10 @@ struct graveyard {
 	void (*free)(struct grave *grave);
 };
 
-/* @free: frees the object that the grave is in. */
+/* @free frees the object that the grave is in. */
 void graveyard_init(struct graveyard *yard, void (*free)(struct grave *grave));
 
-/* Once; to bury an object again changes nothing. Returns whether it was the first time. */
+/* To bury an object twice changes nothing. Returns whether it was the first time. */
 bool graveyard_bury(struct graveyard *yard, struct grave *grave);
 
 /* Free them all, in the order in which they were buried. */

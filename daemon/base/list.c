@@ -1,5 +1,5 @@
-/* What a list does when its invariant is broken. The router that dies of it leaves nothing behind that the next one
- * would read wrongly, which cannot be said of a router that goes on with two lists fused. */
+/* A list whose invariant is broken ends the process. The next router can read what this one has written down. If
+ * the router went on with two lists fused, it might write down nonsense. */
 #include "list.h"
 
 #include "log.h"

@@ -50,7 +50,7 @@ static inline void list_remove(struct list *node)
 	list_init(node);
 }
 
-/* Out of whichever list it is in. */
+/* Remove @node from its list, and append it to @head. */
 static inline void list_move(struct list *head, struct list *node)
 {
 	list_remove(node);
@@ -70,8 +70,8 @@ static inline struct list *list_go_on(struct list *next, const struct list *head
 	return next;
 }
 
-/* Safe against the removal of the entry at hand, and of no other: the removal of the next one ends the process.
- * Where the body may remove others, take the first entry again and again. */
+/* The body may remove the current entry, and no other: the removal of the next one ends the process. If it may
+ * remove others, take the first entry again and again instead. */
 #define list_for_each(entry, head, member)                                                                         \
 	for (struct list *entry##_at = (head)->next, *entry##_next = entry##_at->next;                             \
 	     entry##_at != (head) && ((entry) = container_of(entry##_at, __typeof__(*(entry)), member), true);     \

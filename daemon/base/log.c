@@ -79,7 +79,7 @@ void log_write(enum log_level level, const char *session, const char *format, ..
 	if ((size_t)n >= sizeof(text))
 		line.size += (size_t)snprintf(line.data + line.size, 5, " ...");
 	line.data[line.size++] = '\n';
-	/* A log that cannot be written is no reason to stop, and there is nowhere to say so. */
+	/* If the log cannot be written, we go on; there is no other place to say so. */
 	while (write(STDERR_FILENO, line.data, line.size) < 0 && errno == EINTR)
 		;
 	errno = saved;

@@ -2,9 +2,8 @@
  *
  *	2026-03-01T12:00:00.123Z warn  [session] text
  *
- * Whatever the text is made of, it stays one line: control characters and broken UTF-8 are written as \xNN, so
- *nothing a client or a session says can look like a line of its own. Each line is one write(2), so the lines of
- *keeper, router and templates never mix. */
+ * A text always stays one line: control characters and broken UTF-8 are written as \xNN, so no client and no
+ * session can fake a line. Each line is one write(2), so the lines of keeper, router and templates never mix. */
 #pragma once
 
 #include "proto/base.h"
@@ -18,6 +17,6 @@ void log_write(enum log_level level, const char *session, const char *format, ..
 #define log_warn(session, ...) log_write(LOG_WARN, (session), __VA_ARGS__)
 #define log_error(session, ...) log_write(LOG_ERROR, (session), __VA_ARGS__)
 
-/* Append to the file @path from now on, made 0600 if it is missing, by putting it in the place of stderr. Refuses
- * anything but a regular file. Returns 0 or -errno. */
+/* From now on append to the file @path, made 0600 if it is missing; it replaces stderr. Refuses anything but a
+ * regular file. Returns 0 or -errno. */
 int log_open(const char *path);

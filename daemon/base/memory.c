@@ -1,7 +1,7 @@
 /* Memory of a process tree, from /proc/PID/statm, which anybody may read. Forks share nearly all their pages, so
- * adding up what each has resident would count the template many times over; what each has more than it is a
- * session's own. A frozen interpreter would count the session itself once more, so it is left out here; what it
- * holds alone is known from elsewhere. */
+ * a sum of resident pages would count the template many times. Only the pages beyond the template's are the
+ * session's own. A frozen interpreter would count the session once more, so it is left out here; its own memory
+ * is measured elsewhere. */
 #include "memory.h"
 
 #include <fcntl.h>
@@ -32,7 +32,8 @@ uint64_t memory_of_process(pid_t pid)
 	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As the kernel names it; a cell that takes the name hides memory in its own session's number, no more. */
+/* The kernel has this name for it. If a cell takes the name, it only hides memory from its own session's number.
+ */
 static bool is_frozen(pid_t pid)
 {
 	char path[64], name[32];
@@ -42,24 +43,27 @@ static bool is_frozen(pid_t pid)
 }
 
 struct tree {
-	uint64_t baseline, memory, ticks;
+	uint64_t baseline, memory, ticks, tasks;
 	unsigned budget;
 };
 
-/* Clock ticks that a process has run for. Its name, which it chooses itself, may hold anything but ends with the
- * last parenthesis. */
-static uint64_t ticks_of_process(pid_t pid)
+/* Clock ticks that a process and those it waited for have run for, and its threads. A process chooses its own name,
+ * which may hold any character; it ends with the last parenthesis. */
+static void tree_add(struct tree *tree, pid_t pid)
 {
-	unsigned long user = 0, kernel = 0;
+	unsigned long ticks[4] = {0}, threads = 0;
 	char path[64], text[1024], *end;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (file_read(text, sizeof(text), path) <= 0)
-		return 0;
+		return;
 	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &kernel) != 2)
-		return 0;
-	return (uint64_t)user + kernel;
+	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu %*d %*d %lu",
+			   &ticks[0], &ticks[1], &ticks[2], &ticks[3], &threads) != 5)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(ticks); i++)
+		tree->ticks += ticks[i];
+	tree->tasks += threads;
 }
 
 static void tree_walk(struct tree *tree, pid_t pid)
@@ -68,7 +72,7 @@ static void tree_walk(struct tree *tree, pid_t pid)
 	uint64_t own = memory_of_process(pid);
 
 	tree->memory += own > tree->baseline ? own - tree->baseline : 0;
-	tree->ticks += ticks_of_process(pid);
+	tree_add(tree, pid);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	if (file_read(text, sizeof(text), path) <= 0)
 		return;
@@ -87,5 +91,9 @@ struct usage usage_of_tree(pid_t pid, uint64_t baseline)
 
 	if (pid > 0)
 		tree_walk(&tree, pid);
-	return (struct usage){.memory = tree.memory, .cpu = (double)tree.ticks / (double)sysconf(_SC_CLK_TCK)};
+	return (struct usage){
+		.memory = tree.memory,
+		.cpu = (double)tree.ticks / (double)sysconf(_SC_CLK_TCK),
+		.tasks = tree.tasks > 0 ? tree.tasks - 1 : 0,
+	};
 }

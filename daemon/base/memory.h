@@ -1,16 +1,17 @@
-/* What a process and its descendants occupy. */
+/* Memory and CPU time of a process and its descendants. */
 #pragma once
 
 #include "proto/base.h"
 
 #include <sys/types.h>
 
-/* Resident bytes not shared with a file, less @baseline for each process: what each has beyond the image that all
- * of them grew from; and the seconds of CPU time that the processes that are left have used. Looks at a bounded
- * number of processes. 0 where the host does not tell. */
+/* memory: resident bytes not shared with a file, less @baseline for each process, which is the image that all of
+ * them were forked from. cpu: seconds that the living processes have used, and those that they waited for. tasks:
+ * processes and threads, less the first. Looks at a bounded number of processes. 0 if the host does not tell. */
 struct usage {
 	uint64_t memory;
 	double cpu;
+	uint64_t tasks;
 };
 struct usage usage_of_tree(pid_t pid, uint64_t baseline);
 

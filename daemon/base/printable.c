@@ -1,5 +1,5 @@
-/* The characters of Unicode that are none to be seen, as ranges. What is not assigned yet counts as printable: a
- * table of that would be out of date with the next version. */
+/* The invisible characters of Unicode, as ranges. Characters that are not assigned yet count as visible: a table
+ * of them would be out of date with the next version. */
 #include "printable.h"
 
 #include "proto/wire.h"

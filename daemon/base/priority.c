@@ -1,5 +1,5 @@
-/* By sched_setattr(2) among processes; and, where the kernel deals the processors out between sessions of terminals
- * first, by the file of that. */
+/* sched_setattr(2) sets the priority among processes. Some kernels divide the processors between sessions of
+ * terminals first; there a file of /proc sets that priority. */
 #include "priority.h"
 
 #include "proto/base.h"

@@ -1,7 +1,7 @@
-/* The router's place among the processes of the host. */
+/* The priority of the router. */
 #pragma once
 
-/* Everybody waits for the router, and there may be many sessions that compute, each with as much of the processors
- * as it has if nothing is done about that: it comes before them from now on, as far as laird may do that (root),
- * and does not wait for the end of their turns (Linux 6.12). What cannot be had is done without. */
+/* Everybody waits for the router, and many sessions may compute at the same time. So from now on the router
+ * comes before them, as far as laird may do that (root), and does not wait for the end of their turns (Linux
+ * 6.12). If the kernel refuses, we go on without. */
 void priority_raise(void);

@@ -18,7 +18,7 @@ static ssize_t file_read(char *buffer, size_t size, const char *name, pid_t pid)
 	return n;
 }
 
-/* The last of its numbers is the one of the innermost namespace. */
+/* The last of its numbers is the one in the innermost namespace. */
 static bool calls_itself(pid_t process, uint64_t pid)
 {
 	char text[4096], *at, *end;
@@ -34,7 +34,7 @@ static bool calls_itself(pid_t process, uint64_t pid)
 	return at && strtoull(at + 1, NULL, 10) == pid;
 }
 
-/* The youngest stand last, and they are the ones that are asked for. */
+/* The youngest children stand last, and callers ask for these. */
 pid_t process_find(pid_t warden, uint64_t pid)
 {
 	char text[8192], file[64], *space;
@@ -42,7 +42,7 @@ pid_t process_find(pid_t warden, uint64_t pid)
 
 	snprintf(file, sizeof(file), "task/%d/children", (int)warden);
 	size = warden > 0 ? file_read(text, sizeof(text), file, warden) : 0;
-	/* "PID PID PID ", and nothing that was cut off. */
+	/* "PID PID PID ", without a number that was cut off. */
 	for (space = memrchr(text, ' ', (size_t)MAX(size, 0)); space;) {
 		pid_t child;
 

@@ -5,9 +5,10 @@
 
 #include <sys/types.h>
 
-/* The child of the warden @warden that calls itself @pid in there. 0 if there is none, or the host does not tell.
- */
+/* The host's pid of the child of @warden that has the number @pid in the cage. 0 if there is none, or the host
+ * does not tell. */
 pid_t process_find(pid_t warden, uint64_t pid);
 
-/* Make it more (up to 1000) or less likely to be killed when memory runs out. Not everybody may. */
+/* Make the process more (up to 1000) or less likely to be killed when memory runs out. Only root may do the
+ * latter. */
 void process_expose(pid_t pid, int score);

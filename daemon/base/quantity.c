@@ -1,4 +1,4 @@
-/* Numbers with units. All arithmetic is checked and none is in floating point, so what is printed reads back the
+/* Numbers with units. All arithmetic is checked, and none uses floating point, so a printed value reads back the
  * same. */
 #include "quantity.h"
 
@@ -43,7 +43,7 @@ static const struct unit *unit_find(const struct unit *units, const char *name, 
 	return NULL;
 }
 
-/* The digits after the point. Six say all there is to say below a second and more than enough below a terabyte. */
+/* The digits after the point. Six are enough for every value below a second and below a terabyte. */
 static bool fraction_parse(uint64_t *fraction, uint64_t *scale, const char **at)
 {
 	for (; isdigit((unsigned char)**at) && *scale < 1000000; ++*at, *scale *= 10)
@@ -51,7 +51,7 @@ static bool fraction_parse(uint64_t *fraction, uint64_t *scale, const char **at)
 	return *scale > 1;
 }
 
-/* A decimal with its unit, as in the "1.5h" of "1.5h 10m". *unitless: it has none, so nothing may stand beside it.
+/* A decimal with its unit, as the "1.5h" of "1.5h 10m". *unitless: it has none, so no other may stand beside it.
  */
 static bool component_parse(uint64_t *value, bool *unitless, const struct unit *units, uint64_t bare,
 			    const char **at)

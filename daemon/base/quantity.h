@@ -15,9 +15,9 @@ extern const struct unit processor_units[]; /* in thousandths */
 /* Decimal digits from *@at, which moves past them. False if there are none or too many. */
 bool digits_parse(uint64_t *number, const char **at);
 
-/* All of @text: one number without unit, counted in @bare, or any of decimals with one of @units (NULL: there are
- * none). False if it is anything else or does not fit; then *valuep is untouched. */
+/* Parse all of @text: one number without unit, counted in @bare, or any number of decimals with one of @units
+ * each (NULL: there are none). False if it is anything else or does not fit; then *valuep is untouched. */
 bool quantity_parse(uint64_t *valuep, const struct unit *units, uint64_t bare, const char *text);
 
-/* In the largest unit that divides it. */
+/* In the largest unit that divides the value. */
 void quantity_format(char *text, size_t size, const struct unit *units, uint64_t value);

@@ -1,5 +1,5 @@
-/* Making processes. Between fork and exec everything inherited is undone: whatever started laird, a program starts
- * from the same state. */
+/* Making processes. Between fork and exec everything inherited is undone, so a program starts from the same
+ * state, no matter who started laird. */
 #include "spawn.h"
 
 #include <dirent.h>
@@ -9,7 +9,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* Where the child has what it was given, and where that is kept until everything else is in place. */
+/* The first descriptor of what the child is given, and a higher place for it until everything else is in order.
+ */
 #define FIRST_SLOT 3
 #define ABOVE_SLOTS 10
 
@@ -42,8 +43,8 @@ static int die_with(pid_t parent)
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-/* Ignored signals survive an exec: a shell that runs laird in the background gives it a SIGINT no cell would feel.
- */
+/* Ignored signals survive an exec: if a shell runs laird in the background, SIGINT is ignored, and no cell would
+ * notice one. */
 static int signals_reset(void)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
@@ -55,7 +56,7 @@ static int signals_reset(void)
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }
 
-/* A session is to have 1, see kernel/cage/limits.c, which is more than a hard limit of 0. */
+/* A session must have 1, see kernel/cage/limits.c, so a hard limit of 0 is too low. */
 static void cores_limit(void)
 {
 	struct rlimit limit;
@@ -84,7 +85,7 @@ static int close_from(int first)
 	return 0;
 }
 
-/* @error comes behind those that are given. Returns where, or -errno. */
+/* @error comes behind the given ones. Returns its number, or -errno. */
 static int descriptors_arrange(const struct spawn_fds *given, int error)
 {
 	int kept[SPAWN_FDS_MAX], error_slot = FIRST_SLOT + (int)given->n, null;

@@ -1,5 +1,5 @@
-/* Hash tables. A bucket holds one node on average, whatever is in them: the table doubles when it is full, and the
- * hash is one whose key nobody outside this process knows. SipHash-2-4, by Aumasson and Bernstein. */
+/* Hash tables. A bucket holds one node on average, because the table doubles when it is full and nobody outside
+ * this process knows the key of the hash. SipHash-2-4, by Aumasson and Bernstein. */
 #include "table.h"
 
 #include "log.h"
@@ -37,7 +37,7 @@ static void word_add(struct hash *hash, uint64_t word)
 	hash->v[0] ^= word;
 }
 
-/* A process without random words does not begin: a hash that can be foretold is none. */
+/* Without random words the process does not begin: a hash that somebody can predict is useless. */
 static const uint64_t *key(void)
 {
 	static uint64_t words[2];

@@ -1,5 +1,5 @@
-/* A hash table of objects that have a node for each table they stand in. The hash is SipHash under a key that each
- * process draws for itself, so nobody who chooses what is hashed can choose where it goes. */
+/* A hash table of objects that have a node for each table they stand in. The hash is SipHash under a random key
+ * of this process, so nobody who chooses a name can choose its bucket. */
 #pragma once
 
 #include "list.h"
@@ -16,10 +16,10 @@ struct table {
 	size_t n;
 };
 
-/* Of bytes that come one after the other: begin, add, and take it. */
+/* A hash of bytes that come one after the other: begin, add, and take it. */
 struct hash {
 	uint64_t v[4];
-	uint64_t tail; /* of what does not fill a word yet */
+	uint64_t tail; /* bytes that do not fill a word yet */
 	size_t size;
 };
 
@@ -31,11 +31,11 @@ uint64_t hash_end(struct hash *hash);
 uint64_t hash_of_number(uint64_t number);
 
 void table_init(struct table *table);
-/* Frees no object; those that are left are in none afterwards. */
+/* Frees no object; objects that are left are in no table afterwards. */
 void table_deinit(struct table *table);
 
-/* The node may be in a zeroed object. Returns 0; or -ENOMEM, with the node in no table, which can only be when the
- * table is empty: one that cannot grow goes on as it is. */
+/* The node may be in a zeroed object. Returns 0; or -ENOMEM, with the node in no table. That happens only if the
+ * table is empty: a table that cannot grow goes on at its size. */
 int table_add(struct table *table, struct table_node *node, uint64_t hash);
 void table_remove(struct table_node *node); /* idempotent */
 

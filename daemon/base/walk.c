@@ -1,4 +1,4 @@
-/* The way to a path, looked up name by name as the kernel does, so that each directory and each link on it is seen.
+/* The way to a path is looked up name by name as the kernel does, so each directory and each link on it is seen.
  */
 #include "walk.h"
 
@@ -6,7 +6,7 @@
 
 #define LINKS_MAX 40
 
-/* @real: where we are, "" for the root; @at: what was looked up last; @rest: what is still to come. */
+/* @real: the present directory, "" for the root; @at: what was looked up last; @rest: what is still to come. */
 struct walk {
 	char real[PATH_MAX], at[PATH_MAX], rest[PATH_MAX];
 	unsigned links;
@@ -33,7 +33,7 @@ static int walk_follow(struct walk *walk, const char *target, size_t size)
 	return 0;
 }
 
-/* Look the next name up: walk->at. What is missing is taken for a directory. Returns 1; 0 at the end, when
+/* Look up the next name: walk->at. A missing one is taken for a directory. Returns 1; 0 at the end, when
  * walk->real is the real path; or -errno. */
 static int walk_next(struct walk *walk)
 {

@@ -1,6 +1,6 @@
-/* Our directories in the hierarchies: made, tried, swept and removed. Nothing here is told by the version of a
- * kernel or by who we are: a controller is there if a process could be limited by it. Version 2 lets a group have
- * either processes or controlled children, so there laird first moves itself into a child of its own. */
+/* Our directories in the hierarchies: made, tried, swept and removed. We do not ask for the version of the
+ * kernel or for our user: a controller is there if it could limit a process. Version 2 lets a group have either
+ * processes or controlled children, so there laird first moves itself into a child of its own. */
 #include "cgroup.h"
 
 #include "base/directory.h"
@@ -21,9 +21,9 @@
 /* What gets SIGKILL needs a moment to leave its group. */
 #define DROP_PAUSE_US 10000
 #define DROP_TRIES 200
-/* Between two looks at groups in which somebody lives rightly, perhaps for hours. */
+/* The pause between two looks at groups in which processes may live for hours. */
 #define ADOPTED_PAUSE_US 10000000
-/* As bytes, processes and thousandths of a processor one that every kernel takes. */
+/* A value that every kernel takes as bytes, as processes and as thousandths of a processor. */
 #define TRY_LIMIT (1 << 20)
 
 /* ---- where ---- */
@@ -40,7 +40,7 @@ static int places_find(struct cgroup_place places[static _CONTROLLER_N])
 	return r;
 }
 
-/* Our directory in the group at @place, in which version 2 may have put us already. */
+/* Our directory in the group at @place; version 2 may have moved us there already. */
 static char *directory_of(const struct cgroup_place *place, const char *socket)
 {
 	char name[PATH_SIZE], *path;
@@ -66,7 +66,7 @@ static struct hierarchy *hierarchy_add(struct cgroups *cgroups, unsigned version
 	return &cgroups->hierarchies[cgroups->n++];
 }
 
-/* Every hierarchy that could have one of the controllers, which ->controllers says. */
+/* Find every hierarchy that could have one of the controllers in ->controllers. */
 static void hierarchies_find(struct cgroups *cgroups, const char *socket)
 {
 	struct cgroup_place places[_CONTROLLER_N] = {{0}};
@@ -86,7 +86,7 @@ static void hierarchies_find(struct cgroups *cgroups, const char *socket)
 
 /* ---- removing ---- */
 
-/* False if somebody is still in it, who, with @kill, has got SIGKILL. */
+/* False if somebody is still in it; with @kill they have got SIGKILL. */
 static bool remove_one(int directory, const char *name, bool kill)
 {
 	if (unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
@@ -96,7 +96,7 @@ static bool remove_one(int directory, const char *name, bool kill)
 	return false;
 }
 
-/* Somebody who has got SIGKILL may take a moment; this one waits for it. */
+/* A process that got SIGKILL may take a moment; this waits for it. */
 static void remove_patiently(const struct hierarchy *hierarchy, const char *name, void *userdata)
 {
 	(void)userdata;
@@ -309,7 +309,7 @@ static void on_retry(struct timer *timer)
 		(void)timer_set(cgroups->loop, &cgroups->retry, event_now() + pause, on_retry);
 }
 
-/* One that there is no memory for is removed when laird ends. */
+/* If there is no memory to remember one, it is removed when laird ends. */
 static void leftover_add(struct cgroups *cgroups, const char *name, bool kill)
 {
 	struct leftover *leftover = malloc(sizeof(*leftover) + strlen(name) + 1);

@@ -28,8 +28,8 @@ struct cgroups {
 	struct timer retry;
 };
 
-/* Find out what there is for the daemon of @socket, and move it where version 2 wants it. @loop: NULL where no
- * group will be dropped. Never fails: what is missing is said in lacking. Takes some 20 ms. */
+/* Find out which controllers the daemon of @socket may use, and move it where version 2 wants it. @loop: NULL if
+ * no group will be dropped. Never fails: lacking says why a controller is missing. Takes some 20 ms. */
 void cgroups_open(struct cgroups *cgroups, const char *socket, struct event_loop *loop);
 /* Closes descriptors; the directories stay. */
 void cgroups_close(struct cgroups *cgroups);
@@ -37,13 +37,14 @@ void cgroups_close(struct cgroups *cgroups);
 /* The hierarchy that has the controller, or NULL. */
 const struct hierarchy *cgroups_find(const struct cgroups *cgroups, enum controller controller);
 
-/* A router that was here before had groups too. Remove each as soon as nobody is in it. */
+/* Take over the groups of a former router. Remove each as soon as nobody is in it. */
 void cgroups_adopt(struct cgroups *cgroups);
-/* But not the group @name, although nobody is in it yet. */
+/* But keep the group @name, although nobody is in it yet. */
 void cgroups_keep(struct cgroups *cgroups, const char *name);
-/* Remove the group @name, now or, if something in it has yet to die of the SIGKILL it gets, soon. */
+/* Remove the group @name. If processes in it must die first, they get SIGKILL, and it is removed soon. */
 void cgroups_drop(struct cgroups *cgroups, const char *name);
 
-/* Undo all of it, for the daemon of @socket: kill whoever is in one of its groups, remove groups and directories,
- * put its own processes back where they were. When it ends, and when it begins, for a life that ended without. */
+/* Undo everything, for the daemon of @socket: kill the processes in its groups, remove groups and directories,
+ * put its own processes back where they were. Called when laird ends; and when it begins, in case an earlier one
+ * could not. */
 void cgroups_erase(const char *socket);

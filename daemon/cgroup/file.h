@@ -18,6 +18,6 @@ bool cgroup_lists(const char *group, const char *file, const char *word);
 
 int cgroup_move_in(int fd, const char *group, pid_t pid);
 
-/* SIGKILL to everybody in the group; or have them move to the group @to. */
+/* Send SIGKILL to all processes in the group; or move them to the group @to. */
 void cgroup_kill_all(int fd, const char *group);
 void cgroup_move_all(const char *group, const char *to);

@@ -1,5 +1,5 @@
-/* One group, in as many hierarchies as there are. The kernel's files differ between the versions; the table below
- * is all there is to know of that. */
+/* One group, in as many hierarchies as there are. The kernel's files differ between the versions; the table
+ * below has all differences. */
 #include "group.h"
 
 #include "base/log.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* What has to be written, in this order, for a limit. With a factor of 0 it is the same for every limit. */
+/* The files to write for a limit, in this order. With a factor of 0 the text is the same for every limit. */
 static const struct setting {
 	enum controller controller;
 	unsigned version; /* 0: both */
@@ -27,7 +27,8 @@ static const struct setting {
 	{CONTROLLER_MEMORY, 2, "memory.swap.max", 0, "", -1},
 	{CONTROLLER_MEMORY, 2, "memory.oom.group", 0, "", -1},
 	{CONTROLLER_PIDS, 0, "pids.max", 1, "", 0},
-	/* In microseconds of every 100 ms. More than a group above has is refused, and then that one's holds. */
+	/* In microseconds of every 100 ms. The kernel refuses more than a group above has; then the limit of
+	 * that group holds. */
 	{CONTROLLER_CPU, 1, "cpu.cfs_quota_us", 100, "", EINVAL},
 	{CONTROLLER_CPU, 2, "cpu.max", 100, " 100000", 0},
 };
@@ -97,7 +98,7 @@ int group_make(struct group *group, const struct cgroups *cgroups, const char *n
 		return 0;
 	group->cgroups = cgroups;
 	group->name = name;
-	/* One that is there was made by a router that died before it could say so; names are never used twice. */
+	/* If the group exists, a router has made it and died before it could say so; names are never used twice. */
 	for (size_t i = 0; i < cgroups->n && !r; i++)
 		if (cgroups->hierarchies[i].controllers & group->held)
 			r = mkdirat(cgroups->hierarchies[i].fd, name, 0755) < 0 && errno != EEXIST ? -errno : 0;

@@ -1,4 +1,4 @@
-/* The control group of one warden: everybody in its cage and nobody else, whoever forked whom. */
+/* The control group of one warden: all processes of its cage and no others, whoever forked them. */
 #pragma once
 
 #include "cgroup.h"
@@ -10,11 +10,11 @@ struct group_limits {
 
 struct group {
 	const struct cgroups *cgroups; /* NULL: there is none */
-	const char *name;	       /* whoever made it keeps this */
+	const char *name;	       /* the owner of the group keeps this */
 	unsigned held;		       /* bits of the controllers that limit it */
 	struct group_limits limits;
-	int events;	    /* the file that counts who was killed for memory; -1: none */
-	uint64_t oom_kills; /* as it last said */
+	int events;	    /* the file that counts processes killed for memory; -1: none */
+	uint64_t oom_kills; /* the count when it was last read */
 };
 
 #define GROUP_NONE ((struct group){.events = -1})
@@ -22,13 +22,13 @@ struct group {
 /* Which of the limits can be made to hold. */
 unsigned group_would_hold(const struct cgroups *cgroups, const struct group_limits *limits);
 
-/* Make one with those limits that can be made to hold; if that is none, there is no group. Returns 0 or -errno. */
+/* Make a group with those limits that can hold; if none can, there is no group. Returns 0 or -errno. */
 int group_make(struct group *group, const struct cgroups *cgroups, const char *name,
 	       const struct group_limits *limits);
-/* One that a former router has made, with the same members. */
+/* The group that a former router has made, with the same members. */
 void group_revive(struct group *group, const struct cgroups *cgroups, const char *name, unsigned held,
 		  const struct group_limits *limits, uint64_t oom_kills);
-/* Close it; it is for cgroups_drop to remove. */
+/* Close its descriptors; cgroups_drop removes it. */
 void group_deinit(struct group *group);
 
 /* What a process enters by, at most one a hierarchy, opened for the caller to close: of version 1 a file to which
@@ -36,11 +36,11 @@ void group_deinit(struct group *group);
  * directory, into which it can be cloned. Returns how many, or -errno. */
 int group_doors(const struct group *group, int fds[static _CONTROLLER_N]);
 
-/* Another limit. None where that controller holds nothing. Returns 0 or -errno. */
+/* Set another limit. Does nothing if that controller holds nothing. Returns 0 or -errno. */
 int group_limit(struct group *group, enum controller controller, uint64_t limit);
 
-/* Whether the kernel has killed one of them for memory since this was last asked. */
+/* Whether the kernel has killed one of them for memory since the last call. */
 bool group_oom_killed(struct group *group);
 
-/* Kill all at once, where the kernel can (version 2). Whether it could. */
+/* Kill all at once, if the kernel can (version 2). Returns whether it could. */
 bool group_kill(const struct group *group);

@@ -1,5 +1,5 @@
-/* Into the leaf and out of it. The group above is not ours alone, perhaps: its controllers are switched off again
- * only if nobody else in it can miss them. */
+/* Into the leaf and out of it. The group above may have other members: its controllers are switched off again
+ * only if nobody else in it needs them. */
 #include "leaf.h"
 
 #include "file.h"

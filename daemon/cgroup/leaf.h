@@ -6,10 +6,10 @@
 
 #define CGROUP_LEAF "daemon"
 
-/* Make the directory @path in the group we are in, and our leaf in that; move us and our parent there; and have the
- * @controllers extended to whatever else is made in @path. Each that cannot be gets its error (positive) in
- * @errors. If that is all of them, nothing has changed. Done already is no error. */
+/* Make the directory @path in the group we are in, and our leaf in it; move us and our parent into the leaf; and
+ * extend @controllers to all further groups in @path. Each one that fails gets its error (positive) in @errors.
+ * If all fail, nothing has changed. It is no error if this is done already. */
 void leaf_enter(const char *path, unsigned controllers, int errors[static _CONTROLLER_N]);
 
-/* Undo that, where it was done. Everything else in @path must have been removed. */
+/* Undo that, if it was done. Everything else in @path must have been removed. */
 void leaf_leave(const char *path);

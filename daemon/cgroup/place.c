@@ -1,5 +1,5 @@
-/* Two files of /proc, put together: one says what our group is called in each hierarchy, the other where
- * hierarchies are mounted, perhaps not from their root on. */
+/* Two files of /proc, put together: one has the name of our group in each hierarchy, the other says where
+ * hierarchies are mounted, perhaps not from their root. */
 #include "place.h"
 
 const char *const controller_names[_CONTROLLER_N] = {
@@ -54,20 +54,20 @@ static bool mount_parse(struct mount *mount, char *line)
 	return true;
 }
 
-/* What of @group lies below the @root of a mount; NULL if it lies elsewhere. */
+/* The part of @group below the @root of a mount; NULL if it lies elsewhere. */
 static const char *below(const char *root, const char *group)
 {
 	size_t size = strcmp(root, "/") ? strlen(root) : 0;
 
 	if (strncmp(group, root, size) != 0 || (group[size] && group[size] != '/'))
 		return NULL;
-	/* A group outside of what a namespace shows begins with as many of these as it lies above. */
+	/* A group outside the view of a namespace begins with one of these for each level above it. */
 	if (strncmp(group, "/..", 3) == 0)
 		return NULL;
 	return strcmp(group + size, "/") ? group + size : "";
 }
 
-/* Returns 0, -ENOENT if nothing that is mounted shows the group, or -ENOMEM. @controller: NULL for version 2. */
+/* Returns 0, -ENOENT if no mounted hierarchy shows the group, or -ENOMEM. @controller: NULL for version 2. */
 static int path_find(char **pathp, const char *controller, const char *group, FILE *mountinfo)
 {
 	_cleanup_(freep) char *line = NULL;

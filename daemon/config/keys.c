@@ -132,7 +132,7 @@ static const struct key profile_rows[] = {
 
 	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
 	    .doc = "the memory of a session"),
-	KEY("processes", INT, processes, "64", .min = 2, .max = 100000, .optional = true,
+	KEY("processes", INT, processes, "1024", .min = 2, .max = 100000, .optional = true,
 	    .doc = "processes and threads of a session"),
 	KEY("cpu", PROCESSORS, cpu, "off", .min = 10, .max = 10000000, .optional = true,
 	    .doc = "how many processors a session may keep busy"),

@@ -33,6 +33,7 @@ void handle_list(struct sessions *sessions, const struct address *from, const st
 	size_t n = 0;
 	int r;
 
+	sessions_measure(sessions, from->uid);
 	while ((session = sessions_next(sessions, from->uid, session)))
 		n += is_listed(session);
 	msgpack_sbuffer_init(&buffer);

@@ -17,6 +17,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -35,6 +36,8 @@
 #define THINGS_MIN 16
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
+/* What is allocated by itself. */
+#define LARGE (1 << 20)
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
 #define STOP_GRACE_US 1000000
 #define STOP_LIMIT_US 5000000
@@ -229,6 +232,14 @@ static void descriptors_raise(void)
 	}
 }
 
+/* What is large goes back to the kernel as soon as it is freed: else malloc keeps the room of the largest messages
+ * that there ever were, below what is still in use. */
+static void memory_prepare(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE);
+	(void)mallopt(M_TRIM_THRESHOLD, 8 * LARGE);
+}
+
 /* What the host does not give is said once. */
 static void groups_open(struct router *router)
 {
@@ -347,6 +358,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	}
 	descriptors_raise();
 	priority_raise();
+	memory_prepare();
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
 	if (r) {

@@ -1,5 +1,5 @@
 /* What a client is told of a session. */
-#include "session.h"
+#include "sessions.h"
 
 #include "base/memory.h"
 #include "warden/cages.h"
@@ -14,18 +14,47 @@ static double ttl_left(uint64_t since, uint64_t ttl)
 	return !ttl ? 0.0 : event_seconds(end > now ? end - now : 1);
 }
 
+static bool is_stale(const struct warden *warden)
+{
+	return !warden->measured || event_now() - warden->measured >= USAGE_AGE_US;
+}
+
 /* It takes a tenth of a millisecond for each of its processes, so one is not measured again while the last time is
  * not long ago, and in one round only a few are. */
 static void warden_measure(struct warden *warden)
 {
 	struct cages *cages = warden->cages;
 
-	if (cages->n_measured == MEASURED_PER_ROUND ||
-	    (warden->measured && event_now() - warden->measured < USAGE_AGE_US))
+	if (cages->n_measured == MEASURED_PER_ROUND || !is_stale(warden))
 		return;
 	cages->n_measured++;
 	warden->usage = usage_of_tree(warden->pid, warden->baseline);
 	warden->measured = event_now();
+}
+
+/* The one that was measured longest ago is never left out for others. */
+void sessions_measure(const struct sessions *sessions, uid_t uid)
+{
+	struct warden *oldest[MEASURED_PER_ROUND];
+	struct session *session = NULL;
+	size_t n = 0;
+
+	while ((session = sessions_next(sessions, uid, session))) {
+		struct warden *warden = session->warden;
+		size_t at = n;
+
+		if (!is_stale(warden))
+			continue;
+		while (at > 0 && oldest[at - 1]->measured > warden->measured)
+			at--;
+		if (at == MEASURED_PER_ROUND)
+			continue;
+		n = MIN(n + 1, (size_t)MEASURED_PER_ROUND);
+		memmove(&oldest[at + 1], &oldest[at], (n - 1 - at) * sizeof(*oldest));
+		oldest[at] = warden;
+	}
+	for (size_t i = 0; i < n; i++)
+		warden_measure(oldest[i]);
 }
 
 /* Of a family, whose members cannot be told apart by their processes. */
@@ -43,13 +72,14 @@ static struct usage usage_of_warden(struct warden *warden)
 
 struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE])
 {
+	const struct profile *profile = session->profile;
 	struct warden *warden = session->warden;
 	const struct usage usage = usage_of_warden(warden);
 	bool working = session_busy(session) || session->n_queued > 0;
 
 	return (struct session_info){
 		.session = bytes_of(session_name_write(name, session->id, session->owner, asker)),
-		.profile = bytes_of(session->profile->name),
+		.profile = bytes_of(profile->name),
 		.state = bytes_of(session_state_name(session)),
 		.uid = session->owner,
 		.workspace = bytes_of(session_workspace(session)),
@@ -60,8 +90,18 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 		.pid = (uint64_t)warden->pid,
 		.memory = usage.memory,
 		.cpu = usage.cpu,
-		.idle_left = working ? 0.0 : ttl_left(session->last, session->profile->idle_ttl),
-		.hard_left = ttl_left(session->opened, session->profile->hard_ttl),
+		.disk = warden->quota.size,
+		.files = warden->quota.files,
+		.tasks = usage.tasks,
+		.memory_limit = profile->memory,
+		.tasks_limit = profile->processes,
+		.disk_limit = profile->workspace_size,
+		.cpu_limit = (double)profile->cpu / 1000,
+		.cell_timeout = event_seconds(profile->cell_timeout),
+		.idle_ttl = event_seconds(profile->idle_ttl),
+		.hard_ttl = event_seconds(profile->hard_ttl),
+		.idle_left = working ? 0.0 : ttl_left(session->last, profile->idle_ttl),
+		.hard_left = ttl_left(session->opened, profile->hard_ttl),
 		.level = bytes_of(warden->level),
 		.guards = wire_bytes(&warden->guards),
 		.checkpoints = session->history.n_automatic + session->history.n_named,

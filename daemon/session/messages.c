@@ -207,11 +207,9 @@ static struct output *output_of(struct cell *cell, enum interpreter_stream strea
 
 void session_trim_transcript(struct session *session, enum interpreter_stream stream)
 {
-	struct cell *cell = session->cell;
-	bool is_code = cell && cell->task == CELL_CODE;
+	const struct output *output = session->cell ? output_of(session->cell, stream) : &session->stray[stream];
 
-	transcript_trim(&session->transcripts[stream],
-			is_code ? output_of(cell, stream)->known : session->profile->output_size);
+	transcript_trim(&session->transcripts[stream], output->known);
 }
 
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
@@ -223,6 +221,7 @@ void session_on_output(struct session *session, enum interpreter_stream stream, 
 
 	if (!cell) {
 		output_add(&session->stray[stream], data);
+		session_trim_transcript(session, stream);
 		return;
 	}
 	output = output_of(cell, stream);

@@ -43,6 +43,8 @@ void sessions_init(struct sessions *sessions);
 struct session *sessions_find(struct sessions *sessions, const struct session_name *name);
 /* Of the sessions that @uid may name, which are all for root, the oldest, or the one after @session; or NULL. */
 struct session *sessions_next(const struct sessions *sessions, uid_t uid, const struct session *session);
+/* Before a list of them: measure a few of those that @uid may name, the ones measured longest ago. */
+void sessions_measure(const struct sessions *sessions, uid_t uid);
 /* The oldest that is not closing, or NULL. */
 struct session *sessions_first_that_stays(struct sessions *sessions);
 /* Whether @owner may have one more, or else @from has been told why not. */

@@ -49,12 +49,21 @@ static void start_idle(struct session *session, const struct particulars *partic
 	session_begin_idle(session);
 }
 
+/* What a cell begins with is in the transcript as the cell has it: a part of it may have been left out. */
 static void stray_hand_over(struct session *session)
 {
 	for (int i = 0; i < 2; i++) {
-		if (session->stray[i].total > 0)
-			session_on_output(session, (enum interpreter_stream)i, output_join(&session->stray[i]));
-		output_deinit(&session->stray[i]);
+		struct output *stray = &session->stray[i];
+		bool cut = output_dropped(stray) > 0;
+
+		if (stray->total > 0) {
+			struct bytes text = output_join(stray);
+
+			if (cut)
+				transcript_replace(&session->transcripts[i], text);
+			session_on_output(session, (enum interpreter_stream)i, text);
+		}
+		output_deinit(stray);
 	}
 }
 

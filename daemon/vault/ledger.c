@@ -23,7 +23,6 @@
 void ledger_init(struct ledger *ledger)
 {
 	*ledger = (struct ledger){.fd = -1};
-	msgpack_sbuffer_init(&ledger->record);
 }
 
 static uint64_t round_up(uint64_t size, uint64_t unit)
@@ -43,7 +42,6 @@ void ledger_deinit(struct ledger *ledger)
 {
 	unmap(ledger);
 	fd_close(ledger->fd);
-	msgpack_sbuffer_destroy(&ledger->record);
 	ledger_init(ledger);
 }
 
@@ -160,22 +158,19 @@ static int make_room(struct ledger *ledger, uint64_t wanted)
 
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record)
 {
-	uint64_t length, end;
-	int r;
+	size_t bound = wire_bound(schema, record);
+	msgpack_sbuffer place = {.alloc = bound};
+	int r = make_room(ledger, after(ledger->size, bound));
 
-	ledger->record.size = 0;
-	r = wire_encode(&ledger->record, schema, record);
 	if (r)
 		return r;
-	length = ledger->record.size;
-	end = after(ledger->size, length);
-	r = make_room(ledger, end);
+	place.data = ledger->map + ledger->size + LENGTH;
+	r = wire_encode(&place, schema, record);
 	if (r)
 		return r;
-	memcpy(ledger->map + ledger->size + LENGTH, ledger->record.data, length);
-	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), length,
+	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), place.size,
 			      memory_order_release);
-	ledger->size = end;
+	ledger->size = after(ledger->size, place.size);
 	return 0;
 }
 

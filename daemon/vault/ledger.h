@@ -16,7 +16,6 @@ struct ledger {
 	uint64_t vacant; /* from here on nothing in the file is in force */
 	bool in_force;	 /* what is at @begin: the next router reads this */
 	bool stored;	 /* the keeper has the descriptor; for the owner, who stores it */
-	msgpack_sbuffer record;
 };
 
 void ledger_init(struct ledger *ledger);

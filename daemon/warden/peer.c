@@ -4,6 +4,7 @@
 
 #include "proto/outbuffer.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 /* Those a peer sent twice, which are passed over in one look: a flood of them waits for the next round. */
@@ -94,9 +95,10 @@ static int letter_read(struct peer *peer, const struct link_header *header, stru
 		peer_rest(peer, wait);
 		return PEER_E_EMPTY;
 	}
-	r = link_read_letter(
-		&peer->letter, peer->letters,
-		&(struct link_header){.size = header->size, .offset = header->offset + LETTERS_OFFSET});
+	peer->letter_at = LETTERS_OFFSET + (uint64_t)header->offset;
+	peer->letter_size = header->size;
+	r = link_read_letter(&peer->letter, peer->letters,
+			     &(struct link_header){.size = header->size, .offset = (uint32_t)peer->letter_at});
 	*frame = (struct bytes){.data = peer->letter, .size = header->size};
 	if (r == -ENOMEM) {
 		/* Ours is the want: it is looked at again. */
@@ -271,12 +273,22 @@ static void flush(struct peer *peer)
 	event_change(peer->loop, &peer->source, wanted_events(peer));
 }
 
+/* Its memory goes back before the next but one is written, which takes the same place. */
+static void letter_discard(struct peer *peer)
+{
+	(void)fallocate(peer->letters, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)peer->letter_at,
+			(off_t)peer->letter_size);
+	letter_drop(peer);
+}
+
 void peer_settle(struct peer *peer)
 {
 	list_remove(&peer->node);
-	letter_drop(peer);
 	if (peer->handled)
 		take_out(peer);
+	if (peer->handled && peer->letter)
+		letter_discard(peer);
+	letter_drop(peer);
 	peer->handled = false;
 	flush(peer);
 }

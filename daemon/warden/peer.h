@@ -27,6 +27,8 @@ struct peer {
 	struct list messages;	 /* to be sent */
 	bool hurried;		 /* its letters wait for nobody */
 	char *letter;		 /* of this round */
+	uint64_t letter_at;	 /* where in its file that lies */
+	uint32_t letter_size;
 };
 
 /* The subject is the number of a session, whose task's file is sent. */

@@ -63,6 +63,19 @@ ssize_t transcript_take(struct transcript *transcript, int pipe, char *buffer, s
 	return n;
 }
 
+void transcript_replace(struct transcript *transcript, struct bytes text)
+{
+	ssize_t n;
+
+	transcript->begin = transcript->end;
+	while (text.size > 0 && ((n = pwrite(transcript->fd, text.data, text.size, (off_t)transcript->end)) > 0 ||
+				 (n < 0 && errno == EINTR))) {
+		n = MAX(n, 0);
+		transcript->end += (uint64_t)n;
+		text = (struct bytes){.data = text.data + n, .size = text.size - (size_t)n};
+	}
+}
+
 static void punch(const struct transcript *transcript, uint64_t from, uint64_t to)
 {
 	(void)fallocate(transcript->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,

@@ -28,5 +28,8 @@ ssize_t transcript_take(struct transcript *transcript, int pipe, char *buffer, s
 /* Read again what has been taken before, from @at. Returns how much, or -errno. */
 ssize_t transcript_read(const struct transcript *transcript, uint64_t at, char *buffer, size_t size);
 
+/* @text takes the place of what no reply holds yet. Without memory, nothing does. */
+void transcript_replace(struct transcript *transcript, struct bytes text);
+
 /* Give back the memory of output that replies hold, and of the middle of what does not fit into @limit. */
 void transcript_trim(struct transcript *transcript, uint64_t limit);

@@ -32,6 +32,35 @@ SETTINGS = {
 }
 
 
+# What libraries of today start on many processors; the bound of sessions.conf for everything.
+AS_MANY_AS_LIBRARIES_START = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(100) as pool:
+    together = threading.Barrier(100, timeout=15)
+    list(pool.map(lambda _: together.wait(), range(100)))
+"""
+START_WITHOUT_END = """
+import threading
+threading.stack_size(1 << 16)
+over, started = threading.Event(), 0
+try:
+    while started < 3000:
+        threading.Thread(target=over.wait).start()
+        started += 1
+except RuntimeError:
+    pass
+over.set()
+started
+"""
+
+
+def test_how_many_processes_the_default_is(client: Client, session: str) -> None:
+    reply = client.exec(AS_MANY_AS_LIBRARIES_START, session)
+    assert reply.returncode == 0, reply
+    assert 900 < int(client.exec(START_WITHOUT_END, session).text or 0) < 1024
+
+
 def limit(name: str, value: str, code: str = "limit") -> AbstractContextManager[pytest.ExceptionInfo[LairError]]:
     """The refusal says what limit it was and how much it is."""
     return pytest.raises(LairError, match=f"^{code}: .*{name} = {value}")

@@ -417,6 +417,16 @@ class SessionInfo(Message):
     checkpoint_memory: Uint = 0
     checkpoint_age: Real | None = None
     cpu: Real | None = None
+    disk: Uint = 0
+    files: Uint = 0
+    tasks: Uint = 0
+    memory_limit: Uint = 0
+    tasks_limit: Uint = 0
+    disk_limit: Uint = 0
+    cpu_limit: Real | None = None
+    cell_timeout: Real | None = None
+    idle_ttl: Real | None = None
+    hard_ttl: Real | None = None
     opened: Flag = False
     effects: Raw = None
     effects_more: Uint = 0
