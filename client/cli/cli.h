@@ -44,6 +44,7 @@ enum {
 	WITH_INSTRUCTIONS = 2097152,
 	WITH_COLOR = 4194304,
 	WITH_LONG = 8388608,
+	WITH_TOP = 16777216,
 };
 
 /* What a verb needs of the daemon. */
@@ -68,10 +69,10 @@ struct verb {
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep, *tools, *format, *color;
+		*keep, *tools, *format, *color, *sort;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
-		instructions, longer;
+		instructions, longer, once;
 	bool figures_place, figures_placed; /* where no directory was given and the terminal cannot show them, one
 					     * is to be made; it has been */
 	char names[2][CLI_NAME_SIZE];	    /* of sessions, where they are not as they were given */
@@ -137,6 +138,7 @@ int verb_load(struct cli *cli);
 int verb_saves(struct cli *cli);
 int verb_open(struct cli *cli);
 int verb_ls(struct cli *cli);
+int verb_top(struct cli *cli);
 int verb_info(struct cli *cli);
 int verb_interrupt(struct cli *cli);
 int verb_reset(struct cli *cli);

@@ -27,6 +27,8 @@ static const struct flag flags[] = {
 	{'j', FLAG_ON, "json", NULL, PLACE(json), 0, "answer with one JSON document on stdout"},
 	{'l', FLAG_ON, "stream", NULL, PLACE(stream), WITH_STREAM,
 	 "with --json: one document a line, output first, as it comes"},
+	{'O', FLAG_TEXT, "sort", "COLUMN", PLACE(sort), WITH_TOP, "cpu, memory, disk, age, idle, owner or name"},
+	{'1', FLAG_ON, "once", NULL, PLACE(once), WITH_TOP, "one list, of a second, and no more"},
 	{'l', FLAG_ON, "long", NULL, PLACE(longer), WITH_LONG, "owner, CPU, disk and limits, too"},
 	{'b', FLAG_TEXT, "from", "NAME", PLACE(from), WITH_BRANCH,
 	 "from this checkpoint, not from the state of now"},

@@ -19,6 +19,7 @@ static const struct verb verbs[] = {
 	 verb_repl},
 	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE, 1, 1, NEED_STARTED,
 	 verb_open},
+	{"top", "", "watch your sessions, the busiest first", WITH_TOP, 0, 0, NEED_RUNNING, verb_top},
 	{"ls", "", "list your sessions", WITH_LONG, 0, 0, NEED_RUNNING, verb_ls},
 	{"info", "ID", "show all about a session", ON_SESSION, 1, 1, NEED_RUNNING, verb_info},
 	{"interrupt", "ID", "interrupt the cell a session runs", ON_SESSION | WITH_KILL, 1, 1, NEED_RUNNING,
