@@ -169,6 +169,11 @@ def _system(command: str) -> int:
     return status
 
 
+def _pip(line: str) -> None:
+    """Without IPython's note that something had to be started anew."""
+    vars(_main)["_exit_code"] = _system(f"{shlex.quote(sys.executable)} -m pip {line}")
+
+
 _SCRIPT_FLAGS = ("--bg", "--no-raise-error", "--raise-error")
 _SCRIPT_NAMES = ("--out", "--err", "--proc")
 
@@ -225,9 +230,12 @@ class _Profile:
 def _shell_class(module: Any) -> Any:
     slist = _import_module("IPython.utils.text")
     usage = _import_module("IPython.core.error").UsageError
+    database = _Database()
 
     class Shell(module.InteractiveShell):  # type: ignore[misc]
         """On the session's namespace, with nothing of its own in it that has a name one would use."""
+
+        db = property(lambda shell: database, lambda shell, value: None)
 
         def init_ipython_dir(self, ipython_dir: Any) -> None:
             self._trait_values["ipython_dir"] = os.devnull
@@ -303,27 +311,36 @@ def _new_shell() -> Any:
     config = _import_module("traitlets.config").Config()
     config.HistoryManager.enabled = False
     config.HistoryManager.hist_file = ":memory:"
-    config.InteractiveShell.colors = "NoColor"
+    config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.autocall = 0
-    if hasattr(module, "PickleShareDB"):
-        module.PickleShareDB = lambda root: _Database()
+    if hasattr(module, "PickleShareDB"):  # IPython 8 makes one for its database at once
+        module.PickleShareDB = lambda root: None
     before = sys.excepthook, sys.displayhook
-    shell = _shell_class(module).instance(config=config, user_module=_main)
-    sys.excepthook, sys.displayhook = before
+    kind = _shell_class(module)
+    try:
+        shell = kind.instance(config=config, user_module=_main)
+        _furnish(shell)
+    except BaseException:
+        kind.clear_instance()
+        raise
+    finally:
+        sys.excepthook, sys.displayhook = before
+    return shell
+
+
+def _furnish(shell: Any) -> None:
     for name in ("_", "__", "___"):
         if vars(_main).get(name) == "":
             del vars(_main)[name]  # where _ is it would hide the last value
     shell.displayhook.update_user_ns = _nothing
-    if not isinstance(getattr(shell, "db", None), _Database):
-        shell.db = _Database()
     page = _import_module("IPython.core.page")
     shell.set_hook("show_in_pager", page.as_hook(_print_page), 90)
     script = shell.magics_manager.registry["ScriptMagics"]
     script.shebang = _script
     shell.register_magic_function(_script, "cell", "script")
+    shell.register_magic_function(_pip, "line", "pip")
     _builtins["get_ipython"] = shell.get_ipython
     _builtins["display"] = display.display
-    return shell
 
 
 def shell() -> Any:

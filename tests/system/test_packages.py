@@ -70,6 +70,7 @@ def test_by_a_magic(client: Client, session: str) -> None:
         f"%pip install --no-index {name}\nimport lair_thing\nlair_thing.version", session, timeout=60
     )
     assert reply.text == "'2.0'", (reply.stdout + reply.stderr).decode()
+    assert b"restart" not in reply.stdout
 
 
 def test_ahead_of_the_packages_of_all(client: Client, session: str) -> None:
