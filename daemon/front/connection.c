@@ -21,9 +21,8 @@
 #define LAG_END ((uint64_t)256 << 10)
 /* While so much waits for the client, its further requests do. */
 #define UNREAD_MAX ((uint64_t)8 << 20)
-/* What may wait for one client at all, and for all of one user, if a share is not less. */
-#define WAITING_MAX ((uint64_t)64 << 20)
-#define WAITING_EACH (4 * WAITING_MAX)
+/* What may wait for all clients of one user, if that user's share has no bound. */
+#define WAITING_MAX ((uint64_t)256 << 20)
 #define HANDSHAKE_US (5 * 1000000ULL)
 #define PATIENCE_US (30 * 1000000ULL)
 #define PARTS_MAX 64
@@ -90,13 +89,13 @@ static void give_up(struct connection *connection)
 	connection_close(connection);
 }
 
+/* Answers of cells never come to so much: what a cell holds is charged twice, and its answer once. */
 static bool waits_too_long(const struct connection *connection, uint64_t newest)
 {
-	uint64_t share = connection->user->users->share;
-	uint64_t each = share ? MIN(share, WAITING_EACH) : WAITING_EACH;
+	const struct user *user = connection->user;
+	uint64_t most = user->users->share ? user->users->share : WAITING_MAX;
 
-	return connection->waiting > newest &&
-	       (connection->waiting > WAITING_MAX || connection->user->outgoing > each);
+	return connection->waiting > newest && user->outgoing > most;
 }
 
 int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
