@@ -10,8 +10,8 @@
 #include "audit/scribe.h"
 #include "base/log.h"
 #include "base/spawn.h"
-#include "bequest.h"
 #include "cgroup/cgroup.h"
+#include "handover.h"
 #include "instance.h"
 #include "notify.h"
 #include "orphan.h"
@@ -69,7 +69,7 @@ struct keeper {
 	struct pulse pulse;
 	uint64_t told_manager; /* that we are alive */
 	struct store store;
-	struct bequest bequest;
+	struct handover handover;
 	struct removals removals;
 	struct scribes scribes;
 	char program[PATH_SIZE]; /* ourselves */
@@ -157,7 +157,7 @@ static void on_ready(struct keeper *keeper, const struct keeper_message *request
 static void on_store(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	if (request->serial)
-		bequest_leave_ledger(&keeper->bequest, &request->name, fds[0]);
+		handover_leave_ledger(&keeper->handover, &request->name, fds[0]);
 	if (store_put(&keeper->store, &request->name, fds, n_fds) < 0)
 		log_error(NULL, "out of memory to hold what the router stores");
 	for (size_t i = 0; i < n_fds; i++)
@@ -717,7 +717,7 @@ static int listener_store(struct keeper *keeper)
 		r = instance_listen(&keeper->instance);
 		if (r < 0)
 			return r;
-		bequest_leave_listener(&keeper->bequest, &keeper->instance);
+		handover_leave_listener(&keeper->handover, &keeper->instance);
 	}
 	fd = fcntl(keeper->instance.listener, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : store_put(&keeper->store, &name, &fd, 1);
@@ -750,7 +750,7 @@ static int begin(struct keeper *keeper)
 			return r;
 		}
 	}
-	bequest_claim(&keeper->instance, &keeper->store);
+	handover_claim(&keeper->instance, &keeper->store);
 	spawn_raise_descriptors();
 	cgroups_erase(keeper->instance.socket);
 	r = program_find(keeper->program);
@@ -783,7 +783,7 @@ int keeper_run(const struct keeper_options *options)
 	removals_init(&keeper.removals);
 	scribes_init(&keeper.scribes);
 	store_init(&keeper.store);
-	bequest_init(&keeper.bequest);
+	handover_init(&keeper.handover);
 	if (begin(&keeper) == 0) {
 		r = run(&keeper);
 		if (r < 0)

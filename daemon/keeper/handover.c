@@ -1,6 +1,6 @@
 /* Each descriptor has a name with the manager, which says what it is. There is one of each: a ledger stays the same
  * file from one keeper to the next (ledger.h). */
-#include "bequest.h"
+#include "handover.h"
 
 #include "base/log.h"
 #include "kind.h"
@@ -14,11 +14,11 @@
 #define LISTENER "lair-listener-%" PRIx64 /* to be written and read alike */
 #define NAME_SIZE 64
 
-void bequest_init(struct bequest *bequest)
+void handover_init(struct handover *handover)
 {
 	const char *places = getenv("FDSTORE");
 
-	*bequest = (struct bequest){.offered = places && strtoul(places, NULL, 10) >= 2};
+	*handover = (struct handover){.offered = places && strtoul(places, NULL, 10) >= 2};
 }
 
 static int leave(const char *name, int fd)
@@ -38,11 +38,11 @@ static void take_back(const char *name)
 	notify_manager(state);
 }
 
-void bequest_leave_listener(const struct bequest *bequest, struct instance *instance)
+void handover_leave_listener(const struct handover *handover, struct instance *instance)
 {
 	char name[NAME_SIZE];
 
-	if (!bequest->offered)
+	if (!handover->offered)
 		return;
 	snprintf(name, sizeof(name), LISTENER, instance->inode);
 	instance->handed_on = leave(name, instance->listener) == 0;
@@ -57,11 +57,11 @@ static void ledger_name(char name[static NAME_SIZE], uint64_t kind)
 }
 
 /* None is better than one that is out of date: whoever knows of no request must not be taken for us. */
-void bequest_leave_ledger(const struct bequest *bequest, const struct store_name *ledger, int fd)
+void handover_leave_ledger(const struct handover *handover, const struct store_name *ledger, int fd)
 {
 	char name[NAME_SIZE];
 
-	if (!bequest->offered)
+	if (!handover->offered)
 		return;
 	ledger_name(name, ledger->kind);
 	take_back(name);
@@ -100,7 +100,7 @@ static int passed(void)
 	return (int)MAX(MIN(n, 1024), 0);
 }
 
-void bequest_claim(struct instance *instance, struct store *store)
+void handover_claim(struct instance *instance, struct store *store)
 {
 	const char *passed_names = getenv("LISTEN_FDNAMES");
 	_cleanup_(freep) char *names = passed_names ? strdup(passed_names) : NULL;

@@ -7,16 +7,16 @@
 #include "instance.h"
 #include "store.h"
 
-struct bequest {
+struct handover {
 	bool offered; /* somebody keeps it */
 };
 
-void bequest_init(struct bequest *bequest);
+void handover_init(struct handover *handover);
 
 /* Take what the last keeper has left, if anything: its listening socket into @instance, unless another now has the
  * name, the rest into @store. What is of no use goes. */
-void bequest_claim(struct instance *instance, struct store *store);
+void handover_claim(struct instance *instance, struct store *store);
 
 /* For the next keeper, instead of what was left before. They stay the caller's; that they arrive is not sure. */
-void bequest_leave_listener(const struct bequest *bequest, struct instance *instance);
-void bequest_leave_ledger(const struct bequest *bequest, const struct store_name *ledger, int fd);
+void handover_leave_listener(const struct handover *handover, struct instance *instance);
+void handover_leave_ledger(const struct handover *handover, const struct store_name *ledger, int fd);
