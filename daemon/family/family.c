@@ -11,10 +11,10 @@
 
 #include <stdio.h>
 
-void families_init(struct families *families, struct sessions *sessions, struct heritage *heritage)
+void families_init(struct families *families, struct sessions *sessions, struct vault *vault)
 {
 	families->sessions = sessions;
-	families->heritage = heritage;
+	families->vault = vault;
 	list_init(&families->remains);
 	snapshot_init(&families->snapshot);
 }

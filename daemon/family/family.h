@@ -10,11 +10,11 @@ struct families {
 	struct sessions *sessions;
 	struct snapshot snapshot;
 	/* At the start: what the last router has left. */
-	struct heritage *heritage;
+	struct vault *vault;
 	struct list remains;
 };
 
-void families_init(struct families *families, struct sessions *sessions, struct heritage *heritage);
+void families_init(struct families *families, struct sessions *sessions, struct vault *vault);
 void families_deinit(struct families *families);
 
 /* Write down what has changed. */

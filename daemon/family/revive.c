@@ -155,12 +155,12 @@ static int ledger_look(struct remains *remains, uint64_t *endp)
 	return r;
 }
 
-static int ledger_take(struct remains *remains, struct heirloom *heirloom)
+static int ledger_take(struct remains *remains, struct vault_item *held)
 {
 	uint64_t end = 0;
-	int r = ledger_open(&remains->ledger, steal_fd(&heirloom->fds[0]));
+	int r = ledger_open(&remains->ledger, steal_fd(&held->fds[0]));
 
-	heirloom->taken = true;
+	held->taken = true;
 	r = r ? r : ledger_read(&remains->ledger, &remains->text);
 	r = r ? r : ledger_look(remains, &end);
 	r = r ? r : ledger_cut(&remains->ledger, end);
@@ -189,7 +189,7 @@ static struct bytes first_session(const struct remains *remains)
 	return record.id;
 }
 
-static void family_read(struct families *families, struct heirloom *heirloom)
+static void family_read(struct families *families, struct vault_item *held)
 {
 	struct remains *remains = calloc(1, sizeof(*remains));
 	int r;
@@ -198,12 +198,12 @@ static void family_read(struct families *families, struct heirloom *heirloom)
 		return;
 	list_init(&remains->node);
 	ledger_init(&remains->ledger);
-	remains->family = heirloom->family;
+	remains->family = held->family;
 	families->sessions->cages->last_serial = MAX(families->sessions->cages->last_serial, remains->family);
 	hand_revival(families->sessions->breaker, remains->family, TURN_READ);
 	r = hand_revival_is_open(families->sessions->breaker, remains->family) ? -ECANCELED : 0;
 	if (!r)
-		r = ledger_take(remains, heirloom);
+		r = ledger_take(remains, held);
 	if (!r)
 		fault_at("revival", "read", first_session(remains));
 	if (r) {
@@ -218,12 +218,12 @@ static void family_read(struct families *families, struct heirloom *heirloom)
 
 void families_read(struct families *families)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
 	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_for_each (heirloom, &families->heritage->shelves[i], node)
-			if (heirloom->kind == VAULT_FAMILY)
-				family_read(families, heirloom);
+		list_for_each (held, &families->vault->shelves[i], node)
+			if (held->kind == VAULT_FAMILY)
+				family_read(families, held);
 }
 
 bool families_use(const struct families *families, const char *path)
@@ -326,21 +326,21 @@ static int interpreter_from(const struct revival *revival, struct bytes body)
 	struct warden *warden = revival->warden;
 	struct interpreter_record record;
 	struct interpreter *interpreter;
-	struct heirloom *heirloom;
+	struct vault_item *held;
 	struct wire_fault fault;
 	int r;
 
 	if (wire_decode_known(&record, &interpreter_record_schema, body, &fault))
 		return -EBADMSG;
-	heirloom = heritage_find(revival->families->heritage, VAULT_INTERPRETER, warden->family, record.serial);
-	if (!heirloom) {
+	held = vault_find(revival->families->vault, VAULT_INTERPRETER, warden->family, record.serial);
+	if (!held) {
 		log_error(NULL, "interpreter %" PRIu64 " is not held", record.serial);
 		return -ENOENT;
 	}
-	r = interpreter_revive(&interpreter, warden, &record, heirloom->fds, heirloom->n_fds);
+	r = interpreter_revive(&interpreter, warden, &record, held->fds, held->n_fds);
 	if (r)
 		return r;
-	heirloom->taken = true;
+	held->taken = true;
 	list_append(&warden->interpreters, &interpreter->node);
 	return 0;
 }
@@ -361,7 +361,7 @@ static int message_from(const struct revival *revival, struct bytes body)
 	struct warden *warden = revival->warden;
 	struct interpreter *to;
 	struct message_record record;
-	struct heirloom *subject;
+	struct vault_item *subject;
 	struct wire_fault fault;
 	int theirs[PEER_FDS_MAX];
 	size_t n = 0;
@@ -371,9 +371,9 @@ static int message_from(const struct revival *revival, struct bytes body)
 	to = record.to ? revival_interpreter(revival, record.to) : NULL;
 	if (record.to && !to)
 		return 0;
-	subject = heritage_find(revival->families->heritage,
-				record.subject & SUBJECT_TASK ? VAULT_TASK : VAULT_INTERPRETER, warden->family,
-				record.subject & ~SUBJECT_TASK);
+	subject =
+		vault_find(revival->families->vault, record.subject & SUBJECT_TASK ? VAULT_TASK : VAULT_INTERPRETER,
+			   warden->family, record.subject & ~SUBJECT_TASK);
 	for (size_t i = 0; subject && n < record.n_fds && i < STORE_FDS_MAX; i++)
 		if (subject->fds[i] >= 0)
 			theirs[n++] = steal_fd(&subject->fds[i]);
@@ -425,17 +425,17 @@ static int interpreter_reattach(const struct revival *revival, struct bytes body
 
 /* Its descriptors, which go to the keeper just before the record that says it is ready. One without that record is
  * not taken over but made again: nobody has worked in there yet, and it goes when its control pair is closed. */
-static struct heirloom *warden_heirloom(struct families *families, const struct remains *remains)
+static struct vault_item *warden_held(struct families *families, const struct remains *remains)
 {
 	if (remains->record.state < WARDEN_READY)
 		return NULL;
-	return heritage_find(families->heritage, VAULT_WARDEN, remains->family, 0);
+	return vault_find(families->vault, VAULT_WARDEN, remains->family, 0);
 }
 
 static int family_revive(struct families *families, struct remains *remains)
 {
 	const struct family_record *record = &remains->record;
-	struct heirloom *heirloom = warden_heirloom(families, remains);
+	struct vault_item *held = warden_held(families, remains);
 	struct revival revival = {.families = families, .remains = remains};
 	struct nursery *nursery = NULL;
 	struct session *session;
@@ -447,11 +447,11 @@ static int family_revive(struct families *families, struct remains *remains)
 	if (!nursery)
 		return -EINVAL;
 	r = warden_revive(&revival.warden, families->sessions->cages, nursery, remains->family, record,
-			  heirloom ? heirloom->fds : NULL);
+			  held ? held->fds : NULL);
 	if (r)
 		return r;
-	if (heirloom)
-		heirloom->taken = true;
+	if (held)
+		held->taken = true;
 	list_append(&nursery->wardens, &revival.warden->node);
 	r = each(&revival, record->interpreters, interpreter_from);
 	r = r ? r : each(&revival, record->sessions, revival_session);

@@ -90,14 +90,13 @@ static void effects_from(const struct revival *revival, struct session *session,
 /* The file of a task goes along again, so it is only borrowed here. One that had not begun finds it anew. */
 static int task_file_from(struct cell *cell, const struct revival *revival, const struct session *session)
 {
-	struct heirloom *heirloom = cell->number > 0
-					    ? heritage_find(revival->families->heritage, VAULT_TASK,
-							    revival->warden->family, session->tenant.number)
-					    : NULL;
-	int fd = heirloom && heirloom->fds[0] >= 0 ? fcntl(heirloom->fds[0], F_DUPFD_CLOEXEC, 0) : -1;
+	struct vault_item *held = cell->number > 0 ? vault_find(revival->families->vault, VAULT_TASK,
+								revival->warden->family, session->tenant.number)
+						   : NULL;
+	int fd = held && held->fds[0] >= 0 ? fcntl(held->fds[0], F_DUPFD_CLOEXEC, 0) : -1;
 
-	if (heirloom)
-		heirloom->taken = cell->file_stored = true;
+	if (held)
+		held->taken = cell->file_stored = true;
 	if (cell->task == CELL_SAVE)
 		cell->file = fd;
 	else if (fd >= 0)
@@ -354,22 +353,22 @@ static void output_from(struct output *output, const struct transcript *transcri
 static int transcripts_from(const struct revival *revival, struct session *session,
 			    const struct kept_session *record)
 {
-	struct heirloom *heirloom =
-		heritage_find(revival->families->heritage, VAULT_SESSION, revival->warden->family, record->number);
+	struct vault_item *held =
+		vault_find(revival->families->vault, VAULT_SESSION, revival->warden->family, record->number);
 	const uint64_t begins[] = {record->stdout_begin, record->stderr_begin};
 	const struct bytes words[] = {record->stdout_words, record->stderr_words};
 	struct cell *cell = session->cell;
 	int r = 0;
 
-	if (!heirloom || heirloom->n_fds != 2)
+	if (!held || held->n_fds != 2)
 		return -ENOENT;
-	heirloom->taken = session->transcripts_stored = true;
+	held->taken = session->transcripts_stored = true;
 	for (int i = 0; i < 2 && !r; i++) {
 		struct output *output = &session->stray[i];
 
 		if (cell)
 			output = i ? &cell->stderr_ : &cell->stdout_;
-		r = transcript_open(&session->transcripts[i], steal_fd(&heirloom->fds[i]), begins[i]);
+		r = transcript_open(&session->transcripts[i], steal_fd(&held->fds[i]), begins[i]);
 		if (!r)
 			output_from(output, &session->transcripts[i], words[i]);
 		if (!r && words[i].size > 0)

@@ -251,9 +251,9 @@ static void groups_open(struct router *router)
 				 router->cages.cgroups.lacking[i]);
 }
 
-static int heritage_read(struct router *router)
+static int vault_read(struct router *router)
 {
-	struct heirloom *promises = heritage_find(&router->heritage, VAULT_PROMISES, 0, 0);
+	struct vault_item *promises = vault_find(&router->vault, VAULT_PROMISES, 0, 0);
 	int r = 0;
 
 	/* Or all but the newest would be forgotten at once. */
@@ -277,7 +277,7 @@ static void on_turn(struct event_loop *loop)
 /* Without it nothing is worse than before there was one. */
 static void breaker_begin(struct router *router, enum router_end last_end)
 {
-	struct heirloom *left = heritage_find(&router->heritage, VAULT_BREAKER, 0, 0);
+	struct vault_item *left = vault_find(&router->vault, VAULT_BREAKER, 0, 0);
 	int r = 0;
 
 	breaker_open(&router->breaker, left ? steal_fd(&left->fds[0]) : -1, last_end);
@@ -346,8 +346,8 @@ static int router_init(struct router *router, const char *config_path, const cha
 					     .cages = &router->cages,
 					     .saved = &router->saved};
 	sessions_init(&router->sessions);
-	families_init(&router->families, &router->sessions, &router->heritage);
-	heritage_init(&router->heritage);
+	families_init(&router->families, &router->sessions, &router->vault);
+	vault_init(&router->vault);
 	clients_init(&router->clients);
 	users_init(&router->users);
 	promises_init(&router->promises, &router->loop, &router->clients, &router->users, keeper);
@@ -365,9 +365,8 @@ static int router_init(struct router *router, const char *config_path, const cha
 		log_error(NULL, "%s", strerror(-r));
 		return r;
 	}
-	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0
-		    ? -errno
-		    : heritage_receive(&router->heritage, &router->listener, &last_end);
+	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno
+						      : vault_receive(&router->vault, &router->listener, &last_end);
 	if (r == VAULT_E_LAYOUT)
 		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
 	if (!r)
@@ -380,7 +379,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 		r = signals_open(router);
 	if (r)
 		return r;
-	r = heritage_read(router);
+	r = vault_read(router);
 	if (r)
 		return r;
 	r = workspaces_open(&router->cages.workspaces, router->config->workspaces, socket_path, on_stale, router);
@@ -406,7 +405,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	families_revive(&router->families, on_revived);
 	sessions_settle_past(&router->sessions);
 	promises_settle(&router->promises);
-	heritage_settle(&router->heritage);
+	vault_settle(&router->vault);
 	router_settle(router);
 	/* What was not gone on with is no more. */
 	breaker_forget(&router->breaker, HAND_INTERPRETER);

@@ -32,7 +32,7 @@ struct router {
 	struct event_source keeper_source, signal_source;
 
 	struct families families;
-	struct heritage heritage; /* what the last router has left */
+	struct vault vault; /* what the last router has left */
 
 	bool stopped;
 	bool replaced;		 /* by another router, which the keeper starts */

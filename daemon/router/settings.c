@@ -55,7 +55,7 @@ static void memory_limit(uint64_t size)
 /* Without a disk for it, the next router has it from the keeper. */
 static void past_begin_life(struct router *router)
 {
-	struct heirloom *left = heritage_find(&router->heritage, VAULT_PAST, 0, 0);
+	struct vault_item *left = vault_find(&router->vault, VAULT_PAST, 0, 0);
 	struct past *past = &router->sessions.past;
 
 	if (left)
@@ -93,7 +93,7 @@ void settings_use(struct router *router, struct config *config)
  */
 int settings_begin(struct router *router)
 {
-	struct heirloom *left = heritage_find(&router->heritage, VAULT_SETTINGS, 0, 0);
+	struct vault_item *left = vault_find(&router->vault, VAULT_SETTINGS, 0, 0);
 	struct config_error error;
 	int r;
 
@@ -102,7 +102,7 @@ int settings_begin(struct router *router)
 		r = config_recall(&router->config, left->fds[0], &error);
 		if (!r) {
 			audit_log_inherit(&router->sessions.audit_log,
-					  heritage_find(&router->heritage, VAULT_AUDIT_LOG, 0, 0),
+					  vault_find(&router->vault, VAULT_AUDIT_LOG, 0, 0),
 					  router->config->audit_log);
 			return 0;
 		}

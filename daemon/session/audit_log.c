@@ -80,7 +80,7 @@ int audit_log_open(struct audit_log *log, const char *path, const struct audit_l
 	return r;
 }
 
-void audit_log_inherit(struct audit_log *log, struct heirloom *left, const char *path)
+void audit_log_inherit(struct audit_log *log, struct vault_item *left, const char *path)
 {
 	int r;
 

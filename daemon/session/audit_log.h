@@ -9,7 +9,7 @@
 #include "audit/ring.h"
 
 struct cell;
-struct heirloom;
+struct vault_item;
 struct session;
 
 struct audit_log {
@@ -29,7 +29,7 @@ enum {
  * present log. Returns 0, AUDIT_LOG_E_SAME, -EINVAL (no regular file) or -errno. */
 int audit_log_open(struct audit_log *log, const char *path, const struct audit_log *now);
 /* Take over the log of the last router, if that is @path. No disk is touched for it. */
-void audit_log_inherit(struct audit_log *log, struct heirloom *left, const char *path);
+void audit_log_inherit(struct audit_log *log, struct vault_item *left, const char *path);
 /* From now on @log is @fresh, for the next router as well. The scribe of the old log writes everything that it
  * has. */
 void audit_log_replace(struct audit_log *log, struct audit_log *fresh);

@@ -47,35 +47,35 @@ void vault_forget_family(uint64_t family)
 	vault_forget((enum vault_kind)0, family, 0);
 }
 
-void heritage_init(struct heritage *heritage)
+void vault_init(struct vault *vault)
 {
 	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_init(&heritage->shelves[i]);
+		list_init(&vault->shelves[i]);
 }
 
-static struct list *shelf_of(struct heritage *heritage, uint64_t family)
+static struct list *shelf_of(struct vault *vault, uint64_t family)
 {
-	return &heritage->shelves[family % STORE_SHELVES];
+	return &vault->shelves[family % STORE_SHELVES];
 }
 
-static int heirloom_add(struct heritage *heritage, const struct store_name *name, int *fds, size_t n_fds)
+static int item_add(struct vault *vault, const struct store_name *name, int *fds, size_t n_fds)
 {
-	struct heirloom *heirloom = calloc(1, sizeof(*heirloom));
+	struct vault_item *held = calloc(1, sizeof(*held));
 
-	if (!heirloom)
+	if (!held)
 		return -ENOMEM;
-	heirloom->kind = (enum vault_kind)(uint32_t)name->kind;
-	heirloom->family = name->family;
-	heirloom->number = name->number;
-	heirloom->n_fds = n_fds;
+	held->kind = (enum vault_kind)(uint32_t)name->kind;
+	held->family = name->family;
+	held->number = name->number;
+	held->n_fds = n_fds;
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
-		heirloom->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
-	list_init(&heirloom->node);
-	list_append(shelf_of(heritage, name->family), &heirloom->node);
+		held->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
+	list_init(&held->node);
+	list_append(shelf_of(vault, name->family), &held->node);
 	return 0;
 }
 
-int heritage_receive(struct heritage *heritage, int *listenerp, enum router_end *endp)
+int vault_receive(struct vault *vault, int *listenerp, enum router_end *endp)
 {
 	struct pollfd readable = {.fd = KEEPER_FD, .events = POLLIN};
 	struct keeper_message message;
@@ -104,7 +104,7 @@ int heritage_receive(struct heritage *heritage, int *listenerp, enum router_end 
 		else if (message.op == KEEPER_HELD && !vault_kind_is_ours(message.name.kind))
 			r = VAULT_E_LAYOUT;
 		else if (message.op == KEEPER_HELD)
-			r = heirloom_add(heritage, &message.name, fds, n_fds);
+			r = item_add(vault, &message.name, fds, n_fds);
 		for (size_t i = 0; i < n_fds; i++)
 			fd_closep(&fds[i]);
 		if (r)
@@ -112,31 +112,31 @@ int heritage_receive(struct heritage *heritage, int *listenerp, enum router_end 
 	}
 }
 
-struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number)
+struct vault_item *vault_find(struct vault *vault, enum vault_kind kind, uint64_t family, uint64_t number)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
-	list_for_each (heirloom, shelf_of(heritage, family), node)
-		if (heirloom->kind == kind && heirloom->family == family && heirloom->number == number)
-			return heirloom;
+	list_for_each (held, shelf_of(vault, family), node)
+		if (held->kind == kind && held->family == family && held->number == number)
+			return held;
 	return NULL;
 }
 
-static void heirloom_settle(struct heirloom *heirloom)
+static void item_settle(struct vault_item *held)
 {
-	if (!heirloom->taken)
-		vault_forget(heirloom->kind, heirloom->family, heirloom->number);
+	if (!held->taken)
+		vault_forget(held->kind, held->family, held->number);
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
-		fd_close(heirloom->fds[i]);
-	list_remove(&heirloom->node);
-	free(heirloom);
+		fd_close(held->fds[i]);
+	list_remove(&held->node);
+	free(held);
 }
 
-void heritage_settle(struct heritage *heritage)
+void vault_settle(struct vault *vault)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
 	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_for_each (heirloom, &heritage->shelves[i], node)
-			heirloom_settle(heirloom);
+		list_for_each (held, &vault->shelves[i], node)
+			item_settle(held);
 }

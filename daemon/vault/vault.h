@@ -22,7 +22,7 @@ void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number);
 void vault_forget_family(uint64_t family);
 
 /* One thing that the last router has stored. */
-struct heirloom {
+struct vault_item {
 	struct list node; /* in its shelf */
 	enum vault_kind kind;
 	uint64_t family, number;
@@ -32,15 +32,15 @@ struct heirloom {
 };
 
 /* All that it has stored, on shelves as in the store: by family, since there may be a thousand of them. */
-struct heritage {
+struct vault {
 	struct list shelves[STORE_SHELVES];
 };
 
-void heritage_init(struct heritage *heritage);
+void vault_init(struct vault *vault);
 /* Everything that the keeper holds for us, up to its last word. @listenerp: the listening socket. @endp: how the
  * last router ended. Returns 0, VAULT_E_LAYOUT or -errno. */
-int heritage_receive(struct heritage *heritage, int *listenerp, enum router_end *endp);
+int vault_receive(struct vault *vault, int *listenerp, enum router_end *endp);
 /* NULL if there is none. */
-struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number);
+struct vault_item *vault_find(struct vault *vault, enum vault_kind kind, uint64_t family, uint64_t number);
 /* Close what nobody has taken, and have the keeper forget it. */
-void heritage_settle(struct heritage *heritage);
+void vault_settle(struct vault *vault);

@@ -13,7 +13,7 @@
 
 static struct stage former, next;
 static struct families families[2];
-static struct heritage heritage;
+static struct vault vault;
 static struct config *config;
 
 /* A profile that can be written down and read. */
@@ -27,7 +27,7 @@ static void begin(struct stage *stage, struct families *of)
 	stage->profile.refs = 1;
 	stage->profile.checkpoint = small.checkpoint;
 	stage->profile.idle_ttl = stage->profile.hard_ttl = 0;
-	families_init(of, &stage->sessions, &heritage);
+	families_init(of, &stage->sessions, &vault);
 }
 
 static void end(struct stage *stage, struct families *of)
@@ -185,7 +185,7 @@ static void test_state(enum session_state state, enum more more)
 	families_commit(&families[0]);
 	CHECK(!session->warden->unkept);
 	take(&before, &former);
-	fake_vault_inherit(&heritage);
+	fake_vault_inherit(&vault);
 	begin(&next, &families[1]);
 	families_read(&families[1]);
 	families_revive(&families[1], settle);
@@ -201,7 +201,7 @@ static void test_state(enum session_state state, enum more more)
 		snapshot_deinit(&after.snapshot);
 	}
 	snapshot_deinit(&before.snapshot);
-	fake_vault_end(&heritage);
+	fake_vault_end(&vault);
 	end(&next, &families[1]);
 	end(&former, &families[0]);
 }

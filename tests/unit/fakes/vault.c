@@ -7,41 +7,41 @@
 
 static struct list stored = {.next = &stored, .previous = &stored};
 
-static struct heirloom *find(struct list *list, enum vault_kind kind, uint64_t family, uint64_t number)
+static struct vault_item *find(struct list *list, enum vault_kind kind, uint64_t family, uint64_t number)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
-	list_for_each (heirloom, list, node)
-		if (heirloom->kind == kind && heirloom->family == family && heirloom->number == number)
-			return heirloom;
+	list_for_each (held, list, node)
+		if (held->kind == kind && held->family == family && held->number == number)
+			return held;
 	return NULL;
 }
 
-static void forget(struct heirloom *heirloom)
+static void forget(struct vault_item *held)
 {
-	if (!heirloom)
+	if (!held)
 		return;
-	list_remove(&heirloom->node);
-	for (size_t i = 0; i < heirloom->n_fds; i++)
-		fd_close(heirloom->fds[i]);
-	free(heirloom);
+	list_remove(&held->node);
+	for (size_t i = 0; i < held->n_fds; i++)
+		fd_close(held->fds[i]);
+	free(held);
 }
 
 int vault_store(enum vault_kind kind, uint64_t family, uint64_t number, const int *fds, size_t n_fds)
 {
-	struct heirloom *heirloom = calloc(1, sizeof(*heirloom));
+	struct vault_item *held = calloc(1, sizeof(*held));
 
-	if (!heirloom)
+	if (!held)
 		return -ENOMEM;
 	forget(find(&stored, kind, family, number));
-	heirloom->kind = kind;
-	heirloom->family = family;
-	heirloom->number = number;
-	heirloom->n_fds = n_fds;
+	held->kind = kind;
+	held->family = family;
+	held->number = number;
+	held->n_fds = n_fds;
 	for (size_t i = 0; i < n_fds; i++)
-		heirloom->fds[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
-	list_init(&heirloom->node);
-	list_append(&stored, &heirloom->node);
+		held->fds[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+	list_init(&held->node);
+	list_append(&stored, &held->node);
 	return 0;
 }
 
@@ -60,36 +60,36 @@ void vault_forget(enum vault_kind kind, uint64_t family, uint64_t number)
 
 void vault_forget_family(uint64_t family)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
-	list_for_each (heirloom, &stored, node)
-		if (heirloom->family == family)
-			forget(heirloom);
+	list_for_each (held, &stored, node)
+		if (held->family == family)
+			forget(held);
 }
 
-void fake_vault_inherit(struct heritage *heritage)
+void fake_vault_inherit(struct vault *vault)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
 	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_init(&heritage->shelves[i]);
-	list_for_each (heirloom, &stored, node)
-		list_move(&heritage->shelves[0], &heirloom->node);
+		list_init(&vault->shelves[i]);
+	list_for_each (held, &stored, node)
+		list_move(&vault->shelves[0], &held->node);
 }
 
-void fake_vault_end(struct heritage *heritage)
+void fake_vault_end(struct vault *vault)
 {
-	struct heirloom *heirloom;
+	struct vault_item *held;
 
-	list_for_each (heirloom, &heritage->shelves[0], node)
-		forget(heirloom);
-	list_for_each (heirloom, &stored, node)
-		forget(heirloom);
+	list_for_each (held, &vault->shelves[0], node)
+		forget(held);
+	list_for_each (held, &stored, node)
+		forget(held);
 }
 
-struct heirloom *heritage_find(struct heritage *heritage, enum vault_kind kind, uint64_t family, uint64_t number)
+struct vault_item *vault_find(struct vault *vault, enum vault_kind kind, uint64_t family, uint64_t number)
 {
-	return find(&heritage->shelves[0], kind, family, number);
+	return find(&vault->shelves[0], kind, family, number);
 }
 
 void errand_remove_tree(const char *path)

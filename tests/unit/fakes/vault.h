@@ -4,6 +4,6 @@
 #include "vault/vault.h"
 
 /* What has been stored, for the next router, which takes it. */
-void fake_vault_inherit(struct heritage *heritage);
+void fake_vault_inherit(struct vault *vault);
 /* What is left of that. */
-void fake_vault_end(struct heritage *heritage);
+void fake_vault_end(struct vault *vault);
