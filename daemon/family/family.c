@@ -15,7 +15,7 @@ void families_init(struct families *families, struct sessions *sessions, struct 
 {
 	families->sessions = sessions;
 	families->vault = vault;
-	list_init(&families->remains);
+	list_init(&families->old);
 	snapshot_init(&families->snapshot);
 }
 

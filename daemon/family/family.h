@@ -11,7 +11,7 @@ struct families {
 	struct snapshot snapshot;
 	/* At the start: what the last router has left. */
 	struct vault *vault;
-	struct list remains;
+	struct list old;
 };
 
 void families_init(struct families *families, struct sessions *sessions, struct vault *vault);

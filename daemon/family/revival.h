@@ -11,7 +11,7 @@ struct place {
 };
 
 /* One that has been read and not been made. */
-struct remains {
+struct old_family {
 	struct list node;
 	uint64_t family;
 	struct ledger ledger;
@@ -25,14 +25,14 @@ struct remains {
 /* What is being made, and what of. */
 struct revival {
 	struct families *families;
-	const struct remains *remains;
+	const struct old_family *old;
 	struct warden *warden;
 };
 
 /* The next record of some kind that belongs to @whose, in the order in which they were written; start with *@next
  * == 0. False after the last. */
-bool remains_record(const struct remains *remains, size_t *next, const struct wire_schema *schema, uint64_t whose,
-		    void *record);
+bool old_family_record(const struct old_family *old, size_t *next, const struct wire_schema *schema, uint64_t whose,
+		       void *record);
 /* NULL if there is none. */
 struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial);
 /* The interpreters are there already. Returns 0 or -errno. */

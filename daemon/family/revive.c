@@ -30,14 +30,14 @@ static int place_compare(const void *a, const void *b)
 	return left->at < right->at ? -1 : left->at > right->at;
 }
 
-static size_t places_of(const struct remains *remains, uint64_t whose)
+static size_t places_of(const struct old_family *old, uint64_t whose)
 {
-	size_t low = 0, high = remains->n_places;
+	size_t low = 0, high = old->n_places;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (remains->places[middle].whose < whose)
+		if (old->places[middle].whose < whose)
 			low = middle + 1;
 		else
 			high = middle;
@@ -45,19 +45,19 @@ static size_t places_of(const struct remains *remains, uint64_t whose)
 	return low;
 }
 
-bool remains_record(const struct remains *remains, size_t *next, const struct wire_schema *schema, uint64_t whose,
-		    void *record)
+bool old_family_record(const struct old_family *old, size_t *next, const struct wire_schema *schema, uint64_t whose,
+		       void *record)
 {
 	struct wire_frame frame;
 	struct wire_fault fault;
 
-	for (size_t i = *next ? *next : places_of(remains, whose); i < remains->n_places; i++) {
-		const struct place *place = &remains->places[i];
+	for (size_t i = *next ? *next : places_of(old, whose); i < old->n_places; i++) {
+		const struct place *place = &old->places[i];
 		uint64_t at = place->at;
 
 		if (place->whose != whose)
 			break;
-		if (place->schema == schema && ledger_next(&remains->ledger, remains->text, &at, &frame) &&
+		if (place->schema == schema && ledger_next(&old->ledger, old->text, &at, &frame) &&
 		    !wire_decode_known(record, schema, frame.body, &fault)) {
 			*next = i + 1;
 			return true;
@@ -66,22 +66,22 @@ bool remains_record(const struct remains *remains, size_t *next, const struct wi
 	return false;
 }
 
-static int place_add(struct remains *remains, const struct place *place)
+static int place_add(struct old_family *old, const struct place *place)
 {
-	if (remains->n_places == remains->allocated) {
-		size_t allocated = MAX(2 * remains->allocated, (size_t)64);
-		struct place *grown = reallocarray(remains->places, allocated, sizeof(*grown));
+	if (old->n_places == old->allocated) {
+		size_t allocated = MAX(2 * old->allocated, (size_t)64);
+		struct place *grown = reallocarray(old->places, allocated, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		remains->places = grown;
-		remains->allocated = allocated;
+		old->places = grown;
+		old->allocated = allocated;
 	}
-	remains->places[remains->n_places++] = *place;
+	old->places[old->n_places++] = *place;
 	return 0;
 }
 
-static int place_note(struct remains *remains, const struct wire_frame *frame, uint64_t at)
+static int place_note(struct old_family *old, const struct wire_frame *frame, uint64_t at)
 {
 	static const struct {
 		const struct wire_schema *schema;
@@ -109,25 +109,25 @@ static int place_note(struct remains *remains, const struct wire_frame *frame, u
 			continue;
 		place.schema = kinds[i].schema;
 		memcpy(&place.whose, (const char *)&record + kinds[i].whose, sizeof(place.whose));
-		return place_add(remains, &place);
+		return place_add(old, &place);
 	}
 	return 0;
 }
 
-static struct remains *remains_free(struct remains *remains)
+static struct old_family *old_family_free(struct old_family *old)
 {
-	if (remains) {
-		list_remove(&remains->node);
-		ledger_deinit(&remains->ledger);
-		free(remains->text);
-		free(remains->places);
-		free(remains);
+	if (old) {
+		list_remove(&old->node);
+		ledger_deinit(&old->ledger);
+		free(old->text);
+		free(old->places);
+		free(old);
 	}
 	return NULL;
 }
 
 /* What comes behind the last family record has not happened. */
-static int ledger_look(struct remains *remains, uint64_t *endp)
+static int ledger_look(struct old_family *old, uint64_t *endp)
 {
 	struct profile_record profile;
 	struct wire_frame frame;
@@ -136,35 +136,35 @@ static int ledger_look(struct remains *remains, uint64_t *endp)
 	int r = 0;
 
 	*endp = 0;
-	for (; !r && ledger_next(&remains->ledger, remains->text, &at, &frame); begin = at) {
+	for (; !r && ledger_next(&old->ledger, old->text, &at, &frame); begin = at) {
 		if (bytes_is(frame.type, family_record_schema.type)) {
-			if (wire_decode_known(&remains->record, &family_record_schema, frame.body, &fault))
+			if (wire_decode_known(&old->record, &family_record_schema, frame.body, &fault))
 				return -EBADMSG;
 			*endp = at;
 		} else if (bytes_is(frame.type, profile_record_schema.type)) {
 			if (!wire_decode_known(&profile, &profile_record_schema, frame.body, &fault))
-				remains->profile = profile.text;
+				old->profile = profile.text;
 		} else {
-			r = place_note(remains, &frame, begin);
+			r = place_note(old, &frame, begin);
 		}
 	}
-	while (remains->n_places > 0 && remains->places[remains->n_places - 1].at >= *endp)
-		remains->n_places--;
-	if (remains->n_places > 0)
-		qsort(remains->places, remains->n_places, sizeof(*remains->places), place_compare);
+	while (old->n_places > 0 && old->places[old->n_places - 1].at >= *endp)
+		old->n_places--;
+	if (old->n_places > 0)
+		qsort(old->places, old->n_places, sizeof(*old->places), place_compare);
 	return r;
 }
 
-static int ledger_take(struct remains *remains, struct vault_item *held)
+static int ledger_take(struct old_family *old, struct vault_item *held)
 {
 	uint64_t end = 0;
-	int r = ledger_open(&remains->ledger, steal_fd(&held->fds[0]));
+	int r = ledger_open(&old->ledger, steal_fd(&held->fds[0]));
 
 	held->taken = true;
-	r = r ? r : ledger_read(&remains->ledger, &remains->text);
-	r = r ? r : ledger_look(remains, &end);
-	r = r ? r : ledger_cut(&remains->ledger, end);
-	return r || remains->profile.data ? r : -EBADMSG;
+	r = r ? r : ledger_read(&old->ledger, &old->text);
+	r = r ? r : ledger_look(old, &end);
+	r = r ? r : ledger_cut(&old->ledger, end);
+	return r || old->profile.data ? r : -EBADMSG;
 }
 
 static void family_lost(struct promises *promises, uint64_t family, int r)
@@ -176,14 +176,14 @@ static void family_lost(struct promises *promises, uint64_t family, int r)
 	promises->orphaned = true;
 }
 
-static struct bytes first_session(const struct remains *remains)
+static struct bytes first_session(const struct old_family *old)
 {
 	struct kept_session record;
 	struct wire_fault fault;
 	struct bytes item;
 	size_t cursor = 0;
 
-	if (!wire_next(remains->record.sessions, &cursor, &item) ||
+	if (!wire_next(old->record.sessions, &cursor, &item) ||
 	    wire_decode_known(&record, &kept_session_schema, item, &fault))
 		return (struct bytes){.data = NULL};
 	return record.id;
@@ -191,29 +191,28 @@ static struct bytes first_session(const struct remains *remains)
 
 static void family_read(struct families *families, struct vault_item *held)
 {
-	struct remains *remains = calloc(1, sizeof(*remains));
+	struct old_family *old = calloc(1, sizeof(*old));
 	int r;
 
-	if (!remains)
+	if (!old)
 		return;
-	list_init(&remains->node);
-	ledger_init(&remains->ledger);
-	remains->family = held->family;
-	families->sessions->cages->last_serial = MAX(families->sessions->cages->last_serial, remains->family);
-	hand_revival(families->sessions->breaker, remains->family, TURN_READ);
-	r = hand_revival_is_open(families->sessions->breaker, remains->family) ? -ECANCELED : 0;
+	list_init(&old->node);
+	ledger_init(&old->ledger);
+	old->family = held->family;
+	families->sessions->cages->last_serial = MAX(families->sessions->cages->last_serial, old->family);
+	hand_revival(families->sessions->breaker, old->family, TURN_READ);
+	r = hand_revival_is_open(families->sessions->breaker, old->family) ? -ECANCELED : 0;
 	if (!r)
-		r = ledger_take(remains, held);
+		r = ledger_take(old, held);
 	if (!r)
-		fault_at("revival", "read", first_session(remains));
+		fault_at("revival", "read", first_session(old));
 	if (r) {
-		family_lost(families->sessions->promises, remains->family, r);
-		remains_free(remains);
+		family_lost(families->sessions->promises, old->family, r);
+		old_family_free(old);
 		return;
 	}
-	list_append(&families->remains, &remains->node);
-	families->sessions->cages->last_serial =
-		MAX(families->sessions->cages->last_serial, remains->record.serial);
+	list_append(&families->old, &old->node);
+	families->sessions->cages->last_serial = MAX(families->sessions->cages->last_serial, old->record.serial);
 }
 
 void families_read(struct families *families)
@@ -228,10 +227,10 @@ void families_read(struct families *families)
 
 bool families_use(const struct families *families, const char *path)
 {
-	struct remains *remains;
+	struct old_family *old;
 
-	list_for_each (remains, (struct list *)&families->remains, node)
-		if (bytes_is(remains->record.workspace, path))
+	list_for_each (old, (struct list *)&families->old, node)
+		if (bytes_is(old->record.workspace, path))
 			return true;
 	return false;
 }
@@ -253,14 +252,14 @@ static bool profile_is(const struct profile *profile, struct bytes text)
 	return same;
 }
 
-static bool owner_of(uid_t *ownerp, const struct remains *remains)
+static bool owner_of(uid_t *ownerp, const struct old_family *old)
 {
 	struct kept_session session;
 	struct wire_fault fault;
 	struct bytes first;
 	size_t cursor = 0;
 
-	if (!wire_next(remains->record.sessions, &cursor, &first) ||
+	if (!wire_next(old->record.sessions, &cursor, &first) ||
 	    wire_decode_known(&session, &kept_session_schema, first, &fault))
 		return false;
 	*ownerp = (uid_t)session.owner;
@@ -425,28 +424,28 @@ static int interpreter_reattach(const struct revival *revival, struct bytes body
 
 /* Its descriptors, which go to the keeper just before the record that says it is ready. One without that record is
  * not taken over but made again: nobody has worked in there yet, and it goes when its control pair is closed. */
-static struct vault_item *warden_held(struct families *families, const struct remains *remains)
+static struct vault_item *warden_held(struct families *families, const struct old_family *old)
 {
-	if (remains->record.state < WARDEN_READY)
+	if (old->record.state < WARDEN_READY)
 		return NULL;
-	return vault_find(families->vault, VAULT_WARDEN, remains->family, 0);
+	return vault_find(families->vault, VAULT_WARDEN, old->family, 0);
 }
 
-static int family_revive(struct families *families, struct remains *remains)
+static int family_revive(struct families *families, struct old_family *old)
 {
-	const struct family_record *record = &remains->record;
-	struct vault_item *held = warden_held(families, remains);
-	struct revival revival = {.families = families, .remains = remains};
+	const struct family_record *record = &old->record;
+	struct vault_item *held = warden_held(families, old);
+	struct revival revival = {.families = families, .old = old};
 	struct nursery *nursery = NULL;
 	struct session *session;
 	uid_t owner;
 	int r;
 
-	if (owner_of(&owner, remains))
-		nursery = nursery_for(families, remains->profile, owner);
+	if (owner_of(&owner, old))
+		nursery = nursery_for(families, old->profile, owner);
 	if (!nursery)
 		return -EINVAL;
-	r = warden_revive(&revival.warden, families->sessions->cages, nursery, remains->family, record,
+	r = warden_revive(&revival.warden, families->sessions->cages, nursery, old->family, record,
 			  held ? held->fds : NULL);
 	if (r)
 		return r;
@@ -458,8 +457,8 @@ static int family_revive(struct families *families, struct remains *remains)
 	r = r ? r : each(&revival, record->interpreters, interpreter_reattach);
 	r = r ? r : each(&revival, record->messages, message_from);
 	/* Not before: what is read above is read from it. */
-	revival.warden->ledger = remains->ledger;
-	ledger_init(&remains->ledger);
+	revival.warden->ledger = old->ledger;
+	ledger_init(&old->ledger);
 	if (r) {
 		warden_failed(revival.warden, bytes_of(strerror(-r)));
 		return r;
@@ -476,20 +475,20 @@ static int family_revive(struct families *families, struct remains *remains)
 /* Each is settled by itself: what the router dies of is known. */
 void families_revive(struct families *families, void (*settle)(struct families *families))
 {
-	struct remains *remains;
+	struct old_family *old;
 	struct session *session;
 	size_t n = 0;
 
-	list_for_each (remains, &families->remains, node) {
+	list_for_each (old, &families->old, node) {
 		int r;
 
 		breaker_take(families->sessions->breaker);
-		hand_revival(families->sessions->breaker, remains->family, TURN_REVIVE);
-		fault_at("revival", "begin", first_session(remains));
-		r = family_revive(families, remains);
+		hand_revival(families->sessions->breaker, old->family, TURN_REVIVE);
+		fault_at("revival", "begin", first_session(old));
+		r = family_revive(families, old);
 		if (r)
-			family_lost(families->sessions->promises, remains->family, r);
-		remains_free(remains);
+			family_lost(families->sessions->promises, old->family, r);
+		old_family_free(old);
 		settle(families);
 		errand_beat();
 	}

@@ -43,7 +43,7 @@ static struct code_record code_of(const struct revival *revival, uint64_t promis
 	struct code_record record;
 	size_t next = 0;
 
-	if (!remains_record(revival->remains, &next, &code_record_schema, promise, &record))
+	if (!old_family_record(revival->old, &next, &code_record_schema, promise, &record))
 		record = (struct code_record){.code = BYTES("")};
 	return record;
 }
@@ -56,7 +56,7 @@ static void displays_from(const struct revival *revival, struct cell *cell, uint
 	struct shown shown;
 	size_t next = 0;
 
-	while (remains_record(revival->remains, &next, &display_record_schema, promise, &record)) {
+	while (old_family_record(revival->old, &next, &display_record_schema, promise, &record)) {
 		if (wire_decode_known(&shown, &shown_schema, record.shown, &fault))
 			continue;
 		cell->displays.total = shown.at;
@@ -71,7 +71,7 @@ static void journal_from(const struct revival *revival, struct session *session)
 	struct entry_record record;
 	size_t next = 0;
 
-	while (remains_record(revival->remains, &next, &entry_record_schema, session->tenant.number, &record))
+	while (old_family_record(revival->old, &next, &entry_record_schema, session->tenant.number, &record))
 		journal_read(&session->journal, &record);
 }
 
@@ -80,7 +80,7 @@ static void effects_from(const struct revival *revival, struct session *session,
 	struct effect_record record;
 	size_t next = 0;
 
-	while (remains_record(revival->remains, &next, &effect_record_schema, session->tenant.number, &record))
+	while (old_family_record(revival->old, &next, &effect_record_schema, session->tenant.number, &record))
 		effects_read(&session->effects, &record);
 	/* Those that had been dropped may have been there once more. */
 	session->effects.dropped = kept->effects_dropped;
@@ -247,7 +247,7 @@ static int question_from(struct question **questionp, const struct revival *revi
 	size_t next = 0;
 	int r;
 
-	if (!remains_record(revival->remains, &next, &about_record_schema, record->about, &about))
+	if (!old_family_record(revival->old, &next, &about_record_schema, record->about, &about))
 		return -EBADMSG;
 	r = question_new(&question, (enum question_kind)record->question, session->user, about.code, about.names);
 	if (r)
