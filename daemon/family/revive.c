@@ -219,8 +219,8 @@ void families_read(struct families *families)
 {
 	struct vault_item *held;
 
-	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_for_each (held, &families->vault->shelves[i], node)
+	for (size_t i = 0; i < STORE_BUCKETS; i++)
+		list_for_each (held, &families->vault->buckets[i], node)
 			if (held->kind == VAULT_FAMILY)
 				family_read(families, held);
 }

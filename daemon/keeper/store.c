@@ -4,14 +4,14 @@
 
 void store_init(struct store *store)
 {
-	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_init(&store->shelves[i]);
+	for (size_t i = 0; i < STORE_BUCKETS; i++)
+		list_init(&store->buckets[i]);
 	store_rewind(store);
 }
 
-static struct list *shelf_of(struct store *store, uint64_t family)
+static struct list *bucket_of(struct store *store, uint64_t family)
 {
-	return &store->shelves[family % STORE_SHELVES];
+	return &store->buckets[family % STORE_BUCKETS];
 }
 
 static void item_free(struct store *store, struct store_item *item)
@@ -28,8 +28,8 @@ void store_deinit(struct store *store)
 {
 	struct store_item *item;
 
-	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_for_each (item, &store->shelves[i], node)
+	for (size_t i = 0; i < STORE_BUCKETS; i++)
+		list_for_each (item, &store->buckets[i], node)
 			item_free(store, item);
 }
 
@@ -54,7 +54,7 @@ int store_put(struct store *store, const struct store_name *name, const int *fds
 	item->n_fds = MIN(n_fds, (size_t)STORE_FDS_MAX);
 	memcpy(item->fds, fds, item->n_fds * sizeof(*fds));
 	list_init(&item->node);
-	list_append(shelf_of(store, name->family), &item->node);
+	list_append(bucket_of(store, name->family), &item->node);
 	return 0;
 }
 
@@ -62,23 +62,23 @@ void store_forget(struct store *store, const struct store_name *name)
 {
 	struct store_item *item;
 
-	list_for_each (item, shelf_of(store, name->family), node)
+	list_for_each (item, bucket_of(store, name->family), node)
 		if (matches(item, name))
 			item_free(store, item);
 }
 
 void store_rewind(struct store *store)
 {
-	store->shelf = 0;
-	store->after = &store->shelves[0];
+	store->bucket = 0;
+	store->after = &store->buckets[0];
 }
 
 struct store_item *store_next(struct store *store)
 {
-	while (store->after->next == &store->shelves[store->shelf]) {
-		if (store->shelf + 1 == STORE_SHELVES)
+	while (store->after->next == &store->buckets[store->bucket]) {
+		if (store->bucket + 1 == STORE_BUCKETS)
 			return NULL;
-		store->after = &store->shelves[++store->shelf];
+		store->after = &store->buckets[++store->bucket];
 	}
 	store->after = store->after->next;
 	return container_of(store->after, struct store_item, node);

@@ -18,11 +18,11 @@ struct store_item {
 	int fds[STORE_FDS_MAX];
 };
 
-#define STORE_SHELVES 256
+#define STORE_BUCKETS 256
 
 struct store {
-	struct list shelves[STORE_SHELVES]; /* by family; each oldest first */
-	size_t shelf;			    /* the one that is being handed out */
+	struct list buckets[STORE_BUCKETS]; /* by family; each oldest first */
+	size_t bucket;			    /* the one that is being handed out */
 	struct list *after;		    /* the item that was handed out last, or the head */
 };
 

@@ -49,13 +49,13 @@ void vault_forget_family(uint64_t family)
 
 void vault_init(struct vault *vault)
 {
-	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_init(&vault->shelves[i]);
+	for (size_t i = 0; i < STORE_BUCKETS; i++)
+		list_init(&vault->buckets[i]);
 }
 
-static struct list *shelf_of(struct vault *vault, uint64_t family)
+static struct list *bucket_of(struct vault *vault, uint64_t family)
 {
-	return &vault->shelves[family % STORE_SHELVES];
+	return &vault->buckets[family % STORE_BUCKETS];
 }
 
 static int item_add(struct vault *vault, const struct store_name *name, int *fds, size_t n_fds)
@@ -71,7 +71,7 @@ static int item_add(struct vault *vault, const struct store_name *name, int *fds
 	for (size_t i = 0; i < STORE_FDS_MAX; i++)
 		held->fds[i] = i < n_fds ? steal_fd(&fds[i]) : -1;
 	list_init(&held->node);
-	list_append(shelf_of(vault, name->family), &held->node);
+	list_append(bucket_of(vault, name->family), &held->node);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ struct vault_item *vault_find(struct vault *vault, enum vault_kind kind, uint64_
 {
 	struct vault_item *held;
 
-	list_for_each (held, shelf_of(vault, family), node)
+	list_for_each (held, bucket_of(vault, family), node)
 		if (held->kind == kind && held->family == family && held->number == number)
 			return held;
 	return NULL;
@@ -136,7 +136,7 @@ void vault_settle(struct vault *vault)
 {
 	struct vault_item *held;
 
-	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_for_each (held, &vault->shelves[i], node)
+	for (size_t i = 0; i < STORE_BUCKETS; i++)
+		list_for_each (held, &vault->buckets[i], node)
 			item_settle(held);
 }

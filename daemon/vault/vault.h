@@ -23,7 +23,7 @@ void vault_forget_family(uint64_t family);
 
 /* One thing that the last router has stored. */
 struct vault_item {
-	struct list node; /* in its shelf */
+	struct list node; /* in its bucket */
 	enum vault_kind kind;
 	uint64_t family, number;
 	size_t n_fds;
@@ -31,9 +31,9 @@ struct vault_item {
 	bool taken;
 };
 
-/* All that it has stored, on shelves as in the store: by family, since there may be a thousand of them. */
+/* All that it has stored, on buckets as in the store: by family, since there may be a thousand of them. */
 struct vault {
-	struct list shelves[STORE_SHELVES];
+	struct list buckets[STORE_BUCKETS];
 };
 
 void vault_init(struct vault *vault);

@@ -59,12 +59,12 @@ static void test_handing_out(void)
 	store_forget(&store, &(struct store_name){.family = 2});
 	CHECK(store_next(&store)->name.family == 3);
 	CHECK(store_next(&store) == NULL);
-	(void)put(&store, 1, STORE_SHELVES - 1, 4);
-	(void)put(&store, 1, 2 * STORE_SHELVES - 1, 4);
-	CHECK(store_next(&store)->name.family == STORE_SHELVES - 1);
-	CHECK(store_next(&store)->name.family == 2 * STORE_SHELVES - 1);
+	(void)put(&store, 1, STORE_BUCKETS - 1, 4);
+	(void)put(&store, 1, 2 * STORE_BUCKETS - 1, 4);
+	CHECK(store_next(&store)->name.family == STORE_BUCKETS - 1);
+	CHECK(store_next(&store)->name.family == 2 * STORE_BUCKETS - 1);
 	CHECK(store_next(&store) == NULL);
-	store_forget(&store, &(struct store_name){.family = STORE_SHELVES - 1});
+	store_forget(&store, &(struct store_name){.family = STORE_BUCKETS - 1});
 	CHECK(store_next(&store) == NULL);
 	store_rewind(&store);
 	CHECK(store_next(&store)->name.family == 0);

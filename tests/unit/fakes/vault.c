@@ -71,17 +71,17 @@ void fake_vault_inherit(struct vault *vault)
 {
 	struct vault_item *held;
 
-	for (size_t i = 0; i < STORE_SHELVES; i++)
-		list_init(&vault->shelves[i]);
+	for (size_t i = 0; i < STORE_BUCKETS; i++)
+		list_init(&vault->buckets[i]);
 	list_for_each (held, &stored, node)
-		list_move(&vault->shelves[0], &held->node);
+		list_move(&vault->buckets[0], &held->node);
 }
 
 void fake_vault_end(struct vault *vault)
 {
 	struct vault_item *held;
 
-	list_for_each (held, &vault->shelves[0], node)
+	list_for_each (held, &vault->buckets[0], node)
 		forget(held);
 	list_for_each (held, &stored, node)
 		forget(held);
@@ -89,7 +89,7 @@ void fake_vault_end(struct vault *vault)
 
 struct vault_item *vault_find(struct vault *vault, enum vault_kind kind, uint64_t family, uint64_t number)
 {
-	return find(&vault->shelves[0], kind, family, number);
+	return find(&vault->buckets[0], kind, family, number);
 }
 
 void errand_remove_tree(const char *path)
