@@ -400,14 +400,14 @@ static int transfers_end(const struct session *session, struct bytes records)
 
 static void expiry_from(struct session *session, const struct kept_session *record)
 {
-	struct tidings *tidings = &session->tidings;
+	struct load_report *load_report = &session->load_report;
 
 	if (record->expiring.data)
 		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
-	if (record->tidings_age > 0 &&
-	    !msgpack_sbuffer_write(&tidings->loaded, record->loaded.data, record->loaded.size) &&
-	    !msgpack_sbuffer_write(&tidings->not_loaded, record->not_loaded.data, record->not_loaded.size))
-		tidings->age = record->tidings_age;
+	if (record->load_age > 0 &&
+	    !msgpack_sbuffer_write(&load_report->loaded, record->loaded.data, record->loaded.size) &&
+	    !msgpack_sbuffer_write(&load_report->not_loaded, record->not_loaded.data, record->not_loaded.size))
+		load_report->age = record->load_age;
 }
 
 static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)

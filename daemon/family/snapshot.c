@@ -222,10 +222,10 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	record.queue = part(snapshot, PART_QUEUE);
 	if (session->cell)
 		record.cell = part(snapshot, PART_CELL);
-	if (session->tidings.age > 0) {
-		record.tidings_age = session->tidings.age;
-		record.loaded = wire_bytes(&session->tidings.loaded);
-		record.not_loaded = wire_bytes(&session->tidings.not_loaded);
+	if (session->load_report.age > 0) {
+		record.load_age = session->load_report.age;
+		record.loaded = wire_bytes(&session->load_report.loaded);
+		record.not_loaded = wire_bytes(&session->load_report.not_loaded);
 	}
 	record.checkpoints = part(snapshot, PART_CHECKPOINTS);
 	record.operations = part(snapshot, PART_OPERATIONS);

@@ -275,10 +275,10 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 
 	if (verdict->cause && !strcmp(verdict->cause, "timeout"))
 		reply.limit = event_seconds(cell->timeout);
-	if (verdict->tidings) {
-		reply.saved_age = verdict->tidings->age;
-		reply.loaded = wire_bytes(&verdict->tidings->loaded);
-		reply.not_loaded = wire_bytes(&verdict->tidings->not_loaded);
+	if (verdict->load_report) {
+		reply.saved_age = verdict->load_report->age;
+		reply.loaded = wire_bytes(&verdict->load_report->loaded);
+		reply.not_loaded = wire_bytes(&verdict->load_report->not_loaded);
 	}
 	r = reply_send(cell, clients, &reply);
 	if (r == -ENOMEM) {

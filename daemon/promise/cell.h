@@ -23,7 +23,7 @@ enum telling {
 };
 
 /* What a load has brought back, until somebody has been told. */
-struct tidings {
+struct load_report {
 	double age; /* of what was saved; 0: nothing to tell */
 	msgpack_sbuffer loaded, not_loaded;
 };
@@ -89,7 +89,7 @@ struct verdict {
 	struct bytes text, data, error, blocked, artifacts; /* from `done`, or absent */
 	bool artifacts_more;
 	struct bytes report; /* of a task */
-	const struct tidings *tidings;
+	const struct load_report *load_report;
 	struct bytes unfaithful; /* why no checkpoint follows */
 	uint64_t restored;	 /* rolled back to the state after this cell */
 	uint64_t forgotten;	 /* checkpoints dropped since the last reply */

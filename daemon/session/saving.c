@@ -325,38 +325,39 @@ static int append_all(msgpack_sbuffer *buffer, struct bytes items)
 	return r;
 }
 
-void tidings_deinit(struct tidings *tidings)
+void load_report_deinit(struct load_report *load_report)
 {
-	msgpack_sbuffer_destroy(&tidings->loaded);
-	msgpack_sbuffer_destroy(&tidings->not_loaded);
-	*tidings = (struct tidings){.age = 0};
+	msgpack_sbuffer_destroy(&load_report->loaded);
+	msgpack_sbuffer_destroy(&load_report->not_loaded);
+	*load_report = (struct load_report){.age = 0};
 }
 
 /* What was not even saved has not come back either. Returns 0 or -ENOMEM, with nothing but the age to tell. */
-static int tidings_make(struct tidings *tidings, const struct saved *saved, const struct verdict *verdict)
+static int load_report_make(struct load_report *load_report, const struct saved *saved,
+			    const struct verdict *verdict)
 {
 	size_t n = wire_count(saved->state.refused);
 	struct task_report report;
 	char why[300];
 	int r;
 
-	tidings_deinit(tidings);
+	load_report_deinit(load_report);
 	if (report_read(&report, verdict->report)) {
-		r = wire_put_array(&tidings->not_loaded, n + wire_count(report.refused));
-		r = r ? r : append_all(&tidings->not_loaded, report.refused);
+		r = wire_put_array(&load_report->not_loaded, n + wire_count(report.refused));
+		r = r ? r : append_all(&load_report->not_loaded, report.refused);
 		if (!r)
-			r = msgpack_sbuffer_write(&tidings->loaded, report.names.data, report.names.size);
+			r = msgpack_sbuffer_write(&load_report->loaded, report.names.data, report.names.size);
 	} else {
 		failure(why, sizeof(why), verdict);
-		r = wire_put_array(&tidings->not_loaded, n + wire_count(saved->state.names));
-		r = r ? r : refuse_all(&tidings->not_loaded, saved->state.names, why);
-		r = r ? r : wire_put_array(&tidings->loaded, 0);
+		r = wire_put_array(&load_report->not_loaded, n + wire_count(saved->state.names));
+		r = r ? r : refuse_all(&load_report->not_loaded, saved->state.names, why);
+		r = r ? r : wire_put_array(&load_report->loaded, 0);
 	}
 	if (!r)
-		r = append_all(&tidings->not_loaded, saved->state.refused);
+		r = append_all(&load_report->not_loaded, saved->state.refused);
 	if (r)
-		tidings_deinit(tidings);
-	tidings->age = saved_age(saved);
+		load_report_deinit(load_report);
+	load_report->age = saved_age(saved);
 	return r;
 }
 
@@ -371,16 +372,16 @@ static void reply_opened(struct session *session, const struct address *request)
 		info.ended = wire_bytes(&ended);
 	info.id = request->id;
 	info.opened = true;
-	info.saved_age = session->tidings.age;
-	info.loaded = wire_bytes(&session->tidings.loaded);
-	info.not_loaded = wire_bytes(&session->tidings.not_loaded);
+	info.saved_age = session->load_report.age;
+	info.loaded = wire_bytes(&session->load_report.loaded);
+	info.not_loaded = wire_bytes(&session->load_report.not_loaded);
 	client_send(session->sessions->clients, request, &session_info_schema, &info);
 	msgpack_sbuffer_destroy(&ended);
 }
 
 static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
 {
-	struct tidings *tidings = &session->tidings;
+	struct load_report *load_report = &session->load_report;
 	struct load_reply reply = {.id = cell->reply.id};
 	struct task_report report;
 	msgpack_sbuffer ended;
@@ -393,19 +394,19 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	}
 	session->restored = whole;
 	session->unloaded = !came && cell->saved;
-	if (!cell->saved || tidings_make(tidings, cell->saved, verdict)) {
+	if (!cell->saved || load_report_make(load_report, cell->saved, verdict)) {
 		/* Without memory the next reply tells of the age alone. */
 		client_error(session->sessions->clients, &cell->reply, cell->saved ? "internal" : "gone",
 			     cell->saved ? "out of memory to tell what was loaded" : "the saved state is no more");
 		return;
 	}
-	log_info(session->name, "loaded what was saved %.0f s ago: %zu names, and %zu not", tidings->age,
-		 wire_count(wire_bytes(&tidings->loaded)), wire_count(wire_bytes(&tidings->not_loaded)));
+	log_info(session->name, "loaded what was saved %.0f s ago: %zu names, and %zu not", load_report->age,
+		 wire_count(wire_bytes(&load_report->loaded)), wire_count(wire_bytes(&load_report->not_loaded)));
 	if (cell->telling == TELL_OPEN)
 		reply_opened(session, &cell->reply);
-	reply.saved_age = tidings->age;
-	reply.loaded = wire_bytes(&tidings->loaded);
-	reply.not_loaded = wire_bytes(&tidings->not_loaded);
+	reply.saved_age = load_report->age;
+	reply.loaded = wire_bytes(&load_report->loaded);
+	reply.not_loaded = wire_bytes(&load_report->not_loaded);
 	reply.birth = session->birth;
 	msgpack_sbuffer_init(&ended);
 	if (!session_put_ended(session, &ended))
@@ -414,7 +415,7 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 		client_send(session->sessions->clients, &cell->reply, &load_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&ended);
 	if (cell->telling != TELL_NEXT)
-		tidings_deinit(tidings);
+		load_report_deinit(load_report);
 }
 
 void saving_reply(struct session *session, struct cell *cell, const struct verdict *verdict)

@@ -31,4 +31,4 @@ bool saving_is_written(struct session *session, const struct done_message *done)
 int saving_send(struct session *session, struct cell *cell);
 /* Answer it, as cell_reply does others. */
 void saving_reply(struct session *session, struct cell *cell, const struct verdict *verdict);
-void tidings_deinit(struct tidings *tidings);
+void load_report_deinit(struct load_report *load_report);

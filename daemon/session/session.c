@@ -186,7 +186,7 @@ struct session *session_free(struct session *session)
 	transfers_free(&session->transfers);
 	journal_deinit(&session->journal);
 	effects_deinit(&session->effects);
-	tidings_deinit(&session->tidings);
+	load_report_deinit(&session->load_report);
 	for (int i = 0; i < 2; i++) {
 		output_deinit(&session->stray[i]);
 		transcript_deinit(&session->transcripts[i]);

@@ -91,7 +91,7 @@ struct session {
 	bool task_file_due;	/* the file of the last task need not outlive the router any more */
 	bool restored;		/* it has all of a saved state, and has not been saved since */
 	bool unloaded; /* it has nothing of a saved state that was to be loaded, which no save of ours replaces */
-	struct tidings tidings;
+	struct load_report load_report;
 	char not_saved[PAST_SENTENCE_SIZE]; /* why its last save has failed; "": it has not */
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */

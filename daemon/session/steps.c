@@ -174,13 +174,13 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && of_client)
 		journal_add(&session->journal, session->cell, &told);
-	told.tidings = session->tidings.age > 0 ? &session->tidings : NULL;
+	told.load_report = session->load_report.age > 0 ? &session->load_report : NULL;
 	session_reply(session, session->cell, &told);
 	msgpack_sbuffer_destroy(&effects);
 	msgpack_sbuffer_destroy(&ended);
 	session->untold &= !of_client;
-	if (told.tidings && of_client)
-		tidings_deinit(&session->tidings);
+	if (told.load_report && of_client)
+		load_report_deinit(&session->load_report);
 	session->task_file_due |= session->cell->file_stored;
 	session->cell = cell_free(session->cell);
 	timer_clear(session_loop(session), &session->alive);

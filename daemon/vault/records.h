@@ -116,7 +116,7 @@
 	F(m, FLAG, saved, OPTIONAL)                                                                                \
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
 	F(m, STR, expiring, OPTIONAL)                                                                              \
-	F(m, REAL, tidings_age, OPTIONAL)                                                                          \
+	F(m, REAL, load_age, OPTIONAL)                                                                             \
 	F(m, BIN, loaded, OPTIONAL)                                                                                \
 	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
 	F(m, UINT, source, OPTIONAL)                                                                               \
