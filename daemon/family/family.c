@@ -193,7 +193,7 @@ static int displays_write(struct warden *warden, struct cell *cell)
 }
 
 /* What the record of a session refers to. */
-static int particulars_of(struct warden *warden, struct session *session)
+static int details_of(struct warden *warden, struct session *session)
 {
 	struct operation *operation;
 	struct cell *cell;
@@ -212,13 +212,13 @@ static int particulars_of(struct warden *warden, struct session *session)
 	return r;
 }
 
-static int particulars_write(struct warden *warden)
+static int details_write(struct warden *warden)
 {
 	struct session *session;
 	int r = 0;
 
 	list_for_each (session, &warden->tenants, tenant.kin)
-		r = r ? r : particulars_of(warden, session);
+		r = r ? r : details_of(warden, session);
 	return r;
 }
 
@@ -324,7 +324,7 @@ static int ledger_begin(struct snapshot *snapshot, struct warden *warden)
 	if (!r)
 		r = everything_again(warden);
 	if (!r)
-		r = particulars_write(warden);
+		r = details_write(warden);
 	if (!r)
 		r = family_write(snapshot, warden);
 	return r ? r : vault_store_ledger(VAULT_FAMILY, warden->family, &warden->ledger);
@@ -338,7 +338,7 @@ static int family_commit(struct snapshot *snapshot, struct warden *warden)
 		return r;
 	if (ledger_is_stale(&warden->ledger, family_alive(warden)))
 		return ledger_begin(snapshot, warden);
-	r = particulars_write(warden);
+	r = details_write(warden);
 	return r ? r : family_write(snapshot, warden);
 }
 

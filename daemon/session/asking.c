@@ -47,9 +47,9 @@ static void answered(struct session *session, bool changed)
 		session_begin_idle(session);
 }
 
-void session_finish_told(struct session *session, const struct particulars *particulars)
+void session_finish_told(struct session *session, const struct details *details)
 {
-	const struct told_message *told = particulars->told;
+	const struct told_message *told = details->told;
 	struct question *question = question_under_way(session);
 	bool done;
 
@@ -61,11 +61,11 @@ void session_finish_told(struct session *session, const struct particulars *part
 	answered(session, done && question->changes);
 }
 
-void session_hurry_question(struct session *session, const struct particulars *particulars)
+void session_hurry_question(struct session *session, const struct details *details)
 {
 	struct question *question = question_under_way(session);
 
-	(void)particulars;
+	(void)details;
 	if (question->interrupted) {
 		log_info(session->name, "its interpreter did not answer a question: killed");
 		session_fail_question(session);

@@ -120,9 +120,9 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 	return 0;
 }
 
-void session_finish_frozen(struct session *session, const struct particulars *particulars)
+void session_finish_frozen(struct session *session, const struct details *details)
 {
-	if (copy_take(session, particulars->frozen))
+	if (copy_take(session, details->frozen))
 		return;
 	session_trim_history(session);
 	session_deadline(session, 0);
@@ -133,9 +133,9 @@ void session_finish_frozen(struct session *session, const struct particulars *pa
 }
 
 /* The cell begins only now, and if there is a copy it began in that state. */
-void session_note_frozen(struct session *session, const struct particulars *particulars)
+void session_note_frozen(struct session *session, const struct details *details)
 {
-	if (copy_take(session, particulars->frozen))
+	if (copy_take(session, details->frozen))
 		return;
 	if (session->cell)
 		session_depart(session);

@@ -37,7 +37,7 @@ enum session_event {
 };
 
 /* What an event carries; only the members of that event are set. */
-struct particulars {
+struct details {
 	const struct done_message *done;
 	const struct ask_message *ask;
 	const struct shown *shown; /* DISPLAY */
@@ -49,7 +49,7 @@ struct particulars {
 	bool oom;
 };
 
-extern const struct particulars session_nothing;
+extern const struct details session_nothing;
 
 /* A request that waits for its session. */
 struct waiter {
@@ -58,7 +58,7 @@ struct waiter {
 };
 
 /* Do what the table says. An empty cell of it is a violation. */
-void session_event(struct session *session, enum session_event event, const struct particulars *particulars);
+void session_event(struct session *session, enum session_event event, const struct details *details);
 
 /* ---- steps: messages.c ---- */
 
@@ -105,9 +105,9 @@ void session_on_revived(struct session *session);
 
 /* ---- entries of the table: checkpoint.c ---- */
 
-void session_finish_frozen(struct session *session, const struct particulars *particulars);
+void session_finish_frozen(struct session *session, const struct details *details);
 /* The same when a cell waited for it in the interpreter, or when the interpreter is being killed. */
-void session_note_frozen(struct session *session, const struct particulars *particulars);
+void session_note_frozen(struct session *session, const struct details *details);
 /* No copy comes of it. */
 void session_abandon_freeze(struct session *session, const char *why);
 /* Forget checkpoints until the rest is within the limits. */
@@ -117,10 +117,10 @@ void session_arm_measure(struct session *session);
 
 /* ---- entries of the table: restore.c ---- */
 
-void session_replace_after_exit(struct session *session, const struct particulars *particulars);
-void session_restore_after_sweep(struct session *session, const struct particulars *particulars);
-void session_restore_older(struct session *session, const struct particulars *particulars);
-void session_adopt_restored(struct session *session, const struct particulars *particulars);
+void session_replace_after_exit(struct session *session, const struct details *details);
+void session_restore_after_sweep(struct session *session, const struct details *details);
+void session_restore_older(struct session *session, const struct details *details);
+void session_adopt_restored(struct session *session, const struct details *details);
 /* Its cell has not begun: it waits again, for another interpreter. */
 void session_put_back(struct session *session);
 /* Fork @frozen for this session, which is RESTORING until the fork is ready. */
@@ -136,7 +136,7 @@ void session_give_up_successor(struct session *session);
 
 /* ---- entries of the table: asking.c ---- */
 
-void session_finish_told(struct session *session, const struct particulars *particulars);
-void session_hurry_question(struct session *session, const struct particulars *particulars);
+void session_finish_told(struct session *session, const struct details *details);
+void session_hurry_question(struct session *session, const struct details *details);
 /* The interpreter that was asked a question is gone. */
 void session_fail_question(struct session *session);

@@ -74,7 +74,7 @@ static void on_full(struct tenant *tenant)
 /* Whoever was being grown from it has to know. */
 static void checkpoint_lost(struct session *session, struct interpreter *frozen, const char *why)
 {
-	struct particulars particulars = {.why = why};
+	struct details details = {.why = why};
 	struct checkpoint *checkpoint = history_of(&session->history, frozen);
 	struct session *kin;
 
@@ -82,7 +82,7 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 		if (kin->source != frozen)
 			continue;
 		if (kin->state == SESSION_RESTORING)
-			session_event(kin, EVENT_LOST, &particulars);
+			session_event(kin, EVENT_LOST, &details);
 		else
 			session_let_source_go(kin);
 	}
@@ -105,7 +105,7 @@ static void on_last_words(struct tenant *tenant, struct interpreter *interpreter
 static void on_exited(struct tenant *tenant, struct interpreter *interpreter, int status, bool oom)
 {
 	struct session *session = session_of(tenant);
-	struct particulars particulars = {.status = status, .oom = oom};
+	struct details details = {.status = status, .oom = oom};
 
 	if (session->state == SESSION_CLOSING)
 		return;
@@ -120,7 +120,7 @@ static void on_exited(struct tenant *tenant, struct interpreter *interpreter, in
 	interpreter_drain(interpreter);
 	interpreter_salvage(interpreter);
 	session_gather_effects(session);
-	session_event(session, EVENT_EXITED, &particulars);
+	session_event(session, EVENT_EXITED, &details);
 	session->exited = false;
 }
 
@@ -190,12 +190,12 @@ void session_watch(struct session *session)
 
 void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why)
 {
-	struct particulars particulars = {.why = why};
+	struct details details = {.why = why};
 
 	if (session->state == SESSION_CLOSING)
 		return;
 	if (interpreter == session->live)
-		session_event(session, why ? EVENT_LOST : EVENT_CLOSED, &particulars);
+		session_event(session, why ? EVENT_LOST : EVENT_CLOSED, &details);
 	else if (why)
 		checkpoint_lost(session, interpreter, why);
 }
@@ -307,13 +307,13 @@ static bool done_valid(const struct done_message *done)
 static int on_done(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct done_message done;
-	struct particulars particulars = {.done = &done};
+	struct details details = {.done = &done};
 
 	if (wire_decode(&done, &done_message_schema, body, fault) || !done_valid(&done))
 		return WIRE_E_FIELD;
 	/* That of a save stays where it is, for this router or the next, until the file is on the disk. */
 	if (!session->cell || session->cell->task != CELL_SAVE || saving_is_written(session, &done))
-		session_event(session, EVENT_DONE, &particulars);
+		session_event(session, EVENT_DONE, &details);
 	else
 		interpreter_unhear(session->live, SAVING_LOOK_AGAIN_US);
 	return 0;
@@ -322,45 +322,45 @@ static int on_done(struct session *session, struct bytes body, struct wire_fault
 static int on_ask(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct ask_message ask;
-	struct particulars particulars = {.ask = &ask};
+	struct details details = {.ask = &ask};
 
 	if (wire_decode(&ask, &ask_message_schema, body, fault) || !session->cell || session->cell->asking)
 		return WIRE_E_FIELD;
-	session_event(session, EVENT_ASK, &particulars);
+	session_event(session, EVENT_ASK, &details);
 	return 0;
 }
 
 static int on_display(struct session *session, struct bytes body, struct wire_fault *fault)
 {
-	struct particulars particulars = {.shown = NULL};
+	struct details details = {.shown = NULL};
 	struct shown shown;
 
 	if (wire_decode(&shown, &shown_schema, body, fault) || !bundle_valid(shown.data))
 		return WIRE_E_FIELD;
-	particulars.shown = &shown;
-	session_event(session, EVENT_DISPLAY, &particulars);
+	details.shown = &shown;
+	session_event(session, EVENT_DISPLAY, &details);
 	return 0;
 }
 
 static int on_told(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct told_message told;
-	struct particulars particulars = {.told = &told};
+	struct details details = {.told = &told};
 
 	if (wire_decode(&told, &told_message_schema, body, fault))
 		return WIRE_E_FIELD;
-	session_event(session, EVENT_TOLD, &particulars);
+	session_event(session, EVENT_TOLD, &details);
 	return 0;
 }
 
 static int on_frozen(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct frozen_message frozen;
-	struct particulars particulars = {.frozen = &frozen};
+	struct details details = {.frozen = &frozen};
 
 	if (wire_decode(&frozen, &frozen_message_schema, body, fault))
 		return WIRE_E_FIELD;
-	session_event(session, EVENT_FROZEN, &particulars);
+	session_event(session, EVENT_FROZEN, &details);
 	return 0;
 }
 
@@ -368,14 +368,14 @@ static int on_frozen(struct session *session, struct bytes body, struct wire_fau
 static int on_spawned(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct spawned_message spawned;
-	struct particulars particulars = {.spawned = &spawned, .why = "it cannot be forked"};
+	struct details details = {.spawned = &spawned, .why = "it cannot be forked"};
 	struct session *kin;
 
 	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
 		return WIRE_E_FIELD;
 	list_for_each (kin, &session->warden->tenants, tenant.kin)
 		if (kin->state == SESSION_RESTORING && kin->live->serial == spawned.serial)
-			session_event(kin, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &particulars);
+			session_event(kin, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &details);
 		else if (kin->successor && kin->successor->serial == spawned.serial && !kin->successor->adopted)
 			session_on_successor(kin, spawned.pid);
 	return 0;

@@ -162,11 +162,11 @@ static void restore_begin(struct session *session)
 }
 
 /* The frozen interpreter does not answer: go further back. */
-void session_restore_older(struct session *session, const struct particulars *particulars)
+void session_restore_older(struct session *session, const struct details *details)
 {
 	struct checkpoint *broken = session->target;
 
-	(void)particulars;
+	(void)details;
 	session_let_source_go(session);
 	session->live = warden_discard(session->warden, session->live);
 	if (!broken && !operation_is_birth(session)) {
@@ -187,7 +187,7 @@ void session_restore_older(struct session *session, const struct particulars *pa
 }
 
 /* How a process ended that we did not, or did, kill. */
-static struct verdict verdict_of_exit(struct session *session, const struct particulars *exit)
+static struct verdict verdict_of_exit(struct session *session, const struct details *exit)
 {
 	struct verdict verdict = {.state = "reset", .returncode = RETURNCODE_KILLED, .cause = session->kill_cause};
 
@@ -249,11 +249,11 @@ void session_put_back(struct session *session)
 /* The interpreter is dead. What it had still said was taken in before. What follows it is decided here: the
  * pristine image after a reset, what an operation wants, else the last checkpoint. The cell's reply waits until
  * that stands. */
-void session_replace_after_exit(struct session *session, const struct particulars *particulars)
+void session_replace_after_exit(struct session *session, const struct details *details)
 {
 	if (session->freezing && session->cell && list_empty(&session->resets))
 		session_put_back(session);
-	session->verdict = verdict_of_exit(session, particulars);
+	session->verdict = verdict_of_exit(session, details);
 	if (session->operation && session->operation->kind == OPERATION_QUESTION)
 		session_fail_question(session);
 	if (operation_is_birth(session)) {
@@ -292,9 +292,9 @@ void session_replace_after_exit(struct session *session, const struct particular
 	warden_sweep(session->warden, &session->tenant);
 }
 
-void session_restore_after_sweep(struct session *session, const struct particulars *particulars)
+void session_restore_after_sweep(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	if (!list_empty(&session->resets)) {
 		session->target = NULL;
 		session_let_source_go(session);
@@ -313,11 +313,11 @@ void session_give_up_successor(struct session *session)
 	session_deadline(session, PATIENCE_US);
 }
 
-void session_adopt_restored(struct session *session, const struct particulars *particulars)
+void session_adopt_restored(struct session *session, const struct details *details)
 {
 	if (!session->growing || is_copying(session))
 		session_let_source_go(session);
-	if (warden_adopt(session->warden, session->live, particulars->spawned->pid))
+	if (warden_adopt(session->warden, session->live, details->spawned->pid))
 		session_end(session, "internal");
 	else
 		restored(session);

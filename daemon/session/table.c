@@ -17,7 +17,7 @@
 /* From the end of the channel to the news of the death. */
 #define EXIT_US (3 * 1000000ULL)
 
-const struct particulars session_nothing;
+const struct details session_nothing;
 
 static const char *const event_names[_SESSION_EVENT_N] = {
 	[EVENT_READY] = "ready", [EVENT_RUN] = "run",	    [EVENT_SIGNALLED] = "signalled",
@@ -28,17 +28,17 @@ static const char *const event_names[_SESSION_EVENT_N] = {
 	[EVENT_TOLD] = "told",
 };
 
-static void ignore(struct session *session, const struct particulars *particulars)
+static void ignore(struct session *session, const struct details *details)
 {
 	(void)session;
-	(void)particulars;
+	(void)details;
 }
 
-static void start_idle(struct session *session, const struct particulars *particulars)
+static void start_idle(struct session *session, const struct details *details)
 {
 	int r;
 
-	(void)particulars;
+	(void)details;
 	session->live = warden_first(session->warden);
 	r = session->live ? interpreter_attach(session->live, &session->tenant) : -ESRCH;
 	if (r) {
@@ -84,12 +84,12 @@ static int send_run(struct session *session, const struct cell *cell)
 	return interpreter_send(session->live, &run_message_schema, &run);
 }
 
-static void run_next(struct session *session, const struct particulars *particulars)
+static void run_next(struct session *session, const struct details *details)
 {
 	struct cell *cell;
 	int r;
 
-	(void)particulars;
+	(void)details;
 	if (session->live->signals_unanswered > 0 || session->exited)
 		return;
 	cell = container_of(list_first(&session->queue), struct cell, node);
@@ -123,25 +123,25 @@ static void run_next(struct session *session, const struct particulars *particul
 
 /* The interpreter does one thing after the other, so a cell need not wait for the news of a checkpoint. Whatever
  * else may come next has to know how that went. */
-static void run_behind_freeze(struct session *session, const struct particulars *particulars)
+static void run_behind_freeze(struct session *session, const struct details *details)
 {
 	bool alone = !session->operation && list_empty(&session->operations) && list_empty(&session->resets);
 	struct list *first = list_first(&session->queue);
 
 	if (alone && !session->expiring && first && container_of(first, struct cell, node)->task == CELL_CODE)
-		run_next(session, particulars);
+		run_next(session, details);
 }
 
-static void proceed(struct session *session, const struct particulars *particulars)
+static void proceed(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	session_proceed(session);
 }
 
-static void finish_done(struct session *session, const struct particulars *particulars)
+static void finish_done(struct session *session, const struct details *details)
 {
 	static const char *const causes[] = {"error", "exit", "interrupt", "forbidden"};
-	const struct done_message *done = particulars->done;
+	const struct done_message *done = details->done;
 	struct verdict verdict = {.state = "kept",
 				  .returncode = done->returncode,
 				  .text = done->text,
@@ -193,12 +193,12 @@ static void finish_done(struct session *session, const struct particulars *parti
 		session_end(session, "one-shot");
 }
 
-static void pass_ask(struct session *session, const struct particulars *particulars)
+static void pass_ask(struct session *session, const struct details *details)
 {
 	struct answer_message eof = {.eof = true};
 
 	interpreter_drain(session->live);
-	if (cell_ask(session->cell, particulars->ask)) {
+	if (cell_ask(session->cell, details->ask)) {
 		session_heed_ask(session);
 	} else if (interpreter_send(session->live, &answer_message_schema, &eof)) {
 		session_end(session, "internal");
@@ -206,9 +206,9 @@ static void pass_ask(struct session *session, const struct particulars *particul
 }
 
 /* After what was printed before it, for those who watch; and kept. */
-static void pass_display(struct session *session, const struct particulars *particulars)
+static void pass_display(struct session *session, const struct details *details)
 {
-	struct shown shown = *particulars->shown;
+	struct shown shown = *details->shown;
 
 	interpreter_drain(session->live);
 	interpreter_rest(session->live, shown.data.size);
@@ -219,17 +219,17 @@ static void pass_display(struct session *session, const struct particulars *part
 		interpreter_pause(session->live, true);
 }
 
-static void kill_slow_freeze(struct session *session, const struct particulars *particulars)
+static void kill_slow_freeze(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	log_warn(session->name, "its interpreter does not answer between two cells: killed");
 	session_kill_interpreter(session, "violation");
 }
 
-static void time_out(struct session *session, const struct particulars *particulars)
+static void time_out(struct session *session, const struct details *details)
 {
 	if (session->freezing && !session->expiring) {
-		kill_slow_freeze(session, particulars);
+		kill_slow_freeze(session, details);
 		return;
 	}
 	session->cell->timed_out = true;
@@ -247,23 +247,23 @@ static void time_out(struct session *session, const struct particulars *particul
 		session_deadline(session, MAX(session->profile->grace, (uint64_t)1));
 }
 
-static void kill_after_grace(struct session *session, const struct particulars *particulars)
+static void kill_after_grace(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	log_info(session->name, "cell %" PRIu64 " did not end when interrupted: killed", session->cell->number);
 	session_kill_interpreter(session, "timeout");
 }
 
-static void kill_lost(struct session *session, const struct particulars *particulars)
+static void kill_lost(struct session *session, const struct details *details)
 {
-	log_warn(session->name, "its interpreter is killed: %s", particulars->why);
+	log_warn(session->name, "its interpreter is killed: %s", details->why);
 	session_kill_interpreter(session, "violation");
 }
 
 /* A closed channel is the first that is seen of a death. Only if none follows has a cell closed it. */
-static void expect_exit(struct session *session, const struct particulars *particulars)
+static void expect_exit(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	session->state = SESSION_KILLING;
 	session->kill_cause = NULL;
 	timer_clear(session_loop(session), &session->idle);
@@ -271,7 +271,7 @@ static void expect_exit(struct session *session, const struct particulars *parti
 }
 
 /* The files stay: what is in them may be wanted, and the next cell can delete some. */
-static void kill_full(struct session *session, const struct particulars *particulars)
+static void kill_full(struct session *session, const struct details *details)
 {
 	uint64_t limit = session->profile->workspace_size;
 	char note[160];
@@ -280,7 +280,7 @@ static void kill_full(struct session *session, const struct particulars *particu
 			    " bytes allows: killed; delete some before anything else\n",
 			    limit);
 
-	(void)particulars;
+	(void)details;
 	log_info(session->name, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
 		 limit);
 	interpreter_drain(session->live);
@@ -288,37 +288,37 @@ static void kill_full(struct session *session, const struct particulars *particu
 	session_kill_interpreter(session, "workspace");
 }
 
-static void kill_for_reset(struct session *session, const struct particulars *particulars)
+static void kill_for_reset(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	session_refuse_work(session, "the session was reset");
 	session_replace(session, NULL, "reset");
 }
 
 /* First comes what is under way: a checkpoint, which is the state before the reset and can be restored, or the end
  * of an interpreter, whatever its cause: what follows that is fresh. */
-static void reset_afterwards(struct session *session, const struct particulars *particulars)
+static void reset_afterwards(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	session_refuse_work(session, "the session was reset");
 }
 
-static void refuse_reset(struct session *session, const struct particulars *particulars)
+static void refuse_reset(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	session_refuse_resets(session);
 }
 
-static void reset_before_start(struct session *session, const struct particulars *particulars)
+static void reset_before_start(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	session_refuse_work(session, "the session was reset");
 	session_answer_resets(session, false);
 }
 
-static void kill_or_give_up(struct session *session, const struct particulars *particulars)
+static void kill_or_give_up(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	if (!session->kill_cause) {
 		log_warn(session->name, "its interpreter lives without a channel: killed");
 		session_kill_interpreter(session, "violation");
@@ -328,9 +328,9 @@ static void kill_or_give_up(struct session *session, const struct particulars *p
 	session_end(session, session->kill_cause);
 }
 
-static void end_unswept(struct session *session, const struct particulars *particulars)
+static void end_unswept(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	if (session->successor && !session->successor->adopted) {
 		session_give_up_successor(session);
 		return;
@@ -340,9 +340,9 @@ static void end_unswept(struct session *session, const struct particulars *parti
 }
 
 /* A reset that has come meanwhile follows when it is done. */
-static void freeze(struct session *session, const struct particulars *particulars)
+static void freeze(struct session *session, const struct details *details)
 {
-	(void)particulars;
+	(void)details;
 	if (!session->exited)
 		session_freeze(session);
 }
@@ -360,11 +360,11 @@ static bool workspace_is_shared(const struct session *session)
 }
 
 /* A branch or its parent has left the warden to the others of its family, but not the files that it had alone. */
-static void finish_closing(struct session *session, const struct particulars *particulars)
+static void finish_closing(struct session *session, const struct details *details)
 {
 	_cleanup_(fd_closep) int branches = -1;
 
-	(void)particulars;
+	(void)details;
 	if (session->workspace && session->warden->keep == WORKSPACE_DELETE && !workspace_is_shared(session) &&
 	    file_directory(&branches, session->warden->directory, ".branches") == 0)
 		errand_remove_from(branches, session->workspace);
@@ -372,7 +372,7 @@ static void finish_closing(struct session *session, const struct particulars *pa
 	sessions_bury(session->sessions, session);
 }
 
-static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *, const struct particulars *) =
+static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *, const struct details *) =
 	{
 		[SESSION_STARTING] =
 			{
@@ -513,16 +513,16 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 			},
 };
 
-void session_event(struct session *session, enum session_event event, const struct particulars *particulars)
+void session_event(struct session *session, enum session_event event, const struct details *details)
 {
 	warden_touch(session->warden);
 	if (table[session->state][event]) {
-		table[session->state][event](session, particulars);
+		table[session->state][event](session, details);
 		return;
 	}
 	log_warn(session->name, "violation: %s while %s", event_names[event], session_state_name(session));
 	if (table[session->state][EVENT_LOST]) {
-		struct particulars lost = {.why = "it spoke out of turn"};
+		struct details lost = {.why = "it spoke out of turn"};
 
 		session_event(session, EVENT_LOST, &lost);
 	} else {

@@ -83,7 +83,7 @@ static struct told_message told_now;
 static struct frozen_message frozen_now;
 static struct spawned_message spawned_now;
 
-static const struct particulars all_there_is = {
+static const struct details all_there_is = {
 	.done = &done_now,
 	.ask = &ask_now,
 	.shown = &shown_now,
