@@ -27,6 +27,8 @@
 #define AGAIN_MS 100
 /* Whoever is the third to die of a record is the last. */
 #define TRIES_MAX 3
+/* What a line has of the code of a cell. */
+#define CODE_MAX (64 << 10)
 
 struct scribe {
 	struct audit_ring ring;
@@ -41,6 +43,7 @@ static const struct row {
 } rows[_AUDIT_N] = {
 	[AUDIT_OPEN] = {"open", NULL, {"profile", "workspace"}},
 	[AUDIT_EXEC] = {"exec", "cell", {"sha256"}},
+	[AUDIT_CODE] = {"exec", "cell", {"sha256"}}, /* and the code itself */
 	[AUDIT_BLOCKED] = {"blocked", "cell", {"act", "target", "reason"}},
 	[AUDIT_END] = {"end", "cells", {"cause"}},
 };
@@ -61,8 +64,28 @@ static json_t *digest_of(struct bytes code)
 	return code.data ? json_string(sha256_hex(digest, code)) : json_null();
 }
 
+/* How much of @text to write: no character is cut in two. */
+static size_t code_size(struct bytes text)
+{
+	size_t size = MIN(text.size, (size_t)CODE_MAX);
+
+	while (size > 0 && size < text.size && ((unsigned char)text.data[size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
+static void code_add(json_t *object, struct bytes code)
+{
+	size_t size = code_size(code);
+
+	(void)json_object_set_new(object, "code", text_of((struct bytes){.data = code.data, .size = size}));
+	if (size < code.size)
+		(void)json_object_set_new(object, "code_cut", json_integer((json_int_t)(code.size - size)));
+}
+
 static json_t *object_of(const struct audit_record *record)
 {
+	bool is_exec = record->event == AUDIT_EXEC || record->event == AUDIT_CODE;
 	const struct row *row = &rows[record->event];
 	json_t *object = json_pack("{s:f}", "time", record->time);
 	const char *at = record->texts;
@@ -81,7 +104,9 @@ static json_t *object_of(const struct audit_record *record)
 			(void)json_object_set_new(object, row->number, json_integer((json_int_t)record->number));
 		if (i > 0 && row->texts[i - 1])
 			(void)json_object_set_new(object, row->texts[i - 1],
-						  record->event == AUDIT_EXEC ? digest_of(text) : text_of(text));
+						  is_exec ? digest_of(text) : text_of(text));
+		if (i == 1 && record->event == AUDIT_CODE)
+			code_add(object, text);
 		at += text.size;
 	}
 	return object;

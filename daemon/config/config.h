@@ -81,6 +81,7 @@ struct config {
 	char *saves;	  /* NULL: chosen as for workspaces */
 	char *log;	  /* "stderr" or a file */
 	char *audit_log;  /* NULL: none */
+	bool audit_code;  /* the code of cells is written into it */
 	uint64_t sessions;
 	uint64_t sessions_per_uid; /* 0: not given */
 	uint64_t frame_size, results_per_uid, saves_per_uid;

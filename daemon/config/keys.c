@@ -40,6 +40,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "stderr, or a file to append to"),
 	KEY("audit_log", PATH, audit_log, NULL, .optional = true,
 	    .doc = "who ran what and what was refused, as JSON lines, in this file; empty: nowhere"),
+	KEY("audit_code", FLAG, audit_code, "off",
+	    .doc = "whether it has the code of the cells, too"),
 	KEY("sessions", INT, sessions, "1000", .min = 1, .max = 1000000,
 	    .doc = "how many sessions at once, in all"),
 	KEY("sessions_per_uid", INT, sessions_per_uid, "off", .min = 1, .max = 1000000, .optional = true,

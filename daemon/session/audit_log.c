@@ -181,7 +181,8 @@ void audit_log_exec(const struct session *session, const struct cell *cell)
 		return;
 	if (code.size > audit_ring_room(&session->sessions->audit_log.ring) / 2)
 		code = (struct bytes){.data = NULL};
-	put(session, AUDIT_EXEC, cell->number, (const struct bytes[AUDIT_TEXTS - 1]){code});
+	put(session, session->sessions->config->audit_code ? AUDIT_CODE : AUDIT_EXEC, cell->number,
+	    (const struct bytes[AUDIT_TEXTS - 1]){code});
 }
 
 /* No more than a path can be: each byte takes six, and time. */

@@ -102,6 +102,29 @@ def test_audit_log(start_daemon: Start, tmp_path: Path) -> None:
     assert blocked["target"].startswith("/etc/no")
 
 
+def test_code(start_daemon: Start, tmp_path: Path) -> None:
+    log = tmp_path / "audit"
+    settings = {"daemon": {"audit_log": str(log), "audit_code": "on"}, "profile default": LARGE}
+    daemon = start_daemon(settings)
+    client = daemon.client()
+    short, long = 'print("é\\n\x7f")', "7\n#" + "é" * 40_000
+    for code in (short, long):
+        client.exec(code, "s")
+    wait_until(lambda: cells(log, "s") == [1, 2], "both are there")
+    first, second = (line for line in entries(log) if line["event"] == "exec")
+    assert first["code"] == short and "code_cut" not in first
+    assert long.startswith(second["code"]) and len(second["code"].encode()) in (65535, 65536)
+    assert len(second["code"].encode()) + second["code_cut"] == len(long.encode())
+    for line, code in ((first, short), (second, long)):
+        assert line["sha256"] == hashlib.sha256(code.encode()).hexdigest()
+    daemon.configure({"daemon": {**settings["daemon"], "audit_code": "off"}, "profile default": LARGE})
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "settings re-read" in daemon.log(), "they are read again")
+    client.exec("3", "s")
+    wait_until(lambda: cells(log, "s") == [1, 2, 3], "it is there")
+    assert "code" not in entries(log)[-1]
+
+
 def test_a_log_that_cannot_be(start_daemon: Start, tmp_path: Path) -> None:
     daemon = start_daemon({"daemon": {"audit_log": str(tmp_path)}}, wait=False)
     assert daemon.process.wait(20) != 0
