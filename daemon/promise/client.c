@@ -171,17 +171,9 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 	return r;
 }
 
-int client_post(struct clients *clients, const struct address *to, struct bytes data)
+int client_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
 {
-	msgpack_sbuffer buffer;
-	int r;
-
-	msgpack_sbuffer_init(&buffer);
-	r = data.size == 0 || msgpack_sbuffer_write(&buffer, data.data, data.size)
-		    ? -ENOMEM
-		    : buffer_send(clients, to, &buffer, true);
-	msgpack_sbuffer_destroy(&buffer);
-	return r;
+	return buffer_send(clients, to, buffer, true);
 }
 
 static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,

@@ -51,8 +51,8 @@ int client_answer(struct clients *clients, const struct address *to, const struc
 /* No answer is possible: its connection ends, and the client may ask again on another. */
 void client_hang_up(struct clients *clients, const struct address *to);
 
-/* Send an answer that is encoded already. Returns the same. */
-int client_post(struct clients *clients, const struct address *to, struct bytes data);
+/* Send an answer that is encoded already. On success the memory of @buffer is taken. Returns the same. */
+int client_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer);
 
 /* The round is safe: let the answers go. */
 void clients_settle(struct clients *clients);

@@ -468,7 +468,8 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 	promise->since = event_now();
 	promise->running = NULL;
 	promise_changes(promise);
-	promise_answer_all(promise);
+	if (promise->keep || !promise_give_answer(promise))
+		promise_answer_all(promise);
 	if (refused || !promise->keep) {
 		promise_forget(promise);
 		return;

@@ -182,6 +182,9 @@ bool promise_asked_by(const struct promise *promise, const struct address *reque
 void promise_leave_all(struct promise *promise);
 /* There is no answer, because memory is lacking: the connections of all askers end. */
 void promise_hang_up(struct promise *promise);
+/* Give the answer itself, which is not kept, to its only asker. Returns false, with nothing done, if it has to be
+ * copied: see promise_answer_all. */
+bool promise_give_answer(struct promise *promise);
 /* Send its answer to all askers: they are done. */
 void promise_answer_all(struct promise *promise);
 

@@ -285,6 +285,24 @@ static void test_size_of_user(void)
 }
 
 /* Who has gone is no asker any more; the others have what they asked for. */
+/* An answer that is not kept goes to its only asker, who may be another than the first. */
+static void test_given_away(void)
+{
+	const struct address first = who(1);
+	struct promise *promise;
+
+	begin(1 << 20);
+	answer(ask(NULL, 1));
+	CHECK(was_sent("reply 1"));
+	promise = ask(NULL, 1);
+	join(promise, 2);
+	promise_leave(promise, &first);
+	answer(promise);
+	answer(promise);
+	CHECK(was_sent("reply 2"));
+	end();
+}
+
 /* One share for what cells hold and what is kept. */
 static void test_kept_answers_make_room(void)
 {
@@ -349,6 +367,7 @@ int main(void)
 	test_time();
 	test_number();
 	test_size_of_user();
+	test_given_away();
 	test_kept_answers_make_room();
 	test_gone();
 	return check_report();
