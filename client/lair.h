@@ -231,6 +231,8 @@ int lair_complete(struct lair *lair, struct lair_call **callp, const char *sessi
 int lair_inspect(struct lair *lair, struct lair_call **callp, const struct lair_inspect *inspect);
 /* The last @n cells, or all that are remembered if 0. Never busy. */
 int lair_history(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
+/* Take what was written since the last cell ended, which the next cell would begin with. Never busy. */
+int lair_stray(struct lair *lair, struct lair_call **callp, const char *session);
 
 /* Questions about code alone. Without a session an interpreter of the profile is made for them. */
 struct lair_code {
@@ -479,6 +481,11 @@ struct lair_session {
 	uint64_t birth;		     /* no other session of that id has the same number */
 };
 
+/* What was written between two cells; of much, head and tail. */
+struct lair_stray {
+	struct lair_text out, err;
+};
+
 /* The present state of a session. */
 struct lair_state {
 	uint64_t cell;		     /* the one after this cell; 0: before the first */
@@ -630,6 +637,7 @@ const struct lair_inspection *lair_inspection(const struct lair_call *call);	 /*
 const struct lair_variables *lair_variables(const struct lair_call *call);	 /* vars */
 const struct lair_checked *lair_checked(const struct lair_call *call);		 /* check */
 const struct lair_completeness *lair_completeness(const struct lair_call *call); /* is_complete */
+const struct lair_stray *lair_stray_output(const struct lair_call *call);	 /* stray */
 struct lair_items lair_past_cells(const struct lair_call *call);		 /* history, oldest first */
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);

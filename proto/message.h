@@ -86,6 +86,10 @@
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
 	F(m, UINT, birth, OPTIONAL)
+#define STRAY_FIELDS(F, m)                                                                                         \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, UINT, birth, OPTIONAL)
 /* check and is_complete: about code alone. Without a session, by an interpreter of the profile made for it. */
 #define CODE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, id, REQUIRED)                                                                                   \
@@ -200,6 +204,7 @@ WIRE_MESSAGE(complete_request, "complete", COMPLETE_FIELDS);
 WIRE_MESSAGE(inspect_request, "inspect", INSPECT_FIELDS);
 WIRE_MESSAGE(vars_request, "vars", VARS_FIELDS);
 WIRE_MESSAGE(history_request, "history", HISTORY_FIELDS);
+WIRE_MESSAGE(stray_request, "stray", STRAY_FIELDS);
 WIRE_MESSAGE(check_request, "check", CODE_FIELDS);
 WIRE_MESSAGE(is_complete_request, "is_complete", CODE_FIELDS);
 WIRE_MESSAGE(save_request, "save", SESSION_CHANGE_FIELDS);
@@ -505,6 +510,10 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 #define HISTORY_REPLY_FIELDS(F, m)                                                                                 \
 	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, cells, REQUIRED)
+#define STRAY_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, UINT, id, REQUIRED)                                                                                   \
+	F(m, BIN, stdout, REQUIRED)                                                                                \
+	F(m, BIN, stderr, REQUIRED)
 /* size: of the whole code in bytes; code may be only its beginning. undone: the present state does not come from
  * it. */
 #define HISTORY_RECORD_FIELDS(F, m)                                                                                \
@@ -573,6 +582,7 @@ WIRE_MESSAGE(variable_record, "variable", VARIABLE_FIELDS);
 WIRE_MESSAGE(is_complete_reply, "reply", IS_COMPLETE_REPLY_FIELDS);
 WIRE_MESSAGE(check_reply, "reply", CHECK_REPLY_FIELDS);
 WIRE_MESSAGE(history_reply, "reply", HISTORY_REPLY_FIELDS);
+WIRE_MESSAGE(stray_reply, "reply", STRAY_REPLY_FIELDS);
 WIRE_MESSAGE(history_record, "cell", HISTORY_RECORD_FIELDS);
 
 /* at: how much the cell had written to this stream before. */

@@ -18,6 +18,7 @@
 #define HISTORY_LENGTH 2000
 /* Around what of a prompt takes no room. */
 #define PROMPT_ESCAPE '\1'
+#define PROMPT_WIDTH 4
 #define PICTURES_QUERY "\033_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\033\\"
 #define PICTURES_ANSWER "Gi=31;OK\033\\"
 
@@ -577,6 +578,36 @@ int edit_line(struct edit *edit, const char *prompt, unsigned indent, const char
 void edit_on_idle(struct edit *edit, int (*on_idle)(void *userdata, bool *toldp))
 {
 	edit->on_idle = on_idle;
+}
+
+/* How many lines of the terminal the cursor is below the one where the prompt began. */
+static unsigned rows_above(const LineInfo *line)
+{
+	unsigned columns, rows, row = 0;
+	size_t column = PROMPT_WIDTH;
+
+	terminal_size(&columns, &rows);
+	for (const char *at = line->buffer; at < line->cursor;) {
+		char character[8] = "";
+		size_t size = MAX(text_character_size(at, (size_t)(line->cursor - at)), (size_t)1);
+
+		memcpy(character, at, size);
+		column += *at == '\n' ? columns : width_of(character);
+		row += columns > 0 && column >= columns;
+		column = columns > 0 && column >= columns ? 0 : column;
+		at += size;
+	}
+	return row;
+}
+
+void edit_aside(struct edit *edit)
+{
+	unsigned rows = rows_above(el_line(edit->el));
+
+	if (rows > 0)
+		printf("\033[%uA", rows);
+	fputs("\r\033[J", stdout);
+	fflush(stdout);
 }
 
 void edit_remember(struct edit *edit, const char *text)

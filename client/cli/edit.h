@@ -28,7 +28,8 @@ enum {
 int edit_new(struct edit **editp, int signals, struct terminal *terminal,
 	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata);
 /* While a line is awaited, @on_idle is asked for how many milliseconds there is nothing to be done, -1: for ever;
- * it may do what is due, and says by *toldp that it has printed something, after a newline of its own. */
+ * it may do what is due, and says by *toldp that it has printed something, after edit_aside or a newline of its
+ * own. */
 void edit_on_idle(struct edit *edit, int (*on_idle)(void *userdata, bool *toldp));
 /* Keeps the history. Returns NULL. */
 struct edit *edit_free(struct edit *edit);
@@ -36,5 +37,7 @@ struct edit *edit_free(struct edit *edit);
  * @prompt must stay until then. The line begins with @indent blanks, which can be deleted. Returns 0 or
  * EDIT_E_*. */
 int edit_line(struct edit *edit, const char *prompt, unsigned indent, const char **linep);
+/* Before @on_idle prints something: the line is taken away, and comes again below. */
+void edit_aside(struct edit *edit);
 /* Into the history, as one. */
 void edit_remember(struct edit *edit, const char *text);

@@ -13,10 +13,18 @@
 #include "shown.h"
 #include "text.h"
 
+#include "proto/clock.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 
 #define SESSION_DEFAULT "main"
+/* How soon, and how often at least, a prompt asks what was written while nothing ran; the daemon answers at once.
+ */
+#define STRAY_EVERY 0.2
+#define STRAY_EVERY_MAX 1.6
+#define STRAY_PATIENCE 1.0
 
 struct repl {
 	struct run run;
@@ -30,7 +38,9 @@ struct repl {
 	bool cut;	 /* an empty line has ended a block: what is indented now may be more of it */
 	bool unfaithful; /* the last state was not saved, and that has been said */
 	bool scripted;	 /* the cell is that of a shorthand */
-	bool left;	 /* the prompt is to be left, with this exit status */
+	double stray_at,
+		stray_every; /* when it is asked what was written meanwhile, and how long after that again */
+	bool left;	     /* the prompt is to be left, with this exit status */
 	int status;
 };
 
@@ -77,6 +87,8 @@ static int line_from_terminal(struct repl *repl)
 	const char *line;
 	int r;
 
+	repl->stray_every = STRAY_EVERY;
+	repl->stray_at = clock_seconds() + STRAY_EVERY;
 	r = edit_line(repl->edit, prompts[repl->run.cli->terminal.colour[LAIR_STDOUT]][repl->size > 0],
 		      block_indent((struct lair_text){.data = repl->text, .size = repl->size}), &line);
 	if (r == EDIT_E_INTERRUPTED) {
@@ -94,9 +106,64 @@ static int keep_session(struct repl *repl, bool *toldp)
 	return presence_turn(&repl->presence, repl->run.cli, repl->session, toldp);
 }
 
+/* ---- what is written while nothing runs ---- */
+
+static void stray_show(struct repl *repl, struct lair_text text, int fd)
+{
+	if (text.size == 0)
+		return;
+	run_write(&repl->run, fd, text);
+	if (text.data[text.size - 1] != '\n')
+		run_write(&repl->run, fd, lair_text("\n"));
+}
+
+/* Above the line that is typed. Returns whether there was something, or an error, which the next cell tells of. */
+static int stray_fetch(struct repl *repl)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	const struct lair_stray *stray;
+	int r;
+
+	r = lair_stray(repl->run.cli->lair, &call, repl->session);
+	/* Signals meanwhile are the prompt's, and stay for it. */
+	if (!r)
+		r = lair_wait(call, STRAY_PATIENCE);
+	stray = r ? NULL : lair_stray_output(call);
+	if (!stray)
+		return -ENODATA;
+	if (stray->out.size + stray->err.size == 0)
+		return 0;
+	edit_aside(repl->edit);
+	stray_show(repl, stray->out, STDOUT_FILENO);
+	stray_show(repl, stray->err, STDERR_FILENO);
+	(void)cli_said(repl->run.cli);
+	return 1;
+}
+
+/* Less and less often, as long as there is nothing. Returns how many milliseconds there are until it is asked for,
+ * -1 if it is not until the next line. */
+static int stray_turn(struct repl *repl, bool *toldp)
+{
+	double now = clock_seconds();
+	int r;
+
+	if (repl->stray_every <= 0)
+		return -1;
+	if (now >= repl->stray_at) {
+		r = stray_fetch(repl);
+		*toldp |= r > 0;
+		repl->stray_every = r < 0 ? 0 : r > 0 ? STRAY_EVERY : MIN(2 * repl->stray_every, STRAY_EVERY_MAX);
+		repl->stray_at = now + repl->stray_every;
+	}
+	return repl->stray_every > 0 ? (int)ceil((repl->stray_at - now) * 1e3) : -1;
+}
+
 static int on_idle(void *userdata, bool *toldp)
 {
-	return keep_session(userdata, toldp);
+	struct repl *repl = userdata;
+	int keep = keep_session(repl, toldp), stray = stray_turn(repl, toldp);
+
+	return keep < 0 || (stray >= 0 && stray < keep) ? stray : keep;
 }
 
 static int line_from_pipe(struct repl *repl)

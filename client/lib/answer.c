@@ -208,6 +208,7 @@ static const struct {
 	{&history_reply_schema, take_history},	  {&save_reply_schema, take_saved},
 	{&load_reply_schema, take_loaded},	  {&reset_reply_schema, take_reset},
 	{&saves_reply_schema, take_saves},	  {&stop_reply_schema, take_stopped},
+	{&stray_reply_schema, take_stray},
 };
 
 static void on_reply(struct lair_call *call, struct bytes body)
@@ -232,6 +233,7 @@ static void on_reply(struct lair_call *call, struct bytes body)
 		struct check_reply check;
 		struct is_complete_reply is_complete;
 		struct history_reply history;
+		struct stray_reply stray;
 		struct save_reply save;
 		struct load_reply load;
 		struct saves_reply saves;

@@ -71,6 +71,7 @@ struct lair_call {
 		struct lair_checked checked;
 		struct lair_completeness completeness;
 		struct lair_items history;
+		struct lair_stray stray;
 		struct lair_saved saved;
 		struct lair_loaded loaded;
 		struct lair_items saves;
@@ -126,6 +127,7 @@ void take_variables(struct lair_call *call, const void *message);
 void take_checked(struct lair_call *call, const void *message);
 void take_completeness(struct lair_call *call, const void *message);
 void take_history(struct lair_call *call, const void *message);
+void take_stray(struct lair_call *call, const void *message);
 
 /* A new call on the list of those on their way. NULL without memory. */
 struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply);

@@ -78,6 +78,13 @@ int lair_history(struct lair *lair, struct lair_call **callp, const char *sessio
 	return call_start(callp, lair, &history_request_schema, &request, &history_reply_schema);
 }
 
+int lair_stray(struct lair *lair, struct lair_call **callp, const char *session)
+{
+	struct stray_request request = {.session = bytes_of(session)};
+
+	return call_start(callp, lair, &stray_request_schema, &request, &stray_reply_schema);
+}
+
 int lair_check(struct lair *lair, struct lair_call **callp, const struct lair_code *code)
 {
 	struct check_request request = {.session = bytes_of(code->session),
@@ -157,6 +164,18 @@ void take_completeness(struct lair_call *call, const void *message)
 void take_history(struct lair_call *call, const void *message)
 {
 	call->answer.history = items_from(((const struct history_reply *)message)->cells);
+}
+
+void take_stray(struct lair_call *call, const void *message)
+{
+	const struct stray_reply *reply = message;
+
+	call->answer.stray = (struct lair_stray){.out = text_from(reply->stdout), .err = text_from(reply->stderr)};
+}
+
+const struct lair_stray *lair_stray_output(const struct lair_call *call)
+{
+	return call_answered(call, &stray_reply_schema) ? &call->answer.stray : NULL;
 }
 
 const struct lair_completions *lair_completions(const struct lair_call *call)

@@ -192,3 +192,23 @@ void handle_history(struct sessions *sessions, const struct address *from, const
 	}
 	msgpack_sbuffer_destroy(&buffer);
 }
+
+/* ---- what is written between cells ---- */
+
+/* Whoever has the answer has the output: the next cell does not begin with it. */
+void handle_stray(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct session *session = session_named(sessions, from, request);
+	struct stray_reply reply = {.id = request->id, .stdout = BYTES(""), .stderr = BYTES("")};
+	bool any;
+
+	if (!session)
+		return;
+	any = !session->cell && (session->stray[0].total > 0 || session->stray[1].total > 0);
+	if (any) {
+		reply.stdout = output_join(&session->stray[0]);
+		reply.stderr = output_join(&session->stray[1]);
+	}
+	if (client_answer(sessions->clients, from, &stray_reply_schema, &reply) == 0 && any)
+		session_drop_stray(session);
+}

@@ -356,6 +356,7 @@ static const struct {
 	{&check_request_schema, handle_check},
 	{&is_complete_request_schema, handle_is_complete},
 	{&history_request_schema, handle_history},
+	{&stray_request_schema, handle_stray},
 	{&stats_request_schema, handle_stats},
 };
 

@@ -36,6 +36,7 @@ struct request {
 		struct check_request check;
 		struct is_complete_request is_complete;
 		struct history_request history;
+		struct stray_request stray;
 		struct save_request save;
 		struct load_request load;
 		struct saves_request saves;
@@ -97,6 +98,7 @@ void handle_vars(struct sessions *sessions, const struct address *from, const st
 void handle_check(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_is_complete(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_history(struct sessions *sessions, const struct address *from, const struct request *request);
+void handle_stray(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_reset(struct sessions *sessions, const struct address *from, const struct request *request);
 
 /* exec.c */

@@ -237,6 +237,16 @@ void session_on_output(struct session *session, enum interpreter_stream stream, 
 		interpreter_pause(session->live, true);
 }
 
+void session_drop_stray(struct session *session)
+{
+	for (int i = 0; i < 2; i++) {
+		output_deinit(&session->stray[i]);
+		session->transcripts[i].begin = session->transcripts[i].end;
+		session->words[i].size = 0;
+	}
+	warden_touch(session->warden);
+}
+
 void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data)
 {
 	(void)msgpack_sbuffer_write(&session->words[stream], data.data, data.size);

@@ -173,6 +173,8 @@ void session_on_successor(struct session *session, uint64_t pid);
 const char *session_message_type(size_t i);
 /* From a pipe, and in the session's transcript. */
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
+/* What was written between cells has been told: no cell gets it. */
+void session_drop_stray(struct session *session);
 /* Give back the memory of what the next router would not keep of the stream either. */
 void session_trim_transcript(struct session *session, enum interpreter_stream stream);
 /* From elsewhere: of the dead, or of ourselves. */

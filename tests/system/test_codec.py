@@ -39,6 +39,8 @@ CLASSES: dict[str, type[codec.Message]] = {
     "inspect_request": messages.Inspect,
     "vars_request": messages.Vars,
     "history_request": messages.History,
+    "stray_request": messages.Stray,
+    "stray_reply": messages.StrayReply,
     "check_request": messages.Check,
     "is_complete_request": messages.IsComplete,
     "save_request": messages.Save,

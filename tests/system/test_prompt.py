@@ -7,6 +7,7 @@ import fcntl
 import re
 import struct
 import termios
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from daemon import Daemon
+from lair import Client, LairError
+from lair import messages as m
 from terminal import Terminal
+
+SETTINGS = {"profile default": {"checkpoint": "cell"}}
 
 # What each would do: set the title or the clipboard, have the terminal type an answer, move over what others wrote.
 HARM = {
@@ -254,3 +259,51 @@ def test_what_the_environment_says_of_figures(terminal: Callable[..., Terminal])
     it = terminal("exec", PLOT.strip(), env={"KITTY_WINDOW_ID": "1", "TMUX": "x"})
     it.wait()
     assert pictures(it.seen) == [] and "<Figure size" in it.seen
+
+
+# ---- what is written while nothing runs ----
+
+
+def test_threads_write_above_the_prompt(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "threads")
+    it.prompt()
+    it.type("import threading, time; go = threading.Event(); say = 'from a ' + 'thread'\r")
+    it.prompt()
+    it.type(
+        r"threading.Thread(target=lambda: (go.wait(), time.sleep(1), print(say, '\x1b]0;harm\x07'))).start()" + "\r"
+    )
+    it.prompt()
+    it.type("go.set()\r")
+    it.prompt()
+    it.type("x = 4")
+    it.expect("x = 4")
+    it.expect("\r\x1b[Jfrom a thread \r\n")
+    it.expect("left out of what the cell wrote: 1 sequence")
+    it.expect(">>> x = 4")
+    it.type("1\r")
+    it.prompt()
+    it.type("x\r")
+    assert "from a thread" not in it.expect("\n41\r\n")
+
+
+def test_what_one_has_had_of_it_the_next_cell_has_not(client: Client, session: str) -> None:
+    late = "import threading, sys; threading.Timer(0.1, lambda: (print('later'), print('so', file=sys.stderr))).start()"
+
+    def stray() -> m.StrayReply:
+        return client.call(m.Stray(id=client.new_id(), session=session), m.StrayReply)
+
+    client.exec("import time", session)
+    taken = stray()
+    assert (taken.stdout, taken.stderr) == (b"", b"")
+    list(client.stream(late, session))
+    time.sleep(0.6)
+    taken = stray()
+    assert (taken.stdout, taken.stderr) == (b"later\n", b"so\n")
+    taken = stray()
+    assert (taken.stdout, taken.stderr) == (b"", b"")
+    assert client.exec("1", session).stdout == b""
+    list(client.stream(late, session))
+    time.sleep(0.6)
+    assert client.exec("1", session).stdout == b"later\n"  # nobody has asked
+    with pytest.raises(LairError, match="no_session"):
+        client.call(m.Stray(id=client.new_id(), session="nowhere"), m.StrayReply)

@@ -269,6 +269,7 @@ WAYS: dict[str, Way] = {
     "request.check": Way(request(m.Check, m.CheckReply, code="1")),
     "request.is_complete": Way(request(m.IsComplete, m.IsCompleteReply, code="1")),
     "request.history": Way(request(m.History, m.HistoryReply)),
+    "request.stray": Way(request(m.Stray, m.StrayReply)),
     "request.stats": Way(request(m.Stats, m.StatsReply), of="-"),
     "interpreter.done": Way(cell("1")),
     "interpreter.ask": Way(asked),

@@ -105,6 +105,8 @@ static struct {
 	MESSAGE(inspect_request),
 	MESSAGE(vars_request),
 	MESSAGE(history_request),
+	MESSAGE(stray_request),
+	MESSAGE(stray_reply),
 	MESSAGE(check_request),
 	MESSAGE(is_complete_request),
 	MESSAGE(complete_reply),

@@ -119,6 +119,12 @@ class History(Request):
     birth: Uint = 0
 
 
+class Stray(Request):
+    TYPE = "stray"
+    session: Str
+    birth: Uint = 0
+
+
 class Check(Request):
     TYPE = "check"
     session: Str | None = None
@@ -633,6 +639,11 @@ class CheckReply(Message):
 
 class HistoryReply(Reply):
     cells: Raw
+
+
+class StrayReply(Reply):
+    stdout: Bin
+    stderr: Bin
 
 
 class HistoryRecord(Message):
