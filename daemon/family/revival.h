@@ -1,16 +1,16 @@
-/* A family while it is brought back: what revive.c and revive_session.c share. */
+/* A family while it is revived: shared by revive.c and revive_session.c. */
 #pragma once
 
 #include "family.h"
 
-/* A record that belongs to something: code and displays to a promise, what a question is about
- * to its number, entries to a session. */
+/* Where a record is that belongs to something: code and displays to a promise, the subject of a question to its
+ * number, entries to a session. */
 struct place {
 	uint64_t whose, at;
 	const struct wire_schema *schema;
 };
 
-/* One that has been read and not been made. */
+/* A family of the last router, whose ledger is read and whose objects are not made yet. */
 struct old_family {
 	struct list node;
 	uint64_t family;
@@ -18,11 +18,11 @@ struct old_family {
 	char *text;
 	struct family_record record; /* points into text, like all below */
 	struct bytes profile;
-	struct place *places; /* by whose they are, and then as they were written */
+	struct place *places; /* sorted by owner, and then as they were written */
 	size_t n_places, allocated;
 };
 
-/* What is being made, and what of. */
+/* The objects that are being made, and the records they are made from. */
 struct revival {
 	struct families *families;
 	const struct old_family *old;
@@ -35,5 +35,5 @@ bool old_family_record(const struct old_family *old, size_t *next, const struct 
 		       void *record);
 /* NULL if there is none. */
 struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial);
-/* The interpreters are there already. Returns 0 or -errno. */
+/* Revive a session; its interpreters exist already. Returns 0 or -errno. */
 int revival_session(const struct revival *revival, struct bytes body);

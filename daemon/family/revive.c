@@ -1,4 +1,4 @@
-/* From records to objects; snapshot.c goes the other way. A family that cannot be brought back is ended, and the
+/* From records to objects; snapshot.c goes the other way. A family that cannot be revived is ended, and the
  * log says why: half a family would be worse.
  *
  * Work in progress needs no care here. Messages that the last router had heard and not settled are still in the
