@@ -5,7 +5,7 @@
 
 /* Where a record is that belongs to something: code and displays to a promise, the subject of a question to its
  * number, entries to a session. */
-struct place {
+struct position {
 	uint64_t whose, at;
 	const struct wire_schema *schema;
 };
@@ -18,8 +18,8 @@ struct old_family {
 	char *text;
 	struct family_record record; /* points into text, like all below */
 	struct bytes profile;
-	struct place *places; /* sorted by owner, and then as they were written */
-	size_t n_places, allocated;
+	struct position *positions; /* sorted by owner, and then as they were written */
+	size_t n_positions, allocated;
 };
 
 /* The objects that are being made, and the records they are made from. */

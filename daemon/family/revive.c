@@ -21,23 +21,23 @@
 
 /* ---- reading ---- */
 
-static int place_compare(const void *a, const void *b)
+static int position_compare(const void *a, const void *b)
 {
-	const struct place *left = a, *right = b;
+	const struct position *left = a, *right = b;
 
 	if (left->whose != right->whose)
 		return left->whose < right->whose ? -1 : 1;
 	return left->at < right->at ? -1 : left->at > right->at;
 }
 
-static size_t places_of(const struct old_family *old, uint64_t whose)
+static size_t positions_of(const struct old_family *old, uint64_t whose)
 {
-	size_t low = 0, high = old->n_places;
+	size_t low = 0, high = old->n_positions;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (old->places[middle].whose < whose)
+		if (old->positions[middle].whose < whose)
 			low = middle + 1;
 		else
 			high = middle;
@@ -51,13 +51,13 @@ bool old_family_record(const struct old_family *old, size_t *next, const struct 
 	struct wire_frame frame;
 	struct wire_fault fault;
 
-	for (size_t i = *next ? *next : places_of(old, whose); i < old->n_places; i++) {
-		const struct place *place = &old->places[i];
-		uint64_t at = place->at;
+	for (size_t i = *next ? *next : positions_of(old, whose); i < old->n_positions; i++) {
+		const struct position *position = &old->positions[i];
+		uint64_t at = position->at;
 
-		if (place->whose != whose)
+		if (position->whose != whose)
 			break;
-		if (place->schema == schema && ledger_next(&old->ledger, old->text, &at, &frame) &&
+		if (position->schema == schema && ledger_next(&old->ledger, old->text, &at, &frame) &&
 		    !wire_decode_known(record, schema, frame.body, &fault)) {
 			*next = i + 1;
 			return true;
@@ -66,22 +66,22 @@ bool old_family_record(const struct old_family *old, size_t *next, const struct 
 	return false;
 }
 
-static int place_add(struct old_family *old, const struct place *place)
+static int position_add(struct old_family *old, const struct position *position)
 {
-	if (old->n_places == old->allocated) {
+	if (old->n_positions == old->allocated) {
 		size_t allocated = MAX(2 * old->allocated, (size_t)64);
-		struct place *grown = reallocarray(old->places, allocated, sizeof(*grown));
+		struct position *grown = reallocarray(old->positions, allocated, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		old->places = grown;
+		old->positions = grown;
 		old->allocated = allocated;
 	}
-	old->places[old->n_places++] = *place;
+	old->positions[old->n_positions++] = *position;
 	return 0;
 }
 
-static int place_note(struct old_family *old, const struct wire_frame *frame, uint64_t at)
+static int position_note(struct old_family *old, const struct wire_frame *frame, uint64_t at)
 {
 	static const struct {
 		const struct wire_schema *schema;
@@ -100,16 +100,16 @@ static int place_note(struct old_family *old, const struct wire_frame *frame, ui
 		struct entry_record entry;
 		struct effect_record effect;
 	} record;
-	struct place place = {.at = at};
+	struct position position = {.at = at};
 	struct wire_fault fault;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (!bytes_is(frame->type, kinds[i].schema->type) ||
 		    wire_decode_known(&record, kinds[i].schema, frame->body, &fault))
 			continue;
-		place.schema = kinds[i].schema;
-		memcpy(&place.whose, (const char *)&record + kinds[i].whose, sizeof(place.whose));
-		return place_add(old, &place);
+		position.schema = kinds[i].schema;
+		memcpy(&position.whose, (const char *)&record + kinds[i].whose, sizeof(position.whose));
+		return position_add(old, &position);
 	}
 	return 0;
 }
@@ -120,7 +120,7 @@ static struct old_family *old_family_free(struct old_family *old)
 		list_remove(&old->node);
 		ledger_deinit(&old->ledger);
 		free(old->text);
-		free(old->places);
+		free(old->positions);
 		free(old);
 	}
 	return NULL;
@@ -145,13 +145,13 @@ static int ledger_look(struct old_family *old, uint64_t *endp)
 			if (!wire_decode_known(&profile, &profile_record_schema, frame.body, &fault))
 				old->profile = profile.text;
 		} else {
-			r = place_note(old, &frame, begin);
+			r = position_note(old, &frame, begin);
 		}
 	}
-	while (old->n_places > 0 && old->places[old->n_places - 1].at >= *endp)
-		old->n_places--;
-	if (old->n_places > 0)
-		qsort(old->places, old->n_places, sizeof(*old->places), place_compare);
+	while (old->n_positions > 0 && old->positions[old->n_positions - 1].at >= *endp)
+		old->n_positions--;
+	if (old->n_positions > 0)
+		qsort(old->positions, old->n_positions, sizeof(*old->positions), position_compare);
 	return r;
 }
 

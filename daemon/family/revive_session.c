@@ -192,12 +192,12 @@ static int queue_from(const struct revival *revival, struct session *session, co
 	return r;
 }
 
-static struct checkpoint *checkpoint_at(const struct session *session, uint64_t place)
+static struct checkpoint *checkpoint_at(const struct session *session, uint64_t position)
 {
 	struct checkpoint *checkpoint;
 
 	list_for_each (checkpoint, (struct list *)&session->history.checkpoints, node)
-		if (--place == 0)
+		if (--position == 0)
 			return checkpoint;
 	return NULL;
 }

@@ -78,16 +78,16 @@ static int put_queue(struct snapshot *snapshot, const struct session *session)
 static uint64_t checkpoint_place(const struct session *session, const struct checkpoint *wanted)
 {
 	struct checkpoint *checkpoint;
-	uint64_t place = 0;
+	uint64_t position = 0;
 
 	if (!wanted)
 		return 0;
 	list_for_each (checkpoint, (struct list *)&session->history.checkpoints, node) {
-		place++;
+		position++;
 		if (checkpoint == wanted)
 			break;
 	}
-	return place;
+	return position;
 }
 
 static int put_checkpoints(struct snapshot *snapshot, const struct session *session)
