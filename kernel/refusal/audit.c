@@ -6,7 +6,7 @@
 
 #include "audit.h"
 
-#include "doors.h"
+#include "oserror.h"
 #include "policy.h"
 #include "refusal.h"
 #include "template/changeable.h"
@@ -375,7 +375,7 @@ static int check_host(const struct attempt *attempt, PyObject *args)
 	return refuse_address(attempt, host, argument(args, attempt->second), "network-not-granted");
 }
 
-/* Whether there is anybody to ask for it the lookup itself finds out; doors.c explains its error. */
+/* Whether there is anybody to ask for it the lookup itself finds out; oserror.c explains its error. */
 static int check_lookup(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *host = argument(args, attempt->first), *temp;
@@ -463,7 +463,7 @@ static int check_database(const struct attempt *attempt, PyObject *args)
 	struct bytes text = text_of(database ? database : Py_None, &temp);
 	int r = 0;
 
-	doors_watch_sqlite();
+	oserror_watch_sqlite();
 	if (text.size > 5 && memcmp(text.data, "file:", 5) == 0)
 		text = uri_path(text);
 	if (text.size > 0 && text.data[0] != ':')

@@ -13,7 +13,7 @@
 #include "interpreter/interpreter.h"
 #include "interpreter/output.h"
 #include "refusal/audit.h"
-#include "refusal/doors.h"
+#include "refusal/oserror.h"
 #include "refusal/refusal.h"
 #include "seeds.h"
 
@@ -288,7 +288,7 @@ static int start(const struct configure_message *configure, struct python_report
 	environment_set(configure);
 	if (python_initialize(configure, report) < 0)
 		return -1;
-	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || doors_install() < 0 ||
+	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || oserror_install() < 0 ||
 	    rules_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)

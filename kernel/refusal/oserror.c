@@ -9,7 +9,7 @@
  * files work as on any host. */
 #include <Python.h>
 
-#include "doors.h"
+#include "oserror.h"
 
 #include "audit.h"
 #include "refusal.h"
@@ -201,7 +201,7 @@ static PyObject *call_database_error(PyObject *type, PyObject *const *args, size
 	return error;
 }
 
-void doors_watch_sqlite(void)
+void oserror_watch_sqlite(void)
 {
 	PyObject *modules = PyImport_GetModuleDict(), *module, *error = NULL;
 
@@ -274,57 +274,57 @@ static int watch_lookups(void)
 
 /* Module, the name that events would have for it, function; whether its first argument is a path, to be changed. */
 /* clang-format off */
-#define DOORS(DOOR) \
-	DOOR(posix, os, mkfifo, true) \
-	DOOR(posix, os, mknod, true) \
-	DOOR(posix, os, chroot, true) \
-	DOOR(posix, os, killpg, false) \
-	DOOR(posix, os, setuid, false) \
-	DOOR(posix, os, setgid, false) \
-	DOOR(posix, os, seteuid, false) \
-	DOOR(posix, os, setegid, false) \
-	DOOR(posix, os, setreuid, false) \
-	DOOR(posix, os, setregid, false) \
-	DOOR(posix, os, setresuid, false) \
-	DOOR(posix, os, setresgid, false) \
-	DOOR(posix, os, setgroups, false) \
-	DOOR(posix, os, nice, false) \
-	DOOR(posix, os, setpriority, false) \
-	DOOR(posix, os, sched_setaffinity, false) \
-	DOOR(posix, os, sched_setscheduler, false) \
-	DOOR(posix, os, sched_setparam, false) \
-	DOOR(posix, os, splice, false) \
-	DOOR(posix, os, getpgid, false) \
-	DOOR(posix, os, getsid, false) \
-	DOOR(posix, os, getpriority, false) \
-	DOOR(posix, os, sched_getaffinity, false) \
-	DOOR(posix, os, sched_rr_get_interval, false) \
-	DOOR(_socket, socket, socketpair, false) \
-	DOOR(time, time, clock_settime, false)
+#define ALL_WATCHED(WATCHED) \
+	WATCHED(posix, os, mkfifo, true) \
+	WATCHED(posix, os, mknod, true) \
+	WATCHED(posix, os, chroot, true) \
+	WATCHED(posix, os, killpg, false) \
+	WATCHED(posix, os, setuid, false) \
+	WATCHED(posix, os, setgid, false) \
+	WATCHED(posix, os, seteuid, false) \
+	WATCHED(posix, os, setegid, false) \
+	WATCHED(posix, os, setreuid, false) \
+	WATCHED(posix, os, setregid, false) \
+	WATCHED(posix, os, setresuid, false) \
+	WATCHED(posix, os, setresgid, false) \
+	WATCHED(posix, os, setgroups, false) \
+	WATCHED(posix, os, nice, false) \
+	WATCHED(posix, os, setpriority, false) \
+	WATCHED(posix, os, sched_setaffinity, false) \
+	WATCHED(posix, os, sched_setscheduler, false) \
+	WATCHED(posix, os, sched_setparam, false) \
+	WATCHED(posix, os, splice, false) \
+	WATCHED(posix, os, getpgid, false) \
+	WATCHED(posix, os, getsid, false) \
+	WATCHED(posix, os, getpriority, false) \
+	WATCHED(posix, os, sched_getaffinity, false) \
+	WATCHED(posix, os, sched_rr_get_interval, false) \
+	WATCHED(_socket, socket, socketpair, false) \
+	WATCHED(time, time, clock_settime, false)
 
-#define DOOR_NUMBER(module, event, function, path) DOOR_##function,
-#define DOOR_ROW(module, event, function, path) {#module, #function, #event "." #function, path},
+#define WATCHED_NUMBER(module, event, function, path) WATCHED_##function,
+#define WATCHED_ROW(module, event, function, path) {#module, #function, #event "." #function, path},
 /* clang-format on */
 
-enum { DOORS(DOOR_NUMBER) DOORS_N };
+enum { ALL_WATCHED(WATCHED_NUMBER) WATCHED_N };
 
-static const struct door {
+static const struct watched {
 	const char *module, *function, *event;
 	bool path;
-} doors[] = {DOORS(DOOR_ROW)};
+} watched[] = {ALL_WATCHED(WATCHED_ROW)};
 
 /* What each does without us. */
-static PyObject *originals[DOORS_N];
+static PyObject *originals[WATCHED_N];
 
 /* As the event would be, if there were one. */
-static void event_set(const struct door *door, PyObject *const *args, Py_ssize_t n)
+static void event_set(const struct watched *function, PyObject *const *args, Py_ssize_t n)
 {
-	struct audit_event event = {.name = door->event, .want = WANT_CHANGE, .unnamed = true};
+	struct audit_event event = {.name = function->event, .want = WANT_CHANGE, .unnamed = true};
 	PyObject *text, *all;
 	const char *data;
 	Py_ssize_t size;
 
-	text = door->path && n > 0 ? path_bytes(args[0]) : NULL;
+	text = function->path && n > 0 ? path_bytes(args[0]) : NULL;
 	if (text) {
 		audit_set_event(&event, (struct bytes){PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text)});
 	} else {
@@ -343,33 +343,33 @@ static void event_set(const struct door *door, PyObject *const *args, Py_ssize_t
 	PyErr_Clear();
 }
 
-static PyObject *door_call(int number, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *watched_call(int number, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
 	PyObject *result;
 
-	event_set(&doors[number], args, n);
+	event_set(&watched[number], args, n);
 	result = PyObject_Vectorcall(originals[number], args, (size_t)n, names);
 	audit_set_event(NULL, (struct bytes){0});
 	return result;
 }
 
 /* clang-format off */
-#define DOOR_CALL(module, event, function, path) \
+#define WATCHED_CALL(module, event, function, path) \
 	static PyObject *call_##function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) \
 	{ \
 		(void)self; \
-		return door_call(DOOR_##function, args, n, names); \
+		return watched_call(WATCHED_##function, args, n, names); \
 	}
-#define DOOR_METHOD(module, event, function, path) \
+#define WATCHED_METHOD(module, event, function, path) \
 	{.ml_meth = (PyCFunction)(void (*)(void))call_##function, .ml_flags = METH_FASTCALL | METH_KEYWORDS},
 /* clang-format on */
 
-DOORS(DOOR_CALL)
+ALL_WATCHED(WATCHED_CALL)
 
-static PyMethodDef methods[] = {DOORS(DOOR_METHOD)};
+static PyMethodDef methods[] = {ALL_WATCHED(WATCHED_METHOD)};
 
 /* The function stays the object that it is, wherever it is known: it and a new one exchange what they do. */
-static int door_make(size_t i, PyCFunctionObject *function)
+static int watched_make(size_t i, PyCFunctionObject *function)
 {
 	PyMethodDef *method = function->m_ml;
 	vectorcallfunc call = function->vectorcall;
@@ -388,14 +388,14 @@ static int door_make(size_t i, PyCFunctionObject *function)
 	return 0;
 }
 
-static int door_install(size_t i)
+static int watched_install(size_t i)
 {
-	PyObject *module = PyImport_ImportModule(doors[i].module), *function;
+	PyObject *module = PyImport_ImportModule(watched[i].module), *function;
 	int r = module ? 0 : -1;
 
-	function = module ? PyObject_GetAttrString(module, doors[i].function) : NULL;
+	function = module ? PyObject_GetAttrString(module, watched[i].function) : NULL;
 	if (function && PyCFunction_CheckExact(function))
-		r = door_make(i, (PyCFunctionObject *)function);
+		r = watched_make(i, (PyCFunctionObject *)function);
 	else if (module)
 		PyErr_Clear(); /* not every host has every function */
 	Py_XDECREF(function);
@@ -435,13 +435,13 @@ static int sets_renew(void)
 	return r;
 }
 
-int doors_install(void)
+int oserror_install(void)
 {
 	int r = 0;
 
 	((PyTypeObject *)PyExc_OSError)->tp_vectorcall = call_error;
-	for (size_t i = 0; !r && i < ARRAY_SIZE(doors); i++)
-		r = door_install(i);
+	for (size_t i = 0; !r && i < ARRAY_SIZE(watched); i++)
+		r = watched_install(i);
 	if (!r)
 		r = watch_lookups();
 	return r ? r : sets_renew();

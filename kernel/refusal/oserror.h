@@ -4,7 +4,7 @@
 /* In the template, after Python is up. From then on, if the cage is the reason for an OSError of the kernel, it
  * is turned into a refusal. Functions without an event of their own are watched. Returns 0, or -1 with an
  * exception. */
-int doors_install(void);
+int oserror_install(void);
 
 /* sqlite's errors, which do not come from the kernel: call it once that module is loaded. */
-void doors_watch_sqlite(void);
+void oserror_watch_sqlite(void);
