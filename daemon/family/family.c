@@ -109,9 +109,9 @@ static int descriptors_store(struct warden *warden)
 	struct session *session;
 	int r = warden_store(warden);
 
-	list_for_each (session, &warden->tenants, tenant.kin)
+	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : session_store(session);
-	list_for_each (session, &warden->tenants, tenant.kin)
+	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : task_store(session);
 	list_for_each (interpreter, &warden->interpreters, node)
 		r = r ? r : interpreter_store(warden, interpreter);
@@ -217,7 +217,7 @@ static int details_write(struct warden *warden)
 	struct session *session;
 	int r = 0;
 
-	list_for_each (session, &warden->tenants, tenant.kin)
+	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : details_of(warden, session);
 	return r;
 }
@@ -252,7 +252,7 @@ static int everything_again(struct warden *warden)
 	struct session *session;
 	int r = 0;
 
-	list_for_each (session, &warden->tenants, tenant.kin)
+	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : session_again(warden, session);
 	return r;
 }
@@ -309,7 +309,7 @@ static uint64_t family_alive(const struct warden *warden)
 	uint64_t alive = warden->profile_size + LEDGER_RECORD_OVERHEAD + warden->record_size;
 	const struct session *session;
 
-	list_for_each (session, (struct list *)&warden->tenants, tenant.kin)
+	list_for_each (session, (struct list *)&warden->tenants, tenant.node)
 		alive += alive_of_session(session);
 	return alive;
 }
@@ -418,7 +418,7 @@ void families_settle(struct families *families)
 		list_remove(&warden->touched);
 		if (warden->kill_due)
 			warden_kill_now(warden);
-		list_for_each (session, &warden->tenants, tenant.kin)
+		list_for_each (session, &warden->tenants, tenant.node)
 			session_settle(session);
 	}
 	families->sessions->cages->owed = 0;

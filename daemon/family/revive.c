@@ -412,7 +412,7 @@ static int interpreter_reattach(const struct revival *revival, struct bytes body
 	if (wire_decode_known(&record, &interpreter_record_schema, body, &fault))
 		return -EBADMSG;
 	interpreter = revival_interpreter(revival, record.serial);
-	list_for_each (session, &revival->warden->tenants, tenant.kin) {
+	list_for_each (session, &revival->warden->tenants, tenant.node) {
 		if (!interpreter || session->tenant.number != record.session)
 			continue;
 		if (interpreter != session->successor)
@@ -463,7 +463,7 @@ static int family_revive(struct families *families, struct old_family *old)
 		warden_failed(revival.warden, bytes_of(strerror(-r)));
 		return r;
 	}
-	list_for_each (session, &revival.warden->tenants, tenant.kin)
+	list_for_each (session, &revival.warden->tenants, tenant.node)
 		session_on_revived(session);
 	fault_at("revival", "end", warden_session(revival.warden));
 	hand_end_open(revival.warden);

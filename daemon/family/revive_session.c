@@ -451,7 +451,7 @@ int revival_session(const struct revival *revival, struct bytes body)
 	if (!session)
 		return -ENOMEM;
 	session->warden = warden;
-	list_append(&warden->tenants, &session->tenant.kin);
+	list_append(&warden->tenants, &session->tenant.node);
 	warden_own(warden, session->tenant.party);
 	values_from(revival, session, &record);
 	if (record.workspace.data)

@@ -299,7 +299,7 @@ static int put_sessions(struct snapshot *snapshot, const struct warden *warden)
 	msgpack_sbuffer *buffer;
 	int r = part_begin(&buffer, snapshot, PART_SESSIONS, list_size(&warden->tenants));
 
-	list_for_each (session, (struct list *)&warden->tenants, tenant.kin)
+	list_for_each (session, (struct list *)&warden->tenants, tenant.node)
 		r = r ? r : put_session(snapshot, session);
 	return r;
 }

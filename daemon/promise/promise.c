@@ -82,7 +82,7 @@ static bool make_room(struct user *user);
 static void promise_hide(struct promise *promise)
 {
 	struct list *nodes[] = {&promise->node,	    &promise->all,   &promise->changed,
-				&promise->answered, &promise->cells, &promise->kin};
+				&promise->answered, &promise->cells, &promise->of_user};
 
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
 		list_remove(nodes[i]);
@@ -276,7 +276,7 @@ int promise_new(struct promise **promisep, struct promises *promises, uid_t owne
 	promise->since = event_now();
 	list_init(&promise->node);
 	list_init(&promise->all);
-	list_init(&promise->kin);
+	list_init(&promise->of_user);
 	list_init(&promise->answered);
 	list_init(&promise->cells);
 	list_init(&promise->changed);
@@ -343,7 +343,7 @@ void promise_forget(struct promise *promise)
 
 	if (!shelf)
 		return;
-	if (!list_empty(&promise->kin)) {
+	if (!list_empty(&promise->of_user)) {
 		shelf->n_cells -= promise->is_cell;
 		shelf->size -= size_of(promise);
 		shelf->user->kept -= size_of(promise);
@@ -360,7 +360,7 @@ void promise_forget(struct promise *promise)
 static bool forget_oldest(struct user *user, const struct promise *except)
 {
 	struct list *first = list_first(&user->answered);
-	struct promise *oldest = first ? container_of(first, struct promise, kin) : NULL;
+	struct promise *oldest = first ? container_of(first, struct promise, of_user) : NULL;
 
 	if (!oldest || oldest == except)
 		return false;
@@ -422,7 +422,7 @@ void promise_keep(struct promise *promise)
 	struct user *user = shelf->user;
 	struct promise *oldest;
 
-	list_append(&user->answered, &promise->kin);
+	list_append(&user->answered, &promise->of_user);
 	list_append(&shelf->answered[promise->is_cell], &promise->answered);
 	shelf->n_cells += promise->is_cell;
 	shelf->size += size_of(promise);

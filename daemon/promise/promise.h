@@ -46,7 +46,7 @@ struct promise {
 	bool written, answer_written; /* to the ledger */
 	uint64_t alive;		      /* bytes that this takes there */
 	bool unclaimed;		      /* a former router's, and not known yet to be anybody's */
-	struct list kin;	      /* of those that are answered, of one user, oldest first */
+	struct list of_user;	      /* of those that are answered, of one user, oldest first */
 	struct list answered;	      /* the same of its shelf, cells apart from all else */
 	struct list cells;	      /* among the cells of its shelf */
 	struct shelf *shelf;

@@ -50,7 +50,7 @@ void hand_end_open(struct warden *warden)
 {
 	struct session *session;
 
-	list_for_each (session, &warden->tenants, tenant.kin)
+	list_for_each (session, &warden->tenants, tenant.node)
 		if (session_is_open(session))
 			session_give_up(session);
 }

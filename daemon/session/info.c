@@ -65,7 +65,7 @@ static struct usage usage_of_warden(struct warden *warden)
 
 	warden_measure(warden);
 	usage = warden->usage;
-	list_for_each (session, &warden->tenants, tenant.kin)
+	list_for_each (session, &warden->tenants, tenant.node)
 		usage.memory += history_memory(&session->history);
 	return usage;
 }

@@ -76,15 +76,15 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 {
 	struct details details = {.why = why};
 	struct checkpoint *checkpoint = history_of(&session->history, frozen);
-	struct session *kin;
+	struct session *member;
 
-	list_for_each (kin, &session->warden->tenants, tenant.kin) {
-		if (kin->source != frozen)
+	list_for_each (member, &session->warden->tenants, tenant.node) {
+		if (member->source != frozen)
 			continue;
-		if (kin->state == SESSION_RESTORING)
-			session_event(kin, EVENT_LOST, &details);
+		if (member->state == SESSION_RESTORING)
+			session_event(member, EVENT_LOST, &details);
 		else
-			session_let_source_go(kin);
+			session_let_source_go(member);
 	}
 	/* The event may have forgotten it already. */
 	if (checkpoint && history_of(&session->history, frozen) == checkpoint) {
@@ -379,15 +379,16 @@ static int on_spawned(struct session *session, struct bytes body, struct wire_fa
 {
 	struct spawned_message spawned;
 	struct details details = {.spawned = &spawned, .why = "it cannot be forked"};
-	struct session *kin;
+	struct session *member;
 
 	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
 		return WIRE_E_FIELD;
-	list_for_each (kin, &session->warden->tenants, tenant.kin)
-		if (kin->state == SESSION_RESTORING && kin->live->serial == spawned.serial)
-			session_event(kin, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &details);
-		else if (kin->successor && kin->successor->serial == spawned.serial && !kin->successor->adopted)
-			session_on_successor(kin, spawned.pid);
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (member->state == SESSION_RESTORING && member->live->serial == spawned.serial)
+			session_event(member, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &details);
+		else if (member->successor && member->successor->serial == spawned.serial &&
+			 !member->successor->adopted)
+			session_on_successor(member, spawned.pid);
 	return 0;
 }
 

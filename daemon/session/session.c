@@ -45,7 +45,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 					  .id = session->id,
 					  .party = &session->user->party,
 					  .transcripts = session->transcripts};
-	list_init(&session->tenant.kin);
+	list_init(&session->tenant.node);
 	list_init(&session->queue);
 	list_init(&session->operations);
 	list_init(&session->resets);
@@ -170,7 +170,7 @@ struct session *session_free(struct session *session)
 		return NULL;
 	list_remove(&session->node);
 	list_remove(&session->mate);
-	list_remove(&session->tenant.kin);
+	list_remove(&session->tenant.node);
 	timer_clear(session_loop(session), &session->deadline);
 	timer_clear(session_loop(session), &session->idle);
 	timer_clear(session_loop(session), &session->hard);

@@ -204,7 +204,7 @@ void sessions_bury(struct sessions *sessions, struct session *session)
 	list_remove(&session->mate);
 	sessions->n--;
 	session->user->n_sessions--;
-	list_remove(&session->tenant.kin);
+	list_remove(&session->tenant.node);
 	warden_touch(session->warden);
 }
 

@@ -350,11 +350,11 @@ static void freeze(struct session *session, const struct details *details)
 /* Somebody works there too, or may be copying it. */
 static bool workspace_is_shared(const struct session *session)
 {
-	struct session *kin;
+	struct session *member;
 
-	list_for_each (kin, &session->warden->tenants, tenant.kin)
-		if (kin != session && ((kin->workspace && !strcmp(kin->workspace, session->workspace)) ||
-				       (kin->operation && kin->operation->files)))
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (member != session && ((member->workspace && !strcmp(member->workspace, session->workspace)) ||
+					  (member->operation && member->operation->files)))
 			return true;
 	return false;
 }

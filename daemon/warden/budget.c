@@ -71,7 +71,7 @@ void budget_count(struct warden *warden)
 
 	list_for_each (interpreter, &warden->interpreters, node)
 		n += interpreter->role == ROLE_FROZEN;
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		n += tenant->ops->has_successor(tenant);
 	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(warden->nursery->profile, n));
 }

@@ -33,7 +33,7 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 	warden->state = WARDEN_READY;
 	if (list_empty(&warden->tenants))
 		nursery_on_spare(warden->nursery, warden);
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_ready(tenant);
 	return 0;
 }
@@ -46,10 +46,10 @@ static int on_failed(struct warden *warden, struct bytes body, struct wire_fault
 	if (wire_decode(&failed, &failed_message_schema, body, fault))
 		return WIRE_E_FIELD;
 	/* A successor can be done without. */
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		if (tenant->ops->on_no_successor(tenant, failed.serial))
 			return 0;
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_stillborn(tenant, failed.serial);
 	warden_failed(warden, failed.reason);
 	return 0;
@@ -130,7 +130,7 @@ static int on_swept(struct warden *warden, struct bytes body, struct wire_fault 
 	list_for_each (interpreter, &warden->interpreters, node)
 		if (interpreter->peer.held)
 			peer_hold(&interpreter->peer, false);
-	list_for_each (tenant, &warden->tenants, kin) {
+	list_for_each (tenant, &warden->tenants, node) {
 		if (tenant->sweep != SWEEP_SENT)
 			continue;
 		tenant->sweep = SWEEP_NONE;

@@ -86,7 +86,7 @@ static bool any_busy(const struct warden *warden)
 {
 	struct tenant *tenant;
 
-	list_for_each (tenant, (struct list *)&warden->tenants, kin)
+	list_for_each (tenant, (struct list *)&warden->tenants, node)
 		if (tenant->ops->is_busy(tenant))
 			return true;
 	return false;
@@ -96,7 +96,7 @@ static bool any_recovering(const struct warden *warden)
 {
 	struct tenant *tenant;
 
-	list_for_each (tenant, (struct list *)&warden->tenants, kin)
+	list_for_each (tenant, (struct list *)&warden->tenants, node)
 		if (tenant->ops->is_recovering(tenant))
 			return true;
 	return false;
@@ -112,7 +112,7 @@ static void end_all(struct warden *warden)
 {
 	struct tenant *tenant;
 
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->end(tenant, "workspace");
 }
 
@@ -122,7 +122,7 @@ static void kill_all(struct warden *warden)
 
 	warden->quota.step = QUOTA_KILLED;
 	warden->quota.settling = true;
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_full(tenant);
 }
 

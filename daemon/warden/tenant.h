@@ -47,7 +47,7 @@ struct tenant_ops {
 };
 
 struct tenant {
-	struct list kin; /* in its warden */
+	struct list node; /* in its warden */
 	const struct tenant_ops *ops;
 	const char *id;
 	struct party *party;		/* who pays for what it does */

@@ -146,7 +146,7 @@ void warden_gone(struct warden *warden)
 		errand_remove_tree(warden->workspace);
 	nursery_on_warden_gone(warden->nursery, warden);
 	while ((first = list_first(&warden->tenants))) {
-		struct tenant *tenant = container_of(first, struct tenant, kin);
+		struct tenant *tenant = container_of(first, struct tenant, node);
 
 		tenant->ops->on_gone(tenant);
 	}
@@ -249,7 +249,7 @@ void warden_sweep_try(struct warden *warden)
 	struct tenant *tenant;
 	bool wanted = false;
 
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		wanted |= tenant->sweep == SWEEP_WANTED;
 	if (!wanted || warden->sweeping || in_flight(warden))
 		return;
@@ -258,7 +258,7 @@ void warden_sweep_try(struct warden *warden)
 		return;
 	}
 	warden->sweeping = true;
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		if (tenant->sweep == SWEEP_WANTED)
 			tenant->sweep = SWEEP_SENT;
 }
@@ -373,7 +373,7 @@ static bool hand_on(struct warden *warden, struct interpreter *frozen)
 {
 	struct tenant *heir;
 
-	list_for_each (heir, &warden->tenants, kin) {
+	list_for_each (heir, &warden->tenants, node) {
 		if (!heir->ops->grows_from(heir, frozen))
 			continue;
 		frozen->tenant = heir;
@@ -408,12 +408,12 @@ struct bytes warden_session(const struct warden *warden)
 {
 	struct list *first = list_first((struct list *)&warden->tenants);
 
-	return bytes_of(first ? container_of(first, struct tenant, kin)->id : NULL);
+	return bytes_of(first ? container_of(first, struct tenant, node)->id : NULL);
 }
 
 void warden_join(struct warden *warden, struct tenant *tenant)
 {
-	list_append(&warden->tenants, &tenant->kin);
+	list_append(&warden->tenants, &tenant->node);
 	warden_own(warden, tenant->party);
 	tenant->number = ++warden->last_session;
 	warden->used = true;
@@ -425,7 +425,7 @@ static struct tenant *first_that_stays(struct warden *warden)
 {
 	struct tenant *tenant;
 
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		if (!tenant->ops->is_closing(tenant))
 			return tenant;
 	return NULL;

@@ -109,8 +109,8 @@ static void begin(uint64_t limit)
 	quota_init(&caged.quota, &profile);
 	for (size_t i = 0; i < ARRAY_SIZE(guests); i++) {
 		guests[i] = (struct guest){.tenant = {.ops = &ops}};
-		list_init(&guests[i].tenant.kin);
-		list_append(&caged.tenants, &guests[i].tenant.kin);
+		list_init(&guests[i].tenant.node);
+		list_append(&caged.tenants, &guests[i].tenant.node);
 	}
 	surveys = 0;
 	disk = (struct statvfs){.f_frsize = 4096, .f_bfree = 1 << 20, .f_ffree = 1 << 20};
@@ -390,8 +390,8 @@ static void test_the_disk(void)
 	CHECK(surveys == 2);
 	found(LIMIT + 2, 1, 10, 10);
 	CHECK(caged.quota.step == QUOTA_KILLED && guests[0].killed == 1);
-	list_remove(&guests[0].tenant.kin);
-	list_remove(&guests[1].tenant.kin);
+	list_remove(&guests[0].tenant.node);
+	list_remove(&guests[1].tenant.node);
 	wait_for(250000);
 	CHECK(!cages.disk.timer.index && cages.disk.size_free == 0); /* nobody is left to ask */
 	finish();

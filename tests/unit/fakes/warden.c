@@ -247,13 +247,13 @@ static void sweep_try(struct warden *warden)
 	struct tenant *tenant;
 	bool wanted = false;
 
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		wanted |= tenant->sweep == SWEEP_WANTED;
 	if (!wanted || warden->sweeping || fake_in_flight(warden))
 		return;
 	order(&(struct order){.kind = ORDER_SWEEP, .warden = warden});
 	warden->sweeping = true;
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		if (tenant->sweep == SWEEP_WANTED)
 			tenant->sweep = SWEEP_SENT;
 }
@@ -284,7 +284,7 @@ static bool hand_on(struct warden *warden, struct interpreter *frozen)
 {
 	struct tenant *heir;
 
-	list_for_each (heir, &warden->tenants, kin) {
+	list_for_each (heir, &warden->tenants, node) {
 		if (!heir->ops->grows_from(heir, frozen))
 			continue;
 		frozen->tenant = heir;
@@ -322,7 +322,7 @@ struct interpreter *warden_first(struct warden *warden)
 
 void warden_join(struct warden *warden, struct tenant *tenant)
 {
-	list_append(&warden->tenants, &tenant->kin);
+	list_append(&warden->tenants, &tenant->node);
 	tenant->number = ++warden->last_session;
 	warden->used = true;
 	warden_touch(warden);
@@ -332,7 +332,7 @@ static bool any_stays(const struct warden *warden)
 {
 	struct tenant *tenant;
 
-	list_for_each (tenant, (struct list *)&warden->tenants, kin)
+	list_for_each (tenant, (struct list *)&warden->tenants, node)
 		if (!tenant->ops->is_closing(tenant))
 			return true;
 	return false;
@@ -485,7 +485,7 @@ void fake_ready(struct warden *warden)
 	struct tenant *tenant;
 
 	stands(warden);
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_ready(tenant);
 }
 
@@ -503,7 +503,7 @@ void fake_swept(struct warden *warden)
 	struct tenant *tenant;
 
 	warden->sweeping = false;
-	list_for_each (tenant, &warden->tenants, kin) {
+	list_for_each (tenant, &warden->tenants, node) {
 		if (tenant->sweep != SWEEP_SENT)
 			continue;
 		tenant->sweep = SWEEP_NONE;
@@ -531,7 +531,7 @@ void fake_gone(struct warden *warden)
 
 	warden->state = WARDEN_DYING;
 	while ((first = list_first(&warden->tenants))) {
-		struct tenant *tenant = container_of(first, struct tenant, kin);
+		struct tenant *tenant = container_of(first, struct tenant, node);
 
 		tenant->ops->on_gone(tenant);
 	}
@@ -542,15 +542,15 @@ void fake_failed(struct warden *warden, uint64_t serial)
 {
 	struct tenant *tenant, *stays;
 
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		if (tenant->ops->on_no_successor(tenant, serial))
 			return;
-	list_for_each (tenant, &warden->tenants, kin)
+	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_stillborn(tenant, serial);
 	snprintf(warden->reason, sizeof(warden->reason), "it could not be made");
 	do {
 		stays = NULL;
-		list_for_each (tenant, &warden->tenants, kin)
+		list_for_each (tenant, &warden->tenants, node)
 			if (!tenant->ops->is_closing(tenant) && !stays)
 				stays = tenant;
 		if (stays)
@@ -626,7 +626,7 @@ struct bytes warden_session(const struct warden *warden)
 {
 	struct list *first = list_first((struct list *)&warden->tenants);
 
-	return bytes_of(first ? container_of(first, struct tenant, kin)->id : NULL);
+	return bytes_of(first ? container_of(first, struct tenant, node)->id : NULL);
 }
 
 void warden_own(struct warden *warden, struct party *party)
