@@ -28,10 +28,10 @@
 
 /* ---- where ---- */
 
-static int places_find(struct cgroup_place places[static _CONTROLLER_N])
+static int places_find(struct cgroup_home places[static _CONTROLLER_N])
 {
 	FILE *cgroup = fopen("/proc/self/cgroup", "re"), *mountinfo = fopen("/proc/self/mountinfo", "re");
-	int r = cgroup && mountinfo ? cgroup_places_read(places, cgroup, mountinfo) : -errno;
+	int r = cgroup && mountinfo ? cgroup_homes_read(places, cgroup, mountinfo) : -errno;
 
 	if (cgroup)
 		(void)fclose(cgroup);
@@ -41,7 +41,7 @@ static int places_find(struct cgroup_place places[static _CONTROLLER_N])
 }
 
 /* Our directory in the group at @place; version 2 may have moved us there already. */
-static char *directory_of(const struct cgroup_place *place, const char *socket)
+static char *directory_of(const struct cgroup_home *place, const char *socket)
 {
 	char name[PATH_SIZE], *path;
 	size_t size = strlen(place->path), inner;
@@ -69,7 +69,7 @@ static struct hierarchy *hierarchy_add(struct cgroups *cgroups, unsigned version
 /* Find every hierarchy that could have one of the controllers in ->controllers. */
 static void hierarchies_find(struct cgroups *cgroups, const char *socket)
 {
-	struct cgroup_place places[_CONTROLLER_N] = {{0}};
+	struct cgroup_home places[_CONTROLLER_N] = {{0}};
 
 	(void)places_find(places); /* none if it fails */
 	for (int i = 0; i < _CONTROLLER_N; i++) {
@@ -81,7 +81,7 @@ static void hierarchies_find(struct cgroups *cgroups, const char *socket)
 			snprintf(cgroups->lacking[i], sizeof(cgroups->lacking[i]),
 				 "no hierarchy of control groups has it");
 	}
-	cgroup_places_deinit(places);
+	cgroup_homes_deinit(places);
 }
 
 /* ---- removing ---- */

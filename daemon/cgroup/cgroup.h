@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/event.h"
-#include "place.h"
+#include "home.h"
 
 struct hierarchy {
 	unsigned version;

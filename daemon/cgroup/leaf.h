@@ -2,7 +2,7 @@
  * laird moves into one of them. */
 #pragma once
 
-#include "place.h"
+#include "home.h"
 
 #define CGROUP_LEAF "daemon"
 

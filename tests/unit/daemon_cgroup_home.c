@@ -1,7 +1,7 @@
 /* Where our control groups are, on hosts of every shape. */
 #include "check.h"
 
-#include "cgroup/place.h"
+#include "cgroup/home.h"
 
 static const struct host {
 	const char *name, *cgroup, *mountinfo;
@@ -73,10 +73,10 @@ int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
 		const struct host *host = &hosts[i];
-		struct cgroup_place places[_CONTROLLER_N] = {{0}};
+		struct cgroup_home places[_CONTROLLER_N] = {{0}};
 		FILE *cgroup = file_of(host->cgroup), *mountinfo = file_of(host->mountinfo);
 
-		CHECK(cgroup && mountinfo && cgroup_places_read(places, cgroup, mountinfo) == 0);
+		CHECK(cgroup && mountinfo && cgroup_homes_read(places, cgroup, mountinfo) == 0);
 		for (int c = 0; c < _CONTROLLER_N; c++) {
 			const struct expected *wanted = &host->places[c];
 			bool same = places[c].version == wanted->version && !places[c].path == !wanted->path &&
@@ -87,7 +87,7 @@ int main(void)
 				printf("%s: %s: version %u at %s\n", host->name, controller_names[c],
 				       places[c].version, places[c].path ? places[c].path : "-");
 		}
-		cgroup_places_deinit(places);
+		cgroup_homes_deinit(places);
 		fclose(cgroup);
 		fclose(mountinfo);
 	}

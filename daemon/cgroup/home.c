@@ -1,6 +1,6 @@
 /* Two files of /proc, put together: one has the name of our group in each hierarchy, the other says where
  * hierarchies are mounted, perhaps not from their root. */
-#include "place.h"
+#include "home.h"
 
 const char *const controller_names[_CONTROLLER_N] = {
 	[CONTROLLER_MEMORY] = "memory", [CONTROLLER_PIDS] = "pids", [CONTROLLER_CPU] = "cpu"};
@@ -89,7 +89,7 @@ static int path_find(char **pathp, const char *controller, const char *group, FI
 }
 
 /* One line of /proc/self/cgroup: "NUMBER:CONTROLLERS:GROUP", without controllers for version 2. */
-static int line_take(struct cgroup_place *places, char *line, FILE *mountinfo)
+static int line_take(struct cgroup_home *places, char *line, FILE *mountinfo)
 {
 	char *group = line, *number = strsep(&group, ":"), *controllers = strsep(&group, ":");
 
@@ -97,7 +97,7 @@ static int line_take(struct cgroup_place *places, char *line, FILE *mountinfo)
 		return 0;
 	group[strcspn(group, "\n")] = '\0';
 	for (int i = 0; i < _CONTROLLER_N; i++) {
-		struct cgroup_place *place = &places[i];
+		struct cgroup_home *place = &places[i];
 		bool first = list_has(controllers, controller_names[i]);
 		char *path;
 		int r;
@@ -110,12 +110,12 @@ static int line_take(struct cgroup_place *places, char *line, FILE *mountinfo)
 		if (r)
 			continue;
 		free(place->path);
-		*place = (struct cgroup_place){.version = first ? 1 : 2, .path = path};
+		*place = (struct cgroup_home){.version = first ? 1 : 2, .path = path};
 	}
 	return 0;
 }
 
-int cgroup_places_read(struct cgroup_place places[static _CONTROLLER_N], FILE *cgroup, FILE *mountinfo)
+int cgroup_homes_read(struct cgroup_home places[static _CONTROLLER_N], FILE *cgroup, FILE *mountinfo)
 {
 	_cleanup_(freep) char *line = NULL;
 	size_t allocated = 0;
@@ -125,14 +125,14 @@ int cgroup_places_read(struct cgroup_place places[static _CONTROLLER_N], FILE *c
 	while (!r && getline(&line, &allocated, cgroup) > 0)
 		r = line_take(places, line, mountinfo);
 	if (r)
-		cgroup_places_deinit(places);
+		cgroup_homes_deinit(places);
 	return r;
 }
 
-void cgroup_places_deinit(struct cgroup_place places[static _CONTROLLER_N])
+void cgroup_homes_deinit(struct cgroup_home places[static _CONTROLLER_N])
 {
 	for (int i = 0; i < _CONTROLLER_N; i++) {
 		free(places[i].path);
-		places[i] = (struct cgroup_place){0};
+		places[i] = (struct cgroup_home){0};
 	}
 }
