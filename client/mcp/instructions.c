@@ -17,7 +17,7 @@ static const char general[] = "Runs Python in sessions that remember variables, 
 /* Its output is sentences. The last line asks for more memory than there is, so its error says how much that is. */
 static const char probe[] =
 	"import platform, socket, subprocess\n"
-	"from importlib import metadata\n"
+	"from importlib import metadata, util\n"
 	"\n"
 	"def version(name):\n"
 	"    try: return f'{name} {metadata.version(name)}'\n"
@@ -37,6 +37,7 @@ static const char probe[] =
 	"Jinja2'''.split()\n"
 	"there = ', '.join(filter(None, map(version, names)))\n"
 	"print(f'Python {platform.python_version()} with ' + (there or 'its standard library alone') + '.')\n"
+	"if util.find_spec('IPython'): print('Magics of IPython work, such as %time and %whos.')\n"
 	"if refused(lambda: socket.socket().close()): print('There is no network.')\n"
 	"if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell, no pip.')\n"
 	"if refused(lambda: open('/etc/shadow')): print('Most files outside the working directory are out of "

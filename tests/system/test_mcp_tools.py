@@ -486,6 +486,7 @@ def test_instructions_tell_what_there_is_in_a_session(daemon: Daemon, tmp_path: 
     assert said == daemon.lair_json("tools", "--instructions", "-p", "small")["instructions"]
     assert f"Python {platform.python_version()} with numpy " in said and "pandas " in said
     assert "There is no network.\n" in said and "No programs can be run" in said
+    assert "Magics of IPython work" in said
     assert said.endswith("\nMemory: a process of this session has 512 MiB of memory.\n")
     assert "No programs can be run" not in daemon.lair("tools", "--instructions", "-p", "shell").stdout
     with Connection(str(daemon.socket), start=False) as connection:

@@ -367,7 +367,7 @@ _GENERAL = (
 # Its output is sentences. The last line asks for more memory than there is, so its error says how much that is.
 _PROBE = """\
 import platform, socket, subprocess
-from importlib import metadata
+from importlib import metadata, util
 
 def version(name):
     try: return f'{name} {metadata.version(name)}'
@@ -384,6 +384,7 @@ polars pyarrow duckdb SQLAlchemy openpyxl XlsxWriter requests httpx beautifulsou
 torch tensorflow jax transformers nltk spacy xgboost lightgbm numba dask tqdm PyYAML pydantic Jinja2'''.split()
 there = ', '.join(filter(None, map(version, names)))
 print(f'Python {platform.python_version()} with ' + (there or 'its standard library alone') + '.')
+if util.find_spec('IPython'): print('Magics of IPython work, such as %time and %whos.')
 if refused(lambda: socket.socket().close()): print('There is no network.')
 if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell, no pip.')
 if refused(lambda: open('/etc/shadow')): print('Most files outside the working directory are out of reach.')
