@@ -156,10 +156,16 @@ static void write_failed(struct past *past, int r)
 static int list_write(int fd, const struct list *head)
 {
 	struct known *known;
+	msgpack_sbuffer all;
 	int r = 0;
 
+	msgpack_sbuffer_init(&all);
 	list_for_each (known, (struct list *)head, node)
-		r = r ? r : records_write(fd, &known->record, sizeof(known->record));
+		if (!r && msgpack_sbuffer_write(&all, (const char *)&known->record, sizeof(known->record)))
+			r = -ENOMEM;
+	if (!r && all.size > 0)
+		r = records_write(fd, all.data, all.size);
+	msgpack_sbuffer_destroy(&all);
 	return r;
 }
 
@@ -245,16 +251,20 @@ static void record_take(struct past *past, const struct record *record)
 	make_room(past, kind_of(known), record->owner);
 }
 
-static void records_read(struct past *past)
+/* Returns whether it is whole: only then more can be appended to it. */
+static bool records_read(struct past *past)
 {
+	off_t at = sizeof(magic);
 	struct record record;
 	char begin[sizeof(magic)];
 
 	if (pread(past->fd, begin, sizeof(begin), 0) != sizeof(begin) || memcmp(begin, magic, sizeof(magic)) != 0)
-		return;
-	for (off_t at = sizeof(magic); pread(past->fd, &record, sizeof(record), at) == sizeof(record);
-	     at += (off_t)sizeof(record))
+		return false;
+	for (; pread(past->fd, &record, sizeof(record), at) == sizeof(record); at += (off_t)sizeof(record)) {
 		record_take(past, &record);
+		past->n_written++;
+	}
+	return at == lseek(past->fd, 0, SEEK_END);
 }
 
 void past_init(struct past *past)
@@ -277,8 +287,6 @@ void past_deinit(struct past *past)
 
 bool past_open(struct past *past, const struct saved_store *store, int left)
 {
-	int r;
-
 	past->fd = left;
 	if (left < 0 && saved_directory(&past->directory, store) == 0)
 		past->fd = openat(past->directory, FILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -290,9 +298,8 @@ bool past_open(struct past *past, const struct saved_store *store, int left)
 		write_failed(past, -errno);
 		return false;
 	}
-	records_read(past);
-	r = write_anew(past);
-	write_failed(past, r);
+	if (!records_read(past))
+		write_failed(past, write_anew(past));
 	return left < 0 && past->directory < 0;
 }
 

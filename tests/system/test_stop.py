@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import time
 from collections.abc import Callable
 
@@ -157,3 +159,46 @@ def test_saves_from_python(daemon: Daemon) -> None:
         assert lair.saves(connection) == []
         with pytest.raises(LairError, match="^gone: "):
             s.saved()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="wants root")
+def test_saves_of_others(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon(SETTINGS)
+    daemon.share()
+    client = daemon.client()
+    client.exec("x = 1", "of-root")
+    client.call(m.Save(id=client.new_id(), session="of-root"), m.SaveReply)
+    listed = "c.call(m.Saves(id=c.new_id()), m.SavesReply).saves"
+    said = daemon.as_user(
+        1234,
+        "m = lair.messages; c.exec('x = 1', 'mine'); c.call(m.Save(id=c.new_id(), session='mine'), m.SaveReply)\n"
+        f"print([it['session'] for it in {listed}])",
+    )
+    assert said == "['mine']"
+    assert (
+        daemon.as_user(1234, "c.call(lair.messages.Saves(id=9, session='of-root'), lair.messages.SavesReply)")
+        == "gone"
+    )
+    assert (
+        daemon.as_user(1234, "c.call(lair.messages.Unsave(id=9, session='of-root'), lair.messages.Reply)") == "gone"
+    )
+    assert daemon.as_user(1234, "c.call(lair.messages.Stop(id=9), lair.messages.StopReply)") == "denied"
+    assert sorted(it.session for it in saves(client)) == ["1234/mine", "of-root"]
+    assert saves(client, "1234/mine")[0].uid == 1234
+    client.call(m.Unsave(id=client.new_id(), session="1234/mine"), m.Reply)
+    assert daemon.as_user(1234, f"m = lair.messages; print({listed})") == "[]"
+
+
+def test_saves_from_asyncio(daemon: Daemon) -> None:
+    async def main(connection: Connection) -> None:
+        s = lair.aio.Session("asynchronous", connection=connection)
+        await s.run("x = 1")
+        await s.save()
+        assert "asynchronous" in [it.session for it in await lair.aio.saves(connection)]
+        assert (await s.saved()).names == ["x"]
+        await s.unsave()
+        with pytest.raises(LairError, match="^gone: "):
+            await s.saved()
+
+    with Connection(str(daemon.socket), start=False) as connection:
+        asyncio.run(main(connection))
