@@ -494,7 +494,8 @@ void families_revive(struct families *families, void (*settle)(struct families *
 	}
 	list_for_each (session, &families->sessions->all, node)
 		n += session->state != SESSION_CLOSING;
-	families->sessions->stats.opened = n;
+	/* Where no counters were kept. */
+	families->sessions->stats.opened = MAX(families->sessions->stats.opened, n);
 	if (n > 0)
 		log_info(NULL,
 			 n == 1 ? "%zu session of the last router goes on"

@@ -23,6 +23,7 @@ enum vault_kind {
 	VAULT_BREAKER,	    /* the page of breaker.h */
 	VAULT_AUDIT_LOG,    /* the ring of audit/ring.h; the channel that wakes its scribe */
 	VAULT_PAST,	    /* the file of session/past.h, if it is on no disk */
+	VAULT_COUNTERS,	    /* the page of session/counters.h */
 };
 
 /* The number by which the keeper knows a kind. The keeper only compares numbers, so they can include the layout. */

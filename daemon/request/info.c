@@ -1,6 +1,7 @@
 /* Tells clients about their sessions and the daemon, at once and without disturbing either. */
 #include "request.h"
 
+#include "session/counters.h"
 #include "warden/nursery.h"
 
 /* ---- sessions ---- */
@@ -69,7 +70,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		.ended = sessions->stats.ended,
 		.cells = sessions->stats.cells,
 		.requests = sessions->stats.requests,
-		.refused = front_refusals(&sessions->clients->front) + sessions->clients->n_errors,
+		.refused = counters_refused(sessions),
 		.memory = memory_of_process(getpid()),
 		.saving = sessions->cages->stopping ? sessions->stop.n_left : 0,
 	};

@@ -10,6 +10,7 @@
 #include "keeper/instance.h"
 #include "keeper/pulse.h"
 #include "request/request.h"
+#include "session/counters.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 
@@ -291,6 +292,18 @@ static void breaker_begin(struct router *router, enum router_end last_end)
 	fault_begin(breaker_faults(&router->breaker));
 }
 
+static void counters_begin(struct router *router)
+{
+	struct vault_item *left = vault_find(&router->vault, VAULT_COUNTERS, 0, 0);
+	_cleanup_(fd_closep) int made = -1;
+
+	counters_open(&router->sessions, left ? steal_fd(&left->fds[0]) : -1, &made);
+	if (left)
+		left->taken = true;
+	if (!router->sessions.kept || (made >= 0 && vault_store(VAULT_COUNTERS, 0, 0, &made, 1)))
+		log_warn(NULL, "the next router will count anew");
+}
+
 /* Each kind before those that it refers to. */
 static void router_free_dead(struct router *router)
 {
@@ -306,6 +319,7 @@ static void router_free_dead(struct router *router)
 static void router_settle(struct router *router)
 {
 	breaker_settle(&router->breaker);
+	counters_keep(&router->sessions);
 	families_fault(&router->families, "begin");
 	promises_commit(&router->promises);
 	families_fault(&router->families, "promised");
@@ -371,6 +385,8 @@ static int router_init(struct router *router, const char *config_path, const cha
 		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
 	if (!r)
 		breaker_begin(router, last_end);
+	if (!r)
+		counters_begin(router);
 	if (!r)
 		r = settings_begin(router);
 	if (!r)

@@ -13,8 +13,8 @@
 #include "warden/cages.h"
 
 struct stats {
-	uint64_t started; /* event_now() */
-	uint64_t opened, ended, cells, requests;
+	uint64_t started;				  /* event_now() */
+	uint64_t opened, ended, cells, requests, refused; /* since the keeper started */
 };
 
 struct sessions {
@@ -35,6 +35,8 @@ struct sessions {
 	struct graveyard dead;
 	uint64_t last_transfer;
 	struct stats stats;
+	struct stats *kept;	 /* for the next router, see counters.h; NULL: nowhere */
+	uint64_t refused_before; /* by the routers before this one */
 };
 
 void sessions_init(struct sessions *sessions);

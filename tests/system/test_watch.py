@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 
 import pytest
 
 import lair
 from daemon import Daemon, wait_until
-from lair import Client
+from lair import Client, LairError
 from lair import messages as m
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
@@ -111,3 +112,20 @@ def test_none_of_many_is_left_out(daemon: Daemon, client: Client) -> None:
         client.interrupt(name)
     for cell in busy:
         assert client.finish(cell, m.ExecReply).cause == "interrupt"
+
+
+def test_counters_go_on_over_routers(daemon: Daemon, client: Client) -> None:
+    for _ in range(5):
+        client.exec("1")
+    with pytest.raises(LairError):
+        client.info("none")
+    before = client.stats()
+    assert before.cells >= 5 and before.opened >= 5 and before.refused >= 1
+    os.kill(before.pid, signal.SIGKILL)
+    after = wait_until(lambda: (it := daemon.client().stats()).pid != before.pid and it, "another router answers")
+    for name in ("opened", "ended", "cells", "requests", "refused"):
+        assert getattr(after, name) >= getattr(before, name), name
+    assert after.cells == before.cells and after.uptime < before.uptime
+    assert daemon.lair_json("status")["cells"] == before.cells
+    daemon.lair("upgrade")
+    assert daemon.client().stats().cells == before.cells

@@ -1,0 +1,15 @@
+/* The counters of `lair status`, in a page that outlives the router. The router counts in its own memory and copies
+ * that to the page once a round, so counting costs no more than before. */
+#pragma once
+
+#include "proto/base.h"
+
+struct sessions;
+
+/* Go on from the page in @fd, or -1 to begin one: *fdp is then its descriptor, the caller's, to be stored for the
+ * next router; else -1. Without memory the counters begin anew and are not kept. */
+void counters_open(struct sessions *sessions, int fd, int *fdp);
+/* The end of a round. */
+void counters_keep(struct sessions *sessions);
+/* Requests that got an error or were dropped, and connections that were refused. */
+uint64_t counters_refused(const struct sessions *sessions);
