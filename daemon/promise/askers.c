@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "cell.h"
 
-/* Those who ask again for one answer. Of more, the first is told to go: it is likely gone already. */
+/* How many may wait for one answer. If there are more, the first is told to go: it is likely gone already. */
 #define ASKERS_MAX 16
 /* Of one event that repeats output. */
 #define CHUNK 65536
@@ -19,7 +19,7 @@ static void asker_free(struct promise *promise, struct asker *asker)
 
 /* ---- the answer ---- */
 
-/* Who watched has had the output already. */
+/* An asker that watched has had the output already. */
 static int answer_send(const struct promise *promise, const struct asker *asker)
 {
 	struct clients *clients = promise->shelf->promises->clients;
@@ -145,7 +145,7 @@ static int output_send(struct promise *promise, struct asker *asker, enum promis
 	return r;
 }
 
-/* What of @piece lies at or after @from. */
+/* Send the part of @piece at or after @from. */
 static void piece_send(struct promise *promise, struct asker *asker, enum promise_stream stream, uint64_t from,
 		       struct piece piece)
 {
@@ -158,7 +158,7 @@ static void piece_send(struct promise *promise, struct asker *asker, enum promis
 	}
 }
 
-/* What the cell has written so far, as far as it is kept. */
+/* Send the output of the cell so far, as far as it is kept. */
 static void output_repeat(struct promise *promise, struct asker *asker, const uint64_t from[2])
 {
 	struct piece pieces[PIECES_MAX];
@@ -268,7 +268,7 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 
 /* ---- while it runs ---- */
 
-/* @sent: what came of sending to @asker. Returns whether it reads too slowly. */
+/* @sent: the result of sending to @asker. Returns whether it reads too slowly. */
 static bool asker_lags(struct promise *promise, struct asker *asker, int sent)
 {
 	if (sent == CLIENT_E_GONE)

@@ -25,7 +25,7 @@ static bool environment_valid(struct bytes env)
 	return cursor == env.size && env.size <= ENVIRONMENT_SIZE_MAX;
 }
 
-/* The cage decides what a session can reach; this is about mistakes. */
+/* The cage decides what a session can reach; this check is about mistakes. */
 static bool directory_valid(struct bytes path)
 {
 	if (!path.data)
@@ -162,7 +162,7 @@ bool cell_ask(struct cell *cell, const struct ask_message *ask)
 	cell->prompt = strndup(ask->prompt.data, ask->prompt.size);
 	cell->password = ask->password;
 	promise_ask(promise, ask->prompt, ask->password);
-	/* One that can be attached to waits for somebody who does, as long as its time lasts. */
+	/* If somebody may attach to the cell, it waits for that, as long as its time lasts. */
 	cell->asking = cell->prompt && (promise->keep || promise_listened_to(promise));
 	return cell->asking;
 }
@@ -208,7 +208,7 @@ void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer)
 		verdict->blocked = wire_bytes(buffer);
 }
 
-/* What the cell wrote and showed, into @reply, as far as there is memory. @displays holds some of it. */
+/* Put output and displays of the cell into @reply, as far as there is memory. @displays holds some of them. */
 static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbuffer *displays)
 {
 	struct promise *promise = cell->reply.promise;
@@ -239,7 +239,7 @@ static int reply_send(struct cell *cell, struct clients *clients, struct exec_re
 	return r;
 }
 
-/* Without memory for all of it, what the cell wrote and showed is dropped, and counted as that. */
+/* There is not enough memory: drop the cell's output and displays, and count them as dropped. */
 static void give_up_outputs(struct cell *cell)
 {
 	output_give_up(&cell->stdout_);

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Given up for the errors that say that there is no memory, and taken again at the end of the round. */
+/* Freed to have memory for errors that say that there is none; allocated again at the end of the round. */
 #define RESERVE ((size_t)64 << 10)
 
 /* An answer of this round. */
@@ -59,7 +59,7 @@ bool client_waits(const struct clients *clients, const struct address *to)
 	return front_lags(&clients->front, to->fd, to->connection);
 }
 
-/* Takes what @buffer holds. */
+/* Takes the content of @buffer. */
 static int message_send(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
 {
 	switch (front_send(&clients->front, to->fd, to->connection, buffer)) {
@@ -74,7 +74,7 @@ static int message_send(struct clients *clients, const struct address *to, msgpa
 	}
 }
 
-/* Takes what @buffer holds. */
+/* Takes the content of @buffer. */
 static int message_hold(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
 {
 	struct held *held = malloc(sizeof(*held));
@@ -137,8 +137,8 @@ int client_answer(struct clients *clients, const struct address *to, const struc
 	return r;
 }
 
-/* There is no memory to answer. An error takes little; if there is not even that, all who wait are told by the end
- * of their connection. */
+/* There is no memory for an answer. An error takes little. If there is no memory even for that, the connections
+ * of all who wait end. */
 static void answer_fail(struct clients *clients, const struct address *to)
 {
 	const struct error_reply reply = {

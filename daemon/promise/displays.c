@@ -77,7 +77,7 @@ static bool is_empty(const struct shown *shown)
 	return !wire_next_pair(shown->data, &cursor, &key, &value);
 }
 
-/* NULL for one that there is no room for. */
+/* NULL if there is no room for it. */
 static struct display *display_fit(struct displays *displays, const struct shown *shown)
 {
 	struct display *display;

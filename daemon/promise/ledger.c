@@ -177,7 +177,7 @@ static int answer_read(struct promises *promises, struct bytes body)
 	return 0;
 }
 
-/* Whether routers died of the record at @at again and again. Of whose it is they learnt nothing. */
+/* Whether routers died of the record at @at again and again. They did not learn whose record it is. */
 static bool is_bad(struct promises *promises, struct breaker *breaker, uint64_t at)
 {
 	const struct thing thing = {.kind = HAND_RECORD, .number = at};
@@ -253,7 +253,7 @@ void promises_settle(struct promises *promises)
 	struct list unclaimed, *first;
 	int r = 0;
 
-	/* An answer that is kept may be one too many, so that others are forgotten. */
+	/* One more kept answer may be too many, so that others are forgotten. */
 	list_init(&unclaimed);
 	list_for_each (promise, &promises->all, all) {
 		if (!promise->unclaimed)

@@ -29,7 +29,7 @@ void output_paid_by(struct output *output, struct user *user)
 	output->limit = MIN(output->most, OUTPUT_FREE);
 }
 
-/* The head is full. What is not granted now never is: head and tail must not change their places any more. */
+/* The head is full. Room that the user does not get now, it never gets: head and tail must keep their places. */
 static void limit_raise(struct output *output, size_t wanted)
 {
 	size_t limit = MAX(output->limit, (size_t)1);
@@ -169,7 +169,7 @@ void output_give_up(struct output *output)
 	output->head_size = output->head_allocated = 0;
 }
 
-/* In the room that the head has: without memory for more its end gives way to the line. */
+/* In the memory that the head has: if there is no more, the line overwrites the end of the head. */
 static struct bytes head_alone(struct output *output)
 {
 	char note[80];

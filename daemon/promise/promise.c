@@ -106,7 +106,7 @@ static void promise_free_dead(struct grave *grave)
 void promises_init(struct promises *promises, struct event_loop *loop, struct clients *clients, struct users *users,
 		   const char keeper[static INSTANCE_NAME_SIZE])
 {
-	/* No number is ever given twice, whichever router gave it. */
+	/* No number is ever given twice, by whichever router. */
 	*promises = (struct promises){.loop = loop, .clients = clients, .users = users, .last_serial = event_now()};
 	users->make_room = make_room;
 	graveyard_init(&promises->dead, promise_free_dead);
@@ -190,7 +190,7 @@ bool key_valid(struct bytes key)
 	return true;
 }
 
-/* FNV-1a: it has to tell a mistake from a repetition, not to withstand anybody. */
+/* FNV-1a: it tells a mistake from a repetition; nobody attacks it. */
 static uint64_t fingerprint_add(uint64_t hash, struct bytes data)
 {
 	for (size_t i = 0; i < data.size; i++)
@@ -198,8 +198,8 @@ static uint64_t fingerprint_add(uint64_t hash, struct bytes data)
 	return hash;
 }
 
-/* Which is the same as if it were not there. A field that a later build knows is absent from what this one was
- * asked, and another client may say what an absent one means. */
+/* Such a field counts as absent. A field of a later build is absent in older requests, and another client may
+ * send a default value. */
 static bool says_nothing(const struct wire_schema *schema, const struct wire_field *field, const void *slot)
 {
 	if (schema == &undo_request_schema && bytes_is(field->name, "n"))
@@ -209,7 +209,7 @@ static bool says_nothing(const struct wire_schema *schema, const struct wire_fie
 
 uint64_t promise_fingerprint(const struct wire_schema *schema, const void *request)
 {
-	/* What may differ from one time to the next. */
+	/* Fields that may differ from one time to the next. */
 	static const char *const manners[] = {"id",	"key",	  "stream",   "input", "detach",
 					      "stdout", "stderr", "displays", "birth"};
 	uint64_t hash = fingerprint_add(0xcbf29ce484222325ULL, bytes_of(schema->type));
@@ -404,7 +404,7 @@ static struct promise *oldest_answered(struct shelf *shelf, const struct promise
 	return cell->since <= other->since ? cell : other;
 }
 
-/* By number, results of cells: what else is answered is small, and must not push them out. */
+/* Only results of cells count by number: other answers are small, and must not push results out. */
 static struct promise *excess(struct shelf *shelf, const struct promise *except)
 {
 	struct promise *found = NULL;
@@ -460,7 +460,7 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 {
 	bool refused = schema == &error_reply_schema && !promise->taken;
 
-	/* By a former router, which died before it could write down that the request was done. */
+	/* A former router answered it, and died before it could write down that the request was done. */
 	if (promise->answer)
 		return;
 	promise->answer_size = buffer->size;

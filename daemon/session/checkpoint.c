@@ -21,7 +21,7 @@ void session_forget(struct session *session, struct checkpoint *checkpoint)
 	history_remove(&session->history, checkpoint);
 }
 
-/* Forget until what is left is within the limits; not what is just being restored. */
+/* Forget until the rest is within the limits, but not the one that is being restored. */
 void session_trim_history(struct session *session)
 {
 	struct checkpoint *checkpoint;
@@ -43,8 +43,9 @@ static void measure_after(struct session *session, uint64_t pause)
 		(void)timer_set(session_loop(session), &session->measure, event_now() + pause, on_measure);
 }
 
-/* What checkpoints hold alone changes while the live state moves on, and asking costs one a millisecond of a
- * processor: so now and then, one at a time, until each has been asked since there was a new one. */
+/* The memory that checkpoints hold alone changes while the live state moves on, and measuring one costs a
+ * millisecond of a processor. So they are measured now and then, one at a time, until each has been since the
+ * last new one. */
 static void on_measure(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, measure);
@@ -85,7 +86,7 @@ static void end_homeless(struct session *session, const char *why)
 	session_end(session, "files");
 }
 
-/* Returns 0, also when there is no copy for a good reason, or -1: then the session is told the rest. */
+/* Returns 0, also if there is no copy for a good reason; or -1: then the session gets the rest of the event. */
 static int copy_take(struct session *session, const struct frozen_message *frozen)
 {
 	struct interpreter *copy = session->freezing;
@@ -100,7 +101,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 	if (frozen->pid == 0) {
 		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
 			 frozen->reason.data);
-		/* Of any other it would be a way to end its session. */
+		/* For any other session this would be a way to end it. */
 		if (frozen->homeless && operation_is_birth(session)) {
 			end_homeless(session, why);
 			return -1;
@@ -132,7 +133,7 @@ void session_finish_frozen(struct session *session, const struct details *detail
 		session_kill_interpreter(session, "reset");
 }
 
-/* The cell begins only now, and if there is a copy it began in that state. */
+/* The cell begins only now. If there is a copy, it began in that state. */
 void session_note_frozen(struct session *session, const struct details *details)
 {
 	if (copy_take(session, details->frozen))

@@ -12,7 +12,7 @@
 #define SIZE_MAX_ALL ((size_t)256 << 10)
 /* In one answer. */
 #define TOLD_MAX 64
-/* Numbers are the session's, and sums of them have to fit. */
+/* Numbers come from the session, and sums of them must not overflow. */
 #define COUNT_MAX ((uint64_t)1 << 40)
 
 static const char *const acts[_EFFECT_ACT_N] = {

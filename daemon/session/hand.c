@@ -28,7 +28,7 @@ static bool session_is_open(const struct session *session)
 	return breaker_is_open_for(breaker, HAND_SESSION, family, session->tenant.number);
 }
 
-/* What is left to be heard of it is what must not be heard. */
+/* Its unread messages are the ones that must not be read. */
 static void session_give_up(struct session *session)
 {
 	struct interpreter *interpreter;

@@ -19,8 +19,8 @@ static bool is_stale(const struct warden *warden)
 	return !warden->measured || event_now() - warden->measured >= USAGE_AGE_US;
 }
 
-/* It takes a tenth of a millisecond for each of its processes, so one is not measured again while the last time is
- * not long ago, and in one round only a few are. */
+/* It takes a tenth of a millisecond for each of its processes. So a warden is not measured again soon after the
+ * last time, and only a few are measured in one round. */
 static void warden_measure(struct warden *warden)
 {
 	struct cages *cages = warden->cages;
@@ -57,7 +57,7 @@ void sessions_measure(const struct sessions *sessions, uid_t uid)
 		warden_measure(oldest[i]);
 }
 
-/* Of a family, whose members cannot be told apart by their processes. */
+/* Of a family: its members cannot be told apart by their processes. */
 static struct usage usage_of_warden(struct warden *warden)
 {
 	struct usage usage;

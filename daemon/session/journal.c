@@ -151,7 +151,7 @@ void journal_read(struct journal *journal, const struct entry_record *record)
 	entry_append(journal, entry);
 }
 
-/* Backwards: each cell leads to the one it came after. */
+/* Backwards: each cell leads to the cell before it. */
 static void mark_undone(struct journal *journal, uint64_t at)
 {
 	for (struct list *node = journal->entries.previous; node != &journal->entries; node = node->previous) {

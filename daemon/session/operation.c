@@ -56,7 +56,7 @@ static void operation_done(struct session *session)
 	session->operation = operation_free(session->operation);
 }
 
-/* @back: it was gone back to, so what was done since is told. */
+/* @back: the session went back to it, so the effects since then are told. */
 static void reply_state(struct session *session, bool back)
 {
 	const struct checkpoint *base = session->history.base;
@@ -101,7 +101,7 @@ static struct checkpoint *checkpoint_named(struct session *session)
 
 /* ---- the kinds ---- */
 
-/* The live state is base's: it only needs its name. */
+/* The live state is that of base, which only needs its name. */
 static void name_base(struct session *session)
 {
 	struct checkpoint *base = session->history.base;
@@ -243,7 +243,7 @@ void operation_on_frozen(struct session *session, const char *why)
 {
 	struct operation *operation = session->operation;
 
-	/* A question's own state is frozen after its answer. */
+	/* The state after a question is frozen after its answer. */
 	if (!operation || operation->kind == OPERATION_QUESTION)
 		return;
 	if (operation_is_birth(session)) {

@@ -145,7 +145,7 @@ static int reply_answer(const struct question *question, struct clients *clients
 	return 0;
 }
 
-/* A sentence of the interpreter's, as one line of bounded length. */
+/* A sentence of the interpreter, made one line of bounded length. */
 static void sentence_tame(char sentence[static SENTENCE_MAX], struct bytes text)
 {
 	size_t size = MIN(text.size, (size_t)SENTENCE_MAX - 1);

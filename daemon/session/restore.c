@@ -18,13 +18,13 @@
 
 static void restore_begin(struct session *session);
 
-/* It is a branch that gets a copy of the files, with its first checkpoint. */
+/* This is a branch that gets a copy of the files, with its first checkpoint. */
 static bool is_copying(const struct session *session)
 {
 	return session->operation && session->operation->files;
 }
 
-/* It stands: say so to everybody who waits for it, the cell that broke the last one first. */
+/* The new interpreter is ready: tell everybody who waits for it, first the cell that broke the last one. */
 static void restored(struct session *session)
 {
 	struct checkpoint *target = session->target;
@@ -47,13 +47,13 @@ static void restored(struct session *session)
 		return;
 	}
 	session->state = SESSION_IDLE;
-	/* Whoever asked for this state need not be told that another one was lost. */
+	/* A client that asked for this state need not be told that another one was lost. */
 	if (session->operation || !list_empty(&session->resets))
 		session->lost_cause[0] = '\0';
 	session_answer_resets(session, true);
 	if (grown) {
-		/* What it grew from is its parent's to keep: it needs one of its own to fall back to. That is also
-		 * when it has files of its own, if it is to have any. */
+		/* The checkpoint it grew from belongs to its parent, so it needs one of its own to fall back on.
+		 * A branch with files gets them at the same time. */
 		session->history.saved = false;
 		session->history.severed = true;
 		session->at = session->n_cells;
@@ -69,7 +69,7 @@ static void restored(struct session *session)
 	session_begin_idle(session);
 }
 
-/* What it is to go on from is there: if it is only descriptors or memory that are not, it is tried again after
+/* The next interpreter could not be made. If only descriptors or memory were scarce, it is tried again after
  * another sweep, for as long as that may take. */
 static void restore_failed(struct session *session, int error)
 {
@@ -112,7 +112,7 @@ void session_thaw(struct session *session, const struct spawn_message *how, stru
 	session_deadline(session, PATIENCE_US);
 }
 
-/* It has waited for the end of the last one, and of what that left behind. */
+/* The successor has waited until the last interpreter, and everything it had started, was dead. */
 static void take_over(struct session *session)
 {
 	int r;
@@ -136,7 +136,7 @@ void session_let_source_go(struct session *session)
 		warden_discard(session->warden, source);
 }
 
-/* A branch that has died before it had a checkpoint of its own: no cell has begun in it. */
+/* A branch died before it had a checkpoint of its own: no cell has begun in it. */
 static void grow_again(struct session *session)
 {
 	const struct spawn_message how = {.reseed = true};
@@ -186,7 +186,7 @@ void session_restore_older(struct session *session, const struct details *detail
 	restore_begin(session);
 }
 
-/* How a process ended that we did not, or did, kill. */
+/* How a process ended, whether or not we killed it. */
 static struct verdict verdict_of_exit(struct session *session, const struct details *exit)
 {
 	struct verdict verdict = {.state = "reset", .returncode = RETURNCODE_KILLED, .cause = session->kill_cause};
@@ -208,8 +208,8 @@ static struct verdict verdict_of_exit(struct session *session, const struct deta
 	return verdict;
 }
 
-/* A state may be such that whatever is made of it dies at once: then it is left where it is, for who asks for it,
- * and the one before is gone on from. Returns false if that was the pristine image. */
+/* A state may be such that every interpreter made from it dies at once. Then it is left for clients that ask for
+ * it, and the session goes on from the state before. Returns false if that was the pristine image. */
 static bool find_state_to_go_on_from(struct session *session)
 {
 	struct checkpoint *base = session->history.base;
@@ -246,9 +246,9 @@ void session_put_back(struct session *session)
 	session->n_queued++;
 }
 
-/* The interpreter is dead. What it had still said was taken in before. What follows it is decided here: the
- * pristine image after a reset, what an operation wants, else the last checkpoint. The cell's reply waits until
- * that stands. */
+/* The interpreter is dead, and its last messages are read. This decides what follows it: the pristine image
+ * after a reset, the state that an operation wants, else the last checkpoint. The cell's reply waits until the
+ * next interpreter is ready. */
 void session_replace_after_exit(struct session *session, const struct details *details)
 {
 	if (session->freezing && session->cell && list_empty(&session->resets))
@@ -302,7 +302,7 @@ void session_restore_after_sweep(struct session *session, const struct details *
 	restore_begin(session);
 }
 
-/* What was to be a successor is on its way for too long, and as long as it is nothing can be swept. */
+/* The successor takes too long, and until it comes nothing can be swept. */
 void session_give_up_successor(struct session *session)
 {
 	struct checkpoint *broken = session->successor_of;
@@ -332,8 +332,8 @@ void session_drop_successor(struct session *session)
 	warden_discard(session->warden, successor);
 }
 
-/* A fork takes as long as a death. If there is none, for want of processes that the one who dies still has, another
- * follows when it is dead. */
+/* A fork takes as long as a death. If it fails, because the dying interpreter still has too many processes,
+ * another one follows when that is dead. */
 static int succeed(struct session *session, struct checkpoint *target)
 {
 	static const struct spawn_message plain = {0};

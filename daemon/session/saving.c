@@ -19,7 +19,7 @@
 
 /* More than python/saving.py takes. */
 #define NAMES_MAX 20000
-/* Why one is not saved when it ends. */
+/* Why such a session is not saved when it ends. */
 #define UNLOADED "that would replace a saved state which could not be loaded"
 
 /* ---- asking for one ---- */
@@ -93,8 +93,8 @@ void saving_expire(struct session *session, const char *cause)
 		return;
 	}
 	if (session->expiring) {
-		/* It ends when it is saved, which has a time of its own; whoever comes may keep one that was idle.
-		 */
+		/* The session ends when it is saved, which has a time limit of its own. A client that comes
+		 * meanwhile may keep a session that was idle. */
 		if (!strcmp(cause, "hard_ttl"))
 			session->expiring = cause;
 		return;
@@ -129,7 +129,7 @@ bool saving_proceed(struct session *session)
 		last_save_enqueue(session);
 	if (session->last_save)
 		return false;
-	/* Somebody came while it was being saved: then it is not idle. */
+	/* A client came while it was being saved, so it is not idle. */
 	if (work && !strcmp(session->expiring, "idle_ttl")) {
 		session->expiring = NULL;
 		return false;
@@ -156,7 +156,7 @@ static void on_fetched(void *userdata)
 
 bool saving_fetch(struct session *session, struct cell *cell)
 {
-	/* One that waited while there was no router may be over its time. */
+	/* A load that waited while there was no router may be over its time. */
 	int r = cell->saved ? saved_fetch(cell->saved, session_loop(session), on_fetched, session) : -ENOENT;
 	struct verdict verdict = {.state = "kept"};
 
@@ -171,7 +171,7 @@ bool saving_fetch(struct session *session, struct cell *cell)
 	return false;
 }
 
-/* It holds what save_size allows, whatever is written to it. */
+/* It holds at most save_size, whatever is written to it. */
 static int state_file(int *fdp, uint64_t size)
 {
 	_cleanup_(fd_closep) int fd = memfd_create("lair-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -284,7 +284,7 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
 		*why = '\0';
-	/* Whoever ends it in the middle of a save has said why. */
+	/* If the session ended in the middle of a save, the reason is known already. */
 	if (strcmp(verdict->state, "ended") != 0 || !session->not_saved[0])
 		snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
 	if (*why) {
@@ -302,7 +302,7 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 	client_send(session->sessions->clients, &cell->reply, &save_reply_schema, &reply);
 }
 
-/* All that was to come back has not, for the reason @why. */
+/* Refuse all names that should have come back, for the reason @why. */
 static int refuse_all(msgpack_sbuffer *buffer, struct bytes names, const char *why)
 {
 	struct refused_name refused = {.reason = bytes_of(why)};
@@ -332,7 +332,8 @@ void load_report_deinit(struct load_report *load_report)
 	*load_report = (struct load_report){.age = 0};
 }
 
-/* What was not even saved has not come back either. Returns 0 or -ENOMEM, with nothing but the age to tell. */
+/* Names that were not even saved have not come back either. Returns 0; or -ENOMEM: then there is only the age to
+ * tell. */
 static int load_report_make(struct load_report *load_report, const struct saved *saved,
 			    const struct verdict *verdict)
 {

@@ -18,7 +18,8 @@
 
 #define STRAY_MAX 65536
 
-/* As clients see them: what is between two cells looks idle, what brings an interpreter back looks like a start. */
+/* The names that clients see: a state between two cells looks idle, one that brings an interpreter back looks
+ * like a start. */
 static const char *const state_names[_SESSION_STATE_N] = {
 	[SESSION_STARTING] = "starting",  [SESSION_IDLE] = "idle",	  [SESSION_BUSY] = "busy",
 	[SESSION_GRACE] = "busy",	  [SESSION_ANSWERING] = "idle",	  [SESSION_FREEZING] = "idle",
@@ -103,7 +104,7 @@ int session_new(struct session **sessionp, struct sessions *sessions, struct pro
 	return 0;
 }
 
-/* Beneath the family's workspace, since nothing else can be written to in there. */
+/* In the family's workspace, since nothing else there can be written to. */
 static int branch_directory(struct session *session, char name[32])
 {
 	snprintf(name, 32, "%llu", (unsigned long long)session->warden->last_interpreter + 1);
@@ -244,7 +245,7 @@ bool session_interrupt(struct session *session, bool kill)
 	warden_touch(session->warden);
 	if (!session_busy(session))
 		return false;
-	/* What waits behind a checkpoint has not begun: it is interrupted when it does. */
+	/* A cell that waits behind a checkpoint has not begun: it is interrupted when it does. */
 	if (kill && !session->freezing) {
 		log_info(session->name, "cell %" PRIu64 " is killed, as was asked", session->cell->number);
 		session_kill_interpreter(session, "interrupt");
@@ -256,7 +257,7 @@ bool session_interrupt(struct session *session, bool kill)
 	return true;
 }
 
-/* Who cannot be told when it is done is told so now. */
+/* A client that cannot be told later, when it is done, is told so now. */
 static void waiter_add(struct session *session, struct list *waiters, const struct address *request)
 {
 	struct waiter *waiter = request ? calloc(1, sizeof(*waiter)) : NULL;
@@ -286,7 +287,7 @@ void session_close(struct session *session, const struct address *request)
 	session_end(session, "shutdown");
 }
 
-/* For whoever asks for its id later. */
+/* For clients that ask for its id later. */
 static void past_note(struct session *session, const char *cause)
 {
 	struct ending ending = {.when = clock_date(), .birth = session->birth, .cells = session->n_cells};

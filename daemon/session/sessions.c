@@ -58,8 +58,8 @@ struct session *sessions_first_that_stays(struct sessions *sessions)
 	return NULL;
 }
 
-/* Of all sessions laird's own user may have every one, unless there is a number, and another so many less that the
- * rest always find room. */
+/* laird's own user may have all sessions, unless there is a number. Any other user may have only such a part
+ * that the rest always find room. */
 #define OTHERS_PART 4
 
 static uint64_t sessions_allowed(const struct config *config, uid_t owner)
@@ -148,7 +148,7 @@ void sessions_branch(struct sessions *sessions, struct session *parent, struct c
 	struct session_name name = {.owner = parent->owner, .id = bytes_of(operation->branch)};
 	struct session *session;
 
-	/* While the state was being saved others may have been made, and somebody may have taken the id. */
+	/* While the state was being saved, other sessions may have been made, and one may have taken the id. */
 	if (!sessions_room(sessions, &operation->request, parent->owner)) {
 		operation_free(operation);
 		return;

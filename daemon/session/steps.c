@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-/* What is there may not be listened to for a while: it is not looked for in every round. */
+/* A message that is there may have to wait for a while: it is not looked for in every round. */
 #define LOOK_AGAIN_US 1000
 
 struct event_loop *session_loop(const struct session *session)
@@ -21,7 +21,7 @@ static bool speaks(const struct peer *peer)
 	return peer->handled || peer_pending(peer);
 }
 
-/* What is waited for may be there, or behind what is, and the one that is late is the router. In these states
+/* The answer may be there, or behind other messages, so that it is the router that is late. In these states
  * nobody can go on speaking for ever. */
 static bool may_be_answered(const struct session *session)
 {
@@ -146,7 +146,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	msgpack_sbuffer effects, ended;
 
 	if (session->sessions->cages->stopping) {
-		/* No session goes on, though its last cell may have; and the interrupt was ours. */
+		/* The session does not go on, though its last cell may have; and the interrupt was ours. */
 		told.state = "ended";
 		if (told.cause && !strcmp(told.cause, "interrupt"))
 			told.cause = "shutdown";
@@ -231,7 +231,7 @@ void session_refuse_work(struct session *session, const char *why)
 		operation_refuse(session, session->operation, why);
 }
 
-/* What waits for an idle moment: first operations, then cells. */
+/* Do what waits for an idle session: first operations, then cells. */
 void session_proceed(struct session *session)
 {
 	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
@@ -240,7 +240,7 @@ void session_proceed(struct session *session)
 		session_event(session, EVENT_RUN, &session_nothing);
 	if (session->expiring && saving_proceed(session))
 		return;
-	/* An interrupt on its way may only reach the cell or question it was meant for. */
+	/* An interrupt on its way must reach only the cell or question that it was meant for. */
 	while (session->state == SESSION_IDLE && !session->operation && !session->exited &&
 	       session->live->signals_unanswered == 0) {
 		struct list *first = list_first(&session->operations);
@@ -325,8 +325,8 @@ void session_freeze_soon(struct session *session)
 	session_proceed(session);
 }
 
-/* A cell that runs has gone on while there was no sessions, and so has its time. Of whatever else is waited for,
- * nobody could hear, and it may be only now that it is told what to do: it has all of its time again. */
+/* A running cell went on while there was no router, and so did its time. Other answers could not be heard, and
+ * their order may only now be sent: they get all of their time again. */
 static void deadline_renew(struct session *session)
 {
 	bool goes_on = session->state == SESSION_BUSY && session->live && list_empty(&session->live->peer.messages);
@@ -347,7 +347,7 @@ void session_on_revived(struct session *session)
 	quota_on_run(session->warden);
 }
 
-/* Kill the interpreter; another one follows when it is gone. The first cause stands. */
+/* Kill the interpreter; another one follows when it is dead. The first cause counts. */
 void session_kill_interpreter(struct session *session, const char *cause)
 {
 	session->state = SESSION_KILLING;

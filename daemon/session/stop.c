@@ -116,7 +116,7 @@ void sessions_stop_end(struct sessions *sessions)
 		snprintf(session->not_saved, sizeof(session->not_saved), "%s", TOO_LATE);
 		log_warn(session->name, "is not saved: %s", TOO_LATE);
 	}
-	/* The last of a family may take the others with it. */
+	/* When the last session of a family ends, others may end with it. */
 	while ((session = sessions_first_that_stays(sessions)))
 		session_end(session, "shutdown");
 	if (sessions->stop.n_saved + sessions->stop.n_not_saved > 0)

@@ -49,7 +49,7 @@ static void start_idle(struct session *session, const struct details *details)
 	session_begin_idle(session);
 }
 
-/* What a cell begins with is in the transcript as the cell has it: a part of it may have been left out. */
+/* The output before a cell is in the transcript as the cell gets it: a part may have been left out. */
 static void stray_hand_over(struct session *session)
 {
 	for (int i = 0; i < 2; i++) {
@@ -121,8 +121,8 @@ static void run_next(struct session *session, const struct details *details)
 	}
 }
 
-/* The interpreter does one thing after the other, so a cell need not wait for the news of a checkpoint. Whatever
- * else may come next has to know how that went. */
+/* The interpreter does one thing after the other, so a cell need not wait for the news of a checkpoint. Anything
+ * else that may come next must know how that went. */
 static void run_behind_freeze(struct session *session, const struct details *details)
 {
 	bool alone = !session->operation && list_empty(&session->operations) && list_empty(&session->resets);
@@ -172,7 +172,7 @@ static void finish_done(struct session *session, const struct details *details)
 		verdict.cause = session_overdue(session);
 	}
 	if (forbidden || !changed) {
-		/* It was not run, or has changed nothing: the state is what it was. */
+		/* It was not run, or has changed nothing: the state is the same as before. */
 		session->history.saved = session->was_saved;
 		checkpoint = checkpoint && !session->was_saved;
 	} else {
@@ -205,7 +205,7 @@ static void pass_ask(struct session *session, const struct details *details)
 	}
 }
 
-/* After what was printed before it, for those who watch; and kept. */
+/* For clients that watch, after what was printed before it; and it is kept. */
 static void pass_display(struct session *session, const struct details *details)
 {
 	struct shown shown = *details->shown;
@@ -260,7 +260,7 @@ static void kill_lost(struct session *session, const struct details *details)
 	session_kill_interpreter(session, "violation");
 }
 
-/* A closed channel is the first that is seen of a death. Only if none follows has a cell closed it. */
+/* A closed channel is the first sign of a death. If no death follows, a cell has closed it. */
 static void expect_exit(struct session *session, const struct details *details)
 {
 	(void)details;
@@ -270,7 +270,7 @@ static void expect_exit(struct session *session, const struct details *details)
 	session_deadline(session, EXIT_US);
 }
 
-/* The files stay: what is in them may be wanted, and the next cell can delete some. */
+/* The files stay: somebody may need their content, and the next cell can delete some. */
 static void kill_full(struct session *session, const struct details *details)
 {
 	uint64_t limit = session->profile->workspace_size;
@@ -295,8 +295,8 @@ static void kill_for_reset(struct session *session, const struct details *detail
 	session_replace(session, NULL, "reset");
 }
 
-/* First comes what is under way: a checkpoint, which is the state before the reset and can be restored, or the end
- * of an interpreter, whatever its cause: what follows that is fresh. */
+/* First the work under way must end: a checkpoint, which is the state before the reset and can be restored; or
+ * the death of an interpreter, from whatever cause: the interpreter after it is fresh. */
 static void reset_afterwards(struct session *session, const struct details *details)
 {
 	(void)details;
@@ -339,7 +339,7 @@ static void end_unswept(struct session *session, const struct details *details)
 	session_end(session, "internal");
 }
 
-/* A reset that has come meanwhile follows when it is done. */
+/* If a reset has come meanwhile, it follows when the checkpoint is made. */
 static void freeze(struct session *session, const struct details *details)
 {
 	(void)details;
@@ -347,7 +347,7 @@ static void freeze(struct session *session, const struct details *details)
 		session_freeze(session);
 }
 
-/* Somebody works there too, or may be copying it. */
+/* Another session works there, too, or may be copying it. */
 static bool workspace_is_shared(const struct session *session)
 {
 	struct session *member;
@@ -359,7 +359,7 @@ static bool workspace_is_shared(const struct session *session)
 	return false;
 }
 
-/* A branch or its parent has left the warden to the others of its family, but not the files that it had alone. */
+/* A branch or its parent has left the warden to the rest of its family, but not the files that it had alone. */
 static void finish_closing(struct session *session, const struct details *details)
 {
 	_cleanup_(fd_closep) int branches = -1;

@@ -8,14 +8,14 @@
 #include "cages.h"
 #include "nursery.h"
 
-/* Page tables and what else the kernel holds for a session, and small things of warden and interpreter. */
+/* Page tables and other memory of the kernel for a session, and small allocations of warden and interpreter. */
 #define OVERHEAD (16ULL << 20)
 #define OVERHEAD_PART 16
 
 /* Of 1000, which makes up for all the memory there is. */
 #define SCORE_LIVE 1000
-/* Of a frozen one, as of its warden, which writes it when it builds the cage: low where a group bounds what all of
- * them can do to the host. */
+/* Of a frozen interpreter, and of its warden, which sets it when it builds the cage. It is low if a group bounds
+ * what all of them can do to the host. */
 #define SCORE_GROUP 0
 #define SCORE_NO_GROUP 500
 
@@ -56,7 +56,7 @@ int budget_begin(struct warden *warden, int doors[static _CONTROLLER_N])
 	struct group_limits limits = limits_of(warden->nursery->profile, warden->nursery->baseline);
 	int r = 0;
 
-	/* Asked for again, because the template had no room or has died, it has one. */
+	/* If it is asked for again, because the template had no room or died, it has a group already. */
 	if (!warden->group.cgroups)
 		r = group_make(&warden->group, &warden->cages->cgroups, strrchr(warden->workspace, '/') + 1,
 			       &limits);
@@ -76,8 +76,8 @@ void budget_count(struct warden *warden)
 	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(warden->nursery->profile, n));
 }
 
-/* A frozen copy may come to hold, alone, all that it was made with. The limit only grows: to lower it would have
- * the kernel kill, or us wait, for what is there already. */
+/* A frozen copy may come to hold alone everything that it was made with. The limit only grows: if it were
+ * lowered, the kernel would kill, or we would wait, because of memory that is in use already. */
 static void frozen_allow(struct warden *warden, struct interpreter *frozen, uint64_t memory)
 {
 	uint64_t sum = 0, limit;

@@ -20,7 +20,7 @@
 #define REST_BYTES_PER_US 64
 _Static_assert(CHUNK >= OUTBUFFER_SIZE, "a salvaged buffer is one chunk");
 
-/* The router is one thread: what is read here is handed on before anything else is read. */
+/* The router is one thread: it hands on what is read here before it reads anything else. */
 static char chunk[CHUNK];
 
 static int make_pipe(int *ours, int *theirs)
@@ -34,7 +34,7 @@ static int make_pipe(int *ours, int *theirs)
 	return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* Sealed, so that it cannot be made to hold more than it should. */
+/* Sealed, so nobody can make it hold more than it should. */
 static int make_buffer(int *ours, int *theirs)
 {
 	int fd = memfd_create("lair-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -222,7 +222,7 @@ bool interpreter_has_last_words(struct interpreter *interpreter)
 	return true;
 }
 
-/* Returns how much there was; a pipe at its end is taken out of the set, or it would be ready for ever. */
+/* Returns how much there was. A pipe at its end is taken out of the set, or it would be ready for ever. */
 static size_t pipe_read(struct interpreter *interpreter, enum interpreter_stream stream)
 {
 	ssize_t n = transcript_take(&interpreter->tenant->transcripts[stream], interpreter->pipes[stream], chunk,
@@ -309,7 +309,7 @@ uint64_t interpreter_noted(const struct interpreter *interpreter)
 
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)
 {
-	/* If it cannot be told, an interrupt that comes before its cell has begun is lost, as one may be anyway. */
+	/* If this fails, an interrupt that comes before its cell has begun is lost, which may happen anyway. */
 	(void)!pwrite(interpreter->buffer, &cell, sizeof(cell), offsetof(struct outbuffers, interrupted));
 }
 
@@ -331,7 +331,7 @@ int interpreter_attach(struct interpreter *interpreter, struct tenant *tenant)
 
 int interpreter_send(struct interpreter *interpreter, const struct wire_schema *schema, const void *message)
 {
-	/* Its number must be known to the next cages, or what that one says first is taken for a repetition. */
+	/* The next router must know its number, or it would take the first message for a repetition. */
 	warden_touch(interpreter->warden);
 	return peer_say(&interpreter->peer, schema, message, 0, NULL, 0);
 }
@@ -342,8 +342,8 @@ int interpreter_send_fd(struct interpreter *interpreter, const struct wire_schem
 	return peer_say(&interpreter->peer, schema, message, subject, &fd, 1);
 }
 
-/* A large letter takes milliseconds of everybody's, and one interpreter a sixth of them at most. Of a dead one, who
- * is heard without a rest, it counts as many. */
+/* A large letter takes milliseconds of everybody's time, and one interpreter may take a sixth of it at most. A
+ * dead one is read without a rest, so its letters count. */
 void interpreter_rest(struct interpreter *interpreter, size_t size)
 {
 	if (interpreter->last_words > 0)

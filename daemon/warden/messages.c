@@ -65,7 +65,7 @@ static struct interpreter *interpreter_find(struct warden *warden, uint64_t seri
 	return NULL;
 }
 
-/* From the pristine image; whoever comes from a frozen one is introduced by that. */
+/* One from the pristine image; a fork of a frozen one is reported by that. */
 static int on_spawned(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
 	struct interpreter *interpreter;
@@ -81,7 +81,7 @@ static int on_spawned(struct warden *warden, struct bytes body, struct wire_faul
 	return 0;
 }
 
-/* One we have discarded meanwhile is nobody's any more: here and below. */
+/* An interpreter that we have discarded meanwhile belongs to nobody: here and below. */
 static int on_signalled(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
 	struct signalled_message signalled;
@@ -203,7 +203,7 @@ void warden_on_control(struct event_source *source, uint32_t events)
 		return;
 	}
 	warden_touch(warden);
-	/* One that is being killed may still say that it is ready. */
+	/* A warden that is being killed may still say that it is ready. */
 	if (!r && warden->state != WARDEN_DYING)
 		r = message_handle(warden, frame);
 	if (r == WARDEN_E_LATER)

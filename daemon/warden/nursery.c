@@ -98,7 +98,7 @@ static void nursery_failed(struct nursery *nursery, struct bytes reason)
 			warden_failed(warden, bytes_of(nursery->reason));
 }
 
-/* Whether a session does, for what only a template can make. */
+/* Whether a session waits for something that only a template can make. */
 static bool anybody_waits(const struct nursery *nursery)
 {
 	struct warden *warden;
@@ -109,14 +109,14 @@ static bool anybody_waits(const struct nursery *nursery)
 	return false;
 }
 
-/* A retired one has yet to make what was promised before. */
+/* A retired nursery must still make the wardens that it owes. */
 static bool is_needed(const struct nursery *nursery)
 {
 	return !nursery->retired || anybody_waits(nursery);
 }
 
-/* Without a word. It holds no state, so another is as good, unless it dies each time before it has made anything.
- */
+/* The template died without a word. It holds no state, so another is as good, unless each dies before it has
+ * made anything. */
 static void template_died(struct nursery *nursery)
 {
 	struct warden *warden;
@@ -150,7 +150,7 @@ static void hand_nursery(const struct nursery *nursery, enum hand_turn turn)
 	hand_take(nursery->cages->breaker, &thing, "template", bytes_of(nursery->profile->name));
 }
 
-/* Each template begins anew, so that its first message is handled says nothing of its second. */
+/* Each template begins anew, so if its first message was handled, this says nothing of its second. */
 static void hand_nursery_message(const struct nursery *nursery, size_t type)
 {
 	const struct thing thing = thing_of_nursery(nursery, _TURN_N + (uint32_t)type);
