@@ -1,4 +1,4 @@
-"""What sets a fork apart from what it was forked from: its random numbers and, if asked, its files."""
+"""Makes a fork differ from its origin: new random numbers and, if asked, a copy of the files."""
 
 import os
 import sys

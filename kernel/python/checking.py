@@ -1,5 +1,5 @@
 """Code looked at without being run: whether it compiles, whether it is all there, and whether it breaks a rule of the
-profile. The rules are advice to whoever writes code, and no guard: what the syntax does not show they do not see."""
+profile. The rules are advice to the author of the code, and no guard: they see only the syntax."""
 
 import ast
 import codeop

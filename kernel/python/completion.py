@@ -1,4 +1,4 @@
-"""What may stand at the cursor: names of the session, attributes, keys, modules. Nothing in the code is evaluated; the
+"""Completions at the cursor: names of the session, attributes, keys, modules. Nothing in the code is evaluated; the
 way to an object is looked up, as objects.py does."""
 
 import keyword

@@ -1,7 +1,6 @@
-"""What a value looks like: its text, and what else it can be shown as, by MIME type, following the conventions of
-notebooks (`_repr_html_` and its like). Whatever a value's own code does in answer ends here, but for its repr() and
-for an interrupt, and what it gives is taken only if it is what it says, and not too large. `publish` is the
-interpreter's, in C."""
+"""Representations of a value: its text, and others by MIME type, by the conventions of notebooks (`_repr_html_` and the
+like). Exceptions of a value's own code end here, except those of its repr() and an interrupt. A result is taken only
+if it has the right type and is not too large. `publish` is in C, in the interpreter."""
 
 import base64
 import builtins

@@ -1,5 +1,4 @@
-"""What the user is told of an exception: Python's own traceback, from the first line of the cell on, and the same as
-data."""
+"""Tells the user of an exception: Python's own traceback, from the first line of the cell on, and the same as data."""
 
 import difflib
 import os

@@ -1,8 +1,8 @@
 """multiprocessing's listeners, and with them its managers, without the sockets that no cage has.
 
 A listener is a FIFO with a name. A client makes two more, one each way, opens its ends of them and writes their name into the
-listener's. The listener opens the other ends and says so by one byte. It waits for nobody: a client that is no more, because
-it was killed after it had written, has no end open. All FIFOs lie in the session's own directories.
+listener's. The listener opens the other ends and says so by one byte. It waits for nobody: a client that was killed after
+it had written has no end open. All FIFOs lie in the session's own directories.
 """
 
 import errno

@@ -1,6 +1,6 @@
-"""matplotlib: a backend of ours, through which plt.show() and the end of a cell show what is open and close it, so
-that no figure outlives the cell that made it. It is chosen in matplotlib's settings and not in the environment,
-where programs that a cell starts would find a name they cannot import. Nothing here imports matplotlib: see
+"""matplotlib: a backend of ours. With it plt.show() and the end of a cell show all open figures and close them, so no
+figure outlives the cell that made it. It is chosen in matplotlib's settings and not in the environment, because
+programs that a cell starts could not import it. Nothing here imports matplotlib: see
 libraries.py."""
 
 import importlib

@@ -1,4 +1,4 @@
-"""What a name stands for: its type, signature, docstring and source, without running any code of its own."""
+"""The meaning of a name: its type, signature, docstring and source, without running code of the object."""
 
 import inspect
 import re

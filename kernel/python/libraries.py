@@ -1,4 +1,4 @@
-"""Libraries that have to know where they are: they are met when they are imported, by a finder, and until then not
+"""Libraries that must be adapted to a session. A finder does this when they are imported; until then they are not
 touched."""
 
 import importlib.abc

@@ -1,5 +1,5 @@
-"""What can be said of an object without running any code of its own: types and attributes are looked up in the
-dictionaries they are kept in, and only what C implements is called."""
+"""Facts about an object without running its code: types and attributes are looked up in the dictionaries that hold
+them, and only functions in C are called."""
 
 import sys
 from itertools import islice

@@ -1,5 +1,5 @@
-"""Questions about the state of a session, each answered by one function. None of them changes a name, but for those
-that are asked to."""
+"""Questions about the state of a session, each answered by one function. None of them changes a name, except
+those that are asked to."""
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 

@@ -1,4 +1,4 @@
-"""Modules of the workspace, imported again where their files have changed since."""
+"""Imports modules of the workspace again if their files have changed since."""
 
 import importlib
 import os

@@ -1,11 +1,11 @@
-"""The state of a session as bytes that outlive it: its variables, by cloudpickle, each for itself.
+"""The state of a session as bytes that outlive it: its variables, each by itself, by cloudpickle.
 
-One pickler writes them one after the other, so that what two of them share is one thing again; each is tried alone
-before, so that one which cannot be pickled spoils no other. Protocol 3 numbers what it shares explicitly: what
-cannot be loaded leaves a gap, and not everything after it shifted by one.
+One pickler writes them one after the other, so an object that two of them share is shared again. Each is tried alone
+first, so one that cannot be pickled spoils no other. Protocol 3 numbers shared objects explicitly: one that cannot be
+loaded leaves a gap, and does not shift everything after it.
 
-Functions and classes that cells made come back as code, and in the namespace of the session, not in a copy of it. The
-lines of those cells come with them, under names that are no cell's of another session.
+Functions and classes that cells made come back as code, in the namespace of the session, not in a copy of it. The lines
+of those cells come with them, under names that no cell of another session has.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""What the template does once, between starting Python and making its first warden."""
+"""The work of the template between starting Python and making its first warden."""
 
 import gc
 import importlib

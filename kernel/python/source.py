@@ -1,4 +1,4 @@
-"""Cells as source: splitting one into what runs and what shows, and finding its text again."""
+"""Cells as source: split one into the part that runs and the expression that is shown, and find its text again."""
 
 import ast
 import inspect

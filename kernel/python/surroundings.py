@@ -1,4 +1,4 @@
-"""Where one cell runs: an environment and a directory that are gone when it has ended, whatever it did to them."""
+"""The surroundings of one cell: an environment and a directory, which are restored when it has ended, whatever it did."""
 
 import os
 from typing import Dict, List, Optional

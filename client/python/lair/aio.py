@@ -1,7 +1,7 @@
 """Sessions for asyncio: the names of lair.session, to be awaited.
 
-A call that is cancelled forgets its answer, and `run` or `stream` interrupt their cell. A connection can be shared by
-several event loops, and by threads that block.
+A cancelled call drops its answer; a cancelled `run` or `stream` interrupts its cell. Several event loops, and threads
+that block, can share a connection.
 """
 
 from __future__ import annotations

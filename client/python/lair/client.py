@@ -1,7 +1,7 @@
 """The plain client: requests, and the events and the one final message that answer each of them, step by step.
 
-It is the protocol and nothing else, for tests and for those who want just that. A Client belongs to one thread at a
-time, starts no daemon, does not connect again, and takes every message that nobody waits for as an error.
+It is the protocol and nothing else, for tests and for programs that need just that. One thread at a time may use a
+Client. It starts no daemon, does not connect again, and a message that nobody waits for is an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Client:
         return self._last_id
 
     def send(self, request: m.Request) -> int:
-        """Send a request and return its id, to receive what answers it."""
+        """Send a request and return its id, to receive its answers."""
         self._inbox[request.id] = deque()
         self._socket.send(codec.encode(request))
         return request.id
@@ -160,7 +160,7 @@ class Client:
                 return
 
     def input(self, cell: int, text: str | None) -> None:
-        """Answer the ask of a cell that was started with input=True; None is the end of its input."""
+        """Answer the question of a cell that was started with input=True; None is the end of its input."""
         self.call(m.Input(id=self.new_id(), exec=cell, text=text, eof=text is None), m.Reply)
 
     def interrupt(self, session: str) -> bool:
@@ -197,7 +197,7 @@ class Client:
     def branch(
         self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False
     ) -> m.SessionInfo:
-        """Grow a session of its own from a checkpoint of this one, or from what it is now."""
+        """Make a session that begins as a checkpoint of this one, or in its present state."""
         request = m.Branch(id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files)
         return self.call(request, m.SessionInfo)
 
@@ -211,15 +211,15 @@ class Client:
         self._do(steps.make_directory(session, path))
 
     def get(self, session: str, path: str | bytes) -> bytes:
-        """What is in a file. It may change meanwhile, but it is one file and not longer than it was at first."""
+        """The content of a file. It may change meanwhile, but it is one file and not longer than it was at first."""
         return self._do(steps.get(session, path))
 
     def files(self, session: str, path: str | bytes = b"", *, host: bool = False) -> list[m.FileRecord]:
-        """What is in a directory, of the host if its profile lets it be imported."""
+        """The content of a directory; of one of the host if the profile's import allows it."""
         return self._do(steps.records(session, path, host))
 
     def copy_in(self, session: str, source: str | bytes, path: str | bytes | None = None) -> int:
-        """Have the daemon copy a file of the host that the profile lets be imported. Returns its size."""
+        """Have the daemon copy a file of the host, if the profile's import allows it. Returns its size."""
         return self._do(steps.copy_in(session, source, path))
 
     def info(self, session: str) -> m.SessionInfo:

@@ -1,8 +1,8 @@
 """Frames: one msgpack array [version, type, body], body a map, as proto/PROTOCOL.md has it.
 
-A message is a dataclass, made so by its base, whose annotations are the wire types below, in the order of the protocol's
-tables. What is None, or an optional zero, false or nothing, is not encoded; an absent optional field decodes to None, and a flag to
-False. Both this codec and the one in C must reproduce the vectors in proto/vectors byte for byte.
+A message is a dataclass, made so by its base. Its annotations are the wire types below, in the order of the protocol's
+tables. A field that is None, or an optional zero, false or nothing, is not encoded. An absent optional field decodes to None, a
+flag to False. Both this codec and the one in C must reproduce the vectors in proto/vectors byte for byte.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """A connection to laird that any number of threads and event loops share.
 
-ZeroMQ's sockets belong to one thread, so one does all input and output: it alone touches the socket and the calls
-that are on their way. Everybody else posts it functions to run, and gets what answers a call through the call's sink,
-which must not block. It connects when there is something to send, starts a daemon if none answers, and ends with the
-connection. After a fork the child's connection is a new one.
+A socket of ZeroMQ belongs to one thread, so one thread does all input and output: it alone touches the socket and the
+pending calls. Other threads post functions for it to run, and get the answers of a call through the call's sink,
+which must not block. The thread connects when there is something to send, starts a daemon if none answers, and ends with
+the connection. After a fork the child's connection is a new one.
 
-Every request that changes something has a key, so what was on its way when a connection ended or fell silent is sent
-once more, and done once all the same; output goes on where it stopped. But only to the same daemon: another would run
+Every request that changes something has a key. So when a connection ends or falls silent, pending requests are sent
+again, and still done once; output goes on where it stopped. They are sent only to the same daemon: another would run
 the cell in a session that has forgotten everything.
 
-Whoever takes in the events of a cell too slowly holds up the daemon and, through it, the cell, and not the memory of
-this process: nothing is received while every call on its way has more than enough to read. If only some have, the
-output of those that have 128 MiB to read is dropped, and the next Output says so; nothing else is.
+If a program reads the events of a cell too slowly, the daemon waits, and with it the cell, and the memory of this process
+does not grow: nothing is received while every pending call has more than enough to read. If only some have, the
+output of calls with 128 MiB to read is dropped, and the next Output says so; nothing else is dropped.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Sink(Protocol):
 
 
 class Call(Generic[R]):
-    """A request on its way. Its sink gets events, then one of: the reply, an exception."""
+    """A pending request. Its sink gets events, then one of: the reply, an exception."""
 
     __slots__ = ("answered", "asked", "dropped", "given", "reply", "request", "seen", "sink", "taken")
 
@@ -507,7 +507,7 @@ _worker = False  # this process is one, and will end as one
 
 
 def shared(socket: str | None = None) -> Connection:
-    """The connection of everybody in this process who has not made one."""
+    """The connection of all in this process that have not made one."""
     path = find_socket(socket)
     with _shared_lock:
         if path not in _shared or _shared[path]._closed:

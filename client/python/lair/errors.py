@@ -1,4 +1,4 @@
-"""What can go wrong: a request was refused, was not answered, or a cell did not end well."""
+"""The errors: a request was refused, was not answered, or a cell did not end well."""
 
 from __future__ import annotations
 

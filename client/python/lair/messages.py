@@ -1,4 +1,4 @@
-"""What clients and laird say to each other: the tables of proto/PROTOCOL.md, "Client and router"."""
+"""The messages between clients and laird: the tables of proto/PROTOCOL.md, "Client and router"."""
 
 from __future__ import annotations
 

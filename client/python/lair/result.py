@@ -1,4 +1,4 @@
-"""What comes of a cell: events while it runs, and a Result when it has ended."""
+"""The outcome of a cell: events while it runs, and a Result when it has ended."""
 
 from __future__ import annotations
 

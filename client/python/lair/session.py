@@ -1,4 +1,4 @@
-"""Sessions for programs that wait: everything blocks until it is answered, in the thread that asks."""
+"""Sessions for programs that wait: every call blocks its thread until it is answered."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Session(steps.Handle):
     # ---- life ----
 
     def open(self) -> m.SessionInfo:
-        """Make the session, if it is not there: the first cell does so too."""
+        """Make the session if it does not exist; the first cell does so, too."""
         return self._do(steps.open(self.id, self.profile))
 
     def info(self) -> m.SessionInfo:
@@ -254,7 +254,7 @@ class Session(steps.Handle):
         return self._do(steps.variables(self.id, forget))
 
     def complete(self, code: str, cursor: int | None = None) -> Completion:
-        """How the name may go on that ends at the cursor, or at the end."""
+        """Completions of the name that ends at the cursor, or at the end."""
         return self._do(steps.complete(self.id, code, cursor))
 
     def inspect(self, code: str, cursor: int | None = None, *, source: bool = False) -> m.InspectReply:
@@ -307,11 +307,11 @@ class Session(steps.Handle):
         return new
 
     def save(self) -> Saved:
-        """Write its variables to a file of the daemon, for the next session of this id."""
+        """Save its variables in a file of the daemon, for the next session of this id."""
         return self._do(steps.save(self.id))
 
     def load(self) -> Saved:
-        """Take the variables that were saved, over what is there. By itself a state is loaded when its id is opened."""
+        """Load the saved variables, over those of the same name. When an id is opened, its saved state is loaded by itself."""
         return self._do(steps.load(self.id))
 
     def saved(self) -> SavedState:

@@ -1,4 +1,4 @@
-"""Where the daemon is, whether one may believe it, and how it is started: as liblair does, client/start.c."""
+"""Finds the daemon, decides whether to trust it, and starts it: as liblair does in client/lib/start.c."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOCKET_PATH_MAX = 107
 
 
 def default_socket() -> str:
-    """Where the daemon of this user listens when nobody says otherwise."""
+    """The usual place where the daemon of this user listens."""
     if named := os.environ.get("LAIR_SOCKET"):
         return named
     if os.geteuid() == 0:
@@ -36,7 +36,7 @@ def find_socket(given: str | None) -> str:
 
 
 def trust(socket: str) -> None:
-    """Only where nobody but we and root can put a socket may one be believed."""
+    """A socket is trusted only where nobody but we and root can put one."""
     directory = os.path.dirname(socket)
     try:
         status = os.stat(directory)

@@ -1,8 +1,8 @@
-"""What each method of a session asks of the daemon and makes of the answers, for blocking and asyncio callers alike, and
-of the plain client's, those that take several requests.
+"""The requests of each method of a session, and what it makes of the answers, for blocking and asyncio callers alike; also
+those methods of the plain client that need several requests.
 
-A generator yields a request and the type of its reply, is sent the reply, and returns the result; who drives it does the
-waiting. The ids of the requests are the connection's to choose.
+A generator yields a request and the type of its reply, is sent the reply, and returns the result. Its caller does the
+waiting. The connection chooses the ids of the requests.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class File:
 
 @dataclass(frozen=True)
 class Completion:
-    """Each of `matches` may stand in place of the characters from `start` to `end`."""
+    """Each of `matches` may replace the characters from `start` to `end`."""
 
     matches: list[str]
     start: int

@@ -6,8 +6,8 @@
     tools.call("python_session_execute", {"code": "1 + 1"})["text"]   # for what the model answers
 
 Whatever a model passes, and whatever its code does, the answer is a dictionary that tells the model what to do
-next; nothing raises but a daemon that cannot be reached. What sessions may do is the profile's business: no schema and no
-answer speaks of it.
+next. Only a daemon that cannot be reached raises. The profile says what sessions may do; no schema and no answer speaks of
+it.
 """
 
 from __future__ import annotations
