@@ -55,6 +55,13 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.fd, text.encode())
 
+    def say(self, line: str, expected: str = "", timeout: float = 10.0) -> None:
+        """Type a line at the next prompt, and read until the text has come, if one is given."""
+        self.prompt()
+        self.type(line + "\r")
+        if expected:
+            self.expect(expected, timeout)
+
     def paste(self, text: str) -> None:
         """As a terminal does that was asked to mark it."""
         assert self.marks

@@ -526,11 +526,8 @@ def test_for_somebody_who_is_not_root(tmp_path: Path) -> None:
 
 def test_repl_remembers(terminal: Callable[..., Terminal]) -> None:
     first = terminal("repl", "-s", "a")
-    first.prompt()
-    first.type("x = 6 * 7\r")
-    first.prompt()
-    first.type("x\r")
-    first.expect("42")
+    first.say("x = 6 * 7")
+    first.say("x", "42")
     first.prompt()
     first.type("\x04")
     assert first.wait() == 0
@@ -538,21 +535,17 @@ def test_repl_remembers(terminal: Callable[..., Terminal]) -> None:
     assert "lair repl -s a" in first.seen
     second = terminal("repl", "-s", "a")
     second.expect("back after")
-    second.prompt()
-    second.type("x + 1\r")
-    second.expect("43")
+    second.say("x + 1", "43")
 
 
 def test_repl_takes_several_lines(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl")
-    it.prompt()
-    it.type("def f(x):\r")
+    it.say("def f(x):")
     it.prompt("... ")
     it.type("    return x * 2\r")
     it.prompt("... ")
     it.type("\r")
-    it.prompt()
-    it.type("f(4\r")
+    it.say("f(4")
     it.prompt("... ")
     it.type(")\r")
     it.expect("\n8")
@@ -560,63 +553,44 @@ def test_repl_takes_several_lines(terminal: Callable[..., Terminal]) -> None:
 
 def test_repl_ctrl_c(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl")
-    it.prompt()
-    it.type("y = 5\r")
-    it.prompt()
-    it.type("print('on'); [0 for _ in iter(int, 1)]\r")
-    it.expect("\non")
+    it.say("y = 5")
+    it.say("print('on'); [0 for _ in iter(int, 1)]", "\non")
     it.type("\x03")
     it.expect("KeyboardInterrupt")
     it.prompt()
     it.type("half a li\x03")
-    it.prompt()
-    it.type("y\r")
-    it.expect("\n5")
+    it.say("y", "\n5")
 
 
 def test_repl_input(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl")
-    it.prompt()
-    it.type("name = input('Who? ')\r")
-    it.expect("\nWho? ")
+    it.say("name = input('Who? ')", "\nWho? ")
     it.type("Ada\r")
-    it.prompt()
-    it.type("name\r")
-    it.expect("'Ada'")
+    it.say("name", "'Ada'")
 
 
 def test_repl_streams(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl")
-    it.prompt()
-    it.type("import time; print('first'); time.sleep(1.5); print('second')\r")
-    it.expect("\nfirst", 1.2)
+    it.say("import time; print('first'); time.sleep(1.5); print('second')", "\nfirst", 1.2)
     it.expect("second\r\n")  # after a sign of life, if the first second was a long one
 
 
 def test_repl_keeps_a_history(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
     first = terminal("repl")
-    first.prompt()
-    first.type("'remember me'\r")
-    first.expect("\n'remember me'")
+    first.say("'remember me'", "\n'remember me'")
     first.prompt()
     first.type("\x04")
     first.wait()
     second = terminal("repl")
-    second.prompt()
-    second.type("\x1b[A\r")
-    second.expect("\n'remember me'")
+    second.say("\x1b[A", "\n'remember me'")
     history = daemon.directory / "state" / "lair" / "history"
     assert history.stat().st_mode & 0o077 == 0
 
 
 def test_repl_survives_a_reset(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl", "-s", "a")
-    it.prompt()
-    it.type("import os; os.abort()\r")
-    it.expect("was reset: signal 6")
-    it.prompt()
-    it.type("1 + 1\r")
-    it.expect("\n2")
+    it.say("import os; os.abort()", "was reset: signal 6")
+    it.say("1 + 1", "\n2")
 
 
 def test_repl_from_a_pipe(daemon: Daemon) -> None:

@@ -431,12 +431,8 @@ def test_a_prompt_says_what_happened(daemon: Daemon, terminal: Callable[..., Ter
     it = terminal("repl", "-s", "a")
     assert "%help says more" in it.prompt()
     it.type("x = 1\r")
-    it.prompt()
-    it.type("import os; os.abort()\r")
-    it.expect('lair: session "a" was rolled back to the state after cell 1: signal 6')
-    it.prompt()
-    it.type("x\r")
-    it.expect("\n1")
+    it.say("import os; os.abort()", 'lair: session "a" was rolled back to the state after cell 1: signal 6')
+    it.say("x", "\n1")
 
 
 def test_a_terminal_undoes_and_branches(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
@@ -447,15 +443,9 @@ def test_a_terminal_undoes_and_branches(daemon: Daemon, terminal: Callable[..., 
         it.prompt()
     it.type("%undo\r")
     it.expect('session "a" is back in the state after cell 1')
-    it.prompt()
-    it.type("%branch other\r")
-    it.expect('From here on in session "other"')
-    it.prompt()
-    it.type("x + 10\r")
-    it.expect("\n11")
-    it.prompt()
-    it.type("%nothing\r")
-    it.expect("there is no command %nothing")
+    it.say("%branch other", 'From here on in session "other"')
+    it.say("x + 10", "\n11")
+    it.say("%nothing", "there is no command %nothing")
     it.prompt()
     it.type("\x04")
     assert it.wait() == 0
@@ -465,9 +455,7 @@ def test_a_terminal_undoes_and_branches(daemon: Daemon, terminal: Callable[..., 
 
 def test_it_says_once_that_a_state_cannot_be_kept(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl", "-s", "a")
-    it.prompt()
-    it.type(THREAD + "\r")
-    it.expect("lair: the state after cell 1 cannot be kept: 1 threads")
+    it.say(THREAD, "lair: the state after cell 1 cannot be kept: 1 threads")
     it.prompt()
     for line in ("1 + 1\r", "e.set(); t.join()\r", "import time; time.sleep(0.1)\r"):
         it.type(line)
@@ -483,8 +471,7 @@ def test_ctrl_c_ends_waiting_for_a_command(
     stopped = start_daemon({"profile default": {"checkpoint": "cell", "level": ""}})
     pid = stopped.client().hello().pid
     it = terminal("repl", "-s", "a", "--socket", str(stopped.socket))
-    it.prompt()
-    it.type("x = 1\r")
+    it.say("x = 1")
     it.prompt()
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -504,8 +491,7 @@ def test_a_daemon_that_ends_ends_the_prompt(
 ) -> None:
     ended = start_daemon({"profile default": {"checkpoint": "cell", "level": ""}})
     it = terminal("repl", "-s", "a", "--socket", str(ended.socket))
-    it.prompt()
-    it.type("x = 1\r")
+    it.say("x = 1")
     it.prompt()
     assert ended.terminate() == 0
     it.type("%undo\r")

@@ -113,9 +113,7 @@ def test_a_prompt(daemon: Daemon, terminal: Callable[..., Terminal], outside: Pa
         it.prompt()
     it.type("%undo\r")
     it.expect(f"lair: not undone: wrote {outside}/p")
-    it.prompt()
-    it.type(f"{writes(outside / 'q')}; {DIES}\r")
-    it.expect(f"lair: not undone: wrote {outside}/q")
+    it.say(f"{writes(outside / 'q')}; {DIES}", f"lair: not undone: wrote {outside}/q")
 
 
 # ---- Python ----
