@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from . import aio, session, steps
@@ -32,54 +33,42 @@ Answer = dict[str, Any]
 Plan = steps.Steps[Answer] | m.Exec
 
 
-@dataclass(frozen=True)
-class Parameter:
-    type: str
-    description: str
-    required: bool = False
-
-    def schema(self) -> dict[str, Any]:
-        """In strict mode every parameter is required; one that may be left out can be null."""
-        kind: dict[str, Any] = {"type": self.type}
-        allowed = kind if self.required else {"anyOf": [kind, {"type": "null"}]}
-        return {**allowed, "description": self.description}
-
-
-# The words are those of `lair tools`, and what they promise is too.
-_PARAMETERS = {
-    "code": Parameter(
-        "string", "Python source. The value of its last expression comes back as `text`; print is not needed.", True
-    ),
-    "session_id": Parameter(
-        "string",
-        "Which session: any name without spaces, made when it is first used. Leave it out for the one of this conversation.",
-    ),
-    "timeout_sec": Parameter(
-        "number", "Stop the code after so many seconds. Leave it out unless the code is known to take long."
-    ),
-    "cwd_rel": Parameter(
-        "string",
-        "A directory to run in, relative to the session's own; for this call only. Leave it out for that itself.",
-    ),
-    "source": Parameter("string", "Absolute path of a file or directory on the host.", True),
-    "dest_rel": Parameter(
-        "string", "Where to put it, relative to the session's directory. Leave it out for the same name there."
-    ),
-}
+# The words of `lair tools --tools full --format anthropic`, and what they promise is kept. Answers have pictures only if asked for.
+_WORDS = Path(__file__).with_name("tools.json").read_text().replace(" Figures come back as images.", "")
+_TOLD: dict[str, dict[str, Any]] = {it["name"]: it for it in json.loads(_WORDS)}
 
 
 @dataclass(frozen=True)
 class Tool:
     name: str
-    description: str
-    parameters: tuple[str, ...]
     plan: Callable[[Tools, dict[str, Any]], Plan] = field(repr=False)
 
+    @property
+    def description(self) -> str:
+        return str(_TOLD[self.name]["description"])
+
+    @property
+    def parameters(self) -> dict[str, dict[str, str]]:
+        """Of each the type and the description."""
+        told: dict[str, dict[str, str]] = _TOLD[self.name]["input_schema"]["properties"]
+        return told
+
+    @property
+    def required(self) -> list[str]:
+        told: list[str] = _TOLD[self.name]["input_schema"].get("required", [])
+        return told
+
     def schema(self) -> dict[str, Any]:
+        """In strict mode every parameter is required; one that may be left out can be null."""
+        properties: dict[str, Any] = {}
+        for name, told in self.parameters.items():
+            kind: dict[str, Any] = {"type": told["type"]}
+            allowed = kind if name in self.required else {"anyOf": [kind, {"type": "null"}]}
+            properties[name] = {**allowed, "description": told["description"]}
         return {
             "type": "object",
-            "properties": {name: _PARAMETERS[name].schema() for name in self.parameters},
-            "required": list(self.parameters),
+            "properties": properties,
+            "required": list(properties),
             "additionalProperties": False,
         }
 
@@ -90,23 +79,23 @@ class Tool:
         for name in arguments:
             if name not in self.parameters:
                 raise LairError("bad_arguments", f"{self.name} has no argument {name!r}")
-        return {name: _checked(name, arguments.get(name)) for name in self.parameters}
+        for name in self.required:
+            if arguments.get(name) is None:
+                raise LairError("bad_arguments", f"{name} is missing")
+        return {name: _checked(name, it["type"], arguments.get(name)) for name, it in self.parameters.items()}
 
 
-def _checked(name: str, value: object) -> object:
-    parameter = _PARAMETERS[name]
+def _checked(name: str, kind: str, value: object) -> object:
     if value is None:
-        if parameter.required:
-            raise LairError("bad_arguments", f"{name} is missing")
         return None
-    if parameter.type == "string":
+    if kind == "string":
         if not isinstance(value, str):
             raise LairError("bad_arguments", f"{name} must be a string")
         if not _is_text(value):
             raise LairError("bad_request", f"{name} has half a surrogate pair in it")
         if name == "cwd_rel" and (value.startswith("/") or ".." in value.split("/")):
             raise LairError("bad_arguments", "cwd_rel must be relative to the session's directory, and in it")
-    if parameter.type == "number" and not _positive(value):
+    if kind == "number" and not _positive(value):
         raise LairError("bad_arguments", f"{name} must be a positive number")
     return value
 
@@ -443,58 +432,16 @@ def _filled(answer: Answer) -> Answer:
     return {name: value for name, value in answer.items() if value is not None and value != "" and value != []}
 
 
-_ROWS = (
-    Tool(
-        "python_execute_once",
-        "Run Python code in a fresh interpreter with a directory of its own; both are gone when it ends. Nothing is "
-        "remembered: use it for a calculation that stands alone, and python_session_execute for work in several steps or "
-        "with files that are to stay.",
-        ("code", "timeout_sec"),
-        Tools._once,
-    ),
-    Tool(
-        "python_session_start",
-        "Make a session, or find that it exists. Not needed before python_session_execute, which makes one too.",
-        ("session_id",),
-        Tools._start,
-    ),
-    Tool(
-        "python_session_execute",
-        "Run Python code in a session. Variables, imports and files stay for the next call with the same session_id. After "
-        "an exception what the code had done until then stays. Code that is killed, for its time or its memory, takes "
-        "nothing along but what it did itself, where `state` is rolled_back; files are never rolled back. Paths are relative "
-        "to the session's directory. `blocked` says what was not permitted: do it another way.",
-        ("code", "session_id", "timeout_sec", "cwd_rel"),
-        Tools._execute,
-    ),
-    Tool(
-        "python_session_reset",
-        "Forget all variables and imports of a session; code that runs is ended. Its files stay.",
-        ("session_id",),
-        Tools._reset,
-    ),
-    Tool(
-        "python_session_shutdown",
-        "End a session: its variables are lost, and its files with them. Take results out first.",
-        ("session_id",),
-        Tools._shutdown,
-    ),
-    Tool(
-        "copy_to_sandbox",
-        "Copy a file or a directory of the host into the directory of a session, where its code can read it. Only some "
-        "places of the host may be copied from.",
-        ("source", "dest_rel", "session_id"),
-        Tools._copy,
-    ),
-    Tool(
-        "check_syntax",
-        "Whether Python code compiles, without running it; if not, where and why. Running code tells as much: use this "
-        "for code that is not to run yet.",
-        ("code",),
-        Tools._check,
-    ),
-)
-TOOLS = {tool.name: tool for tool in _ROWS}
+_PLANS: dict[str, Callable[[Tools, dict[str, Any]], Plan]] = {
+    "python_execute_once": Tools._once,
+    "python_session_start": Tools._start,
+    "python_session_execute": Tools._execute,
+    "python_session_reset": Tools._reset,
+    "python_session_shutdown": Tools._shutdown,
+    "copy_to_sandbox": Tools._copy,
+    "check_syntax": Tools._check,
+}
+TOOLS = {name: Tool(name, plan) for name, plan in _PLANS.items()}
 
 
 def schemas(format: str = "openai") -> list[dict[str, Any]]:
