@@ -6,16 +6,12 @@
 /* ---- client to router: requests. Every one carries an id chosen by the client. One with a key is done once. ----
  */
 
-#define HELLO_FIELDS(F, m)                                                                                         \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, STR, client, OPTIONAL)
+#define HELLO_FIELDS(F, m) F(m, STR, client, OPTIONAL)
 #define OPEN_FIELDS(F, m)                                                                                          \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \
 	F(m, STR, key, OPTIONAL)
 #define EXEC_FIELDS(F, m)                                                                                          \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \
 	F(m, STR, code, REQUIRED)                                                                                  \
@@ -35,74 +31,60 @@
 	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
 	F(m, UINT, birth, OPTIONAL)
 #define INPUT_FIELDS(F, m)                                                                                         \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, FLAG, eof, OPTIONAL)                                                                                  \
 	F(m, STR, key, OPTIONAL)
 #define SESSION_REQUEST_FIELDS(F, m)                                                                               \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, birth, OPTIONAL)
 /* stay: to be asked counts as use, so idle_ttl begins anew. */
 #define INFO_FIELDS(F, m)                                                                                          \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, FLAG, stay, OPTIONAL)
 #define SESSION_CHANGE_FIELDS(F, m)                                                                                \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 /* keep: array of str, the names to keep; absent: a fresh interpreter. */
 #define RESET_FIELDS(F, m)                                                                                         \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, RAW, keep, OPTIONAL)                                                                                  \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 /* Questions about the state. cursor: how many characters come before it; absent: all. forget: array of str. */
 #define COMPLETE_FIELDS(F, m)                                                                                      \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, UINT, cursor, OPTIONAL)                                                                               \
 	F(m, UINT, birth, OPTIONAL)
 #define INSPECT_FIELDS(F, m)                                                                                       \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, UINT, cursor, OPTIONAL)                                                                               \
 	F(m, FLAG, source, OPTIONAL)                                                                               \
 	F(m, UINT, birth, OPTIONAL)
 #define VARS_FIELDS(F, m)                                                                                          \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, RAW, forget, OPTIONAL)                                                                                \
 	F(m, UINT, birth, OPTIONAL)
 #define HISTORY_FIELDS(F, m)                                                                                       \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
 	F(m, UINT, birth, OPTIONAL)
 #define STRAY_FIELDS(F, m)                                                                                         \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, birth, OPTIONAL)
 /* check and is_complete: about code alone. Without a session, by an interpreter of the profile made for it. */
 #define CODE_FIELDS(F, m)                                                                                          \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \
 	F(m, STR, code, REQUIRED)
 /* Without a session: the caller's one-shots. */
-#define RESULTS_FIELDS(F, m)                                                                                       \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, STR, session, OPTIONAL)
+#define RESULTS_FIELDS(F, m) F(m, STR, session, OPTIONAL)
 /* One of the two: the number of the cell, or the key of its exec. */
 #define ATTACH_FIELDS(F, m)                                                                                        \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
 	F(m, STR, key, OPTIONAL)                                                                                   \
@@ -113,31 +95,26 @@
 	F(m, UINT, displays, OPTIONAL)
 /* One of the two: the session, or the id of an own unanswered exec. */
 #define INTERRUPT_FIELDS(F, m)                                                                                     \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, exec, OPTIONAL)                                                                                 \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, FLAG, kill, OPTIONAL)
 #define CHECKPOINT_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 #define NAMED_CHECKPOINT_FIELDS(F, m)                                                                              \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 #define UNDO_FIELDS(F, m)                                                                                          \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 #define BRANCH_FIELDS(F, m)                                                                                        \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, branch, REQUIRED)                                                                                \
 	F(m, STR, origin, OPTIONAL)                                                                                \
@@ -146,14 +123,12 @@
 	F(m, UINT, birth, OPTIONAL)
 /* Files of a session. Paths are bytes, in its workspace. */
 #define FILES_FIELDS(F, m)                                                                                         \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, path, OPTIONAL)                                                                                  \
 	F(m, FLAG, host, OPTIONAL)                                                                                 \
 	F(m, UINT, after, OPTIONAL)                                                                                \
 	F(m, UINT, birth, OPTIONAL)
 #define GET_FIELDS(F, m)                                                                                           \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, path, REQUIRED)                                                                                  \
 	F(m, UINT, offset, OPTIONAL)                                                                               \
@@ -161,7 +136,6 @@
 	F(m, UINT, file, OPTIONAL)                                                                                 \
 	F(m, UINT, birth, OPTIONAL)
 #define PUT_FIELDS(F, m)                                                                                           \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, path, OPTIONAL)                                                                                  \
 	F(m, UINT, transfer, OPTIONAL)                                                                             \
@@ -172,58 +146,54 @@
 	F(m, FLAG, directory, OPTIONAL)                                                                            \
 	F(m, UINT, birth, OPTIONAL)
 #define COPY_IN_FIELDS(F, m)                                                                                       \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, BIN, source, OPTIONAL)                                                                                \
 	F(m, BIN, path, OPTIONAL)                                                                                  \
 	F(m, UINT, transfer, OPTIONAL)                                                                             \
 	F(m, UINT, birth, OPTIONAL)
-#define PLAIN_REQUEST_FIELDS(F, m) F(m, UINT, id, REQUIRED)
 
-WIRE_MESSAGE(hello_request, "hello", HELLO_FIELDS);
-WIRE_MESSAGE(open_request, "open", OPEN_FIELDS);
-WIRE_MESSAGE(exec_request, "exec", EXEC_FIELDS);
-WIRE_MESSAGE(attach_request, "attach", ATTACH_FIELDS);
-WIRE_MESSAGE(results_request, "results", RESULTS_FIELDS);
-WIRE_MESSAGE(input_request, "input", INPUT_FIELDS);
-WIRE_MESSAGE(interrupt_request, "interrupt", INTERRUPT_FIELDS);
-WIRE_MESSAGE(reset_request, "reset", RESET_FIELDS);
-WIRE_MESSAGE(shutdown_request, "shutdown", SESSION_CHANGE_FIELDS);
-WIRE_MESSAGE(info_request, "info", INFO_FIELDS);
-WIRE_MESSAGE(checkpoint_request, "checkpoint", CHECKPOINT_FIELDS);
-WIRE_MESSAGE(checkpoints_request, "checkpoints", SESSION_REQUEST_FIELDS);
-WIRE_MESSAGE(restore_request, "restore", NAMED_CHECKPOINT_FIELDS);
-WIRE_MESSAGE(drop_request, "drop", NAMED_CHECKPOINT_FIELDS);
-WIRE_MESSAGE(undo_request, "undo", UNDO_FIELDS);
-WIRE_MESSAGE(branch_request, "branch", BRANCH_FIELDS);
-WIRE_MESSAGE(files_request, "files", FILES_FIELDS);
-WIRE_MESSAGE(get_request, "get", GET_FIELDS);
-WIRE_MESSAGE(put_request, "put", PUT_FIELDS);
-WIRE_MESSAGE(copy_in_request, "copy_in", COPY_IN_FIELDS);
-WIRE_MESSAGE(complete_request, "complete", COMPLETE_FIELDS);
-WIRE_MESSAGE(inspect_request, "inspect", INSPECT_FIELDS);
-WIRE_MESSAGE(vars_request, "vars", VARS_FIELDS);
-WIRE_MESSAGE(history_request, "history", HISTORY_FIELDS);
-WIRE_MESSAGE(stray_request, "stray", STRAY_FIELDS);
-WIRE_MESSAGE(check_request, "check", CODE_FIELDS);
-WIRE_MESSAGE(is_complete_request, "is_complete", CODE_FIELDS);
-WIRE_MESSAGE(save_request, "save", SESSION_CHANGE_FIELDS);
-WIRE_MESSAGE(load_request, "load", SESSION_CHANGE_FIELDS);
-WIRE_MESSAGE(saves_request, "saves", RESULTS_FIELDS);
-WIRE_MESSAGE(unsave_request, "unsave", SESSION_CHANGE_FIELDS);
-WIRE_MESSAGE(stop_request, "stop", PLAIN_REQUEST_FIELDS);
-WIRE_MESSAGE(list_request, "list", PLAIN_REQUEST_FIELDS);
-WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
+WIRE_MESSAGE(hello_request, "hello", ID, HELLO_FIELDS);
+WIRE_MESSAGE(open_request, "open", ID, OPEN_FIELDS);
+WIRE_MESSAGE(exec_request, "exec", ID, EXEC_FIELDS);
+WIRE_MESSAGE(attach_request, "attach", ID, ATTACH_FIELDS);
+WIRE_MESSAGE(results_request, "results", ID, RESULTS_FIELDS);
+WIRE_MESSAGE(input_request, "input", ID, INPUT_FIELDS);
+WIRE_MESSAGE(interrupt_request, "interrupt", ID, INTERRUPT_FIELDS);
+WIRE_MESSAGE(reset_request, "reset", ID, RESET_FIELDS);
+WIRE_MESSAGE(shutdown_request, "shutdown", ID, SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(info_request, "info", ID, INFO_FIELDS);
+WIRE_MESSAGE(checkpoint_request, "checkpoint", ID, CHECKPOINT_FIELDS);
+WIRE_MESSAGE(checkpoints_request, "checkpoints", ID, SESSION_REQUEST_FIELDS);
+WIRE_MESSAGE(restore_request, "restore", ID, NAMED_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(drop_request, "drop", ID, NAMED_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(undo_request, "undo", ID, UNDO_FIELDS);
+WIRE_MESSAGE(branch_request, "branch", ID, BRANCH_FIELDS);
+WIRE_MESSAGE(files_request, "files", ID, FILES_FIELDS);
+WIRE_MESSAGE(get_request, "get", ID, GET_FIELDS);
+WIRE_MESSAGE(put_request, "put", ID, PUT_FIELDS);
+WIRE_MESSAGE(copy_in_request, "copy_in", ID, COPY_IN_FIELDS);
+WIRE_MESSAGE(complete_request, "complete", ID, COMPLETE_FIELDS);
+WIRE_MESSAGE(inspect_request, "inspect", ID, INSPECT_FIELDS);
+WIRE_MESSAGE(vars_request, "vars", ID, VARS_FIELDS);
+WIRE_MESSAGE(history_request, "history", ID, HISTORY_FIELDS);
+WIRE_MESSAGE(stray_request, "stray", ID, STRAY_FIELDS);
+WIRE_MESSAGE(check_request, "check", ID, CODE_FIELDS);
+WIRE_MESSAGE(is_complete_request, "is_complete", ID, CODE_FIELDS);
+WIRE_MESSAGE(save_request, "save", ID, SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(load_request, "load", ID, SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(saves_request, "saves", ID, RESULTS_FIELDS);
+WIRE_MESSAGE(unsave_request, "unsave", ID, SESSION_CHANGE_FIELDS);
+WIRE_MESSAGE(stop_request, "stop", ID, WIRE_NOTHING);
+WIRE_MESSAGE(list_request, "list", ID, WIRE_NOTHING);
+WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 
 /* ---- router to client: exactly one final message ("reply" or "error") per request, events before it ---- */
 
 #define ERROR_FIELDS(F, m)                                                                                         \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, STR, message, REQUIRED)                                                                               \
 	F(m, RAW, ended, OPTIONAL)
 #define HELLO_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, version, REQUIRED)                                                                              \
 	F(m, STR, server, REQUIRED)                                                                                \
 	F(m, UINT, pid, REQUIRED)                                                                                  \
@@ -233,8 +203,12 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 #define EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, RAW, effects, OPTIONAL)                                                                               \
 	F(m, UINT, effects_more, OPTIONAL)
+/* Of a session that was opened and had been saved: what came back. */
+#define LOADED_FIELDS(F, m)                                                                                        \
+	F(m, REAL, saved_age, OPTIONAL)                                                                            \
+	F(m, RAW, loaded, OPTIONAL)                                                                                \
+	F(m, RAW, not_loaded, OPTIONAL)
 #define EXEC_REPLY_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, INT, returncode, REQUIRED)                                                                            \
@@ -257,9 +231,7 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
 	F(m, UINT, forgotten, OPTIONAL)                                                                            \
 	F(m, REAL, duration_ms, REQUIRED)                                                                          \
-	F(m, REAL, saved_age, OPTIONAL)                                                                            \
-	F(m, RAW, loaded, OPTIONAL)                                                                                \
-	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
+	LOADED_FIELDS(F, m)                                                                                        \
 	F(m, REAL, limit, OPTIONAL)                                                                                \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
@@ -307,7 +279,6 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, RAW, values, OPTIONAL)
 /* exec with detach. cell: absent while it waits. */
 #define DETACHED_REPLY_FIELDS(F, m)                                                                                \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, key, REQUIRED)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, UINT, cell, OPTIONAL)
@@ -320,20 +291,10 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, INT, returncode, OPTIONAL)                                                                            \
 	F(m, REAL, age, REQUIRED)                                                                                  \
 	F(m, UINT, bytes, OPTIONAL)
-#define RESULTS_REPLY_FIELDS(F, m)                                                                                 \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, RAW, results, REQUIRED)
-#define EMPTY_REPLY_FIELDS(F, m) F(m, UINT, id, REQUIRED)
-#define RESET_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	EFFECTS_FIELDS(F, m)
-#define INTERRUPT_REPLY_FIELDS(F, m)                                                                               \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, FLAG, interrupted, REQUIRED)
-/* One session, in the replies to open and info and in the list of list. Times are seconds; created is since the
- * epoch; idle is 0 while busy. */
-#define SESSION_INFO_FIELDS(F, m)                                                                                  \
-	F(m, UINT, id, OPTIONAL)                                                                                   \
+#define RESULTS_REPLY_FIELDS(F, m) F(m, RAW, results, REQUIRED)
+#define RESET_REPLY_FIELDS(F, m) EFFECTS_FIELDS(F, m)
+#define INTERRUPT_REPLY_FIELDS(F, m) F(m, FLAG, interrupted, REQUIRED)
+#define SESSION_FACT_FIELDS(F, m)                                                                                  \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, state, REQUIRED)                                                                                 \
@@ -363,27 +324,26 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, REAL, cell_timeout, OPTIONAL)                                                                         \
 	F(m, REAL, idle_ttl, OPTIONAL)                                                                             \
 	F(m, REAL, hard_ttl, OPTIONAL)                                                                             \
-	F(m, FLAG, opened, OPTIONAL)                                                                               \
+	F(m, FLAG, opened, OPTIONAL)
+/* One session, in the replies to open and info and in the list of list. Times are seconds; created is since the
+ * epoch; idle is 0 while busy. */
+#define SESSION_INFO_FIELDS(F, m)                                                                                  \
+	SESSION_FACT_FIELDS(F, m)                                                                                  \
 	EFFECTS_FIELDS(F, m)                                                                                       \
-	F(m, REAL, saved_age, OPTIONAL)                                                                            \
-	F(m, RAW, loaded, OPTIONAL)                                                                                \
-	F(m, RAW, not_loaded, OPTIONAL)                                                                            \
+	LOADED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
 /* checkpoint, restore, undo: the present state is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	EFFECTS_FIELDS(F, m)
 /* saved, loaded: arrays of str; not_saved, not_loaded: arrays of maps of name and reason. size: bytes. */
 #define SAVE_REPLY_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, saved, REQUIRED)                                                                                 \
 	F(m, RAW, not_saved, REQUIRED)                                                                             \
 	F(m, UINT, size, REQUIRED)
 #define LOAD_REPLY_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, REAL, saved_age, REQUIRED)                                                                            \
 	F(m, RAW, loaded, REQUIRED)                                                                                \
 	F(m, RAW, not_loaded, REQUIRED)                                                                            \
@@ -394,14 +354,9 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, REAL, age, REQUIRED)                                                                                  \
 	F(m, UINT, memory, REQUIRED)
-#define CHECKPOINTS_REPLY_FIELDS(F, m)                                                                             \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, RAW, checkpoints, REQUIRED)
-#define LIST_REPLY_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, RAW, sessions, REQUIRED)
+#define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
+#define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 #define STATS_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, REAL, uptime, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)                                                                                  \
 	F(m, UINT, keeper_pid, REQUIRED)                                                                           \
@@ -427,22 +382,18 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, RAW, names, OPTIONAL)                                                                                 \
 	F(m, RAW, not_saved, OPTIONAL)
 #define SAVES_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, saves, REQUIRED)                                                                                 \
 	F(m, UINT, more, OPTIONAL)
 /* stop. saved: how many sessions. not_saved: an array of maps of name, of a session, and reason. */
 #define STOP_REPLY_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, saved, REQUIRED)                                                                                \
 	F(m, RAW, not_saved, OPTIONAL)
 /* A transfer goes on under its number; 0: the file is complete. offset: the bytes so far. */
 #define TRANSFER_REPLY_FIELDS(F, m)                                                                                \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, UINT, transfer, REQUIRED)                                                                             \
 	F(m, UINT, offset, REQUIRED)                                                                               \
 	F(m, UINT, size, OPTIONAL)
 #define GET_REPLY_FIELDS(F, m)                                                                                     \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, BIN, data, REQUIRED)                                                                                  \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, file, REQUIRED)                                                                                 \
@@ -456,13 +407,11 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, UINT, mode, REQUIRED)                                                                                 \
 	F(m, REAL, modified, REQUIRED)
 #define FILES_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, RAW, files, REQUIRED)                                                                                 \
 	F(m, UINT, next, OPTIONAL)
 /* The answers to questions come from the interpreter, in these tables, without id. start, end: the characters of
  * the code that a match replaces. */
 #define COMPLETE_REPLY_FIELDS(F, m)                                                                                \
-	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, RAW, matches, REQUIRED)                                                                               \
 	F(m, UINT, start, REQUIRED)                                                                                \
 	F(m, UINT, end, REQUIRED)
@@ -470,7 +419,6 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, text, REQUIRED)                                                                                  \
 	F(m, STR, type, OPTIONAL)
 #define INSPECT_REPLY_FIELDS(F, m)                                                                                 \
-	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, FLAG, found, REQUIRED)                                                                                \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, STR, type, OPTIONAL)                                                                                  \
@@ -482,7 +430,6 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, source, OPTIONAL)
 /* total: how many there are; variables has the first of them, by name. directory: where the session is. */
 #define VARS_REPLY_FIELDS(F, m)                                                                                    \
-	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, RAW, variables, REQUIRED)                                                                             \
 	F(m, UINT, total, REQUIRED)                                                                                \
 	F(m, BIN, directory, OPTIONAL)
@@ -495,23 +442,18 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, text, REQUIRED)
 /* status: complete, incomplete, invalid or unknown. indent: how the next line begins. */
 #define IS_COMPLETE_REPLY_FIELDS(F, m)                                                                             \
-	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, STR, status, REQUIRED)                                                                                \
 	F(m, STR, indent, OPTIONAL)
 /* line, offset: from 1. context: that line. rule: the broken rule of the profile. */
 #define CHECK_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, OPTIONAL)                                                                                   \
 	F(m, FLAG, valid, REQUIRED)                                                                                \
 	F(m, STR, error, OPTIONAL)                                                                                 \
 	F(m, UINT, line, OPTIONAL)                                                                                 \
 	F(m, UINT, offset, OPTIONAL)                                                                               \
 	F(m, STR, context, OPTIONAL)                                                                               \
 	F(m, STR, rule, OPTIONAL)
-#define HISTORY_REPLY_FIELDS(F, m)                                                                                 \
-	F(m, UINT, id, REQUIRED)                                                                                   \
-	F(m, RAW, cells, REQUIRED)
+#define HISTORY_REPLY_FIELDS(F, m) F(m, RAW, cells, REQUIRED)
 #define STRAY_REPLY_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, BIN, stdout, REQUIRED)                                                                                \
 	F(m, BIN, stderr, REQUIRED)
 /* size: of the whole code in bytes; code may be only its beginning. undone: the present state does not come from
@@ -542,56 +484,54 @@ WIRE_MESSAGE(stats_request, "stats", PLAIN_REQUEST_FIELDS);
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, reason, REQUIRED)
 
-WIRE_MESSAGE(error_reply, "error", ERROR_FIELDS);
-WIRE_MESSAGE(hello_reply, "reply", HELLO_REPLY_FIELDS);
-WIRE_MESSAGE(exec_reply, "reply", EXEC_REPLY_FIELDS);
-WIRE_MESSAGE(ended_record, "ended", ENDED_FIELDS);
-WIRE_MESSAGE(shown, "shown", SHOWN_FIELDS);
-WIRE_MESSAGE(artifact, "artifact", ARTIFACT_FIELDS);
-WIRE_MESSAGE(effect, "effect", EFFECT_FIELDS);
-WIRE_MESSAGE(error_frame, "error_frame", ERROR_FRAME_FIELDS);
-WIRE_MESSAGE(cell_error, "cell_error", CELL_ERROR_FIELDS);
-WIRE_MESSAGE(blocked_act, "blocked", BLOCKED_FIELDS);
-WIRE_MESSAGE(refused_name, "refused", REFUSED_FIELDS);
-WIRE_MESSAGE(detached_reply, "reply", DETACHED_REPLY_FIELDS);
-WIRE_MESSAGE(result_record, "result", RESULT_RECORD_FIELDS);
-WIRE_MESSAGE(results_reply, "reply", RESULTS_REPLY_FIELDS);
-WIRE_MESSAGE(empty_reply, "reply", EMPTY_REPLY_FIELDS); /* input, shutdown */
-WIRE_MESSAGE(reset_reply, "reply", RESET_REPLY_FIELDS);
-WIRE_MESSAGE(interrupt_reply, "reply", INTERRUPT_REPLY_FIELDS);
-WIRE_MESSAGE(session_info, "reply", SESSION_INFO_FIELDS);
-WIRE_MESSAGE(state_reply, "reply", STATE_REPLY_FIELDS);
-WIRE_MESSAGE(save_reply, "reply", SAVE_REPLY_FIELDS);
-WIRE_MESSAGE(load_reply, "reply", LOAD_REPLY_FIELDS);
-WIRE_MESSAGE(checkpoint_record, "checkpoint", CHECKPOINT_RECORD_FIELDS);
-WIRE_MESSAGE(checkpoints_reply, "reply", CHECKPOINTS_REPLY_FIELDS);
-WIRE_MESSAGE(save_record, "save_record", SAVE_RECORD_FIELDS);
-WIRE_MESSAGE(saves_reply, "reply", SAVES_REPLY_FIELDS);
-WIRE_MESSAGE(stop_reply, "reply", STOP_REPLY_FIELDS);
-WIRE_MESSAGE(transfer_reply, "reply", TRANSFER_REPLY_FIELDS);
-WIRE_MESSAGE(get_reply, "reply", GET_REPLY_FIELDS);
-WIRE_MESSAGE(file_record, "file", FILE_RECORD_FIELDS);
-WIRE_MESSAGE(files_reply, "reply", FILES_REPLY_FIELDS);
-WIRE_MESSAGE(list_reply, "reply", LIST_REPLY_FIELDS);
-WIRE_MESSAGE(stats_reply, "reply", STATS_REPLY_FIELDS);
-WIRE_MESSAGE(complete_reply, "reply", COMPLETE_REPLY_FIELDS);
-WIRE_MESSAGE(completion_match, "match", MATCH_FIELDS);
-WIRE_MESSAGE(inspect_reply, "reply", INSPECT_REPLY_FIELDS);
-WIRE_MESSAGE(vars_reply, "reply", VARS_REPLY_FIELDS);
-WIRE_MESSAGE(variable_record, "variable", VARIABLE_FIELDS);
-WIRE_MESSAGE(is_complete_reply, "reply", IS_COMPLETE_REPLY_FIELDS);
-WIRE_MESSAGE(check_reply, "reply", CHECK_REPLY_FIELDS);
-WIRE_MESSAGE(history_reply, "reply", HISTORY_REPLY_FIELDS);
-WIRE_MESSAGE(stray_reply, "reply", STRAY_REPLY_FIELDS);
-WIRE_MESSAGE(history_record, "cell", HISTORY_RECORD_FIELDS);
+WIRE_MESSAGE(error_reply, "error", ID, ERROR_FIELDS);
+WIRE_MESSAGE(hello_reply, "reply", ID, HELLO_REPLY_FIELDS);
+WIRE_MESSAGE(exec_reply, "reply", ID, EXEC_REPLY_FIELDS);
+WIRE_MESSAGE(ended_record, "ended", NO_ID, ENDED_FIELDS);
+WIRE_MESSAGE(shown, "shown", NO_ID, SHOWN_FIELDS);
+WIRE_MESSAGE(artifact, "artifact", NO_ID, ARTIFACT_FIELDS);
+WIRE_MESSAGE(effect, "effect", NO_ID, EFFECT_FIELDS);
+WIRE_MESSAGE(error_frame, "error_frame", NO_ID, ERROR_FRAME_FIELDS);
+WIRE_MESSAGE(cell_error, "cell_error", NO_ID, CELL_ERROR_FIELDS);
+WIRE_MESSAGE(blocked_act, "blocked", NO_ID, BLOCKED_FIELDS);
+WIRE_MESSAGE(refused_name, "refused", NO_ID, REFUSED_FIELDS);
+WIRE_MESSAGE(detached_reply, "reply", ID, DETACHED_REPLY_FIELDS);
+WIRE_MESSAGE(result_record, "result", NO_ID, RESULT_RECORD_FIELDS);
+WIRE_MESSAGE(results_reply, "reply", ID, RESULTS_REPLY_FIELDS);
+WIRE_MESSAGE(empty_reply, "reply", ID, WIRE_NOTHING); /* input, shutdown */
+WIRE_MESSAGE(reset_reply, "reply", ID, RESET_REPLY_FIELDS);
+WIRE_MESSAGE(interrupt_reply, "reply", ID, INTERRUPT_REPLY_FIELDS);
+WIRE_MESSAGE(session_info, "reply", MAYBE_ID, SESSION_INFO_FIELDS);
+WIRE_MESSAGE(state_reply, "reply", ID, STATE_REPLY_FIELDS);
+WIRE_MESSAGE(save_reply, "reply", ID, SAVE_REPLY_FIELDS);
+WIRE_MESSAGE(load_reply, "reply", ID, LOAD_REPLY_FIELDS);
+WIRE_MESSAGE(checkpoint_record, "checkpoint", NO_ID, CHECKPOINT_RECORD_FIELDS);
+WIRE_MESSAGE(checkpoints_reply, "reply", ID, CHECKPOINTS_REPLY_FIELDS);
+WIRE_MESSAGE(save_record, "save_record", NO_ID, SAVE_RECORD_FIELDS);
+WIRE_MESSAGE(saves_reply, "reply", ID, SAVES_REPLY_FIELDS);
+WIRE_MESSAGE(stop_reply, "reply", ID, STOP_REPLY_FIELDS);
+WIRE_MESSAGE(transfer_reply, "reply", ID, TRANSFER_REPLY_FIELDS);
+WIRE_MESSAGE(get_reply, "reply", ID, GET_REPLY_FIELDS);
+WIRE_MESSAGE(file_record, "file", NO_ID, FILE_RECORD_FIELDS);
+WIRE_MESSAGE(files_reply, "reply", ID, FILES_REPLY_FIELDS);
+WIRE_MESSAGE(list_reply, "reply", ID, LIST_REPLY_FIELDS);
+WIRE_MESSAGE(stats_reply, "reply", ID, STATS_REPLY_FIELDS);
+WIRE_MESSAGE(complete_reply, "reply", MAYBE_ID, COMPLETE_REPLY_FIELDS);
+WIRE_MESSAGE(completion_match, "match", NO_ID, MATCH_FIELDS);
+WIRE_MESSAGE(inspect_reply, "reply", MAYBE_ID, INSPECT_REPLY_FIELDS);
+WIRE_MESSAGE(vars_reply, "reply", MAYBE_ID, VARS_REPLY_FIELDS);
+WIRE_MESSAGE(variable_record, "variable", NO_ID, VARIABLE_FIELDS);
+WIRE_MESSAGE(is_complete_reply, "reply", MAYBE_ID, IS_COMPLETE_REPLY_FIELDS);
+WIRE_MESSAGE(check_reply, "reply", MAYBE_ID, CHECK_REPLY_FIELDS);
+WIRE_MESSAGE(history_reply, "reply", ID, HISTORY_REPLY_FIELDS);
+WIRE_MESSAGE(stray_reply, "reply", ID, STRAY_REPLY_FIELDS);
+WIRE_MESSAGE(history_record, "cell", NO_ID, HISTORY_RECORD_FIELDS);
 
 /* at: how much the cell had written to this stream before. */
 #define OUTPUT_FIELDS(F, m)                                                                                        \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, BIN, data, REQUIRED)                                                                                  \
 	F(m, UINT, at, OPTIONAL)
 #define ASK_EVENT_FIELDS(F, m)                                                                                     \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 #define DISPLAY_EVENT_FIELDS(F, m)                                                                                 \
@@ -600,16 +540,15 @@ WIRE_MESSAGE(history_record, "cell", HISTORY_RECORD_FIELDS);
 /* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
  * processes. */
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
-	F(m, UINT, id, REQUIRED)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
 	F(m, REAL, cpu, OPTIONAL)
 
-WIRE_MESSAGE(stdout_event, "stdout", OUTPUT_FIELDS);
-WIRE_MESSAGE(stderr_event, "stderr", OUTPUT_FIELDS);
-WIRE_MESSAGE(ask_event, "ask", ASK_EVENT_FIELDS);
-WIRE_MESSAGE(display_event, "display", DISPLAY_EVENT_FIELDS);
-WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
+WIRE_MESSAGE(stdout_event, "stdout", ID, OUTPUT_FIELDS);
+WIRE_MESSAGE(stderr_event, "stderr", ID, OUTPUT_FIELDS);
+WIRE_MESSAGE(ask_event, "ask", ID, ASK_EVENT_FIELDS);
+WIRE_MESSAGE(display_event, "display", NO_ID, DISPLAY_EVENT_FIELDS);
+WIRE_MESSAGE(alive_event, "alive", ID, ALIVE_EVENT_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
@@ -656,9 +595,9 @@ WIRE_MESSAGE(alive_event, "alive", ALIVE_EVENT_FIELDS);
 	F(m, STR, workspace, REQUIRED)                                                                             \
 	F(m, UINT, uid, OPTIONAL)
 
-WIRE_MESSAGE(place_record, "place", PLACE_RECORD_FIELDS);
-WIRE_MESSAGE(configure_message, "configure", CONFIGURE_FIELDS);
-WIRE_MESSAGE(warden_message, "warden", WARDEN_FIELDS);
+WIRE_MESSAGE(place_record, "place", NO_ID, PLACE_RECORD_FIELDS);
+WIRE_MESSAGE(configure_message, "configure", NO_ID, CONFIGURE_FIELDS);
+WIRE_MESSAGE(warden_message, "warden", NO_ID, WARDEN_FIELDS);
 
 /* ---- template to router ---- */
 
@@ -674,10 +613,10 @@ WIRE_MESSAGE(warden_message, "warden", WARDEN_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
 
-WIRE_MESSAGE(template_ready, "ready", TEMPLATE_READY_FIELDS);
-WIRE_MESSAGE(failed_message, "failed",
+WIRE_MESSAGE(template_ready, "ready", NO_ID, TEMPLATE_READY_FIELDS);
+WIRE_MESSAGE(failed_message, "failed", NO_ID,
 	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
-WIRE_MESSAGE(made_message, "made", MADE_FIELDS);
+WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 
 /* ---- router to warden (a link) ---- */
 
@@ -701,12 +640,12 @@ WIRE_MESSAGE(made_message, "made", MADE_FIELDS);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, files, REQUIRED)
 
-WIRE_MESSAGE(spawn_message, "spawn", SPAWN_FIELDS);
-WIRE_MESSAGE(adopt_message, "adopt", ADOPT_FIELDS);
-WIRE_MESSAGE(sweep_message, "sweep", NO_FIELDS);
-WIRE_MESSAGE(signal_message, "signal", SIGNAL_FIELDS);
-WIRE_MESSAGE(discard_message, "discard", SERIAL_FIELDS); /* kill it, and say no more about it */
-WIRE_MESSAGE(survey_message, "survey", SURVEY_FIELDS);
+WIRE_MESSAGE(spawn_message, "spawn", NO_ID, SPAWN_FIELDS);
+WIRE_MESSAGE(adopt_message, "adopt", NO_ID, ADOPT_FIELDS);
+WIRE_MESSAGE(sweep_message, "sweep", NO_ID, NO_FIELDS);
+WIRE_MESSAGE(signal_message, "signal", NO_ID, SIGNAL_FIELDS);
+WIRE_MESSAGE(discard_message, "discard", NO_ID, SERIAL_FIELDS); /* kill it, and say no more about it */
+WIRE_MESSAGE(survey_message, "survey", NO_ID, SURVEY_FIELDS);
 
 /* ---- warden to router ---- */
 
@@ -724,14 +663,14 @@ WIRE_MESSAGE(survey_message, "survey", SURVEY_FIELDS);
 	F(m, FLAG, blind, OPTIONAL)                                                                                \
 	F(m, UINT, worked, OPTIONAL)
 
-WIRE_MESSAGE(warden_ready, "ready", WARDEN_READY_FIELDS);
-WIRE_MESSAGE(swept_message, "swept", NO_FIELDS);
-WIRE_MESSAGE(spawned_message, "spawned",
+WIRE_MESSAGE(warden_ready, "ready", NO_ID, WARDEN_READY_FIELDS);
+WIRE_MESSAGE(swept_message, "swept", NO_ID, NO_FIELDS);
+WIRE_MESSAGE(spawned_message, "spawned", NO_ID,
 	     ADOPT_FIELDS); /* also from a frozen interpreter: pid as its warden sees it, or 0 */
-WIRE_MESSAGE(signalled_message, "signalled",
+WIRE_MESSAGE(signalled_message, "signalled", NO_ID,
 	     SERIAL_FIELDS); /* the signal has been sent, or the interpreter is dead */
-WIRE_MESSAGE(exited_message, "exited", EXITED_FIELDS);
-WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
+WIRE_MESSAGE(exited_message, "exited", NO_ID, EXITED_FIELDS);
+WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */
 
@@ -767,12 +706,12 @@ WIRE_MESSAGE(surveyed_message, "surveyed", SURVEYED_FIELDS);
 	F(m, FLAG, source, OPTIONAL)                                                                               \
 	F(m, RAW, names, OPTIONAL)
 
-WIRE_MESSAGE(run_message, "run", RUN_FIELDS);
-WIRE_MESSAGE(question_message, "question", QUESTION_FIELDS);
-WIRE_MESSAGE(task_message, "task", TASK_FIELDS);
-WIRE_MESSAGE(answer_message, "answer", ANSWER_FIELDS);
-WIRE_MESSAGE(freeze_message, "freeze", SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
-WIRE_MESSAGE(measure_message, "measure", NO_FIELDS);   /* to a frozen interpreter, like spawn */
+WIRE_MESSAGE(run_message, "run", NO_ID, RUN_FIELDS);
+WIRE_MESSAGE(question_message, "question", NO_ID, QUESTION_FIELDS);
+WIRE_MESSAGE(task_message, "task", NO_ID, TASK_FIELDS);
+WIRE_MESSAGE(answer_message, "answer", NO_ID, ANSWER_FIELDS);
+WIRE_MESSAGE(freeze_message, "freeze", NO_ID, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
+WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen interpreter, like spawn */
 
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
@@ -800,10 +739,10 @@ WIRE_MESSAGE(measure_message, "measure", NO_FIELDS);   /* to a frozen interprete
 	F(m, RAW, answer, OPTIONAL)                                                                                \
 	F(m, STR, refused, OPTIONAL)
 
-WIRE_MESSAGE(done_message, "done", DONE_FIELDS);
-WIRE_MESSAGE(told_message, "told", TOLD_FIELDS);
-WIRE_MESSAGE(ask_message, "ask", ASK_FIELDS);
-WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
+WIRE_MESSAGE(done_message, "done", NO_ID, DONE_FIELDS);
+WIRE_MESSAGE(told_message, "told", NO_ID, TOLD_FIELDS);
+WIRE_MESSAGE(ask_message, "ask", NO_ID, ASK_FIELDS);
+WIRE_MESSAGE(display_message, "display", NO_ID, SHOWN_FIELDS); /* without at */
 
 /* pid as its warden sees it; 0 and a reason if there is no frozen copy. */
 #define FROZEN_FIELDS(F, m)                                                                                        \
@@ -813,8 +752,8 @@ WIRE_MESSAGE(display_message, "display", SHOWN_FIELDS); /* without at */
 	F(m, FLAG, homeless, OPTIONAL)
 #define MEASURED_FIELDS(F, m) F(m, UINT, memory, REQUIRED)
 
-WIRE_MESSAGE(frozen_message, "frozen", FROZEN_FIELDS);
-WIRE_MESSAGE(measured_message, "measured", MEASURED_FIELDS);
+WIRE_MESSAGE(frozen_message, "frozen", NO_ID, FROZEN_FIELDS);
+WIRE_MESSAGE(measured_message, "measured", NO_ID, MEASURED_FIELDS);
 
 /* The result of a task: the report inside done, whose refused has maps of name and reason. */
 #define REPORT_FIELDS(F, m)                                                                                        \
@@ -822,7 +761,7 @@ WIRE_MESSAGE(measured_message, "measured", MEASURED_FIELDS);
 	F(m, RAW, names, REQUIRED)                                                                                 \
 	F(m, RAW, refused, REQUIRED)
 
-WIRE_MESSAGE(task_report, "report", REPORT_FIELDS);
+WIRE_MESSAGE(task_report, "report", NO_ID, REPORT_FIELDS);
 
 /* ---- files of the router: the beginning of a saved state ---- */
 
@@ -834,4 +773,4 @@ WIRE_MESSAGE(task_report, "report", REPORT_FIELDS);
 	F(m, RAW, names, REQUIRED)                                                                                 \
 	F(m, RAW, refused, REQUIRED)
 
-WIRE_MESSAGE(saved_state, "saved", SAVED_FIELDS);
+WIRE_MESSAGE(saved_state, "saved", NO_ID, SAVED_FIELDS);

@@ -132,11 +132,12 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
  * cannot disagree:
  *
  *	#define PING_FIELDS(F, m) \
- *		F(m, UINT, id, REQUIRED) \
- *		F(m, STR, text, OPTIONAL)
- *	WIRE_MESSAGE(ping, "ping", PING_FIELDS);
+ *		F(m, STR, text, REQUIRED) \
+ *		F(m, UINT, n, OPTIONAL)
+ *	WIRE_MESSAGE(ping, "ping", ID, PING_FIELDS);
  *
- * in a header: struct ping and ping_schema, whose table is in the one .c file that has WIRE_TABLES. */
+ * in a header: struct ping and ping_schema, whose table is in the one .c file that has WIRE_TABLES. With ID, the
+ * field id comes first. With MAYBE_ID, it may be absent. With NO_ID, there is none. */
 #define WIRE_CTYPE_FLAG bool
 #define WIRE_CTYPE_UINT uint64_t
 #define WIRE_CTYPE_INT int64_t
@@ -152,14 +153,20 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
 	 .need = WIRE_##need_,                                                                                     \
 	 .offset = offsetof(struct m, name_)},
 
-#define WIRE_DECLARE(message, FIELDS)                                                                              \
+#define WIRE_NOTHING(F, m)
+#define WIRE_FIRST_NO_ID WIRE_NOTHING
+#define WIRE_FIRST_ID(F, m) F(m, UINT, id, REQUIRED)
+#define WIRE_FIRST_MAYBE_ID(F, m) F(m, UINT, id, OPTIONAL)
+
+#define WIRE_DECLARE(message, first, FIELDS)                                                                       \
 	struct message {                                                                                           \
-		FIELDS(WIRE_MEMBER_, message)                                                                      \
+		WIRE_FIRST_##first(WIRE_MEMBER_, message) FIELDS(WIRE_MEMBER_, message)                            \
 	};                                                                                                         \
 	extern const struct wire_schema message##_schema
 
-#define WIRE_DEFINE(message, type_, FIELDS)                                                                        \
-	static const struct wire_field message##_fields[] = {FIELDS(WIRE_ENTRY_, message)};                        \
+#define WIRE_DEFINE(message, type_, first, FIELDS)                                                                 \
+	static const struct wire_field message##_fields[] = {WIRE_FIRST_##first(WIRE_ENTRY_, message)              \
+								     FIELDS(WIRE_ENTRY_, message)};                \
 	_Static_assert(ARRAY_SIZE(message##_fields) <= WIRE_FIELDS_MAX, "too many fields");                        \
 	const struct wire_schema message##_schema = {                                                              \
 		.type = (type_),                                                                                   \
@@ -169,9 +176,9 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
 	}
 
 #ifdef WIRE_TABLES
-#define WIRE_MESSAGE(message, type, FIELDS)                                                                        \
-	WIRE_DECLARE(message, FIELDS);                                                                             \
-	WIRE_DEFINE(message, type, FIELDS)
+#define WIRE_MESSAGE(message, type, first, FIELDS)                                                                 \
+	WIRE_DECLARE(message, first, FIELDS);                                                                      \
+	WIRE_DEFINE(message, type, first, FIELDS)
 #else
-#define WIRE_MESSAGE(message, type, FIELDS) WIRE_DECLARE(message, FIELDS)
+#define WIRE_MESSAGE(message, type, first, FIELDS) WIRE_DECLARE(message, first, FIELDS)
 #endif

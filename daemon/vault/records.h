@@ -235,21 +235,21 @@
 /* The settings of the profile, as a sessions.conf. */
 #define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)
 
-WIRE_MESSAGE(family_record, "family", FAMILY_FIELDS);
-WIRE_MESSAGE(interpreter_record, "interpreter", INTERPRETER_FIELDS);
-WIRE_MESSAGE(message_record, "message", MESSAGE_FIELDS);
-WIRE_MESSAGE(kept_session, "session", KEPT_SESSION_FIELDS);
-WIRE_MESSAGE(cell_record, "cell", CELL_FIELDS);
-WIRE_MESSAGE(code_record, "code", CELL_CODE_FIELDS);
-WIRE_MESSAGE(about_record, "about", ABOUT_FIELDS);
-WIRE_MESSAGE(entry_record, "entry", ENTRY_FIELDS);
-WIRE_MESSAGE(effect_record, "effect", EFFECT_RECORD_FIELDS);
-WIRE_MESSAGE(display_record, "display", KEPT_DISPLAY_FIELDS);
-WIRE_MESSAGE(kept_checkpoint, "checkpoint", KEPT_CHECKPOINT_FIELDS);
-WIRE_MESSAGE(operation_record, "operation", OPERATION_FIELDS);
-WIRE_MESSAGE(waiter_record, "waiter", WAITER_FIELDS);
-WIRE_MESSAGE(transfer_record, "transfer", TRANSFER_FIELDS);
-WIRE_MESSAGE(profile_record, "profile", PROFILE_FIELDS);
+WIRE_MESSAGE(family_record, "family", NO_ID, FAMILY_FIELDS);
+WIRE_MESSAGE(interpreter_record, "interpreter", NO_ID, INTERPRETER_FIELDS);
+WIRE_MESSAGE(message_record, "message", NO_ID, MESSAGE_FIELDS);
+WIRE_MESSAGE(kept_session, "session", NO_ID, KEPT_SESSION_FIELDS);
+WIRE_MESSAGE(cell_record, "cell", NO_ID, CELL_FIELDS);
+WIRE_MESSAGE(code_record, "code", NO_ID, CELL_CODE_FIELDS);
+WIRE_MESSAGE(about_record, "about", NO_ID, ABOUT_FIELDS);
+WIRE_MESSAGE(entry_record, "entry", NO_ID, ENTRY_FIELDS);
+WIRE_MESSAGE(effect_record, "effect", NO_ID, EFFECT_RECORD_FIELDS);
+WIRE_MESSAGE(display_record, "display", NO_ID, KEPT_DISPLAY_FIELDS);
+WIRE_MESSAGE(kept_checkpoint, "checkpoint", NO_ID, KEPT_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(operation_record, "operation", NO_ID, OPERATION_FIELDS);
+WIRE_MESSAGE(waiter_record, "waiter", NO_ID, WAITER_FIELDS);
+WIRE_MESSAGE(transfer_record, "transfer", NO_ID, TRANSFER_FIELDS);
+WIRE_MESSAGE(profile_record, "profile", NO_ID, PROFILE_FIELDS);
 
 /* ---- the ledger of promises ---- */
 
@@ -281,6 +281,6 @@ WIRE_MESSAGE(profile_record, "profile", PROFILE_FIELDS);
 	F(m, STR, instance, REQUIRED)                                                                              \
 	F(m, STR, keeper, REQUIRED)
 
-WIRE_MESSAGE(life_record, "life", LIFE_FIELDS);
-WIRE_MESSAGE(promise_record, "promise", PROMISE_FIELDS);
-WIRE_MESSAGE(answered_record, "answered", ANSWERED_FIELDS);
+WIRE_MESSAGE(life_record, "life", NO_ID, LIFE_FIELDS);
+WIRE_MESSAGE(promise_record, "promise", NO_ID, PROMISE_FIELDS);
+WIRE_MESSAGE(answered_record, "answered", NO_ID, ANSWERED_FIELDS);

@@ -1,24 +1,18 @@
-"""The messages behind the router, as proto/message.h has them: router and template, warden and interpreter."""
+"""The messages behind the router.
+
+Made by client/python/generate.py from proto/message.h. PROTOCOL.md says what the fields mean.
+"""
 
 from __future__ import annotations
 
-import struct
-
 from lair.codec import Bin, Flag, Int, Message, Raw, Real, Str, Uint
-from lair.messages import Shown
-
-
-def datagram(frame: bytes, number: int) -> bytes:
-    """A message of a link, as proto/link.h has it."""
-    return struct.pack("<QII", number, 0, 0) + frame
-
-
-def letter(size: int, offset: int, number: int) -> bytes:
-    """One that says where its frame lies."""
-    return struct.pack("<QII", number, size, offset)
 
 
 class Place(Message):
+    """A directory of the host, as it was when the settings were read. kind: read, write, hide, own (it holds
+    laird's own files), or python, which may be a file. path: as in the settings. real: the same without links;
+    empty if it did not exist."""
+
     TYPE = "place"
     kind: Str
     path: Bin
@@ -28,6 +22,11 @@ class Place(Message):
 
 
 class Configure(Message):
+    """Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that
+    may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
+    that some session may write to. forbid: array of rules as in sessions.conf. ..._group: a control group of each
+    warden holds this limit."""
+
     TYPE = "configure"
     profile: Str
     python: Str | None = None
@@ -53,6 +52,9 @@ class Configure(Message):
 
 
 class MakeWarden(Message):
+    """Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
+    group that it enters. uid: the host uid and gid of the session, 0 = the template's own."""
+
     TYPE = "warden"
     serial: Uint
     workspace: Str
@@ -72,12 +74,18 @@ class Failed(Message):
 
 
 class Made(Message):
+    """The warden exists; its pidfd travels along (no descriptor on kernels without pidfds). pid: as the host sees
+    it."""
+
     TYPE = "made"
     serial: Uint
     pid: Uint
 
 
 class Spawn(Message):
+    """To a warden: fork the pristine image; to a frozen interpreter: fork yourself. Four descriptors travel along:
+    the interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h."""
+
     TYPE = "spawn"
     serial: Uint
     reseed: Flag = False
@@ -95,48 +103,36 @@ class Sweep(Message):
     serial: Uint = 0
 
 
-class Swept(Message):
-    TYPE = "swept"
-    serial: Uint = 0
-
-
-class Freeze(Message):
-    TYPE = "freeze"
-    serial: Uint
-
-
-class Frozen(Message):
-    TYPE = "frozen"
-    serial: Uint
-    pid: Uint = 0
-    reason: Str | None = None
-
-
-class Measure(Message):
-    TYPE = "measure"
-    serial: Uint = 0
-
-
-class Measured(Message):
-    TYPE = "measured"
-    memory: Uint
-
-
 class Signal(Message):
     TYPE = "signal"
     serial: Uint
     signal: Uint
 
 
+class Discard(Message):
+    TYPE = "discard"
+    serial: Uint
+
+
+class Survey(Message):
+    """Add up the size of the workspace; stop once it is more than this."""
+
+    TYPE = "survey"
+    size: Uint
+    files: Uint
+
+
 class WardenReady(Message):
+    """The cage is complete. guards: array of str, the mechanisms that really hold; level: their level."""
+
     TYPE = "ready"
     level: Str
     guards: Raw
 
 
-class Discard(Message):
-    TYPE = "discard"
-    serial: Uint
+class Swept(Message):
+    TYPE = "swept"
+    serial: Uint = 0
 
 
 class Spawned(Message):
@@ -151,18 +147,16 @@ class Signalled(Message):
 
 
 class Exited(Message):
+    """An interpreter has died; a sweep kills the processes that it started. status: as from waitpid."""
+
     TYPE = "exited"
     serial: Uint
     status: Uint
 
 
-class Survey(Message):
-    TYPE = "survey"
-    size: Uint
-    files: Uint
-
-
 class Surveyed(Message):
+    """blind: some directories could not be looked into. worked: µs of a processor."""
+
     TYPE = "surveyed"
     size: Uint
     files: Uint
@@ -171,6 +165,9 @@ class Surveyed(Message):
 
 
 class Run(Message):
+    """figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to
+    run."""
+
     TYPE = "run"
     cell: Uint
     code: Str
@@ -184,6 +181,8 @@ class Run(Message):
 
 
 class Question(Message):
+    """kind: complete, inspect, vars, keep, is_complete or check. names: array of str."""
+
     TYPE = "question"
     serial: Uint
     kind: Str
@@ -193,11 +192,16 @@ class Question(Message):
     names: Raw = None
 
 
-class Told(Message):
-    TYPE = "told"
-    serial: Uint
-    answer: Raw = None
-    refused: Str | None = None
+class Task(Message):
+    """Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
+    saved within half of budget seconds are left out. "load": load what begins in it at offset."""
+
+    TYPE = "task"
+    cell: Uint
+    task: Str
+    size: Uint = 0
+    offset: Uint = 0
+    budget: Real | None = None
 
 
 class Answer(Message):
@@ -206,7 +210,20 @@ class Answer(Message):
     eof: Flag = False
 
 
+class Freeze(Message):
+    TYPE = "freeze"
+    serial: Uint
+
+
+class Measure(Message):
+    TYPE = "measure"
+    serial: Uint = 0
+
+
 class Done(Message):
+    """cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps
+    below."""
+
     TYPE = "done"
     cell: Uint
     returncode: Int
@@ -221,27 +238,52 @@ class Done(Message):
     report: Raw = None
 
 
+class Told(Message):
+    """answer: the fields of that reply. refused: what is wrong with the question. Without both: it could not be
+    answered."""
+
+    TYPE = "told"
+    serial: Uint
+    answer: Raw = None
+    refused: Str | None = None
+
+
 class Ask(Message):
     TYPE = "ask"
     prompt: Str
     password: Flag = False
 
 
-class Display(Shown):
+class Display(Message):
+    """Elements of displays, and what a display event carries. data: a map of MIME type to str (text and JSON) or
+    bin. metadata: JSON. at: how many there were before it."""
+
     TYPE = "display"
+    at: Uint = 0
+    data: Raw
+    metadata: Str | None = None
+    display_id: Str | None = None
+    update: Flag = False
+    clear: Flag = False
 
 
-class Task(Message):
-    TYPE = "task"
-    cell: Uint
-    task: Str
-    size: Uint = 0
-    offset: Uint = 0
-    budget: Real | None = None
+class Frozen(Message):
+    """pid as its warden sees it; 0 and a reason if there is no frozen copy."""
+
+    TYPE = "frozen"
+    serial: Uint
+    pid: Uint = 0
+    reason: Str | None = None
+    homeless: Flag = False
+
+
+class Measured(Message):
+    TYPE = "measured"
+    memory: Uint
 
 
 class Report(Message):
-    """What came of a task: the report inside Done."""
+    """The result of a task: the report inside done, whose refused has maps of name and reason."""
 
     TYPE = "report"
     size: Uint
@@ -250,8 +292,6 @@ class Report(Message):
 
 
 class Saved(Message):
-    """The beginning of a file that holds a saved state."""
-
     TYPE = "saved"
     owner: Uint
     session: Str

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import internal
+import links
 from daemon import Daemon, children, wait_until
 from lair import Client, LairError, codec
 from lair.codec import Message
@@ -75,7 +76,7 @@ def test_rolled_back(client: Client, session: str, death: str) -> None:
 def test_forgery(client: Client, session: str, forged: Message) -> None:
     """It speaks on the channel for its interpreter, out of turn."""
     client.exec("x = 1", session)
-    data = internal.datagram(codec.encode(forged), 3)
+    data = links.datagram(codec.encode(forged), 3)
     reply = client.exec(
         "import os, stat, time\n"
         "x = 2\n"

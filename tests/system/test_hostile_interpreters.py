@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import internal
+import links
 from daemon import Daemon, children
 from lair import Client, LairError, codec
 from lair.messages import AskEvent, ExecReply, Vars, VarsReply
@@ -94,21 +95,21 @@ FRAMES: dict[str, list[bytes]] = {
 DATAGRAMS: dict[str, Callable[[int], list[bytes]]] = {
     "nothing": lambda first: [b""],
     "half a header": lambda first: [b"\x01" * 10],
-    "out of turn": lambda first: [internal.datagram(framed(internal.Done(cell=2, returncode=0)), first + 7)],
-    "numbered zero": lambda first: [internal.datagram(framed(internal.Done(cell=2, returncode=0)), 0)],
-    "a letter that is none": lambda first: [internal.letter(1000, 0, first)],
-    "a letter too large": lambda first: [internal.letter(0xFFFFFFFF, 0, first)],
-    "a letter beyond the file": lambda first: [internal.letter(1 << 20, (16 << 20) - 1, first)],
-    "a letter nowhere": lambda first: [internal.letter(100, 0xFFFFFFFF, first)],
-    "a letter and a frame": lambda first: [internal.letter(1, 0, first) + b"x"],
-    "repeats without end": lambda first: [internal.datagram(b"x", 1)] * 10_000,
+    "out of turn": lambda first: [links.datagram(framed(internal.Done(cell=2, returncode=0)), first + 7)],
+    "numbered zero": lambda first: [links.datagram(framed(internal.Done(cell=2, returncode=0)), 0)],
+    "a letter that is none": lambda first: [links.letter(1000, 0, first)],
+    "a letter too large": lambda first: [links.letter(0xFFFFFFFF, 0, first)],
+    "a letter beyond the file": lambda first: [links.letter(1 << 20, (16 << 20) - 1, first)],
+    "a letter nowhere": lambda first: [links.letter(100, 0xFFFFFFFF, first)],
+    "a letter and a frame": lambda first: [links.letter(1, 0, first) + b"x"],
+    "repeats without end": lambda first: [links.datagram(b"x", 1)] * 10_000,
 }
 
 
 def datagrams(what: str, first: int) -> list[bytes]:
     if what in DATAGRAMS:
         return DATAGRAMS[what](first)
-    return [internal.datagram(frame, first + n) for n, frame in enumerate(FRAMES[what])]
+    return [links.datagram(frame, first + n) for n, frame in enumerate(FRAMES[what])]
 
 
 # What a router cannot tell from an honest interpreter, or only in time.
@@ -191,7 +192,7 @@ def test_answers(client: Client, bystander: Client, session: str, what: str) -> 
     client.exec(
         "class Key(str):\n"
         "    def __hash__(self): return hash('wanted')\n"
-        f"    def __eq__(self, other): say([{internal.datagram(ANSWERS[what], AFTER_CELL)!r}]); time.sleep(5)\n"
+        f"    def __eq__(self, other): say([{links.datagram(ANSWERS[what], AFTER_CELL)!r}]); time.sleep(5)\n"
         "globals()[Key('key')] = 1",
         session,
     )
@@ -212,7 +213,7 @@ def test_it_never_reads(client: Client, bystander: Client, session: str) -> None
 
 def test_it_never_reads_an_answer(client: Client, bystander: Client, session: str) -> None:
     prepare(client, session)
-    ask = internal.datagram(framed(internal.Ask(prompt="?")), IN_CELL)
+    ask = links.datagram(framed(internal.Ask(prompt="?")), IN_CELL)
     cell = client.start(f"say([{ask!r}])\ntime.sleep(5)", session, input=True, timeout=1)
     assert isinstance(client.receive(cell, ExecReply), AskEvent)
     client.input(cell, "x" * 1_000_000)
@@ -224,7 +225,7 @@ def test_it_never_reads_an_answer(client: Client, bystander: Client, session: st
 def test_a_forged_result_is_its_own(client: Client, bystander: Client, session: str) -> None:
     """It may lie about itself, in the session's own name, and in no other's."""
     prepare(client, session)
-    lie = internal.datagram(framed(internal.Done(cell=2, returncode=0, text="'all is well'")), IN_CELL)
+    lie = links.datagram(framed(internal.Done(cell=2, returncode=0, text="'all is well'")), IN_CELL)
     reply = client.exec(f"say([{lie!r}])\ntime.sleep(60)", session, timeout=5)
     assert (reply.session, reply.cell, reply.text) == (session, 2, "'all is well'")
     settle(client, session)
@@ -235,7 +236,7 @@ def test_whoever_waits_behind_a_checkpoint_that_never_comes(
 ) -> None:
     """A cell is sent at once after the order to take one. It has not begun, so another interpreter runs it."""
     prepare(client, session)
-    lie = internal.datagram(framed(internal.Done(cell=2, returncode=0)), IN_CELL)
+    lie = links.datagram(framed(internal.Done(cell=2, returncode=0)), IN_CELL)
     assert client.exec(f"x = 2\nsay([{lie!r}])\ntime.sleep(60)", session, timeout=30).cell == 2
     waiting = client.start("'x' in globals()", session)
     time.sleep(0.1)
@@ -260,7 +261,7 @@ import array, socket
 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 250))]
 it, sent = socket.socket(fileno=os.dup(channel)), 0
 for _ in range(400):
-    try: sent += it.sendmsg([{internal.datagram(b"x", 1)!r}], rights) > 0
+    try: sent += it.sendmsg([{links.datagram(b"x", 1)!r}], rights) > 0
     except PermissionError: sent = sent or 400
     except OSError: break
 sent
@@ -286,7 +287,7 @@ try:
 except BlockingIOError: pass
 full.setblocking(True)
 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [full.fileno()]))]
-try: socket.socket(fileno=os.dup(channel)).sendmsg([{internal.datagram(b"x", 1)!r}], rights)
+try: socket.socket(fileno=os.dup(channel)).sendmsg([{links.datagram(b"x", 1)!r}], rights)
 except PermissionError: pass
 full.close()
 time.sleep(0.5)
@@ -301,7 +302,7 @@ time.sleep(0.5)
 def test_a_frozen_one_that_measures_without_end(client: Client, bystander: Client, session: str) -> None:
     """It may say what it holds at any time, and is not heard at all times."""
     prepare(client, session)
-    done = internal.datagram(framed(internal.Done(cell=2, returncode=0)), IN_CELL)
+    done = links.datagram(framed(internal.Done(cell=2, returncode=0)), IN_CELL)
     frozen = framed(internal.Frozen(serial=120, pid=121))
     code = f"""
 import array, ctypes, socket, struct

@@ -30,12 +30,12 @@
 	BLOCKED_FIELDS(F, m)                                                                                       \
 	F(m, STR, later, OPTIONAL)
 
-WIRE_DECLARE(later_reply, LATER_REPLY_FIELDS);
-WIRE_DEFINE(later_reply, "reply", LATER_REPLY_FIELDS);
-WIRE_DECLARE(later_error, LATER_ERROR_FIELDS);
-WIRE_DEFINE(later_error, "error", LATER_ERROR_FIELDS);
-WIRE_DECLARE(later_act, LATER_ACT_FIELDS);
-WIRE_DEFINE(later_act, "blocked", LATER_ACT_FIELDS);
+WIRE_DECLARE(later_reply, ID, LATER_REPLY_FIELDS);
+WIRE_DEFINE(later_reply, "reply", ID, LATER_REPLY_FIELDS);
+WIRE_DECLARE(later_error, ID, LATER_ERROR_FIELDS);
+WIRE_DEFINE(later_error, "error", ID, LATER_ERROR_FIELDS);
+WIRE_DECLARE(later_act, NO_ID, LATER_ACT_FIELDS);
+WIRE_DEFINE(later_act, "blocked", NO_ID, LATER_ACT_FIELDS);
 
 /* What the next daemon says of itself. */
 static const char *instance;

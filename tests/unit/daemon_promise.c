@@ -168,8 +168,8 @@ static void test_a_failed_beginning(void)
 	F(m, STR, later, OPTIONAL)                                                                                 \
 	F(m, UINT, number, OPTIONAL)
 
-WIRE_DECLARE(later_exec, LATER_EXEC_FIELDS);
-WIRE_DEFINE(later_exec, "exec", LATER_EXEC_FIELDS);
+WIRE_DECLARE(later_exec, ID, LATER_EXEC_FIELDS);
+WIRE_DEFINE(later_exec, "exec", ID, LATER_EXEC_FIELDS);
 
 static uint64_t of_undo(uint64_t n)
 {
@@ -223,8 +223,8 @@ static void test_fingerprints(void)
 	F(m, UINT, request, OPTIONAL)                                                                              \
 	F(m, RAW, later, OPTIONAL)
 
-WIRE_DECLARE(other_promise, OTHER_PROMISE_FIELDS);
-WIRE_DEFINE(other_promise, "promise", OTHER_PROMISE_FIELDS);
+WIRE_DECLARE(other_promise, NO_ID, OTHER_PROMISE_FIELDS);
+WIRE_DEFINE(other_promise, "promise", NO_ID, OTHER_PROMISE_FIELDS);
 
 static void test_of_another_build(void)
 {

@@ -1,136 +1,11 @@
 /* The byte vectors of proto/vectors: what the C codec must make of each message, and must refuse. The Python codec
- * is held to the same files. A vector's fields are set through the schema, by name, so a new message needs a line
- * in the table below and a vector, and no more. */
+ * is held to the same files. A vector's fields are set through the schema, by name, so a new message needs a
+ * vector, and no more. */
 #include "check.h"
 
-#include "proto/message.h"
+#include "messages.h"
 
 #include <jansson.h>
-
-#define MESSAGE(which)                                                                                             \
-	{                                                                                                          \
-		.name = #which, .schema = &which##_schema                                                          \
-	}
-
-static struct {
-	const char *name;
-	const struct wire_schema *schema;
-	unsigned vectors;
-} messages[] = {
-	MESSAGE(hello_request),
-	MESSAGE(open_request),
-	MESSAGE(exec_request),
-	MESSAGE(input_request),
-	MESSAGE(interrupt_request),
-	MESSAGE(reset_request),
-	MESSAGE(shutdown_request),
-	MESSAGE(info_request),
-	MESSAGE(list_request),
-	MESSAGE(stats_request),
-	MESSAGE(error_reply),
-	MESSAGE(hello_reply),
-	MESSAGE(exec_reply),
-	MESSAGE(empty_reply),
-	MESSAGE(interrupt_reply),
-	MESSAGE(session_info),
-	MESSAGE(list_reply),
-	MESSAGE(stats_reply),
-	MESSAGE(stdout_event),
-	MESSAGE(stderr_event),
-	MESSAGE(ask_event),
-	MESSAGE(place_record),
-	MESSAGE(configure_message),
-	MESSAGE(warden_message),
-	MESSAGE(template_ready),
-	MESSAGE(failed_message),
-	MESSAGE(made_message),
-	MESSAGE(spawn_message),
-	MESSAGE(signal_message),
-	MESSAGE(discard_message),
-	MESSAGE(warden_ready),
-	MESSAGE(spawned_message),
-	MESSAGE(signalled_message),
-	MESSAGE(exited_message),
-	MESSAGE(run_message),
-	MESSAGE(answer_message),
-	MESSAGE(done_message),
-	MESSAGE(ask_message),
-	MESSAGE(checkpoint_request),
-	MESSAGE(checkpoints_request),
-	MESSAGE(restore_request),
-	MESSAGE(drop_request),
-	MESSAGE(undo_request),
-	MESSAGE(branch_request),
-	MESSAGE(state_reply),
-	MESSAGE(checkpoint_record),
-	MESSAGE(checkpoints_reply),
-	MESSAGE(adopt_message),
-	MESSAGE(sweep_message),
-	MESSAGE(swept_message),
-	MESSAGE(freeze_message),
-	MESSAGE(frozen_message),
-	MESSAGE(measure_message),
-	MESSAGE(measured_message),
-	MESSAGE(files_request),
-	MESSAGE(get_request),
-	MESSAGE(put_request),
-	MESSAGE(copy_in_request),
-	MESSAGE(transfer_reply),
-	MESSAGE(get_reply),
-	MESSAGE(file_record),
-	MESSAGE(files_reply),
-	MESSAGE(ended_record),
-	MESSAGE(saves_request),
-	MESSAGE(unsave_request),
-	MESSAGE(stop_request),
-	MESSAGE(save_record),
-	MESSAGE(saves_reply),
-	MESSAGE(stop_reply),
-	MESSAGE(cell_error),
-	MESSAGE(blocked_act),
-	MESSAGE(attach_request),
-	MESSAGE(results_request),
-	MESSAGE(detached_reply),
-	MESSAGE(result_record),
-	MESSAGE(results_reply),
-	MESSAGE(survey_message),
-	MESSAGE(surveyed_message),
-	MESSAGE(shown),
-	MESSAGE(artifact),
-	MESSAGE(error_frame),
-	MESSAGE(display_event),
-	MESSAGE(alive_event),
-	MESSAGE(display_message),
-	MESSAGE(complete_request),
-	MESSAGE(inspect_request),
-	MESSAGE(vars_request),
-	MESSAGE(history_request),
-	MESSAGE(stray_request),
-	MESSAGE(stray_reply),
-	MESSAGE(check_request),
-	MESSAGE(is_complete_request),
-	MESSAGE(complete_reply),
-	MESSAGE(completion_match),
-	MESSAGE(inspect_reply),
-	MESSAGE(vars_reply),
-	MESSAGE(variable_record),
-	MESSAGE(is_complete_reply),
-	MESSAGE(check_reply),
-	MESSAGE(history_reply),
-	MESSAGE(history_record),
-	MESSAGE(question_message),
-	MESSAGE(told_message),
-	MESSAGE(save_request),
-	MESSAGE(load_request),
-	MESSAGE(save_reply),
-	MESSAGE(load_reply),
-	MESSAGE(refused_name),
-	MESSAGE(task_report),
-	MESSAGE(saved_state),
-	MESSAGE(task_message),
-	MESSAGE(reset_reply),
-	MESSAGE(effect),
-};
 
 /* What a vector's fields point into; all of it goes when the vector is done. */
 struct arena {
@@ -153,11 +28,12 @@ static void arena_deinit(struct arena *arena)
 
 static const struct wire_schema *schema_of(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(messages); i++) {
-		if (strcmp(messages[i].name, name))
+	messages_for_each(at)
+	{
+		if (strcmp((*at)->name, name))
 			continue;
-		messages[i].vectors++;
-		return messages[i].schema;
+		(*at)->vectors++;
+		return (*at)->schema;
 	}
 	fprintf(stderr, "no message is called %s\n", name);
 	exit(EXIT_FAILURE);
@@ -351,10 +227,11 @@ static void for_each_vector(const char *path, void (*test)(json_t *vector))
 int main(void)
 {
 	for_each_vector(SOURCE_DIR "/proto/vectors/messages.json", test_vector);
-	for (size_t i = 0; i < ARRAY_SIZE(messages); i++) {
-		if (messages[i].vectors == 0)
-			fprintf(stderr, "%s has no vector\n", messages[i].name);
-		CHECK(messages[i].vectors > 0);
+	messages_for_each(at)
+	{
+		if ((*at)->vectors == 0)
+			fprintf(stderr, "%s has no vector\n", (*at)->name);
+		CHECK((*at)->vectors > 0);
 	}
 	for_each_vector(SOURCE_DIR "/proto/vectors/refused.json", test_refused);
 	return check_report();

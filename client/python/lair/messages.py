@@ -1,4 +1,7 @@
-"""The messages between clients and laird: the tables of proto/PROTOCOL.md, "Client and router"."""
+"""What clients and laird say to each other.
+
+Made by client/python/generate.py from proto/message.h. PROTOCOL.md says what the fields mean.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,11 @@ from .codec import Bin, Flag, Int, Message, Raw, Real, Str, Uint
 
 
 class Request(Message):
+    id: Uint
+
+
+class Reply(Message):
+    TYPE = "reply"
     id: Uint
 
 
@@ -46,7 +54,7 @@ class Exec(Request):
 
 
 class Attach(Request):
-    """Ask for the answer to an exec again, by the number of its cell or by its key."""
+    """One of the two: the number of the cell, or the key of its exec."""
 
     TYPE = "attach"
     session: Str | None = None
@@ -60,6 +68,8 @@ class Attach(Request):
 
 
 class Results(Request):
+    """Without a session: the caller's one-shots."""
+
     TYPE = "results"
     session: Str | None = None
 
@@ -73,70 +83,23 @@ class Input(Request):
 
 
 class Interrupt(Request):
+    """One of the two: the session, or the id of an own unanswered exec."""
+
     TYPE = "interrupt"
     session: Str | None = None
-    exec: Uint | None = None
+    exec: Uint = 0
     key: Str | None = None
     kill: Flag = False
 
 
 class Reset(Request):
+    """keep: array of str, the names to keep; absent: a fresh interpreter."""
+
     TYPE = "reset"
     session: Str
     keep: Raw = None
     key: Str | None = None
     birth: Uint = 0
-
-
-class Complete(Request):
-    TYPE = "complete"
-    session: Str
-    code: Str
-    cursor: Uint = 0
-    birth: Uint = 0
-
-
-class Inspect(Request):
-    TYPE = "inspect"
-    session: Str
-    code: Str
-    cursor: Uint = 0
-    source: Flag = False
-    birth: Uint = 0
-
-
-class Vars(Request):
-    TYPE = "vars"
-    session: Str
-    forget: Raw = None
-    birth: Uint = 0
-
-
-class History(Request):
-    TYPE = "history"
-    session: Str
-    n: Uint = 0
-    birth: Uint = 0
-
-
-class Stray(Request):
-    TYPE = "stray"
-    session: Str
-    birth: Uint = 0
-
-
-class Check(Request):
-    TYPE = "check"
-    session: Str | None = None
-    profile: Str | None = None
-    code: Str
-
-
-class IsComplete(Request):
-    TYPE = "is_complete"
-    session: Str | None = None
-    profile: Str | None = None
-    code: Str
 
 
 class Shutdown(Request):
@@ -147,6 +110,8 @@ class Shutdown(Request):
 
 
 class Info(Request):
+    """stay: to be asked counts as use, so idle_ttl begins anew."""
+
     TYPE = "info"
     session: Str
     birth: Uint = 0
@@ -202,6 +167,8 @@ class Branch(Request):
 
 
 class Files(Request):
+    """Files of a session. Paths are bytes, in its workspace."""
+
     TYPE = "files"
     session: Str
     path: Bin | None = None
@@ -242,6 +209,63 @@ class CopyIn(Request):
     birth: Uint = 0
 
 
+class Complete(Request):
+    """Questions about the state. cursor: how many characters come before it; absent: all. forget: array of str."""
+
+    TYPE = "complete"
+    session: Str
+    code: Str
+    cursor: Uint = 0
+    birth: Uint = 0
+
+
+class Inspect(Request):
+    TYPE = "inspect"
+    session: Str
+    code: Str
+    cursor: Uint = 0
+    source: Flag = False
+    birth: Uint = 0
+
+
+class Vars(Request):
+    TYPE = "vars"
+    session: Str
+    forget: Raw = None
+    birth: Uint = 0
+
+
+class History(Request):
+    TYPE = "history"
+    session: Str
+    n: Uint = 0
+    birth: Uint = 0
+
+
+class Stray(Request):
+    TYPE = "stray"
+    session: Str
+    birth: Uint = 0
+
+
+class Check(Request):
+    """check and is_complete: about code alone. Without a session, by an interpreter of the profile made for it."""
+
+    TYPE = "check"
+    session: Str | None = None
+    profile: Str | None = None
+    code: Str
+
+
+class IsComplete(Request):
+    """check and is_complete: about code alone. Without a session, by an interpreter of the profile made for it."""
+
+    TYPE = "is_complete"
+    session: Str | None = None
+    profile: Str | None = None
+    code: Str
+
+
 class Save(Request):
     TYPE = "save"
     session: Str
@@ -257,6 +281,8 @@ class Load(Request):
 
 
 class Saves(Request):
+    """Without a session: the caller's one-shots."""
+
     TYPE = "saves"
     session: Str | None = None
 
@@ -278,13 +304,6 @@ class ListSessions(Request):
 
 class Stats(Request):
     TYPE = "stats"
-
-
-class Reply(Message):
-    """The final answer to a request; empty where a request has none of its own."""
-
-    TYPE = "reply"
-    id: Uint
 
 
 class ErrorReply(Message):
@@ -335,8 +354,24 @@ class ExecReply(Reply):
     ended: Raw = None
 
 
+class Ended(Message):
+    """ended, of a reply or an error: how the session that had the id before came to its end. why: a cause, or
+    stopped, lost or unknown. when: seconds since the epoch. cells: how many it had run. not_saved: why its
+    variables were not."""
+
+    TYPE = "ended"
+    why: Str
+    when: Real | None = None
+    birth: Uint = 0
+    cells: Uint = 0
+    saved: Flag = False
+    not_saved: Str | None = None
+    by_root: Flag = False
+
+
 class Shown(Message):
-    """An element of `displays`: `data` is a map of MIME type to str or bytes, `metadata` is JSON."""
+    """Elements of displays, and what a display event carries. data: a map of MIME type to str (text and JSON) or
+    bin. metadata: JSON. at: how many there were before it."""
 
     TYPE = "shown"
     at: Uint = 0
@@ -348,7 +383,7 @@ class Shown(Message):
 
 
 class Artifact(Message):
-    """An element of `artifacts`: a file that was created or modified."""
+    """An element of artifacts. change: created or modified."""
 
     TYPE = "artifact"
     path: Bin
@@ -358,8 +393,8 @@ class Artifact(Message):
 
 
 class Effect(Message):
-    """An element of `effects`: what going back has not undone. `act` is connected, sent, wrote, made, renamed, removed
-    or ran; `cell` did it, or what went on after it."""
+    """An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: the cell that did
+    it, or the cell before it."""
 
     TYPE = "effect"
     act: Str
@@ -368,19 +403,57 @@ class Effect(Message):
     cell: Uint
 
 
-class ResetReply(Reply):
-    effects: Raw = None
-    effects_more: Uint = 0
+class ErrorFrame(Message):
+    """An element of the frames of an error: a line of that cell, or of that file. values: a map of str to str."""
+
+    TYPE = "error_frame"
+    cell: Uint = 0
+    file: Str | None = None
+    line: Uint = 0
+    column: Uint = 0
+    function: Str
+    source: Str | None = None
+    values: Raw = None
+
+
+class CellError(Message):
+    """The error a cell ended with, and one thing the cage refused: the elements inside error and blocked."""
+
+    TYPE = "cell_error"
+    name: Str
+    value: Str
+    traceback: Str
+    suggestion: Str | None = None
+    line: Uint = 0
+    offset: Uint = 0
+    context: Str | None = None
+    frames: Raw = None
+
+
+class Blocked(Message):
+    TYPE = "blocked"
+    event: Str
+    target: Str | None = None
+    reason: Str
+
+
+class RefusedName(Message):
+    TYPE = "refused"
+    name: Str
+    reason: Str
 
 
 class DetachedReply(Reply):
+    """exec with detach. cell: absent while it waits."""
+
     key: Str
     session: Str | None = None
     cell: Uint = 0
 
 
 class ResultRecord(Message):
-    """A cell whose result is kept or awaited: `state` is queued, running or finished."""
+    """state: queued, running or finished. age: seconds since it began to wait, began to run, or ended. bytes: the
+    size of its answer."""
 
     TYPE = "result"
     key: Str | None = None
@@ -395,12 +468,18 @@ class ResultsReply(Reply):
     results: Raw
 
 
+class ResetReply(Reply):
+    effects: Raw = None
+    effects_more: Uint = 0
+
+
 class InterruptReply(Reply):
     interrupted: Flag
 
 
 class SessionInfo(Message):
-    """One session, in the replies to open and info (with an id) and in that to list (without)."""
+    """One session, in the replies to open and info and in the list of list. Times are seconds; created is since the
+    epoch; idle is 0 while busy."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -444,7 +523,7 @@ class SessionInfo(Message):
 
 
 class StateReply(Reply):
-    """The state now in force is the one after this cell; 0 is before the first."""
+    """checkpoint, restore, undo: the present state is the one after this cell, 0 = before the first."""
 
     cell: Uint
     name: Str | None = None
@@ -453,6 +532,8 @@ class StateReply(Reply):
 
 
 class SaveReply(Reply):
+    """saved, loaded: arrays of str; not_saved, not_loaded: arrays of maps of name and reason. size: bytes."""
+
     saved: Raw
     not_saved: Raw
     size: Uint
@@ -464,14 +545,6 @@ class LoadReply(Reply):
     not_loaded: Raw
     birth: Uint = 0
     ended: Raw = None
-
-
-class RefusedName(Message):
-    """A variable that was not saved or loaded: an element of not_saved or not_loaded."""
-
-    TYPE = "refused"
-    name: Str
-    reason: Str
 
 
 class CheckpointRecord(Message):
@@ -487,7 +560,7 @@ class CheckpointsReply(Reply):
 
 
 class SaveRecord(Message):
-    """A saved state. `names` and `not_saved` are only there if it was asked for by its session."""
+    """saves. Names and not_saved are only there of one that was asked for; count: how many names there are."""
 
     TYPE = "save_record"
     session: Str
@@ -506,12 +579,14 @@ class SavesReply(Reply):
 
 
 class StopReply(Reply):
+    """stop. saved: how many sessions. not_saved: an array of maps of name, of a session, and reason."""
+
     saved: Uint
     not_saved: Raw = None
 
 
 class TransferReply(Reply):
-    """A transfer goes on under its number; 0: the file is in its place."""
+    """A transfer goes on under its number; 0: the file is complete. offset: the bytes so far."""
 
     transfer: Uint
     offset: Uint
@@ -526,7 +601,7 @@ class GetReply(Reply):
 
 
 class FileRecord(Message):
-    """What a name in a directory is: `kind` is file, directory, link or other."""
+    """kind: file, directory, link or other. modified: seconds since the epoch."""
 
     TYPE = "file"
     name: Bin
@@ -564,7 +639,8 @@ class StatsReply(Reply):
 
 
 class CompleteReply(Message):
-    """`matches` may stand in place of the characters of the code from `start` to `end`."""
+    """The answers to questions come from the interpreter, in these tables, without id. start, end: the characters
+    of the code that a match replaces."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -594,8 +670,7 @@ class InspectReply(Message):
 
 
 class VarsReply(Message):
-    """`total` is how many variables there are; `variables` has the first of them, by name. The session works in
-    `directory`."""
+    """total: how many there are; variables has the first of them, by name. directory: where the session is."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -605,7 +680,7 @@ class VarsReply(Message):
 
 
 class Variable(Message):
-    """`shape` has the length of each dimension; `size` is in bytes."""
+    """shape: array of uint, the length of each dimension. size: bytes."""
 
     TYPE = "variable"
     name: Str
@@ -616,7 +691,7 @@ class Variable(Message):
 
 
 class IsCompleteReply(Message):
-    """`status` is complete, incomplete, invalid or unknown; the next line begins with `indent`."""
+    """status: complete, incomplete, invalid or unknown. indent: how the next line begins."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -625,7 +700,7 @@ class IsCompleteReply(Message):
 
 
 class CheckReply(Message):
-    """`line` and `offset` count from 1, `context` is that line, `rule` the rule of the profile that is broken."""
+    """line, offset: from 1. context: that line. rule: the broken rule of the profile."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -647,7 +722,8 @@ class StrayReply(Reply):
 
 
 class HistoryRecord(Message):
-    """A cell that has ended: `code` is the beginning of `size` bytes; `undone` is not part of the state of now."""
+    """size: of the whole code in bytes; code may be only its beginning. undone: the present state does not come
+    from it."""
 
     TYPE = "cell"
     cell: Uint
@@ -660,6 +736,8 @@ class HistoryRecord(Message):
 
 
 class StdoutEvent(Message):
+    """at: how much the cell had written to this stream before."""
+
     TYPE = "stdout"
     id: Uint
     data: Bin
@@ -667,6 +745,8 @@ class StdoutEvent(Message):
 
 
 class StderrEvent(Message):
+    """at: how much the cell had written to this stream before."""
+
     TYPE = "stderr"
     id: Uint
     data: Bin
@@ -680,13 +760,20 @@ class AskEvent(Message):
     password: Flag = False
 
 
-class DisplayEvent(Shown):
+class DisplayEvent(Message):
     TYPE = "display"
+    at: Uint = 0
+    data: Raw
+    metadata: Str | None = None
+    display_id: Str | None = None
+    update: Flag = False
+    clear: Flag = False
     id: Uint
 
 
 class AliveEvent(Message):
-    """A long cell still runs: for so many seconds, with so much memory, after so much CPU time."""
+    """A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
+    processes."""
 
     TYPE = "alive"
     id: Uint
@@ -698,52 +785,3 @@ class AliveEvent(Message):
 # What may come before the final message of an exec, by its type.
 Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent
 EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}
-
-
-class Ended(Message):
-    """How the session that had the id before has ended: the map in the `ended` of a reply or an error."""
-
-    TYPE = "ended"
-    why: Str
-    when: Real | None = None
-    birth: Uint = 0
-    cells: Uint = 0
-    saved: Flag = False
-    not_saved: Str | None = None
-    by_root: Flag = False
-
-
-class CellError(Message):
-    """The exception a cell ended with: the map in an ExecReply's error."""
-
-    TYPE = "cell_error"
-    name: Str
-    value: Str
-    traceback: Str
-    suggestion: Str | None = None
-    line: Uint = 0
-    offset: Uint = 0
-    context: Str | None = None
-    frames: Raw = None
-
-
-class ErrorFrame(Message):
-    """An element of `frames`: a line of a cell, or else of a file."""
-
-    TYPE = "error_frame"
-    cell: Uint = 0
-    file: Str | None = None
-    line: Uint = 0
-    column: Uint = 0
-    function: Str
-    source: Str | None = None
-    values: Raw = None
-
-
-class Blocked(Message):
-    """One thing the cage refused: an element of an ExecReply's blocked."""
-
-    TYPE = "blocked"
-    event: Str
-    target: Str | None = None
-    reason: Str

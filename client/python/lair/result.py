@@ -372,7 +372,7 @@ def handlers(
     return {event: call for event, call in every if call is not None}
 
 
-def _display(shown: m.Shown) -> Display:
+def _display(shown: m.Shown | m.DisplayEvent) -> Display:
     return Display(shown.data, _metadata(shown.metadata), shown.display_id, shown.update, shown.clear)
 
 
