@@ -47,17 +47,9 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 	};
 }
 
-static void take_hello(struct lair_call *call, const void *message)
+static void take_result(struct lair_call *call, const void *message)
 {
-	const struct hello_reply *reply = message;
-
-	call->answer.daemon = (struct lair_daemon){
-		.version = reply->version,
-		.pid = reply->pid,
-		.frame_max = reply->frame_max,
-		.server = text_from(reply->server),
-		.instance = text_from(reply->instance),
-	};
+	result_from(&call->answer.result, message);
 }
 
 static void take_session(struct lair_call *call, const void *message)
@@ -65,19 +57,9 @@ static void take_session(struct lair_call *call, const void *message)
 	items_session(&call->answer.session, message);
 }
 
-static void take_result(struct lair_call *call, const void *message)
-{
-	result_from(&call->answer.result, message);
-}
-
 static void take_interrupted(struct lair_call *call, const void *message)
 {
 	call->answer.interrupted = ((const struct interrupt_reply *)message)->interrupted;
-}
-
-static void take_list(struct lair_call *call, const void *message)
-{
-	call->answer.sessions = items_from(((const struct list_reply *)message)->sessions);
 }
 
 static void take_state(struct lair_call *call, const void *message)
@@ -96,38 +78,6 @@ static void take_reset(struct lair_call *call, const void *message)
 	const struct reset_reply *reply = message;
 
 	call->answer.effects = items_effects(reply->effects, reply->effects_more);
-}
-
-static void take_checkpoints(struct lair_call *call, const void *message)
-{
-	call->answer.checkpoints = items_from(((const struct checkpoints_reply *)message)->checkpoints);
-}
-
-static void take_piece(struct lair_call *call, const void *message)
-{
-	const struct get_reply *reply = message;
-
-	call->answer.piece = (struct lair_piece){
-		.data = text_from(reply->data),
-		.size = reply->size,
-		.file = reply->file,
-		.mode = (unsigned)reply->mode & 0777,
-	};
-}
-
-static void take_transfer(struct lair_call *call, const void *message)
-{
-	const struct transfer_reply *reply = message;
-
-	call->answer.transfer =
-		(struct lair_transfer){.transfer = reply->transfer, .offset = reply->offset, .size = reply->size};
-}
-
-static void take_listing(struct lair_call *call, const void *message)
-{
-	const struct files_reply *reply = message;
-
-	call->answer.listing = (struct lair_listing){.files = items_from(reply->files), .next = reply->next};
 }
 
 static void take_detached(struct lair_call *call, const void *message)
@@ -152,11 +102,6 @@ static void take_loaded(struct lair_call *call, const void *message)
 	call->answer.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded);
 }
 
-static void take_saves(struct lair_call *call, const void *message)
-{
-	call->answer.saves = items_from(((const struct saves_reply *)message)->saves);
-}
-
 static void take_stopped(struct lair_call *call, const void *message)
 {
 	const struct stop_reply *reply = message;
@@ -165,80 +110,90 @@ static void take_stopped(struct lair_call *call, const void *message)
 		(struct lair_stopped){.saved = reply->saved, .refused = items_from(reply->not_saved)};
 }
 
-static void take_results(struct lair_call *call, const void *message)
+static void take_stray(struct lair_call *call, const void *message)
 {
-	call->answer.results = items_from(((const struct results_reply *)message)->results);
+	const struct stray_reply *reply = message;
+
+	call->answer.stray = (struct lair_stray){.out = text_from(reply->stdout), .err = text_from(reply->stderr)};
 }
 
-static void take_counters(struct lair_call *call, const void *message)
+static void take_piece(struct lair_call *call, const void *message)
 {
-	const struct stats_reply *reply = message;
+	const struct get_reply *reply = message;
 
-	call->answer.counters = (struct lair_counters){
-		.uptime = reply->uptime,
-		.pid = reply->pid,
-		.keeper_pid = reply->keeper_pid,
-		.sessions = reply->sessions,
-		.spares = reply->spares,
-		.templates = reply->templates,
-		.opened = reply->opened,
-		.ended = reply->ended,
-		.cells = reply->cells,
-		.requests = reply->requests,
-		.refused = reply->refused,
-		.memory = reply->memory,
-		.profiles = items_from(reply->profiles),
-		.saving = reply->saving,
-	};
+	call->answer.piece = (struct lair_piece){GET_REPLY_FIELDS(TAKE, reply)};
+	call->answer.piece.mode &= 0777;
 }
+
+/* An answer that has the members of its message, and no others. */
+#define TAKER(function, member, message, FIELDS)                                                                   \
+	static void function(struct lair_call *call, const void *data)                                             \
+	{                                                                                                          \
+		const struct message *reply = data;                                                                \
+                                                                                                                   \
+		call->answer.member = (__typeof__(call->answer.member)){FIELDS(TAKE, reply)};                      \
+	}
+/* One that is a list. */
+#define LIST_TAKER(function, message, field)                                                                       \
+	static void function(struct lair_call *call, const void *data)                                             \
+	{                                                                                                          \
+		call->answer.list = items_from(((const struct message *)data)->field);                             \
+	}
+
+TAKER(take_daemon, daemon, hello_reply, HELLO_REPLY_FIELDS)
+TAKER(take_counters, counters, stats_reply, STATS_REPLY_FIELDS)
+TAKER(take_transfer, transfer, transfer_reply, TRANSFER_REPLY_FIELDS)
+TAKER(take_listing, listing, files_reply, FILES_REPLY_FIELDS)
+TAKER(take_completions, completions, complete_reply, COMPLETE_REPLY_FIELDS)
+TAKER(take_inspection, inspection, inspect_reply, INSPECT_REPLY_FIELDS)
+TAKER(take_variables, variables, vars_reply, VARS_REPLY_FIELDS)
+TAKER(take_checked, checked, check_reply, CHECK_REPLY_FIELDS)
+TAKER(take_completeness, completeness, is_complete_reply, IS_COMPLETE_REPLY_FIELDS)
+LIST_TAKER(take_sessions, list_reply, sessions)
+LIST_TAKER(take_saves, saves_reply, saves)
+LIST_TAKER(take_results, results_reply, results)
+LIST_TAKER(take_checkpoints, checkpoints_reply, checkpoints)
+LIST_TAKER(take_history, history_reply, cells)
+
+#define REPLIES(R)                                                                                                 \
+	R(hello_reply, take_daemon)                                                                                \
+	R(session_info, take_session)                                                                              \
+	R(exec_reply, take_result)                                                                                 \
+	R(interrupt_reply, take_interrupted)                                                                       \
+	R(list_reply, take_sessions)                                                                               \
+	R(stats_reply, take_counters)                                                                              \
+	R(state_reply, take_state)                                                                                 \
+	R(checkpoints_reply, take_checkpoints)                                                                     \
+	R(get_reply, take_piece)                                                                                   \
+	R(transfer_reply, take_transfer)                                                                           \
+	R(files_reply, take_listing)                                                                               \
+	R(detached_reply, take_detached)                                                                           \
+	R(results_reply, take_results)                                                                             \
+	R(complete_reply, take_completions)                                                                        \
+	R(inspect_reply, take_inspection)                                                                          \
+	R(vars_reply, take_variables)                                                                              \
+	R(check_reply, take_checked)                                                                               \
+	R(is_complete_reply, take_completeness)                                                                    \
+	R(history_reply, take_history)                                                                             \
+	R(save_reply, take_saved)                                                                                  \
+	R(load_reply, take_loaded)                                                                                 \
+	R(saves_reply, take_saves)                                                                                 \
+	R(stop_reply, take_stopped)                                                                                \
+	R(stray_reply, take_stray)                                                                                 \
+	R(reset_reply, take_reset)
+
+#define REPLY_MEMBER(message, taker) struct message message;
+#define REPLY_ROW(message, taker) {&message##_schema, taker},
 
 static const struct {
 	const struct wire_schema *reply;
 	void (*take)(struct lair_call *call, const void *message);
-} takers[] = {
-	{&hello_reply_schema, take_hello},	  {&session_info_schema, take_session},
-	{&exec_reply_schema, take_result},	  {&interrupt_reply_schema, take_interrupted},
-	{&list_reply_schema, take_list},	  {&stats_reply_schema, take_counters},
-	{&state_reply_schema, take_state},	  {&checkpoints_reply_schema, take_checkpoints},
-	{&get_reply_schema, take_piece},	  {&transfer_reply_schema, take_transfer},
-	{&files_reply_schema, take_listing},	  {&detached_reply_schema, take_detached},
-	{&results_reply_schema, take_results},	  {&complete_reply_schema, take_completions},
-	{&inspect_reply_schema, take_inspection}, {&vars_reply_schema, take_variables},
-	{&check_reply_schema, take_checked},	  {&is_complete_reply_schema, take_completeness},
-	{&history_reply_schema, take_history},	  {&save_reply_schema, take_saved},
-	{&load_reply_schema, take_loaded},	  {&reset_reply_schema, take_reset},
-	{&saves_reply_schema, take_saves},	  {&stop_reply_schema, take_stopped},
-	{&stray_reply_schema, take_stray},
-};
+} takers[] = {REPLIES(REPLY_ROW)};
 
 static void on_reply(struct lair_call *call, struct bytes body)
 {
 	union {
-		struct hello_reply hello;
-		struct session_info session;
-		struct exec_reply exec;
-		struct interrupt_reply interrupt;
-		struct list_reply list;
-		struct stats_reply stats;
-		struct state_reply state;
-		struct checkpoints_reply checkpoints;
-		struct get_reply get;
-		struct transfer_reply transfer;
-		struct files_reply files;
-		struct detached_reply detached;
-		struct results_reply results;
-		struct complete_reply complete;
-		struct inspect_reply inspect;
-		struct vars_reply vars;
-		struct check_reply check;
-		struct is_complete_reply is_complete;
-		struct history_reply history;
-		struct stray_reply stray;
-		struct save_reply save;
-		struct load_reply load;
-		struct saves_reply saves;
-		struct stop_reply stop;
-		struct reset_reply reset;
+		REPLIES(REPLY_MEMBER)
 		struct empty_reply empty;
 	} message;
 	struct wire_fault fault;
@@ -415,80 +370,50 @@ void call_dispatch(struct lair *lair, zmq_msg_t *message)
 
 /* ---- reading them ---- */
 
-bool call_answered(const struct lair_call *call, const struct wire_schema *reply)
+/* Whether @call has the answer @reply. */
+static bool call_answered(const struct lair_call *call, const struct wire_schema *reply)
 {
 	return call && call->outcome == 0 && call->reply == reply;
 }
 
-const struct lair_daemon *lair_daemon(const struct lair_call *call)
-{
-	return call_answered(call, &hello_reply_schema) ? &call->answer.daemon : NULL;
-}
+#define ANSWER(type, member, message)                                                                              \
+	const struct type *type(const struct lair_call *call)                                                      \
+	{                                                                                                          \
+		return call_answered(call, &message##_schema) ? &call->answer.member : NULL;                       \
+	}
+#define LIST(function, message)                                                                                    \
+	struct lair_items function(const struct lair_call *call)                                                   \
+	{                                                                                                          \
+		return call_answered(call, &message##_schema) ? call->answer.list                                  \
+							      : (struct lair_items){.data = NULL};                 \
+	}
 
-const struct lair_session *lair_session(const struct lair_call *call)
-{
-	return call_answered(call, &session_info_schema) ? &call->answer.session : NULL;
-}
+ANSWER(lair_daemon, daemon, hello_reply)
+ANSWER(lair_session, session, session_info)
+ANSWER(lair_result, result, exec_reply)
+ANSWER(lair_counters, counters, stats_reply)
+ANSWER(lair_detached, detached, detached_reply)
+ANSWER(lair_saved, saved, save_reply)
+ANSWER(lair_loaded, loaded, load_reply)
+ANSWER(lair_stopped, stopped, stop_reply)
+ANSWER(lair_state, state, state_reply)
+ANSWER(lair_transfer, transfer, transfer_reply)
+ANSWER(lair_listing, listing, files_reply)
+ANSWER(lair_piece, piece, get_reply)
+ANSWER(lair_completions, completions, complete_reply)
+ANSWER(lair_inspection, inspection, inspect_reply)
+ANSWER(lair_variables, variables, vars_reply)
+ANSWER(lair_checked, checked, check_reply)
+ANSWER(lair_completeness, completeness, is_complete_reply)
+LIST(lair_sessions, list_reply)
+LIST(lair_save_list, saves_reply)
+LIST(lair_result_list, results_reply)
+LIST(lair_checkpoint_list, checkpoints_reply)
+LIST(lair_past_cells, history_reply)
 
-const struct lair_result *lair_result(const struct lair_call *call)
+const struct lair_stray *lair_stray_output(const struct lair_call *call)
 {
-	return call_answered(call, &exec_reply_schema) ? &call->answer.result : NULL;
-}
-
-const struct lair_counters *lair_counters(const struct lair_call *call)
-{
-	return call_answered(call, &stats_reply_schema) ? &call->answer.counters : NULL;
-}
-
-const struct lair_detached *lair_detached(const struct lair_call *call)
-{
-	return call_answered(call, &detached_reply_schema) ? &call->answer.detached : NULL;
-}
-
-const struct lair_saved *lair_saved(const struct lair_call *call)
-{
-	return call_answered(call, &save_reply_schema) ? &call->answer.saved : NULL;
-}
-
-const struct lair_loaded *lair_loaded(const struct lair_call *call)
-{
-	return call_answered(call, &load_reply_schema) ? &call->answer.loaded : NULL;
-}
-
-struct lair_items lair_result_list(const struct lair_call *call)
-{
-	return call_answered(call, &results_reply_schema) ? call->answer.results
-							  : (struct lair_items){.data = NULL};
-}
-
-struct lair_point lair_point(const struct lair_call *call)
-{
-	return (struct lair_point){call->seen[LAIR_STDOUT], call->seen[LAIR_STDERR], call->displays};
-}
-
-bool lair_interrupted(const struct lair_call *call)
-{
-	return call_answered(call, &interrupt_reply_schema) && call->answer.interrupted;
-}
-
-struct lair_items lair_save_list(const struct lair_call *call)
-{
-	return call_answered(call, &saves_reply_schema) ? call->answer.saves : (struct lair_items){.data = NULL};
-}
-
-const struct lair_stopped *lair_stopped(const struct lair_call *call)
-{
-	return call_answered(call, &stop_reply_schema) ? &call->answer.stopped : NULL;
-}
-
-struct lair_items lair_sessions(const struct lair_call *call)
-{
-	return call_answered(call, &list_reply_schema) ? call->answer.sessions : (struct lair_items){.data = NULL};
-}
-
-const struct lair_state *lair_state(const struct lair_call *call)
-{
-	return call_answered(call, &state_reply_schema) ? &call->answer.state : NULL;
+	return call_answered(call, &stray_reply_schema) ? &call->answer.stray : NULL;
 }
 
 const struct lair_effects *lair_reset_effects(const struct lair_call *call)
@@ -496,23 +421,12 @@ const struct lair_effects *lair_reset_effects(const struct lair_call *call)
 	return call_answered(call, &reset_reply_schema) ? &call->answer.effects : NULL;
 }
 
-struct lair_items lair_checkpoint_list(const struct lair_call *call)
+bool lair_interrupted(const struct lair_call *call)
 {
-	return call_answered(call, &checkpoints_reply_schema) ? call->answer.checkpoints
-							      : (struct lair_items){.data = NULL};
+	return call_answered(call, &interrupt_reply_schema) && call->answer.interrupted;
 }
 
-const struct lair_piece *lair_piece(const struct lair_call *call)
+struct lair_point lair_point(const struct lair_call *call)
 {
-	return call_answered(call, &get_reply_schema) ? &call->answer.piece : NULL;
-}
-
-const struct lair_transfer *lair_transfer(const struct lair_call *call)
-{
-	return call_answered(call, &transfer_reply_schema) ? &call->answer.transfer : NULL;
-}
-
-const struct lair_listing *lair_listing(const struct lair_call *call)
-{
-	return call_answered(call, &files_reply_schema) ? &call->answer.listing : NULL;
+	return (struct lair_point){call->seen[LAIR_STDOUT], call->seen[LAIR_STDERR], call->displays};
 }

@@ -56,25 +56,21 @@ struct lair_call {
 		struct lair_session session;
 		struct lair_result result;
 		struct lair_counters counters;
-		struct lair_items sessions;
-		struct lair_items checkpoints;
+		struct lair_items list;
 		struct lair_state state;
 		struct lair_effects effects;
 		struct lair_piece piece;
 		struct lair_transfer transfer;
 		struct lair_listing listing;
 		struct lair_detached detached;
-		struct lair_items results;
 		struct lair_completions completions;
 		struct lair_inspection inspection;
 		struct lair_variables variables;
 		struct lair_checked checked;
 		struct lair_completeness completeness;
-		struct lair_items history;
 		struct lair_stray stray;
 		struct lair_saved saved;
 		struct lair_loaded loaded;
-		struct lair_items saves;
 		struct lair_stopped stopped;
 		bool interrupted;
 	} answer;
@@ -104,6 +100,17 @@ static inline struct lair_items items_from(struct bytes bytes)
 	return (struct lair_items){.data = bytes.data, .size = bytes.size};
 }
 
+/* The members of a struct of lair.h that are called like the fields of its message: TAKE for each in the
+ * initialiser. */
+#define TAKE_FLAG(value) (value)
+#define TAKE_UINT(value) (value)
+#define TAKE_INT(value) (int)(value)
+#define TAKE_REAL(value) (value)
+#define TAKE_STR(value) text_from(value)
+#define TAKE_BIN(value) text_from(value)
+#define TAKE_RAW(value) items_from(value)
+#define TAKE(message, kind, field, need) .field = TAKE_##kind((message)->field),
+
 /* What is left of @timeout since @start, in clock_seconds(), for poll: -1 for LAIR_FOREVER. Rounded up, so that it
  * is 0 only when nothing is left. */
 int clock_left_ms(double start, double timeout);
@@ -118,17 +125,6 @@ int lair_error_of(struct bytes code);
  */
 int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
 	       const struct wire_schema *reply);
-/* Whether @call has the answer @reply. */
-bool call_answered(const struct lair_call *call, const struct wire_schema *reply);
-/* question.c: fill in the answers of questions. */
-void take_completions(struct lair_call *call, const void *message);
-void take_inspection(struct lair_call *call, const void *message);
-void take_variables(struct lair_call *call, const void *message);
-void take_checked(struct lair_call *call, const void *message);
-void take_completeness(struct lair_call *call, const void *message);
-void take_history(struct lair_call *call, const void *message);
-void take_stray(struct lair_call *call, const void *message);
-
 /* A new call on the list of those on their way. NULL without memory. */
 struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply);
 /* End @call and tell whoever waits. @call may be gone afterwards. */

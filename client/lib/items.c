@@ -13,15 +13,7 @@ struct lair_ended items_ended(struct bytes body)
 
 	if (!body.data || wire_decode_known(&record, &ended_record_schema, body, &fault))
 		return (struct lair_ended){.when = 0};
-	return (struct lair_ended){
-		.why = text_from(record.why),
-		.when = record.when,
-		.birth = record.birth,
-		.cells = record.cells,
-		.saved = record.saved,
-		.not_saved = text_from(record.not_saved),
-		.by_root = record.by_root,
-	};
+	return (struct lair_ended){ENDED_FIELDS(TAKE, &record)};
 }
 
 struct lair_effects items_effects(struct bytes effects, uint64_t more)
@@ -31,42 +23,11 @@ struct lair_effects items_effects(struct bytes effects, uint64_t more)
 
 void items_session(struct lair_session *session, const struct session_info *info)
 {
-	*session = (struct lair_session){
-		.session = text_from(info->session),
-		.profile = text_from(info->profile),
-		.state = text_from(info->state),
-		.workspace = text_from(info->workspace),
-		.level = text_from(info->level),
-		.uid = info->uid,
-		.cells = info->cells,
-		.queued = info->queued,
-		.pid = info->pid,
-		.memory = info->memory,
-		.created = info->created,
-		.idle = info->idle,
-		.idle_left = info->idle_left,
-		.hard_left = info->hard_left,
-		.guards = items_from(info->guards),
-		.opened = info->opened,
-		.checkpoints = info->checkpoints,
-		.checkpoint_memory = info->checkpoint_memory,
-		.checkpoint_age = info->checkpoint_age,
-		.cpu = info->cpu,
-		.disk = info->disk,
-		.files = info->files,
-		.tasks = info->tasks,
-		.memory_limit = info->memory_limit,
-		.tasks_limit = info->tasks_limit,
-		.disk_limit = info->disk_limit,
-		.cpu_limit = info->cpu_limit,
-		.cell_timeout = info->cell_timeout,
-		.idle_ttl = info->idle_ttl,
-		.hard_ttl = info->hard_ttl,
-		.loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded),
-		.effects = items_effects(info->effects, info->effects_more),
-		.ended = items_ended(info->ended),
-		.birth = info->birth,
-	};
+	*session = (struct lair_session){SESSION_FACT_FIELDS(TAKE, info)};
+	session->loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded);
+	session->effects = items_effects(info->effects, info->effects_more);
+	session->ended = items_ended(info->ended);
+	session->birth = info->birth;
 }
 
 struct lair_display items_display(const struct shown *shown)
@@ -80,40 +41,85 @@ struct lair_display items_display(const struct shown *shown)
 	};
 }
 
-bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item)
+static bool next_record(void *record, const struct wire_schema *schema, struct lair_items items, size_t *cursor)
 {
-	struct bytes text;
-
-	if (!wire_next_string(bytes_from_items(items), cursor, &text))
-		return false;
-	*item = text_from(text);
-	return true;
-}
-
-bool lair_next_refused(struct lair_items items, size_t *cursor, struct lair_refused *item)
-{
-	struct refused_name refused;
 	struct wire_fault fault;
 	struct bytes body;
 
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&refused, &refused_name_schema, body, &fault))
+	return wire_next(bytes_from_items(items), cursor, &body) &&
+	       !wire_decode_known(record, schema, body, &fault);
+}
+
+/* An element that has the members of its message, and no others. */
+#define ELEMENT(function, item_type, message, FIELDS)                                                              \
+	bool function(struct lair_items items, size_t *cursor, struct item_type *item)                             \
+	{                                                                                                          \
+		struct message record;                                                                             \
+                                                                                                                   \
+		if (!next_record(&record, &message##_schema, items, cursor))                                       \
+			return false;                                                                              \
+		*item = (struct item_type){FIELDS(TAKE, &record)};                                                 \
+		return true;                                                                                       \
+	}
+
+ELEMENT(lair_next_refused, lair_refused, refused_name, REFUSED_FIELDS)
+ELEMENT(lair_next_blocked, lair_blocked, blocked_act, BLOCKED_FIELDS)
+ELEMENT(lair_next_artifact, lair_artifact, artifact, ARTIFACT_FIELDS)
+ELEMENT(lair_next_effect, lair_effect, effect, EFFECT_FIELDS)
+ELEMENT(lair_next_error_frame, lair_error_frame, error_frame, ERROR_FRAME_FIELDS)
+ELEMENT(lair_next_kept, lair_kept, result_record, RESULT_RECORD_FIELDS)
+ELEMENT(lair_next_checkpoint, lair_checkpoint, checkpoint_record, CHECKPOINT_RECORD_FIELDS)
+ELEMENT(lair_next_match, lair_match, completion_match, MATCH_FIELDS)
+ELEMENT(lair_next_variable, lair_variable, variable_record, VARIABLE_FIELDS)
+ELEMENT(lair_next_past, lair_past, history_record, HISTORY_RECORD_FIELDS)
+
+bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item)
+{
+	struct save_record record;
+
+	if (!next_record(&record, &save_record_schema, items, cursor))
 		return false;
-	*item = (struct lair_refused){.name = text_from(refused.name), .reason = text_from(refused.reason)};
+	*item = (struct lair_save){
+		.session = text_from(record.session),
+		.uid = record.uid,
+		.size = record.size,
+		.count = record.count,
+		.created = record.created,
+		.expires = record.expires,
+		.names = items_from(record.names),
+		.refused = items_from(record.not_saved),
+	};
 	return true;
 }
 
-bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_blocked *item)
+bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item)
 {
-	struct blocked_act act;
-	struct wire_fault fault;
-	struct bytes body;
+	struct file_record record;
 
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&act, &blocked_act_schema, body, &fault))
+	if (!next_record(&record, &file_record_schema, items, cursor))
 		return false;
-	*item = (struct lair_blocked){
-		.event = text_from(act.event), .target = text_from(act.target), .reason = text_from(act.reason)};
+	*item = (struct lair_file){FILE_RECORD_FIELDS(TAKE, &record)};
+	item->mode &= 0777;
+	return true;
+}
+
+bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item)
+{
+	struct session_info info;
+
+	if (!next_record(&info, &session_info_schema, items, cursor))
+		return false;
+	items_session(item, &info);
+	return true;
+}
+
+bool lair_next_display(struct lair_items items, size_t *cursor, struct lair_display *item)
+{
+	struct shown shown;
+
+	if (!next_record(&shown, &shown_schema, items, cursor))
+		return false;
+	*item = items_display(&shown);
 	return true;
 }
 
@@ -129,159 +135,17 @@ bool lair_next_data(struct lair_items bundle, size_t *cursor, struct lair_data *
 	return true;
 }
 
-bool lair_next_display(struct lair_items items, size_t *cursor, struct lair_display *item)
+bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item)
 {
-	struct shown shown;
-	struct wire_fault fault;
-	struct bytes body;
+	struct bytes text;
 
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&shown, &shown_schema, body, &fault))
+	if (!wire_next_string(bytes_from_items(items), cursor, &text))
 		return false;
-	*item = items_display(&shown);
+	*item = text_from(text);
 	return true;
 }
 
-bool lair_next_artifact(struct lair_items items, size_t *cursor, struct lair_artifact *item)
+bool lair_next_number(struct lair_items items, size_t *cursor, uint64_t *item)
 {
-	struct artifact artifact;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&artifact, &artifact_schema, body, &fault))
-		return false;
-	*item = (struct lair_artifact){
-		.path = text_from(artifact.path),
-		.type = text_from(artifact.type),
-		.change = text_from(artifact.change),
-		.size = artifact.size,
-	};
-	return true;
-}
-
-bool lair_next_effect(struct lair_items items, size_t *cursor, struct lair_effect *item)
-{
-	struct wire_fault fault;
-	struct effect effect;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&effect, &effect_schema, body, &fault))
-		return false;
-	*item = (struct lair_effect){.act = text_from(effect.act),
-				     .target = text_from(effect.target),
-				     .to = text_from(effect.to),
-				     .cell = effect.cell};
-	return true;
-}
-
-bool lair_next_error_frame(struct lair_items items, size_t *cursor, struct lair_error_frame *item)
-{
-	struct error_frame frame;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&frame, &error_frame_schema, body, &fault))
-		return false;
-	*item = (struct lair_error_frame){
-		.cell = frame.cell,
-		.file = text_from(frame.file),
-		.line = frame.line,
-		.column = frame.column,
-		.function = text_from(frame.function),
-		.source = text_from(frame.source),
-		.values = items_from(frame.values),
-	};
-	return true;
-}
-
-bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item)
-{
-	struct result_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&record, &result_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_kept){
-		.key = text_from(record.key),
-		.cell = record.cell,
-		.state = text_from(record.state),
-		.returncode = (int)record.returncode,
-		.age = record.age,
-		.bytes = record.bytes,
-	};
-	return true;
-}
-
-bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item)
-{
-	struct save_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&record, &save_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_save){
-		.session = text_from(record.session),
-		.uid = record.uid,
-		.size = record.size,
-		.count = record.count,
-		.created = record.created,
-		.expires = record.expires,
-		.names = items_from(record.names),
-		.refused = items_from(record.not_saved),
-	};
-	return true;
-}
-
-bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item)
-{
-	struct session_info info;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&info, &session_info_schema, body, &fault))
-		return false;
-	items_session(item, &info);
-	return true;
-}
-
-bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item)
-{
-	struct file_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&record, &file_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_file){
-		.name = text_from(record.name),
-		.kind = text_from(record.kind),
-		.size = record.size,
-		.stored = record.stored,
-		.mode = (unsigned)record.mode & 0777,
-		.modified = record.modified,
-	};
-	return true;
-}
-
-bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item)
-{
-	struct checkpoint_record record;
-	struct wire_fault fault;
-	struct bytes body;
-
-	if (!wire_next(bytes_from_items(items), cursor, &body) ||
-	    wire_decode_known(&record, &checkpoint_record_schema, body, &fault))
-		return false;
-	*item = (struct lair_checkpoint){
-		.name = text_from(record.name), .cell = record.cell, .memory = record.memory, .age = record.age};
-	return true;
+	return wire_next_uint(bytes_from_items(items), cursor, item);
 }
