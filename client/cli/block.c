@@ -101,11 +101,27 @@ static void step(struct scan *scan)
 	scan->at++;
 }
 
+/* A magic of a whole cell: what follows its line need not be Python. */
+static bool is_cell_magic(struct lair_text text)
+{
+	return text.size > 2 && text.data[0] == '%' && text.data[1] == '%';
+}
+
+static bool magic_complete(struct lair_text text, bool whole)
+{
+	const char *end = memchr(text.data, '\n', text.size);
+	bool has_body = end && end + 1 < text.data + text.size;
+
+	return has_body && (whole || text.data[text.size - 2] == '\n');
+}
+
 bool block_complete(struct lair_text text, bool whole)
 {
 	struct scan scan = {.at = text.data, .end = text.data + text.size, .line_empty = true};
 	bool last_line_empty = true;
 
+	if (is_cell_magic(text))
+		return magic_complete(text, whole);
 	while (scan.at < scan.end) {
 		/* The newline that ends the text says whether the line before it was empty. */
 		last_line_empty = scan.line_empty;

@@ -6,8 +6,9 @@
 #include "lair.h"
 
 /* Whether @text, whole lines of Python, can be run, or waits for more: an open bracket or triple-quoted string, a
- * backslash at the end, or a block (a line that ended with a colon, or a decorator) that no empty line has ended.
- * If it is @whole it was written elsewhere: a block that has begun has its lines, and needs no empty one. */
+ * backslash at the end, or a block (a line that ended with a colon, a decorator, or a line that begins with %%)
+ * that no empty line has ended. If it is @whole it was written elsewhere: a block that has begun has its lines, and
+ * needs no empty one. */
 bool block_complete(struct lair_text text, bool whole);
 
 /* How far the next line of @text, which ends with a newline, is to be indented. */

@@ -80,13 +80,38 @@ static bool is_question(struct lair_text text)
 	return at == text.size && (marks == 1 || marks == 2);
 }
 
+static const struct verb *command_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* Whether the first word of @text, which begins with %, is one of the commands. Others are magics of IPython, which
+ * the session answers. */
+static bool names_command(struct lair_text text)
+{
+	char name[16];
+	size_t size = 1;
+
+	while (size < text.size && !isspace((unsigned char)text.data[size]))
+		size++;
+	if (size == 1)
+		return true;
+	snprintf(name, sizeof(name), "%.*s", (int)MIN(size - 1, sizeof(name) - 1), text.data + 1);
+	return command_find(name);
+}
+
 bool command_is(struct lair_text text)
 {
 	while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
 		text.data++;
 		text.size--;
 	}
-	return text.size > 0 && (strchr("%!?", text.data[0]) || is_question(text));
+	if (text.size > 0 && text.data[0] == '%')
+		return names_command(text);
+	return text.size > 0 && (strchr("!?", text.data[0]) || is_question(text));
 }
 
 /* Cut @line at its spaces. Returns how many words there are, at most WORDS_MAX, one more than anything takes. */
@@ -99,14 +124,6 @@ static int words_split(char *words[WORDS_MAX + 1], char *line)
 		words[n++] = word;
 	words[n] = NULL;
 	return n;
-}
-
-static const struct verb *command_find(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return &commands[i];
-	return NULL;
 }
 
 static int session_follow(const struct cli *cli, char **sessionp)
@@ -130,7 +147,7 @@ static int words_run(const struct cli *prompt, char **sessionp, char *words[], i
 	cli.timeout = 0; /* that of the prompt is its cells' */
 	cli.verb = n ? command_find(words[0]) : NULL;
 	if (!cli.verb)
-		return cli_usage(&cli, "there is no command %%%s", n ? words[0] : "");
+		return cli_usage(&cli, "expected a command; %%help lists them");
 	r = flags_parse(&cli, cli.verb, n, words);
 	if (!r)
 		r = cli_args_check(&cli);

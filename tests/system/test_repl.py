@@ -195,9 +195,16 @@ def test_indented_code_is_forgiven(daemon: Daemon, code: str) -> None:
     assert daemon.lair("exec", code).stdout == "5\n"
 
 
+def test_magics_are_the_session_s(daemon: Daemon) -> None:
+    """What is no command of the prompt; of a whole cell they end with an empty line."""
+    said = repl(daemon, '%nothing\n%%bash\necho "it\n(\n\n1 + 1\n%%timeit -n1 -r1\nx = 5\nx + 1\n\n%pwd\n')
+    assert "`%nothing` not found" in said and "bash: no programs here" in said
+    assert said.startswith("2\n") and "1 loop each" in said and "/work/" in said
+
+
 def test_what_is_no_command(daemon: Daemon) -> None:
     assert repl(daemon, "x = 7 # really?\nx % 4\n'a?'\n") == "3\n'a?'\n"
-    assert "there is no command" in repl(daemon, "%nothing\n")
+    assert "expected a command" in repl(daemon, "%\n")
     helped = repl(daemon, "%help\n")
     for name in (
         "%vars",

@@ -92,6 +92,10 @@ static void test_whole(void)
 	CHECK(block_complete(lair_text("class A:\n\tx = 1\n\n\ty = 2\n"), true));
 	CHECK(block_complete(lair_text("@d\ndef f(): pass # why\n"), true));
 	CHECK(!block_complete(lair_text("x = 1\nif x:\n"), true));
+	CHECK(!block_complete(lair_text("%%bash\n"), false) && !block_complete(lair_text("%%bash\n"), true));
+	CHECK(!block_complete(lair_text("%%bash\necho 'it\n"), false));
+	CHECK(block_complete(lair_text("%%bash\necho 'it\n"), true));
+	CHECK(block_complete(lair_text("%%bash\necho 'it\n(\n\n"), false));
 	CHECK(!block_complete(lair_text("if x:\n\n\tif y: # why\n# so\n"), true));
 	CHECK(!block_complete(lair_text("if x:\n\tprint(\n"), true));
 	CHECK(!block_complete(lair_text("x = 1\n@d\n"), true));
