@@ -332,7 +332,8 @@ static void draw(struct top *top, FILE *out, unsigned columns, unsigned rows, co
 
 	if (!sorted)
 		return;
-	memcpy(sorted, top->rows, top->n * sizeof(*sorted));
+	if (top->n > 0)
+		memcpy(sorted, top->rows, top->n * sizeof(*sorted));
 	qsort_r(sorted, top->n, sizeof(*sorted), row_compare, top);
 	heads_text(line, width);
 	line_put(out, line, columns);

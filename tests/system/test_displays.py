@@ -182,7 +182,7 @@ def test_alive(client: Client, session: str) -> None:
     code = "import time\nx = bytearray(60 << 20)\nend = time.monotonic() + 2.5\nwhile time.monotonic() < end: pass"
     said, _ = follow(client, client.start(code, session, stream=True))
     alive = [e for e in said if isinstance(e, m.AliveEvent)]
-    assert [round(e.elapsed) for e in alive] == [1, 2]
+    assert [round(e.elapsed) for e in alive][:2] == [1, 2]
     assert all(e.memory > 50 << 20 for e in alive)
     assert 0 <= alive[0].cpu < alive[1].cpu < 5
 
@@ -287,8 +287,11 @@ open_ones = [fd for fd in range(3, 1024) if os.path.exists(f"/proc/self/fd/{fd}"
 size = 16 << 20
 head = b"\\x93\\x01\\xa7display\\x81\\xa4data\\x81\\xaatext/plain\\xdb"
 letter = head + struct.pack(">I", size - len(head) - 4) + bytes(size - len(head) - 4).replace(b"\\0", b"x")
-mmap.mmap(room, (256 << 10) + 2 * size)[256 << 10 : (256 << 10) + size] = letter
+begin = 256 << 10
+area = mmap.mmap(room, begin + 2 * size)
 for n in range(2, 60):
+    while area[begin]: pass # the one before has not been taken
+    area[begin : begin + size] = letter
     os.write(channel, struct.pack("<QII", n, size, 0))
 import time
 time.sleep(1)

@@ -99,21 +99,22 @@ REQUESTS = [
 
 def test_no_request_tells_that_another_has_an_id(alice: Daemon) -> None:
     """Not even that it might: it is answered as for one that nobody has."""
-    keyed = "c.call(m.Exec(id=c.new_id(), session='main', code='2', key='k'), m.ExecReply).text"
+    keyed = "c.call(m.Exec(id=c.new_id(), session='hers', code='2', key='k'), m.ExecReply).text"
     say(
         alice,
         ALICE,
-        "c.checkpoint('main', 'x').cell",
+        "c.exec('whose = \"alice\"', 'hers').cell",
+        "c.checkpoint('hers', 'x').cell",
         keyed,
-        "c.call(m.Save(id=c.new_id(), session='main'), m.SaveReply)",
+        "c.call(m.Save(id=c.new_id(), session='hers'), m.SaveReply)",
     )
-    for name in ("main", f"{ALICE}/main"):
+    for name in ("hers", f"{ALICE}/hers"):
         answers = say(alice, MALLORY, *(it.format(name=repr(name)) for it in REQUESTS))
         nobodys = say(alice, MALLORY, *(it.format(name=repr("nobody's")) for it in REQUESTS))
         assert answers == [json.loads(json.dumps(it).replace("nobody's", name)) for it in nobodys]
     makes = ["c.open({name}).opened", "c.exec('whose', {name}, profile='default').returncode"]
-    assert say(alice, MALLORY, *(it.format(name="'main'") for it in makes)) == [True, 1]
-    assert say(alice, ALICE, "c.exec('whose', 'main').text") == "'alice'"
+    assert say(alice, MALLORY, *(it.format(name="'hers'") for it in makes)) == [True, 1]
+    assert say(alice, ALICE, "c.exec('whose', 'hers').text") == "'alice'"
 
 
 def test_a_branch_takes_no_id_from_another(alice: Daemon) -> None:

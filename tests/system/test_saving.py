@@ -518,9 +518,10 @@ def test_expiry_while_a_router_dies(start_daemon: Callable[..., Daemon], tmp_pat
 
 def test_the_end_of_its_life_while_a_router_dies(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
     """The next one finds a time that is long over, and a session that is being saved because of that."""
-    hard = {"on_expire": "save", "idle_ttl": "off", "hard_ttl": "1500ms"}
+    hard = {"on_expire": "save", "idle_ttl": "off", "hard_ttl": "3s"}
     daemon = start_daemon({"daemon": {"saves": str(tmp_path / "saves")}, "profile default": hard})
     with daemon.client() as client:
+        client.exec("the first session waits for its template, and its life goes on")
         slowly_saved(client, "s", "default")
         os.kill(client.stats().pid, signal.SIGKILL)
     with daemon.client() as client:
