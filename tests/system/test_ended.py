@@ -7,6 +7,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def expired(client: Client, session: str, profile: str = "brief") -> None:
     gone(client, session)
 
 
-def ended(raw: object) -> m.Ended:
+def ended(raw: Any) -> m.Ended:
     return codec.read(m.Ended, raw)
 
 
