@@ -121,6 +121,14 @@ int lair_fd(const struct lair *lair)
 
 /* ---- connecting ---- */
 
+static void on_greeted(struct lair_call *call, void *userdata)
+{
+	const struct lair_daemon *daemon = lair_daemon(call);
+
+	if (daemon)
+		handle_greeted(userdata, daemon);
+}
+
 /* Whoever listens must answer as a daemon of our version before anything else is asked of it. */
 static int greet(struct lair *lair, double timeout)
 {
@@ -128,11 +136,12 @@ static int greet(struct lair *lair, double timeout)
 	int r;
 
 	r = lair_hello(lair, &call);
-	if (!r)
+	if (!r) {
+		/* At once, since the connection may end right after the answer, and is then made again. */
+		lair_on_done(call, on_greeted, lair);
 		r = lair_wait(call, timeout);
-	if (!r)
-		handle_greeted(lair, lair_daemon(call));
-	else if (r == -ETIMEDOUT)
+	}
+	if (r == -ETIMEDOUT)
 		lair_fail(lair, r, "what listens on %s does not answer", lair->socket);
 	lair_call_free(call);
 	return r;

@@ -31,6 +31,7 @@ class Proxy:
         self.path, self.target = path, target
         self.cuts: list[int] = []
         self.carried = 0
+        self.ends: list[int] = []  # where something that was written at once ends
         self.connections = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -46,7 +47,7 @@ class Proxy:
         self.path.unlink()
 
     def cut_after(self, *carried: int) -> None:
-        self.cuts, self.carried, self.connections = list(carried), 0, 0
+        self.cuts, self.carried, self.ends, self.connections = list(carried), 0, [], 0
 
     def _pass(self, source: socket.socket, sink: socket.socket) -> bool:
         data = source.recv(65536)
@@ -55,6 +56,7 @@ class Proxy:
             self.carried = 0
             return False
         self.carried += len(data)
+        self.ends.append(self.carried)
         if data:
             sink.sendall(data)
         return bool(data)
@@ -104,6 +106,16 @@ def lair(daemon: Daemon, proxy: Proxy) -> Lair:
 
 def cuts(whole: int, n: int) -> list[int]:
     return [max(1, whole * i // n) for i in range(n + 1)]
+
+
+def test_it_ends_right_after_a_message(proxy: Proxy, lair: Lair) -> None:
+    """The client may read both at once, the message and the end; the first message is the greeting."""
+    proxy.cut_after()
+    assert lair("ls").returncode == 0 and proxy.ends
+    for at in proxy.ends * 10:
+        proxy.cut_after(at)
+        done = lair("ls")
+        assert (done.returncode, done.stderr) == (0, ""), at
 
 
 def test_a_cell_runs_once(client: Client, proxy: Proxy, lair: Lair, session: str) -> None:
