@@ -279,21 +279,19 @@ static void on_alive(struct lair_call *call, struct bytes body)
 			call->exec.userdata);
 }
 
-/* One that comes while the answer is on its way is a repetition of the one answered. */
-static bool ask_answered(const struct lair_call *exec)
-{
-	for (const struct lair_call *call = exec->lair->first; call; call = call->next)
-		if (call->answers == exec->id)
-			return true;
-	return false;
-}
-
 static void on_ask(struct lair_call *call, struct bytes body)
 {
 	struct ask_event event;
 	struct wire_fault fault;
 
-	if (call->exec.on_ask && !ask_answered(call) && !wire_decode_known(&event, &ask_event_schema, body, &fault))
+	if (wire_decode_known(&event, &ask_event_schema, body, &fault))
+		return;
+	/* Over a new connection a question comes again, whether or not its answer is on its way. A daemon of an
+	 * earlier build does not number them. */
+	if (event.number && event.number <= call->asks)
+		return;
+	call->asks = event.number;
+	if (call->exec.on_ask)
 		call->exec.on_ask(call, text_from(event.prompt), event.password, call->exec.userdata);
 }
 

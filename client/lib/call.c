@@ -302,15 +302,11 @@ int lair_results(struct lair *lair, struct lair_call **callp, const char *sessio
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line)
 {
 	struct input_request request = {.exec = exec->id, .text = bytes_from(line), .eof = !line.data};
-	int r;
 
 	/* The daemon would refuse it, and the cell go on waiting. */
 	if (line.data && !utf8_valid(request.text))
 		return lair_fail(lair, -EILSEQ, "a line of input is not UTF-8");
-	r = call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
-	if (!r)
-		(*callp)->answers = exec->id;
-	return r;
+	return call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
 }
 
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session)

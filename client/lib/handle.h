@@ -46,8 +46,8 @@ struct lair_call {
 
 	const struct wire_schema *asked; /* what the request is, */
 	msgpack_sbuffer request;	 /* and its frame, until it is answered */
-	uint64_t answers;		 /* if it is an input: the id of the exec that asked for it */
 	uint64_t seen[2], displays;	 /* how much of each stream has come, and how many displays */
+	uint64_t asks;			 /* the number of the last question that has come */
 
 	const struct wire_schema *reply; /* what a good answer is */
 	zmq_msg_t frame;		 /* the answer, which the texts below point into */

@@ -225,7 +225,10 @@ static void displays_repeat(struct promise *promise, struct asker *asker, uint64
 static void ask_send(struct promise *promise, const struct asker *asker)
 {
 	const struct cell *cell = promise->running;
-	struct ask_event event = {.id = asker->to.id, .prompt = bytes_of(cell->prompt), .password = cell->password};
+	struct ask_event event = {.id = asker->to.id,
+				  .prompt = bytes_of(cell->prompt),
+				  .password = cell->password,
+				  .number = cell->asks};
 
 	client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
 }
@@ -323,13 +326,14 @@ void promise_alive(struct promise *promise, const struct alive_event *alive)
 	}
 }
 
-void promise_ask(struct promise *promise, struct bytes prompt, bool password)
+void promise_ask(struct promise *promise, const struct ask_event *ask)
 {
 	struct asker *asker;
 
 	list_for_each (asker, &promise->askers, node) {
-		struct ask_event event = {.id = asker->to.id, .prompt = prompt, .password = password};
+		struct ask_event event = *ask;
 
+		event.id = asker->to.id;
 		if (asker->input && client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
 						&event) == CLIENT_E_GONE)
 			asker_free(promise, asker);

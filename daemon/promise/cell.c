@@ -161,7 +161,8 @@ bool cell_ask(struct cell *cell, const struct ask_message *ask)
 	free(cell->prompt);
 	cell->prompt = strndup(ask->prompt.data, ask->prompt.size);
 	cell->password = ask->password;
-	promise_ask(promise, ask->prompt, ask->password);
+	promise_ask(promise,
+		    &(struct ask_event){.prompt = ask->prompt, .password = ask->password, .number = ++cell->asks});
 	/* If somebody may attach to the cell, it waits for that, as long as its time lasts. */
 	cell->asking = cell->prompt && (promise->keep || promise_listened_to(promise));
 	return cell->asking;

@@ -37,6 +37,7 @@ struct cell {
 	uint64_t started;
 	bool stream, input;
 	bool asking;   /* an `ask` is unanswered */
+	uint64_t asks; /* how many there have been */
 	char *prompt;  /* its words */
 	bool password; /* its answer is not to be shown */
 	bool timed_out;

@@ -196,7 +196,7 @@ int promise_display(struct promise *promise, const struct shown *shown);
 void promise_alive(struct promise *promise, const struct alive_event *alive);
 bool promise_watched(const struct promise *promise);
 /* The cell asks: pass the question on to those who may answer. */
-void promise_ask(struct promise *promise, struct bytes prompt, bool password);
+void promise_ask(struct promise *promise, const struct ask_event *ask);
 /* Whether there is somebody who may. */
 bool promise_listened_to(const struct promise *promise);
 /* Whether one of those who watch reads too slowly. */

@@ -142,6 +142,7 @@
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
 	F(m, FLAG, input, OPTIONAL)                                                                                \
 	F(m, FLAG, asking, OPTIONAL)                                                                               \
+	F(m, UINT, asks, OPTIONAL)                                                                                 \
 	F(m, FLAG, password, OPTIONAL)                                                                             \
 	F(m, FLAG, timed_out, OPTIONAL)
 /* Its code, its options and what it has shown are records of their own, written once. */

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from daemon import Daemon, wait_until
-from lair import Client
+from lair import Client, Connection, Session
 
 SETTINGS = {"profile default": {"checkpoint": "cell", "output_size": "4M"}}
 
@@ -104,6 +104,11 @@ def lair(daemon: Daemon, proxy: Proxy) -> Lair:
     return run
 
 
+def cuts_in_each(proxy: Proxy) -> list[int]:
+    """One in each message that was carried, and one right after it. No message is shorter than 12 bytes."""
+    return sorted({*range(1, proxy.carried + 2, 12), *proxy.ends})
+
+
 def cuts(whole: int, n: int) -> list[int]:
     return [max(1, whole * i // n) for i in range(n + 1)]
 
@@ -155,10 +160,30 @@ def test_input_is_given_once(client: Client, proxy: Proxy, lair: Lair, session: 
     code = "a = input(); b = input(); print([a, b])"
     proxy.cut_after()
     lair("exec", "-s", session, code, input="1\n2\n3\n")
-    for at in cuts(proxy.carried, 40):
+    for at in cuts_in_each(proxy):
         proxy.cut_after(at)
-        done = lair("exec", "-s", session, code, input="1\n2\n3\n")
-        assert (done.returncode, done.stdout) == (0, "['1', '2']\n"), at
+        done = lair("exec", "-s", session, code, input="1\n2\n3\n", timeout=10)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "['1', '2']\n", ""), at
+
+
+def test_python_is_asked_once(proxy: Proxy, session: str) -> None:
+    def run(at: int) -> None:
+        asked = []
+
+        def answer(prompt: str, password: bool) -> str:
+            asked.append(prompt)
+            return prompt.upper()
+
+        with Connection(str(proxy.path), start=False) as connection:
+            s = Session(session, connection=connection)
+            result = s.run("[input('a'), input('b')]", input=answer, timeout=10)
+        assert (result.text, asked) == ("['A', 'B']", ["a", "b"]), at
+
+    proxy.cut_after()
+    run(0)
+    for at in cuts_in_each(proxy):
+        proxy.cut_after(at)
+        run(at)
 
 
 def sleeper(daemon: Daemon, socket: Path, session: str = "s") -> subprocess.Popen[str]:

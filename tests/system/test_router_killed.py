@@ -257,19 +257,23 @@ def test_a_long_computation(daemon: Daemon) -> None:
 def test_it_asks(daemon: Daemon) -> None:
     """What it asks is asked again, of whoever comes."""
     key = uuid.uuid4().hex
+    code = "input('name? '), input('age? ')"
     with Client(str(daemon.socket), timeout=20) as client:
-        exec = m.Exec(id=client.new_id(), key=key, session="asks", code="input('name? ')", input=True)
+        exec = m.Exec(id=client.new_id(), key=key, session="asks", code=code, input=True)
         client.send(exec)
         event = client.receive(exec.id, m.ExecReply)
         assert isinstance(event, m.AskEvent) and event.prompt == "name? "
     os.kill(router_of(daemon), signal.SIGKILL)
     with Client(str(daemon.socket), timeout=20) as client:
-        exec = m.Exec(id=client.new_id(), key=key, session="asks", code="input('name? ')", input=True)
+        exec = m.Exec(id=client.new_id(), key=key, session="asks", code=code, input=True)
         client.send(exec)
         event = client.receive(exec.id, m.ExecReply)
-        assert isinstance(event, m.AskEvent) and event.prompt == "name? "
+        assert isinstance(event, m.AskEvent) and (event.prompt, event.number) == ("name? ", 1)
         client.input(exec.id, "Ada\n")
-        assert client.finish(exec.id, m.ExecReply).text == "'Ada'"
+        event = client.receive(exec.id, m.ExecReply)
+        assert isinstance(event, m.AskEvent) and (event.prompt, event.number) == ("age? ", 2)
+        client.input(exec.id, "36\n")
+        assert client.finish(exec.id, m.ExecReply).text == "('Ada', '36')"
         client.shutdown("asks")
 
 

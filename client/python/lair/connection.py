@@ -57,7 +57,7 @@ class Sink(Protocol):
 class Call(Generic[R]):
     """A pending request. Its sink gets events, then one of: the reply, an exception."""
 
-    __slots__ = ("answered", "asked", "dropped", "given", "reply", "request", "seen", "sink", "taken")
+    __slots__ = ("answered", "asks", "dropped", "given", "reply", "request", "seen", "sink", "taken")
 
     def __init__(self, request: m.Request, reply: type[R], sink: Sink) -> None:
         self.request = request
@@ -67,7 +67,7 @@ class Call(Generic[R]):
         self.taken = 0  # and only the reader that
         self.seen = {"stdout": 0, "stderr": 0, "displays": 0}  # how far each has come
         self.dropped: dict[type[_Output], int] = {}  # how far what came last has come, if it was dropped
-        self.asked = False  # the cell waits for input, and the reader knows
+        self.asks = 0  # the number of the last question that has come
         self.answered = False  # the sink has all there will be
 
     def give(self, event: m.Event) -> None:
@@ -180,7 +180,6 @@ class Connection:
         """Answer what the cell asked for; None is the end of its input."""
 
         def answered(outcome: Any) -> None:
-            call.asked = False
             if isinstance(outcome, LairError) and outcome.code != "gone":
                 call.sink.put(outcome)  # the cell still waits
 
@@ -378,9 +377,10 @@ class Connection:
         elif call is not None:
             event = cast(m.Event, codec.read(m.EVENTS[kind], content))
             if isinstance(event, m.AskEvent):
-                if call.asked:  # again, over a new connection
+                # Again, over a new connection. A daemon of an earlier build does not number them.
+                if event.number and event.number <= call.asks:
                     return
-                call.asked = True
+                call.asks = event.number
             call.give(event)
 
     def _finish(self, call: Call[Any] | None, outcome: Any) -> None:
@@ -476,9 +476,7 @@ class Connection:
 
     def _send_again(self, call: Call[Any]) -> None:
         """With its number: others are about it, and follow it."""
-        if isinstance(call.request, m.Input):
-            self._finish(call, None)  # if it was lost, the cell asks again
-        elif isinstance(call.request, m.Put | m.CopyIn):
+        if isinstance(call.request, m.Put | m.CopyIn):
             self._finish(call, LairError(BEGIN_AGAIN, "the connection was lost in the middle of a file"))
         else:
             call.prepare_again()

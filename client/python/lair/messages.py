@@ -758,6 +758,7 @@ class AskEvent(Message):
     id: Uint
     prompt: Str
     password: Flag = False
+    number: Uint = 0
 
 
 class DisplayEvent(Message):
