@@ -256,16 +256,19 @@ def outputs(all_of_them: Connections) -> Iterator[None]:
 def twice(all_of_them: Connections, n: int, act: str) -> Iterator[None]:
     """In so many sessions: once with a key, and then in a cell that goes on."""
     pairs = [(all_of_them[i % len(all_of_them)], f"attack-{i}") for i in range(n)]
+    second = []
     for it, name in pairs:
         it.exec(act, name, timeout=60, key="first")
         it.exec(act + "\nimport time; time.sleep(60)", name, timeout=60)
+        second.append((it, it.last))
     try:
         while True:
             wait(all_of_them)
             yield
     finally:
-        for it, name in pairs:
-            it.send(m.Interrupt(id=0, session=name))
+        # By its number: if the first cell still runs, an interrupt of the session would leave the second its 60 s.
+        for it, number in second:
+            it.send(m.Interrupt(id=0, exec=number))
         deadline = time.monotonic() + PATIENCE / 4
         while any(it.open for it in all_of_them) and time.monotonic() < deadline:
             wait(all_of_them)
