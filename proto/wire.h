@@ -154,7 +154,7 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
 	 .offset = offsetof(struct m, name_)},
 
 #define WIRE_NOTHING(F, m)
-#define WIRE_FIRST_NO_ID WIRE_NOTHING
+#define WIRE_FIRST_NO_ID(F, m)
 #define WIRE_FIRST_ID(F, m) F(m, UINT, id, REQUIRED)
 #define WIRE_FIRST_MAYBE_ID(F, m) F(m, UINT, id, OPTIONAL)
 

@@ -61,14 +61,14 @@ static void test_of_another(void)
 
 static void test_none(void)
 {
+	static const char turns[] = {'a', '\xe2', '\x80', '\xae', 'b', '\0'}; /* the direction */
 	static const char *const texts[] = {"",
 					    "\xc3",	     /* no UTF-8 */
 					    "a\xc2\x85",     /* a control */
 					    "\xc2\xa0",	     /* a space */
 					    "\xe3\x80\x80",  /* a wide one */
 					    "a\xe2\x80\x8b", /* one of no width */
-					    "a\xe2\x80\xae"
-					    "b",		/* turns the direction */
+					    turns,
 					    "\xe3\x85\xa4",	/* a letter that is blank */
 					    "\xee\x80\x80",	/* private use */
 					    "\xef\xbf\xbf",	/* no character */
