@@ -194,7 +194,7 @@ void handle_exec(struct sessions *sessions, const struct address *from, const st
 
 	profile = session ? session->profile : config_profile(sessions->config, exec->profile);
 	/* Refused before a session is made for it. */
-	if (profile && !exec_acceptable(sessions, from, exec, profile))
+	if ((session || profile) && !exec_acceptable(sessions, from, exec, profile))
 		return;
 	session = session_find_or_make(sessions, from, request, exec->profile, &made);
 	if (session && made && session->id[0]) {

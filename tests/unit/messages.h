@@ -19,4 +19,4 @@ struct message_row {
 
 extern struct message_row *const __start_messages[], *const __stop_messages[];
 
-#define messages_for_each(at) for (struct message_row *const *at = __start_messages; at < __stop_messages; at++)
+#define messages_for_each(at) for (struct message_row *const *at = __start_messages; at != __stop_messages; at++)
