@@ -144,6 +144,7 @@ def test_preload_that_starts_threads(environment: Path) -> None:
 OURS = {
     *("HOME", "PWD", "TMPDIR", "USER", "LOGNAME", "PATH", "LANG", "XDG_CACHE_HOME", "MPLCONFIGDIR", "MPLBACKEND"),
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    *("PIP_BREAK_SYSTEM_PACKAGES", "PIP_DISABLE_PIP_VERSION_CHECK"),
 }
 
 

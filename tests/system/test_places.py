@@ -341,7 +341,11 @@ def test_programs_where_sessions_write(home: Path, start: Start) -> None:
 
 def state_in(home: Path, uid: int | None) -> dict[str, str]:
     """Where that user's saved states and workspaces would be; root's are nobody's home."""
-    return {} if uid is not None else {name: f"{home}/.local/state/lair/{name}" for name in ("saves", "workspaces")}
+    return (
+        {"saves": ""}
+        if uid is not None
+        else {name: f"{home}/.local/state/lair/{name}" for name in ("saves", "workspaces")}
+    )
 
 
 def test_what_read_does_not_show(home: Path, uid: int | None, start: Start) -> None:
@@ -363,7 +367,7 @@ def test_what_read_does_not_show(home: Path, uid: int | None, start: Start) -> N
         run(client, "open('mine', 'w').close()", "s")
         mine = Path(client.info("s").workspace, "mine")
         assert sorted(eval(run(client, find, "s") or "")) == sorted([str(mine), str(home / "notes")])
-        (state,) = [path for path in (home / ".local/state/lair/saves").rglob("*") if path.is_file()]
+        (state,) = [path for path in (home / ".local/state/lair/saves").rglob("[!.]*") if path.is_file()]
         for path in (state, daemon.config, home / "logs/laird.log", home / "audit/log", mine):
             assert path.exists()
             with pytest.raises(LairError, match="may not be copied from there"):

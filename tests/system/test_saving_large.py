@@ -38,7 +38,8 @@ def wait_half_written(saves: Path) -> Path:
 
 
 def files(saves: Path) -> list[Path]:
-    return [path for path in saves.rglob("*") if path.is_file()]
+    """Beside what is remembered of endings."""
+    return [path for path in saves.rglob("[!.]*") if path.is_file()]
 
 
 def save(client: Client, session: str) -> m.SaveReply:
