@@ -177,6 +177,9 @@ int client_post(struct clients *clients, const struct address *to, msgpack_sbuff
 }
 
 static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
+		      const char *format, va_list args) _printf_(5, 0);
+
+static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
 		      const char *format, va_list args)
 {
 	struct error_reply reply = {.id = to->id, .code = bytes_of(code), .ended = ended};
