@@ -83,10 +83,10 @@ void __cyg_profile_func_exit(void *fn, void *site)
 	note(MARK_LEFT | ((uintptr_t)fn - base));
 }
 
-int epoll_wait(int fd, struct epoll_event *events, int n, int ms)
+int epoll_wait(int fd, struct epoll_event *events, int maxevents, int timeout)
 {
 	note(MARK_WAITS);
-	return real_wait(fd, events, n, ms);
+	return real_wait(fd, events, maxevents, timeout);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
