@@ -531,7 +531,8 @@ WIRE_MESSAGE(history_record, "cell", NO_ID, HISTORY_RECORD_FIELDS);
 #define OUTPUT_FIELDS(F, m)                                                                                        \
 	F(m, BIN, data, REQUIRED)                                                                                  \
 	F(m, UINT, at, OPTIONAL)
-/* number: which question of the cell it is, from 1 on. Whoever has had it gets it again over a new connection. */
+/* number: which question of the cell it is, from 1 on. After a lost connection a question comes again with its
+ * number. */
 #define ASK_EVENT_FIELDS(F, m)                                                                                     \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)                                                                             \

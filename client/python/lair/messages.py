@@ -754,6 +754,9 @@ class StderrEvent(Message):
 
 
 class AskEvent(Message):
+    """number: which question of the cell it is, from 1 on. After a lost connection a question comes again with its
+    number."""
+
     TYPE = "ask"
     id: Uint
     prompt: Str
