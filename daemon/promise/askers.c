@@ -2,7 +2,6 @@
  * follows, and the answer. */
 #include "promise.h"
 
-#include "base/log.h"
 #include "cell.h"
 
 /* How many may wait for one answer. If there are more, the first is told to go: it is likely gone already. */
@@ -34,13 +33,13 @@ static int answer_send(const struct promise *promise, const struct asker *asker)
 		reply.stderr_dropped = asker->missed[PROMISE_STDERR];
 		reply.displays = (struct bytes){.data = NULL};
 		reply.displays_dropped = MAX(reply.displays_dropped, asker->displays_missed);
-		return client_answer(clients, &asker->to, &exec_reply_schema, &reply);
+		return clients_answer(clients, &asker->to, &exec_reply_schema, &reply);
 	}
 	msgpack_sbuffer_init(&buffer);
 	r = wire_readdress(&buffer, (struct bytes){.data = promise->answer, .size = promise->answer_size},
 			   asker->to.id);
 	if (!r)
-		r = client_post(clients, &asker->to, &buffer);
+		r = clients_post(clients, &asker->to, &buffer);
 	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
@@ -68,7 +67,7 @@ bool promise_give_answer(struct promise *promise)
 	nothing = calloc(1, 1);
 	if (!nothing)
 		return false;
-	if (client_post(promise->shelf->promises->clients, &asker->to, &buffer) < 0) {
+	if (clients_post(promise->shelf->promises->clients, &asker->to, &buffer) < 0) {
 		free(nothing);
 		return false;
 	}
@@ -84,12 +83,10 @@ void promise_answer_all(struct promise *promise)
 	struct asker *asker;
 
 	list_for_each (asker, &promise->askers, node) {
-		int r = answer_send(promise, asker);
-
 		/* What is kept may be had again, by its key or number. */
-		if (r < 0)
-			(void)client_error(promise->shelf->promises->clients, &asker->to, "internal",
-					   "the answer cannot be sent: %s", strerror(-r));
+		if (answer_send(promise, asker) < 0)
+			clients_refuse(promise->shelf->promises->clients, &asker->to, "internal",
+				       "out of memory to send the answer");
 		asker_free(promise, asker);
 	}
 }
@@ -99,7 +96,7 @@ void promise_hang_up(struct promise *promise)
 	struct asker *asker;
 
 	list_for_each (asker, &promise->askers, node) {
-		client_hang_up(promise->shelf->promises->clients, &asker->to);
+		clients_hang_up(promise->shelf->promises->clients, &asker->to);
 		asker_free(promise, asker);
 	}
 }
@@ -137,8 +134,8 @@ static int output_send(struct promise *promise, struct asker *asker, enum promis
 		       struct bytes data)
 {
 	struct stdout_event event = {.id = asker->to.id, .data = data, .at = at};
-	int r = client_send(promise->shelf->promises->clients, &asker->to,
-			    stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
+	int r = clients_event(promise->shelf->promises->clients, &asker->to,
+			      stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
 
 	if (r < 0)
 		asker->missed[stream] += data.size;
@@ -194,7 +191,7 @@ static int display_send(struct promise *promise, struct asker *asker, const stru
 	};
 	int r;
 
-	r = client_send(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
+	r = clients_event(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
 	asker->displays_missed += r < 0;
 	return r;
 }
@@ -230,15 +227,15 @@ static void ask_send(struct promise *promise, const struct asker *asker)
 				  .password = cell->password,
 				  .number = cell->asks};
 
-	client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
+	clients_event(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
 }
 
 static void make_room(struct promise *promise)
 {
 	struct asker *first = container_of(list_first(&promise->askers), struct asker, node);
 
-	client_error(promise->shelf->promises->clients, &first->to, "gone",
-		     "%d others have asked for the same answer since", ASKERS_MAX);
+	clients_refuse(promise->shelf->promises->clients, &first->to, "gone",
+		       "too many others have asked for the same answer since");
 	asker_free(promise, first);
 }
 
@@ -320,9 +317,9 @@ void promise_alive(struct promise *promise, const struct alive_event *alive)
 		struct alive_event event = *alive;
 
 		event.id = asker->to.id;
-		if (asker->stream && !client_waits(clients, &asker->to))
+		if (asker->stream && !clients_wait(clients, &asker->to))
 			(void)asker_lags(promise, asker,
-					 client_send(clients, &asker->to, &alive_event_schema, &event));
+					 clients_event(clients, &asker->to, &alive_event_schema, &event));
 	}
 }
 
@@ -334,8 +331,8 @@ void promise_ask(struct promise *promise, const struct ask_event *ask)
 		struct ask_event event = *ask;
 
 		event.id = asker->to.id;
-		if (asker->input && client_send(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
-						&event) == CLIENT_E_GONE)
+		if (asker->input && clients_event(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
+						  &event) == CLIENT_E_GONE)
 			asker_free(promise, asker);
 	}
 }
@@ -355,7 +352,7 @@ bool promise_waits(const struct promise *promise)
 	struct asker *asker;
 
 	list_for_each (asker, (struct list *)&promise->askers, node)
-		if (asker->stream && client_waits(promise->shelf->promises->clients, &asker->to))
+		if (asker->stream && clients_wait(promise->shelf->promises->clients, &asker->to))
 			return true;
 	return false;
 }

@@ -1,6 +1,7 @@
 /* Cells: made from a request, answered once. */
 #include "cell.h"
 
+#include "client.h"
 #include "vault/records.h"
 
 #include <limits.h>

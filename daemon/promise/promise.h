@@ -8,7 +8,7 @@
 
 #include "base/graveyard.h"
 #include "base/table.h"
-#include "client.h"
+#include "clients.h"
 #include "front/user.h"
 #include "keeper/instance.h"
 #include "output.h"

@@ -163,7 +163,7 @@ static void refuse_outside(struct sessions *sessions, const struct address *from
 /* What a client does not read waits in our memory. */
 static bool reads(struct sessions *sessions, const struct address *from)
 {
-	if (!client_waits(sessions->clients, from))
+	if (!clients_wait(sessions->clients, from))
 		return true;
 	client_error(sessions->clients, from, "limit", "answers to you wait to be read; ask again after that");
 	return false;

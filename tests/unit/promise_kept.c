@@ -5,6 +5,7 @@
 #include "fakes/front.h"
 
 #include "promise/cell.h"
+#include "promise/client.h"
 #include "promise/promise.h"
 
 #include <stdio.h>

@@ -1,0 +1,66 @@
+/* All clients: where each is, and what is on its way to them. It knows no promises: whoever answers a request calls
+ * client.h. */
+#pragma once
+
+#include "base/event.h"
+#include "front/front.h"
+
+#include "proto/message.h"
+
+#include <sys/types.h>
+
+struct promise;
+
+/* Where an answer goes. Small, copied into every cell and every waiting request. */
+struct address {
+	int fd;		     /* of the connection */
+	uint64_t connection; /* its serial; 0: somebody whom a former router knew */
+	uid_t uid;
+	uint64_t id;		 /* of the request */
+	struct promise *promise; /* NULL, or the one that has the askers: see client.h */
+};
+
+enum {
+	_CLIENT_E_SUCCESS,
+	CLIENT_E_WAITS, /* queued: the client does not read as fast as it is written to */
+	CLIENT_E_GONE,	/* nobody there any more */
+};
+
+struct clients {
+	struct front front;
+	struct list held;  /* answers, until the round is safe */
+	size_t held_size;  /* of these */
+	uint64_t n_errors; /* requests answered with one */
+	char *reserve;	   /* memory for the error that there is none */
+};
+
+/* Before its front is there. */
+void clients_init(struct clients *clients);
+void clients_deinit(struct clients *clients);
+
+/* None of these looks at the promise of an address. */
+
+/* An event is sent at once. Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE or -ENOMEM. */
+int clients_event(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		  const void *event);
+/* An answer is sent when the round is settled, because everything it says must be written down first. Returns 0,
+ * CLIENT_E_GONE or -ENOMEM, with nothing sent. */
+int clients_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		   const void *answer);
+/* The same for an answer that is encoded already. On success the memory of @buffer is taken. */
+int clients_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer);
+/* The answer is an error. Without memory even for that, the connection ends. */
+void clients_refuse(struct clients *clients, const struct address *to, const char *code, const char *sentence);
+/* No answer is possible: the connection ends, and the client may ask again on another. */
+void clients_hang_up(struct clients *clients, const struct address *to);
+/* There is memory for one small answer. */
+void clients_use_reserve(struct clients *clients);
+
+/* The round is safe: let the answers go. */
+void clients_settle(struct clients *clients);
+
+/* Whether so much waits for this client that cells which stream to it must pause. */
+bool clients_wait(const struct clients *clients, const struct address *to);
+
+bool address_same_client(const struct address *a, const struct address *b);
+bool address_same_request(const struct address *a, const struct address *b);
