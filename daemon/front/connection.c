@@ -110,6 +110,7 @@ int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
 	parcel->body = msgpack_sbuffer_release(buffer);
 	parcel->size = parcel->header_size + size;
 	parcel_queue(connection, parcel);
+	connection->front->queued += parcel->size;
 	if (waits_too_long(connection, parcel->size))
 		give_up(connection);
 	return 0;
@@ -448,7 +449,7 @@ static void on_event(struct event_source *source, uint32_t events)
 		go_on(connection);
 	}
 	if (connection->fd >= 0 && (events & EPOLLOUT))
-		connection_flush(connection);
+		front_send_later(connection->front, connection);
 	if (connection->fd >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		receive(connection);
 }

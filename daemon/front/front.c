@@ -261,6 +261,7 @@ void front_flush(struct front *front)
 	uint64_t began = event_now();
 	struct list *first;
 
+	front->queued = 0;
 	while ((first = list_first(&front->due)) != NULL) {
 		uint64_t before = began;
 

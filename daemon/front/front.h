@@ -34,6 +34,7 @@ struct front {
 	uint64_t last_serial;
 	uint64_t n_refused[_FRONT_REFUSAL_N];
 	uint64_t n_unread; /* messages for those who do not read */
+	uint64_t queued;   /* bytes of messages since the last front_flush */
 	/* One request. @data is valid until this returns. */
 	void (*on_request)(struct front *front, const struct connection *connection, struct bytes data);
 };
@@ -60,8 +61,9 @@ int front_serve(struct front *front);
 /* Whether one waits. */
 bool front_pending(const struct front *front);
 
-/* Queue a message for the client on @fd, if it is still connection @serial; front_flush sends it. The bytes that
- * @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or -ENOMEM. */
+/* Queue a message for the client on @fd, if it is still connection @serial. Nothing but front_flush sends it. On
+ * success the bytes that @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or
+ * -ENOMEM. */
 int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer);
 /* Close that connection, if it is still there, because a message for it could not be queued. It takes no memory. */
 void front_hang_up(struct front *front, int fd, uint64_t serial);

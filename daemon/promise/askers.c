@@ -4,6 +4,8 @@
 
 #include "cell.h"
 
+#include <stdio.h>
+
 /* How many may wait for one answer. If there are more, the first is told to go: it is likely gone already. */
 #define ASKERS_MAX 16
 /* Of one event that repeats output. */
@@ -33,7 +35,7 @@ static int answer_send(const struct promise *promise, const struct asker *asker)
 		reply.stderr_dropped = asker->missed[PROMISE_STDERR];
 		reply.displays = (struct bytes){.data = NULL};
 		reply.displays_dropped = MAX(reply.displays_dropped, asker->displays_missed);
-		return clients_answer(clients, &asker->to, &exec_reply_schema, &reply);
+		return clients_say(clients, &asker->to, &exec_reply_schema, &reply);
 	}
 	msgpack_sbuffer_init(&buffer);
 	r = wire_readdress(&buffer, (struct bytes){.data = promise->answer, .size = promise->answer_size},
@@ -134,8 +136,8 @@ static int output_send(struct promise *promise, struct asker *asker, enum promis
 		       struct bytes data)
 {
 	struct stdout_event event = {.id = asker->to.id, .data = data, .at = at};
-	int r = clients_event(promise->shelf->promises->clients, &asker->to,
-			      stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
+	int r = clients_say(promise->shelf->promises->clients, &asker->to,
+			    stream == PROMISE_STDOUT ? &stdout_event_schema : &stderr_event_schema, &event);
 
 	if (r < 0)
 		asker->missed[stream] += data.size;
@@ -191,7 +193,7 @@ static int display_send(struct promise *promise, struct asker *asker, const stru
 	};
 	int r;
 
-	r = clients_event(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
+	r = clients_say(promise->shelf->promises->clients, &asker->to, &display_event_schema, &event);
 	asker->displays_missed += r < 0;
 	return r;
 }
@@ -227,15 +229,16 @@ static void ask_send(struct promise *promise, const struct asker *asker)
 				  .password = cell->password,
 				  .number = cell->asks};
 
-	clients_event(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
+	clients_say(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
 }
 
 static void make_room(struct promise *promise)
 {
 	struct asker *first = container_of(list_first(&promise->askers), struct asker, node);
+	char sentence[64];
 
-	clients_refuse(promise->shelf->promises->clients, &first->to, "gone",
-		       "too many others have asked for the same answer since");
+	snprintf(sentence, sizeof(sentence), "%d others have asked for the same answer since", ASKERS_MAX);
+	clients_refuse(promise->shelf->promises->clients, &first->to, "gone", sentence);
 	asker_free(promise, first);
 }
 
@@ -319,7 +322,7 @@ void promise_alive(struct promise *promise, const struct alive_event *alive)
 		event.id = asker->to.id;
 		if (asker->stream && !clients_wait(clients, &asker->to))
 			(void)asker_lags(promise, asker,
-					 clients_event(clients, &asker->to, &alive_event_schema, &event));
+					 clients_say(clients, &asker->to, &alive_event_schema, &event));
 	}
 }
 
@@ -331,8 +334,8 @@ void promise_ask(struct promise *promise, const struct ask_event *ask)
 		struct ask_event event = *ask;
 
 		event.id = asker->to.id;
-		if (asker->input && clients_event(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
-						  &event) == CLIENT_E_GONE)
+		if (asker->input && clients_say(promise->shelf->promises->clients, &asker->to, &ask_event_schema,
+						&event) == CLIENT_E_GONE)
 			asker_free(promise, asker);
 	}
 }

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "promise.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,6 +17,8 @@ static int to_promise(struct promise *promise, const struct wire_schema *schema,
 	r = wire_encode(&buffer, schema, message);
 	if (!r)
 		promise_answer(promise, schema, &buffer);
+	else
+		log_error(NULL, "cannot answer with a %s: %s", schema->type, strerror(-r));
 	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
@@ -25,8 +26,9 @@ static int to_promise(struct promise *promise, const struct wire_schema *schema,
 int client_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		  const void *message)
 {
-	return to->promise ? to_promise(to->promise, schema, message)
-			   : clients_answer(clients, to, schema, message);
+	int r = to->promise ? to_promise(to->promise, schema, message) : clients_say(clients, to, schema, message);
+
+	return r == CLIENT_E_WAITS ? 0 : r;
 }
 
 /* There is no memory for an answer. An error takes little. */
@@ -50,10 +52,8 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 {
 	int r = client_answer(clients, to, schema, message);
 
-	if (r >= 0)
-		return r;
-	log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
-	answer_fail(clients, to);
+	if (r < 0)
+		answer_fail(clients, to);
 	return r;
 }
 

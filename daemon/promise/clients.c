@@ -1,5 +1,4 @@
-/* What is on its way to clients. Everything that an answer says must be written down first, so it is held until the
- * round is settled. */
+/* Messages to clients: encoded, and given to the front. */
 #include "clients.h"
 
 #include "base/log.h"
@@ -9,34 +8,13 @@
 /* Freed to have memory for errors that say that there is none; allocated again at the end of the round. */
 #define RESERVE ((size_t)64 << 10)
 
-/* An answer of this round. */
-struct held {
-	struct list node;
-	struct address to;
-	msgpack_sbuffer message;
-};
-
 void clients_init(struct clients *clients)
 {
 	*clients = (struct clients){.n_errors = 0};
-	list_init(&clients->held);
-}
-
-static void held_free(struct held *held)
-{
-	list_remove(&held->node);
-	msgpack_sbuffer_destroy(&held->message);
-	free(held);
 }
 
 void clients_deinit(struct clients *clients)
 {
-	struct held *held;
-
-	if (!clients->held.next)
-		return;
-	list_for_each (held, &clients->held, node)
-		held_free(held);
 	freep(&clients->reserve);
 	front_deinit(&clients->front);
 }
@@ -56,9 +34,10 @@ bool clients_wait(const struct clients *clients, const struct address *to)
 	return front_lags(&clients->front, to->fd, to->connection);
 }
 
-/* Takes the content of @buffer. */
-static int message_send(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
+int clients_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
 {
+	if (to->connection == 0)
+		return CLIENT_E_GONE;
 	switch (front_send(&clients->front, to->fd, to->connection, buffer)) {
 	case 0:
 		return 0;
@@ -71,42 +50,8 @@ static int message_send(struct clients *clients, const struct address *to, msgpa
 	}
 }
 
-/* Takes the content of @buffer. */
-static int message_hold(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
-{
-	struct held *held = malloc(sizeof(*held));
-
-	if (!held)
-		return -ENOMEM;
-	*held = (struct held){.to = *to, .message = *buffer};
-	msgpack_sbuffer_init(buffer);
-	list_init(&held->node);
-	list_append(&clients->held, &held->node);
-	clients->held_size += held->message.size;
-	return 0;
-}
-
-void clients_settle(struct clients *clients)
-{
-	struct held *held;
-
-	list_for_each (held, &clients->held, node) {
-		int r = message_send(clients, &held->to, &held->message);
-
-		if (r < 0) {
-			log_error(NULL, "cannot answer request %" PRIu64 ": %s", held->to.id, strerror(-r));
-			clients_hang_up(clients, &held->to);
-		}
-		held_free(held);
-	}
-	clients->held_size = 0;
-	if (!clients->reserve)
-		clients->reserve = malloc(RESERVE);
-	front_flush(&clients->front);
-}
-
-int clients_event(struct clients *clients, const struct address *to, const struct wire_schema *schema,
-		  const void *event)
+int clients_say(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		const void *message)
 {
 	msgpack_sbuffer buffer;
 	int r;
@@ -114,31 +59,12 @@ int clients_event(struct clients *clients, const struct address *to, const struc
 	if (to->connection == 0)
 		return CLIENT_E_GONE;
 	msgpack_sbuffer_init(&buffer);
-	r = wire_encode(&buffer, schema, event);
-	if (!r)
-		r = message_send(clients, to, &buffer);
-	msgpack_sbuffer_destroy(&buffer);
-	if (r < 0)
-		log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
-	return r;
-}
-
-int clients_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
-{
-	return to->connection == 0 ? CLIENT_E_GONE : message_hold(clients, to, buffer);
-}
-
-int clients_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
-		   const void *answer)
-{
-	msgpack_sbuffer buffer;
-	int r;
-
-	msgpack_sbuffer_init(&buffer);
-	r = wire_encode(&buffer, schema, answer);
+	r = wire_encode(&buffer, schema, message);
 	if (!r)
 		r = clients_post(clients, to, &buffer);
 	msgpack_sbuffer_destroy(&buffer);
+	if (r < 0)
+		log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
 	return r;
 }
 
@@ -150,12 +76,12 @@ void clients_use_reserve(struct clients *clients)
 void clients_refuse(struct clients *clients, const struct address *to, const char *code, const char *sentence)
 {
 	const struct error_reply reply = {.id = to->id, .code = bytes_of(code), .message = bytes_of(sentence)};
-	int r = clients_answer(clients, to, &error_reply_schema, &reply);
+	int r = clients_say(clients, to, &error_reply_schema, &reply);
 
 	clients->n_errors++;
 	if (r < 0) {
 		clients_use_reserve(clients);
-		r = clients_answer(clients, to, &error_reply_schema, &reply);
+		r = clients_say(clients, to, &error_reply_schema, &reply);
 	}
 	if (r < 0)
 		clients_hang_up(clients, to);
@@ -164,4 +90,11 @@ void clients_refuse(struct clients *clients, const struct address *to, const cha
 void clients_hang_up(struct clients *clients, const struct address *to)
 {
 	front_hang_up(&clients->front, to->fd, to->connection);
+}
+
+void clients_settle(struct clients *clients)
+{
+	if (!clients->reserve)
+		clients->reserve = malloc(RESERVE);
+	front_flush(&clients->front);
 }

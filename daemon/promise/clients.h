@@ -1,4 +1,4 @@
-/* All clients: where each is, and what is on its way to them. It knows no promises: whoever answers a request calls
+/* All clients: where each is, and how a message gets there. It knows no promises: whoever answers a request calls
  * client.h. */
 #pragma once
 
@@ -28,8 +28,6 @@ enum {
 
 struct clients {
 	struct front front;
-	struct list held;  /* answers, until the round is safe */
-	size_t held_size;  /* of these */
 	uint64_t n_errors; /* requests answered with one */
 	char *reserve;	   /* memory for the error that there is none */
 };
@@ -40,14 +38,11 @@ void clients_deinit(struct clients *clients);
 
 /* None of these looks at the promise of an address. */
 
-/* An event is sent at once. Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE or -ENOMEM. */
-int clients_event(struct clients *clients, const struct address *to, const struct wire_schema *schema,
-		  const void *event);
-/* An answer is sent when the round is settled, because everything it says must be written down first. Returns 0,
- * CLIENT_E_GONE or -ENOMEM, with nothing sent. */
-int clients_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
-		   const void *answer);
-/* The same for an answer that is encoded already. On success the memory of @buffer is taken. */
+/* Encode and send an event or an answer, when the round is settled: everything it says must be written down first.
+ * Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE; or -ENOMEM, with nothing sent. */
+int clients_say(struct clients *clients, const struct address *to, const struct wire_schema *schema,
+		const void *message);
+/* The same for a message that is encoded already. On success the memory of @buffer is taken. */
 int clients_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer);
 /* The answer is an error. Without memory even for that, the connection ends. */
 void clients_refuse(struct clients *clients, const struct address *to, const char *code, const char *sentence);
@@ -56,7 +51,7 @@ void clients_hang_up(struct clients *clients, const struct address *to);
 /* There is memory for one small answer. */
 void clients_use_reserve(struct clients *clients);
 
-/* The round is safe: let the answers go. */
+/* The round is safe: let the messages go. */
 void clients_settle(struct clients *clients);
 
 /* Whether so much waits for this client that cells which stream to it must pause. */

@@ -475,7 +475,7 @@ static void requests_take(struct router *router)
 {
 	struct slice slice = slice_begin(router, SHARE_REQUESTS);
 
-	while (router->clients.held_size <= ANSWERS_PER_ROUND && slice_take(&slice))
+	while (router->clients.front.queued <= ANSWERS_PER_ROUND && slice_take(&slice))
 		if (front_serve(&router->clients.front) != 0)
 			break;
 }

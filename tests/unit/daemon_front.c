@@ -182,6 +182,34 @@ static void check_unread(void)
 	run();
 }
 
+/* A socket that takes bytes again is no reason to write before the round is settled. */
+static void check_settled(void)
+{
+	int fd = client_greet();
+	ssize_t n;
+
+	SAY(fd, "\0\1a");
+	run();
+	CHECK(handled_are("a"));
+	for (int i = 0; i < 9; i++)
+		CHECK(say(last_fd, last_serial, MESSAGE_MAX) == FRONT_E_WAITS);
+	CHECK(client_hear(fd) == -1);
+	run();
+	do
+		n = client_hear(fd);
+	while (n > 0);
+	CHECK(n == -1);
+	for (int i = 0; i < 20; i++) {
+		CHECK(event_wait(&loop, 0) == 0);
+		event_dispatch(&loop, &(struct slice){.until = UINT64_MAX, .things = SIZE_MAX});
+	}
+	CHECK(client_hear(fd) == -1);
+	run();
+	CHECK(client_hear(fd) > 0);
+	close(fd);
+	run();
+}
+
 /* One user's messages that are begun and not sent. */
 static void check_room(void)
 {
@@ -411,6 +439,7 @@ int main(void)
 	check_answers();
 	check_farewell();
 	check_unread();
+	check_settled();
 	check_room();
 	check_rest();
 	check_patience();

@@ -4,7 +4,7 @@
 
 #include "front/front.h"
 
-/* Called with each message as it is sent; never NULL. Only after clients_settle for an answer. */
+/* Called with each message as it is sent; never NULL. */
 extern void (*fake_front_on_message)(uint64_t connection, struct bytes message);
 /* Connections that were hung up. */
 extern unsigned fake_front_hung_up;
