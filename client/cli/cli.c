@@ -72,17 +72,15 @@ void cli_notice(const char *format, ...)
 int cli_said(struct cli *cli)
 {
 	static const int fds[] = {[LAIR_STDOUT] = STDOUT_FILENO, [LAIR_STDERR] = STDERR_FILENO};
-	uint64_t dropped = 0;
+	struct terminal_rest rests[2];
+	uint64_t dropped;
 	int r = 0;
 
-	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
-		_cleanup_(freep) char *owned = NULL;
-		uint64_t here;
-		struct lair_text rest = terminal_end(&cli->terminal, stream, &owned, &here);
-
-		if (!r && rest.size > 0)
-			r = write_all(fds[stream], rest);
-		dropped += here;
+	terminal_end(&cli->terminal, rests, &dropped);
+	for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
+		if (!r && rests[i].text.size > 0)
+			r = write_all(fds[rests[i].stream], rests[i].text);
+		free(rests[i].owned);
 	}
 	if (dropped > 0)
 		cli_notice("left out of what the cell wrote: %" PRIu64

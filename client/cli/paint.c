@@ -131,6 +131,12 @@ static bool may_be_frame(const struct paint *paint)
 	return paint->size > 0 && strncmp(paint->line, FRAME, MIN(paint->size, strlen(FRAME))) == 0;
 }
 
+/* Nothing may come into a sequence for the terminal, nor wait with one; and no line of Python's has them. */
+static bool unpaintable(const struct paint *paint, char c)
+{
+	return c == '\033' || c == '\0' || (c == '\r' && !paint->in_trace);
+}
+
 static void rest_tell(struct paint *paint, FILE *out)
 {
 	(void)fwrite(paint->line + paint->told, 1, paint->size - paint->told, out);
@@ -191,7 +197,7 @@ void paint_pass(struct paint *paint, struct lair_text text, FILE *out)
 		paint->line[paint->size++] = c;
 		if (c == '\n')
 			line_end(paint, out);
-		else if (c == '\r' && !paint->in_trace)
+		else if (unpaintable(paint, c))
 			line_give_up(paint, out);
 	}
 	if (paint->size > 0 && !paint->in_trace && (paint->plain || paint->told > 0 || !may_be_frame(paint)))
@@ -269,6 +275,8 @@ void paint_value(struct lair_text text, FILE *out)
 		} else if (word.size > 0 && is_constant(word)) {
 			style = CONSTANT;
 		}
-		(void)fprintf(out, "%s%.*s%s", style ? style : "", (int)size, text.data + i, style ? RESET : "");
+		(void)fputs(style ? style : "", out);
+		(void)fwrite(text.data + i, 1, size, out);
+		(void)fputs(style ? RESET : "", out);
 	}
 }

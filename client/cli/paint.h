@@ -1,4 +1,5 @@
-/* Colours: for tracebacks as Python 3.13 has them, for the values at a prompt. What is painted is tame already. */
+/* Colours: for tracebacks as Python 3.13 has them, for the values at a prompt. They are put in before the screen's
+ * filter, so a session's bytes are of any kind here, and what holds a sequence of its own is not painted. */
 #pragma once
 
 #include "proto/base.h"
@@ -13,7 +14,7 @@ struct paint {
 	size_t size, allocated;
 	size_t told;   /* so much of the line has gone on */
 	bool in_trace; /* what comes is a traceback */
-	bool plain;    /* the line is too long to be one of a traceback */
+	bool plain;    /* the line is not painted: too long, or not one of Python's */
 };
 
 void paint_pass(struct paint *paint, struct lair_text text, FILE *out);

@@ -56,8 +56,10 @@ static bool passes(struct screen *screen, const char *text, size_t size, char la
 	}
 	switch (last) {
 	case 'm':
-		screen->styled |= is_style(text, size);
-		return is_style(text, size);
+		if (!is_style(text, size))
+			return false;
+		screen->styled = size > 0 && !(size == 1 && text[0] == '0');
+		return true;
 	case 'C': /* right, left, to a column, erase in the line */
 	case 'D':
 	case 'G':
@@ -227,7 +229,7 @@ uint64_t screen_end(struct screen *screen, FILE *out)
 
 	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
 		dropped += screen->streams[stream].state != SCREEN_TEXT;
-		if (screen->streams[stream].n_cut > 0)
+		for (size_t i = 0; i < screen->streams[stream].n_cut; i++)
 			(void)fputs("\ufffd", out);
 	}
 	if (screen->styled)

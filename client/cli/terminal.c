@@ -27,7 +27,7 @@ void terminal_init(struct terminal *terminal, const char *when)
 		terminal->graphics = picture_graphics();
 }
 
-/* ---- text through a filter ---- */
+/* ---- text through filters: the screen's is the last, and nothing comes between it and the terminal ---- */
 
 struct filtered {
 	FILE *out;
@@ -43,9 +43,12 @@ static bool filter_begin(struct filtered *filtered)
 	return filtered->out;
 }
 
+/* In the place of *ownedp. */
 static struct lair_text filter_end(struct filtered *filtered, char **ownedp)
 {
-	if (fclose(filtered->out) != 0 || !filtered->text)
+	free(*ownedp);
+	*ownedp = NULL;
+	if (!filtered->out || fclose(filtered->out) != 0 || !filtered->text)
 		return (struct lair_text){.data = NULL};
 	*ownedp = filtered->text;
 	return (struct lair_text){.data = filtered->text, .size = filtered->size};
@@ -56,44 +59,38 @@ static struct lair_text tamed(struct terminal *terminal, enum lair_stream stream
 {
 	struct filtered filtered;
 
-	*ownedp = NULL;
 	if (!terminal->is[stream] || text.size == 0)
 		return text;
-	if (!filter_begin(&filtered))
-		return (struct lair_text){.data = NULL};
-	screen_pass(&terminal->screen, stream, text, filtered.out);
+	if (filter_begin(&filtered))
+		screen_pass(&terminal->screen, stream, text, filtered.out);
 	return filter_end(&filtered, ownedp);
 }
 
 struct lair_text terminal_text(struct terminal *terminal, enum lair_stream stream, struct lair_text text,
 			       char **ownedp)
 {
-	_cleanup_(freep) char *first = NULL;
 	struct filtered filtered;
 
-	if (stream != LAIR_STDERR || !terminal->colour[stream])
-		return tamed(terminal, stream, text, ownedp);
 	*ownedp = NULL;
-	text = tamed(terminal, stream, text, &first);
-	if (!filter_begin(&filtered))
-		return (struct lair_text){.data = NULL};
-	paint_pass(&terminal->paint, text, filtered.out);
-	return filter_end(&filtered, ownedp);
+	if (stream == LAIR_STDERR && terminal->colour[stream]) {
+		if (filter_begin(&filtered))
+			paint_pass(&terminal->paint, text, filtered.out);
+		text = filter_end(&filtered, ownedp);
+	}
+	return tamed(terminal, stream, text, ownedp);
 }
 
 struct lair_text terminal_value(struct terminal *terminal, struct lair_text text, char **ownedp)
 {
-	_cleanup_(freep) char *first = NULL;
 	struct filtered filtered;
 
-	if (!terminal->colour[LAIR_STDOUT])
-		return tamed(terminal, LAIR_STDOUT, text, ownedp);
 	*ownedp = NULL;
-	text = tamed(terminal, LAIR_STDOUT, text, &first);
-	if (!filter_begin(&filtered))
-		return (struct lair_text){.data = NULL};
-	paint_value(text, filtered.out);
-	return filter_end(&filtered, ownedp);
+	if (terminal->colour[LAIR_STDOUT]) {
+		if (filter_begin(&filtered))
+			paint_value(text, filtered.out);
+		text = filter_end(&filtered, ownedp);
+	}
+	return tamed(terminal, LAIR_STDOUT, text, ownedp);
 }
 
 struct lair_text terminal_picture(const struct terminal *terminal, struct lair_text data, char **ownedp)
@@ -107,20 +104,24 @@ struct lair_text terminal_picture(const struct terminal *terminal, struct lair_t
 	return filter_end(&filtered, ownedp);
 }
 
-struct lair_text terminal_end(struct terminal *terminal, enum lair_stream stream, char **ownedp, uint64_t *droppedp)
+void terminal_end(struct terminal *terminal, struct terminal_rest rests[static 2], uint64_t *droppedp)
 {
-	bool ours = terminal->is[stream] && (stream == LAIR_STDOUT || !terminal->is[LAIR_STDOUT]);
+	enum lair_stream last = terminal->is[LAIR_STDOUT] ? LAIR_STDOUT : LAIR_STDERR;
+	struct terminal_rest *held = &rests[0], *end = &rests[1];
 	struct filtered filtered;
 
-	*ownedp = NULL;
+	*held = (struct terminal_rest){.stream = LAIR_STDERR};
+	*end = (struct terminal_rest){.stream = last};
 	*droppedp = 0;
-	if (!filter_begin(&filtered))
-		return (struct lair_text){.data = NULL};
-	if (stream == LAIR_STDERR)
+	if (filter_begin(&filtered))
 		paint_end(&terminal->paint, filtered.out);
-	if (ours)
+	held->text = filter_end(&filtered, &held->owned);
+	held->text = tamed(terminal, LAIR_STDERR, held->text, &held->owned);
+	if (!terminal->is[last])
+		return;
+	if (filter_begin(&filtered))
 		*droppedp = screen_end(&terminal->screen, filtered.out);
-	return filter_end(&filtered, ownedp);
+	end->text = filter_end(&filtered, &end->owned);
 }
 
 void terminal_size(unsigned *columns, unsigned *rows)

@@ -23,10 +23,14 @@ struct lair_text terminal_text(struct terminal *terminal, enum lair_stream strea
 struct lair_text terminal_value(struct terminal *terminal, struct lair_text text, char **ownedp);
 /* A picture as stdout shows it, a PNG; nothing if it cannot, or @data is none. */
 struct lair_text terminal_picture(const struct terminal *terminal, struct lair_text data, char **ownedp);
-/* The cell has said all: what still has to be written to the stream, *ownedp as above, and how many sequences were
- * left out. */
-struct lair_text terminal_end(struct terminal *terminal, enum lair_stream stream, char **ownedp,
-			      uint64_t *droppedp);
+/* The cell has said all: what still has to be written, in this order, each *owned the caller's to free, and how
+ * many sequences were left out. */
+struct terminal_rest {
+	enum lair_stream stream;
+	struct lair_text text;
+	char *owned;
+};
+void terminal_end(struct terminal *terminal, struct terminal_rest rests[static 2], uint64_t *droppedp);
 
 /* How many columns and rows it has; 0: not known. */
 void terminal_size(unsigned *columns, unsigned *rows);

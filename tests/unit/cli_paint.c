@@ -97,6 +97,9 @@ static void check_others(void)
 		"Traceback (most recent call last):\nnot this one, no\n  File x\n",
 		"Traceback (most recent call last):\n    held back",
 		"  File \"",
+		/* Nothing comes into a sequence of the session's own, and none waits. */
+		"Traceback (most recent call last):\n    \033[33mred\n    ^^^\nE: x\n",
+		"Traceback (most recent call last):\n    source\n  File \"\033[2A\", line 1, in x\n",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

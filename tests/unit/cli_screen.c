@@ -56,6 +56,9 @@ static void check_harmless(void)
 		CHECK(becomes(texts[i], texts[i], 0));
 	CHECK(becomes("\033[31mred", "\033[31mred\033[0m", 0));
 	CHECK(becomes("\033[1;38;5;129mx\033[38:2::1:2:3my", "\033[1;38;5;129mx\033[38:2::1:2:3my\033[0m", 0));
+	CHECK(becomes("\033[31mred\033[mx", "\033[31mred\033[mx", 0));
+	CHECK(becomes("\033[31mred\033[0mx", "\033[31mred\033[0mx", 0));
+	CHECK(becomes("\033[31mred\033[0;1mx", "\033[31mred\033[0;1mx\033[0m", 0));
 	CHECK(becomes("\033[?25l", "\033[?25l\033[?25h", 0));
 }
 
@@ -123,7 +126,7 @@ static void check_harmful(void)
 		      "0;t\xc2\x9c",
 		      "?31mx?0;t?", 0));
 	CHECK(becomes("caf\xe9 \x9b\xff", "caf\ufffd \ufffd\ufffd", 0));
-	CHECK(becomes("\xe2\x82", "\ufffd", 0));
+	CHECK(becomes("\xe2\x82", "\ufffd\ufffd", 0));
 	/* Not above where the cell has begun, and not twice over the same lines. */
 	CHECK(becomes("a\nb\n\033[3Ac", "a\nb\nc", 1));
 	CHECK(becomes("a\n\033[A\033[Ab", "a\n\033[Ab", 1));
