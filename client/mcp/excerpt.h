@@ -10,11 +10,20 @@
 #define EXCERPT_HALF ((size_t)10000)
 
 struct excerpt {
-	uint64_t size; /* of all that was added */
+	uint64_t size; /* of the output: what was added and what was skipped */
+	size_t n_head;
+	uint64_t n_tail; /* how much was added behind the head, or since the last bytes were skipped */
+	bool skipped;
 	char head[EXCERPT_HALF], tail[EXCERPT_HALF];
 };
 
+/* Nothing was added yet; so is one of zeros. */
+void excerpt_begin(struct excerpt *excerpt);
 void excerpt_add(struct excerpt *excerpt, struct lair_text text);
+/* So many bytes of the output are not to be had. */
+void excerpt_skip(struct excerpt *excerpt, uint64_t size);
+/* Whether it leaves bytes out. */
+bool excerpt_cut(const struct excerpt *excerpt);
 /* New. */
 json_t *excerpt_json(const struct excerpt *excerpt);
 /* The same of one text; null if it is absent. New. */

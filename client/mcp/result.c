@@ -333,7 +333,7 @@ static void tell_pieces(json_t *structured, const struct seen *seen, const struc
 {
 	char sentence[SENTENCE_SIZE];
 
-	if (!seen->handle || excerpt->size <= 2 * EXCERPT_HALF)
+	if (!seen->handle || !excerpt_cut(excerpt))
 		return;
 	json_object_set(structured, "handle", seen->handle);
 	snprintf(sentence, sizeof(sentence),

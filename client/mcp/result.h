@@ -31,7 +31,7 @@ struct seen {
 	struct excerpt out, err;
 	struct shown shown;
 	json_t *handle;		   /* for what is left out of it; owned, or NULL */
-	struct lair_point printed; /* since the cell began */
+	struct lair_point printed; /* how far its output has come, since the cell began */
 };
 
 /* What has come of a cell that still runs, after so long; @handle is taken over. */

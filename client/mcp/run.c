@@ -119,19 +119,31 @@ static void page_add(struct request *request, uint64_t at, struct lair_text data
 	due_set(request);
 }
 
+/* What was printed meanwhile the daemon does not keep all of. */
+static void seen_add(struct seen *seen, enum lair_stream stream, uint64_t at, struct lair_text data)
+{
+	struct excerpt *excerpt = stream == LAIR_STDOUT ? &seen->out : &seen->err;
+	uint64_t *end = stream == LAIR_STDOUT ? &seen->printed.out : &seen->printed.err;
+
+	if (at > *end)
+		excerpt_skip(excerpt, at - *end);
+	excerpt_add(excerpt, data);
+	*end = at + data.size;
+}
+
 static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
 {
 	struct request *request = userdata;
 	struct run_work *run = request->work;
+	struct lair_point end = lair_point(call);
+	uint64_t at = (stream == LAIR_STDOUT ? end.out : end.err) - data.size;
 
 	if (run->paging) {
-		struct lair_point end = lair_point(call);
-
 		if (stream == run->page_of)
-			page_add(request, (stream == LAIR_STDOUT ? end.out : end.err) - data.size, data);
+			page_add(request, at, data);
 		return;
 	}
-	excerpt_add(stream == LAIR_STDOUT ? &run->seen.out : &run->seen.err, data);
+	seen_add(&run->seen, stream, at, data);
 	if (request->cancelled || !request->token)
 		return;
 	pending_add(run, data);
@@ -170,10 +182,11 @@ static json_t *handle_of(const struct request *request, const struct lair_call *
 	return json_text(lair_text(text ? text : ""));
 }
 
-static void page_reply(struct request *request)
+/* @more: it may go on. */
+static void page_reply(struct request *request, bool more)
 {
 	struct run_work *run = request->work;
-	size_t cut = run->page_full ? text_cut_end(run->page, run->page_size) : 0;
+	size_t cut = more ? text_cut_end(run->page, run->page_size) : 0;
 	json_t *structured = json_pack("{s:b, s:I}", "ok", 1, "from_byte", (json_int_t)run->page_at);
 	uint64_t next;
 
@@ -182,7 +195,7 @@ static void page_reply(struct request *request)
 		json_object_set_new(structured, run->page_of == LAIR_STDOUT ? "stdout" : "stderr",
 				    json_text((struct lair_text){run->page, run->page_size}));
 	next = run->page_at + run->page_size;
-	if (run->page_full)
+	if (more)
 		json_object_set_new(structured, "next_byte", json_integer((json_int_t)next));
 	request_reply(request, result_new(structured));
 }
@@ -203,7 +216,7 @@ static void on_due(struct request *request)
 	if (clock_seconds() < run->answer_due)
 		hear(request);
 	else if (run->paging)
-		page_reply(request);
+		page_reply(request, true);
 	else
 		unfinished_reply(request);
 }
@@ -227,12 +240,11 @@ static void on_result(struct request *request, struct lair_call *call)
 	size_t cursor = 0;
 
 	if (run->paging) {
-		page_reply(request);
+		page_reply(request, run->page_full);
 		return;
 	}
 	progress_flush(request);
 	run->seen.handle = handle_of(request, call);
-	run->seen.printed = lair_point(call);
 	excerpt_add(&run->seen.out, cell->out);
 	excerpt_add(&run->seen.err, cell->err);
 	while (lair_next_display(cell->displays, &cursor, &display))
@@ -352,6 +364,7 @@ static void rest_wait(struct request *request, struct lair_attach *attach)
 
 	memcpy(run->key, attach->key, KEY_SIZE);
 	page_choose(request, attach);
+	run->seen.printed = attach->from;
 	attach->on_output = on_output;
 	attach->on_display = on_display;
 	attach->userdata = request;

@@ -116,7 +116,7 @@ json_t *mcp_tools(enum mcp_format format, bool full)
 	json_t *array = json_array();
 
 	for (const struct tool *tool = tools; tool->name; tool++)
-		if ((full || !tool->full) && (format == MCP_TOOLS || !tool->served))
+		if (full || !tool->full)
 			json_array_append_new(array, tool_json(tool, format));
 	return array;
 }

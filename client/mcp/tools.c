@@ -183,7 +183,6 @@ const struct tool tools[] = {
 			"result; nothing is run again. Or, with from_byte, get a piece of a long output that was "
 			"left out.",
 		.hints = HINT_READ_ONLY,
-		.served = true,
 		.parameters = {&handle, &from_byte, &of_stderr},
 		.properties = {CELL, &out_session, &out_cell, &out_ended, &out_restored, &out_artifacts,
 			       &out_loaded, &out_not_loaded, &out_effects, &out_effects_left_out, &out_from_byte,

@@ -28,8 +28,7 @@ struct property {
 struct tool {
 	const char *name, *title, *description;
 	unsigned hints;
-	bool full;   /* one of those that not everybody needs */
-	bool served; /* only where calls have a time: in this server */
+	bool full; /* one of those that not everybody needs */
 	const struct parameter *parameters[TOOL_PARAMETERS_MAX + 1];
 	const struct property *properties[TOOL_PROPERTIES_MAX + 1];
 	void (*run)(struct request *request);

@@ -464,8 +464,6 @@ def test_the_formats_say_the_same(daemon: Daemon, server: McpServer) -> None:
     assert of("mcp") == server.request("tools/list")["tools"]
     names = [tool["name"] for tool in of("mcp")]
     assert names == FULL
-    # Only where a call has a time is there a rest of it.
-    names.remove("python_result")
     assert names == [tool["name"] for tool in of("anthropic")]
     assert names == [tool["function"]["name"] for tool in of("openai")]
     for tool in of("openai"):

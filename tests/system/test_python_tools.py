@@ -24,6 +24,7 @@ NAMES = {
     "python_execute_once": ["code", "timeout_sec"],
     "python_session_start": ["session_id"],
     "python_session_execute": ["code", "session_id", "timeout_sec", "cwd_rel"],
+    "python_result": ["handle", "from_byte", "of_stderr"],
     "python_session_reset": ["session_id"],
     "python_session_shutdown": ["session_id"],
     "copy_to_sandbox": ["source", "dest_rel", "session_id"],
@@ -63,7 +64,7 @@ def test_strict_mode() -> None:
         assert parameters["additionalProperties"] is False
         assert parameters["required"] == list(parameters["properties"])
         for name, schema in parameters["properties"].items():
-            optional = name not in ("code", "source")
+            optional = name not in ("code", "source", "handle")
             assert ({"type": "null"} in schema.get("anyOf", [])) is optional, name
             assert schema["description"]
         assert len(function["description"]) < 600
@@ -157,6 +158,15 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an endless time": ("python_execute_once", {"code": "1", "timeout_sec": float("inf")}, "bad_arguments"),
     "a time beyond floats": ("python_execute_once", {"code": "1", "timeout_sec": 10**400}, "bad_arguments"),
     "too long a time": ("python_execute_once", {"code": "1", "timeout_sec": 10_000}, "limit"),
+    "no handle": ("python_result", {}, "bad_arguments"),
+    "a handle that is none": ("python_result", {"handle": "1-2-3"}, "bad_arguments"),
+    "a handle of nothing": ("python_result", {"handle": "0123456789abcdef-0-0-0@a"}, "gone"),
+    "a handle of no one-shot": ("python_result", {"handle": "0123456789abcdef-0-0-0"}, "gone"),
+    "a byte before the first": ("python_result", {"handle": "x", "from_byte": -1}, "bad_arguments"),
+    "a byte beyond numbers": ("python_result", {"handle": "x", "from_byte": 10**400}, "bad_arguments"),
+    "a byte that is true": ("python_result", {"handle": "x", "from_byte": True}, "bad_arguments"),
+    "half a byte": ("python_result", {"handle": "x", "from_byte": 0.5}, "bad_arguments"),
+    "a flag that is a number": ("python_result", {"handle": "x", "of_stderr": 1}, "bad_arguments"),
     "another argument": ("python_execute_once", {"code": "1", "profile": "root"}, "bad_arguments"),
     "no JSON": ("python_execute_once", "{code: 1}", "bad_arguments"),
     "endless JSON": ("python_execute_once", "[" * 100_000, "bad_arguments"),
@@ -216,7 +226,7 @@ def test_long_output_is_cut_in_the_middle(connection: Connection) -> None:
         assert len(answer["stdout"]) < 200
         assert answer["stdout"].startswith("aaa")
         assert answer["stdout"].endswith("bbb\n")
-        assert "characters left out" in answer["text"]
+        assert "[... 402 bytes left out ...]" in answer["text"]
 
 
 def test_start_reset_shutdown(tools: Tools, connection: Connection) -> None:

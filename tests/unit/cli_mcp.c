@@ -20,7 +20,7 @@ static json_t *excerpted(const char *unit, size_t n, size_t step)
 	size_t size = strlen(unit);
 	char *text = malloc(n + 1);
 
-	excerpt.size = 0;
+	excerpt_begin(&excerpt);
 	for (size_t i = 0; i < n; i++)
 		text[i] = unit[i % size];
 	for (size_t i = 0; i < n; i += step)
@@ -54,6 +54,22 @@ static void check_cut(const char *unit, size_t n, size_t step)
 	json_decref(text);
 }
 
+/* What is behind the bytes that are not to be had looks like no part of what is before them. */
+static void check_skipped(const char *before, uint64_t size, const char *after, const char *expected)
+{
+	static struct excerpt excerpt;
+	json_t *text;
+
+	excerpt_begin(&excerpt);
+	excerpt_add(&excerpt, lair_text(before));
+	excerpt_skip(&excerpt, size);
+	excerpt_add(&excerpt, lair_text(after));
+	text = excerpt_json(&excerpt);
+	CHECK(excerpt_cut(&excerpt));
+	CHECK(strcmp(json_string_value(text), expected) == 0);
+	json_decref(text);
+}
+
 static void check_excerpts(void)
 {
 	static const size_t steps[] = {1, 7, 9999, 10000, 10001, 1000000};
@@ -69,6 +85,9 @@ static void check_excerpts(void)
 		check_cut("\xf0\x9f\x90\x8d", 90004, steps[i]);
 		check_cut("a\xc3\xa4", 90003, steps[i]);
 	}
+	check_skipped("abc", 5, "def", "abc\n[... 5 bytes left out ...]\ndef");
+	check_skipped("", 7, "", "\n[... 7 bytes left out ...]\n");
+	check_skipped("a\xe2\x82", 1, "\xacz", "a\n[... 4 bytes left out ...]\nz");
 	CHECK(json_is_null(excerpt_of((struct lair_text){.data = NULL})));
 }
 

@@ -57,8 +57,9 @@ class _Inbox:
             pass
 
     async def next(self, call: Call[Any], until: float) -> Any:
+        patience = call.patience(until)
         try:
-            item = await asyncio.wait_for(self._items.get(), call.patience(until))
+            item = await asyncio.wait_for(self._items.get(), patience)
         except asyncio.TimeoutError:
             raise DeadlineError("no answer came in time") from None
         if isinstance(item, BaseException):
@@ -100,11 +101,13 @@ async def follow(
     patience: float,
     input: Input | None,
     owner: steps.Handle | None = None,
+    *,
+    collector: Collector | None = None,
+    spared: steps.Spared = (),
 ) -> Events:
-    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it. The session ends with its
-    `owner`, which is held here until the cell has ended."""
+    """As lair.session.follow."""
     inbox = _Inbox()
-    collector = Collector()
+    collector = collector or Collector()
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, inbox)
     try:
@@ -114,6 +117,9 @@ async def follow(
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
+    except spared:
+        connection.forget(call)
+        raise
     except BaseException:
         connection.cancel(call)
         raise

@@ -65,7 +65,8 @@ class Call(Generic[R]):
         self.sink = sink
         self.given = 0  # bytes of output; only the thread of the connection writes this,
         self.taken = 0  # and only the reader that
-        self.seen = {"stdout": 0, "stderr": 0, "displays": 0}  # how far each has come
+        # How far each has come.
+        self.seen = {name: getattr(request, name, 0) for name in ("stdout", "stderr", "displays")}
         self.dropped: dict[type[_Output], int] = {}  # how far what came last has come, if it was dropped
         self.asks = 0  # the number of the last question that has come
         self.answered = False  # the sink has all there will be

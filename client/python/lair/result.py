@@ -275,13 +275,7 @@ class Result:
     @property
     def images(self) -> list[tuple[str, bytes]]:
         """Every picture in it: its MIME type and its content."""
-        found = []
-        for bundle in (self.data, *(shown.data for shown in self.displays)):
-            kind = next((kind for kind in IMAGES if kind in bundle), None)
-            if kind is not None:
-                value = bundle[kind]
-                found.append((kind, value.encode() if isinstance(value, str) else value))
-        return found
+        return list(filter(None, map(picture, (self.data, *(shown.data for shown in self.displays)))))
 
     @property
     def notice(self) -> str:
@@ -332,6 +326,15 @@ _FATE = {
     "reset": " (the session has begun anew: all variables are gone)",
     "ended": " (the session has ended)",
 }
+
+
+def picture(bundle: Bundle) -> tuple[str, bytes] | None:
+    """The best picture of one thing: its MIME type and its content."""
+    kind = next((kind for kind in IMAGES if kind in bundle), None)
+    if kind is None:
+        return None
+    value = bundle[kind]
+    return kind, value.encode() if isinstance(value, str) else value
 
 
 def as_text(value: str | bytes) -> str:

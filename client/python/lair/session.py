@@ -76,11 +76,14 @@ def follow(
     patience: float,
     input: Input | None,
     owner: steps.Handle | None = None,
+    *,
+    collector: Collector | None = None,
+    spared: steps.Spared = (),
 ) -> Events:
-    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it. The session ends with its
-    `owner`, which is held here until the cell has ended."""
+    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it, unless the exception that
+    ends the wait is `spared`. The session ends with its `owner`, which is held here until the cell has ended."""
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    collector = Collector()
+    collector = collector or Collector()
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, sink)
     try:
@@ -90,6 +93,9 @@ def follow(
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
+    except spared:
+        connection.forget(call)
+        raise
     except BaseException:
         connection.cancel(call)
         raise

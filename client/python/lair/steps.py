@@ -24,6 +24,8 @@ from .result import UNKNOWN, Effects, Ended, Result, Saved, SavedState, State, e
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
 Path = str | bytes | os.PathLike[str]
+# The exceptions that end a wait for a cell, and not the cell.
+Spared = tuple[type[BaseException], ...]
 
 # The largest piece of a file in one request.
 CHUNK = 1 << 20
@@ -125,7 +127,7 @@ def detached(request: m.Exec) -> Steps[str]:
     return reply.key
 
 
-def attachment(session: str, key: str | None, cell: int | None, *, stream: bool, input: bool) -> m.Attach:
+def attachment(session: str | None, key: str | None, cell: int | None, *, stream: bool, input: bool) -> m.Attach:
     return m.Attach(id=0, session=session, key=key, cell=cell or 0, stream=stream, input=input)
 
 

@@ -14,8 +14,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 import sys
+import time
 from collections.abc import Callable, Mapping
+from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,15 +27,37 @@ from typing import Any
 from . import aio, session, steps
 from . import messages as m
 from .connection import Connection, shared
-from .errors import UNREACHABLE, LairError
-from .result import UNKNOWN, Display, Effects, Ended, Result, as_text, ended, renewed
+from .errors import UNREACHABLE, DeadlineError, LairError, seconds
+from .result import UNKNOWN, Bundle, Display, Effects, Ended, Result, Stream, as_text, ended, picture, renewed
+from .seen import PAGE, STREAMS, Page, Seen, excerpt
 
-# The most a model is given of stdout, stderr and each text, in characters.
+# The most a model is given of stdout, stderr and each text, in bytes,
 SHOWN = 20_000
+# and of what code shows.
+DISPLAYS = 32
 
 Answer = dict[str, Any]
-Plan = steps.Steps[Answer] | m.Exec
 
+
+@dataclass
+class Wait:
+    """A call that waits for a cell. What is `spared` ends the call only, and the cell runs on."""
+
+    request: m.Exec | m.Attach
+    patience: float
+    spared: steps.Spared
+    seen: Seen | Page
+    answer: Callable[[Result | None], Answer]  # None: the cell has not ended
+
+
+Plan = steps.Steps[Answer] | Wait
+
+
+# Of a handle: the key of the cell, how far its output has come, and the session, if it has one.
+_HANDLE = re.compile(r"([0-9a-f]{16})-(\d{1,18})-(\d{1,18})-(\d{1,18})(?:@(.+))?")
+# Beyond the end of every output.
+NOTHING = (1 << 63) - 1
+_BEGINNING = {"stdout": 0, "stderr": 0, "displays": 0}
 
 # The words of `lair tools --tools full --format anthropic`, and what they promise is kept. Answers have pictures only if asked for.
 _WORDS = Path(__file__).with_name("tools.json").read_text().replace(" Figures come back as images.", "")
@@ -97,6 +123,10 @@ def _checked(name: str, kind: str, value: object) -> object:
             raise LairError("bad_arguments", "cwd_rel must be relative to the session's directory, and in it")
     if kind == "number" and not _positive(value):
         raise LairError("bad_arguments", f"{name} must be a positive number")
+    if kind == "integer" and not (type(value) is int and 0 <= value < NOTHING):
+        raise LairError("bad_arguments", f"{name} must be an integer, 0 or above")
+    if kind == "boolean" and not isinstance(value, bool):
+        raise LairError("bad_arguments", f"{name} must be true or false")
     return value
 
 
@@ -131,15 +161,19 @@ class Tools:
         connection: Connection | None = None,
         shown: int = SHOWN,
         images: bool = False,
+        patience: float | None = None,
     ) -> None:
-        """`profile`: of its sessions. `shown`: the most a model is given of each text, in characters. `images`: the
-        answers have pictures of figures too, in base64, for adapters that can show them to the model."""
+        """`profile`: of its sessions. `shown`: the most a model is given of each text, in bytes. `images`: the
+        answers have pictures of figures too, in base64, for adapters that can show them to the model. `patience`: a call
+        that takes more seconds is answered then, with `running` and a handle, by which python_result gets the rest;
+        without it a call waits until its code has ended."""
         self.namespace = steps.new_id() if namespace is None else namespace
         self._keep = namespace is not None
         self._profile = profile
         self._connection = connection
         self._shown = shown
         self._images = images
+        self._patience = seconds("patience", patience)
         self._known: set[str] = set()
         self._births: dict[str, int] = {}  # by id, of the sessions that were used
 
@@ -151,23 +185,49 @@ class Tools:
         """Do what a model asks: `arguments` as it passed them, a dictionary or its JSON."""
         try:
             plan = self._plan(name, arguments)
-            if not isinstance(plan, m.Exec):
+            if not isinstance(plan, Wait):
                 return session.perform(self.connection, plan)
-            events = session.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
-            return self._answer(plan, session.finish(events, {}))
+            return plan.answer(self._wait(plan))
         except LairError as error:
             return self._refusal(error)
+
+    def _wait(self, plan: Wait) -> Result | None:
+        events = session.follow(
+            self.connection, plan.request, plan.patience, None, collector=plan.seen, spared=plan.spared
+        )
+        try:
+            with closing(events):
+                for event in events:
+                    if plan.seen.full or isinstance(event, Result):
+                        return event if isinstance(event, Result) else None
+        except DeadlineError:
+            if not plan.spared:
+                raise
+        return None
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
         """The same for asyncio; to cancel it interrupts the code."""
         try:
             plan = self._plan(name, arguments)
-            if not isinstance(plan, m.Exec):
+            if not isinstance(plan, Wait):
                 return await aio.perform(self.connection, plan)
-            events = aio.follow(self.connection, plan, steps.deadline({"timeout": plan.timeout}), None)
-            return self._answer(plan, await aio.finish(events, {}))
+            return plan.answer(await self._await(plan))
         except LairError as error:
             return self._refusal(error)
+
+    async def _await(self, plan: Wait) -> Result | None:
+        events = aio.follow(
+            self.connection, plan.request, plan.patience, None, collector=plan.seen, spared=plan.spared
+        )
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    if plan.seen.full or isinstance(event, Result):
+                        return event if isinstance(event, Result) else None
+        except DeadlineError:
+            if not plan.spared:
+                raise
+        return None
 
     @property
     def instructions(self) -> str:
@@ -207,13 +267,49 @@ class Tools:
         return id
 
     def _once(self, given: dict[str, Any]) -> Plan:
-        options: steps.CellOptions = {"timeout": given["timeout_sec"]}
-        return steps.cell(given["code"], None, self._profile, options, stream=False, input=False)
+        return self._run(given["code"], None, {"timeout": given["timeout_sec"]})
 
     def _execute(self, given: dict[str, Any]) -> Plan:
         options: steps.CellOptions = {"timeout": given["timeout_sec"], "directory": given["cwd_rel"]}
-        id = self._id(given["session_id"])
-        return steps.cell(given["code"], id, self._profile, options, stream=False, input=False)
+        return self._run(given["code"], self._id(given["session_id"]), options)
+
+    def _run(self, code: str, id: str | None, options: steps.CellOptions) -> Wait:
+        key, limit = secrets.token_hex(8), steps.deadline(options)
+        request = steps.cell(code, id, self._profile, {**options, "key": key}, stream=True, input=False)
+        seen = Seen(self._shown, _BEGINNING)
+
+        def answer(result: Result | None) -> Answer:
+            lost = None if id is None or result is None else self._lost(id, result.reply)
+            ended = result if result is None or lost is None else renewed(result, lost)
+            return self._answer(_Cell(key, id, began, seen), ended)
+
+        began = time.monotonic()
+        if self._patience is None:
+            return Wait(request, limit, (), seen, answer)
+        return Wait(request, min(self._patience, limit), (DeadlineError,), seen, answer)
+
+    def _rest(self, given: dict[str, Any]) -> Plan:
+        """To be cancelled is to wait no longer: the code is another call's."""
+        parts = _HANDLE.fullmatch(given["handle"])
+        if parts is None:
+            raise LairError("bad_arguments", "handle must be one that a result has given")
+        key, out, err, displays, told = parts.groups()
+        id = None if told is None else f"{self.namespace}:{told}"
+        request = steps.attachment(id, key, None, stream=True, input=False)
+        patience = steps.deadline({}) if self._patience is None else self._patience
+        if given["from_byte"] is not None:
+            page = self._page(request, given["from_byte"], "stderr" if given["of_stderr"] else "stdout")
+            return Wait(request, patience, (BaseException,), page, lambda result: _of_page(page, result))
+        begin = {"stdout": int(out), "stderr": int(err), "displays": int(displays)}
+        request.stdout, request.stderr, request.displays = begin.values()
+        cell = _Cell(key, id, time.monotonic(), Seen(self._shown, begin))
+        return Wait(request, patience, (BaseException,), cell.seen, lambda result: self._answer(cell, result))
+
+    def _page(self, request: m.Attach, begin: int, stream: Stream) -> Page:
+        """Only that stream is sent, from there on."""
+        request.stdout = request.stderr = request.displays = NOTHING
+        setattr(request, stream, begin)
+        return Page(stream, begin, min(PAGE, self._shown))
 
     def _start(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
@@ -263,35 +359,58 @@ class Tools:
             return ended(reply.ended)
         return None if before == reply.birth else UNKNOWN
 
-    def _answer(self, request: m.Exec, result: Result) -> Answer:
-        lost = None if request.session is None else self._lost(request.session, result.reply)
-        if lost is not None:
-            result = renewed(result, lost)
+    def _answer(self, cell: _Cell, result: Result | None) -> Answer:
+        return self._running(cell) if result is None else self._ended(cell, result)
+
+    def _running(self, cell: _Cell) -> Answer:
+        """The call waits no longer, the code runs on."""
+        known: Answer = {"ok": True, "running": True, "handle": self._handle(cell)}
+        elapsed = time.monotonic() - cell.began
+        note = f"The code still runs after {elapsed:.0f} s. python_result with this handle waits for the rest."
+        if cell.id is not None:
+            known["session_id"] = self._told(cell.id)
+            note += " python_session_reset ends it."
+        return known | _filled(self._printed(cell) | self._shows(cell.seen.displays, {}) | {"note": note})
+
+    def _ended(self, cell: _Cell, result: Result) -> Answer:
         error = result.error
-        answer: Answer = {
-            "stdout": self._cut(result.stdout),
-            "stderr": self._cut(result.stderr),
+        answer = self._printed(cell) | {
             "text": None if result.text is None else self._cut(result.text),
             "error": None if error is None else _filled({"name": error.name, "value": self._cut(error.value)}),
             "cause": result.cause,
             "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.caught],
-            "displays": [self._cut(_as_words(it)) for it in result.displays],
             "artifacts": [
                 {"path": _shown_path(it.path), "size": it.size, "change": it.change} for it in result.artifacts
             ],
         }
-        if self._images and result.images:
-            answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in result.images]
-        answer.update(_not_undone(result.effects))
-        renewal = _anew(result.ended, result.loaded is not None)
-        answer["note"] = " ".join(filter(None, [renewal.get("note"), _note(result), answer.get("note")]))
-        answer["ended"] = renewal.get("ended")
+        answer |= self._shows(result.displays, result.data)
+        renewal, undone = _anew(result.ended, result.loaded is not None), _not_undone(result.effects)
+        notes = [renewal.get("note"), _note(result), *_pieces(cell), undone.get("note")]
+        answer |= {**undone, "note": " ".join(filter(None, notes)), "ended": renewal.get("ended")}
+        if any(it.cut for it in cell.seen.excerpts.values()):
+            answer["handle"] = self._handle(cell)
         if result.loaded is not None:
             answer["loaded"], answer["not_loaded"] = result.loaded.names, result.loaded.missing
         known: Answer = {"ok": result.ok, "state": result.state}
-        if request.session is not None:
-            known |= {"session_id": self._told(request.session), "cell": result.cell}
+        if cell.id is not None:
+            known |= {"session_id": self._told(cell.id), "cell": result.cell}
         return {**known, **_filled(answer)}
+
+    def _printed(self, cell: _Cell) -> Answer:
+        return {stream: str(cell.seen.excerpts[stream]) for stream in STREAMS}
+
+    def _shows(self, displays: list[Display], value: Bundle) -> Answer:
+        given, more = displays[:DISPLAYS], len(displays[DISPLAYS:])
+        answer: Answer = {"displays": [self._cut(_as_words(it)) for it in given], "displays_left_out": more or None}
+        if self._images:
+            found = filter(None, map(picture, (value, *(it.data for it in given))))
+            answer["images"] = [{"type": kind, "base64": as_text(content)} for kind, content in found]
+        return answer
+
+    def _handle(self, cell: _Cell) -> str:
+        """For the rest of it. Nothing is remembered here, so the same handle gets the same answer."""
+        at = "-".join(str(n) for n in cell.seen.at.values())
+        return f"{cell.key}-{at}" + ("" if cell.id is None else f"@{self._told(cell.id)}")
 
     def _told(self, text: str) -> str:
         """Of the names of sessions a model knows the end only."""
@@ -304,11 +423,33 @@ class Tools:
         return {"ok": False, "error": {"name": error.code, "value": self._told(error.message)}}
 
     def _cut(self, text: str) -> str:
-        """Its beginning and its end."""
-        if len(text) <= self._shown:
-            return text
-        half = self._shown // 2
-        return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+        return excerpt(text, self._shown)
+
+
+@dataclass
+class _Cell:
+    """A cell that a call has waited for: its key, its session, since when, and what has come of it."""
+
+    key: str
+    id: str | None
+    began: float
+    seen: Seen
+
+
+def _pieces(cell: _Cell) -> list[str]:
+    """Of a long output there are pieces to be had."""
+    also = {"stdout": "", "stderr": " and of_stderr"}
+    return [
+        f"{stream} was {cell.seen.at[stream]} bytes; python_result with from_byte{also[stream]} gives any of them."
+        for stream in STREAMS
+        if cell.seen.excerpts[stream].cut
+    ]
+
+
+def _of_page(page: Page, result: Result | None) -> Answer:
+    text, end = page.text(more=result is None)
+    piece = {page.stream: text, "next_byte": end if result is None else None}
+    return {"ok": True, "from_byte": page.begin, **_filled(piece)}
 
 
 def _shown_path(path: str) -> str:
@@ -436,6 +577,7 @@ _PLANS: dict[str, Callable[[Tools, dict[str, Any]], Plan]] = {
     "python_execute_once": Tools._once,
     "python_session_start": Tools._start,
     "python_session_execute": Tools._execute,
+    "python_result": Tools._rest,
     "python_session_reset": Tools._reset,
     "python_session_shutdown": Tools._shutdown,
     "copy_to_sandbox": Tools._copy,
