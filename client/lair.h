@@ -53,6 +53,7 @@ enum lair_e {
 	LAIR_E_UNSUPPORTED,    /* this daemon is of another version */
 	LAIR_E_INTERNAL,       /* the daemon's fault */
 	LAIR_E_NO_FILE,	       /* there is no file of that path */
+	LAIR_E_SETTINGS,       /* something is wrong with the daemon's settings; the sentence says what and where */
 	/* Errors of the client itself. */
 	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
 	LAIR_E_START,	  /* a daemon could not be started */
@@ -212,6 +213,9 @@ int lair_stats(struct lair *lair, struct lair_call **callp);
 /* Stop the daemon. The answer comes when sessions have been saved that are to be, before it ends. LAIR_E_DENIED: it
  * is another user's; LAIR_E_LOST: it ended before it could answer. */
 int lair_stop(struct lair *lair, struct lair_call **callp);
+/* Have the daemon read its settings again, for sessions that are opened from now on. LAIR_E_DENIED: it is another
+ * user's; LAIR_E_SETTINGS: something is wrong with them, and nothing has changed. */
+int lair_reload(struct lair *lair, struct lair_call **callp);
 
 /* Questions about the state of a session. They are answered between two cells: LAIR_E_BUSY while one runs. The
  * answer is text from the session: show it, and trust none of it. LAIR_E_LIMIT: it took too long. */
@@ -605,6 +609,20 @@ struct lair_stopped {
 	struct lair_items refused; /* of struct lair_refused: sessions that were not, and why */
 };
 
+/* The settings that the daemon has read again. */
+struct lair_reloaded {
+	struct lair_text path;	   /* of the file; absent: the settings inside laird */
+	struct lair_items changes; /* of struct lair_change */
+};
+
+struct lair_change {
+	struct lair_text change;	/* changed: a setting; added or removed: a profile */
+	struct lair_text profile;	/* absent: the setting is the daemon's */
+	struct lair_text setting;	/* absent: it is about the whole profile */
+	struct lair_text before, after; /* the values, as sessions.conf has them */
+	bool restart;			/* it takes effect when laird is started anew */
+};
+
 struct lair_counters {
 	double uptime;
 	uint64_t pid, keeper_pid, sessions, spares, templates, opened, ended, cells, requests, refused, memory;
@@ -623,6 +641,7 @@ const struct lair_saved *lair_saved(const struct lair_call *call);	     /* save 
 const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load */
 struct lair_items lair_save_list(const struct lair_call *call);		     /* saves */
 const struct lair_stopped *lair_stopped(const struct lair_call *call);	     /* stop */
+const struct lair_reloaded *lair_reloaded(const struct lair_call *call);     /* reload */
 struct lair_items lair_sessions(const struct lair_call *call);		     /* list */
 const struct lair_state *lair_state(const struct lair_call *call);	     /* checkpoint, restore, undo */
 const struct lair_effects *lair_reset_effects(const struct lair_call *call); /* reset */
@@ -656,6 +675,7 @@ bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_c
 bool lair_next_match(struct lair_items items, size_t *cursor, struct lair_match *item);
 bool lair_next_variable(struct lair_items items, size_t *cursor, struct lair_variable *item);
 bool lair_next_past(struct lair_items items, size_t *cursor, struct lair_past *item);
+bool lair_next_change(struct lair_items items, size_t *cursor, struct lair_change *item);
 bool lair_next_number(struct lair_items items, size_t *cursor, uint64_t *item);
 
 #ifdef __cplusplus

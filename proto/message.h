@@ -184,6 +184,7 @@ WIRE_MESSAGE(load_request, "load", ID, SESSION_CHANGE_FIELDS);
 WIRE_MESSAGE(saves_request, "saves", ID, RESULTS_FIELDS);
 WIRE_MESSAGE(unsave_request, "unsave", ID, SESSION_CHANGE_FIELDS);
 WIRE_MESSAGE(stop_request, "stop", ID, WIRE_NOTHING);
+WIRE_MESSAGE(reload_request, "reload", ID, WIRE_NOTHING);
 WIRE_MESSAGE(list_request, "list", ID, WIRE_NOTHING);
 WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 
@@ -388,6 +389,19 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define STOP_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, saved, REQUIRED)                                                                                \
 	F(m, RAW, not_saved, OPTIONAL)
+/* reload. path: of the file; absent: the settings inside laird. changes: an array of change records. */
+#define RELOAD_REPLY_FIELDS(F, m)                                                                                  \
+	F(m, BIN, path, OPTIONAL)                                                                                  \
+	F(m, RAW, changes, REQUIRED)
+/* An element of changes. change: changed (a setting), added or removed (a profile). profile: absent: [daemon].
+ * before, after: as sessions.conf has the value. restart: it counts when laird is started anew. */
+#define SETTING_CHANGE_FIELDS(F, m)                                                                                \
+	F(m, STR, change, REQUIRED)                                                                                \
+	F(m, STR, profile, OPTIONAL)                                                                               \
+	F(m, STR, setting, OPTIONAL)                                                                               \
+	F(m, BIN, before, OPTIONAL)                                                                                \
+	F(m, BIN, after, OPTIONAL)                                                                                 \
+	F(m, FLAG, restart, OPTIONAL)
 /* A transfer goes on under its number; 0: the file is complete. offset: the bytes so far. */
 #define TRANSFER_REPLY_FIELDS(F, m)                                                                                \
 	F(m, UINT, transfer, REQUIRED)                                                                             \
@@ -510,6 +524,8 @@ WIRE_MESSAGE(checkpoints_reply, "reply", ID, CHECKPOINTS_REPLY_FIELDS);
 WIRE_MESSAGE(save_record, "save_record", NO_ID, SAVE_RECORD_FIELDS);
 WIRE_MESSAGE(saves_reply, "reply", ID, SAVES_REPLY_FIELDS);
 WIRE_MESSAGE(stop_reply, "reply", ID, STOP_REPLY_FIELDS);
+WIRE_MESSAGE(reload_reply, "reply", ID, RELOAD_REPLY_FIELDS);
+WIRE_MESSAGE(setting_change, "setting_change", NO_ID, SETTING_CHANGE_FIELDS);
 WIRE_MESSAGE(transfer_reply, "reply", ID, TRANSFER_REPLY_FIELDS);
 WIRE_MESSAGE(get_reply, "reply", ID, GET_REPLY_FIELDS);
 WIRE_MESSAGE(file_record, "file", NO_ID, FILE_RECORD_FIELDS);

@@ -164,6 +164,7 @@ int verb_mcp(struct cli *cli);
 int verb_tools(struct cli *cli);
 int verb_start(struct cli *cli);
 int verb_stop(struct cli *cli);
+int verb_reload(struct cli *cli);
 int verb_upgrade(struct cli *cli);
 int verb_status(struct cli *cli);
 int verb_doctor(struct cli *cli);

@@ -65,6 +65,8 @@ static const struct verb verbs[] = {
 	 WITH_TOOLS | WITH_FORMAT | WITH_PROFILE | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_tools},
 	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
 	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
+	{"reload", "", "have the daemon read its settings again; sessions keep those they were opened with", 0, 0,
+	 0, NEED_RUNNING, verb_reload},
 	{"upgrade", "", "have the daemon go on with the build that is installed now; sessions stay", 0, 0, 0,
 	 NEED_NOTHING, verb_upgrade},
 	{"status", "", "say whether the daemon runs, and how it fares", 0, 0, 0, NEED_NOTHING, verb_status},

@@ -142,6 +142,7 @@ static void take_piece(struct lair_call *call, const void *message)
 
 TAKER(take_daemon, daemon, hello_reply, HELLO_REPLY_FIELDS)
 TAKER(take_counters, counters, stats_reply, STATS_REPLY_FIELDS)
+TAKER(take_reloaded, reloaded, reload_reply, RELOAD_REPLY_FIELDS)
 TAKER(take_transfer, transfer, transfer_reply, TRANSFER_REPLY_FIELDS)
 TAKER(take_listing, listing, files_reply, FILES_REPLY_FIELDS)
 TAKER(take_completions, completions, complete_reply, COMPLETE_REPLY_FIELDS)
@@ -178,6 +179,7 @@ LIST_TAKER(take_history, history_reply, cells)
 	R(save_reply, take_saved)                                                                                  \
 	R(load_reply, take_loaded)                                                                                 \
 	R(saves_reply, take_saves)                                                                                 \
+	R(reload_reply, take_reloaded)                                                                             \
 	R(stop_reply, take_stopped)                                                                                \
 	R(stray_reply, take_stray)                                                                                 \
 	R(reset_reply, take_reset)
@@ -394,6 +396,7 @@ ANSWER(lair_detached, detached, detached_reply)
 ANSWER(lair_saved, saved, save_reply)
 ANSWER(lair_loaded, loaded, load_reply)
 ANSWER(lair_stopped, stopped, stop_reply)
+ANSWER(lair_reloaded, reloaded, reload_reply)
 ANSWER(lair_state, state, state_reply)
 ANSWER(lair_transfer, transfer, transfer_reply)
 ANSWER(lair_listing, listing, files_reply)

@@ -17,6 +17,7 @@ static const struct {
 	{LAIR_E_GONE, "gone"},
 	{LAIR_E_UNSUPPORTED, "unsupported"},
 	{LAIR_E_INTERNAL, "internal"},
+	{LAIR_E_SETTINGS, "settings"},
 	{LAIR_E_NO_FILE, "no_file"},
 	{LAIR_E_NO_DAEMON, "no_daemon"},
 	{LAIR_E_START, "start"},
@@ -384,6 +385,13 @@ int lair_stop(struct lair *lair, struct lair_call **callp)
 	struct stop_request request = {.id = 0};
 
 	return call_start(callp, lair, &stop_request_schema, &request, &stop_reply_schema);
+}
+
+int lair_reload(struct lair *lair, struct lair_call **callp)
+{
+	struct reload_request request = {.id = 0};
+
+	return call_start(callp, lair, &reload_request_schema, &request, &reload_reply_schema);
 }
 
 int lair_list(struct lair *lair, struct lair_call **callp)

@@ -72,6 +72,7 @@ struct lair_call {
 		struct lair_saved saved;
 		struct lair_loaded loaded;
 		struct lair_stopped stopped;
+		struct lair_reloaded reloaded;
 		bool interrupted;
 	} answer;
 

@@ -72,6 +72,7 @@ ELEMENT(lair_next_checkpoint, lair_checkpoint, checkpoint_record, CHECKPOINT_REC
 ELEMENT(lair_next_match, lair_match, completion_match, MATCH_FIELDS)
 ELEMENT(lair_next_variable, lair_variable, variable_record, VARIABLE_FIELDS)
 ELEMENT(lair_next_past, lair_past, history_record, HISTORY_RECORD_FIELDS)
+ELEMENT(lair_next_change, lair_change, setting_change, SETTING_CHANGE_FIELDS)
 
 bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item)
 {

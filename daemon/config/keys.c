@@ -30,13 +30,13 @@ static const char *const checkpoint_policies[] = {
 
 #define SECTION config
 static const struct key daemon_rows[] = {
-	KEY("socket", SOCKET, socket, NULL, .optional = true,
+	KEY("socket", SOCKET, socket, NULL, .optional = true, .at_start = true,
 	    .doc = "where clients connect; empty: in $XDG_RUNTIME_DIR or /run"),
-	KEY("workspaces", PATH, workspaces, NULL, .optional = true,
+	KEY("workspaces", PATH, workspaces, NULL, .optional = true, .at_start = true,
 	    .doc = "the directory that holds the workspaces; empty: a standard place"),
 	KEY("saves", PATH, saves, NULL, .optional = true,
 	    .doc = "the directory that holds saved states; empty: a standard place"),
-	KEY("log", LOG, log, "stderr",
+	KEY("log", LOG, log, "stderr", .at_start = true,
 	    .doc = "stderr, or a file to append to"),
 	KEY("audit_log", PATH, audit_log, NULL, .optional = true,
 	    .doc = "who ran what and what was refused, as JSON lines, in this file; empty: nowhere"),
@@ -47,7 +47,7 @@ static const struct key daemon_rows[] = {
 	KEY("sessions_per_uid", INT, sessions_per_uid, "off", .min = 1, .max = 1000000, .optional = true,
 	    .doc = "how many sessions at once for one user; off: all for laird's own, a quarter for another"),
 	/* More than the largest code_size and everything else in a request together. */
-	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G,
+	KEY("frame_size", SIZE, frame_size, "32M", .min = 16 * M, .max = 1 * G, .at_start = true,
 	    .doc = "the largest request from a client"),
 	KEY("connections_per_uid", INT, connections_per_uid, "1000", .min = 1, .max = 1000000,
 	    .doc = "how many connections one user may have"),

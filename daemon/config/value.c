@@ -541,6 +541,23 @@ void value_print(const void *section, const struct key *key, FILE *out)
 	kind_of(key)->print((const char *)section + key->offset, key, out);
 }
 
+int value_text(char **textp, const void *section, const struct key *key)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size, blank;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return -ENOMEM;
+	kind_of(key)->print((const char *)section + key->offset, key, out);
+	if (fclose(out) != 0)
+		return -ENOMEM;
+	blank = strspn(text, " \n\t");
+	memmove(text, text + blank, size - blank + 1);
+	*textp = steal_ptr(&text);
+	return 0;
+}
+
 void value_free(void *section, const struct key *key)
 {
 	kind_of(key)->release((char *)section + key->offset);

@@ -34,6 +34,7 @@ struct key {
 	uint64_t min, max;   /* of numbers */
 	bool optional;	     /* numbers: 0 and "off" are allowed; strings: empty is, and is NULL */
 	const char *const *words;
+	bool at_start;	 /* read when laird starts, not when it reads its settings again */
 	const char *doc; /* what it means, in one line */
 };
 
@@ -51,6 +52,9 @@ bool value_is_list(const struct key *key);
 
 /* Write "name = value" so that reading it gives the same value. */
 void value_print(const void *section, const struct key *key, FILE *out);
+
+/* The value alone, as it is written there; the caller's to free. Returns 0 or -ENOMEM. */
+int value_text(char **textp, const void *section, const struct key *key);
 
 /* Release what the value owns and zero it. */
 void value_free(void *section, const struct key *key);

@@ -57,6 +57,22 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 	return r;
 }
 
+/* A path need not be UTF-8, and what is too long may be cut in a character. */
+static void sentence_mend(char *text)
+{
+	size_t left = strlen(text);
+
+	for (size_t n; left > 0; text += n, left -= n) {
+		n = 1;
+		while (n <= MIN(left, (size_t)4) && !utf8_valid((struct bytes){.data = text, .size = n}))
+			n++;
+		if (n <= MIN(left, (size_t)4))
+			continue;
+		*text = '?';
+		n = 1;
+	}
+}
+
 static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
 		      const char *format, va_list args) _printf_(5, 0);
 
@@ -64,9 +80,10 @@ static int error_send(struct clients *clients, const struct address *to, const c
 		      const char *format, va_list args)
 {
 	struct error_reply reply = {.id = to->id, .code = bytes_of(code), .ended = ended};
-	char sentence[512];
+	char sentence[640];
 
 	vsnprintf(sentence, sizeof(sentence), format, args);
+	sentence_mend(sentence);
 	reply.message = bytes_of(sentence);
 	clients->n_errors++;
 	return client_send(clients, to, &error_reply_schema, &reply);

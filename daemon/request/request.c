@@ -349,6 +349,7 @@ static const struct {
 	{&saves_request_schema, handle_saves},
 	{&unsave_request_schema, handle_unsave},
 	{&stop_request_schema, handle_stop},
+	{&reload_request_schema, handle_reload},
 	{&info_request_schema, handle_info},
 	{&complete_request_schema, handle_complete},
 	{&inspect_request_schema, handle_inspect},

@@ -42,6 +42,7 @@ struct request {
 		struct saves_request saves;
 		struct unsave_request unsave;
 		struct stop_request stop;
+		struct reload_request reload;
 		struct list_request list;
 		struct stats_request stats;
 	};
@@ -117,6 +118,9 @@ void handle_results(struct sessions *sessions, const struct address *from, const
 /* saves.c */
 void handle_saves(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_unsave(struct sessions *sessions, const struct address *from, const struct request *request);
+
+/* operator.c */
+void handle_reload(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_stop(struct sessions *sessions, const struct address *from, const struct request *request);
 
 /* files.c */

@@ -1,7 +1,5 @@
-/* Saved states, as files that somebody wants to look at, and the end of laird, at which more of them are made. */
+/* Saved states, as files that somebody wants to look at. */
 #include "request.h"
-
-#include <signal.h>
 
 /* As many records as one answer has; of the names of all of them, one answer could not take all. */
 #define SAVES_MAX 1000
@@ -92,15 +90,4 @@ void handle_unsave(struct sessions *sessions, const struct address *from, const 
 		client_send(sessions->clients, from, &empty_reply_schema, &reply);
 	else
 		nothing_saved(sessions, from, request->named);
-}
-
-void handle_stop(struct sessions *sessions, const struct address *from, const struct request *request)
-{
-	(void)request;
-	if (from->uid != 0 && from->uid != geteuid()) {
-		client_error(sessions->clients, from, "denied", "only root and laird's own user may stop it");
-		return;
-	}
-	sessions_stop_ask(sessions, from);
-	(void)kill(getppid(), SIGTERM);
 }

@@ -188,7 +188,7 @@ static void on_signal(struct event_source *source, uint32_t events)
 	else if (info.ssi_signo != SIGHUP)
 		stop_begin(router);
 	else if (!router->cages.stopping)
-		settings_reload(router);
+		reload(router);
 }
 
 /* ---- the process ---- */
@@ -343,6 +343,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 {
 	char keeper[INSTANCE_NAME_SIZE] = "";
 	enum router_end last_end = ROUTER_END_WELL;
+	struct config_error error;
 	struct config *config;
 	int r = instance_name(keeper, getppid());
 
@@ -360,6 +361,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 					     .cages = &router->cages,
 					     .saved = &router->saved};
 	sessions_init(&router->sessions);
+	reload_begin(router);
 	families_init(&router->families, &router->sessions, &router->vault);
 	vault_init(&router->vault);
 	clients_init(&router->clients);
@@ -410,8 +412,10 @@ static int router_init(struct router *router, const char *config_path, const cha
 	if (r)
 		return r;
 	groups_open(router);
-	r = settings_prepare(router, router->config);
-	if (!r)
+	r = settings_prepare(router, router->config, &error);
+	if (r)
+		log_error(NULL, "%s", error.text);
+	else
 		r = clients_listen(router);
 	if (r)
 		return r;

@@ -46,13 +46,19 @@ struct router {
 /* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
 int router_run(const char *config_path, const char *socket_path);
 
-/* ---- settings.c: return 0 or -errno, having said why ---- */
+/* ---- settings.c ---- */
 
-/* Those of the last router, if there are any, else what the file has. */
+/* Those of the last router, if there are any, else what the file has. Returns 0 or -errno, having said why. */
 int settings_begin(struct router *router);
-/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
-int settings_prepare(struct router *router, struct config *config);
+/* All that can fail of it, before anything changes. From here on the next router has these settings, too. Returns
+ * 0, or -errno with @error. */
+int settings_prepare(struct router *router, struct config *config, struct config_error *error);
 /* What was prepared is in force. */
 void settings_use(struct router *router, struct config *config);
-/* Read them anew; if anything is wrong, nothing changes. */
-void settings_reload(struct router *router);
+
+/* ---- reload.c ---- */
+
+/* Requests to read the settings anew come here from now on. */
+void reload_begin(struct router *router);
+/* Read them anew; if anything is wrong, nothing changes, and the log says why. */
+void reload(struct router *router);

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 /* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
-int settings_prepare(struct router *router, struct config *config)
+int settings_prepare(struct router *router, struct config *config, struct config_error *error)
 {
 	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
 	_cleanup_(audit_log_close) struct audit_log audit_log = AUDIT_LOG_NONE;
@@ -19,7 +19,8 @@ int settings_prepare(struct router *router, struct config *config)
 	int r = goes_on ? 0 : audit_log_open(&audit_log, config->audit_log, &router->sessions.audit_log);
 
 	if (r < 0) {
-		log_error(NULL, "cannot append to audit_log = %s: %s", config->audit_log, strerror(-r));
+		(void)snprintf(error->text, sizeof(error->text), "cannot append to audit_log = %.400s: %s",
+			       config->audit_log, strerror(-r));
 		return r;
 	}
 	goes_on |= r == AUDIT_LOG_E_SAME;
@@ -29,7 +30,8 @@ int settings_prepare(struct router *router, struct config *config)
 	if (!r)
 		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
 	if (r) {
-		log_error(NULL, "cannot leave the settings for the next router: %s", strerror(-r));
+		(void)snprintf(error->text, sizeof(error->text),
+			       "cannot leave the settings for the next router: %s", strerror(-r));
 		return r;
 	}
 	if (!goes_on)
@@ -112,73 +114,4 @@ int settings_begin(struct router *router)
 	if (r)
 		log_error(NULL, "%s", error.text);
 	return r;
-}
-
-static bool differ(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") != 0;
-}
-
-static void config_compare(const struct config *before, const struct config *now)
-{
-	const struct {
-		const char *name;
-		bool changed;
-	} at_start[] = {
-		{"socket", differ(before->socket, now->socket)},
-		{"log", differ(before->log, now->log)},
-		{"workspaces", differ(before->workspaces, now->workspaces)},
-		{"frame_size", before->frame_size != now->frame_size},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(at_start); i++)
-		if (at_start[i].changed)
-			log_warn(NULL, "%s has changed, which counts when laird is started anew", at_start[i].name);
-}
-
-/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
-static int config_check(struct router *router, const struct config *config, struct config_error *error)
-{
-	struct list *const heads[] = {&router->cages.nurseries, &router->cages.retired};
-	_cleanup_(freep) const struct profile **profiles = NULL;
-	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
-	struct nursery *nursery;
-
-	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
-	if (!profiles) {
-		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		list_for_each (nursery, heads[i], node)
-			if (nursery_is_used(nursery))
-				profiles[in_use.n_profiles++] = nursery->profile;
-	in_use.profiles = profiles;
-	return config_check_paths(config, config_name(config), &in_use, error);
-}
-
-void settings_reload(struct router *router)
-{
-	struct config *config = NULL;
-	struct config_error error;
-	char usual[PATH_SIZE];
-	const char *path = router->config_path;
-
-	/* Where there was none, there may be one by now. */
-	if (!path && config_usual(usual) == 0 && *usual)
-		path = usual;
-	if (config_load(&config, path, &error) || config_check(router, config, &error)) {
-		log_error(NULL, "%s; nothing has changed", error.text);
-		config_free(config);
-		return;
-	}
-	if (settings_prepare(router, config)) {
-		log_error(NULL, "nothing has changed");
-		config_free(config);
-		return;
-	}
-	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
-		 path ? path : "the embedded default");
-	config_compare(router->config, config);
-	settings_use(router, config);
 }

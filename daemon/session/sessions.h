@@ -26,6 +26,8 @@ struct sessions {
 	struct cages *cages;
 	struct saved_store *saved;
 	const struct config *config; /* the settings in force */
+	/* The router's: read them anew, and answer the client. */
+	void (*reload)(struct sessions *sessions, const struct address *from);
 	struct audit_log audit_log;
 	struct past past;
 	struct stop stop;

@@ -200,3 +200,10 @@ def test_no_place_for_workspaces(programs: Path) -> None:
         assert "neither XDG_STATE_HOME nor HOME is set" in it.log()
     finally:
         it.close()
+
+
+@pytest.mark.skipif(USER is None, reason="wants root")
+def test_that_user_and_root_may_have_the_settings_read_again(daemon: Daemon, client: Client) -> None:
+    act = "print(c.call(lair.messages.Reload(id=9), lair.messages.ReloadReply).changes)"
+    assert USER is not None and daemon.as_user(USER, act) == "[]"
+    assert client.call(m.Reload(id=client.new_id()), m.ReloadReply).changes == []

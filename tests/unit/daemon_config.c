@@ -1,5 +1,6 @@
 /* sessions.conf: what is understood, what is refused and in which words, and that printing it changes nothing. */
 #include "base/quantity.h"
+#include "config/changes.h"
 #include "config/config.h"
 
 #include "check.h"
@@ -483,6 +484,57 @@ static void test_quantities(void)
 	CHECK(!quantity_parse(&value, size_units, 1, "16777216T") && value == 65536);
 }
 
+static int delta_print(void *userdata, const struct setting_delta *delta)
+{
+	fprintf(userdata, "%s %s %s (%s) (%s)%s\n", delta->kind, delta->profile ? delta->profile : "-",
+		delta->setting ? delta->setting : "-", delta->before ? delta->before : "-",
+		delta->after ? delta->after : "-", delta->at_start ? " at start" : "");
+	return 0;
+}
+
+static bool changes_are(const char *before, const char *now, const char *expected)
+{
+	struct config *a = parse(before), *b = parse(now);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	bool same;
+
+	if (!a || !b || !out)
+		abort();
+	CHECK(config_compare(a, b, delta_print, out) == 0);
+	fclose(out);
+	same = strcmp(text, expected) == 0;
+	if (!same)
+		fprintf(stderr, "%s", text);
+	free(text);
+	config_free(a);
+	config_free(b);
+	return same;
+}
+
+static int refuse(void *userdata, const struct setting_delta *delta)
+{
+	(void)delta;
+	++*(int *)userdata;
+	return -ENOMEM;
+}
+
+static void test_changes(void)
+{
+	struct config *a = parse(""), *b = parse("[daemon]\nsessions = 7\nlog = /l\n");
+	int calls = 0;
+
+	CHECK(changes_are("", "[profile default]\nidle_ttl = 1800s\n", ""));
+	CHECK(changes_are("[profile default]\nenv = A=1\n", "[daemon]\nframe_size = 64M\n[profile default]\n",
+			  "changed - frame_size (32M) (64M) at start\nchanged default env (A=1) ()\n"));
+	CHECK(changes_are("[profile a]\n[profile b]\n", "[profile b]\nenv = A=1 B=2\n[profile c]\n",
+			  "changed b env () (A=1\n\tB=2)\nadded c - (-) (-)\nremoved a - (-) (-)\n"));
+	CHECK(config_compare(a, b, refuse, &calls) == -ENOMEM && calls == 1);
+	config_free(a);
+	config_free(b);
+}
+
 int main(void)
 {
 	test_shipped_is_default();
@@ -495,5 +547,6 @@ int main(void)
 	test_long_lines();
 	test_files();
 	test_quantities();
+	test_changes();
 	return check_report();
 }

@@ -298,6 +298,10 @@ class Stop(Request):
     TYPE = "stop"
 
 
+class Reload(Request):
+    TYPE = "reload"
+
+
 class ListSessions(Request):
     TYPE = "list"
 
@@ -583,6 +587,26 @@ class StopReply(Reply):
 
     saved: Uint
     not_saved: Raw = None
+
+
+class ReloadReply(Reply):
+    """reload. path: of the file; absent: the settings inside laird. changes: an array of change records."""
+
+    path: Bin | None = None
+    changes: Raw
+
+
+class SettingChange(Message):
+    """An element of changes. change: changed (a setting), added or removed (a profile). profile: absent: [daemon].
+    before, after: as sessions.conf has the value. restart: it counts when laird is started anew."""
+
+    TYPE = "setting_change"
+    change: Str
+    profile: Str | None = None
+    setting: Str | None = None
+    before: Bin | None = None
+    after: Bin | None = None
+    restart: Flag = False
 
 
 class TransferReply(Reply):

@@ -1,0 +1,157 @@
+/* The settings are read anew, because an operator says so, by a signal or a request. If anything is wrong with
+ * them, nothing changes. */
+#include "router.h"
+
+#include "base/log.h"
+#include "config/changes.h"
+#include "config/paths.h"
+
+#include <stdio.h>
+
+/* For the answer. */
+struct changes {
+	msgpack_sbuffer records;
+	size_t n;
+};
+
+static int on_delta(void *userdata, const struct setting_delta *delta)
+{
+	struct changes *changes = userdata;
+	const struct setting_change record = {
+		.change = bytes_of(delta->kind),
+		.profile = bytes_of(delta->profile),
+		.setting = bytes_of(delta->setting),
+		.before = bytes_of(delta->before),
+		.after = bytes_of(delta->after),
+		.restart = delta->at_start,
+	};
+
+	changes->n++;
+	return wire_encode_body(&changes->records, &setting_change_schema, &record);
+}
+
+static int delta_log(void *userdata, const struct setting_delta *delta)
+{
+	(void)userdata;
+	if (delta->at_start)
+		log_warn(NULL, "%s has changed, which counts when laird is started anew", delta->setting);
+	return 0;
+}
+
+/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
+static int config_check(struct router *router, const struct config *config, struct config_error *error)
+{
+	struct list *const heads[] = {&router->cages.nurseries, &router->cages.retired};
+	_cleanup_(freep) const struct profile **profiles = NULL;
+	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
+	struct nursery *nursery;
+
+	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
+	if (!profiles) {
+		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			if (nursery_is_used(nursery))
+				profiles[in_use.n_profiles++] = nursery->profile;
+	in_use.profiles = profiles;
+	return config_check_paths(config, config_name(config), &in_use, error);
+}
+
+/* Those of the file, checked. Returns 0, or -errno with @error. */
+static int settings_read(struct router *router, struct config **configp, struct config_error *error)
+{
+	char usual[PATH_SIZE];
+	const char *path = router->config_path;
+	struct config *config;
+	int r;
+
+	/* Where there was none, there may be one by now. */
+	if (!path && config_usual(usual) == 0 && *usual)
+		path = usual;
+	r = config_load(&config, path, error);
+	if (r)
+		return r;
+	r = config_check(router, config, error);
+	if (r)
+		config_free(config);
+	else
+		*configp = config;
+	return r;
+}
+
+/* Returns 0, or -errno with @error. */
+static int settings_replace(struct router *router, struct changes *changes, struct config_error *error)
+{
+	struct config *config;
+	int r = settings_read(router, &config, error);
+
+	if (r)
+		return r;
+	r = config_compare(router->config, config, on_delta, changes);
+	if (r)
+		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(-r));
+	else
+		r = settings_prepare(router, config, error);
+	if (r) {
+		config_free(config);
+		return r;
+	}
+	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
+		 config->path ? config->path : "the embedded default");
+	(void)config_compare(router->config, config, delta_log, NULL);
+	settings_use(router, config);
+	return 0;
+}
+
+static void answer(struct router *router, const struct address *from, const struct changes *changes)
+{
+	struct reload_reply reply = {.id = from->id, .path = bytes_of(router->config->path)};
+	msgpack_sbuffer array;
+	int r;
+
+	msgpack_sbuffer_init(&array);
+	r = wire_put_array(&array, changes->n);
+	if (!r && changes->n > 0)
+		r = msgpack_sbuffer_write(&array, changes->records.data, changes->records.size);
+	reply.changes = wire_bytes(&array);
+	if (r)
+		client_error(&router->clients, from, "internal",
+			     "the new settings are in force; out of memory to say what has changed");
+	else
+		client_send(&router->clients, from, &reload_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&array);
+}
+
+/* @from: who is told what came of it; NULL for a signal. */
+static void reload_for(struct router *router, const struct address *from)
+{
+	struct changes changes = {.n = 0};
+	struct config_error error;
+
+	msgpack_sbuffer_init(&changes.records);
+	if (settings_replace(router, &changes, &error)) {
+		log_error(NULL, "%s; nothing has changed", error.text);
+		if (from)
+			client_error(&router->clients, from, "settings", "%s; nothing has changed", error.text);
+	} else if (from) {
+		answer(router, from, &changes);
+	}
+	msgpack_sbuffer_destroy(&changes.records);
+}
+
+static void on_request(struct sessions *sessions, const struct address *from)
+{
+	reload_for(container_of(sessions, struct router, sessions), from);
+}
+
+void reload_begin(struct router *router)
+{
+	router->sessions.reload = on_request;
+}
+
+void reload(struct router *router)
+{
+	reload_for(router, NULL);
+}
