@@ -151,9 +151,8 @@ def _run(command: str, **options: Any) -> Any:
     except _PermissionError as refused:
         words = command.split()
         plain = _PACKAGES if _PIP.match(command) else _COMMANDS.get(words[0]) if words else None
-        if isinstance(refused.strerror, str):
-            told = refused.strerror.replace("/bin/sh -c ", "", 1)
-            refused.strerror = f"{told}; {plain}" if plain else told
+        if plain and isinstance(refused.strerror, str):
+            refused.strerror += f"; {plain}"
         raise
 
 

@@ -288,6 +288,16 @@ static int check_open(const struct attempt *attempt, PyObject *args)
 					    : TARGET_ANY);
 }
 
+/* A command for the shell, without the shell: so `!ls`, os.system("ls") and shell=True are told alike. */
+static struct bytes without_shell(struct bytes command)
+{
+	const struct bytes shell = BYTES("/bin/sh -c ");
+
+	if (command.size > shell.size && !memcmp(command.data, shell.data, shell.size))
+		return (struct bytes){.data = command.data + shell.size, .size = command.size - shell.size};
+	return command;
+}
+
 /* A list of arguments as a shell would show it. */
 static void command_put(struct refusal *refusal, PyObject *command)
 {
@@ -315,7 +325,7 @@ static void command_put(struct refusal *refusal, PyObject *command)
 	}
 	PyErr_Clear();
 	if (command)
-		refusal_target(refusal, text_of(command, &temp));
+		refusal_target(refusal, without_shell(text_of(command, &temp)));
 	else
 		return;
 	Py_XDECREF(temp);

@@ -123,6 +123,7 @@ def test_no_programs(client: Client, session: str) -> None:
         assert last_line(reply) == sentence
         assert reply.error and [frame["source"] for frame in reply.error["frames"]] == [code]
         assert reply.blocked and reply.blocked[0]["reason"] == "subprocess-not-granted"
+        assert reply.blocked[0]["target"] == "ls"  # the error has it, so no client tells it a second time
     assert "subprocess-not-granted" in last_line(client.exec("%%bash\nls", session))
 
 
