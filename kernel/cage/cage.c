@@ -77,7 +77,7 @@ static int network_parse(struct cage *cage, struct bytes text)
 
 static int level_parse(enum cage_level *levelp, struct bytes text)
 {
-	*levelp = LEVEL_READONLY; /* nothing said: whatever is a cage */
+	*levelp = LEVEL_READONLY; /* if the profile names no level, every level from this one on will do */
 	if (text.size == 0)
 		return 0;
 	for (size_t i = 0; i < _LEVEL_N; i++) {
@@ -89,8 +89,8 @@ static int level_parse(enum cage_level *levelp, struct bytes text)
 	return -EINVAL;
 }
 
-/* Where a group counts memory, files in memory count too; they outlive who is killed for it, so half must be left.
- */
+/* If a control group counts memory, it counts the files in memory, too. They stay when an interpreter is killed for
+ * its memory, so they may take only half of it. */
 static uint64_t scratch_size(const struct configure_message *configure)
 {
 	uint64_t size = configure->scratch_size, half = configure->memory / 2;
@@ -172,9 +172,9 @@ pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp)
 	return r ? r : namespaces_clone(cage, true, pidfdp);
 }
 
-/* ---- the warden's ---- */
+/* ---- the warden's part ---- */
 
-/* The session's own directory; what lies beside it is other sessions'. */
+/* The directories beside the session's own belong to other sessions. */
 static int workspace_add(struct cage *cage, struct cage_report *report)
 {
 	char siblings[PATH_MAX];
@@ -200,7 +200,7 @@ static int workspace_add(struct cage *cage, struct cage_report *report)
 	return r ? cage_fail(report, -r, "the workspace") : 0;
 }
 
-/* In a tree of its own a session sees itself as the only user, and only the hosts it may know. */
+/* In a file system of its own, a session sees only its own user and, without a network, only its own host. */
 static int files_add(struct cage *cage, struct cage_report *report)
 {
 	unsigned uid = cage->uid ? cage->uid : geteuid(), gid = cage->uid ? cage->uid : getegid();
@@ -224,7 +224,7 @@ static int files_add(struct cage *cage, struct cage_report *report)
 	return r ? cage_fail(report, -r, "the session's own files") : 0;
 }
 
-/* Other processes' keys are not this session's. */
+/* The session must not find the keys of other processes. */
 static int keyring_enter(struct cage *cage, struct cage_report *report)
 {
 	(void)cage;
@@ -252,19 +252,19 @@ static const struct step {
 	{"own files", files_add},
 	{"namespaces", namespaces_enter},
 	{"keyring", keyring_enter},
-	{"mounts", mounts_enter}, /* becomes the session's user on the way, if it is in a user namespace */
+	{"mounts", mounts_enter}, /* in a user namespace this step also takes on the session's user */
 	{"limits", limits_enter},
-	{"bounding set", privileges_bound},	/* while there are powers to give up */
-	{"identity", identity_enter},		/* after the mounts, if those took root's powers */
-	{"privileges", privileges_drop},	/* no_new_privs too, which Landlock and seccomp ask for */
-	{"working directory", workspace_enter}, /* with the rights of the session and no others */
+	{"bounding set", privileges_bound},	/* while the warden may still change it */
+	{"identity", identity_enter},		/* after the mounts, which may need root's powers */
+	{"privileges", privileges_drop},	/* sets no_new_privs, too, which Landlock and seccomp need */
+	{"working directory", workspace_enter}, /* with the rights of the session only */
 	{"landlock", landlock_enter},		/* forbids all mounting */
 	{"seccomp", seccomp_enter},		/* forbids everything above */
 };
 
 _Static_assert(ARRAY_SIZE(steps) < CAGE_STEPS_MAX, "raise CAGE_STEPS_MAX");
 
-/* What comes before them has a name too. */
+/* The time before the first step is counted as one more step. */
 const char *cage_step_name(size_t i)
 {
 	if (i == ARRAY_SIZE(steps))
@@ -310,7 +310,7 @@ bool cage_starts_programs(const struct cage *cage)
 	return cage->subprocess;
 }
 
-/* Once in a line of forks: layers of Landlock are few. */
+/* Only once for an interpreter and its forks: the kernel allows few layers of Landlock. */
 static int signals_enclose(const struct cage *cage)
 {
 	bool scoped = cage->landlock_abi >= 6;

@@ -17,16 +17,16 @@
 struct cage; /* what a template prepared; lives as long as the template, inherited by its wardens */
 
 struct cage_report {
-	const char *level; /* the name of the sum: see docs/SECURITY.md */
+	const char *level; /* how strong the cage is: a level of docs/SECURITY.md */
 	const char *guards[CAGE_GUARDS_MAX];
 	size_t n_guards;
-	char reason[256];		    /* when something failed: what, to what, why */
+	char reason[256];		    /* after a failure: what failed, with what, and why */
 	uint64_t step_took[CAGE_STEPS_MAX]; /* by cage_clock() */
 };
 
 /* Nanoseconds. */
 uint64_t cage_clock(void);
-/* Of step @i of entering; NULL after the last. Static. */
+/* The name of step @i of cage_enter; NULL after the last. Static. */
 const char *cage_step_name(size_t i);
 
 /* In the template, once, after Python and the preload are loaded. @configure need not outlive the call.
@@ -37,9 +37,10 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 
 /* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the
  * warden; in the template the warden's pid (and *pidfdp, -1 if the kernel has none), or -errno. The raw clone
- * leaves the state of Python and libc unchanged; only the thread id is corrected. @uid: host uid and gid to run
- * as; as root it must not be 0, else it must be (-EPERM). @groups: doors to its control groups, ended by -1
- * (NULL: none), which must stay open: of version 1 their `tasks`, of version 2 the directory. */
+ * leaves the state of Python and libc unchanged; only the thread id is corrected. @uid: host uid and gid to run as;
+ * as root it must not be 0, else it must be (-EPERM). @groups: doors to its control groups, ended by -1 (NULL:
+ * none). For version 1 a door is the group's file `tasks`, for version 2 its directory. The doors must stay
+ * open. */
 pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp);
 
 /* In the warden, single-threaded, before any user code: the ordered steps. @keep: descriptors to leave open (NULL
@@ -53,6 +54,6 @@ const char *cage_scratch(const struct cage *cage);
 /* Whether the session may start programs. */
 bool cage_starts_programs(const struct cage *cage);
 
-/* In each interpreter after fork, before user code: set what each process has of its own (score for the OOM
- * killer, process group). */
+/* In each interpreter after its fork, before user code: its process group, its umask, its death when its parent
+ * dies. Without a pid namespace also a limit on its signals. Returns 0 or -errno. */
 int cage_enter_interpreter(const struct cage *cage);

@@ -23,7 +23,7 @@ static bool is_kept(int fd, const int *keep)
 	return false;
 }
 
-/* A file, open only to be read. */
+/* Whether @fd is a regular file that is open only for reading. */
 static bool is_plain(int fd)
 {
 	struct stat meta;
@@ -33,7 +33,7 @@ static bool is_plain(int fd)
 	       S_ISREG(meta.st_mode);
 }
 
-/* One in a place that is readable. */
+/* Whether @fd is a plain file in a place that sessions may read. */
 static bool is_harmless(const struct cage *cage, int directory, const char *name, int fd)
 {
 	const struct place *place;
@@ -49,7 +49,8 @@ static bool is_harmless(const struct cage *cage, int directory, const char *name
 	return place && place->kind == PLACE_READ;
 }
 
-/* What a template has it has by now; a warden has little more, and looks through the numbers. */
+/* By now the template has opened nearly all its descriptors. So a warden need not list its own: it tries each
+ * number up to descriptors_end. */
 int descriptors_prepare(struct cage *cage)
 {
 	DIR *directory = opendir("/proc/self/fd");
@@ -69,13 +70,14 @@ int descriptors_prepare(struct cage *cage)
 	return 0;
 }
 
-/* Its number may have changed hands since, but the template opens no file for anything else. */
+/* The number may belong to another file by now. It is still harmless, since the template opens plain files only for
+ * Python. */
 static bool is_still_harmless(const struct cage *cage, int fd)
 {
 	return fd < DESCRIPTORS_MARKED && (cage->descriptors_harmless[fd / 64] >> (fd % 64) & 1) && is_plain(fd);
 }
 
-/* From @first on there should be none. */
+/* Normally no descriptor is open from @first on. */
 static int close_above(int first)
 {
 	struct dirent *entry;
@@ -111,8 +113,8 @@ int descriptors_close(struct cage *cage, const int *keep, struct cage_report *re
 	return r ? cage_fail(report, -r, "the descriptors") : 0;
 }
 
-/* What was closed is the host's /dev/null, and reached by its descriptor past the mounts: now there is one of our
- * own. */
+/* Closed descriptors are now the host's /dev/null, which a session could reach past its mounts. They get the
+ * /dev/null of the session's own tree instead. */
 int descriptors_renew(const struct cage *cage)
 {
 	_cleanup_(fd_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);

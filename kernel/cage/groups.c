@@ -30,7 +30,7 @@ static int enter_by(int fd)
 	return write(fd, "0", 1) == 1 ? 0 : -errno;
 }
 
-/* On a kernel that could not clone us into it. */
+/* For a kernel that could not clone the warden into its group. */
 static int enter_birthplace(int directory)
 {
 	_cleanup_(fd_closep) int fd = openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);

@@ -18,7 +18,7 @@
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL (1ULL << 1)
 #define RULE_NET_PORT 2
-#define RESTRICT_LOG_OFF (1U << 0 | 1U << 2) /* its own refusals, and those of what is put on top */
+#define RESTRICT_LOG_OFF (1U << 0 | 1U << 2) /* log no refusals of this layer and of later layers */
 
 struct ruleset_attr {
 	uint64_t fs, net, scoped;
@@ -29,7 +29,7 @@ struct port_attr {
 };
 
 #define FS_READ (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-/* No devices, no sockets. */
+/* Everything but making devices and sockets. */
 #define FS_CHANGE                                                                                                  \
 	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |          \
 	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_FIFO |                \
@@ -38,7 +38,7 @@ struct port_attr {
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | \
 	 FS_IOCTL_DEV)
 
-/* By ABI: everything there is to handle. */
+/* All rights that each ABI knows. */
 static const struct ruleset_attr handled[] = {
 	[1] = {.fs = (1ULL << 13) - 1},
 	[2] = {.fs = (1ULL << 14) - 1},
@@ -106,8 +106,8 @@ static int grant_devices(int ruleset, uint64_t all)
 	return r;
 }
 
-/* Without a mount namespace /tmp, /dev/shm and /proc are the host's, with what other processes keep there: nothing
- * of them is granted. */
+/* Without a mount namespace, /tmp, /dev/shm and /proc are the host's and hold files of other processes, so nothing
+ * in them is granted. */
 static int grant_place(const struct cage *cage, int ruleset, const struct place *place, uint64_t all)
 {
 	bool own = cage->namespaces != 0;
@@ -170,7 +170,8 @@ int landlock_enter(struct cage *cage, struct cage_report *report)
 		r = grant_ports(cage, ruleset);
 	if (r)
 		return cage_fail(report, -r, "Landlock: the ports");
-	/* From ABI 7 each refusal is a line in the host's audit log, which a session must not be able to fill. */
+	/* From ABI 7 on the kernel writes a line in the host's audit log for each refusal. A session must not be
+	 * able to fill that log. */
 	if (syscall(SYS_landlock_restrict_self, ruleset, abi >= 7 ? RESTRICT_LOG_OFF : 0) < 0)
 		return cage_fail(report, errno, "cannot enter the Landlock domain");
 	snprintf(cage->landlock_name, sizeof(cage->landlock_name), "landlock:%d", cage->landlock_abi);
@@ -178,7 +179,8 @@ int landlock_enter(struct cage *cage, struct cage_report *report)
 	return 0;
 }
 
-/* Moving between directories is refused by a layer that does not speak of it. */
+/* A layer that does not handle LANDLOCK_ACCESS_FS_REFER forbids moving files between directories. So this layer
+ * handles it, and grants it everywhere. */
 int landlock_enter_interpreter(void)
 {
 	const struct ruleset_attr attr = {.fs = LANDLOCK_ACCESS_FS_REFER, .scoped = SCOPE_SIGNAL};

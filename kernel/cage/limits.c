@@ -12,7 +12,7 @@ static void file_closep(FILE **filep)
 		fclose(*filep);
 }
 
-/* What the template already has counts against RLIMIT_DATA in every fork of it. */
+/* RLIMIT_DATA also counts the data that each fork has from the template. */
 int limits_prepare(struct cage *cage)
 {
 	_cleanup_(file_closep) FILE *status = fopen("/proc/self/status", "re");
@@ -36,13 +36,13 @@ static int limit_set(int resource, uint64_t value)
 	return setrlimit((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
 }
 
-/* With 0 nothing is written, but a program of the host's that core files are piped to is started for each, as root
- * and beside the cage. With 1 it is not either. */
+/* With a limit of 0 the kernel writes no core file. But if the host pipes core files to a program, it still starts
+ * that program for each, as root and outside the cage. With a limit of 1 it does not. */
 #define NO_CORE 1
 
 int limits_enter(struct cage *cage, struct cage_report *report)
 {
-	/* A group counts better, and laird can let it grow with what does not count. */
+	/* A control group counts better, and laird can raise its limit for each frozen copy. */
 	bool count = cage->processes && cage->own_processes && !cage->processes_group;
 	const struct {
 		const char *name;

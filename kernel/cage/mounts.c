@@ -18,10 +18,11 @@
 #define SYS_mount_setattr 442
 #endif
 #define RECURSIVE 0x8000 /* AT_RECURSIVE */
-#define STAGE "/tmp"	 /* any directory every host has; it is covered for a moment, in this namespace alone */
+#define STAGE "/tmp"	 /* a directory that every host has; it is covered for a moment, in this namespace alone */
 #define INODES_MAX 65536
 
-/* Where a place comes from: a directory is ".", a file its name in the directory that holds it. */
+/* What is mounted at a place. For a directory, @fd is the directory and @name is ".". For a file, @fd is its parent
+ * directory and @name its name there. */
 struct source {
 	int fd;
 	const char *name;
@@ -30,8 +31,8 @@ struct source {
 
 /* ---- attributes ---- */
 
-/* mount_setattr for kernels before 5.12: remount each mount at or below @path, keeping the flags it has, since in a
- * user namespace those are locked. */
+/* Kernels before 5.12 lack mount_setattr. There, each mount at or below @path is remounted. It must keep the flags
+ * that it has, because a user namespace cannot remove them. */
 static unsigned long flags_of(const char *path)
 {
 	static const struct {
@@ -61,7 +62,7 @@ static int remount(const char *path, unsigned long flags)
 	return mount(NULL, path, NULL, flags, NULL) < 0 ? -errno : 0;
 }
 
-/* The octal escapes of mountinfo, in place. */
+/* Replaces the octal escapes of mountinfo in place. */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -79,7 +80,7 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
-/* A mount that is covered by another, or out of reach to this user, is so to the session too. */
+/* If another mount covers a mount, or this user cannot reach it, the session cannot reach it either. */
 static int remount_if_seen(const char *path, unsigned long flags)
 {
 	int r = remount(path, flags);
@@ -141,7 +142,7 @@ static int source_open(struct source *source, const char *path)
 	return source->fd < 0 ? -errno : 0;
 }
 
-/* What is pinned is a directory. */
+/* Only directories are pinned. */
 static int source_open_place(struct source *source, const struct place *place)
 {
 	if (!place->pinned)
@@ -156,7 +157,8 @@ static int source_mount(const struct source *source, const char *path)
 	return fchdir(source->fd) < 0 || mount(source->name, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
 }
 
-/* A device that is the host's own: what is written to it is not kept, but its times would be. */
+/* The device is the host's own. It is mounted read-only, so that a write to the device does not change the times of
+ * its file. */
 static int device_mount(const struct source *source, const char *path)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
@@ -169,7 +171,7 @@ static int device_mount(const struct source *source, const char *path)
 
 /* ---- making mount points ---- */
 
-/* Places are sorted: most lie where the one before does. */
+/* Places are sorted, so most have the same parent as the place before. */
 static int parents_make(const char *path)
 {
 	static char last[PATH_MAX];
@@ -181,7 +183,7 @@ static int parents_make(const char *path)
 	snprintf(last, sizeof(last), "%.*s", (int)size, path);
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(partial, sizeof(partial), "%.*s", (int)(slash - path), path);
-		/* What is there already may well be in a read-only place. */
+		/* A directory that exists already may lie in a read-only place. */
 		if (mkdir(partial, 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
 			return -errno;
 	}
@@ -209,15 +211,15 @@ static int tmpfs(const char *path, const char *options)
 	return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
 }
 
-/* ---- one function a kind of place ---- */
+/* ---- one function for each kind of place ---- */
 
 struct build {
 	struct cage *cage;
-	struct source *sources; /* parallel to the places */
-	struct source scratch;	/* made with /dev/shm */
+	struct source *sources; /* one for each place, in the same order */
+	struct source scratch;	/* the directory for /tmp, made with /dev/shm */
 	struct source devices;	/* the host's /dev */
-	struct source null;	/* its /dev/null, to cover files with */
-	struct source empty;	/* a directory to cover directories with, made with /proc */
+	struct source null;	/* the host's /dev/null, to cover files with */
+	struct source empty;	/* an empty directory to cover directories with, made with /proc */
 	int proc_self;
 };
 
@@ -234,7 +236,7 @@ static int build_read(struct build *build, size_t i)
 	return r ? r : protect(place->path, place->kind == PLACE_READ ? MS_RDONLY : 0, build->proc_self);
 }
 
-/* What is in it later is made first, and only then does it become read-only: see roots_close. */
+/* Mount points in it are made later. Then roots_close makes it read-only. */
 static int build_hide(struct build *build, size_t i)
 {
 	const struct place *place = &build->cage->places.items[i];
@@ -264,12 +266,12 @@ static int build_text(struct build *build, size_t i)
 	if (r)
 		return r;
 	fd = open(place->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (fd < 0) /* the host's own, with all of / readable */
+	if (fd < 0) /* the profile shows all of /, so the host's file is there */
 		return errno == EEXIST || errno == EROFS ? 0 : -errno;
 	return write(fd, place->text, size) == (ssize_t)size ? 0 : -EIO;
 }
 
-/* Device files are mounted one by one: a user namespace cannot make any, and these must not be nodev. */
+/* A user namespace cannot make device files, so the host's are mounted one by one. They must not be nodev. */
 static int build_devices(struct build *build, size_t i)
 {
 	static const char *const nodes[] = {"null", "zero", "full", "random", "urandom"};
@@ -300,8 +302,8 @@ static int build_devices(struct build *build, size_t i)
 	return r ? r : point_make("/dev/shm", true);
 }
 
-/* What tells of the host or its kernel, where there is such a file or directory. What only the host's root may
- * open, no session may: it never is that. */
+/* Files and directories of /proc that tell of the host or its kernel. If only root may open one, it needs no cover:
+ * no session is the host's root. */
 static const char *const masked[] = {
 	"cmdline",	 "locks",	  "partitions",	 "diskstats",  "kcore",
 	"keys",		 "key-users",	  "kallsyms",	 "kmsg",       "kpagecount",
@@ -324,7 +326,7 @@ void mounts_prepare(struct cage *cage)
 	}
 }
 
-/* A file by /dev/null, a directory by one that is empty and stays so: one for all of them. */
+/* /dev/null covers a file. One empty read-only directory covers all directories. */
 static int mask(struct build *build, const char *path)
 {
 	struct stat meta;
@@ -343,7 +345,8 @@ static int mask(struct build *build, const char *path)
 	return r ? r : source_open(&build->empty, path);
 }
 
-/* /proc itself may be forbidden (a container's is partly covered): then there is none. */
+/* The host may forbid mounting /proc, as a container does that covers parts of its own. Then /proc is an empty
+ * directory. */
 static int build_proc(struct build *build, size_t i)
 {
 	char path[64];
@@ -362,8 +365,8 @@ static int build_proc(struct build *build, size_t i)
 	return r ? r : remount("/proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }
 
-/* One file system for both kinds of scratch, so that they share one size. It is covered by its own directory for
- * /dev/shm; the other waits for its turn as a source. */
+/* Both kinds of scratch lie in one file system, so that they share one size. Its directory for /dev/shm is mounted
+ * on top of it at once; its directory for /tmp is kept as a source until build_scratch. */
 static int build_shm(struct build *build, size_t i)
 {
 	uint64_t size = build->cage->scratch_size;
@@ -399,7 +402,7 @@ static int (*const build_place[_PLACE_KIND_N])(struct build *build, size_t i) = 
 	[PLACE_PROC] = build_proc, [PLACE_SCRATCH] = build_scratch, [PLACE_SHM] = build_shm,
 };
 
-/* ---- the whole ---- */
+/* ---- all mounts ---- */
 
 static int sources_open(struct build *build, struct cage_report *report)
 {
@@ -430,7 +433,8 @@ static int sources_open(struct build *build, struct cage_report *report)
 	return 0;
 }
 
-/* The new root in the place of the old, which is stacked on top of it, out of the way of every path but ".". */
+/* Mounts the new root and makes it the root. The old root is then stacked on top of the new one, where only the
+ * path "." reaches it. */
 static int roots_exchange(struct build *build, struct cage_report *report)
 {
 	const struct places *places = &build->cage->places;
@@ -452,7 +456,7 @@ static int roots_exchange(struct build *build, struct cage_report *report)
 	return 0;
 }
 
-/* The host's tree goes, and what held mount points becomes read-only. */
+/* Detaches the host's tree. Then the directories in which mount points were made become read-only. */
 static int roots_close(struct build *build, struct cage_report *report)
 {
 	const struct places *places = &build->cage->places;
@@ -490,8 +494,8 @@ static int build_all(struct build *build, struct cage_report *report)
 	const struct places *places = &build->cage->places;
 	int r;
 
-	/* As root these are opened with root's powers over its own directories; what is made after is the
-	 * session's. */
+	/* The sources are opened before this process becomes the session's user, because as root it may open more.
+	 * Files that are made later belong to the session. */
 	umask(022);
 	r = sources_open(build, report);
 	if (!r && (build->cage->namespaces & CLONE_NEWUSER))

@@ -48,7 +48,8 @@ static int maps_write(pid_t pid, uid_t uid)
 	return r;
 }
 
-/* Into its control group, if it can be; the clone has a copy of what is said here of that. */
+/* If the kernel can, the warden is born in its control group. The warden gets a copy of cage->birthplace, which
+ * therefore is set before the clone: -1 says that the warden is in the group. */
 static pid_t clone_sibling(struct cage *cage, unsigned long flags, int *pidfdp)
 {
 	int group = cage->birthplace;
@@ -71,13 +72,13 @@ static pid_t clone_one(struct cage *cage, bool sibling, int *pidfdp)
 
 	if (sibling)
 		return clone_sibling(cage, flags, pidfdp);
-	/* A child of our own, for the probe, which only calls the kernel and exits. */
+	/* For the probe: a child of this process, which makes system calls and exits. */
 	pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, 0);
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 
-/* In the child: the template closes its end once the maps are written, having put one byte there if all went well.
- */
+/* In the child: wait for a byte, which the template writes when it has written the maps. If it failed, it only
+ * closes the pipe. */
 static void go_await(int pipe_fds[2])
 {
 	char go;
@@ -113,7 +114,7 @@ pid_t namespaces_clone(struct cage *cage, bool sibling, int *pidfdp)
 	return r ? r : pid;
 }
 
-/* What is left to do inside. */
+/* The rest of the work, inside the namespaces. */
 int namespaces_enter(struct cage *cage, struct cage_report *report)
 {
 	static const struct {
@@ -130,8 +131,8 @@ int namespaces_enter(struct cage *cage, struct cage_report *report)
 			cage_guard(report, names[i].name);
 	if ((cage->namespaces & CLONE_NEWUTS) && (sethostname("lair", 4) < 0 || setdomainname("", 0) < 0))
 		return cage_fail(report, errno, "cannot set the host name");
-	/* An early victim of the host's memory shortage, unless a group bounds what we can take; then laird's
-	 * processes alike. Interpreters are made likelier ones still, by laird. Only here can it be written. */
+	/* If the host runs out of memory, a warden should die early. If a group bounds its memory, it counts like
+	 * laird's processes instead. laird raises this number for interpreters. Later steps forbid to write it. */
 	(void)file_write("/proc/self/oom_score_adj", cage->memory_group ? "0" : "500");
 	return 0;
 }

@@ -35,11 +35,11 @@
 
 struct options {
 	int call, arg, error;
-	uint32_t ignored; /* bits that do not tell options apart */
-	bool of_level;	  /* this is about that level of socket options alone */
+	uint32_t ignored; /* bits to leave out of the comparison */
+	bool of_level;	  /* only socket options of @level are meant */
 	uint32_t level;
-	bool strangers; /* only where there are processes that are not the session's: without a pid namespace */
-	const uint32_t *left;
+	bool strangers;	      /* only without a pid namespace, where the session could reach processes of others */
+	const uint32_t *left; /* the options that are allowed */
 	size_t n;
 };
 
@@ -69,11 +69,12 @@ struct options {
 	IPV6_RECVTCLASS, IPV6_TCLASS, IPV6_MULTICAST_IF, IPV6_MULTICAST_HOPS, IPV6_MULTICAST_LOOP
 
 static const struct options table[] = {
-	/* The hottest first. Nothing that lends priorities. */
+	/* Calls are sorted, the most frequent one first. Futexes that lend priorities are left out. */
 	{.call = SYS_futex, .arg = 1, .error = ENOSYS, .ignored = KERNEL_FUTEX_FLAGS,
 	 LEFT(FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAIT_BITSET,
 	      FUTEX_WAKE_BITSET)},
-	/* Nothing that is felt by who else has the same file in memory, or tells of pages that are equal. */
+	/* Left out: advice that affects other users of the same file in memory, and advice that reveals which pages
+	 * are equal. */
 	{.call = SYS_madvise, .arg = 2, .error = EINVAL,
 	 LEFT(MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE, MADV_DONTFORK,
 	      MADV_DOFORK, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK,
@@ -81,7 +82,7 @@ static const struct options table[] = {
 	      ADVICE_GUARD_REMOVE)},
 	{.call = SYS_preadv2, .arg = 5, .error = EOPNOTSUPP, LEFT(0)},
 	{.call = SYS_pwritev2, .arg = 5, .error = EOPNOTSUPP, LEFT(0)},
-	/* Those for everybody interrupt every processor. */
+	/* Left out: barriers for all processes, which interrupt every processor. */
 	{.call = SYS_membarrier, .arg = 0, .error = EINVAL,
 	 LEFT(MEMBARRIER_CMD_QUERY, MEMBARRIER_CMD_PRIVATE_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
 	      MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE,
@@ -89,7 +90,8 @@ static const struct options table[] = {
 #ifdef SYS_arch_prctl
 	{.call = SYS_arch_prctl, .arg = 0, .error = EINVAL, LEFT(ARCH_SET_GS, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS)},
 #endif
-	/* Nothing that gives the process at the other end, which may be laird, or a program to the kernel. */
+	/* Left out: options that tell of the process at the other end, which may be laird, and options that give a
+	 * program to the kernel. */
 	{SOCKET_LEVEL(setsockopt, SOL_SOCKET), LEFT(SOCKET_OPTIONS)},
 	{SOCKET_LEVEL(setsockopt, IPPROTO_TCP), LEFT(TCP_OPTIONS)},
 	{SOCKET_LEVEL(setsockopt, IPPROTO_IP), LEFT(IP_OPTIONS_LEFT, IP_ADD_MEMBERSHIP, IP_DROP_MEMBERSHIP)},
@@ -103,8 +105,9 @@ static const struct options table[] = {
 	{SOCKET_LEVEL(getsockopt, IPPROTO_IPV6), LEFT(IPV6_OPTIONS, IPV6_MTU)},
 	{.call = SYS_getsockopt, .arg = 1, .error = ENOPROTOOPT,
 	 LEFT(SOL_SOCKET, IPPROTO_TCP, IPPROTO_IP, IPPROTO_IPV6)},
-	/* One's own alone. But libc asks them of a thread by its number, and either does without the call or, below, is
-	 * told of each what it would hear of its own: a usual one, of priority 0. */
+	/* A process may ask only about itself, by the number 0. But libc asks about a thread by its number. It can
+	 * do without pidfd_open and sched_getaffinity. sched_getparam and sched_getscheduler return 0 for any
+	 * number: an ordinary thread of priority 0. */
 	{.strangers = true, .call = SYS_pidfd_open, .arg = 0, .error = ENOSYS},
 	{.strangers = true, .call = SYS_sched_getaffinity, .arg = 0, .error = ENOSYS, LEFT(0)},
 	{.strangers = true, .call = SYS_sched_getparam, .arg = 0, .error = 0, LEFT(0)},
@@ -115,8 +118,8 @@ static const struct options table[] = {
 	{.strangers = true, .call = SYS_getsid, .arg = 0, .error = EPERM, LEFT(0)},
 	{.strangers = true, .call = SYS_getpriority, .arg = 0, .error = EPERM, LEFT(PRIO_PROCESS)},
 	{.strangers = true, .call = SYS_getpriority, .arg = 1, .error = EPERM, LEFT(0)},
-	/* A clock of another process has its number in it, and is negative; so is one of a thread, of which the kernel
-	 * gives no other process's. */
+	/* The clock of a process is a negative number, made from the number of the process. The clock of a thread
+	 * is negative, too, but the kernel gives only the clocks of threads of the same process. */
 	{CLOCKS(clock_gettime)},
 	{CLOCKS(clock_getres)},
 	{CLOCKS(clock_nanosleep)},
@@ -125,7 +128,7 @@ static const struct options table[] = {
 /* clang-format on */
 
 #define LOWER_HALF (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0)
-#define STATEMENTS_MAX 7 /* of one that leaves no option */
+#define STATEMENTS_MAX 7 /* for an entry without allowed options */
 
 static struct sock_filter load(size_t offset)
 {
@@ -142,8 +145,8 @@ static struct sock_filter jump_equal(uint32_t value, size_t yes, size_t no)
 	return (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, (uint8_t)yes, (uint8_t)no);
 }
 
-/* Begins and ends with the call's number loaded, so that all other calls pass it in one step. An option that is
- * left goes to where that is loaded anew. */
+/* The statements for one entry begin and end with the call's number loaded, so that all other calls pass them in
+ * one step. If an option is allowed, they jump to the statement that loads the number again. */
 static size_t compile(struct sock_filter *out, const struct options *options)
 {
 	size_t end = STATEMENTS_MAX - (options->of_level ? 0 : 2) - (options->ignored ? 0 : 1) + options->n, at = 0;

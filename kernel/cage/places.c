@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* What Python, its packages and the programs of the system need, where a host has it. Nothing in here is secret:
- * files of these names are readable to everybody on every distribution. Some of /etc a session with a tree of its
- * own gets in a version of its own. */
+/* Files and directories that Python, its packages and the system's programs need, if the host has them. Nothing in
+ * them is secret: on every distribution everybody may read them. In a file system of its own, a session gets some
+ * files of /etc in its own version. */
 static const char *const system_places[] = {
 	"/usr",
 	"/bin",
@@ -43,7 +43,7 @@ static const char *const system_places[] = {
 	"/etc/timezone",
 };
 
-/* Names are looked up there, so only where there is a network. */
+/* Looking up names needs these files, so only sessions with a network get them. */
 static const char *const network_places[] = {"/etc/gai.conf", "/etc/host.conf", "/etc/protocols",
 					     "/etc/resolv.conf", "/etc/services"};
 
@@ -64,7 +64,7 @@ bool path_within(const char *inner, const char *outer)
 	return strncmp(inner, outer, size) == 0 && (inner[size] == '/' || inner[size] == '\0');
 }
 
-/* As strcmp, but with '/' before every other character, so that a directory's contents follow it at once. */
+/* Like strcmp, but '/' comes before every other character, so that a directory's contents follow it at once. */
 static int path_compare(const char *a, const char *b)
 {
 	while (*a && *a == *b)
@@ -78,7 +78,7 @@ static int path_compare(const char *a, const char *b)
 	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
 }
 
-/* Of two words about one path the later in this table is the stronger. */
+/* If one path is added with two kinds, the kind of the greater weight counts. */
 static int weight(enum place_kind kind)
 {
 	static const int weights[_PLACE_KIND_N] = {
@@ -149,7 +149,7 @@ void places_deinit(struct places *places)
 	*places = (struct places){0};
 }
 
-/* @path is another name for @real, and if it is a link, that is added. */
+/* @path leads to @real. If @path is a symbolic link, the link is added. */
 static int add_link(struct places *places, const char *path, const char *real)
 {
 	char text[PATH_MAX];
@@ -162,11 +162,12 @@ static int add_link(struct places *places, const char *path, const char *real)
 	if (size < 0)
 		return -errno;
 	text[size] = '\0';
-	/* Where it points may lead through further links; the place itself is what counts. */
+	/* The target of the link may lead through further links. Then the link that is added leads to @real
+	 * directly. */
 	return places_add(places, path, PLACE_LINK, text[0] == '/' ? real : text);
 }
 
-/* @path as the host has it now. */
+/* Adds @path and, if it is a link, what it leads to on the host now. */
 static int add_existing(struct places *places, const char *path, enum place_kind kind)
 {
 	char real[PATH_MAX];
@@ -211,7 +212,7 @@ static struct place *find_exactly(struct places *places, const char *path)
 	return NULL;
 }
 
-/* @path, real, for good: what is there by now has to be what was there then. */
+/* Adds @path, which has no links in it. It must still be the directory that it was when the settings were read. */
 static int add_pinned(struct places *places, const char *path, enum place_kind kind,
 		      const struct place_record *record)
 {
@@ -228,7 +229,8 @@ static int add_pinned(struct places *places, const char *path, enum place_kind k
 	return place_open(&fd, place);
 }
 
-/* Of the system's places and Python's own none is given up for it. */
+/* Hides @path, a directory with laird's own files, if it lies in a place that is shown. If it is such a place
+ * itself, that is an error: no place of the system's or Python's is given up for it. */
 static int add_own(struct places *places, const char *path, const struct place_record *record)
 {
 	const struct place *outer = places_find(places, path, strlen(path));
@@ -268,7 +270,7 @@ static int add_record(struct places *places, const struct place_record *record)
 	return 0;
 }
 
-/* Those that are laird's @own, or the others. */
+/* Adds the records of laird's own directories if @own, else the others. */
 static int add_listed(struct places *places, struct bytes list, bool own, char *culprit, size_t size)
 {
 	struct place_record record;
@@ -301,7 +303,7 @@ void places_explain(char *text, size_t size, int r, const char *culprit)
 		snprintf(text, size, "%.120s: %s", culprit, strerror(-r));
 }
 
-/* A place inside another that already says the same, and a cover over nothing, are left out. */
+/* A place inside another of the same kind adds nothing. A cover over nothing adds nothing either. */
 static bool says_nothing_new(enum place_kind kind, const struct place *outer)
 {
 	bool shown = outer && (outer->kind == PLACE_READ || outer->kind == PLACE_WRITE);
@@ -321,7 +323,7 @@ static void places_drop(struct places *places, bool (*gone)(const struct place *
 		struct place place = places->items[i];
 
 		if (gone(&place, &kept)) {
-			/* No session is to find a name in its memory that it cannot see. */
+			/* A session must not find in its memory the name of a place that it cannot see. */
 			explicit_bzero(place.path, strlen(place.path));
 			free(place.path);
 			free(place.text);
@@ -358,7 +360,8 @@ int places_init(struct places *places, const struct configure_message *configure
 		r = add_those_there(places, network_places, ARRAY_SIZE(network_places));
 	if (!r)
 		r = add_listed(places, configure->places, false, culprit, size);
-	/* What the profile hides is hidden, with all in it; but there is no session without its Python. */
+	/* What the profile hides is hidden, with everything in it. But Python's places are added after that,
+	 * because no session can do without them. */
 	if (!r)
 		places_drop(places, is_hidden);
 	for (size_t i = 0; !r && python_dirs && python_dirs[i]; i++)

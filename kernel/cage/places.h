@@ -7,41 +7,41 @@
 enum place_kind {
 	PLACE_READ,    /* a directory or file, read-only */
 	PLACE_WRITE,   /* a directory, writable */
-	PLACE_HIDE,    /* a directory that lies in one of those and is covered */
-	PLACE_LINK,    /* a symbolic link of the host, as it is; text: where it points */
-	PLACE_TEXT,    /* a small file of our own; text: what it holds */
+	PLACE_HIDE,    /* a directory in a readable or writable one, covered by an empty one */
+	PLACE_LINK,    /* a symbolic link of the host; text: its target */
+	PLACE_TEXT,    /* a small file that Lair writes; text: its content */
 	PLACE_DEVICES, /* /dev with the harmless devices */
 	PLACE_PROC,    /* a fresh /proc */
 	PLACE_SCRATCH, /* the session's own /tmp */
-	PLACE_SHM,     /* the session's own /dev/shm, of one size with the former */
+	PLACE_SHM,     /* the session's own /dev/shm, which shares one size with /tmp */
 	_PLACE_KIND_N,
 };
 
 struct place {
-	char *path; /* absolute, without symbolic links in it unless it is one itself */
+	char *path; /* absolute; no part of it is a symbolic link, but PLACE_LINK is one itself */
 	char *text;
 	enum place_kind kind;
-	bool pinned; /* it has to be what it was when the settings were read: this */
+	bool pinned; /* it must still be the directory with this device and inode, as when the settings were read */
 	uint64_t device, inode;
 };
 
 struct places {
-	struct place *items; /* sorted: what lies in a place comes after it; no path twice */
+	struct place *items; /* sorted: a place comes before everything in it; no path twice */
 	size_t n;
 };
 
 enum {
 	_PLACE_E_SUCCESS,
-	PLACE_E_CHANGED, /* what is there is not what was there when the settings were read */
-	PLACE_E_OWN,	 /* it would show laird's own files, which lie right in it */
+	PLACE_E_CHANGED, /* the directory is another one than when the settings were read */
+	PLACE_E_OWN,	 /* a place that sessions see holds laird's own files directly */
 };
 
 /* Adds the system's libraries, @python_dirs (NULL-terminated; missing ones are left out), and the profile's
- * directories; those with laird's own files are hidden. Returns 0; or PLACE_E_... or -errno with the wrong path
- * in @culprit. */
+ * directories. Directories with laird's own files are hidden. Returns 0; or PLACE_E_... or -errno with the wrong
+ * path in @culprit. */
 int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
 		char *culprit, size_t culprit_size);
-/* The text for such an error about @culprit: a sentence, or the reason of an errno. */
+/* Writes the text for error @r of places_init about @culprit: a sentence, or the reason of an errno. */
 void places_explain(char *text, size_t size, int r, const char *culprit);
 void places_deinit(struct places *places);
 
@@ -49,8 +49,8 @@ void places_deinit(struct places *places);
  * Returns 0 or -errno. */
 int places_add(struct places *places, const char *path, enum place_kind kind, const char *text);
 
-/* An O_PATH descriptor of it, the caller's. If it is pinned, no link is followed on the way. Returns 0,
- * PLACE_E_CHANGED or -errno. */
+/* Opens the place as an O_PATH descriptor, which the caller owns. If the place is pinned, no link is followed on
+ * the way. Returns 0, PLACE_E_CHANGED or -errno. */
 int place_open(int *fdp, const struct place *place);
 
 /* The innermost place that is or holds @path; NULL if there is none. Borrowed. */

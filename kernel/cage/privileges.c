@@ -9,15 +9,15 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* Before the mounts in a user namespace of our own, where only what it maps can own files; after them without one,
- * when root's powers make the mounts. */
+/* With a user namespace, this comes before the mounts: only users that the namespace maps can own files there.
+ * Without one it comes after the mounts, which need root's powers. */
 int privileges_become(struct cage *cage, struct cage_report *report)
 {
 	gid_t gid = (gid_t)cage->uid;
 
 	if (cage->uid == 0)
 		return geteuid() == 0 ? cage_fail(report, EPERM, "a session never runs as root") : 0;
-	/* With a user namespace the template has none already, and here it is forbidden. */
+	/* A user namespace forbids setgroups. */
 	if (!(cage->namespaces & CLONE_NEWUSER) && setgroups(0, NULL) < 0)
 		return cage_fail(report, errno, "cannot leave the supplementary groups");
 	if (setresgid(gid, gid, gid) < 0 || setresuid(cage->uid, cage->uid, cage->uid) < 0)
@@ -33,7 +33,8 @@ int privileges_become(struct cage *cage, struct cage_report *report)
 int privileges_bound(struct cage *cage, struct cage_report *report)
 {
 	(void)cage;
-	/* Without powers over the bounding set there are none in it to fear: no_new_privs keeps it so. */
+	/* If this process may not change the bounding set, what is in it is harmless: with no_new_privs nothing of
+	 * it can be gained. */
 	if (prctl(PR_CAPBSET_DROP, 0, 0, 0, 0) < 0)
 		return 0;
 	for (int cap = 1, r; (r = prctl(PR_CAPBSET_DROP, cap, 0, 0, 0)) == 0 || errno != EINVAL; cap++)
@@ -48,7 +49,8 @@ int privileges_drop(struct cage *cage, struct cage_report *report)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
-	/* With its pid namespace all in it ends; without one the warden has to see to that first. */
+	/* If the warden is the first process of a pid namespace, all others die with it. Otherwise SIGTERM lets it
+	 * end them first. */
 	int on_death = cage->namespaces & CLONE_NEWPID ? SIGKILL : SIGTERM;
 
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
@@ -57,7 +59,7 @@ int privileges_drop(struct cage *cage, struct cage_report *report)
 		return cage_fail(report, errno, "cannot drop the capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return cage_fail(report, errno, "no_new_privs");
-	/* Another process of this uid may neither trace this one nor read its memory and environment. */
+	/* Another process of this uid can then neither trace this one nor read its memory and environment. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, on_death, 0, 0, 0) < 0)
 		return cage_fail(report, errno, "prctl");
 	cage_guard(report, "caps");

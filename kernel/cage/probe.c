@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define PROBE_UID 65534 /* nobody: only has to be no one's */
+#define PROBE_UID 65534 /* nobody; any uid without processes will do */
 
 /* What the child found. */
 struct finding {
@@ -21,8 +21,8 @@ struct finding {
 	char reason[256];
 };
 
-/* Whether the limit counts a cage's own processes: from 5.14 each user namespace has its own count, before that a
- * user has one in all. */
+/* Whether RLIMIT_NPROC counts only the processes of the cage. Since Linux 5.14 each user namespace has its own
+ * count. Before that, a user has one count for all namespaces. */
 static bool counts_apart(void)
 {
 	const struct rlimit few = {3, 3};
@@ -80,7 +80,7 @@ static int probe_run(struct cage *cage, const char *workspace, struct finding *f
 
 static bool seccomp_there(void)
 {
-	/* A NULL program is EFAULT where filters exist, EINVAL where they do not. */
+	/* With a NULL program prctl fails: with EFAULT if the kernel has filters, else with EINVAL. */
 	return prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, NULL, 0, 0) < 0 && errno == EFAULT;
 }
 
@@ -95,7 +95,7 @@ static enum cage_level level_of(const struct cage *cage)
 	return cage->uid_alone ? LEVEL_UID : LEVEL_READONLY;
 }
 
-/* Whether a profile asks for what this way of building cannot give. */
+/* Whether the profile asks for something that this kind of cage cannot give. */
 static bool cannot_give(const struct cage *cage, char reason[static 256])
 {
 	if (cage->network == NETWORK_TCP && (cage->landlock_abi < 4 || !cage->seccomp)) {
@@ -112,7 +112,8 @@ static bool cannot_give(const struct cage *cage, char reason[static 256])
 	return false;
 }
 
-/* Returns 0 if a cage of this kind can be built, with what could be had in @cage; or -errno with the reason. */
+/* Returns 0 if a cage with these namespaces can be built; then @cage says what it has. Otherwise -errno with the
+ * reason. */
 static int attempt(struct cage *cage, unsigned long namespaces, const char *workspace, struct cage_report *report)
 {
 	struct finding finding;

@@ -71,7 +71,7 @@ static const struct rule allowed_with[] = {
 	RULE1(fadvise64, INT(3, POSIX_FADV_SEQUENTIAL)),
 	RULE1(fadvise64, INT(3, POSIX_FADV_WILLNEED)),
 	RULE1(fadvise64, INT(3, POSIX_FADV_NOREUSE)),
-	/* A datagram pair could be aimed at any socket that has a name. */
+	/* A pair of datagram sockets could send to any socket that has a name. */
 	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_STREAM)),
 	RULE2(socketpair, INT(0, AF_UNIX), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), SOCK_SEQPACKET)),
 	RULE1(ioctl, INT(1, TCGETS)),
@@ -106,31 +106,30 @@ static const struct rule allowed_with[] = {
 	RULE1(prctl, INT(0, PR_GET_TID_ADDRESS)),
 	RULE1(prctl, INT(0, PR_CAPBSET_READ)),
 	RULE1(prctl, INT(0, 0x53564d41 /* PR_SET_VMA */)),
-	/* One's own limits, which can only go down. */
+	/* Only the limits of the process itself, which it can only lower. */
 	RULE1(prlimit64, INT(0, 0)),
 	RULE1(sched_setaffinity, INT(0, 0)),
 	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
 };
 
-/* For seccomp_enter_interpreter, after which there is no more of it: a filter of a session's own can only refuse
- * more, but each refusal may be a line in the host's log. */
+/* Only for seccomp_enter_interpreter, whose filter then forbids it. With a filter of its own a session could only
+ * refuse more calls, but each refusal may be a line in the host's log. */
 static const struct rule allowed_to_enclose[] = {
 	RULE1(prctl, INT(0, PR_SET_SECCOMP)),
 };
 
-/* It would take out of memory what others have use for. */
+/* It would drop a file from memory that other processes still use. */
 static const struct rule idle_with[] = {
 	RULE1(fadvise64, INT(3, POSIX_FADV_DONTNEED)),
 };
 
-/* Huge pages are counted by no group, and taken from everybody. */
+/* No control group counts huge pages, and all processes of the host share them. */
 static const struct rule refused_with[] = {
 	RULE1(mmap, BITS(3, MAP_HUGETLB, MAP_HUGETLB)),
 	RULE1(memfd_create, BITS(1, MFD_HUGETLB, MFD_HUGETLB)),
 };
 
-/* With a mount namespace, where only what is the session's is writable. A file that runs as somebody else is not
- * made. */
+/* With a mount namespace only files of the session are writable. No file may get the setuid or setgid bit. */
 static const struct rule allowed_in_own_tree[] = {
 	RULE1(chmod, BITS(1, S_ISUID | S_ISGID, 0)),
 	RULE1(fchmod, BITS(1, S_ISUID | S_ISGID, 0)),
@@ -146,7 +145,8 @@ static const struct rule refused_in_own_tree[] = {
 /* libc's __O_TMPFILE has O_DIRECTORY in it, which is harmless. */
 #define TMPFILE (__O_TMPFILE & ~O_DIRECTORY)
 
-/* What is made runs as nobody else; without O_CREAT or O_TMPFILE the mode given to open is anything. */
+/* A new file must not have the setuid or setgid bit. Without O_CREAT and O_TMPFILE the kernel ignores the mode that
+ * is given to open, so it may be anything. */
 static const struct rule allowed_making[] = {
 	RULE1(mknod, BITS(1, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
 	RULE1(mknodat, BITS(2, S_IFMT | S_ISUID | S_ISGID, S_IFIFO)),
@@ -159,15 +159,15 @@ static const struct rule allowed_making[] = {
 	RULE1(creat, BITS(1, S_ISUID | S_ISGID, 0)),
 };
 
-/* The level `readonly`: nothing is opened but to be read. */
+/* The level `readonly`: files are opened only for reading. */
 #define OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | TMPFILE)
 static const struct rule allowed_open_to_read[] = {
 	RULE1(open, BITS(1, OPEN_WRITES, O_RDONLY)),
 	RULE1(openat, BITS(2, OPEN_WRITES, O_RDONLY)),
 };
 
-/* Named sockets of this machine are out of reach with every grant; so are datagrams with tcp:. The protocol is the
- * family's own: Landlock does not see the multipath one. */
+/* No grant gives named sockets of this machine, and `tcp:` gives no datagrams. The protocol must be the family's
+ * usual one: Landlock does not see connections by multipath TCP. */
 #define SOCKET(family, type, protocol)                                                                             \
 	RULE3(socket, INT(0, family), BITS(1, INT32 & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), type), INT(2, protocol))
 
@@ -185,7 +185,7 @@ static const struct rule allowed_network_host[] = {
 	{SCMP_SYS(accept), 0, {}},	 {SCMP_SYS(accept4), 0, {}},
 };
 
-/* ---- putting it together ---- */
+/* ---- making the filter ---- */
 
 static int add_calls(scmp_filter_ctx ctx, uint32_t action, const int *calls, size_t n)
 {
@@ -221,8 +221,8 @@ static int add_files(scmp_filter_ctx ctx, const struct cage *cage, bool readonly
 		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_in_own_tree, ARRAY_SIZE(refused_in_own_tree));
 	if (!r && own_tree)
 		r = CALLS(SCMP_ACT_ALLOW, calls_in_own_tree);
-	/* Landlock does not see these, and they may reach a file that is only to be read. Pretending spares every
-	 * copy of a file an error. */
+	/* Landlock does not see these calls, and they could change a file that the session may only read. They
+	 * report success and do nothing, because programs that copy files use them. */
 	if (!r && !own_tree)
 		r = CALLS(SCMP_ACT_ERRNO(0), calls_to_pretend);
 	if (!r && !own_tree)
@@ -244,7 +244,7 @@ static int add_network(scmp_filter_ctx ctx, const struct cage *cage)
 
 static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool readonly)
 {
-	/* Not death, which the kernel would log, line by line. */
+	/* The default is to kill the process, and the kernel would log each death. */
 	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
 
 	if (!r)
@@ -271,13 +271,14 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		r = add_network(ctx, cage);
 	if (!r)
 		r = CALLS(cage->subprocess ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), calls_starting_programs);
-	/* A tree, not a list; older libraries have only the list. */
+	/* 2 makes the filter a tree instead of a list. Older libraries can only make a list. */
 	if (!r)
 		(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	return r;
 }
 
-/* What the library cannot say, ahead of what it says: refuse what an argument's lower half equals. */
+/* libseccomp cannot compare only the lower half of an argument. So these statements do, and come before
+ * libseccomp's own. */
 #define LOWER(arg) (offsetof(struct seccomp_data, args[arg]) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 #define REFUSE_INT(name, arg, value)                                                                               \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
@@ -292,7 +293,7 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), 0, 1),                                      \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
-/* Where @arg is @value and @pointer not NULL. */
+/* Refuse if @arg is @value and @pointer is not NULL. */
 #define UPPER(arg) (offsetof(struct seccomp_data, args[arg]) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 0 : 4))
 #define REFUSE_INT_AND_POINTER(name, arg, value, pointer)                                                          \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
@@ -302,7 +303,7 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(pointer)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),  \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, UPPER(pointer)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),  \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
-/* Where one or two arguments are these: do nothing, and say it is done. */
+/* If one or two arguments have these values, do nothing and report success. */
 #define PRETEND_INT(name, arg, value)                                                                              \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                     \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 3),                                             \
@@ -319,18 +320,19 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
 
 static const struct sock_filter refusals[] = {
-	/* kill(-1): everything in the cage, frozen interpreters too. */
+	/* kill(-1) would reach everything in the cage, frozen interpreters too. */
 	REFUSE_INT(kill, 0, -1),
-	/* A connection that no rule about connecting sees. */
+	/* With this flag a socket connects without the calls that rules about connections see. */
 	REFUSE_BITS(sendto, 3, MSG_FASTOPEN),
 	REFUSE_BITS(sendmsg, 2, MSG_FASTOPEN),
 	REFUSE_BITS(sendmmsg, 3, MSG_FASTOPEN),
-	/* The limit of core files is the one that has none: see limits.c. To ask for it is no matter. */
+	/* The limit for core files must stay as limits.c sets it. A program may ask for it. */
 	REFUSE_INT(setrlimit, 0, RLIMIT_CORE),
 	REFUSE_INT_AND_POINTER(prlimit64, 1, RLIMIT_CORE, 2),
-	/* Whoever closes such a socket last waits for its peer: laird, if it is sent there. */
+	/* If a socket lingers, the last process that closes it waits for the other end. laird would wait if a
+	 * session sent it such a socket. */
 	PRETEND_INTS(setsockopt, 1, SOL_SOCKET, 2, SO_LINGER),
-	/* As it is: libzmq has each of its threads ask for that, and ends the process if the answer is no. */
+	/* This changes nothing. Each thread of libzmq asks for it, and libzmq ends the process if it is refused. */
 	PRETEND_INT(sched_setscheduler, 1, SCHED_OTHER),
 };
 

@@ -9,7 +9,7 @@
 
 enum cage_network { NETWORK_OFF, NETWORK_HOST, NETWORK_TCP };
 
-/* From the weakest. */
+/* From the weakest to the strongest. */
 enum cage_level {
 	LEVEL_AUDIT_ONLY,
 	LEVEL_READONLY,
@@ -34,7 +34,7 @@ struct cage {
 	/* the limits that a control group of each warden holds, according to laird */
 	bool memory_group, processes_group, cpu_group;
 
-	/* what this host gives, found out by doing it */
+	/* what this host allows, found out by trying */
 	unsigned long namespaces; /* CLONE_NEW…; 0: none */
 	int landlock_abi;	  /* 0: none */
 	bool proc;		  /* a fresh /proc can be mounted */
@@ -43,29 +43,29 @@ struct cage {
 	bool uid_alone; /* sessions run as a uid that nothing else has */
 	enum cage_level reached;
 	struct sock_fprog filter;
-	int descriptors_end;					/* above every descriptor that the template has */
-	uint64_t descriptors_harmless[DESCRIPTORS_MARKED / 64]; /* a bit for each that may stay as it is */
-	uint64_t masked;					/* what of /proc is covered, see mounts.c */
-	uint64_t data_baseline;					/* bytes of data a template has already */
+	int descriptors_end;					/* above all descriptors that the template has */
+	uint64_t descriptors_harmless[DESCRIPTORS_MARKED / 64]; /* a bit for each descriptor that may stay open */
+	uint64_t masked;	/* a bit for each path of /proc that is covered, see mounts.c */
+	uint64_t data_baseline; /* bytes of data that the template has already */
 
 	/* this warden */
-	uid_t uid;			/* the host's; 0: the template's own */
-	int doors[CAGE_GROUPS_MAX + 1]; /* to the control groups it has to be in, ended by -1 */
-	int birthplace;			/* the directory of one it is to be cloned into; -1: none, or it is there */
+	uid_t uid;			/* on the host; 0: the template's own */
+	int doors[CAGE_GROUPS_MAX + 1]; /* to control groups that the warden must enter itself, ended by -1 */
+	int birthplace; /* the directory of the group to clone it into; -1: none, or the warden is in it */
 	const char *workspace;
 	char landlock_name[16];
 };
 
 int cage_fail(struct cage_report *report, int error, const char *format, ...) _printf_(3, 4);
-int cage_fail_place(struct cage_report *report, int r, const char *path); /* @r: of place_open, places_init */
+int cage_fail_place(struct cage_report *report, int r, const char *path); /* @r: from place_open or places_init */
 void cage_guard(struct cage_report *report, const char *name);
 
 /* namespaces.c */
 extern const unsigned long namespaces_all;
-/* @sibling: as a child of the caller's parent. cage->uid is its uid. */
+/* The clone has the uid cage->uid. With @sibling it is a child of the caller's parent. */
 pid_t namespaces_clone(struct cage *cage, bool sibling, int *pidfdp);
 
-/* groups.c. Take over the caller's @doors, and enter by those that are left. */
+/* groups.c: note the caller's @doors in @cage; enter the groups in which the clone was not born. */
 int groups_take(struct cage *cage, const int *doors);
 int groups_enter(struct cage *cage, struct cage_report *report);
 
@@ -81,16 +81,16 @@ int privileges_drop(struct cage *cage, struct cage_report *report);
 int landlock_enter(struct cage *cage, struct cage_report *report);
 int seccomp_enter(struct cage *cage, struct cage_report *report);
 
-/* Without a pid namespace, an interpreter that could kill its warden could leave processes behind that nobody
- * ends. From Landlock 6 on its signals reach only its own processes; before that it can send none. And an
- * interpreter and all its descendants have one filter more than its warden, for good: so the keeper knows them
- * when they become its children. Return 0 or -errno. */
+/* Without a pid namespace, an interpreter that could kill its warden could leave processes behind that nobody ends.
+ * From Landlock 6 on, its signals reach only its own processes; before that it can send none. An interpreter and
+ * its descendants also keep one filter more than the warden: by that the keeper recognises them when they become
+ * its children. Return 0 or -errno. */
 int landlock_enter_interpreter(void);
-bool seccomp_marks(const struct cage *cage); /* whether there is that filter */
-int seccomp_enter_interpreter(bool signals); /* whether they are left to Landlock */
+bool seccomp_marks(const struct cage *cage); /* whether interpreters get that filter */
+int seccomp_enter_interpreter(bool signals); /* @signals: the filter allows them, because Landlock limits them */
 
-/* options.c. A filter for calls of which only some options are allowed. It runs before the main one. The first
- * function says how many statements it may have; the other writes them to @out, and returns how many there are. */
+/* options.c: a filter for calls of which only some options are allowed. It runs before the main one. options_size
+ * says how many statements it has at most. options_compile writes them to @out and returns how many there are. */
 size_t options_size(void);
 size_t options_compile(struct sock_filter *out, const struct cage *cage);
 

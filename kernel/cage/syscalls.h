@@ -19,16 +19,16 @@ static const int calls_allowed[] = {
 	C(brk), C(munmap), C(mremap), C(mprotect), C(madvise), C(msync), C(mlock), C(mlock2),
 	C(munlock), C(munlockall), C(membarrier), C(get_mempolicy), C(pkey_alloc), C(pkey_free),
 	C(pkey_mprotect),
-	/* processes and threads; programs are calls_starting_programs */
+	/* processes and threads; calls that start programs have a list of their own below */
 	C(fork), C(vfork), C(exit), C(exit_group), C(wait4), C(waitid), C(getpid), C(gettid), C(getppid), C(getpgid),
 	C(getpgrp), C(setpgid), C(getsid), C(setsid), C(pidfd_open), C(set_tid_address), C(set_robust_list), C(rseq),
 	C(futex), C(futex_waitv), C(arch_prctl), C(sched_yield), C(sched_getaffinity), C(sched_getparam),
 	C(sched_getscheduler), C(sched_get_priority_max), C(sched_get_priority_min), C(sched_rr_get_interval),
 	C(sched_getattr), C(getpriority), C(getcpu), C(getrlimit), C(setrlimit), C(getrusage), C(times),
-	/* identity; there is one user, and it has no powers */
+	/* identity: there is one user, who has no powers */
 	C(getuid), C(geteuid), C(getgid), C(getegid), C(getresuid), C(getresgid), C(getgroups), C(capget), C(uname),
 	C(sysinfo),
-	/* signals; seccomp_enter_interpreter refuses to send some */
+	/* signals: seccomp_enter_interpreter may refuse to send them */
 	C(kill), C(tkill), C(tgkill),
 	C(rt_sigaction), C(rt_sigprocmask), C(rt_sigpending), C(rt_sigreturn), C(rt_sigsuspend), C(rt_sigtimedwait),
 	C(sigaltstack), C(sigreturn), C(pause), C(restart_syscall),
@@ -36,15 +36,15 @@ static const int calls_allowed[] = {
 	C(clock_gettime), C(clock_getres), C(clock_nanosleep), C(nanosleep), C(gettimeofday), C(time), C(alarm),
 	C(getitimer), C(setitimer), C(timer_create), C(timer_settime), C(timer_gettime), C(timer_getoverrun),
 	C(timer_delete),
-	/* connected sockets: without a grant a pair is the only kind */
+	/* connected sockets: without a network only socketpair makes them */
 	C(sendto), C(sendmsg), C(sendmmsg), C(recvfrom), C(recvmsg), C(recvmmsg), C(shutdown), C(getsockname),
 	C(getpeername), C(getsockopt), C(setsockopt),
 	C(getrandom),
-	/* more Landlock rules, beside those in force */
+	/* more Landlock rules, besides those in force */
 	C(landlock_create_ruleset), C(landlock_add_rule), C(landlock_restrict_self),
 };
 
-/* Calls that change a file, if Landlock or the mounts allow it; open is apart. */
+/* Calls that change a file, if Landlock or the mounts allow it. open has rules of its own. */
 static const int calls_changing_files[] = {
 	C(truncate), C(unlink), C(unlinkat), C(rmdir), C(rename), C(renameat), C(renameat2), C(link), C(linkat),
 	C(symlink), C(symlinkat),
@@ -56,7 +56,7 @@ static const int calls_in_own_tree[] = {
 	C(fremovexattr),
 };
 
-/* A file may have any number of attributes, and not every file system counts them as part of its size. */
+/* A file may have any number of attributes, and not every file system counts them in its size. */
 static const int calls_setting_attributes[] = {C(setxattr), C(lsetxattr), C(fsetxattr)};
 
 static const int calls_to_pretend[] = {
@@ -69,10 +69,10 @@ static const int calls_unsupported[] = {
 	C(lremovexattr), C(fremovexattr),
 };
 
-/* A disk filled in one call would be full before anybody looked; without this call libc writes instead. */
+/* One call could fill a disk before anybody measures it. Without this call libc writes the bytes instead. */
 static const int calls_reserving[] = {C(fallocate)};
 
-/* They would stall everybody's disk, and a session could not notice their effect. */
+/* These calls would keep everybody's disk busy. A session cannot notice that they do nothing. */
 static const int calls_idle[] = {C(sync), C(syncfs)};
 
 static const int calls_starting_programs[] = {C(execve), C(execveat)};
@@ -81,8 +81,8 @@ static const int calls_network[] = {
 	C(socket), C(connect), C(bind), C(listen), C(accept), C(accept4),
 };
 
-/* Refused with EPERM. A call that is listed nowhere does not exist. That refuses it, too; clone3 and openat2 are
- * among these, because a filter cannot see their arguments. */
+/* Refused with EPERM. Calls that are listed nowhere fail with ENOSYS. Among those are clone3 and openat2, because a
+ * filter cannot see their arguments. */
 static const int calls_refused[] = {
 	C(mount), C(umount), C(umount2), C(pivot_root), C(chroot), C(mount_setattr), C(move_mount), C(open_tree),
 	C(fsopen), C(fsconfig), C(fsmount), C(fspick), C(unshare), C(setns), C(ptrace), C(process_vm_readv),
