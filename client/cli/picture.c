@@ -1,13 +1,18 @@
-/* kitty's protocol, which other terminals have as well: PNG in base 64, in pieces. No byte of the picture can be a
- * command to the terminal, and the terminal is asked to be silent: an answer would be typed into our input. */
+/* kitty's protocol, which other terminals have as well: PNG in base 64, in pieces. Or sixel, which far more have:
+ * we decode the PNG, and write colours. Either way no byte of the picture can be a command to the terminal. kitty's
+ * is asked to be silent: an answer would be typed into our input. */
 #include "picture.h"
 
+#include "sixel.h"
 #include "text.h"
 
 #include <sys/ioctl.h>
 
 #define PIECE 4096 /* of base 64 */
 #define SIDE_MAX 20000
+/* In a PNG. */
+#define WIDTH_AT 16
+#define HEIGHT_AT 20
 
 static bool is_set(const char *name)
 {
@@ -49,22 +54,31 @@ bool picture_is_png(struct lair_text data)
 
 	if (data.size < size + 8 || memcmp(data.data, head, size) != 0)
 		return false;
-	width = number_at(data, size);
-	height = number_at(data, size + 4);
+	width = number_at(data, WIDTH_AT);
+	height = number_at(data, HEIGHT_AT);
 	return width > 0 && height > 0 && width <= SIDE_MAX && height <= SIDE_MAX;
 }
+
+static struct winsize window(void)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		size = (struct winsize){0};
+	return size;
+}
+
+/* ---- kitty ---- */
 
 /* How many columns it is to be scaled down to; 0: it fits, or nobody knows. */
 static unsigned columns_of(struct lair_text data)
 {
-	struct winsize size = {0};
+	struct winsize size = window();
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_xpixel == 0)
-		return 0;
-	return number_at(data, 16) > size.ws_xpixel ? size.ws_col : 0;
+	return size.ws_xpixel > 0 && number_at(data, WIDTH_AT) > size.ws_xpixel ? size.ws_col : 0;
 }
 
-void picture_show(struct lair_text data, FILE *out)
+static void kitty_show(struct lair_text data, FILE *out)
 {
 	size_t step = PIECE / 4 * 3;
 	unsigned columns = columns_of(data);
@@ -79,5 +93,29 @@ void picture_show(struct lair_text data, FILE *out)
 		(void)fprintf(out, "%sm=%d;%s\033\\", i > 0 ? "\033_Gq=2," : "", i + step < data.size,
 			      encoded ? encoded : "");
 	}
-	putc_unlocked('\n', out);
+}
+
+/* ---- sixel ---- */
+
+static bool sixel_show(struct lair_text data, FILE *out)
+{
+	_cleanup_(pixels_deinit) struct pixels pixels;
+
+	if (pixels_read(&pixels, data, number_at(data, WIDTH_AT), number_at(data, HEIGHT_AT)) != 0)
+		return false;
+	pixels_fit(&pixels, window().ws_xpixel);
+	return sixel_put(&pixels, out) == 0;
+}
+
+bool picture_show(enum graphics graphics, struct lair_text data, FILE *out)
+{
+	bool shown = graphics != GRAPHICS_NONE;
+
+	if (graphics == GRAPHICS_KITTY)
+		kitty_show(data, out);
+	if (graphics == GRAPHICS_SIXEL)
+		shown = sixel_show(data, out);
+	if (shown)
+		putc_unlocked('\n', out);
+	return shown;
 }

@@ -96,12 +96,15 @@ struct lair_text terminal_value(struct terminal *terminal, struct lair_text text
 struct lair_text terminal_picture(const struct terminal *terminal, struct lair_text data, char **ownedp)
 {
 	struct filtered filtered;
+	struct lair_text text;
+	bool picture;
 
 	*ownedp = NULL;
 	if (terminal->graphics == GRAPHICS_NONE || !picture_is_png(data) || !filter_begin(&filtered))
 		return (struct lair_text){.data = NULL};
-	picture_show(data, filtered.out);
-	return filter_end(&filtered, ownedp);
+	picture = picture_show(terminal->graphics, data, filtered.out);
+	text = filter_end(&filtered, ownedp);
+	return picture ? text : (struct lair_text){.data = NULL};
 }
 
 void terminal_end(struct terminal *terminal, struct terminal_rest rests[static 2], uint64_t *droppedp)
