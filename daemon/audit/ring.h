@@ -35,8 +35,8 @@ struct audit_page {
 	_Atomic uint64_t told;		 /* by the scribe: how many of the missed lines the log tells of */
 	_Atomic uint64_t tried;		 /* by the scribe: how many scribes have begun with the record at @taken */
 	_Atomic uint32_t asleep;	 /* set by the scribe, cleared by the router that wakes it */
-	uint64_t device, inode;		 /* the file that the scribe writes */
-	char path[PATH_SIZE];
+	uint64_t device, inode;		 /* by the scribe: the file that it writes; 0: none has been opened */
+	char path[PATH_SIZE];		 /* by the router */
 };
 
 struct audit_ring {

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -32,6 +33,7 @@
 
 struct scribe {
 	struct audit_ring ring;
+	int file;
 	bool torn;	   /* the file does not end with the end of a line */
 	bool failing;	   /* said once */
 	uint64_t deadline; /* milliseconds; 0: there may be more to write */
@@ -129,12 +131,12 @@ static bool line_try(struct scribe *scribe, const char *line, size_t size)
 	ssize_t n;
 
 	/* A full disk may have taken half of it. */
-	if (scribe->torn && write(SCRIBE_FILE_FD, "\n", 1) == 1)
+	if (scribe->torn && write(scribe->file, "\n", 1) == 1)
 		scribe->torn = false;
 	if (scribe->torn)
 		return false;
 	errno = ENOSPC;
-	n = write(SCRIBE_FILE_FD, line, size);
+	n = write(scribe->file, line, size);
 	scribe->torn = n > 0 && n < (ssize_t)size;
 	return n == (ssize_t)size;
 }
@@ -269,16 +271,85 @@ static bool step(struct scribe *scribe, bool *rested)
 	return true;
 }
 
+/* ---- the file is opened ---- */
+
+/* Somebody else may hold it for a while (a lease): then wait for that. A FIFO is not waited for. */
+static int file_open(int *fdp, struct stat *status, const char *path)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC;
+	_cleanup_(fd_closep) int fd = open(path, flags | O_NONBLOCK, 0600);
+
+	if (fd < 0 && errno == EWOULDBLOCK)
+		fd = open(path, flags, 0600);
+	if (fd < 0 || fstat(fd, status) < 0)
+		return -errno;
+	if (!S_ISREG(status->st_mode))
+		return -EINVAL;
+	*fdp = steal_fd(&fd);
+	return 0;
+}
+
+/* Returns 0 or -errno. */
+static int file_try(struct scribe *scribe)
+{
+	struct audit_page *page = scribe->ring.page;
+	char path[PATH_SIZE];
+	struct stat status = {0};
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%.*s", PATH_SIZE - 1, page->path);
+	(void)alarm(SCRIBE_OPEN_MS / 1000);
+	r = file_open(&scribe->file, &status, path);
+	(void)alarm(0);
+	if (r)
+		return r;
+	if (page->inode && (page->device != status.st_dev || page->inode != status.st_ino))
+		log_warn(NULL, "the audit log is another file than before: %s has been renamed or replaced", path);
+	page->device = status.st_dev;
+	page->inode = status.st_ino;
+	return 0;
+}
+
+/* For a router that waits to hear of it; if it does not any more, there is nothing to write. Returns whether the
+ * file is open. */
+static bool file_open_first(struct scribe *scribe)
+{
+	struct pollfd gone = {.fd = SCRIBE_CHANNEL_FD, .events = 0};
+	struct scribe_report report;
+
+	if (poll(&gone, 1, 0) == 1)
+		return false;
+	report.error = file_try(scribe);
+	(void)send(SCRIBE_CHANNEL_FD, &report, sizeof(report), MSG_NOSIGNAL);
+	return report.error == 0;
+}
+
+/* Another scribe has had it open, and there may be lines for it. False if there is no more time. */
+static bool file_open_again(struct scribe *scribe)
+{
+	int r;
+
+	while ((r = file_try(scribe))) {
+		if (!scribe->failing)
+			log_error(NULL, "the audit log cannot be opened: %s; its lines wait", strerror(-r));
+		scribe->failing = true;
+		if (scribe->deadline && clock_ms() >= scribe->deadline)
+			return false;
+		wait_for(scribe, AGAIN_MS);
+	}
+	return true;
+}
+
 /* ---- the process ---- */
 
 /* Whoever was before us may have been killed in the middle of a line. */
-static bool ends_in_a_line(void)
+static bool ends_in_a_line(int file)
 {
 	char path[32], last = '\n';
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", SCRIBE_FILE_FD);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 || fstat(fd, &status) < 0 || status.st_size == 0 ||
 	       pread(fd, &last, 1, status.st_size - 1) != 1 || last == '\n';
@@ -303,8 +374,8 @@ static void confine(void)
 
 int scribe_run(void)
 {
-	struct scribe scribe = {.ring = AUDIT_RING_NONE};
-	bool rested = false;
+	struct scribe scribe = {.ring = AUDIT_RING_NONE, .file = -1};
+	bool rested = false, opened;
 	int r = audit_ring_open(&scribe.ring, SCRIBE_RING_FD);
 	uint64_t left;
 
@@ -312,10 +383,13 @@ int scribe_run(void)
 		log_error(NULL, "cannot read what waits for the audit log: %s", strerror(-r));
 		return EXIT_FAILURE;
 	}
-	scribe.torn = !ends_in_a_line();
-	confine();
-	while (step(&scribe, &rested))
-		;
+	opened = scribe.ring.page->inode ? file_open_again(&scribe) : file_open_first(&scribe);
+	if (opened) {
+		scribe.torn = !ends_in_a_line(scribe.file);
+		confine();
+		while (step(&scribe, &rested))
+			;
+	}
 	left = audit_ring_left(SCRIBE_RING_FD);
 	if (left > 0)
 		log_error(NULL, "the audit log misses its last %" PRIu64 " lines", left);

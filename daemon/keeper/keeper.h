@@ -25,7 +25,7 @@ enum keeper_op {
 	KEEPER_HELD,   /* keeper to router, at its start: one item that it holds */
 	KEEPER_END,    /* keeper to router: that was all; @error: how the last router ended, a router_end */
 	KEEPER_BEAT,   /* router to keeper, every PULSE_BEAT_MS: its loop turns */
-	KEEPER_START_SCRIBE, /* router to keeper; three descriptors, see audit/scribe.h: start a scribe with them,
+	KEEPER_START_SCRIBE, /* router to keeper; two descriptors, see audit/scribe.h: start a scribe with them,
 			      * and another one whenever it dies, until one has come to its end; no answer */
 };
 

@@ -20,7 +20,7 @@ struct scribe {
 	struct throttle throttle;
 };
 
-_Static_assert(SCRIBE_FDS == SPAWN_FDS_MAX && SCRIBE_FILE_FD - SCRIBE_CHANNEL_FD + 1 == SCRIBE_FDS,
+_Static_assert(SCRIBE_FDS <= SPAWN_FDS_MAX && SCRIBE_RING_FD - SCRIBE_CHANNEL_FD + 1 == SCRIBE_FDS,
 	       "it finds what it is given");
 
 static void scribe_free(struct scribe *scribe)
@@ -83,7 +83,7 @@ static void start(struct scribe *scribe, uint64_t now)
 	struct spawn_fds given = {.n = SCRIBE_FDS, .stays = true};
 	int r;
 
-	memcpy(given.fds, scribe->fds, sizeof(given.fds));
+	memcpy(given.fds, scribe->fds, sizeof(scribe->fds));
 	r = spawn_program(&scribe->pid, "/proc/self/exe", argv, (const char *const *)environ, &given);
 	if (!r)
 		return;
@@ -128,7 +128,9 @@ bool scribes_reap(struct scribes *scribes, pid_t pid, int status, uint64_t now)
 	}
 	scribe->pid = 0;
 	scribe->start_at = now + throttle_died(&scribe->throttle, now, true);
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+		log_error(NULL, "the audit log did not open within %d s", SCRIBE_OPEN_MS / 1000);
+	else if (WIFSIGNALED(status))
 		log_error(NULL, "what writes the audit log was killed by signal %d (%s): another one goes on",
 			  WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else

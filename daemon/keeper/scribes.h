@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#define SCRIBE_FDS 3
+#define SCRIBE_FDS 2
 
 struct scribes {
 	struct list all;

@@ -165,6 +165,7 @@ static void stop_begin(struct router *router)
 		return;
 	router->cages.stopping = true;
 	log_info(NULL, "stopping");
+	reload_cancel(router);
 	busy = sessions_stop(&router->sessions);
 	if (!sessions_stop_proceed(&router->sessions)) {
 		router->stop_until = now + router->config->stop_save;
@@ -361,7 +362,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 					     .cages = &router->cages,
 					     .saved = &router->saved};
 	sessions_init(&router->sessions);
-	reload_begin(router);
+	reload_init(router);
 	families_init(&router->families, &router->sessions, &router->vault);
 	vault_init(&router->vault);
 	clients_init(&router->clients);
@@ -412,7 +413,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 	if (r)
 		return r;
 	groups_open(router);
-	r = settings_prepare(router, router->config, &error);
+	r = settings_start(router, &error);
 	if (r)
 		log_error(NULL, "%s", error.text);
 	else
@@ -446,6 +447,7 @@ static void router_deinit(struct router *router)
 	fd_closep(&router->listener);
 	users_deinit(&router->users);
 	families_deinit(&router->families);
+	reload_deinit(router);
 	cages_deinit(&router->cages);
 	breaker_close(&router->breaker);
 	audit_log_close(&router->sessions.audit_log);

@@ -8,35 +8,39 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* All that can fail of it, before anything changes. From here on the next router has these settings, too. */
 int settings_prepare(struct router *router, struct config *config, struct config_error *error)
 {
 	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
-	_cleanup_(audit_log_close) struct audit_log audit_log = AUDIT_LOG_NONE;
 	_cleanup_(fd_closep) int left = -1;
-	/* At the start there may be one that the last router has left. */
-	bool goes_on = config == router->config && router->sessions.audit_log.ring.page;
-	int r = goes_on ? 0 : audit_log_open(&audit_log, config->audit_log, &router->sessions.audit_log);
+	int r = config_pin_own(config, &in_use);
 
-	if (r < 0) {
-		(void)snprintf(error->text, sizeof(error->text), "cannot append to audit_log = %.400s: %s",
-			       config->audit_log, strerror(-r));
-		return r;
-	}
-	goes_on |= r == AUDIT_LOG_E_SAME;
-	r = config_pin_own(config, &in_use);
 	if (!r)
 		r = config_leave(&left, config);
 	if (!r)
 		r = vault_store(VAULT_SETTINGS, 0, 0, &left, 1);
-	if (r) {
+	if (r)
 		(void)snprintf(error->text, sizeof(error->text),
 			       "cannot leave the settings for the next router: %s", strerror(-r));
+	return r;
+}
+
+int settings_start(struct router *router, struct config_error *error)
+{
+	struct audit_log *log = &router->sessions.audit_log;
+	const char *path = router->config->audit_log;
+	_cleanup_(audit_log_close) struct audit_log fresh = AUDIT_LOG_NONE;
+	bool goes_on = log->ring.page; /* as the last router has left it */
+	char trouble[AUDIT_LOG_TROUBLE_SIZE];
+	int r = path && !goes_on ? audit_log_open(&fresh, path) : 0;
+
+	if (r) {
+		(void)snprintf(error->text, sizeof(error->text), "%s", audit_log_trouble(trouble, path, r));
 		return r;
 	}
-	if (!goes_on)
-		audit_log_replace(&router->sessions.audit_log, &audit_log);
-	return 0;
+	r = settings_prepare(router, router->config, error);
+	if (!r && !goes_on)
+		audit_log_replace(log, &fresh);
+	return r;
 }
 
 /* What clients and sessions may make the router keep is bounded piece by piece; this bounds the sum, so that the

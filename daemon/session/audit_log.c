@@ -3,6 +3,7 @@
  * digest. */
 #include "audit_log.h"
 
+#include "audit/scribe.h"
 #include "base/log.h"
 #include "sessions.h"
 #include "vault/errand.h"
@@ -11,40 +12,20 @@
 #include "proto/channel.h"
 #include "proto/clock.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
+#include <poll.h>
+#include <stdio.h>
 
 #define TEXT_MAX 4096
 
 /* ---- which log ---- */
 
-static int file_open(int *fdp, struct stat *status, const char *path)
-{
-	_cleanup_(fd_closep) int fd = -1;
-
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (fd < 0 || fstat(fd, status) < 0)
-		return -errno;
-	if (!S_ISREG(status->st_mode))
-		return -EINVAL;
-	*fdp = steal_fd(&fd);
-	return 0;
-}
-
-static bool is_same(const struct audit_log *log, const struct stat *status)
-{
-	const struct audit_page *page = log->ring.page;
-
-	return page && page->device == status->st_dev && page->inode == status->st_ino;
-}
-
-static int scribe_start(struct audit_log *log, int file)
+static int scribe_start(struct audit_log *log)
 {
 	_cleanup_(fd_closep) int theirs = -1;
 	int r = channel_pair(&log->scribe, &theirs);
 
-	return r ? r : errand_start_scribe(theirs, log->ring.fd, file);
+	return r ? r : errand_start_scribe(theirs, log->ring.fd);
 }
 
 static void page_name(struct audit_page *page, const char *path)
@@ -52,32 +33,69 @@ static void page_name(struct audit_page *page, const char *path)
 	(void)snprintf(page->path, sizeof(page->path), "%s", path);
 }
 
-int audit_log_open(struct audit_log *log, const char *path, const struct audit_log *now)
+int audit_log_begin(struct audit_log *log, const char *path)
 {
-	_cleanup_(fd_closep) int file = -1;
-	struct stat status = {0};
 	int r;
 
 	*log = AUDIT_LOG_NONE;
-	if (!path)
-		return 0;
-	r = file_open(&file, &status, path);
-	if (r)
-		return r;
-	if (is_same(now, &status)) {
-		page_name(now->ring.page, path);
-		return AUDIT_LOG_E_SAME;
-	}
 	r = audit_ring_new(&log->ring);
 	if (r)
 		return r;
 	page_name(log->ring.page, path);
-	log->ring.page->device = status.st_dev;
-	log->ring.page->inode = status.st_ino;
-	r = scribe_start(log, file);
+	r = scribe_start(log);
 	if (r)
 		audit_log_close(log);
 	return r;
+}
+
+int audit_log_hear(const struct audit_log *log)
+{
+	struct scribe_report report;
+	int fds[CHANNEL_FDS_MAX];
+	struct bytes data;
+	size_t n_fds;
+	int r = channel_recv(log->scribe, (char *)&report, sizeof(report), &data, fds, &n_fds);
+
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+	if (r == CHANNEL_E_EMPTY)
+		return AUDIT_LOG_E_WAIT;
+	if (r || data.size != sizeof(report))
+		return r < 0 ? r : -EPIPE;
+	return report.error;
+}
+
+int audit_log_open(struct audit_log *log, const char *path)
+{
+	int r = audit_log_begin(log, path);
+	struct pollfd told = {.fd = log->scribe, .events = POLLIN};
+
+	if (!r && poll(&told, 1, AUDIT_LOG_PATIENCE_MS) == 0)
+		r = AUDIT_LOG_E_WAIT;
+	if (!r)
+		r = audit_log_hear(log);
+	if (r)
+		audit_log_close(log);
+	return r;
+}
+
+const char *audit_log_trouble(char out[static AUDIT_LOG_TROUBLE_SIZE], const char *path, int r)
+{
+	char late[64];
+
+	(void)snprintf(late, sizeof(late), "it did not open within %d s", AUDIT_LOG_PATIENCE_MS / 1000);
+	(void)snprintf(out, AUDIT_LOG_TROUBLE_SIZE, "cannot append to audit_log = %.300s: %s", path,
+		       r == AUDIT_LOG_E_WAIT ? late
+		       : r == -EINVAL	     ? "not a regular file"
+					     : strerror(-r));
+	return out;
+}
+
+static bool same_file(const struct audit_log *log, const struct audit_log *other)
+{
+	const struct audit_page *page = log->ring.page, *of_other = other->ring.page;
+
+	return page && of_other && page->device == of_other->device && page->inode == of_other->inode;
 }
 
 void audit_log_inherit(struct audit_log *log, struct vault_item *left, const char *path)
@@ -103,6 +121,11 @@ void audit_log_replace(struct audit_log *log, struct audit_log *fresh)
 {
 	int r = 0;
 
+	if (same_file(log, fresh)) {
+		page_name(log->ring.page, fresh->ring.page->path);
+		audit_log_close(fresh);
+		return;
+	}
 	audit_log_close(log);
 	*log = *fresh;
 	*fresh = AUDIT_LOG_NONE;

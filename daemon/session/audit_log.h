@@ -20,18 +20,28 @@ struct audit_log {
 
 #define AUDIT_LOG_NONE ((struct audit_log){.ring = AUDIT_RING_NONE, .scribe = -1})
 
+/* How long whoever waits for the scribe to open the file waits: less than the scribe. */
+#define AUDIT_LOG_PATIENCE_MS 4000
+
 enum {
 	_AUDIT_LOG_E_SUCCESS,
-	AUDIT_LOG_E_SAME, /* it is the file that @now writes to */
+	AUDIT_LOG_E_WAIT, /* the scribe has not said anything yet */
 };
 
-/* Append lines to @path, which is made 0600 if it is missing, by a scribe of its own; NULL for no log. @now: the
- * present log. Returns 0, AUDIT_LOG_E_SAME, -EINVAL (no regular file) or -errno. */
-int audit_log_open(struct audit_log *log, const char *path, const struct audit_log *now);
+/* Begin a log that appends lines to @path, which is made 0600 if it is missing, by a scribe of its own. That opens
+ * the file, and then audit_log_hear says what came of it: log->scribe can be read then. Returns 0 or -errno. */
+int audit_log_begin(struct audit_log *log, const char *path);
+/* Returns 0 (the file is open), AUDIT_LOG_E_WAIT, -EINVAL (no regular file) or -errno. */
+int audit_log_hear(const struct audit_log *log);
+/* Both, while nobody waits for us. Returns as audit_log_hear. */
+int audit_log_open(struct audit_log *log, const char *path);
+/* What to say of such a return. Returns @out. */
+#define AUDIT_LOG_TROUBLE_SIZE 448
+const char *audit_log_trouble(char out[static AUDIT_LOG_TROUBLE_SIZE], const char *path, int r);
 /* Take over the log of the last router, if that is @path. No disk is touched for it. */
 void audit_log_inherit(struct audit_log *log, struct vault_item *left, const char *path);
 /* From now on @log is @fresh, for the next router as well. The scribe of the old log writes everything that it
- * has. */
+ * has. But if both write to the same file, @log goes on, and @fresh is closed. */
 void audit_log_replace(struct audit_log *log, struct audit_log *fresh);
 void audit_log_close(struct audit_log *log);
 

@@ -31,10 +31,10 @@ int errand_start_template(const char *profile, uint32_t serial, int theirs)
 	return r > 0 ? -EPIPE : r;
 }
 
-int errand_start_scribe(int theirs, int ring, int file)
+int errand_start_scribe(int theirs, int ring)
 {
 	const struct keeper_message message = {.op = KEEPER_START_SCRIBE};
-	const int fds[] = {theirs, ring, file};
+	const int fds[] = {theirs, ring};
 	int r = keeper_tell(&message, fds, ARRAY_SIZE(fds));
 
 	return r > 0 ? -EPIPE : r;

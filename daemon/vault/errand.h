@@ -13,9 +13,9 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
  * channel, which stays the caller's. Returns 0 or -errno. */
 int errand_start_template(const char *profile, uint32_t serial, int theirs);
 
-/* Start a scribe, and another one whenever it dies. It gets @theirs, its end of its channel, the @ring, and the
- * @file that it writes; all stay the caller's. Returns 0 or -errno. */
-int errand_start_scribe(int theirs, int ring, int file);
+/* Start a scribe, and another one whenever it dies. It gets @theirs, its end of its channel, and the @ring; both
+ * stay the caller's. Returns 0 or -errno. */
+int errand_start_scribe(int theirs, int ring);
 
 /* Delete the tree at @path; an empty directory is removed at once. */
 void errand_remove_tree(const char *path);

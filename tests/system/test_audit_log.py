@@ -3,6 +3,10 @@ scribe, a process of its own: whatever that or a disk does, sessions go on, and 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -11,14 +15,15 @@ import signal
 import stat
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon import Daemon, children, command_of, wait_until
-from lair import Client
+from lair import Client, LairError
+from lair import messages as m
 
 Start = Callable[..., Daemon]
 
@@ -357,3 +362,139 @@ def test_a_reload_that_fails(start_daemon: Start, tmp_path: Path) -> None:
     run(client, 10)
     wait_until(lambda: cells(log, "s") == list(range(1, 21)), "all is written")
     assert len(scribes(daemon)) == 1
+
+
+# ---- a file that does not open ----
+
+
+@contextlib.contextmanager
+def leased(path: Path) -> Iterator[None]:
+    """Whoever opens it for writing waits until the lease is given up."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    fd = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        yield
+    finally:
+        os.close(fd)
+        signal.signal(signal.SIGIO, before)
+
+
+@contextlib.contextmanager
+def watched(path: Path) -> Iterator[None]:
+    """Whoever opens it waits for a word that does not come, as for a server that is dead."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    path.touch(0o600)
+    fd = libc.fanotify_init(0x04, 0)
+    if fd < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
+        pytest.skip("nobody may hold up those who open a file here (fanotify)")
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    try:
+        if libc.fanotify_mark(fd, 1, ctypes.c_uint64(0x10000), -100, os.fsencode(path)) < 0:
+            assert ctypes.get_errno() == errno.EINVAL, os.strerror(ctypes.get_errno())
+            pytest.skip("this kernel holds up nobody who opens a file (fanotify)")
+        yield
+    finally:
+        os.close(fd)
+
+
+def ask_reload(client: Client) -> int:
+    request = m.Reload(id=client.new_id())
+    client.send(request)
+    return request.id
+
+
+@pytest.mark.parametrize("held", [leased, watched])
+def test_a_file_that_does_not_open(start_daemon: Start, tmp_path: Path, held: Any) -> None:
+    """Everybody else is answered; the reload is refused, and the log stays what it was."""
+    log, other = tmp_path / "audit", tmp_path / "other"
+    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
+    client, operator = daemon.client(), daemon.client()
+    run(client, 10)
+    daemon.configure({"daemon": {"audit_log": str(other)}, "profile late": {}})
+    with held(other):
+        asked = ask_reload(operator)
+        wait_until(lambda: len(scribes(daemon)) == 2, "another scribe opens the file")
+        began = time.monotonic()
+        run(client, 10)
+        # A cell takes a millisecond, and the file would not open for many seconds.
+        assert time.monotonic() - began < 2
+        with pytest.raises(LairError, match=f"^settings: cannot append to audit_log = {other}: .*did not open"):
+            operator.finish(asked, m.ReloadReply)
+        assert "nothing has changed" in daemon.log()
+        with pytest.raises(LairError, match="^bad_request: "):
+            client.exec("1", "t", profile="late")
+        wait_until(lambda: len(scribes(daemon)) == 1, "whoever could not open it has given up", 20)
+    run(client, 10)
+    wait_until(lambda: cells(log, "s") == list(range(1, 31)), "all is written")
+    operator.call(m.Reload(id=operator.new_id()), m.ReloadReply)
+    run(client, 10)
+    wait_until(lambda: cells(other, "s") == list(range(31, 41)), "the rest is in the other")
+
+
+def test_a_file_that_opens_late(start_daemon: Start, tmp_path: Path) -> None:
+    """What is asked meanwhile is done afterwards, and not with the settings that were read before."""
+    log, other = tmp_path / "audit", tmp_path / "other"
+    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
+    client, operators = daemon.client(), [daemon.client() for _ in range(3)]
+    daemon.configure({"daemon": {"audit_log": str(other)}, "profile first": {}})
+    with leased(other):
+        asked = [ask_reload(operators[0])]
+        wait_until(lambda: len(scribes(daemon)) == 2, "another scribe opens the file")
+        daemon.configure({"daemon": {"audit_log": str(other)}, "profile second": {}})
+        asked += [ask_reload(it) for it in operators[1:]]
+        run(client, 10)
+    told = [it.finish(id, m.ReloadReply).changes for it, id in zip(operators, asked, strict=True)]
+    assert [it["setting"] for it in told[0] if "setting" in it] == ["audit_log"]
+    assert [it["profile"] for it in told[0] if "setting" not in it] == ["first"]
+    assert told[1] == told[2]
+    assert sorted((it["profile"], it["change"]) for it in told[1]) == [("first", "removed"), ("second", "added")]
+    assert client.exec("1", "t", profile="second").text == "1"
+
+
+def test_a_stop_does_not_wait_for_it(start_daemon: Start, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    daemon = start_daemon({})
+    operator = daemon.client()
+    daemon.configure({"daemon": {"audit_log": str(other)}})
+    with leased(other):
+        asked = ask_reload(operator)
+        wait_until(lambda: scribes(daemon), "a scribe opens the file")
+        daemon.process.terminate()
+        with pytest.raises(LairError, match="^gone: laird is stopping"):
+            operator.finish(asked, m.ReloadReply)
+        assert daemon.process.wait(20) == 0
+
+
+def test_a_fifo_is_no_audit_log(start_daemon: Start, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    daemon = start_daemon({})
+    daemon.configure({"daemon": {"audit_log": str(fifo)}})
+    done = daemon.lair("reload")
+    assert done.returncode == 125 and f"cannot append to audit_log = {fifo}: " in done.stderr
+    wait_until(lambda: not scribes(daemon), "no scribe stays for it")
+
+
+def test_a_start_says_that_it_does_not_open(tmp_path: Path, start_daemon: Start) -> None:
+    log = tmp_path / "audit"
+    with leased(log):
+        daemon = start_daemon({"daemon": {"audit_log": str(log)}}, wait=False)
+        assert daemon.process.wait(30) == 1
+    assert f"cannot append to audit_log = {log}: it did not open within " in daemon.log()
+
+
+def test_whoever_follows_opens_it_again(start_daemon: Start, tmp_path: Path) -> None:
+    """Renamed, its lines go to the file of its name when a scribe dies, and laird's log says so."""
+    log, old = tmp_path / "audit", tmp_path / "audit.1"
+    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
+    client = daemon.client()
+    run(client, 10)
+    wait_until(lambda: cells(log, "s") == list(range(1, 11)), "they are written")
+    log.rename(old)
+    pid = scribe(daemon)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: scribes(daemon) not in ([], [pid]), "another one follows")
+    run(client, 10)
+    wait_until(lambda: log.exists() and cells(log, "s") == list(range(11, 21)), "the rest")
+    assert "the audit log is another file than before" in daemon.log()

@@ -123,10 +123,9 @@ int errand_start_template(const char *profile, uint32_t serial, int theirs)
 	return 0;
 }
 
-int errand_start_scribe(int theirs, int ring, int file)
+int errand_start_scribe(int theirs, int ring)
 {
 	(void)theirs;
 	(void)ring;
-	(void)file;
 	return 0;
 }
