@@ -23,7 +23,7 @@
 
 static long clone_raw(unsigned long flags, int *pidfdp, int *tid)
 {
-	/* The last two change places on x86. */
+	/* On x86-64 the last two arguments have the other order. */
 #ifdef __x86_64__
 	return syscall(SYS_clone, flags, NULL, pidfdp, tid, 0);
 #else
@@ -39,7 +39,7 @@ pid_t fork_sibling(unsigned long flags, int *pidfdp)
 	flags |= CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
 	if (pidfdp) {
 		flags |= CLONE_PIDFD;
-		*pidfdp = -1; /* kernels before 5.2 ignore the flag and leave it */
+		*pidfdp = -1; /* kernels before 5.2 ignore CLONE_PIDFD and do not set it */
 	}
 	if (prctl(PR_GET_TID_ADDRESS, &tid) < 0)
 		return -errno;
@@ -47,7 +47,7 @@ pid_t fork_sibling(unsigned long flags, int *pidfdp)
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 
-/* struct clone_args of <linux/sched.h>, which older headers have without the last member. */
+/* struct clone_args of <linux/sched.h>. Older headers lack its last member. */
 struct clone_into {
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size,
 		cgroup;
@@ -74,8 +74,9 @@ pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp)
 	if (pid >= 0)
 		return (pid_t)pid;
 	if (pidfdp)
-		*pidfdp = -1; /* it may have got as far as that */
-	/* Before 5.7 the structure is not known, and before 5.3 the call; some containers refuse it. */
+		*pidfdp = -1; /* clone3 may fail after it has set this */
+	/* E2BIG: kernels before 5.7 do not know the last member. ENOSYS: kernels before 5.3 lack clone3. EPERM:
+	 * some containers refuse it. */
 	return errno == E2BIG || errno == EPERM ? -ENOSYS : -errno;
 }
 

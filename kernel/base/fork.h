@@ -11,7 +11,8 @@
  * NULL) set to a descriptor that is close-on-exec, or to -1 if the kernel has none; or -errno. */
 pid_t fork_sibling(unsigned long flags, int *pidfdp);
 
-/* The same, born in the control group (version 2) whose directory is @group. -ENOSYS if the kernel cannot. */
+/* The same, but the child is born in the control group (version 2) whose directory is @group. -ENOSYS if the kernel
+ * cannot do that. */
 pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp);
 
 /* fork() for a process that runs Python: Python's own handlers before and after it. The caller holds the GIL and

@@ -63,7 +63,7 @@ enum module {
 		.name = #name_, .file = "<lair>/" #name_ ".py", .text = name_##_source, __VA_ARGS__                \
 	}
 
-/* .in: whose namespace it shares, one before it. */
+/* .in: an earlier module, whose namespace this one shares. */
 static const struct {
 	const char *name, *file, *text;
 	enum module in;
@@ -140,8 +140,8 @@ static const struct {
 
 static PyObject *helpers[_HELPER_N]; /* owned for ever */
 
-/* Borrowed, for ever: what a module begins with, which is all of @given. Those that come later know it by its name.
- */
+/* The namespace of @module, with all of @given in it. @given gets the module under its name, so that later modules
+ * know it. Borrowed, and lives for ever. */
 static PyObject *namespace_new(enum module module, PyObject *given)
 {
 	PyObject *object = PyModule_New("lair"), *globals = object ? PyModule_GetDict(object) : NULL;

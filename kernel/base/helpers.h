@@ -58,5 +58,5 @@ int helpers_load(PyObject *given);
 /* Borrowed, never NULL after helpers_load. */
 PyObject *helper(enum helper which);
 
-/* The text of the exception that ended one, which is cleared; "" if it has none. */
+/* The text of the pending exception, which is cleared; "" if the exception has none. */
 void helper_error(char *text, size_t size);

@@ -5,7 +5,7 @@
 #include "interpreter/cell.h"
 
 #define DEPTH_MAX 8
-/* What a buffer may keep of its size. */
+/* pack_trim frees a buffer that is larger. */
 #define KEPT_MAX (256 << 10)
 
 static int pack(msgpack_packer *packer, PyObject *object, unsigned depth);
