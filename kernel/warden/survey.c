@@ -14,15 +14,15 @@
 #define TRIES 4
 
 struct survey_directory {
-	struct survey_directory *next;	/* that waits */
+	struct survey_directory *next;	/* in the stack of directories that wait */
 	struct survey_directory *above; /* NULL: it is the root */
-	unsigned uses;			/* one for itself, one for each that it is above of */
+	unsigned uses;			/* 1 for itself, and 1 for each directory that has it as `above` */
 	bool opened_up;
-	mode_t mode; /* before that */
+	mode_t mode; /* before it was opened up */
 	char name[];
 };
 
-/* As the kernel has it, for getdents64. */
+/* The layout that getdents64 writes. */
 struct entry {
 	uint64_t inode;
 	int64_t next;
@@ -47,7 +47,7 @@ static struct survey_directory *directory_new(struct survey_directory *above, co
 	return directory;
 }
 
-/* Written from the end of @buffer. NULL if it does not fit. */
+/* Writes the path so that it ends with @buffer. NULL if it does not fit. */
 static const char *directory_path(const struct survey_directory *directory, char buffer[static PATH_MAX])
 {
 	char *at = buffer + PATH_MAX - 1;
@@ -66,7 +66,7 @@ static const char *directory_path(const struct survey_directory *directory, char
 	return at;
 }
 
-/* Unless somebody has thought of another mode meanwhile. */
+/* Restores the mode, unless somebody has changed it meanwhile. */
 static void directory_close(const struct survey_directory *directory)
 {
 	char buffer[PATH_MAX];
@@ -104,7 +104,8 @@ static bool directory_open_up(struct survey_directory *directory)
 	return directory->opened_up;
 }
 
-/* Those above it may have been closed since they were read. Whether it is worth another try. */
+/* The directories above may have been closed after they were read, so they are opened up again. Returns whether
+ * another try makes sense. */
 static bool directories_open_up(struct survey_directory *directory)
 {
 	bool any = false;
@@ -114,8 +115,9 @@ static bool directories_open_up(struct survey_directory *directory)
 	return any;
 }
 
-/* Returns the descriptor or -errno. What a session swaps in while we look is its own: it can mislead the sum for
- * that once, as it can by moving what has not been looked at to where we have been. */
+/* Returns the descriptor or -errno. While we look, a session may replace the directory, but only by one of its own.
+ * That can falsify this one sum. The session can do the same by moving files to a directory that we have read
+ * already. */
 static int directory_open(struct survey_directory *directory)
 {
 	char buffer[PATH_MAX];
@@ -151,7 +153,7 @@ static void survey_push(struct survey *survey, const char *name)
 	survey->waiting = directory;
 }
 
-/* A file of several names is shared out among them. */
+/* A file with several names counts a part of its size under each of them. */
 static void entry_count(struct survey *survey, const char *name)
 {
 	struct stat status;

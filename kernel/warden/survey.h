@@ -8,16 +8,16 @@
 struct survey_directory;
 
 struct survey {
-	uint64_t size, files; /* bytes stored; files, directories, links and whatever else has a name */
+	uint64_t size, files; /* bytes on disk; how many files, directories, links and other things with a name */
 	uint64_t size_max, files_max;
-	bool blind; /* some of it could not be looked into */
-	int fd;	    /* of the directory being read, -1 between two */
+	bool blind; /* some directories could not be read */
+	int fd;	    /* of the directory that is being read; -1 between two directories */
 	struct survey_directory *reading, *waiting;
 };
 
 #define SURVEY_NONE ((struct survey){.fd = -1})
 
-/* Begin a survey; one under way is given up. @root: absolute. It ends early once more than @size_max bytes or
+/* Begin a survey. A survey under way is given up. @root: absolute. It ends early once more than @size_max bytes or
  * @files_max files have been found. */
 void survey_begin(struct survey *survey, const char *root, uint64_t size_max, uint64_t files_max);
 /* Look at @entries more. Returns whether the survey is complete; then it holds nothing but the sums. */

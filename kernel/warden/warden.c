@@ -28,11 +28,12 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-/* For what is swept to be gone. */
+/* How long a sweep may take. */
 #define SWEEP_MS 2000
-/* Files looked at between two looks at the control pair: some milliseconds. */
+/* How many entries are surveyed between two looks at the control pair. This takes some milliseconds. */
 #define SURVEY_ENTRIES 2000
-/* Dead strangers remembered. Numbers are given out in turn, so none is another's while it is among so few. */
+/* How many dead strangers are remembered. The kernel gives out process numbers in turn, so none is used again while
+ * it is among so few. */
 #define STRANGERS 64
 
 struct interpreter {
@@ -41,7 +42,8 @@ struct interpreter {
 	pid_t pid;
 };
 
-/* One that died while the warden did not know it: it may have been a copy's child, on its way to be adopted. */
+/* A child that died while the warden did not know it. It may have been forked from a frozen copy, and the message
+ * to adopt it is on its way. */
 struct stranger {
 	pid_t pid; /* 0: none */
 	int status;
@@ -51,18 +53,18 @@ struct warden {
 	struct cage *cage;
 	int control, signals;
 	uint64_t sent, received; /* the numbers of the last messages on the pair */
-	bool ending;		 /* nobody listens any more */
-	int children; /* of the host's /proc, opened before the cage forbade it; -1 where there is a better way */
+	bool ending;		 /* nothing is said any more */
+	int children; /* their list in the host's /proc, opened before the cage hides it; -1: use the cage's */
 	struct interpreter *interpreters;
-	struct stranger strangers[STRANGERS]; /* the last ones, the oldest is overwritten */
+	struct stranger strangers[STRANGERS]; /* the latest ones; the oldest is overwritten */
 	size_t n_strangers;
-	uint64_t sweep_deadline; /* 0: none is under way */
+	uint64_t sweep_deadline; /* 0: no sweep is under way */
 	const char *workspace;
 	struct survey survey;
 	bool surveying;
-	uint64_t survey_ns; /* of a processor */
+	uint64_t survey_ns; /* processor time that the survey has taken */
 	char buffer[CHANNEL_SIZE_MAX];
-	int fds[CHANNEL_FDS_MAX]; /* came with the message; what its handler does not take is closed */
+	int fds[CHANNEL_FDS_MAX]; /* came with the message; those that its handler does not take are closed */
 };
 
 static struct interpreter *interpreter_find(struct warden *warden, uint64_t serial)
@@ -83,9 +85,9 @@ static struct interpreter *interpreter_of(struct warden *warden, pid_t pid)
 	return interpreter;
 }
 
-/* To the group: that is what a terminal's Ctrl-C reaches, and system() waits with SIGINT ignored for its child. But
- * a copy that has just been forked is in its original's group until it first runs, so what kills goes to one alone;
- * what that leaves is for a sweep. */
+/* A signal goes to the whole group, as a terminal's Ctrl-C does: system() ignores SIGINT while it waits for its
+ * child. But SIGKILL goes to the interpreter alone, because a copy that was just forked is still in the group of
+ * its original. A sweep kills the rest of the group. */
 static void interpreter_signal(const struct interpreter *interpreter, int signal)
 {
 	if (signal == SIGKILL || kill(-interpreter->pid, signal) < 0)
@@ -96,7 +98,7 @@ static void interpreter_signal(const struct interpreter *interpreter, int signal
 
 static _Noreturn void warden_end(struct warden *warden);
 
-/* The router always reads; if it is gone, so are we, but not before what lives in here. */
+/* The router always reads. If it is gone, the warden ends, and everything in its cage before it. */
 static void say(struct warden *warden, const struct wire_schema *schema, const void *message)
 {
 	static const char room[LINK_HEADER];
@@ -139,7 +141,8 @@ static void say_ready(struct warden *warden, const struct cage_report *report)
 
 /* ---- the dead, and what they leave ---- */
 
-/* Another pid namespace's /proc, where no fresh one could be mounted, has other numbers for the same processes. */
+/* Opens the list of this warden's children. If no /proc could be mounted, /proc may belong to another pid
+ * namespace, which has other numbers for the same processes. Then returns -1. */
 static int children_open(void)
 {
 	char pid[16] = "";
@@ -149,16 +152,17 @@ static int children_open(void)
 	return open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 }
 
-/* In a pid namespace the numbers of the host's /proc mean nothing, and there is either a /proc of our own or none.
- */
+/* In a pid namespace of its own the warden cannot use the numbers of the host's /proc. The cage then has a /proc of
+ * its own, or none. */
 static void children_settle(struct warden *warden)
 {
 	if (getpid() == 1)
 		warden->children = fd_close(warden->children);
 }
 
-/* Kill the children that are no interpreters. Returns how many there were, -1 if they cannot be listed. More than
- * fit are for the next time; a number that is cut off is not one. */
+/* Kill the children that are not interpreters. Returns how many there were, or -1 if they cannot be listed. If the
+ * list is longer than the buffer, the rest is left to the next call. The last number may then be cut off, and is
+ * not used. */
 static int strangers_kill(struct warden *warden)
 {
 	_cleanup_(fd_closep) int fresh = warden->children < 0 ? children_open() : -1;
@@ -194,7 +198,7 @@ static void stranger_remember(struct warden *warden, pid_t pid, int status)
 	warden->strangers[warden->n_strangers++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
 }
 
-/* How it died. One that is forgotten, or never was a child of ours, might as well have been killed. */
+/* How the stranger died. If it was forgotten, or never was a child of ours, the answer is SIGKILL. */
 static int stranger_status(struct warden *warden, pid_t pid)
 {
 	for (size_t i = 0; i < STRANGERS; i++) {
@@ -228,14 +232,14 @@ static void reap(struct warden *warden)
 	}
 }
 
-/* Whether anything may still live that no interpreter answers for. */
+/* Whether processes may live in the cage besides its interpreters. */
 static bool strangers_live(struct warden *warden)
 {
 	int n = strangers_kill(warden);
 
 	if (n >= 0)
 		return n > 0;
-	/* Without /proc there is only this to know, and only when no interpreter lives. */
+	/* Without /proc the warden only knows whether it has children, which says this if no interpreter lives. */
 	return !warden->interpreters && waitpid(-1, NULL, WNOHANG) >= 0;
 }
 
@@ -253,7 +257,7 @@ static void sweep(struct warden *warden)
 
 /* ---- what the router asks for ---- */
 
-/* From now on its death is told, and a sweep spares it. */
+/* From now on the death of this interpreter is told, and sweeps spare it. */
 static int interpreter_add(struct warden *warden, uint64_t serial, pid_t pid)
 {
 	struct interpreter *interpreter = calloc(1, sizeof(*interpreter));
@@ -264,7 +268,7 @@ static int interpreter_add(struct warden *warden, uint64_t serial, pid_t pid)
 	interpreter->pid = pid;
 	interpreter->next = warden->interpreters;
 	warden->interpreters = interpreter;
-	setpgid(pid, pid); /* as it does itself: whoever comes first */
+	setpgid(pid, pid); /* the interpreter does this, too; either may come first */
 	return 0;
 }
 
@@ -284,8 +288,8 @@ static void handle_spawn(struct warden *warden, const void *decoded)
 		    &(struct spawned_message){.serial = spawn->serial, .pid = (uint64_t)pid});
 }
 
-/* The number comes from a hostile process: it must be a child of ours that is none yet, or was one and has died as
- * a stranger. */
+/* The number comes from a hostile process. It must belong to a child of ours that is no interpreter yet, or to one
+ * that has died as a stranger. */
 static void handle_adopt(struct warden *warden, const void *decoded)
 {
 	const struct adopt_message *adopt = decoded;
@@ -369,7 +373,7 @@ static const struct handler {
 	{&survey_message_schema, 0, handle_survey},
 };
 
-/* Whether the message could be understood. */
+/* Whether the message was understood. */
 static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 {
 	union {
@@ -398,7 +402,7 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 	return false;
 }
 
-/* Returns false when the pair is closed, or speaks nonsense. */
+/* Returns false if the pair is closed, or if a message is not understood. */
 static bool serve_control(struct warden *warden)
 {
 	struct link_header header;
@@ -409,7 +413,7 @@ static bool serve_control(struct warden *warden)
 	if (channel_recv(warden->control, warden->buffer, sizeof(warden->buffer), &data, warden->fds, &n_fds))
 		return false;
 	understood = link_unpack(&header, &frame, data) && header.size == 0;
-	/* One that has been here before is there because another router could not know. */
+	/* A new router may send a message again that the last router has sent. */
 	if (understood && header.number > warden->received) {
 		warden->received = header.number;
 		understood = dispatch(warden, frame, n_fds);
@@ -419,7 +423,7 @@ static bool serve_control(struct warden *warden)
 	return understood;
 }
 
-/* ---- the life of one ---- */
+/* ---- the life of a warden ---- */
 
 static bool children_left(void)
 {
@@ -468,8 +472,9 @@ static void serve(struct warden *warden)
 	}
 }
 
-/* SIGTERM is to end, and whoever may send it is not in the cage. To the first process of a pid namespace it would
- * come from there, too; and that needs none, since all in there ends with it. */
+/* SIGTERM tells the warden to end. Only processes outside the cage may send it. But the first process of a pid
+ * namespace could get it from inside, so there the warden does not take it. It needs no SIGTERM there: when it
+ * dies, everything in its namespace dies. */
 static int signals_open(sigset_t *taken)
 {
 	sigemptyset(taken);
@@ -479,7 +484,7 @@ static int signals_open(sigset_t *taken)
 	return signalfd(-1, taken, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* The directory is the workspace now, by whatever path it is seen in here. */
+/* The working directory is the workspace. In the cage its path may be another one. */
 static int move_in(const struct cage *cage)
 {
 	char workspace[PATH_MAX];
