@@ -26,7 +26,8 @@ const char *changeable_found(void)
 	return found[0] ? found : NULL;
 }
 
-/* As it came: a copy would stay on the stack, where sessions could read of others' directories. */
+/* Compares without a copy of @outer: a copy would stay on the stack, where sessions could read the names of others'
+ * directories. */
 static bool lies_in(const char *real, struct bytes outer)
 {
 	return strncmp(real, outer.data, outer.size) == 0 && (real[outer.size] == '/' || real[outer.size] == '\0');
@@ -39,7 +40,7 @@ static bool is_changeable(const char *path)
 	size_t cursor = 0;
 
 	if (!realpath(path, real))
-		return false; /* nothing there to be opened */
+		return false; /* there is no file that could be opened */
 	while (wire_next_string(watched, &cursor, &item)) {
 		if (!lies_in(real, item))
 			continue;
@@ -59,7 +60,7 @@ int changeable_check(const char *event, PyObject *args)
 
 	if (!watched.data || (!import && strcmp(event, "open") != 0) || PyTuple_GET_SIZE(args) < 2)
 		return 0;
-	path = PyTuple_GET_ITEM(args, import ? 1 : 0); /* borrowed; None, or a descriptor, is no name */
+	path = PyTuple_GET_ITEM(args, import ? 1 : 0); /* borrowed; None and descriptors are not names */
 	if (!PyUnicode_Check(path) && !PyBytes_Check(path))
 		return 0;
 	if (!PyUnicode_FSConverter(path, &encoded))

@@ -7,13 +7,13 @@
 
 #include "proto/base.h"
 
-/* From now on nothing in one of @directories is opened, until changeable_end. @directories is an array of str
- * that must outlive this. */
+/* From now on until changeable_end nothing in @directories is opened. @directories is an array of str that must
+ * stay valid until then. */
 void changeable_begin(struct bytes directories);
 void changeable_end(void);
 
-/* The sentence about a file that was to be opened; NULL: there was none. Static. */
+/* A sentence about the file that was refused; NULL if none was. Static. */
 const char *changeable_found(void);
 
-/* For the audit hook. Returns 0, or -1 with an exception. */
+/* Called by the audit hook. Returns 0, or -1 with an exception. */
 int changeable_check(const char *event, PyObject *args);

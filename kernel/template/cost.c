@@ -97,7 +97,8 @@ static _Noreturn void enter(struct cage *cage, const char *workspace, int held, 
 	_exit(EXIT_SUCCESS);
 }
 
-/* It is a child of our parent's, so its end is that of a pipe it holds. */
+/* The clone is a child of our parent, so we cannot wait for it. But it holds one end of a pipe, which closes when
+ * the clone ends. */
 static int measure(struct cage *cage, const char *workspace, struct measured *measured)
 {
 	uid_t uid = geteuid() == 0 ? COST_UID : 0;

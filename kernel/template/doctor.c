@@ -20,7 +20,7 @@ static void fact(int out, const char *name, const char *value)
 	dprintf(out, "%s\t%s\n", name, value);
 }
 
-/* In a child, since it is entered for good, and its stdout with it: @out is kept. */
+/* Runs in a child, since a cage is entered for good. @out is a copy of stdout, because the cage closes stdout. */
 static _Noreturn void guards_print(struct cage *cage, const char *workspace, int out, int held)
 {
 	struct cage_report report = {0};
@@ -34,7 +34,8 @@ static _Noreturn void guards_print(struct cage *cage, const char *workspace, int
 	_exit(EXIT_SUCCESS);
 }
 
-/* The clone is our parent's child, not ours: its end is the end of what it holds of the pair. */
+/* The clone is a child of our parent, so we cannot wait for it. But it holds one end of the pair, which closes when
+ * the clone ends. */
 static int guards_find(struct cage *cage)
 {
 	char workspace[] = "/tmp/lair-doctor-XXXXXX", end;

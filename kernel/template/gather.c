@@ -26,21 +26,21 @@ static uintptr_t round_up(uintptr_t address)
 	return (address + LARGE - 1) & ~(LARGE - 1);
 }
 
-/* ---- Python's arenas: one behind the other, since between the libraries they would fill no large page ---- */
+/* ---- Python's arenas lie side by side: scattered between the libraries they would fill no large page ---- */
 
-#define ARENAS_BASE ((uintptr_t)1 << 44) /* far from where the kernel puts what names no address */
+#define ARENAS_BASE ((uintptr_t)1 << 44) /* far from the addresses that the kernel chooses */
 #define ARENA_SIZE (256U << 10)		 /* of Python before 3.10; a megabyte since */
-#define OBJECT_STEP 16			 /* between the sizes that objects in one are given */
+#define OBJECT_STEP 16			 /* between the sizes of objects in an arena */
 #define OBJECT_MAX 512
-#define CHUNK_STEP 16 /* so with what malloc gives */
+#define CHUNK_STEP 16 /* between the sizes of malloc's chunks */
 #define CHUNK_MAX 1024
 #define HEAP_FREE_MAX ((size_t)32 << 20)
-#define MUCH ((uintptr_t)16 << 20) /* added by a session: a large page more is not, beside it */
+#define MUCH ((uintptr_t)16 << 20) /* once a session has added so much, one large page more hardly counts */
 
-static uintptr_t arenas_begin, arenas_end; /* in use */
-static uintptr_t arenas_room;		   /* the end of what is mapped for them */
-static uintptr_t arenas_full;		   /* the end of what is filled up */
-static uintptr_t arenas_settled;	   /* where sessions begin to add; 0: in the template */
+static uintptr_t arenas_begin, arenas_end; /* the part in use */
+static uintptr_t arenas_room;		   /* the end of the memory that is mapped for them */
+static uintptr_t arenas_full;		   /* below this all free blocks have been taken, by fill_arenas */
+static uintptr_t arenas_settled;	   /* where sessions begin to add; 0: still in the template */
 
 static void *arena_map(uintptr_t address, size_t size, int flags)
 {
@@ -48,7 +48,7 @@ static void *arena_map(uintptr_t address, size_t size, int flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
-/* See that there are @size bytes at arenas_end. False if something is there, or addresses end before. */
+/* Maps @size bytes at arenas_end. False if something else is mapped there, or if addresses end before. */
 static bool arenas_extend(size_t size)
 {
 	bool much = arenas_settled && arenas_end > arenas_settled + MUCH;
@@ -65,7 +65,8 @@ static bool arenas_extend(size_t size)
 	return true;
 }
 
-/* What is smaller than an arena, Python's stack, comes and goes. */
+/* If the size is smaller than an arena, it is for Python's own stack, which grows and shrinks. Such a mapping lies
+ * elsewhere. */
 static void *arena_new(void *context, size_t size)
 {
 	void *arena;
@@ -101,24 +102,24 @@ void gather_arenas(void)
 	PyObject_SetArenaAllocator(&allocator);
 }
 
-/* What is free in them is taken, of each size until an object lies behind the last large page of those that there
- * were. */
+/* Takes the free blocks in the arenas, so that new objects lie behind the last large page of the objects there are.
+ * Of each size blocks are taken until one lies there. */
 static void fill_arenas(void)
 {
 	if (!arenas_full)
 		arenas_full = round_up(arenas_end);
-	(void)PyGC_Collect(); /* or there are objects that were freed, and are kept for their types */
+	(void)PyGC_Collect(); /* this also frees the objects that types keep to use them again */
 	for (size_t size = OBJECT_STEP; size <= OBJECT_MAX; size += OBJECT_STEP)
 		while ((uintptr_t)PyObject_Malloc(size) - arenas_begin < arenas_full - arenas_begin)
 			;
 }
 
-/* ---- malloc's heap: so it is with that. Another malloc may have its memory elsewhere ---- */
+/* ---- the same for malloc's heap; a malloc other than libc's may have its memory elsewhere ---- */
 
 #define NAMES_MAX 64
 
 static uintptr_t heap_full;
-static void *taken; /* from malloc, in a row */
+static void *taken; /* chunks from malloc, each of which points to the one before */
 
 static bool heap_take(size_t size)
 {
@@ -142,7 +143,7 @@ static void fill_heap(void)
 			left -= size;
 }
 
-/* The environment grows with each variable, from where it is: so it is made to grow until it has to move. */
+/* setenv enlarges the array of variables where it lies. So variables are added until the array has to move. */
 static void move_environment(void)
 {
 	char name[16];
@@ -165,7 +166,7 @@ void gather_room(void)
 	move_environment();
 }
 
-/* ---- what Python takes from malloc: large blocks, as numpy does for those of arrays ---- */
+/* ---- large blocks that Python takes from malloc; numpy does the same for large arrays ---- */
 
 #define BLOCK_LARGE ((size_t)4 << 20)
 
@@ -181,7 +182,7 @@ static void *block_new(void *context, size_t size)
 	return block;
 }
 
-/* Not what is zeroed, which is often there to be touched here and there; nor what grows, which the kernel moves
+/* Only blocks from malloc. A zeroed block is often used in few places only, and the kernel moves a growing block
  * about in small pages. */
 static void gather_blocks(void)
 {
@@ -193,15 +194,16 @@ static void gather_blocks(void)
 	PyMem_SetAllocator(PYMEM_DOMAIN_RAW, &allocator);
 }
 
-/* ---- libraries: five mappings each as the loader leaves them, two where they can be merged ---- */
+/* ---- libraries: the loader makes five mappings of each; they are merged into two, where that is possible ---- */
 
-/* What may be read may be executed as well. No guard is lost by it: a cell may ask for the same. */
+/* If a page may be read, it may be executed as well. No guard is lost by that, since a cell may ask for the
+ * same. */
 static void merge_code(uintptr_t start, uintptr_t end)
 {
 	(void)mprotect((void *)start, end - start, PROT_READ | PROT_EXEC); // NOLINT(performance-no-int-to-ptr)
 }
 
-/* Also of what a sanitizer would have nobody read. */
+/* It also reads bytes that a sanitizer keeps from everybody. */
 __attribute__((no_sanitize("address"))) static bool is_zero(const uint64_t *page, size_t size)
 {
 	for (size_t i = 0; i < size / sizeof(*page); i++)
@@ -210,7 +212,7 @@ __attribute__((no_sanitize("address"))) static bool is_zero(const uint64_t *page
 	return true;
 }
 
-/* The pages of @start to @end, at @at in @file; a hole where there is nothing but zeroes. */
+/* Copies the pages from @start to @end to @at in @file. A page of zeroes becomes a hole. */
 static bool data_copy(int file, off_t at, uintptr_t start, uintptr_t end, size_t page)
 {
 	if (ftruncate(file, at + (off_t)(end - start)) < 0)
@@ -222,10 +224,10 @@ static bool data_copy(int file, off_t at, uintptr_t start, uintptr_t end, size_t
 	return true;
 }
 
-/* What a library writes to becomes a mapping of @file. Of one that is not written to again a fork then copies
- * neither pages nor what the kernel keeps about them, and few are. What was only to be relocated may be written
- * now, which a cell may ask for, too. Until it is mapped nothing may change, not in the C library either: no more
- * is called there than the kernel. */
+/* Replaces the writable part of a library by a private mapping of @file. A fork then copies only those pages that
+ * are written to again, which are few, and only for these the kernel's records. Relocated tables become writable,
+ * for which a cell may ask, too. Between the copy and the mapping nothing may change, not even in the C library, so
+ * there are only system calls between them. */
 static void merge_data(int file, uintptr_t start, uintptr_t end, size_t page)
 {
 	off_t at = lseek(file, 0, SEEK_END);
@@ -273,7 +275,7 @@ static void collapse(uintptr_t start, uintptr_t end)
 {
 	start = round_up(start);
 	end &= ~(LARGE - 1);
-	/* One at a time: the kernel gives up a range at the first that it cannot do. */
+	/* One large page a call: the kernel gives up a whole range when one page of it cannot be collapsed. */
 	for (; start < end; start += LARGE)
 		(void)madvise((void *)start, LARGE, MADV_COLLAPSE); // NOLINT(performance-no-int-to-ptr)
 }
@@ -284,7 +286,7 @@ void gather_memory(void)
 	char line[512], mode[5], name[8];
 
 	merge_libraries();
-	fill_arenas(); /* once more: something has been freed since */
+	fill_arenas(); /* again, because something has been freed since */
 	fill_heap();
 	gather_blocks();
 	arenas_settled = arenas_end;

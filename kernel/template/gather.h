@@ -1,7 +1,7 @@
 /* The layout of the memory that every session shares. */
 #pragma once
 
-/* Before Python starts: its objects are to lie together. */
+/* Before Python starts: its objects will lie together. */
 void gather_arenas(void);
 
 /* In the template, when nearly everything is loaded: objects made from now on, which will be written to, lie

@@ -22,10 +22,11 @@ struct twister {
 	int at;
 };
 
-static struct twister *twister; /* NULL: there is none, or not as known here */
+static struct twister *twister; /* NULL: there is none, or it looks different from ours */
 static void (*sqlite_randomness)(int size, void *out);
 
-/* It is in the library that Python's module needs, or in the module. It stays loaded from then on. */
+/* The function is in the library that Python's module needs, or in the module itself. The library stays loaded from
+ * now on. */
 static void sqlite_find(void)
 {
 	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_sqlite3"); /* borrowed */
@@ -64,7 +65,7 @@ void seeds_renew(void)
 		seeds_renew_any();
 		return;
 	}
-	key[0] = 1U << 31; /* as numpy has it: the state is not zero, whatever the rest */
+	key[0] = 1U << 31; /* as numpy does it: the state is then never zero */
 	memcpy(twister->key, key, sizeof(key));
 	twister->at = WORDS;
 	sqlite_renew();

@@ -3,7 +3,7 @@
 
 /* In the template, at the end: find numpy's generator, if there is one. */
 void seeds_find(void);
-/* In a fork of it: they start anew. */
+/* In a fork of the template: the generators start anew. */
 void seeds_renew(void);
 /* The same after user code, which may have changed anything. */
 void seeds_renew_any(void);

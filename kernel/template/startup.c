@@ -29,7 +29,7 @@ static int fail(struct python_report *report, const char *what, const char *why)
 	return -1;
 }
 
-/* With what the pending exception says. */
+/* Adds the message of the pending exception. */
 static int fail_python(struct python_report *report, const char *what)
 {
 	size_t used = (size_t)snprintf(report->reason, sizeof(report->reason), "%s: ", what);
@@ -42,8 +42,8 @@ static int fail_python(struct python_report *report, const char *what)
 
 /* ---- before Python ---- */
 
-/* Libraries read these when they are imported; threads of theirs would not survive the fork. A profile may say
- * otherwise. */
+/* Libraries read these when they are imported. They must start no threads, which would not survive a fork. A
+ * profile may set other values. */
 static const struct {
 	const char *name, *value;
 } defaults[] = {
@@ -75,7 +75,7 @@ static void environment_set(const struct configure_message *configure)
 	setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* A virtual environment comes first in PATH, as after its activate. */
+/* A virtual environment comes first in PATH, as its script `activate` does it. */
 static void environment_activate(const char *directory)
 {
 	char path[4096];
@@ -85,7 +85,8 @@ static void environment_activate(const char *directory)
 		setenv("PATH", path, 1);
 }
 
-/* The profile's interpreter: an environment's directory, a python, or else the one Lair was built with. */
+/* @wanted: the directory of a virtual environment, or a Python; if it is absent, the Python that Lair was built
+ * with. */
 static int executable_choose(char *path, size_t size, struct bytes wanted)
 {
 	struct stat status;
@@ -122,7 +123,7 @@ static PyStatus initialize(const char *executable)
 	PyConfig_InitIsolatedConfig(&config);
 	config.install_signal_handlers = 1; /* SIGINT becomes KeyboardInterrupt */
 	config.faulthandler = 1;	    /* a crash shows where it was */
-	config.write_bytecode = 0;	    /* a module rewritten within a second would be taken for the old one */
+	config.write_bytecode = 0;	    /* else a module that is edited within a second seems unchanged */
 	status = PyConfig_SetBytesString(&config, &config.executable, executable);
 	if (!PyStatus_Exception(status))
 		status = PyConfig_SetBytesString(&config, &config.program_name, executable);
@@ -145,7 +146,7 @@ static int python_initialize(const struct configure_message *configure, struct p
 		return fail(report, "out of memory", NULL);
 	changeable_begin(configure->changeable);
 	gather_arenas();
-	signal(SIGINT, SIG_DFL); /* ignored by laird's parent, it would stay so */
+	signal(SIGINT, SIG_DFL); /* if laird's parent ignores SIGINT, it is ignored here, too */
 	status = initialize(executable);
 	if (PyStatus_Exception(status))
 		return fail(report, executable, status.err_msg);
@@ -182,7 +183,7 @@ static int call(enum helper which)
 	return done ? 0 : -1;
 }
 
-/* What the rehearsed cells print is not for laird's log. */
+/* The output of rehearsed cells must not get into laird's log. */
 static int rehearse_quietly(void)
 {
 	int kept[] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)}, nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC), r;
@@ -205,18 +206,18 @@ static int import_and_warm(const struct configure_message *configure, struct pyt
 
 	if (!cache)
 		return -1;
-	/* What every cell needs comes to lie together, before all that some do. */
+	/* The objects that every cell needs then lie together, before those of the libraries. */
 	r = rehearse_quietly();
 	if (!r)
 		r = preload(configure, report);
 	if (!r)
 		r = call(HELPER_WARM);
 	if (!r) {
-		(void)PyType_ClearCache(); /* of names that were looked up meanwhile, and lie anywhere */
+		(void)PyType_ClearCache(); /* it has names that were looked up meanwhile and lie anywhere */
 		r = rehearse_quietly();
 	}
 	if (r)
-		return r; /* the exception is still to be told */
+		return r; /* the caller tells the exception */
 	returned = PyObject_CallOneArg(helper(HELPER_RETURN_CACHE), cache);
 	Py_XDECREF(returned);
 	Py_DECREF(cache);
@@ -276,7 +277,7 @@ static int rules_set(const struct configure_message *configure)
 	return done ? 0 : -1;
 }
 
-/* What is frozen is not looked at by the next collection, of which there are some until the first fork. */
+/* The garbage collector does not look at frozen objects. It runs a few times before the first fork. */
 static void settle(void)
 {
 	if (call(HELPER_SETTLE) < 0)
@@ -305,13 +306,13 @@ int python_start(const struct configure_message *configure, struct python_report
 	int r = start(configure, report);
 
 	changeable_end();
-	/* Whatever came of it, and whoever has caught the exception. */
+	/* Even if the start succeeded: some code may have caught the exception. */
 	return changeable_found() ? fail(report, changeable_found(), NULL) : r;
 }
 
 void python_settle(void)
 {
-	/* What a cell makes anew is made where there is room now. */
+	/* Each cell makes some objects anew. A rehearsal now makes them in the room that was just prepared. */
 	if (rehearse_quietly() < 0)
 		PyErr_Clear();
 	seeds_find();

@@ -4,14 +4,14 @@
 #include "proto/message.h"
 
 struct python_report {
-	char reason[1024]; /* when something failed: what and why */
+	char reason[1024]; /* after a failure: what failed and why */
 	char version[32];
-	msgpack_sbuffer missing; /* array of str: the optional preloads that are not there; empty if none */
+	msgpack_sbuffer missing; /* array of str: the optional preloads that were not found; empty if none */
 	char **places;		 /* NULL-terminated, owned by the process for its life */
 };
 
-/* Everything until it can be forked: environment, interpreter, imports, warm code, one thread. Returns 0, or -1
- * with report->reason; then the process is of no more use. */
+/* Everything until the process can be forked: environment, interpreter, imports, warm code, one thread. Returns 0,
+ * or -1 with report->reason; then the process must end. */
 int python_start(const struct configure_message *configure, struct python_report *report);
 
 /* The last act before the first fork: rehearse a cell once more, collect garbage and freeze the rest. */

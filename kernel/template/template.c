@@ -40,8 +40,8 @@ static int say_failed(const struct template *template, uint64_t serial, const ch
 	return say(template, &failed_message_schema, &failed, -1);
 }
 
-/* The next message, which must be of @schema. Its descriptors are the caller's, unused slots are -1. Returns 0,
- * CHANNEL_E_EOF, or -errno. */
+/* Receive the next message, which must be of @schema. The caller owns its descriptors; unused slots are -1. Returns
+ * 0, CHANNEL_E_EOF, or -errno. */
 static int receive(struct template *template, void *out, const struct wire_schema *schema,
 		   int fds[static CHANNEL_FDS_MAX])
 {
@@ -66,8 +66,8 @@ static void close_all(int fds[static CHANNEL_FDS_MAX])
 		fd_closep(&fds[i]);
 }
 
-/* What the router said stays in nobody's memory: the profile names what it hides, and other sessions have
- * workspaces. Nor does what was made of it on the stack. */
+/* No session may find in its memory what the router has said: the names that the profile hides, and the workspaces
+ * of other sessions. What was made of that on the stack is wiped, too. */
 static __attribute__((noinline)) void forget(struct template *template)
 {
 	char below[1 << 17];
@@ -76,7 +76,7 @@ static __attribute__((noinline)) void forget(struct template *template)
 	explicit_bzero(below, sizeof(below));
 }
 
-/* @size: of the room for it. */
+/* @size: bytes of room for @reason. */
 static int say_no_cage(const struct template *template, char *reason, size_t size, int number)
 {
 	size_t used = strlen(reason);
@@ -95,7 +95,7 @@ static int get_ready(struct template *template, const struct configure_message *
 
 	if (python_start(configure, &python) < 0)
 		return say_failed(template, 0, python.reason) ? -EIO : -EPERM;
-	/* The cage first: it knows what is wrong with a profile, and says it. */
+	/* The cage comes first, because it checks the profile and says what is wrong. */
 	r = cage_prepare(&template->cage, configure, python.places, &cage);
 	if (r < 0)
 		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
@@ -106,7 +106,7 @@ static int get_ready(struct template *template, const struct configure_message *
 	return say(template, &template_ready_schema, &ready, -1);
 }
 
-/* @fds: its end of the control pair, then the doors of its control groups, ended by -1. */
+/* @fds: the warden's end of the control pair, then the doors of its control groups, ended by -1. */
 static int make_warden(struct template *template, const struct warden_message *message, const int *fds)
 {
 	_cleanup_(fd_closep) int pidfd = -1;
