@@ -17,9 +17,9 @@
 #include <sys/socket.h>
 
 static _Thread_local struct audit_event last;
-static bool changed; /* since the cell began, something may have been */
+static bool changed; /* whether a file may have been changed since the cell began */
 
-/* Always -1, with the exception set. @path: what it names, or NULL. */
+/* Always -1, with the exception set. @path: for the exception, or NULL. */
 static int refuse_path(const struct refusal *refusal, PyObject *path)
 {
 	PyObject *error = refusal_error(refusal, EPERM, path, NULL);
@@ -37,7 +37,7 @@ static int refuse(const struct refusal *refusal)
 
 /* ---- paths ---- */
 
-/* What a str or bytes holds, borrowed; absent for anything else. @temp keeps an encoded str alive. */
+/* The content of a str or bytes, borrowed; absent for anything else. @temp keeps an encoded str alive. */
 static struct bytes text_of(PyObject *object, PyObject **temp)
 {
 	*temp = NULL;
@@ -61,7 +61,7 @@ static struct bytes text_of(PyObject *object, PyObject **temp)
 	return (struct bytes){0};
 }
 
-/* ---- what the kernel says later is explained with this ---- */
+/* ---- what is remembered, to explain a later error of the kernel ---- */
 
 static void target_remember(struct bytes text)
 {
@@ -109,12 +109,12 @@ struct trial {
 	PyObject *path;
 	enum want want;
 	enum target target;
-	PyObject *moved;	  /* has to be there, too; or NULL */
-	PyObject *first, *second; /* the names in a plain error; the second may be NULL */
+	PyObject *moved;	  /* another path that must exist, too; or NULL */
+	PyObject *first, *second; /* the names in the error of a plain Python; the second may be NULL */
 };
 
-/* Functions of Python's own library do what they announce by other events, and know what to do if nothing is there.
- */
+/* Functions of shutil tell other events before they act, and know what to do if a file is missing. So they get no
+ * error here. */
 static int fail_plainly(const struct trial *trial, int number)
 {
 	if (strncmp(trial->event, "shutil.", 7) == 0)
@@ -124,7 +124,7 @@ static int fail_plainly(const struct trial *trial, int number)
 	return -1;
 }
 
-/* The error of a plain Python, as far as the session may know; or 0. */
+/* The error of a plain Python, if the session may know it; else 0. */
 static int plain_error(const struct trial *trial, struct bytes path)
 {
 	PyObject *temp = NULL;
@@ -145,7 +145,7 @@ static int check(const struct trial *trial)
 	refusal.reason = policy_path_reason(text, trial->want);
 	if (refusal.reason)
 		number = plain_error(trial, text);
-	/* A link of ours that leads out is refused by the name that was tried. */
+	/* If a link of the session's leads outside, the refusal names the link. */
 	if (refusal.reason && !number)
 		refusal_target(&refusal, text);
 	Py_XDECREF(temp);
@@ -159,12 +159,12 @@ static int check_path(const char *event, PyObject *path, enum want want, enum ta
 	return check(&(struct trial){.event = event, .path = path, .want = want, .target = target, .first = path});
 }
 
-/* ---- the ways to try an argument ---- */
+/* ---- the ways to check an argument ---- */
 
 struct attempt {
 	const char *event;
 	int (*check)(const struct attempt *attempt, PyObject *args);
-	int first, second; /* which arguments; -1: none */
+	int first, second; /* the positions of these arguments; -1: none */
 };
 
 static PyObject *argument(PyObject *args, int i)
@@ -186,7 +186,7 @@ static int check_enter(const struct attempt *attempt, PyObject *args)
 	return path ? check_path(attempt->event, path, WANT_ENTER, TARGET_THERE) : 0;
 }
 
-/* Relative to a directory that somebody opened: the path says nothing. */
+/* Whether the path is relative to an open directory. Then the path alone does not say where it leads. */
 static bool is_relative_to_fd(PyObject *directory)
 {
 	return directory && PyLong_Check(directory) && PyLong_AsLong(directory) >= 0;
@@ -212,7 +212,7 @@ static int change(const struct attempt *attempt, PyObject *args, enum target tar
 	return check_path(attempt->event, path, WANT_CHANGE, target);
 }
 
-/* first: the path; second: a directory's descriptor, or -1. */
+/* first: the path; second: the descriptor of a directory, or -1. */
 static int check_change(const struct attempt *attempt, PyObject *args)
 {
 	return change(attempt, args, TARGET_THERE);
@@ -223,7 +223,7 @@ static int check_make(const struct attempt *attempt, PyObject *args)
 	return change(attempt, args, TARGET_NEW);
 }
 
-/* (from, to, two directories' descriptors). @moves: what is at the first is changed, too. */
+/* (from, to, two directories' descriptors). @moves: the file at `from` is changed, too. */
 static int change_both(const struct attempt *attempt, PyObject *args, bool moves, enum target target)
 {
 	PyObject *from = argument(args, 0), *to = argument(args, 1);
@@ -288,7 +288,8 @@ static int check_open(const struct attempt *attempt, PyObject *args)
 					    : TARGET_ANY);
 }
 
-/* A command for the shell, without the shell: so `!ls`, os.system("ls") and shell=True are told alike. */
+/* A shell command without the words that start the shell, so that `!ls`, os.system("ls") and shell=True are told
+ * alike. */
 static struct bytes without_shell(struct bytes command)
 {
 	const struct bytes shell = BYTES("/bin/sh -c ");
@@ -332,7 +333,7 @@ static void command_put(struct refusal *refusal, PyObject *command)
 	Py_XDECREF(joined);
 }
 
-/* first: the command line; second: the program, for when that says nothing. */
+/* first: the command line; second: the program, which is told if there is no command line. */
 static int check_command(const struct attempt *attempt, PyObject *args)
 {
 	struct refusal refusal = {.event = attempt->event, .kind = "command", .reason = "subprocess-not-granted"};
@@ -347,7 +348,7 @@ static int check_command(const struct attempt *attempt, PyObject *args)
 	return refuse(&refusal);
 }
 
-/* host:port of a tuple, or of two arguments; a path or a name as it is. */
+/* The target is host:port if there is a port, else @host as text. */
 static void address_put(struct refusal *refusal, PyObject *host, PyObject *port)
 {
 	PyObject *text = port ? PyUnicode_FromFormat("%S:%S", host, port) : PyObject_Str(host), *temp;
@@ -375,7 +376,7 @@ static int refuse_address(const struct attempt *attempt, PyObject *host, PyObjec
 	return refuse(&refusal);
 }
 
-/* first: a host, a URL, or an address of any shape; second: its port, if that is apart. */
+/* first: a host, a URL, or an address of any shape; second: its port, if it is an argument of its own. */
 static int check_host(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *host = argument(args, attempt->first);
@@ -385,7 +386,7 @@ static int check_host(const struct attempt *attempt, PyObject *args)
 	return refuse_address(attempt, host, argument(args, attempt->second), "network-not-granted");
 }
 
-/* Whether there is anybody to ask for it the lookup itself finds out; oserror.c explains its error. */
+/* The lookup itself finds out whether a name server can be reached. If not, oserror.c explains its error. */
 static int check_lookup(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *host = argument(args, attempt->first), *temp;
@@ -409,7 +410,7 @@ static int check_url(const struct attempt *attempt, PyObject *args)
 	return check_host(attempt, args);
 }
 
-/* (socket, address), where an address of the internet is a tuple. */
+/* (socket, address). An address of the internet is a tuple. */
 static int check_address(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *address = argument(args, 1), *host, *port;
@@ -427,13 +428,13 @@ static int check_address(const struct attempt *attempt, PyObject *args)
 	return 0;
 }
 
-/* (socket, family, type, protocol). A socket pair's ends come by here too. */
+/* (socket, family, type, protocol). Also for both ends of a socket pair. */
 static int check_socket(const struct attempt *attempt, PyObject *args)
 {
 	struct refusal refusal = {.event = attempt->event, .kind = "address", .reason = "network-not-granted"};
 	PyObject *family = argument(args, 1);
 
-	/* -1: made of a descriptor that there is. */
+	/* -1: the socket is made of a descriptor that is open already. */
 	if (!family || !PyLong_Check(family) || PyLong_AsLong(family) < 0)
 		return 0;
 	snprintf(refusal.target, sizeof(refusal.target), "family-%ld", PyLong_AsLong(family));
@@ -444,7 +445,7 @@ static int check_socket(const struct attempt *attempt, PyObject *args)
 	return 0;
 }
 
-/* Of what is not the session's to set: nothing is to be seen beforehand, but the kernel will say no. */
+/* For settings that a session may not change. The kernel will refuse; this remembers how to explain that. */
 static int check_setting(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *value = argument(args, attempt->first), *text = value ? PyObject_Str(value) : NULL, *temp;
@@ -456,7 +457,7 @@ static int check_setting(const struct attempt *attempt, PyObject *args)
 	return 0;
 }
 
-/* "file:PATH?options"; with escapes in it, it is for the kernel to see. */
+/* "file:PATH?options". If there are escapes in it, the kernel decides. */
 static struct bytes uri_path(struct bytes uri)
 {
 	const char *end = memchr(uri.data, '?', uri.size);
@@ -466,7 +467,7 @@ static struct bytes uri_path(struct bytes uri)
 	return (struct bytes){uri.data + 5, (end ? (size_t)(end - uri.data) : uri.size) - 5};
 }
 
-/* A database is opened for writing and, failing that, for reading. One that is not there yet would be made. */
+/* sqlite opens a database for writing; if that fails, for reading. If there is no such file, it makes one. */
 static int check_database(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *database = argument(args, 0), *temp, *path = NULL;
@@ -492,7 +493,7 @@ static int check_database(const struct attempt *attempt, PyObject *args)
 	return r;
 }
 
-/* A library by its path; by its bare name the linker finds it or not. */
+/* Only a library that is named by a path is checked. A bare name is left to the linker. */
 static int check_library(const struct attempt *attempt, PyObject *args)
 {
 	PyObject *name = argument(args, 0), *temp;
@@ -580,7 +581,7 @@ static int event_compare(const void *name, const void *attempt)
 	return strcmp(name, ((const struct attempt *)attempt)->event);
 }
 
-/* Whether it may change a file, or nobody can say. */
+/* Whether the event may change a file. Programs and libraries may do anything. */
 static bool may_change(const struct attempt *attempt)
 {
 	int (*const changing[])(const struct attempt *, PyObject *) = {check_change, check_make,    check_move,
@@ -602,7 +603,7 @@ static int hook(const char *event, PyObject *args, void *data)
 		return changeable_check(event, args);
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);
 	if (!attempt) {
-		last.name = NULL; /* which explains nothing of what follows this one */
+		last.name = NULL; /* so the event before this one explains no later error */
 		return 0;
 	}
 	changed |= may_change(attempt);
@@ -613,7 +614,7 @@ static int hook(const char *event, PyObject *args, void *data)
 	return attempt->check(attempt, args);
 }
 
-/* ---- its life ---- */
+/* ---- the hook ---- */
 
 int audit_install(void)
 {

@@ -4,17 +4,17 @@
 
 #include "policy.h"
 
-/* Before Py_Initialize, so that Python can neither find nor remove it. Until policy_arm it refuses only what a
- * template must not open, see changeable.h. */
+/* Before Py_Initialize, so that Python can neither find the hook nor remove it. Until policy_arm the hook refuses
+ * only files that a template must not open (changeable.h). */
 int audit_install(void);
 
 /* ---- for explaining what the hook let through and the kernel refused ---- */
 
-/* What the hook has last looked at in this thread. */
+/* The last event in this thread that the hook has looked at. */
 struct audit_event {
-	const char *name;  /* NULL: nothing */
-	const char *alone; /* the reason if an error names no path; NULL: it is not this event's, then */
-	const char *kind;  /* with that: of what is the target */
+	const char *name;  /* NULL: there is no event */
+	const char *alone; /* the reason for an error that names no path; NULL: it has another cause */
+	const char *kind;  /* if `alone` is set: the kind of the target */
 	enum want want;
 	bool unnamed; /* its errors never name their path */
 	size_t size;  /* of the path, or of the target */
@@ -22,10 +22,11 @@ struct audit_event {
 };
 
 const struct audit_event *audit_last_event(void);
-/* Replace the event, with that path or target. NULL: none. */
+/* Replace the last event. @path is its path or target. NULL: there is none. */
 void audit_set_event(const struct audit_event *event, struct bytes path);
 bool audit_event_about(const struct audit_event *event, struct bytes path);
 
-/* Whether a cell that has begun has tried anything through Python that may change a file. */
+/* A cell begins. From then on audit_saw_change says whether it has tried, through Python, something that may change
+ * a file. */
 void audit_begin_cell(void);
 bool audit_saw_change(void);

@@ -19,14 +19,14 @@
 #include <stdio.h>
 #include <sys/statvfs.h>
 
-/* ---- why ---- */
+/* ---- whether the cage is the reason ---- */
 
 static bool may_be_ours(int number)
 {
 	return number == EPERM || number == EACCES || number == EROFS || number == ENOSYS;
 }
 
-/* What the profile lets be changed may lie on a disk that has errors. */
+/* A profile may let sessions write to a disk that the kernel has made read-only because of its errors. */
 static bool disk_is_to_blame(struct bytes path)
 {
 	char directory[PATH_MAX];
@@ -42,7 +42,7 @@ static bool disk_is_to_blame(struct bytes path)
 	return statvfs(slash ? directory : ".", &status) == 0 && (status.f_flag & ST_RDONLY);
 }
 
-/* NULL: the cage has nothing to do with it. */
+/* NULL if the cage has nothing to do with the error. */
 static const char *reason_of(int number, struct bytes path, enum want want)
 {
 	const char *reason = policy_path_reason(path, want);
@@ -68,9 +68,9 @@ static PyObject *path_bytes(PyObject *path)
 	return bytes;
 }
 
-/* ---- errors as they come into being ---- */
+/* ---- errors when they are made ---- */
 
-/* New reference, or NULL. */
+/* New reference; NULL if the cage is not the reason. */
 static PyObject *explain_path(int number, struct bytes path, const PyOSErrorObject *error)
 {
 	const struct audit_event *event = audit_last_event();
@@ -99,7 +99,7 @@ static PyObject *explain_filename(int number, const PyOSErrorObject *error)
 	return told;
 }
 
-/* The error names nothing. */
+/* For an error that names no path. */
 static PyObject *explain_event(int number, const PyOSErrorObject *error)
 {
 	const struct audit_event *event = audit_last_event();
@@ -114,7 +114,7 @@ static PyObject *explain_event(int number, const PyOSErrorObject *error)
 	return refusal_error(&refusal, number, NULL, NULL);
 }
 
-/* Whoever makes one up has another errno at hand, or other words for it. */
+/* Whether the kernel has made this error. If code makes one up, errno has another value or the text differs. */
 static bool is_of_the_kernel(const PyOSErrorObject *error, int number)
 {
 	return may_be_ours(number) && error->myerrno && PyLong_Check(error->myerrno) &&
@@ -134,7 +134,7 @@ static PyObject *tuple_of(PyObject *const *items, Py_ssize_t n)
 	return tuple;
 }
 
-/* A type that has no tp_vectorcall is called like this. New reference. */
+/* Calls @type as if it had no tp_vectorcall. New reference. */
 static PyObject *call_plainly(PyObject *type, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
 	PyObject *values = tuple_of(args, n), *keywords = names ? PyDict_New() : NULL, *result = NULL;
@@ -155,7 +155,8 @@ static PyObject *call_error(PyObject *type, PyObject *const *args, size_t n, PyO
 	PyObject *error = call_plainly(type, args, PyVectorcall_NARGS(n), names), *told;
 	const PyOSErrorObject *members = (const PyOSErrorObject *)error;
 
-	/* Code in Python calls like this, where it is not called often; what makes an error of errno does not. */
+	/* This flag says that Python code makes the error, at least code that is not called often. C code that
+	 * makes an error from errno does not set it. */
 	if (!error || !policy.armed || (n & PY_VECTORCALL_ARGUMENTS_OFFSET) || !is_of_the_kernel(members, number))
 		return error;
 	told = members->filename ? explain_filename(number, members) : explain_event(number, members);
@@ -169,7 +170,8 @@ static PyObject *call_error(PyObject *type, PyObject *const *args, size_t n, PyO
 
 /* ---- sqlite ---- */
 
-/* What cannot be opened, if @message says so and the policy is the reason. New reference: the line; or NULL. */
+/* If @message says that a database cannot be opened, and the policy is the reason: the line to say instead, a new
+ * reference. Else NULL. */
 static PyObject *explain_database(PyObject *message)
 {
 	static const char begin[] = "unable to open database: ";
@@ -191,7 +193,7 @@ static PyObject *explain_database(PyObject *message)
 	return line;
 }
 
-/* ATTACH and VACUUM INTO open what is named in their text. The error stays one of sqlite's. */
+/* ATTACH and VACUUM INTO name a file in their text, so no event names it. The error stays one of sqlite's. */
 static PyObject *call_database_error(PyObject *type, PyObject *const *args, size_t n, PyObject *names)
 {
 	PyObject *line = PyVectorcall_NARGS(n) == 1 && !names ? explain_database(args[0]) : NULL, *error;
@@ -216,8 +218,8 @@ void oserror_watch_sqlite(void)
 
 /* ---- lookups of names ---- */
 
-/* Names are looked up over TCP, where there are connections to the port of name servers. Datagrams are no other
- * way: neither Landlock nor seccomp can tell one to a name server from any other. */
+/* Names are looked up over TCP, if connections to the port of name servers are granted. There is no other way:
+ * neither Landlock nor seccomp can tell a datagram to a name server from any other. */
 static bool nobody_to_ask(PyObject *number)
 {
 	long r = PyLong_Check(number) ? PyLong_AsLong(number) : 0;
@@ -226,7 +228,7 @@ static bool nobody_to_ask(PyObject *number)
 	       (r == EAI_AGAIN || r == EAI_NONAME);
 }
 
-/* Of the host, if Python has said which. New reference: the line, or NULL. */
+/* The line names the host if Python has told which. New reference, or NULL. */
 static PyObject *explain_lookup(void)
 {
 	const struct audit_event *event = audit_last_event();
@@ -244,7 +246,8 @@ static PyObject *explain_lookup(void)
 	return line;
 }
 
-/* It stays an error of socket's, with its number: code that asks whether a name is known goes on. */
+/* The error stays one of socket's, with its number, because code that asks whether a name is known must be able to
+ * go on. */
 static PyObject *call_lookup_error(PyObject *type, PyObject *const *args, size_t n, PyObject *names)
 {
 	PyObject *line = PyVectorcall_NARGS(n) == 2 && !names && nobody_to_ask(args[0]) ? explain_lookup() : NULL;
@@ -272,7 +275,7 @@ static int watch_lookups(void)
 
 /* ---- functions without an event ---- */
 
-/* Module, the name that events would have for it, function; whether its first argument is a path, to be changed. */
+/* Module, its name in events, function; whether the first argument is a path that is changed. */
 /* clang-format off */
 #define ALL_WATCHED(WATCHED) \
 	WATCHED(posix, os, mkfifo, true) \
@@ -313,10 +316,10 @@ static const struct watched {
 	bool path;
 } watched[] = {ALL_WATCHED(WATCHED_ROW)};
 
-/* What each does without us. */
+/* The functions as they were. */
 static PyObject *originals[WATCHED_N];
 
-/* As the event would be, if there were one. */
+/* Sets the event that Python would tell if it told any. */
 static void event_set(const struct watched *function, PyObject *const *args, Py_ssize_t n)
 {
 	struct audit_event event = {.name = function->event, .want = WANT_CHANGE, .unnamed = true};
@@ -334,7 +337,7 @@ static void event_set(const struct watched *function, PyObject *const *args, Py_
 		text = all ? PyObject_Repr(all) : NULL;
 		Py_XDECREF(all);
 		data = text ? PyUnicode_AsUTF8AndSize(text, &size) : NULL;
-		/* Without a tuple's parentheses, and the comma of a tuple of one. */
+		/* Without the parentheses of the tuple, and without the comma of a tuple of one. */
 		if (data && size > 2)
 			audit_set_event(&event,
 					(struct bytes){data + 1, (size_t)size - (data[size - 2] == ',' ? 3 : 2)});
@@ -368,7 +371,7 @@ ALL_WATCHED(WATCHED_CALL)
 
 static PyMethodDef methods[] = {ALL_WATCHED(WATCHED_METHOD)};
 
-/* The function stays the object that it is, wherever it is known: it and a new one exchange what they do. */
+/* Others hold the function object already, so it stays. It exchanges its content with a new function object. */
 static int watched_make(size_t i, PyCFunctionObject *function)
 {
 	PyMethodDef *method = function->m_ml;
@@ -414,7 +417,7 @@ static int set_renew(PyObject *set)
 	return r;
 }
 
-/* os keeps sets of functions that can do this or that, and the hash of a function is that of what it does. */
+/* os keeps sets of functions. The hash of a function has changed with its content, so the sets are filled anew. */
 static int sets_renew(void)
 {
 	static const char *const sets[] = {"supports_dir_fd", "supports_fd", "supports_follow_symlinks",

@@ -6,5 +6,5 @@
  * exception. */
 int oserror_install(void);
 
-/* sqlite's errors, which do not come from the kernel: call it once that module is loaded. */
+/* For sqlite's errors, which do not come from the kernel. Call it when sqlite's module is loaded. */
 void oserror_watch_sqlite(void);

@@ -9,7 +9,8 @@ struct policy policy;
 
 static char workspace_path[PATH_MAX];
 
-/* Absolute and without "." and "..", by the letters alone. Returns its length, 0 if it does not fit. */
+/* Makes @path absolute and takes "." and ".." out of it, without looking at the disk. Returns its length, 0 if it
+ * does not fit. */
 static size_t path_normalise(char out[PATH_MAX], struct bytes path)
 {
 	size_t size = 0, i = 0;
@@ -55,7 +56,7 @@ static bool leads_to_places(const char *path)
 	return false;
 }
 
-/* NULL if it may be, or may well be. */
+/* NULL if the policy grants it, or may grant it. */
 static const char *path_reason(const char *path, size_t size, enum want want)
 {
 	const struct place *place = places_find(&policy.places, path, size);
@@ -70,7 +71,7 @@ static const char *path_reason(const char *path, size_t size, enum want want)
 	case PLACE_READ:
 	case PLACE_TEXT:
 		return want == WANT_CHANGE ? "write-outside-workspace" : NULL;
-	case PLACE_LINK: /* where it leads is for the kernel to see */
+	case PLACE_LINK: /* the kernel finds out where it leads */
 	case PLACE_WRITE:
 	case PLACE_DEVICES:
 	case PLACE_PROC:
@@ -82,7 +83,7 @@ static const char *path_reason(const char *path, size_t size, enum want want)
 	return NULL;
 }
 
-/* A name may lead elsewhere by symbolic links in it; the last component need not exist. */
+/* Symbolic links may lead elsewhere, so the path is resolved. Its last component need not exist. */
 static const char *path_reason_resolved(char path[PATH_MAX], size_t size, enum want want)
 {
 	char real[PATH_MAX], *slash;
@@ -107,7 +108,7 @@ static bool place_outside(const struct place *place)
 	switch (place->kind) {
 	case PLACE_WRITE:
 		return strcmp(place->path, workspace_path) != 0;
-	case PLACE_SCRATCH: /* the host's, then */
+	case PLACE_SCRATCH: /* without a mount namespace these are the host's */
 	case PLACE_SHM:
 		return !policy.tree;
 	case PLACE_READ:
@@ -157,8 +158,8 @@ static void path_cut(char *path)
 	slash[slash == path] = '\0';
 }
 
-/* Links in the way are followed, since they may lead out. Where one leads to nothing, nobody can say whether that
- * lies outside. */
+/* Links on the way are followed, since they may lead outside. If a link leads to a missing file, nobody can say
+ * whether that lies outside. */
 static bool way_is_readable(const char *path)
 {
 	char way[PATH_MAX], real[PATH_MAX];
@@ -174,7 +175,7 @@ static bool way_is_readable(const char *path)
 	return place && place->kind != PLACE_HIDE;
 }
 
-/* EEXIST, ENOENT or ENOTDIR if the session may know which; else 0. */
+/* EEXIST, ENOENT or ENOTDIR, if the session may know it; else 0. */
 static int path_known(const char *path)
 {
 	struct stat status;

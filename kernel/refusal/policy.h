@@ -19,7 +19,7 @@ struct policy {
 
 extern struct policy policy; /* policy.c alone changes it */
 
-/* With network_tcp: whether there are connections to this port. */
+/* Whether connections to this port are granted. Only with network_tcp. */
 bool policy_port(uint64_t port);
 
 /* In the template, once: directories, network, subprocess. @python_dirs as in cage_prepare. Returns 0 or -errno. */
@@ -30,7 +30,7 @@ int policy_configure(const struct configure_message *configure, char *const pyth
 int policy_arm(const char *workspace, bool tree);
 
 enum want {
-	WANT_ENTER, /* be there, without looking around */
+	WANT_ENTER, /* make it the working directory */
 	WANT_READ,
 	WANT_CHANGE
 };
@@ -38,18 +38,18 @@ enum want {
 /* Why @path may not be read or changed; NULL if it may be, or if we cannot be sure. Static. */
 const char *policy_path_reason(struct bytes path, enum want want);
 enum target {
-	TARGET_THERE, /* is to be there */
-	TARGET_NEW,   /* is to be made, and must not be there */
-	TARGET_ANY    /* is to be made, or may be there */
+	TARGET_THERE, /* must exist */
+	TARGET_NEW,   /* will be made, and must not exist yet */
+	TARGET_ANY    /* will be made, and may exist */
 };
 
 /* The error that a plain Python gives for @path because it exists or does not: ENOENT, ENOTDIR, EEXIST. 0 if
  * there is none, or if any part of the way lies where the session may not read. So it never tells whether
  * something outside exists. */
 int policy_path_error(struct bytes path, enum target target);
-/* Whether others than the session see what is written at @path, which is absolute and without links: it lies in
- * a place that the profile lets it write, and not in its workspace. The other function: whether there is any
- * such place. */
+/* Whether others than the session see what is written at @path: it lies in a place that the profile lets sessions
+ * write to, and not in the workspace. @path is absolute and without links. policy_writes_outside says whether there
+ * is any such place. */
 bool policy_path_outside(const char *path);
 bool policy_writes_outside(void);
 /* Whether @path lies among files that the profile grants, where modes and owners count, too, and not among the

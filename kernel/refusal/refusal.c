@@ -9,12 +9,13 @@
 
 #define REFUSALS_MAX 64
 
-/* The head of an array of as many as there may be, which is filled in last: so the end takes no memory. */
+/* The head of an array has room for the largest number of acts. The number is filled in last, so the end takes no
+ * memory. */
 #define HEAD_SIZE 3
 
 static struct {
 	size_t n;
-	msgpack_sbuffer acts; /* a head, and the acts so far */
+	msgpack_sbuffer acts; /* the head, then the acts so far */
 } told;
 
 void refusal_target(struct refusal *refusal, struct bytes text)
@@ -55,7 +56,7 @@ static void note(const struct refusal *refusal)
 		told.n++;
 }
 
-/* What can be done instead. */
+/* What the session can do instead. */
 static const char *sentence_of(const char *reason)
 {
 	static const struct {
@@ -92,7 +93,7 @@ static PyObject *text_of_error(PyObject *self)
 	return text;
 }
 
-/* Copied and pickled it is an ordinary PermissionError, which whoever unpickles it has. */
+/* A copied or pickled refusal becomes an ordinary PermissionError, which every Python can unpickle. */
 static PyObject *reduce(PyObject *self, PyObject *unused)
 {
 	PyObject *reduced = PyObject_CallMethod(PyExc_PermissionError, "__reduce__", "O", self);
@@ -131,7 +132,7 @@ PyObject *refusal_error(const struct refusal *refusal, int number, PyObject *fil
 	char line[sizeof(refusal->target) + 192];
 	const char *event = refusal->event;
 
-	/* What speaks for itself needs no event. */
+	/* These targets speak for themselves. For others the event is told. */
 	for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
 		if (refusal->kind && strcmp(refusal->kind, telling[i]) == 0)
 			event = NULL;

@@ -18,9 +18,10 @@ void refusal_target(struct refusal *refusal, struct bytes text);
 /* In the template, after Python is up. Returns 0, or -1 with an exception. */
 int refusals_prepare(void);
 
-/* Tell it. New reference: an error like the kernel's, with @number as its errno, the line as its strerror, and
- * @filename and @filename2 (borrowed, may be NULL); but its text is the line and nothing else. Its type is named
- * PermissionError and derived from it. NULL with an exception set if there is no memory for one. */
+/* Puts the refusal into the cell's list and makes an exception. New reference: an error like the kernel's, with
+ * @number as its errno, the line as its strerror, and @filename and @filename2 (borrowed, may be NULL). But its
+ * text is the line and nothing else. Its type is named PermissionError and derived from it. NULL with an exception
+ * set if there is no memory for it. */
 PyObject *refusal_error(const struct refusal *refusal, int number, PyObject *filename, PyObject *filename2);
 
 /* Start of a cell: forget all refusals. End of a cell: the array of blocked_act maps for `done`, borrowed until
