@@ -13,7 +13,7 @@
 #include "stream.h"
 
 #define NOTE_MAX 48
-/* Items of a list that are shown without a look at how many there are. */
+/* A longer list is left to python/display.py, which may shorten it. */
 #define FEW 100
 
 static struct {
@@ -23,8 +23,8 @@ static struct {
 	int future; /* what earlier cells imported from __future__ */
 	size_t text_max;
 	bool heed_rules;
-	bool of_session; /* it is a cell that runs, and no rehearsal: its error is the session's last */
-	bool surrounded; /* it has an environment of its own, which may say how wide its terminal is */
+	bool of_session; /* a cell of the session runs, not a rehearsal; its error is the session's last */
+	bool surrounded; /* the cell has an environment of its own, which may say how wide its terminal is */
 } cells;
 
 int cell_init(size_t text_max)
@@ -54,7 +54,7 @@ PyObject *utf8_of(PyObject *text)
 	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
 }
 
-/* A cell's `from __future__ import` holds for those that follow, as it does at a prompt. */
+/* `from __future__ import` in one cell also holds for later ones, as at a prompt. */
 static void future_remember(PyObject *code)
 {
 	if (code != Py_None)
@@ -89,8 +89,8 @@ static bool number_meets_word(const char *text)
 	return *text;
 }
 
-/* Whether @source is one line of one statement. A backslash may be a warning, and so may `1if`, which must not come
- * twice; a NUL would end the source for the compiler. */
+/* Whether @source is one line with one statement. Such a source may be compiled twice, so none that may cause a
+ * warning counts: a backslash, or `1if`. A NUL would end the source for the compiler. */
 static bool one_statement(PyObject *source)
 {
 	static const char others[] = "\n\r\f\\;";
@@ -103,7 +103,7 @@ static bool one_statement(PyObject *source)
 	       !number_meets_word(text);
 }
 
-/* Whether a line before the first that is not blank is indented, or that one. */
+/* Whether the first line that is not blank may be indented. */
 static bool maybe_indented(PyObject *source)
 {
 	const char *text = PyUnicode_AsUTF8(source);
@@ -113,7 +113,7 @@ static bool maybe_indented(PyObject *source)
 	return text && strchr(" \t\n#", *text);
 }
 
-/* Such a cell is an expression, or has none to show: no need to take it apart. New reference. */
+/* One statement is either an expression or has nothing to show, so it need not be split. New reference. */
 static PyObject *compile_statement(PyObject *source, PyObject *filename)
 {
 	PyObject *code = compile_as(source, filename, Py_eval_input);
@@ -139,7 +139,7 @@ static PyObject *await_together(PyObject *codes)
 	return value;
 }
 
-/* Whether it may be run; if not, that has been said. */
+/* Whether the rules allow to run @source. If not, the reason has been written to stderr. */
 static bool permitted(struct cell_result *result, PyObject *source)
 {
 	PyObject *why = PyObject_CallFunction(helper(HELPER_FORBIDDEN), "OiO", source,
@@ -159,7 +159,7 @@ static bool permitted(struct cell_result *result, PyObject *source)
 	return false;
 }
 
-/* New reference, NULL if there is none. */
+/* Takes the pending exception. New reference, NULL if there is none. */
 static PyObject *error_take(void)
 {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -177,7 +177,7 @@ static PyObject *error_take(void)
 #endif
 }
 
-/* New reference: code, or a tuple of what is run and what is shown. */
+/* New reference: the code, or a tuple of the code to run and the code to show. */
 static PyObject *compile_cell(PyObject *source, PyObject *filename)
 {
 	if (one_statement(source))
@@ -186,8 +186,9 @@ static PyObject *compile_cell(PyObject *source, PyObject *filename)
 				     cells.future | PyCF_ALLOW_TOP_LEVEL_AWAIT);
 }
 
-/* What is no Python may be IPython's: then that is compiled which does it. New reference, NULL with an exception:
- * what was wrong, or what to write instead; or without one if a rule forbids it, which has been said. */
+/* A source that is not Python may be a command of IPython. Then the Python that does the same is compiled. New
+ * reference. NULL with an exception: what is wrong, or what to write instead. NULL without one: a rule forbids it,
+ * and the reason has been written. */
 static PyObject *compile_foreign(struct cell_result *result, PyObject *source, PyObject *filename)
 {
 	PyObject *error = error_take();
@@ -230,7 +231,7 @@ static PyObject *run_source(struct cell_result *result, PyObject *source, PyObje
 	return value;
 }
 
-/* Scripts that were notebooks call it. Returns false with an exception. */
+/* Scripts that were notebooks call get_ipython(). Returns false with an exception. */
 static bool ipython_met(PyObject *source)
 {
 	const char *text = PyUnicode_AsUTF8(source);
@@ -245,7 +246,7 @@ static bool ipython_met(PyObject *source)
 	return done;
 }
 
-/* Cut at a character's first byte, with a note. New reference. */
+/* Cuts the text between two characters, and adds a note. New reference. */
 static PyObject *text_cut(PyObject *text)
 {
 	const char *data = PyBytes_AS_STRING(text);
@@ -263,14 +264,14 @@ static PyObject *text_cut(PyObject *text)
 	return cut;
 }
 
-/* Values of these have a repr and nothing else, and no code of a session in it. */
+/* Values of these types have a repr and no other form, and their repr runs no code of a session. */
 static bool is_plain(PyObject *value)
 {
 	return PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyFloat_CheckExact(value) ||
 	       PyBool_Check(value) || PyBytes_CheckExact(value) || PyComplex_CheckExact(value);
 }
 
-/* So do small lists and tuples of them. */
+/* The same holds for small lists and tuples of them. */
 static bool is_plain_or_few(PyObject *value)
 {
 	if (PyUnicode_CheckExact(value) || PyBytes_CheckExact(value))
@@ -291,7 +292,7 @@ static bool is_plain_or_few(PyObject *value)
 	return true;
 }
 
-/* The value as text and otherwise. Returns 0, or -1 with an exception. */
+/* The value as text and in its other forms. Returns 0, or -1 with an exception. */
 static int represent(struct cell_result *result, PyObject *value)
 {
 	PyObject *shown, *text, *data = Py_None;
@@ -314,7 +315,7 @@ static int represent(struct cell_result *result, PyObject *value)
 	return result->text || text == Py_None ? 0 : -1;
 }
 
-/* As sys.displayhook: nothing for None, else _ and what the value looks like. */
+/* As sys.displayhook: None shows nothing. Any other value is shown and becomes _. */
 static int display(struct cell_result *result, PyObject *value)
 {
 	if (value == Py_None)
@@ -324,7 +325,7 @@ static int display(struct cell_result *result, PyObject *value)
 	return PyDict_SetItem(cells.builtins, cells.underscore, value);
 }
 
-/* As the interpreter ends a script: nothing is 0, a number is itself, anything else is printed and 1. */
+/* As when the interpreter ends a script: None is 0, a number is itself, anything else is printed and is 1. */
 static int exit_status(PyObject *error)
 {
 	PyObject *code = PyObject_GetAttr(error, cells.code_name), *text;
@@ -345,7 +346,7 @@ static int exit_status(PyObject *error)
 	return status;
 }
 
-/* What can be said without running any Python. New reference, NULL without memory for it. */
+/* Tells the error without running any Python. New reference, NULL without memory for it. */
 static PyObject *explain_bare(PyObject *error)
 {
 	const char *name = Py_TYPE(error)->tp_name;
@@ -395,7 +396,7 @@ static void fail(struct cell_result *result)
 	Py_DECREF(error);
 }
 
-/* Figures that the cell has left open are shown, and closed. */
+/* Figures that the cell has left open are shown and closed. */
 static void end_figures(struct cell_result *result)
 {
 	PyObject *list = helper(HELPER_OPEN_FIGURES), *figures, *done;
@@ -411,7 +412,7 @@ static void end_figures(struct cell_result *result)
 	PyErr_Clear();
 }
 
-/* Returns false with an exception. */
+/* Reloads modules whose files were edited. Returns false with an exception. */
 static bool edited_reloaded(void)
 {
 	PyObject *done = PyObject_CallFunction(helper(HELPER_RELOAD_EDITED), "Os", cells.globals, artifacts_root());
@@ -420,7 +421,7 @@ static bool edited_reloaded(void)
 	return done != NULL;
 }
 
-/* New reference: the code of a cell, and the name it goes by. */
+/* New reference: the source of a cell, which is remembered under @filename. */
 static PyObject *source_of(struct bytes code, PyObject *filename)
 {
 	PyObject *source = PyUnicode_DecodeUTF8(code.data, (Py_ssize_t)code.size, "replace"), *done;
@@ -444,7 +445,8 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	*result = (struct cell_result){0};
 	cells.of_session = run->cell != 0;
 	cells.surrounded = run->env.data;
-	/* A warning is shown once a line of code; the first line of each cell is another one. */
+	/* Python shows a warning once for each line of code, and each cell has another first line. So the record of
+	 * the last cell is dropped. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
 	if (source && (!cells.heed_rules || permitted(result, source)) && (!run->reload || edited_reloaded()) &&

@@ -15,17 +15,18 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
-/* With so many descriptors left there is room for what a message brings and for what is made of it. */
+/* If so many descriptors are left, there is room for those that a message brings and for those that are made of
+ * it. */
 #define ENOUGH 16
-/* How long it is waited, the first time and at most, for the router to hear. */
+/* How long to wait for the router: the first time, and at most. */
 #define NAP_NS 20000
 #define NAP_MAX_NS 1000000
 
 static struct {
 	int fd;
-	int spare;		 /* holds a number for what a message brings */
-	bool cramped;		 /* few are left besides */
-	bool crowded;		 /* what was to be said last had no room */
+	int spare;		 /* keeps a number free for a descriptor that a message brings */
+	bool cramped;		 /* few other descriptors are left */
+	bool crowded;		 /* there was no room for the last message */
 	long nap;		 /* nanoseconds */
 	uint64_t sent, received; /* the numbers of the last messages */
 	char buffer[CHANNEL_SIZE_MAX];
@@ -35,7 +36,7 @@ static struct {
 	msgpack_sbuffer frame;
 } self = {.fd = -1, .spare = -1};
 
-/* Out of a cell's way, if there is room. */
+/* The spare gets a number behind the channel's, out of the way of cells, if one is free. */
 static void spare_take(void)
 {
 	int moved;
@@ -151,7 +152,7 @@ bool exec_channel_waits(void)
 	return poll(&readable, 1, 0) > 0;
 }
 
-/* Whenever a signal comes it ends the wait, since none can between looking for one and waiting. */
+/* Signals are blocked from the look for them until ppoll waits, so none is missed: each ends the wait. */
 int exec_channel_wait(void)
 {
 	struct pollfd readable = {.fd = self.fd, .events = POLLIN};
@@ -182,7 +183,7 @@ bool exec_channel_unheard(void)
 	self.nap = 0;
 	if (ioctl(self.fd, TIOCOUTQ, &unread) < 0 || unread == 0)
 		return false;
-	/* Who waits for long looks less often: there may be many, and the router wants a processor. */
+	/* The longer it waits, the less often it looks: many may wait, and the router needs a processor. */
 	self.nap = MIN(2 * moment.tv_nsec, NAP_MAX_NS);
 	state = PyEval_SaveThread();
 	nanosleep(&moment, NULL);
@@ -217,12 +218,12 @@ static int send_encoded(void)
 	return channel_send(self.fd, datagram, NULL, 0);
 }
 
-/* The room for letters holds two, so before one is written all but the last must have been read. */
+/* There is room for two letters. So before one is written, all but the last must have been read. */
 int exec_channel_try(const struct wire_schema *schema, const void *message)
 {
 	int r;
 
-	/* To encode it takes longer than to look. */
+	/* To look takes less time than to encode. */
 	if (self.crowded && exec_channel_unheard())
 		return -EAGAIN;
 	r = encode(schema, message);

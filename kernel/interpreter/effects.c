@@ -1,6 +1,7 @@
 /* Effects are noted where they happen, in functions of libc. This executable takes these over for every library
  * in the process, as output.c does with write(). So Python and libraries in C are seen alike, also in children
- * that a cell forks. If a call by name failed, nothing is noted. Of a program only its start is noted.
+ * that a cell forks. If a call by name failed, nothing is noted. If a cell starts a program, only the start is
+ * noted.
  *
  * Notes are written without a lock, since threads, children and a child of vfork() write them at any time.
  * Nothing in here may fail a call or change its errno. It is no guard: code that makes system calls without
@@ -29,7 +30,7 @@
 static struct {
 	struct effects_book *book;
 	bool files, network;
-	uint64_t looked[LOOKED_MAX]; /* which open files and sockets have been looked at since the cell began */
+	uint64_t looked[LOOKED_MAX]; /* open files and sockets that have been looked at since the cell began */
 } self;
 
 /* ---- notes ---- */
@@ -43,7 +44,7 @@ static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
 	return hash;
 }
 
-/* Whether it has not been noted since the cell began. With too many of them it may be taken for new. */
+/* Whether it has not been noted since the cell began. If there are too many, an old one may be taken for new. */
 static bool is_new(uint64_t hash)
 {
 	uint64_t *hashes = self.book->hashes;
@@ -62,7 +63,7 @@ static bool is_new(uint64_t hash)
 	return true;
 }
 
-/* What does not fit is cut. */
+/* Text that does not fit is cut. */
 static uint16_t text_put(char *to, size_t room, const char *text, size_t size)
 {
 	static const char cut[] = {'.', '.', '.'};
@@ -83,7 +84,7 @@ static uint64_t act_hash(enum effect_act act, const char *target, const char *to
 	return to ? hash_of(hash, to, strlen(to)) : hash;
 }
 
-/* @to: NULL if there is none. */
+/* @to: the second name, or NULL. */
 static void note(enum effect_act act, const char *target, const char *to)
 {
 	struct effects_book *book = self.book;
@@ -106,7 +107,7 @@ static void note(enum effect_act act, const char *target, const char *to)
 
 /* ---- files ---- */
 
-/* Where an open file is. False where there is no /proc. */
+/* Where an open file is. False if there is no /proc. */
 static bool fd_path(char path[PATH_MAX], int fd)
 {
 	char link[32];
@@ -118,7 +119,8 @@ static bool fd_path(char path[PATH_MAX], int fd)
 	return path[0] == '/';
 }
 
-/* Where a name is, relative to @directory: that of the last component may be a link, or may be gone. */
+/* Where @name is, relative to @directory. Its last component is not resolved, because it may be a link, or may be
+ * gone. */
 static bool name_path(char path[PATH_MAX], int directory, const char *name)
 {
 	char parent[2 * PATH_MAX], last[NAME_MAX + 1];
@@ -164,7 +166,7 @@ static void opened(int fd, int directory, const char *name, int flags)
 	errno = error;
 }
 
-/* Its name has been made or removed, or what is behind it written. */
+/* The name has been made or removed, or the file behind it was written. */
 static int named(enum effect_act act, int r, int directory, const char *name)
 {
 	char path[PATH_MAX];
@@ -215,11 +217,11 @@ static void note_address(enum effect_act act, const struct sockaddr *given, sock
 	if (!address_text(text, sizeof(text), &address))
 		return;
 	note(act, text, NULL);
-	if (act == EFFECT_CONNECTED && self.book) /* what is sent there is told by that */
+	if (act == EFFECT_CONNECTED && self.book) /* then data that is sent there is no other effect */
 		(void)is_new(act_hash(EFFECT_SENT, text, NULL));
 }
 
-/* The first packet of a stream goes out at once, of datagrams none. */
+/* To connect a stream sends a packet at once. To connect a datagram socket sends none. */
 static int connected(int r, int fd, const struct sockaddr *address, socklen_t size)
 {
 	int error = errno, type = 0;
@@ -241,11 +243,11 @@ static void note_peer(int fd)
 		note_address(EFFECT_SENT, (const struct sockaddr *)&address, size);
 }
 
-/* ---- what was open before ----
+/* ---- files and sockets that were open before ----
  *
- * Noted before it is done, since that may take long, and end with the interpreter. */
+ * These are noted before the act, since that may take long, or end with the interpreter. */
 
-/* Once for each file or socket in a cell. */
+/* Whether the file or socket was looked at before in this cell. */
 static bool looked_at(const struct stat *status)
 {
 	uint64_t key = hash_of(self.book->begin + 1, &status->st_ino, sizeof(status->st_ino)), *at;
@@ -288,7 +290,7 @@ static void sending(int fd, const struct sockaddr *address, socklen_t size)
 
 /* ---- programs ---- */
 
-/* Of one that cannot be started nothing is noted, as far as can be seen beforehand. */
+/* If it can be seen beforehand that a program cannot be started, nothing is noted. */
 static void running(const char *path)
 {
 	int error = errno;
@@ -298,7 +300,7 @@ static void running(const char *path)
 	errno = error;
 }
 
-/* ---- their life ---- */
+/* ---- the book ---- */
 
 void effects_adopt(struct effects_book *book)
 {
@@ -380,7 +382,7 @@ FUNCTIONS(TYPE_OF)
 static const char *const names[FUNCTIONS_N] = {FUNCTIONS(NAME_OF)};
 static void *functions[FUNCTIONS_N];
 
-/* Libraries may call one before they are installed. */
+/* Libraries may call a function before effects_install. */
 static void *function_of(size_t i)
 {
 	if (!functions[i])
@@ -401,7 +403,7 @@ static mode_t mode_of(int flags, va_list args)
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
 }
 
-/* As the headers have them, on which compilers insist. */
+/* Compilers insist on declarations; these are libc's. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int directory, const char *path, int flags);

@@ -4,14 +4,14 @@
 
 #include "proto/effects.h"
 
-/* In the template, before any thread: find what takes libc's place. */
+/* In the template, before any thread: find the functions of libc that ours replace. */
 void effects_install(void);
 
 /* In the interpreter: write notes into @book, which the router shares. NULL, in a frozen copy: write none. */
 void effects_adopt(struct effects_book *book);
 
-/* A cell begins, or has ended: what was noted before may be noted again. */
+/* A cell begins or has ended: an act that was noted before may be noted again. */
 void effects_mark(void);
 
-/* Something is about to be written to @fd, by functions that output.c takes over. */
+/* Something is about to be written to @fd, by one of the functions that output.c takes over. */
 void effects_writing(int fd);

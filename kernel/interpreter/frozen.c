@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* cuDeviceGetCount says this until somebody initialises CUDA. */
+/* cuDeviceGetCount returns this until somebody initialises CUDA. */
 #define CUDA_ERROR_NOT_INITIALIZED 3
-/* How long a thread may take to end that Python knows no more. */
+/* How long to wait for the end of threads that Python does not know any more. */
 #define SETTLE_NS 2000000
 #define SETTLE_TRIES 20
 
@@ -55,7 +55,7 @@ static unsigned threads_living(void)
 	return n;
 }
 
-/* In a cage without a /proc, those that Python knows. */
+/* In a cage without /proc only the threads that Python knows are counted. */
 static unsigned threads_of_python(void)
 {
 	PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
@@ -66,8 +66,8 @@ static unsigned threads_of_python(void)
 	return n;
 }
 
-/* A thread that Python has joined may have its last steps before it. Those that C libraries keep are waited for
- * once. */
+/* A thread that Python has joined may still run its last steps, so it is waited for. A thread of a C library does
+ * not end, so it is waited for only once. */
 static unsigned threads_settled(void)
 {
 	static unsigned native;
@@ -88,17 +88,17 @@ static unsigned thread_count(void)
 
 	if (stat("/proc/self/task", &status) < 0)
 		return threads_of_python();
-	/* "." and ".." are links too. */
+	/* the entries "." and ".." count as links, too */
 	return status.st_nlink > 3 ? threads_settled() : 1;
 }
 
-/* Where libcuda lies, as of the last time that anything was loaded. */
+/* Where libcuda lies, as of the last time that a library was loaded. */
 static struct {
 	unsigned long long loads;
 	char path[PATH_MAX];
 } cuda;
 
-/* The first library of the walk tells whether there is anything new to see. */
+/* Every library in the walk tells how many were loaded. If that number is the old one, the first ends the walk. */
 static int look_for_cuda(struct dl_phdr_info *library, size_t size, void *data)
 {
 	const char *name = strrchr(library->dlpi_name, '/');

@@ -3,9 +3,9 @@
 
 #include "proto/base.h"
 
-/* Why a frozen copy of this process could not be faithful: a sentence that lives until the next call; NULL if it
- * can be. */
+/* Why a frozen copy of this process would not be faithful: a sentence, valid until the next call; NULL if it would
+ * be. */
 const char *freeze_unfaithful(void);
 
-/* Bytes that only this process holds; 0 where the host does not tell. */
+/* Bytes that only this process holds; 0 if the host does not tell. */
 uint64_t freeze_memory(void);

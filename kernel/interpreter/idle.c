@@ -16,13 +16,13 @@
 #define LATE_S 2
 
 static struct {
-	volatile sig_atomic_t looks; /* that have found a message, in this run of the loop */
+	volatile sig_atomic_t looks; /* how many looks have found a message, in this run of the loop */
 	timer_t timer;
 	bool timed;
 	struct sigaction before;
 } self;
 
-/* The first look may come right after the message. */
+/* The first look may come right after the message, so only the second counts. */
 static void look(int number)
 {
 	int kept = errno;
@@ -64,7 +64,7 @@ static void watch_end(void)
 	sigprocmask(SIG_UNBLOCK, &ours, NULL);
 }
 
-/* An interrupt is for the cell in the message as well; it waits for it. */
+/* An interrupt may be meant for the cell in the message. So it is sent again, and waits for that cell. */
 void idle(void)
 {
 	PyObject *waits = PyObject_CallNoArgs(helper(HELPER_LOOP_WAITS)), *interrupted;

@@ -1,6 +1,6 @@
 /* Between two cells: the session's event loop goes on. */
 #pragma once
 
-/* Until there is a message, if anything waits in the loop. Whatever does not give way is interrupted when a message
- * has waited for some seconds. */
+/* If anything waits in the loop, run the loop until there is a message. When a message has waited for some seconds,
+ * the task that keeps the loop busy is interrupted. */
 void idle(void);

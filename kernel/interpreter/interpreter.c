@@ -26,7 +26,7 @@
 #include <signal.h>
 
 static struct {
-	pthread_t thread; /* the main one, which alone reads the channel */
+	pthread_t thread; /* the main thread, which alone reads the channel */
 	msgpack_sbuffer data, error, report;
 	bool running, input, watched; /* a cell runs; somebody answers its questions; somebody watches */
 	PyObject *streams[2];
@@ -49,8 +49,8 @@ static bool may_ask(void)
 	return !why;
 }
 
-/* Wait for the answer; what else the router may say now is none of a cell's business. New reference: str, or None
- * at the end of input. */
+/* Wait for the answer. Any other message now means that the session is ending. New reference: str, or None at the
+ * end of input. */
 static PyObject *await_answer(void)
 {
 	struct answer_message answer;
@@ -98,7 +98,7 @@ static PyObject *ask(PyObject *module, PyObject *args)
 	return await_answer();
 }
 
-/* The cell may end while the router is waited for. */
+/* While this waits for the router, the cell may end. */
 static int tell_while_running(const struct wire_schema *schema, const void *message)
 {
 	int r = -EAGAIN;
@@ -122,7 +122,8 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 		PyErr_SetString(PyExc_RuntimeError, "the session is ending");
 	if (r)
 		return -1;
-	/* What is written from now on goes another way, and who watches must not have it first. */
+	/* Output that is written from now on takes another way. If somebody watches, it must not arrive first, so
+	 * wait until the router has read this. */
 	while (self.watched && exec_channel_unheard())
 		if (PyErr_CheckSignals() < 0)
 			return -1;
@@ -162,8 +163,8 @@ static void mend_sys(void)
 
 /* ---- cells ---- */
 
-/* An interrupt that came too late for the last cell is not meant for the next; one that came before this cell has
- * begun may be. */
+/* An interrupt that came too late for the last cell is not meant for this one. But one that came before this cell
+ * began may be: then output_interrupted names this cell. */
 static void interrupts_discard(uint64_t cell)
 {
 	static const struct timespec now = {0};
@@ -188,7 +189,7 @@ static void interrupts_block(bool block)
 	pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, NULL);
 }
 
-/* 0 is nobody's: it tells nothing, and an interrupt that comes meanwhile waits for the cell it is meant for. */
+/* Cell 0 is a rehearsal: it tells the client nothing. An interrupt that comes meanwhile waits for its own cell. */
 static void cell_begin(uint64_t cell, bool stream, bool input)
 {
 	self.running = cell != 0;
@@ -235,7 +236,7 @@ static struct bytes bytes_in(PyObject *object)
 	return (struct bytes){PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object)};
 }
 
-/* What python/ made, encoded; absent if there is none, or if it cannot be. */
+/* The object, which python/ has made, encoded; absent if there is none, or if it cannot be encoded. */
 static struct bytes packed(msgpack_sbuffer *buffer, PyObject *object)
 {
 	buffer->size = 0;
@@ -267,7 +268,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 	return r;
 }
 
-/* A cell's fork came back out of the cell: it is nobody's interpreter. */
+/* If a cell forks, its child may come back out of the cell. It is no interpreter, so it ends. */
 static void end_if_child(const struct cell_result *result)
 {
 	if (process_is_interpreter())
@@ -314,7 +315,7 @@ static int serve_task(const struct wire_frame *message)
 
 /* ---- questions ---- */
 
-/* New reference: what cell_answer said, NULL if it could not be said. */
+/* New reference: the result of cell_answer; NULL if there is none. */
 static PyObject *question_answer(const struct question_message *question)
 {
 	PyObject *told;
@@ -323,7 +324,7 @@ static PyObject *question_answer(const struct question_message *question)
 	interrupts_block(false);
 	told = cell_answer(question);
 	interrupts_block(true);
-	/* An interrupt that came too late. */
+	/* These interrupts came too late for the question. */
 	while (PyErr_CheckSignals() < 0)
 		PyErr_Clear();
 	PyErr_Clear();
@@ -370,7 +371,8 @@ static int serve_question(const struct wire_frame *message)
 	return r;
 }
 
-/* A cell of nobody's, so that the next one finds everything in place. */
+/* Runs a cell that no client has sent. For the next cell the caches are then filled, and the pages that it writes
+ * to are copied. */
 static void rehearse(const char *code)
 {
 	const struct run_message run = {.code = bytes_of(code)};
@@ -403,7 +405,8 @@ int interpreter_rehearse(void)
 
 /* ---- serving ---- */
 
-/* The first cell after a fork copies every page that it touches. Whoever idles has the time to do that before. */
+/* The first cell after a fork copies every page that it writes to. While no message waits, there is time to do that
+ * before. */
 static void rehearse_idly(void)
 {
 	if (!exec_channel_waits())
@@ -429,7 +432,7 @@ static int serve(const struct wire_frame *message)
 		return serve_question(message);
 	if (bytes_is(message->type, task_message_schema.type))
 		return serve_task(message);
-	/* To a question whose cell was interrupted meanwhile. */
+	/* An answer to an `ask` comes too late if the cell was interrupted. */
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }
 
@@ -445,14 +448,14 @@ void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, st
 	do {
 		idle();
 		if (!process_is_interpreter())
-			_exit(0); /* a task has forked */
+			_exit(0); /* a task has forked, and this is the child */
 		r = exec_channel_receive(&message);
 		if (!r)
 			r = serve(&message);
 	} while (!r);
 	output_flush_all();
-	/* A cell that closes this channel with all others has killed the interpreter, and that is what it looks
-	 * like. */
+	/* If a cell closes the channel along with all other descriptors, it has killed its interpreter. This makes
+	 * it look like that. */
 	if (r != CHANNEL_E_EOF)
 		(void)kill(getpid(), SIGKILL);
 	_exit(0);

@@ -22,10 +22,10 @@ int interpreter_prepare(size_t text_max);
  * or -1 with an exception. */
 int interpreter_rehearse(void);
 
-/* Send from the running cell to the router, after all output before it. Returns 0, or -1 with an exception: no
- * cell runs, or not in this process. */
+/* Send from the running cell to the router, after all output before it. Returns 0, or -1 with an exception, for
+ * example if no cell runs in this process. */
 int interpreter_tell(const struct wire_schema *schema, const void *message);
 
 /* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. @home: absent,
- * or the name of the copy of the workspace that it works in. */
+ * or the name of the copy of the workspace in which it works. */
 _Noreturn void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home);

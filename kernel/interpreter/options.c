@@ -13,7 +13,7 @@ bool options_wanted(const struct run_message *run)
 	return run->figure.data || run->values || run->env.data || run->directory.data;
 }
 
-/* Takes @argument, which may be NULL with an exception. */
+/* Takes over @argument, which may be NULL with an exception. */
 static int call_with(enum helper which, PyObject *argument)
 {
 	PyObject *done = argument ? PyObject_CallOneArg(helper(which), argument) : NULL;

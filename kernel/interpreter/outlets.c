@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* So many numbers are looked at, as many at once as lie in a corner of the stack. */
+/* How many numbers are looked at, and how many at once: their array must fit on the stack. */
 #define NUMBERS_MAX 4096
 #define AT_ONCE 128
 
-/* A state with more of them keeps them all. */
+/* If a state has more outlets, its copies keep them all. */
 #define OUTLETS_MAX 512
 
 struct outlet {

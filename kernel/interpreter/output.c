@@ -42,15 +42,16 @@ static struct stream streams[] = {
 	[OUTPUT_ERR] = {.fd = STDERR_FILENO, .copy = -1},
 };
 
-/* Until an interpreter adopts shared ones, and in the children a cell forks. */
+/* Until an interpreter adopts shared buffers, and in the children that a cell forks. */
 static struct outbuffers private_buffers, *shared_buffers;
 
 static struct {
 	int file;
-	bool second; /* half of the room for them: the last one is there */
+	bool second; /* the last letter lies in the second half of the room */
 } letters = {.file = -1};
 
-/* How many locks this thread holds or is about to: a signal handler that writes meanwhile must not wait for one. */
+/* How many locks this thread holds or is about to take. If there are any, a signal handler that writes must not
+ * wait for a lock. */
 static __thread volatile unsigned locking;
 
 static ssize_t write_raw(int fd, const void *data, size_t size)
@@ -91,7 +92,8 @@ static void unlock(struct stream *stream)
 	locking--;
 }
 
-/* One write; waits if the cell has made the pipe non-blocking. Returns what was written, or -errno. */
+/* One write. If the cell has made the pipe non-blocking, waits until there is room. Returns what was written, or
+ * -errno. */
 static ssize_t write_some(int fd, const char *data, size_t size)
 {
 	for (;;) {
@@ -124,7 +126,7 @@ static int drain(struct stream *stream)
 	return 0;
 }
 
-/* Whoever watches both streams sees what was printed before an error message before it. */
+/* If somebody watches both streams, text that was printed before an error message must come before it. */
 static int drain_ordered(struct stream *stream)
 {
 	struct stream *out = &streams[OUTPUT_OUT];
@@ -151,7 +153,7 @@ static ssize_t put_locked(struct stream *stream, const char *text, size_t size)
 {
 	if (size <= BUFFER_SIZE - stream->buffer->end) {
 		append(stream, text, size);
-		/* What is in the buffer is taken; an error shows when the next one has to go out. */
+		/* The text is in the buffer, so it was taken. An error shows when the next text has to go out. */
 		if (line_ends(stream, text, size))
 			(void)drain_ordered(stream);
 		return (ssize_t)size;
@@ -245,7 +247,7 @@ static FILE *cookie_open(struct stream *stream)
 	return file;
 }
 
-/* ---- what takes the place of libc's functions for every library in the process ---- */
+/* ---- functions that replace libc's for every library in the process ---- */
 
 static void flush_before(int fd)
 {
@@ -277,7 +279,7 @@ ssize_t writev(int fd, const struct iovec *parts, int n)
 	return syscall(SYS_writev, fd, parts, n);
 }
 
-/* A FILE of fopencookie has no descriptor to tell, but programs ask stdout for its own. */
+/* A FILE of fopencookie has no descriptor, but programs ask for that of stdout. */
 int fileno(FILE *file)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
@@ -314,7 +316,7 @@ static void fork_child(void)
 	}
 }
 
-/* New programs are started by vfork too, which calls no handlers; Python announces every one of them. */
+/* New programs are also started by vfork, which calls no handlers. But Python announces each of them. */
 static int before_program(const char *event, PyObject *args, void *data)
 {
 	static const char *const events[] = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec",
@@ -347,7 +349,7 @@ int output_install(void)
 	return PySys_AddAuditHook(before_program, NULL) < 0 ? -ENOMEM : 0;
 }
 
-/* ---- the interpreter's own ---- */
+/* ---- the interpreter's buffers ---- */
 
 void output_release(void)
 {
@@ -362,8 +364,8 @@ void output_release(void)
 	letters.file = fd_close(letters.file);
 }
 
-/* In turn in both halves: while one is written the other may still wait to be read. By a mapping, since writing is
- * subject to the limit on the size of files. */
+/* Letters take turns in both halves: while one is written, the other may not have been read yet. They are written
+ * through a mapping, because writes are subject to the limit on the size of files. */
 int output_put_letter(uint32_t *offset, const char *text, size_t size)
 {
 	void *memory;
@@ -436,5 +438,5 @@ void output_end(void)
 		mended |= dup2(streams[i].copy, streams[i].fd) >= 0;
 	}
 	if (mended)
-		output_flush_all(); /* what a closed descriptor did not take */
+		output_flush_all(); /* text that a closed descriptor did not take */
 }

@@ -9,17 +9,17 @@ enum output_stream { OUTPUT_OUT, OUTPUT_ERR };
 /* In the template, before Python starts: libc's stdout and stderr become ours, and forks and new programs flush. */
 int output_install(void);
 
-/* In the interpreter: buffer in the memory file @buffers (proto/outbuffer.h), which stays the caller's. The
- * present descriptors 1 and 2 are the true ones; copies of them are kept from @floor up, to repair them after a
- * cell. Returns 0 or -errno. */
+/* In the interpreter: buffer in the memory file @buffers (proto/outbuffer.h), which stays the caller's. Descriptors
+ * 1 and 2 must be the true ones. Copies of them are kept from @floor up, to repair them after a cell. Returns 0 or
+ * -errno. */
 int output_adopt(int buffers, int floor);
 
-/* Put a letter for the router (proto/link.h) into that file; @offset is its place. Returns 0 or -errno. */
+/* Put a letter for the router (proto/link.h) into that file; @offset says where it lies. Returns 0 or -errno. */
 int output_put_letter(uint32_t *offset, const char *text, size_t size);
 
-/* The cell that was interrupted last, as the router wrote it there; 0 for none. */
+/* The cell that was interrupted last, as the router wrote it into that file; 0 for none. */
 uint64_t output_interrupted(void);
-/* In a frozen copy: let go of all that. */
+/* In a frozen copy: give up the shared buffers, the copies and the letters. */
 void output_release(void);
 
 /* Around a cell. With @eager every line is sent at once. The end flushes, and restores descriptors 1 and 2 if
@@ -30,9 +30,9 @@ void output_end(void);
 /* Append @text; flushes if it must. Returns the number of bytes taken, which is less than @size if a signal
  * came, or -errno (-EINTR: nothing was taken). Never needs the GIL; may block unless output_try took it. */
 ssize_t output_put(enum output_stream which, const char *text, size_t size);
-/* The same without waiting for lock or pipe, all or nothing: if false, use output_put. */
+/* The same without waiting for lock or pipe. Takes all or nothing: if false, use output_put. */
 bool output_try(enum output_stream which, const char *text, size_t size);
 /* Returns 0, -EINTR with the rest still buffered, or -errno. */
 int output_flush(enum output_stream which);
-/* Both, through signals; what cannot be written stays. */
+/* Flush both streams; signals do not stop it. Text that cannot be written stays. */
 void output_flush_all(void);

@@ -23,17 +23,17 @@
 #include <sys/syscall.h>
 
 #define FD_FLOOR 100
-/* What lies from there on: the channel and its spare, the buffers, copies of stdout and stderr, a copy's channel.
- */
+/* How many descriptors lie from the floor on: the channel and its spare, the buffers, copies of stdout and stderr,
+ * the channel of a copy. */
 #define FD_KEPT 6
 
 static struct {
 	pid_t pid;
 	const struct cage *cage;
-	char homeless[512]; /* why it has not got the files that it was to have; "" = it has */
+	char homeless[512]; /* why it lacks the files that it should have; "": it has them */
 } self;
 
-/* ---- becoming one ---- */
+/* ---- becoming an interpreter ---- */
 
 static int descriptor_floor(void)
 {
@@ -53,7 +53,8 @@ static void signals_reset(void)
 	sigprocmask(SIG_SETMASK, &interrupt, NULL);
 }
 
-/* Whoever is forked to run cells: its own number and group, the router's descriptors out of a cell's way. */
+/* For a fork that will run cells: its own number and group, and the router's descriptors out of the way of
+ * cells. */
 static int take_over(const int fds[INTERPRETER_FDS], int floor)
 {
 	int channel;
@@ -71,7 +72,7 @@ static int take_over(const int fds[INTERPRETER_FDS], int floor)
 	return output_adopt(fds[INTERPRETER_BUFFERS], floor);
 }
 
-/* What lies below the floor is the warden's. */
+/* The descriptors below the floor are the warden's. */
 static void descriptors_close(int floor)
 {
 	if (syscall(SYS_close_range, 3U, (unsigned)floor - 1, 0U) == 0)
@@ -80,7 +81,7 @@ static void descriptors_close(int floor)
 		(void)close(fd);
 }
 
-/* To the copy of that name of the workspace, which @which makes or finds. False with an exception set. */
+/* Moves to a copy of the workspace, which @which makes or finds by its name. False with an exception set. */
 static bool move_home(enum helper which, struct bytes name)
 {
 	PyObject *done =
@@ -106,7 +107,7 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 	if (!r)
 		seeds_renew();
 	if (!r && home.data && !move_home(HELPER_BRANCH_HOME, home))
-		PyErr_Clear(); /* a cell has put something in its place: in the family's, then */
+		PyErr_Clear(); /* a cell has put something else there: it works in the family's workspace */
 	return r;
 }
 
@@ -115,10 +116,10 @@ bool process_is_interpreter(void)
 	return getpid() == self.pid;
 }
 
-/* ---- frozen, and alive again ---- */
+/* ---- frozen copies, and forks of them ---- */
 
-/* In the copy: nothing of the live one's stays open but what its cells opened, as far as that may be in two states.
- * The channel is all there is. */
+/* In the copy: closes the descriptors of the live interpreter. Those that its cells have opened stay, but for
+ * outlets. The copy talks only on @channel. */
 static void let_go(int channel)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -135,8 +136,8 @@ static void let_go(int channel)
 	outlets_cut();
 }
 
-/* The state's own files: a copy of the workspace beside it, to work in from now on. Who has not got them
- * says so when it is asked for a checkpoint, which is the first that a branch is asked for, and ends. */
+/* A branch may have files of its own: a copy of the workspace, in which it works from now on. If there is no copy,
+ * the branch says so when it is asked for its first checkpoint, and ends. */
 static void branch_files(struct bytes name)
 {
 	if (move_home(HELPER_BRANCH_FILES, name))
@@ -146,7 +147,7 @@ static void branch_files(struct bytes name)
 		snprintf(self.homeless, sizeof(self.homeless), "%s", strerror(ENOMEM));
 }
 
-/* What it was forked from may live, and wait in the same loop. */
+/* The original may live on, and wait in the same loop. */
 static void loop_renew(void)
 {
 	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RENEW_LOOP)));
@@ -191,7 +192,7 @@ static int serve_spawn(const struct wire_frame *message, bool *alive)
 	exec_channel_drop_fds();
 	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)MAX(pid, 0)};
 	r = exec_channel_send(&spawned_message_schema, &spawned);
-	/* What this one had is that one's now. */
+	/* The outlets of this copy now belong to the new interpreter. */
 	outlets_cut();
 	return r;
 }
@@ -203,7 +204,7 @@ static int serve_measure(void)
 	return exec_channel_send(&measured_message_schema, &measured);
 }
 
-/* The frozen copy's life: it waits, and each `spawn` makes a live one of it. Returns only in those, or ends. */
+/* A frozen copy waits here, and each `spawn` makes a live interpreter of it. Returns only in those, or ends. */
 static int wait_frozen(void)
 {
 	struct wire_frame message;
@@ -249,6 +250,6 @@ int process_freeze(const struct wire_frame *message)
 	if (pid <= 0)
 		frozen.reason = bytes_of(why ? why : strerror(-pid));
 	r = exec_channel_send(&frozen_message_schema, &frozen);
-	/* It is where its parent works: nothing may run here. */
+	/* This branch has no files of its own and would work in those of its parent, so it must run nothing. */
 	return r || !frozen.homeless ? r : -ENOENT;
 }

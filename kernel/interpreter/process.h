@@ -4,8 +4,8 @@
 
 #include "interpreter.h"
 
-/* In a fresh fork that holds the GIL: take over the router's descriptors, and work in the copy of the workspace
- * of that name, if it has one. Returns 0 or -errno. */
+/* In a fresh fork that holds the GIL: take over the router's descriptors. @home: the name of the copy of the
+ * workspace to work in, or absent. Returns 0 or -errno. */
 int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home);
 
 /* Whether this is the process that the warden knows, and not a child of a cell. */

@@ -19,7 +19,7 @@ static const struct {
 	[OUTPUT_ERR] = {.name = "<stderr>", .errors = "backslashreplace"},
 };
 
-/* -EINTR means that a handler has to run, and that it may end the write. */
+/* -EINTR means that a signal handler has to run, which may end the write. */
 static int fail_or_resume(int r)
 {
 	if (r == -EINTR)
@@ -42,7 +42,7 @@ static int put(enum output_stream which, const char *text, size_t size)
 			text += n;
 			size -= (size_t)n;
 		}
-		/* What is written only in part was stopped by a signal too. */
+		/* If only a part was written, a signal stopped the write, too. */
 		if (size > 0 && fail_or_resume(n < 0 ? (int)n : -EINTR) < 0)
 			return -1;
 	}
@@ -269,7 +269,7 @@ static PyObject *stream_repr(PyObject *self)
 
 static PyObject *write_name;
 
-/* print() asks for "write" twice a line: making a method object each time is a third of its cost. */
+/* print() asks for "write" twice a line. To make a method object each time would be a third of its cost. */
 static PyObject *text_getattr(PyObject *self, PyObject *name)
 {
 	PyObject *write = ((struct stream_object *)self)->write;
@@ -303,7 +303,7 @@ static PyTypeObject binary_type = {
 	.tp_members = binary_members,
 };
 
-/* isinstance(sys.stdout, io.TextIOBase) is asked by programs that choose between text and bytes. */
+/* Programs that choose between text and bytes ask isinstance(sys.stdout, io.TextIOBase). */
 static int register_as(PyTypeObject *type, const char *base_name)
 {
 	PyObject *io = PyImport_ImportModule("io"), *base = io ? PyObject_GetAttrString(io, base_name) : NULL;

@@ -5,8 +5,8 @@
 
 #include "output.h"
 
-/* New reference: the text stream for @which, a io.TextIOBase by registration. NULL with an exception. Once each, in
- * the template. */
+/* New reference: the text stream for @which, an io.TextIOBase by registration. NULL with an exception. Call it once
+ * for each stream, in the template. */
 PyObject *stream_new(enum output_stream which);
 
 /* Write a str or bytes object as the stream does. Returns 0, or -1 with an exception. */
