@@ -443,8 +443,10 @@ struct lair_result {
 	struct lair_text cause;	   /* absent if the cell simply ended */
 	struct lair_text out, err; /* empty if they were streamed */
 	uint64_t out_dropped, err_dropped;
-	struct lair_text text;	/* absent, or the last expression as a prompt prints it */
-	struct lair_items data; /* of lair_data: its other representations */
+	uint64_t out_stray, err_stray; /* how many bytes at their beginning were written before the cell began, by
+					  threads for instance; also if they were streamed */
+	struct lair_text text;	       /* absent, or the last expression as a prompt prints it */
+	struct lair_items data;	       /* of lair_data: its other representations */
 	struct lair_items displays;
 	uint64_t displays_dropped;
 	struct lair_text error_name, error_value, error_traceback; /* absent without an exception */
@@ -488,6 +490,8 @@ struct lair_session {
 /* What was written between two cells; of much, head and tail. */
 struct lair_stray {
 	struct lair_text out, err;
+	uint64_t at; /* how many bytes of both the answers before this one have given; if that is more than you have
+			had, others have had the rest, or it was lost with a connection */
 };
 
 /* The present state of a session. */

@@ -227,6 +227,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, FLAG, artifacts_more, OPTIONAL)                                                                       \
 	F(m, UINT, stdout_dropped, OPTIONAL)                                                                       \
 	F(m, UINT, stderr_dropped, OPTIONAL)                                                                       \
+	F(m, UINT, stdout_stray, OPTIONAL)                                                                         \
+	F(m, UINT, stderr_stray, OPTIONAL)                                                                         \
 	F(m, UINT, restored, OPTIONAL)                                                                             \
 	EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
@@ -467,9 +469,11 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, STR, context, OPTIONAL)                                                                               \
 	F(m, STR, rule, OPTIONAL)
 #define HISTORY_REPLY_FIELDS(F, m) F(m, RAW, cells, REQUIRED)
+/* at: how many bytes of both the answers before this one have given. */
 #define STRAY_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, BIN, stdout, REQUIRED)                                                                                \
-	F(m, BIN, stderr, REQUIRED)
+	F(m, BIN, stderr, REQUIRED)                                                                                \
+	F(m, UINT, at, OPTIONAL)
 /* size: of the whole code in bytes; code may be only its beginning. undone: the present state does not come from
  * it. */
 #define HISTORY_RECORD_FIELDS(F, m)                                                                                \

@@ -272,6 +272,14 @@ static json_t *result_truncated(const struct lair_result *result)
 			 (json_int_t)result->err_dropped);
 }
 
+static json_t *result_stray(const struct lair_result *result)
+{
+	if (!result->out_stray && !result->err_stray)
+		return json_false();
+	return json_pack("{s:I, s:I}", "stdout", (json_int_t)result->out_stray, "stderr",
+			 (json_int_t)result->err_stray);
+}
+
 json_t *json_result(const struct lair_result *result)
 {
 	json_t *document = json_pack("{s:o, s:I, s:i, s:o, s:o}", "session", json_text(result->session), "cell",
@@ -286,6 +294,7 @@ json_t *json_result(const struct lair_result *result)
 	json_object_set_new(document, "displays_dropped", json_integer((json_int_t)result->displays_dropped));
 	json_object_set_new(document, "error", json_error(result));
 	json_object_set_new(document, "truncated", result_truncated(result));
+	json_object_set_new(document, "stray", result_stray(result));
 	json_object_set_new(document, "blocked", result_blocked(result));
 	json_object_set_new(document, "artifacts", json_artifacts(result));
 	json_object_set_new(document, "artifacts_more", json_boolean(result->artifacts_more));

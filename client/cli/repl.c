@@ -40,6 +40,8 @@ struct repl {
 	bool scripted;	 /* the cell is that of a shorthand */
 	double stray_at,
 		stray_every; /* when it is asked what was written meanwhile, and how long after that again */
+	uint64_t stray_had;  /* how many bytes of it have been had, by whomever, */
+	bool stray_known;    /* if that has been asked */
 	bool left;	     /* the prompt is to be left, with this exit status */
 	int status;
 };
@@ -122,6 +124,7 @@ static int stray_fetch(struct repl *repl)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	const struct lair_stray *stray;
+	uint64_t missed;
 	int r;
 
 	r = lair_stray(repl->run.cli->lair, &call, repl->session);
@@ -131,9 +134,15 @@ static int stray_fetch(struct repl *repl)
 	stray = r ? NULL : lair_stray_output(call);
 	if (!stray)
 		return -ENODATA;
-	if (stray->out.size + stray->err.size == 0)
+	missed = repl->stray_known && stray->at > repl->stray_had ? stray->at - repl->stray_had : 0;
+	repl->stray_had = stray->at + stray->out.size + stray->err.size;
+	repl->stray_known = true;
+	if (missed + stray->out.size + stray->err.size == 0)
 		return 0;
 	edit_aside(repl->edit);
+	if (missed)
+		cli_notice("%" PRIu64 " bytes that threads wrote were shown elsewhere, or lost with a connection",
+			   missed);
 	stray_show(repl, stray->out, STDOUT_FILENO);
 	stray_show(repl, stray->err, STDERR_FILENO);
 	(void)cli_said(repl->run.cli);

@@ -20,6 +20,8 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.err = text_from(reply->stderr),
 		.out_dropped = reply->stdout_dropped,
 		.err_dropped = reply->stderr_dropped,
+		.out_stray = reply->stdout_stray,
+		.err_stray = reply->stderr_stray,
 		.text = text_from(reply->text),
 		.data = items_from(reply->data),
 		.displays = items_from(reply->displays),
@@ -114,7 +116,8 @@ static void take_stray(struct lair_call *call, const void *message)
 {
 	const struct stray_reply *reply = message;
 
-	call->answer.stray = (struct lair_stray){.out = text_from(reply->stdout), .err = text_from(reply->stderr)};
+	call->answer.stray = (struct lair_stray){
+		.out = text_from(reply->stdout), .err = text_from(reply->stderr), .at = reply->at};
 }
 
 static void take_piece(struct lair_call *call, const void *message)

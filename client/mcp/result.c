@@ -327,6 +327,21 @@ static void add_output(json_t *structured, const struct seen *seen)
 		json_object_set_new(structured, "stderr", excerpt_json(&seen->err));
 }
 
+/* That it begins with what this code has not written. */
+static void tell_stray(json_t *structured, const char *stream, uint64_t size)
+{
+	char sentence[SENTENCE_SIZE];
+
+	if (!size)
+		return;
+	snprintf(sentence, sizeof(sentence),
+		 "The first %" PRIu64
+		 " bytes of %s are of earlier code: a thread or task wrote them before this code "
+		 "began.",
+		 size, stream);
+	note_add(structured, sentence);
+}
+
 /* Of a long output there are pieces to be had. */
 static void tell_pieces(json_t *structured, const struct seen *seen, const struct excerpt *excerpt,
 			const char *stream, uint64_t printed, const char *also)
@@ -382,6 +397,8 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	add_artifacts(structured, cell);
 	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
+	tell_stray(structured, "stdout", cell->out_stray);
+	tell_stray(structured, "stderr", cell->err_stray);
 	add_handle(structured, seen);
 	result_add_effects(structured, &cell->effects);
 	result = result_new(structured);

@@ -357,17 +357,14 @@ static int transcripts_from(const struct revival *revival, struct session *sessi
 		vault_find(revival->families->vault, VAULT_SESSION, revival->warden->family, record->number);
 	const uint64_t begins[] = {record->stdout_begin, record->stderr_begin};
 	const struct bytes words[] = {record->stdout_words, record->stderr_words};
-	struct cell *cell = session->cell;
 	int r = 0;
 
 	if (!held || held->n_fds != 2)
 		return -ENOENT;
 	held->taken = session->transcripts_stored = true;
 	for (int i = 0; i < 2 && !r; i++) {
-		struct output *output = &session->stray[i];
+		struct output *output = session_output(session, (enum interpreter_stream)i);
 
-		if (cell)
-			output = i ? &cell->stderr_ : &cell->stdout_;
 		r = transcript_open(&session->transcripts[i], steal_fd(&held->fds[i]), begins[i]);
 		if (!r)
 			output_from(output, &session->transcripts[i], words[i]);

@@ -219,6 +219,8 @@ static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbu
 	reply->stderr = output_join(&cell->stderr_);
 	reply->stdout_dropped = output_dropped(&cell->stdout_);
 	reply->stderr_dropped = output_dropped(&cell->stderr_);
+	reply->stdout_stray = cell->stdout_stray;
+	reply->stderr_stray = cell->stderr_stray;
 	promise->heads[0] = cell->stdout_.head_size;
 	promise->heads[1] = cell->stderr_.head_size;
 	reply->displays_dropped = cell->displays.dropped;

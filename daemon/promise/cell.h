@@ -48,6 +48,7 @@ struct cell {
 	struct user *user; /* who pays */
 	uint64_t paid;	   /* for code and options */
 	struct output stdout_, stderr_;
+	uint64_t stdout_stray, stderr_stray; /* how much of them was written before it began */
 	struct displays displays;
 
 	enum cell_task task;

@@ -204,11 +204,14 @@ void handle_stray(struct sessions *sessions, const struct address *from, const s
 
 	if (!session)
 		return;
+	reply.at = session->stray_given;
 	any = !session->cell && (session->stray[0].total > 0 || session->stray[1].total > 0);
 	if (any) {
 		reply.stdout = output_join(&session->stray[0]);
 		reply.stderr = output_join(&session->stray[1]);
 	}
-	if (client_answer(sessions->clients, from, &stray_reply_schema, &reply) == 0 && any)
-		session_drop_stray(session);
+	if (client_answer(sessions->clients, from, &stray_reply_schema, &reply) || !any)
+		return;
+	session->stray_given += reply.stdout.size + reply.stderr.size;
+	session_drop_stray(session);
 }

@@ -200,40 +200,40 @@ void session_on_lost(struct session *session, struct interpreter *interpreter, c
 		checkpoint_lost(session, interpreter, why);
 }
 
-static struct output *output_of(struct cell *cell, enum interpreter_stream stream)
+static bool runs_code(const struct session *session)
 {
-	return stream == STREAM_STDOUT ? &cell->stdout_ : &cell->stderr_;
+	return session->cell && session->cell->task == CELL_CODE;
+}
+
+struct output *session_output(struct session *session, enum interpreter_stream stream)
+{
+	if (!runs_code(session))
+		return &session->stray[stream];
+	return stream == STREAM_STDOUT ? &session->cell->stdout_ : &session->cell->stderr_;
 }
 
 void session_trim_transcript(struct session *session, enum interpreter_stream stream)
 {
-	const struct output *output = session->cell ? output_of(session->cell, stream) : &session->stray[stream];
-
-	transcript_trim(&session->transcripts[stream], output->known);
+	transcript_trim(&session->transcripts[stream], session_output(session, stream)->known);
 }
 
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
 {
-	struct cell *cell = session->cell;
-	struct output *output;
-	uint64_t at;
-	size_t most;
+	struct output *output = session_output(session, stream);
+	uint64_t at = output->total;
+	size_t most = output->most;
 
-	if (!cell) {
-		output_add(&session->stray[stream], data);
+	output_add(output, data);
+	if (!runs_code(session)) {
 		session_trim_transcript(session, stream);
 		return;
 	}
-	output = output_of(cell, stream);
-	at = output->total;
-	most = output->most;
-	output_add(output, data);
 	/* The next router has to know how much of it is kept. */
 	if (output->most != most)
 		warden_touch(session->warden);
 	session_trim_transcript(session, stream);
-	if (promise_stream(cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR, at,
-			   data) == CLIENT_E_WAITS)
+	if (promise_stream(session->cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR,
+			   at, data) == CLIENT_E_WAITS)
 		interpreter_pause(session->live, true);
 }
 

@@ -54,6 +54,7 @@ struct session {
 	bool untold;		/* no cell has been told yet that one of its id was before */
 	struct list transfers;	/* files on their way in, see transfer.h */
 	struct output stray[2]; /* written between cells; the next one gets it */
+	uint64_t stray_given;	/* how many bytes of it were answers to `stray` */
 	struct transcript transcripts[2];
 	bool transcripts_stored;
 	msgpack_sbuffer words[2]; /* of what no reply holds yet, that which is in no transcript */
@@ -175,6 +176,8 @@ const char *session_message_type(size_t i);
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
 /* What was written between cells has been told: no cell gets it. */
 void session_drop_stray(struct session *session);
+/* What gets the output of now: the cell, or what no cell has written. A task is no cell that anybody reads. */
+struct output *session_output(struct session *session, enum interpreter_stream stream);
 /* Give back the memory of what the next router would not keep of the stream either. */
 void session_trim_transcript(struct session *session, enum interpreter_stream stream);
 /* From elsewhere: of the dead, or of ourselves. */

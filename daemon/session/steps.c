@@ -182,12 +182,12 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	if (told.load_report && of_client)
 		load_report_deinit(&session->load_report);
 	session->task_file_due |= session->cell->file_stored;
-	session->cell = cell_free(session->cell);
-	timer_clear(session_loop(session), &session->alive);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2 && session->cell->task == CELL_CODE; i++) {
 		session->transcripts[i].begin = session->transcripts[i].end;
 		session->words[i].size = 0;
 	}
+	session->cell = cell_free(session->cell);
+	timer_clear(session_loop(session), &session->alive);
 	/* Whoever read too slowly watches no more. */
 	if (session->live)
 		interpreter_pause(session->live, false);

@@ -52,6 +52,10 @@ static void start_idle(struct session *session, const struct details *details)
 /* The output before a cell is in the transcript as the cell gets it: a part may have been left out. */
 static void stray_hand_over(struct session *session)
 {
+	uint64_t *before[] = {&session->cell->stdout_stray, &session->cell->stderr_stray};
+
+	if (session->cell->task != CELL_CODE)
+		return;
 	for (int i = 0; i < 2; i++) {
 		struct output *stray = &session->stray[i];
 		bool cut = output_dropped(stray) > 0;
@@ -62,6 +66,7 @@ static void stray_hand_over(struct session *session)
 			if (cut)
 				transcript_replace(&session->transcripts[i], text);
 			session_on_output(session, (enum interpreter_stream)i, text);
+			*before[i] += text.size;
 		}
 		output_deinit(stray);
 	}

@@ -87,6 +87,7 @@
 	F(m, UINT, n_questions, OPTIONAL)                                                                          \
 	F(m, FLAG, exact, OPTIONAL)                                                                                \
 	F(m, UINT, n_forgotten, OPTIONAL)                                                                          \
+	F(m, UINT, stray_given, OPTIONAL)                                                                          \
 	F(m, UINT, opened, OPTIONAL)                                                                               \
 	F(m, UINT, last, OPTIONAL)                                                                                 \
 	F(m, REAL, created, OPTIONAL)                                                                              \
@@ -143,6 +144,8 @@
 	F(m, FLAG, input, OPTIONAL)                                                                                \
 	F(m, FLAG, asking, OPTIONAL)                                                                               \
 	F(m, UINT, asks, OPTIONAL)                                                                                 \
+	F(m, UINT, stdout_stray, OPTIONAL)                                                                         \
+	F(m, UINT, stderr_stray, OPTIONAL)                                                                         \
 	F(m, FLAG, password, OPTIONAL)                                                                             \
 	F(m, FLAG, timed_out, OPTIONAL)
 /* Its code, its options and what it has shown are records of their own, written once. */

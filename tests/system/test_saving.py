@@ -393,10 +393,11 @@ def test_an_empty_session(client: Client, session: str) -> None:
     assert load(client, session).loaded == []
 
 
-def test_what_it_prints_is_nobodys(client: Client, session: str) -> None:
+def test_what_it_prints_is_told_apart_from_the_next_cell(client: Client, session: str) -> None:
     client.exec("class Loud:\n    def __reduce__(self): print('loud'); return (int, ())\nloud = Loud()", session)
     save(client, session)
-    assert client.exec("1", session).stdout == b""
+    told = client.exec("print('now')", session)
+    assert (told.stdout, told.stdout_stray) == (b"loud\nloud\nnow\n", 10)
 
 
 def test_saved_states_expire(client: Client, session: str) -> None:

@@ -15,7 +15,20 @@ from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError, SessionLost
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
-from .result import Alive, Artifact, Display, Effect, Effects, Ended, Output, Result, Saved, SavedState, State
+from .result import (
+    Alive,
+    Artifact,
+    Display,
+    Effect,
+    Effects,
+    Ended,
+    Output,
+    Result,
+    Saved,
+    SavedState,
+    State,
+    Stray,
+)
 from .session import Session, check, run, saves, sessions
 from .start import default_socket
 from .steps import Completion, File
@@ -48,6 +61,7 @@ __all__ = [
     "SessionLost",
     "State",
     "StateReply",
+    "Stray",
     "check",
     "default_socket",
     "run",

@@ -28,6 +28,7 @@ from .result import (
     Saved,
     SavedState,
     State,
+    Stray,
     effects,
     handlers,
 )
@@ -271,6 +272,9 @@ class Session(steps.Handle):
 
     async def history(self, n: int | None = None) -> list[m.HistoryRecord]:
         return await self._do(steps.history(self.id, n))
+
+    async def stray(self) -> Stray:
+        return await self._do(steps.stray(self))
 
     # ---- going back ----
 

@@ -344,6 +344,8 @@ class ExecReply(Reply):
     artifacts_more: Flag = False
     stdout_dropped: Uint = 0
     stderr_dropped: Uint = 0
+    stdout_stray: Uint = 0
+    stderr_stray: Uint = 0
     restored: Uint = 0
     effects: Raw = None
     effects_more: Uint = 0
@@ -741,8 +743,11 @@ class HistoryReply(Reply):
 
 
 class StrayReply(Reply):
+    """at: how many bytes of both the answers before this one have given."""
+
     stdout: Bin
     stderr: Bin
+    at: Uint = 0
 
 
 class HistoryRecord(Message):

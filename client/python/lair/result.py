@@ -18,6 +18,9 @@ from .errors import CellFailed, LairError, SessionLost
 # What a Result keeps of output that was streamed, in characters, of each stream.
 KEPT = 16 << 20
 
+# More than the daemon keeps of what is written before a cell.
+STRAY = 1 << 17
+
 # How many effects a sentence tells.
 EFFECTS_SHOWN = 5
 
@@ -52,6 +55,19 @@ class Display:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return _for_notebook(self.data)
+
+
+@dataclass(frozen=True)
+class Stray:
+    """What was written while no cell ran, by threads and tasks; of much, the beginning and the end. `missed`: so many
+    bytes before it somebody else has had, or they were lost with a connection."""
+
+    stdout: str = ""
+    stderr: str = ""
+    missed: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.stdout or self.stderr or self.missed)
 
 
 @dataclass(frozen=True)
@@ -242,6 +258,9 @@ class Result:
     stderr_dropped: int = 0  # and from this
     loaded: Saved | None = None  # the session was opened for this cell, from a state that had been saved
     ended: Ended | None = None  # the session is new, and one of its id was before: how that has ended
+    stray: Stray = field(
+        default_factory=Stray
+    )  # stdout and stderr begin with it: it was written before the cell began
 
     @property
     def ok(self) -> bool:
@@ -404,6 +423,7 @@ class Collector:
         self._left = {"stdout": KEPT, "stderr": KEPT}
         self._at = {"stdout": 0, "stderr": 0}
         self._dropped = {"stdout": 0, "stderr": 0}
+        self._begun = {"stdout": b"", "stderr": b""}  # as much as may have been written before the cell began
         self._shown: list[Display] = []
 
     def event(self, message: m.StdoutEvent | m.StderrEvent | m.DisplayEvent | m.AliveEvent) -> Event:
@@ -412,6 +432,7 @@ class Collector:
         if isinstance(message, m.DisplayEvent):
             return self._show(_display(message))
         stream: Stream = "stdout" if isinstance(message, m.StdoutEvent) else "stderr"
+        self._begun[stream] += message.data[: STRAY - len(self._begun[stream])]
         missing, self._at[stream] = message.at - self._at[stream], message.at + len(message.data)
         self._dropped[stream] += missing
         return Output(stream, self._keep(stream, self._decoders[stream].decode(message.data)), missing)
@@ -440,6 +461,13 @@ class Collector:
         tails = [(s, self._keep(s, self._decoders[s].decode(b"", final=True))) for s in streams]
         return [Output(stream, tail) for stream, tail in tails if tail]
 
+    def _stray(self, reply: m.ExecReply) -> Stray:
+        stdout, stderr = self._begun["stdout"] + reply.stdout, self._begun["stderr"] + reply.stderr
+        return Stray(
+            stdout[: reply.stdout_stray].decode(errors="replace"),
+            stderr[: reply.stderr_stray].decode(errors="replace"),
+        )
+
     def result(self, reply: m.ExecReply) -> Result:
         """What was streamed is in the result as well, up to a limit."""
         artifacts = [codec.read(m.Artifact, item) for item in reply.artifacts or ()]
@@ -461,6 +489,7 @@ class Collector:
             stderr_dropped=self._dropped["stderr"] + reply.stderr_dropped,
             loaded=None if reply.saved_age is None else _loaded(reply),
             ended=None if reply.ended is None else ended(reply.ended),
+            stray=self._stray(reply),
             duration=reply.duration_ms / 1000,
             reply=reply,
         )

@@ -23,6 +23,7 @@ from .result import (
     Saved,
     SavedState,
     State,
+    Stray,
     effects,
     handlers,
 )
@@ -278,6 +279,10 @@ class Session(steps.Handle):
     def history(self, n: int | None = None) -> list[m.HistoryRecord]:
         """The cells that have ended, or the last n, oldest first."""
         return self._do(steps.history(self.id, n))
+
+    def stray(self) -> Stray:
+        """What threads and tasks have written since the last cell, now; else the next Result has it."""
+        return self._do(steps.stray(self))
 
     # ---- going back ----
 

@@ -19,7 +19,20 @@ from . import codec
 from . import messages as m
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
-from .result import UNKNOWN, Effects, Ended, Result, Saved, SavedState, State, effects, ended, refused, renewed
+from .result import (
+    UNKNOWN,
+    Effects,
+    Ended,
+    Result,
+    Saved,
+    SavedState,
+    State,
+    Stray,
+    effects,
+    ended,
+    refused,
+    renewed,
+)
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -166,6 +179,7 @@ class Handle:
         self.connection = connection or shared()
         self.renew = renew
         self._birth = 0  # of the session that has been used; 0: none has
+        self._stray = 0  # how many bytes of what is written between cells have been had, by whomever
         self._lost: Ended | None = None  # how the one before has ended, for the next result to tell
         self.effects = Effects()  # of a branch: what its parent has done since the state it grew from
         if not (id is not None if keep is None else keep):
@@ -188,6 +202,13 @@ class Handle:
         if self._birth not in (0, reply.birth):
             self._lost = UNKNOWN if reply.ended is None else ended(reply.ended)
         self._birth = reply.birth
+
+    def missed(self, reply: m.StrayReply) -> Stray:
+        """What is written between cells is given once; more than this has had of it is gone."""
+        before, self._stray = self._stray, reply.at + len(reply.stdout) + len(reply.stderr)
+        return Stray(
+            reply.stdout.decode(errors="replace"), reply.stderr.decode(errors="replace"), max(0, reply.at - before)
+        )
 
     def told(self, request: m.Request, result: Result) -> Result:
         """The result of a cell, which tells what the daemon may not know any more."""
@@ -348,6 +369,11 @@ def check(session: str | None, profile: str | None, code: str) -> Steps[m.CheckR
 def is_complete(session: str, code: str) -> Steps[m.IsCompleteReply]:
     reply: m.IsCompleteReply = yield m.IsComplete(id=0, session=session, code=code), m.IsCompleteReply
     return reply
+
+
+def stray(handle: Handle) -> Steps[Stray]:
+    reply: m.StrayReply = yield m.Stray(id=0, session=handle.id), m.StrayReply
+    return handle.missed(reply)
 
 
 def history(session: str, n: int | None) -> Steps[list[m.HistoryRecord]]:

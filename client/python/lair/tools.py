@@ -385,7 +385,7 @@ class Tools:
         }
         answer |= self._shows(result.displays, result.data)
         renewal, undone = _anew(result.ended, result.loaded is not None), _not_undone(result.effects)
-        notes = [renewal.get("note"), _note(result), *_pieces(cell), undone.get("note")]
+        notes = [renewal.get("note"), _note(result), *_strays(result), *_pieces(cell), undone.get("note")]
         answer |= {**undone, "note": " ".join(filter(None, notes)), "ended": renewal.get("ended")}
         if any(it.cut for it in cell.seen.excerpts.values()):
             answer["handle"] = self._handle(cell)
@@ -434,6 +434,16 @@ class _Cell:
     id: str | None
     began: float
     seen: Seen
+
+
+def _strays(result: Result) -> list[str]:
+    """That it begins with what this code has not written."""
+    sizes = (result.reply.stdout_stray, result.reply.stderr_stray)
+    return [
+        f"The first {size} bytes of {stream} are of earlier code: a thread or task wrote them before this code began."
+        for stream, size in zip(STREAMS, sizes, strict=True)
+        if size
+    ]
 
 
 def _pieces(cell: _Cell) -> list[str]:
