@@ -630,8 +630,12 @@ struct lair_change {
 struct lair_counters {
 	double uptime;
 	uint64_t pid, keeper_pid, sessions, spares, templates, opened, ended, cells, requests, refused, memory;
-	struct lair_items profiles; /* of text */
-	uint64_t saving;	    /* while it stops: how many sessions are still to be saved */
+	struct lair_items profiles;		    /* of text */
+	uint64_t saving;			    /* while it stops: how many sessions are still to be saved */
+	uint64_t timed_out, out_of_memory, crashed; /* cells that were stopped at their timeout, had too much
+						     * memory, or ended their interpreter */
+	uint64_t rolled_back;  /* how often a session went back because its interpreter was lost */
+	uint64_t audit_missed; /* lines that the audit log does not have */
 };
 
 const struct lair_daemon *lair_daemon(const struct lair_call *call);	     /* hello */

@@ -84,8 +84,14 @@ static int status_print(const struct cli *cli, const struct lair_counters *count
 	       " template%s\n",
 	       counters->sessions, counters->opened, counters->ended, counters->spares, counters->templates,
 	       counters->templates == 1 ? "" : "s");
-	printf("cells    %" PRIu64 "\n", counters->cells);
+	printf("cells    %" PRIu64 "; %" PRIu64 " timed out, %" PRIu64 " out of memory, %" PRIu64
+	       " crashed; %" PRIu64 " roll-back%s\n",
+	       counters->cells, counters->timed_out, counters->out_of_memory, counters->crashed,
+	       counters->rolled_back, counters->rolled_back == 1 ? "" : "s");
 	printf("requests %" PRIu64 ", %" PRIu64 " refused\n", counters->requests, counters->refused);
+	if (counters->audit_missed)
+		printf("audit    the audit log misses %" PRIu64 " line%s\n", counters->audit_missed,
+		       counters->audit_missed == 1 ? "" : "s");
 	printf("memory   %s, of the daemon alone\n", human_bytes(memory, counters->memory));
 	printf("profiles");
 	while (lair_next_text(counters->profiles, &cursor, &profile))

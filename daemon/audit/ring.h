@@ -33,6 +33,7 @@ struct audit_page {
 	_Atomic uint64_t taken, written; /* by the scribe: up to where, and how many lines, it has written */
 	_Atomic uint64_t freed;		 /* the scribe's: up to there the kernel has the memory back */
 	_Atomic uint64_t told;		 /* by the scribe: how many of the missed lines the log tells of */
+	_Atomic uint64_t left_out;	 /* by the scribe: how many lines it could not make of what is here */
 	_Atomic uint64_t tried;		 /* by the scribe: how many scribes have begun with the record at @taken */
 	_Atomic uint32_t asleep;	 /* set by the scribe, cleared by the router that wakes it */
 	uint64_t device, inode;		 /* by the scribe: the file that it writes; 0: none has been opened */

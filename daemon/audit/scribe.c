@@ -212,6 +212,7 @@ static bool record_write(struct scribe *scribe, const struct audit_record *recor
 		return false;
 	if (atomic_fetch_add(&page->tried, 1) < TRIES_MAX)
 		return object_write(scribe, object_of(record));
+	atomic_fetch_add(&page->left_out, 1);
 	log_error(NULL, "a line of the audit log is left out: what writes it has died of it %d times", TRIES_MAX);
 	return missed_write(scribe, 1);
 }
@@ -257,6 +258,7 @@ static bool step(struct scribe *scribe, bool *rested)
 	if (r == -EBADMSG) {
 		uint64_t lines = audit_ring_give_up(&scribe->ring);
 
+		atomic_fetch_add(&scribe->ring.page->left_out, lines);
 		log_error(NULL, "what waits for the audit log makes no sense: it misses %" PRIu64 " lines", lines);
 		return missed_write(scribe, lines);
 	}

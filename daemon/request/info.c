@@ -72,6 +72,11 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		.requests = sessions->stats.requests,
 		.refused = counters_refused(sessions),
 		.memory = memory_of_process(getpid()),
+		.timed_out = sessions->stats.timed_out,
+		.out_of_memory = sessions->stats.out_of_memory,
+		.crashed = sessions->stats.crashed,
+		.rolled_back = sessions->stats.rolled_back,
+		.audit_missed = counters_audit_missed(sessions),
 		.saving = sessions->cages->stopping ? sessions->stop.n_left : 0,
 	};
 	struct session *session;

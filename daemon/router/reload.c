@@ -171,7 +171,7 @@ static int settings_replace(struct router *router, struct config *config, struct
 	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
 		 config->path ? config->path : "the embedded default");
 	(void)config_compare(router->config, config, delta_log, NULL);
-	audit_log_replace(&router->sessions.audit_log, &router->reload.log);
+	audit_log_replace(&router->sessions, &router->reload.log);
 	settings_use(router, config);
 	return 0;
 }

@@ -39,7 +39,7 @@ int settings_start(struct router *router, struct config_error *error)
 	}
 	r = settings_prepare(router, router->config, error);
 	if (!r && !goes_on)
-		audit_log_replace(log, &fresh);
+		audit_log_replace(&router->sessions, &fresh);
 	return r;
 }
 

@@ -117,8 +117,14 @@ void audit_log_inherit(struct audit_log *log, struct vault_item *left, const cha
 		left->taken = true;
 }
 
-void audit_log_replace(struct audit_log *log, struct audit_log *fresh)
+uint64_t audit_log_left_out(const struct audit_log *log)
 {
+	return log->ring.page ? atomic_load(&log->ring.page->left_out) : 0;
+}
+
+void audit_log_replace(struct sessions *sessions, struct audit_log *fresh)
+{
+	struct audit_log *log = &sessions->audit_log;
 	int r = 0;
 
 	if (same_file(log, fresh)) {
@@ -126,6 +132,7 @@ void audit_log_replace(struct audit_log *log, struct audit_log *fresh)
 		audit_log_close(fresh);
 		return;
 	}
+	sessions->stats.audit_missed += audit_log_left_out(log);
 	audit_log_close(log);
 	*log = *fresh;
 	*fresh = AUDIT_LOG_NONE;
@@ -151,8 +158,9 @@ static bool off(const struct session *session)
 	return !session->sessions->audit_log.ring.page;
 }
 
-static void missed(struct audit_log *log, const char *session, int r)
+static void missed(struct audit_log *log, struct stats *stats, const char *session, int r)
 {
+	stats->audit_missed++;
 	if (log->missed++ == 0)
 		log_error(session, "the audit log misses lines from now on: %s",
 			  r > 0 ? "they come faster than they are written" : strerror(-r));
@@ -180,7 +188,7 @@ static void put(const struct session *session, enum audit_event event, uint64_t 
 	memcpy(all + 1, texts, (AUDIT_TEXTS - 1) * sizeof(*texts));
 	r = audit_ring_put(&log->ring, &record, all);
 	if (r) {
-		missed(log, session->name, r);
+		missed(log, &session->sessions->stats, session->name, r);
 		return;
 	}
 	found_room(log);

@@ -11,6 +11,7 @@
 struct cell;
 struct vault_item;
 struct session;
+struct sessions;
 
 struct audit_log {
 	struct audit_ring ring; /* of none: there is no log */
@@ -40,9 +41,11 @@ int audit_log_open(struct audit_log *log, const char *path);
 const char *audit_log_trouble(char out[static AUDIT_LOG_TROUBLE_SIZE], const char *path, int r);
 /* Take over the log of the last router, if that is @path. No disk is touched for it. */
 void audit_log_inherit(struct audit_log *log, struct vault_item *left, const char *path);
-/* From now on @log is @fresh, for the next router as well. The scribe of the old log writes everything that it
- * has. But if both write to the same file, @log goes on, and @fresh is closed. */
-void audit_log_replace(struct audit_log *log, struct audit_log *fresh);
+/* From now on the audit log is @fresh, for the next router as well. The scribe of the old log writes everything
+ * that it has. But if both write to the same file, the old log goes on, and @fresh is closed. */
+void audit_log_replace(struct sessions *sessions, struct audit_log *fresh);
+/* How many lines its scribes could not make of what they found. */
+uint64_t audit_log_left_out(const struct audit_log *log);
 void audit_log_close(struct audit_log *log);
 
 /* Each is nothing without a log. */

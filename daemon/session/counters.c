@@ -51,6 +51,22 @@ uint64_t counters_refused(const struct sessions *sessions)
 	return sessions->refused_before + front_refusals(&sessions->clients->front) + sessions->clients->n_errors;
 }
 
+/* To leave with a status, as sys.exit() does, is no crash unless the interpreter is gone with it. */
+void counters_cell(struct sessions *sessions, const struct verdict *verdict)
+{
+	const char *cause = verdict->cause ? verdict->cause : "";
+	bool lost = strcmp(verdict->state, "kept") != 0;
+
+	sessions->stats.timed_out += !strcmp(cause, "timeout");
+	sessions->stats.out_of_memory += !strcmp(cause, "oom");
+	sessions->stats.crashed += lost && (!strcmp(cause, "exit") || !strncmp(cause, "signal ", 7));
+}
+
+uint64_t counters_audit_missed(const struct sessions *sessions)
+{
+	return sessions->stats.audit_missed + audit_log_left_out(&sessions->audit_log);
+}
+
 void counters_keep(struct sessions *sessions)
 {
 	sessions->stats.refused = counters_refused(sessions);

@@ -279,6 +279,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 			session_end(session, session->verdict.cause);
 			return;
 		}
+		session->sessions->stats.rolled_back++;
 		log_info(session->name, "its interpreter ended (%s); another one takes its place",
 			 session->verdict.cause);
 		if (!session->cell)

@@ -13,8 +13,12 @@
 #include "warden/cages.h"
 
 struct stats {
-	uint64_t started;				  /* event_now() */
-	uint64_t opened, ended, cells, requests, refused; /* since the keeper started */
+	uint64_t started; /* event_now() */
+	/* Since the keeper started. */
+	uint64_t opened, ended, cells, requests, refused;
+	uint64_t timed_out, out_of_memory, crashed; /* cells, by how they came to their end */
+	uint64_t rolled_back;			    /* interpreters that were lost, so that a session went back */
+	uint64_t audit_missed; /* lines; of the present audit log only those that the router knows of */
 };
 
 struct sessions {

@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include "audit_log.h"
+#include "counters.h"
 #include "hand.h"
 #include "saving.h"
 #include "sessions.h"
@@ -166,6 +167,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		if (!strcmp(told.state, "kept"))
 			told.state = "new";
 	}
+	if (of_client)
+		counters_cell(session->sessions, verdict);
 	told.birth = session->birth;
 	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);

@@ -206,6 +206,10 @@ def test_more_than_there_is_room_for(start_daemon: Start, tmp_path: Path) -> Non
     lines = entries(log)
     gaps = [line["lines"] for line in lines if line["event"] == "missed"]
     assert sum(gaps) == int(told) > 0
+    assert client.stats().audit_missed == int(told)
+    assert f"audit    the audit log misses {told} line" in daemon.lair("status").stdout
+    os.kill(client.stats().pid, signal.SIGKILL)
+    wait_until(lambda: daemon.client().stats().audit_missed == int(told), "the next router knows")
     # Two sessions are opened before, and one after; each cell has a line, and each act that was refused.
     said = 3 + 1 + len(codes) + n + 100 + last + 64 * n
     assert len(lines) - len(gaps) + sum(gaps) == said

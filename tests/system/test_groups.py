@@ -125,8 +125,12 @@ def test_one_process_gets_a_memory_error(client: Client, session: str) -> None:
 @pytest.mark.parametrize("profile", ["default", "kept"])
 def test_oom_is_told(client: Client, session: str, profile: str) -> None:
     client.exec(TOUCH + "x = 'before'", session, profile=profile)
+    before = client.stats()
     reply = client.exec("print('so far'); huge = touch(400)", session)
     assert (reply.cause, reply.returncode, reply.stdout) == ("oom", 137, b"so far\n")
+    after = client.stats()
+    assert (after.out_of_memory, after.rolled_back) == (before.out_of_memory + 1, before.rolled_back + 1)
+    assert after.crashed == before.crashed
     if profile == "kept":
         assert (reply.state, reply.restored) == ("rolled_back", 1)
         assert client.exec("x, 'huge' in dir()", session).text == "('before', False)"

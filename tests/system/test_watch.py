@@ -25,6 +25,7 @@ SETTINGS = {
         "hard_ttl": "2h",
         "cpu": "1.5",
     },
+    "profile kept": {"checkpoint": "cell"},
     "profile free": {
         "memory": "off",
         "processes": "off",
@@ -34,6 +35,8 @@ SETTINGS = {
         "hard_ttl": "off",
     },
 }
+
+DEAF = "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass"
 
 LIMITS = {
     "memory_limit": 512 << 20,
@@ -129,3 +132,51 @@ def test_counters_go_on_over_routers(daemon: Daemon, client: Client) -> None:
     assert daemon.lair_json("status")["cells"] == before.cells
     daemon.lair("upgrade")
     assert daemon.client().stats().cells == before.cells
+
+
+BAD_ENDS = ("timed_out", "out_of_memory", "crashed", "rolled_back")
+
+
+def bad_ends(client: Client) -> dict[str, int]:
+    stats = client.stats()
+    return {name: getattr(stats, name) for name in BAD_ENDS}
+
+
+def test_how_cells_end_is_counted(daemon: Daemon, client: Client) -> None:
+    def since(before: dict[str, int]) -> tuple[int, ...]:
+        return tuple(now - before[name] for name, now in bad_ends(client).items())
+
+    client.exec("x = 1", "s", profile="kept")
+    for code, timeout, state, expected in (
+        ("x", None, "kept", (0, 0, 0, 0)),
+        ("raise SystemExit(3)", None, "kept", (0, 0, 0, 0)),
+        ("1 / 0", None, "kept", (0, 0, 0, 0)),
+        ("while True: pass", 0.3, "kept", (1, 0, 0, 0)),
+        (DEAF, 0.3, "rolled_back", (1, 0, 0, 1)),
+        ("import os; os._exit(3)", None, "rolled_back", (0, 0, 1, 1)),
+        ("import os; os.kill(os.getpid(), 11)", None, "rolled_back", (0, 0, 1, 1)),
+    ):
+        before = bad_ends(client)
+        assert client.exec(code, "s", timeout=timeout).state == state, code
+        assert since(before) == expected, code
+    before = bad_ends(client)
+    assert client.exec("import os; os._exit(3)").state == "ended"
+    assert since(before) == (0, 0, 1, 0), "a one-shot goes back to nothing"
+    client.exec("x = 2", "s")
+    client.call(m.Undo(id=client.new_id(), session="s"), m.StateReply)
+    client.call(m.Reset(id=client.new_id(), session="s"), m.Reply)
+    assert since(before) == (0, 0, 1, 0), "who goes back on purpose has lost nothing"
+
+
+def test_how_cells_ended_is_known_to_the_next_router(daemon: Daemon, client: Client) -> None:
+    client.exec("import os; os._exit(3)", "s")
+    before = client.stats()
+    assert before.crashed > 0 and before.rolled_back > 0
+    os.kill(before.pid, signal.SIGKILL)
+    wait_until(lambda: (it := daemon.client().stats()).pid != before.pid and it, "another router answers")
+    now = daemon.client()
+    assert bad_ends(now) == {name: getattr(before, name) for name in BAD_ENDS}
+    told = daemon.lair_json("status")
+    assert {name: told[name] for name in BAD_ENDS} == bad_ends(now)
+    assert f"{before.crashed} crashed; {before.rolled_back} roll-back" in daemon.lair("status").stdout
+    now.shutdown("s")

@@ -648,6 +648,9 @@ class ListReply(Reply):
 
 
 class StatsReply(Reply):
+    """timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session
+    went back. audit_missed: lines."""
+
     uptime: Real
     pid: Uint
     keeper_pid: Uint
@@ -662,6 +665,11 @@ class StatsReply(Reply):
     memory: Uint
     profiles: Raw
     saving: Uint = 0
+    timed_out: Uint = 0
+    out_of_memory: Uint = 0
+    crashed: Uint = 0
+    rolled_back: Uint = 0
+    audit_missed: Uint = 0
 
 
 class CompleteReply(Message):

@@ -44,3 +44,9 @@ void front_deinit(struct front *front)
 {
 	(void)front;
 }
+
+uint64_t front_refusals(const struct front *front)
+{
+	(void)front;
+	return 0;
+}
