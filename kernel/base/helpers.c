@@ -103,6 +103,8 @@ static const struct {
 	[HELPER_ANSWER] = {QUESTIONS, "answer"},
 	[HELPER_MAGIC_CELL] = {MAGICS, "cell"},
 	[HELPER_MEET_IPYTHON] = {MAGICS, "meet"},
+	[HELPER_IPYTHONS] = {MAGICS, "shells"},
+	[HELPER_ANNOUNCE] = {MAGICS, "announce"},
 	[HELPER_SET_RULES] = {CHECKING, "configure"},
 	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},

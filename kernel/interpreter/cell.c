@@ -246,6 +246,19 @@ static bool ipython_met(PyObject *source)
 	return done;
 }
 
+/* Extensions of IPython's, such as autoreload, hear of cells once there is one. @done: Py_None if it begins.
+ * Returns false with an exception. */
+static bool announced(PyObject *source, PyObject *done)
+{
+	PyObject *told;
+
+	if (PyList_GET_SIZE(helper(HELPER_IPYTHONS)) == 0)
+		return true;
+	told = PyObject_CallFunctionObjArgs(helper(HELPER_ANNOUNCE), source, done, NULL);
+	Py_XDECREF(told);
+	return told;
+}
+
 /* Cuts the text between two characters, and adds a note. New reference. */
 static PyObject *text_cut(PyObject *text)
 {
@@ -396,6 +409,13 @@ static void fail(struct cell_result *result)
 	Py_DECREF(error);
 }
 
+static void announce_end(struct cell_result *result, PyObject *source)
+{
+	if (!announced(source, result->cause ? Py_False : Py_True) && !result->cause)
+		fail(result);
+	PyErr_Clear();
+}
+
 /* Figures that the cell has left open are shown and closed. */
 static void end_figures(struct cell_result *result)
 {
@@ -450,10 +470,12 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
 	if (source && (!cells.heed_rules || permitted(result, source)) && (!run->reload || edited_reloaded()) &&
-	    (!options_wanted(run) || options_set(run) == 0) && ipython_met(source))
+	    (!options_wanted(run) || options_set(run) == 0) && announced(source, Py_None) && ipython_met(source))
 		value = run_source(result, source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
+	if (source)
+		announce_end(result, source);
 	end_figures(result);
 	if (options_wanted(run))
 		options_reset();

@@ -15,6 +15,7 @@ import re
 import shlex
 import subprocess
 import sys
+import types
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 if TYPE_CHECKING:
@@ -27,15 +28,17 @@ _main: Any = sys.modules["__main__"]
 _find_spec = importlib.util.find_spec
 _import_module = importlib.import_module
 _builtins: Dict[str, Any] = vars(builtins)
+_Told = types.SimpleNamespace
 _SyntaxError = SyntaxError
 _PermissionError = PermissionError
 
 _shell: Any = None
+shells: List[Any] = []  # with whom cells are announced: none, or the one
 hidden: Dict[str, Any] = {}  # names in the session's namespace that are IPython's
 
 _FOREIGN = re.compile(
     r"""^[ \t]*(?:
-        (?P<kind>%%?)(?P<name>[A-Za-z_]\w*)[ \t]*(?P<rest>.*)       # %time f()
+        (?P<kind>%%?)(?P<name>[A-Za-z_]\w*|!)[ \t]*(?P<rest>.*)     # %time f()
       | (?:[\w.,\[\]'" \t]+=[ \t]*)?!{1,2}(?P<command>[^=\s].*)      # !ls, x = !ls
       | [\w.,\[\]'" \t]+=[ \t]*%(?P<assigned>[A-Za-z_]\w*).*         # x = %env HOME
       | \?{1,2}(?P<before>[\w.*%]+)[ \t]*                            # ?name
@@ -57,25 +60,73 @@ def _there() -> bool:
 
 # ---- where it is not: in plain Python ----
 
-_INSTEAD = {
+_RELOADED = "have the cells sent with reload (lair exec --reload), or import importlib; importlib.reload(module)"
+_KEPT = "variables stay as long as the session, and `lair save` keeps them beyond it"
+
+# By the names of magics, with blanks between them; before the colon: of a whole cell.
+_PLAIN = {
+    "aimport autoreload": _RELOADED,
+    "alias alias_magic autocall automagic autosave colors config doctest_mode gui logoff logon logstart logstate logstop "
+    "pprint precision rehashx unalias unload_ext xmode": "leave it out, it is about IPython's own prompt",
     "capture": "import io, contextlib; with contextlib.redirect_stdout(io.StringIO()) as out: ...",
-    "cd": "import os; os.chdir({rest!r})",
-    "debug": "import pdb; pdb.pm(), with somebody to answer its questions",
+    "cd pushd popd": "import os; os.chdir({rest!r})",
+    "debug pdb": "import pdb; pdb.pm(), with somebody to answer its questions",
+    "ed edit": "there is no editor here, open({rest!r}, 'w').write(text)",
     "env": "import os; os.environ",
-    "html": "display({{'text/html': text}}, raw=True)",
+    "file writefile": "with open({rest!r}, 'w') as file: file.write(text)",
+    "hist history macro notebook recall rep rerun": "`lair history` has the cells of a session",
+    "html HTML": "display({{'text/html': text}}, raw=True)",
+    "javascript js": "display({{'application/javascript': text}}, raw=True)",
+    "latex": "display({{'text/latex': text}}, raw=True)",
+    "load loadpy": "exec(open({rest!r}).read())",
+    "load_ext": "import the library itself",
     "ls": "import os; os.listdir()",
+    "lsmagic magic quickref": "here are no magics",
+    "markdown": "display({{'text/markdown': text}}, raw=True)",
     "matplotlib": "leave it out, figures are shown when the cell ends",
-    "pdb": "import pdb; pdb.pm(), with somebody to answer its questions",
+    "page pycat": "print(open({rest!r}).read())",
+    "pdef pdoc pinfo": "help({rest})",
+    "pfile pinfo2 psource": "import inspect; print(inspect.getsource({rest}))",
     "prun": "import cProfile; cProfile.run({rest!r})",
+    "psearch": "[name for name in dir() if 'part' in name]",
     "pwd": "import os; os.getcwd()",
-    "reset": "have the session reset, or del the names",
+    "pylab": "import numpy as np, matplotlib.pyplot as plt",
+    "reset reset_selective": "have the session reset, or del the names",
     "run": "import runpy; globals().update(runpy.run_path({rest!r}, run_name='__main__'))",
+    "save": "open(name, 'w').write(text)",
+    "set_env": "import os; os.environ[name] = value",
+    "store": _KEPT,
+    "svg SVG": "display({{'image/svg+xml': text}}, raw=True)",
+    "tb": "import sys, traceback; traceback.print_exception(sys.last_type, sys.last_value, sys.last_traceback)",
     "time": "import time; start = time.perf_counter(); {rest}; print(time.perf_counter() - start)",
     "timeit": "import timeit; timeit.timeit({rest!r}, globals=globals(), number=1000) / 1000",
-    "who": "[name for name in dir() if name[0] != '_']",
+    "who who_ls": "[name for name in dir() if name[0] != '_']",
     "whos": "{{name: type(value) for name, value in globals().items() if name[0] != '_'}}",
-    "writefile": "with open({rest!r}, 'w') as file: file.write(text)",
+    "xdel": "del {rest}",
+    ":prun": "import cProfile; cProfile.run(code), where code is the cell as a string",
+    ":time": "import time; start = time.perf_counter(), the cell, and print(time.perf_counter() - start)",
+    ":timeit": "import timeit; timeit.timeit(code, globals=globals(), number=1000) / 1000, where code is the cell as a "
+    "string",
 }
+_INSTEAD = {name: plain for names, plain in _PLAIN.items() for name in names.split()}
+_FLAGS = re.compile(r"(?:-[nrpslTD] ?[\w.]+\s+|-[acfioqrtv]\s+)*")
+_SHELLS = ("!", "bash", "sc", "script", "sh", "sx", "system")
+_PROGRAMS = (
+    "cat",
+    "cp",
+    "less",
+    "ll",
+    "man",
+    "mkdir",
+    "more",
+    "mv",
+    "perl",
+    "python",
+    "python3",
+    "rm",
+    "rmdir",
+    "ruby",
+)
 
 _COMMANDS = {
     "cat": "print(open(name).read())",
@@ -109,7 +160,7 @@ def _command_instead(command: str) -> str:
     return f"no programs here (subprocess-not-granted){'; ' + plain if plain else ''}"
 
 
-def _magic_instead(name: str, rest: str) -> str:
+def _magic_instead(kind: str, name: str, rest: str) -> str:
     if name in ("pip", "conda", "mamba", "uv"):
         program = "sys.executable, '-m', 'pip'" if name == "pip" else repr(name)
         missing = _missing_grant()
@@ -119,9 +170,15 @@ def _magic_instead(name: str, rest: str) -> str:
             if missing
             else f"import subprocess, sys; subprocess.run([{program}, {words}])"
         )
-    if name in ("bash", "sh", "script", "system", "sx"):
+    if name in _SHELLS:
         return _command_instead(rest or "...")
-    return _INSTEAD.get(name, "write it in plain Python").format(rest=rest)
+    if name in _PROGRAMS:
+        return _command_instead(f"{name} {rest}".strip())
+    if name == "load_ext" and rest == "autoreload":
+        name = rest
+    plain = _INSTEAD.get(":" + name) if kind == "%%" else None
+    plain = plain or _INSTEAD.get(name, "write it in plain Python")
+    return plain.format(rest=_FLAGS.sub("", rest, count=1))
 
 
 def _instead(found: "re.Match[str]") -> str:
@@ -133,7 +190,7 @@ def _instead(found: "re.Match[str]") -> str:
         )
     name = found["name"] or found["assigned"]
     if name:
-        how = _magic_instead(name, (found["rest"] or "").strip())
+        how = _magic_instead(found["kind"] or "%", name, (found["rest"] or "").strip())
         return f"{found['kind'] or '%'}{name} is IPython's, which is not installed here: {how}"
     return (
         f"{what} is IPython's, which is not installed here: help({(found['before'] or found['after']).strip('%')})"
@@ -171,6 +228,56 @@ def _system(command: str) -> int:
 def _pip(line: str) -> None:
     """Without IPython's note that something had to be started anew."""
     vars(_main)["_exit_code"] = _system(f"{shlex.quote(sys.executable)} -m pip {line}")
+
+
+# Magics about IPython's own prompt or its traceback: a cell goes on after them.
+_NOTHING = {
+    "autocall": "write the call with its brackets",
+    "automagic": "a magic begins with %",
+    "autosave": "`lair history` has the cells",
+    "colors": "whoever reads the output colours it",
+    "doctest_mode": "write the examples as a prompt shows them",
+    "logstart": "%history and `lair history` have the cells",
+    "pdb": "%debug looks at the error afterwards",
+    "pprint": "values are always laid out, and print(value) prints one as it is",
+    "precision": "round(value, 3), or numpy.set_printoptions(precision=3)",
+    "xmode": "tracebacks are Python's own",
+}
+_REFUSED = {
+    "ed": "there is no editor here: %%writefile writes a file",
+    "edit": "there is no editor here: %%writefile writes a file",
+    "store": _KEPT,
+}
+
+
+def _does_nothing(name: str, line: str) -> None:
+    print(f"%{name} does nothing here: {_NOTHING[name]}", file=sys.stderr)
+
+
+def _is_refused(name: str, line: str) -> None:
+    raise _import_module("IPython.core.error").UsageError(f"%{name}: {_REFUSED[name]}")
+
+
+def _config(config: Any, line: str) -> None:
+    if line.lstrip().startswith("InlineBackend"):
+        print(
+            "%config InlineBackend does nothing here: figures are PNG, or SVG if the cell is sent so (lair exec --svg); "
+            "plt.rcParams['figure.dpi'] says how fine",
+            file=sys.stderr,
+        )
+    else:
+        config(line)
+
+
+def _lsmagic(lsmagic: Any, line: str) -> None:
+    print(lsmagic(line))
+
+
+def _last_traceback(line: str) -> None:
+    error = getattr(sys, "last_value", None)
+    if error is None:
+        raise _import_module("IPython.core.error").UsageError("no error has ended a cell of this session")
+    print(errors.explain(error, 0, False)["traceback"], end="")
 
 
 _SCRIPT_FLAGS = ("--bg", "--no-raise-error", "--raise-error")
@@ -214,6 +321,9 @@ _SCRIPT_PIPES = {"stdout": "--out", "stderr": "--err"}
 
 class _Database(Dict[str, Any]):
     """What IPython keeps in a directory, in memory: a checkpoint has it."""
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key, None)
 
     def keys(self, pattern: Optional[str] = None) -> Any:
         fnmatch = _import_module("fnmatch").fnmatch
@@ -279,6 +389,10 @@ def _shell_class(module: Any) -> Any:
         def safe_execfile(self, fname: str, *where: Any, **options: Any) -> None:
             super().safe_execfile(fname, *where, **{**options, "raise_exceptions": True})
 
+        def set_next_input(self, text: str, replace: bool = False) -> None:
+            print(text, end="" if text.endswith("\n") else "\n")
+            print("nothing was run: this is text for a prompt, which a cell has none of", file=sys.stderr)
+
         def debugger(self, force: bool = False) -> None:
             if not hasattr(sys, "last_traceback"):
                 raise usage("no error has ended a cell of this session, so there is nothing to look at")
@@ -337,7 +451,12 @@ def _furnish(shell: Any) -> None:
     script = shell.magics_manager.registry["ScriptMagics"]
     script.shebang = _script
     shell.register_magic_function(_script, "cell", "script")
-    shell.register_magic_function(_pip, "line", "pip")
+    lines = shell.magics_manager.magics["line"]
+    partial, find = functools.partial, shell.find_line_magic
+    lines.update({name: partial(_does_nothing, name) for name in _NOTHING})
+    lines.update({name: partial(_is_refused, name) for name in _REFUSED})
+    lines.update(config=partial(_config, find("config")), lsmagic=partial(_lsmagic, find("lsmagic")))
+    lines.update(pip=_pip, tb=_last_traceback)
     _builtins["get_ipython"] = shell.get_ipython
     _builtins["display"] = display.display
 
@@ -347,6 +466,7 @@ def shell() -> Any:
     global _shell
     if _shell is None:
         _shell = _new_shell()
+        shells.append(_shell)
     cells = {
         int(found[1]): "".join(_cache[name][2]) for name in list(_cache) for found in [_CELL.match(name)] if found
     }
@@ -361,6 +481,25 @@ def meet() -> None:
     """A cell speaks of get_ipython."""
     if "get_ipython" not in _builtins and _there():
         shell()
+
+
+def _call(event: str, *told: Any) -> None:
+    for function in list(_shell.events.callbacks[event]):
+        try:
+            function(*told)
+        except Exception as error:
+            print(f"{event}: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def announce(source: str, done: Optional[bool]) -> None:
+    """Extensions hear of a cell that begins, and of its end: whether it was done."""
+    info = _Told(raw_cell=source, store_history=True, silent=False, shell_futures=True, cell_id=None)
+    if done is None:
+        _call("pre_execute")
+        _call("pre_run_cell", info)
+    else:
+        _call("post_execute")
+        _call("post_run_cell", _Told(info=info, execution_count=_shell.execution_count, result=None, success=done))
 
 
 @functools.lru_cache(maxsize=None)

@@ -107,6 +107,10 @@ def test_programs(client: Client, session: str) -> None:
         == "['there', 'again']"
     )
     assert out(client, session, "%%bash\necho one\necho two") == "one\ntwo\n"
+    assert out(client, session, "%%script cat\nthree") == "three\n"
+    assert client.exec("%%!\necho four", session).text == "['four']"
+    client.exec("%alias greet echo hi", session)
+    assert out(client, session, "%greet there") == "hi there\n"
     assert client.exec("%%bash --out told\necho kept", session).stdout == b""
     assert client.exec("told", session).text == "'kept\\n'"
     reply = client.exec("%%sh\nexit 3", session)
@@ -139,6 +143,132 @@ def test_no_network_for_packages(client: Client, session: str) -> None:
     client.open(session, profile="programs")
     reply = client.exec("%pip install nothing-of-this-name", session, timeout=30)
     assert b"no network here (network-not-granted); packages are for the operator" in reply.stderr
+
+
+def test_autoreload(client: Client, session: str) -> None:
+    """A module that was edited is the new one, for names and for objects made before; going back goes with it."""
+
+    def write(number: int) -> None:
+        text = f"def f(): return {number}\nclass C:\n    def m(self): return {number}\n"
+        client.exec(f"open('edited.py', 'w').write({text!r})", session)
+
+    write(1)
+    client.exec("from edited import f, C; import edited; c = C()", session)
+    write(22)
+    assert client.exec("f(), c.m(), edited.f()", session).text == "(1, 1, 1)"
+    assert out(client, session, "%load_ext autoreload\n%autoreload 2") == ""
+    write(333)
+    assert client.exec("f(), c.m(), edited.f()", session).text == "(333, 333, 333)"
+    client.exec("open('edited.py', 'w').write('def f(: broken')", session)
+    reply = client.exec("f()", session)
+    assert reply.text == "333" and b"autoreload of edited failed" in reply.stdout + reply.stderr
+    client.undo(session, 2)
+    assert client.exec("f(), c.m()", session).text == "(333, 333)"
+    out(client, session, "%autoreload 0")
+    write(4444)
+    assert client.exec("f()", session).text == "333"
+
+
+def test_extensions_hear_of_cells(client: Client, session: str) -> None:
+    client.exec("shell = get_ipython(); heard = []", session)
+    client.exec("shell.events.register('pre_run_cell', lambda info: heard.append(info.raw_cell))", session)
+    client.exec("shell.events.register('post_run_cell', lambda result: heard.append(result.success))", session)
+    client.exec("1 / 0", session)
+    assert client.exec("heard[1:]", session).text == "[True, '1 / 0', False, 'heard[1:]']"
+    client.exec("shell.events.register('pre_execute', lambda: {}['missing'])", session)
+    reply = client.exec("5", session)
+    assert reply.text == "5" and reply.stderr == b"pre_execute: KeyError: 'missing'\n"
+
+
+SAID = {
+    "%lsmagic": "%autoawait",
+    "%%timeit -n1 -r1 y = 3\ny + 1": "per loop",
+    "%%writefile a.txt\nhello": "Writing a.txt",
+    "%%writefile -a a.txt\nmore": "Appending to a.txt",
+    "%pycat a.txt": "hello\nmore",
+    "%prun -s cumulative share(1)": "Ordered by: cumulative time",
+    "%%prun\nshare(1)": "function calls",
+    "%pinfo share": "Signature: share(n)",
+    "%pinfo2 share": "return 1 / n",
+    "%psource share": "return 1 / n",
+    "%pdef share": "share(n)",
+    "%history -n 1": "import os",
+    "%who": "share",
+    "%who int": "x",
+    "%load s.py": "made = 3",
+    "%recall 1": "import os",
+    "%rerun 1": "Executing",
+    "%save t.py 1": "def share(n):",
+    "%dhist": "0: /",
+    "%psearch shar*": "share",
+    "%macro again 1": "Macro `again` created",
+}
+
+
+def test_magics_people_use(client: Client, session: str) -> None:
+    client.exec(DEFINE + "\nopen('s.py', 'w').write('made = 3')", session)
+    for code, said in SAID.items():
+        assert said in out(client, session, code), code
+    client.exec("%xdel x", session)
+    assert client.exec("'x' in globals()", session).text == "False"
+    client.exec("%set_env LAIR_WORD 6", session)
+    assert client.exec("os.environ['LAIR_WORD']", session).text == "'6'"
+    client.exec("%alias_magic t timeit", session)
+    assert "per loop" in out(client, session, "%t -n1 -r1 1")
+    client.exec("%reset -f", session)
+    assert client.exec("'share' in globals()", session).text == "False"
+
+
+@pytest.mark.parametrize(
+    ("magic", "kind"),
+    [
+        ("html", "text/html"),
+        ("HTML", "text/html"),
+        ("javascript", "application/javascript"),
+        ("js", "application/javascript"),
+        ("latex", "text/latex"),
+        ("markdown", "text/markdown"),
+        ("svg", "image/svg+xml"),
+    ],
+)
+def test_what_a_cell_shows_by_a_magic(client: Client, session: str, magic: str, kind: str) -> None:
+    reply = client.exec(f"%%{magic}\n<svg></svg>", session)
+    assert reply.returncode == 0 and reply.displays and "svg" in reply.displays[0]["data"][kind]
+
+
+# A cell goes on after these, and a line says why they change nothing.
+NOTHING = {
+    "%xmode Verbose": "%xmode does nothing here: tracebacks are Python's own",
+    "%precision 3": "%precision does nothing here: round(value, 3)",
+    "%pprint": "%pprint does nothing here: values are always laid out",
+    "%pdb on": "%pdb does nothing here: %debug looks at the error afterwards",
+    "%logstart": "%logstart does nothing here: %history",
+    "%automagic": "%automagic does nothing here: a magic begins with %",
+    "%colors linux": "%colors does nothing here",
+    "%config InlineBackend.figure_format = 'svg'": "figures are PNG, or SVG if the cell is sent so",
+    "%load s.py": "nothing was run: this is text for a prompt",
+}
+
+
+@pytest.mark.parametrize("code", NOTHING)
+def test_what_does_nothing_says_so(client: Client, session: str, code: str) -> None:
+    client.exec("open('s.py', 'w').write('made = 3')", session)
+    reply = client.exec(f"{code}\n1 + 1", session)
+    assert reply.text == "2" and reply.stderr.count(b"\n") == 1 and NOTHING[code] in reply.stderr.decode()
+    assert client.exec("1 + 1", session).stderr == b""
+
+
+def test_what_is_not_to_be_had(client: Client, session: str) -> None:
+    assert "`lair save` keeps them" in last_line(client.exec("x = 5\n%store x", session))
+    assert "there is no editor here: %%writefile" in last_line(client.exec("%edit x", session))
+    assert "no module named" in last_line(client.exec("%load_ext nothing_like_it", session)).lower()
+
+
+def test_the_last_traceback(client: Client, session: str) -> None:
+    assert "no error has ended a cell" in last_line(client.exec("%tb", session))
+    client.exec(DEFINE + "\nshare(0)", session)
+    assert "    share(0)\n" in out(client, session, "%tb")
+    assert out(client, session, "%rehashx") == ""
 
 
 def test_tracebacks_have_the_sessions_lines(client: Client, session: str) -> None:
@@ -273,6 +403,33 @@ INSTEAD = {
     "x = %env HOME": "%env is IPython's, which is not installed here: import os; os.environ",
     "%debug": "import pdb; pdb.pm()",
     "%nosuch": "write it in plain Python",
+    "%load_ext autoreload": "sent with reload (lair exec --reload)",
+    "%autoreload 2": "sent with reload (lair exec --reload)",
+    "%load_ext sql": "import the library itself",
+    "%%timeit -n1 -r1\nf(1)": "timeit.timeit(code, globals=globals(), number=1000) / 1000, where code is the cell",
+    "%timeit -n 10 -r 3 f(1)": "timeit.timeit('f(1)',",
+    "%%writefile -a a.txt\nhello": "with open('a.txt', 'w') as file",
+    "%prun -s cumulative f(1)": "cProfile.run('f(1)')",
+    "%%prun\nf(1)": "cProfile.run(code), where code is the cell as a string",
+    "%lsmagic": "here are no magics",
+    "%pinfo f": "help(f)",
+    "%pinfo2 f": "import inspect; print(inspect.getsource(f))",
+    "%history": "`lair history` has the cells of a session",
+    "%reset -f": "have the session reset, or del the names",
+    "%store x": "variables stay as long as the session, and `lair save` keeps them",
+    "%xmode Plain": "leave it out, it is about IPython's own prompt",
+    "%precision 3": "leave it out, it is about IPython's own prompt",
+    "%who": "[name for name in dir() if name[0] != '_']",
+    "%%html\n<b>": "display({'text/html': text}, raw=True)",
+    "%%javascript\nalert(1)": "display({'application/javascript': text}, raw=True)",
+    "%%latex\n$x$": "display({'text/latex': text}, raw=True)",
+    "%%script cat\nx": "no programs here (subprocess-not-granted); print(open(name).read())",
+    "%%bash\nls": "no programs here (subprocess-not-granted)",
+    "%%!\nls": "no programs here (subprocess-not-granted)",
+    "%cat a.txt": "no programs here (subprocess-not-granted); print(open(name).read())",
+    "%tb": "import sys, traceback; traceback.print_exception(",
+    "%load a.py": "exec(open('a.py').read())",
+    "%edit a.py": "there is no editor here, open('a.py', 'w').write(text)",
     "!ls -l": "!ls -l is a command of IPython's, which is not installed here: no programs here (subprocess-not-granted); "
     "import os; os.listdir()",
     "x = !ls": "no programs here (subprocess-not-granted)",
@@ -295,7 +452,8 @@ def test_what_to_write_instead(client: Client, session: str, code: str) -> None:
 def test_what_to_write_instead_runs(client: Client, session: str) -> None:
     client.open(session, profile="without")
     client.exec(DEFINE + "\nopen('a.py', 'w').write('made = 3')", session)
-    for code in ("%timeit share(1)", "%time share(1)", "%run a.py", "%whos", "%cd .", "%pwd", "%ls", "%env"):
+    lines = "%timeit share(1)|%time share(1)|%run a.py|%whos|%cd .|%pwd|%ls|%env|%who|%prun share(1)|%pinfo share|%load a.py"
+    for code in lines.split("|"):
         reply = client.exec(code, session)
         assert reply.error
         plain = reply.error["traceback"].rstrip("\n").partition("installed here: ")[2]

@@ -41,6 +41,9 @@ SAID = {
     "%cd .": "/",
     "%history": "x = 41",
     "%matplotlib inline": "",
+    "%load_ext autoreload\n%autoreload 2": "",
+    "%lsmagic": "%autoreload",
+    "open('s.py', 'w').write('made = 4444')": "",
     "%%capture told\nprint(5)": "",
     "print(get_ipython().user_ns['x'])": "41",
 }
