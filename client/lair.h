@@ -646,7 +646,8 @@ struct lair_items lair_result_list(const struct lair_call *call);	     /* result
 const struct lair_counters *lair_counters(const struct lair_call *call);     /* stats */
 bool lair_interrupted(const struct lair_call *call);			     /* interrupt, cancel, kill */
 const struct lair_saved *lair_saved(const struct lair_call *call);	     /* save */
-const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load */
+const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load, */
+const struct lair_ended *lair_load_ended(const struct lair_call *call);	     /* which may have opened the session */
 struct lair_items lair_save_list(const struct lair_call *call);		     /* saves */
 const struct lair_stopped *lair_stopped(const struct lair_call *call);	     /* stop */
 const struct lair_reloaded *lair_reloaded(const struct lair_call *call);     /* reload */

@@ -102,8 +102,13 @@ int verb_load(struct cli *cli)
 	r = cli_wait(cli, lair_load(cli->lair, &call, cli->args[0]), &call);
 	if (r)
 		return cli_trouble(cli, r);
-	if (cli->json)
-		return json_print(json_loaded(lair_loaded(call)));
+	if (cli->json) {
+		json_t *document = json_loaded(lair_loaded(call));
+
+		json_object_set_new(document, "ended", json_ended(lair_load_ended(call)));
+		return json_print(document);
+	}
+	ended_notice(cli->args[0], lair_load_ended(call), lair_loaded(call));
 	loaded_notice(cli->args[0], lair_loaded(call));
 	return 0;
 }

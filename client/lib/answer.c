@@ -101,7 +101,8 @@ static void take_loaded(struct lair_call *call, const void *message)
 {
 	const struct load_reply *reply = message;
 
-	call->answer.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded);
+	call->answer.load.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded);
+	call->answer.load.ended = items_ended(reply->ended);
 }
 
 static void take_stopped(struct lair_call *call, const void *message)
@@ -397,7 +398,7 @@ ANSWER(lair_result, result, exec_reply)
 ANSWER(lair_counters, counters, stats_reply)
 ANSWER(lair_detached, detached, detached_reply)
 ANSWER(lair_saved, saved, save_reply)
-ANSWER(lair_loaded, loaded, load_reply)
+ANSWER(lair_loaded, load.loaded, load_reply)
 ANSWER(lair_stopped, stopped, stop_reply)
 ANSWER(lair_reloaded, reloaded, reload_reply)
 ANSWER(lair_state, state, state_reply)
@@ -428,6 +429,11 @@ const struct lair_effects *lair_reset_effects(const struct lair_call *call)
 bool lair_interrupted(const struct lair_call *call)
 {
 	return call_answered(call, &interrupt_reply_schema) && call->answer.interrupted;
+}
+
+const struct lair_ended *lair_load_ended(const struct lair_call *call)
+{
+	return call_answered(call, &load_reply_schema) ? &call->answer.load.ended : NULL;
 }
 
 struct lair_point lair_point(const struct lair_call *call)

@@ -70,7 +70,10 @@ struct lair_call {
 		struct lair_completeness completeness;
 		struct lair_stray stray;
 		struct lair_saved saved;
-		struct lair_loaded loaded;
+		struct {
+			struct lair_loaded loaded;
+			struct lair_ended ended;
+		} load;
 		struct lair_stopped stopped;
 		struct lair_reloaded reloaded;
 		bool interrupted;

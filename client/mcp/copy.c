@@ -58,6 +58,7 @@ static void finished(struct request *request)
 	json_object_set_new(structured, "size", json_integer((json_int_t)copy->size));
 	if (copy->n_skipped)
 		json_object_set_new(structured, "skipped", json_integer((json_int_t)copy->n_skipped));
+	json_object_update(structured, request->news);
 	request_reply(request, result_new(structured));
 }
 
@@ -207,7 +208,8 @@ static void on_opened(struct request *request, struct lair_call *call)
 {
 	struct copy *copy = request->work;
 
-	(void)call;
+	request->news = json_object();
+	result_add_opened(request->news, request, lair_session(call));
 	copy->entry.path = strdup("");
 	request->tolerant = true;
 	if (copy->entry.path)

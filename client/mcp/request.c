@@ -38,6 +38,7 @@ void request_drop(struct request *request)
 	json_decref(request->id);
 	json_decref(request->token);
 	json_decref(request->arguments);
+	json_decref(request->news);
 	free(request);
 }
 

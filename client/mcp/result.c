@@ -36,9 +36,12 @@ json_t *result_done(const struct request *request)
 
 json_t *result_refused(const struct request *request, const char *name, const char *sentence)
 {
-	(void)request;
-	return result_new(json_pack("{s:b, s:{s:s, s:o}}", "ok", 0, "error", "name", name, "value",
-				    json_text(lair_text(sentence))));
+	json_t *structured = json_pack("{s:b, s:{s:s, s:o}}", "ok", 0, "error", "name", name, "value",
+				       json_text(lair_text(sentence)));
+
+	if (request->news)
+		json_object_update(structured, request->news);
+	return result_new(structured);
 }
 
 json_t *result_failure(const struct request *request, int error, const char *sentence)
@@ -210,6 +213,14 @@ bool result_add_ended(json_t *structured, const struct request *request, uint64_
 		 loaded->age > 0 ? "What is not in `loaded`, and its files," : "Its variables, imports and files");
 	note_add(structured, note);
 	return true;
+}
+
+void result_add_opened(json_t *structured, const struct request *request, const struct lair_session *session)
+{
+	if (session->opened)
+		json_object_set_new(structured, "new", json_true());
+	(void)result_add_ended(structured, request, session->birth, &session->ended, &session->loaded);
+	result_add_loaded(structured, &session->loaded);
 }
 
 void result_add_loaded(json_t *structured, const struct lair_loaded *loaded)

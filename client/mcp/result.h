@@ -15,13 +15,16 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 /* The tool would not. */
 json_t *result_refused(const struct request *request, const char *name, const char *sentence);
 
-/* What came back of a session that had been saved, if anything had. */
 /* That the session is new, if it is: the daemon says so with @ended, or it is another than this server has used, by
  * its
  * @birth. Before what else is added of it. Returns whether it is. */
 bool result_add_ended(json_t *structured, const struct request *request, uint64_t birth,
 		      const struct lair_ended *ended, const struct lair_loaded *loaded);
+/* What came back of a session that had been saved, if anything had. */
 void result_add_loaded(json_t *structured, const struct lair_loaded *loaded);
+
+/* All that of a session that was opened, and `new` if it did not exist. */
+void result_add_opened(json_t *structured, const struct request *request, const struct lair_session *session);
 
 /* What going back has not undone, if there is anything: each, and the first of them in a sentence of the note. */
 void result_add_effects(json_t *structured, const struct lair_effects *effects);

@@ -48,6 +48,7 @@ struct request {
 	step *then;
 	bool tolerant; /* it is for @then to see what went wrong */
 	bool runs;     /* that is a cell: to cancel it is to interrupt it */
+	json_t *news;  /* what its result says of the session, whatever else comes of it; owned, or NULL */
 	double due;    /* when on_due is to be run, in clock_seconds(); 0: never */
 	void (*on_due)(struct request *request);
 	void *work; /* what the steps share, freed with */

@@ -10,10 +10,8 @@ static void on_opened(struct request *request, struct lair_call *call)
 {
 	json_t *structured = result_done(request);
 
-	json_object_set_new(structured, "new", json_boolean(lair_session(call)->opened));
-	(void)result_add_ended(structured, request, lair_session(call)->birth, &lair_session(call)->ended,
-			       &lair_session(call)->loaded);
-	result_add_loaded(structured, &lair_session(call)->loaded);
+	json_object_set_new(structured, "new", json_false());
+	result_add_opened(structured, request, lair_session(call));
 	request_reply(request, result_new(structured));
 }
 

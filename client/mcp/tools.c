@@ -217,7 +217,8 @@ const struct tool tools[] = {
 			"can read it. Only some places of the host may be copied from.",
 		.hints = HINT_HARMLESS,
 		.parameters = {&source, &dest_rel, &session_id},
-		.properties = {DONE, &out_path, &out_copied, &out_size, &out_skipped},
+		.properties = {DONE, &out_path, &out_copied, &out_size, &out_skipped, &out_new, &out_ended,
+			       &out_loaded, &out_not_loaded, &out_note},
 		.run = copy_to_sandbox,
 	},
 	{

@@ -7,6 +7,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +22,12 @@ from mcp_server import McpServer
 from terminal import Terminal
 from test_router_death import kill_router
 
+IMPORTED = Path(__file__).parent
 SETTINGS = {
     "profile default": {"preload": "", "spares": "1"},
     "profile brief": {"preload": "", "spares": "1", "idle_ttl": "400ms"},
     "profile kept": {"preload": "", "spares": "1", "idle_ttl": "400ms", "on_expire": "save"},
+    "profile importing": {"preload": "", "spares": "1", "import": str(IMPORTED)},
     "profile mortal": {"preload": "", "spares": "1", "idle_ttl": "off", "hard_ttl": "1s", "grace": "200ms"},
 }
 
@@ -389,3 +392,50 @@ def test_a_prompt_in_a_session_that_is_new_says_so_once(
     client.exec("1", session)  # who tells somebody else
     it.type("2\n")
     it.expect("is new: the one before has ended (nobody knows why)")
+
+
+# ---- other requests that may make a session anew ----
+
+
+def copiers(daemon: Daemon) -> Iterator[Callable[..., dict[str, Any]]]:
+    with (
+        McpServer(daemon, "--profile", "importing") as server,
+        Connection(str(daemon.socket), start=False) as connection,
+        Tools(connection=connection, namespace="copies", profile="importing") as tools,
+    ):
+        yield server.call
+        yield lambda name, **arguments: tools.call(name, arguments)
+
+
+def test_a_copy_into_a_session_that_is_new_says_so(daemon: Daemon, client: Client, session: str) -> None:
+    for n, call in enumerate(copiers(daemon)):
+        name, here = f"{session}-{n}", str(Path(__file__))
+        it = call("copy_to_sandbox", source=here, session_id=name)
+        assert (it["new"], "note" in it) == (True, False)
+        assert "new" not in call("copy_to_sandbox", source=here, session_id=name)
+        call("python_session_execute", code="x = 1", session_id=name)
+        (id,) = (it.session for it in client.list() if it.session.endswith(name))
+        for source in (here, f"{here}.not"):  # also if nothing could be copied
+            client.shutdown(id)
+            it = call("copy_to_sandbox", source=source, session_id=name)
+            assert (it["ok"], it["new"], it["ended"]) == (source == here, True, "shutdown")
+            assert it["note"] == (
+                "This session is new: the one before has ended (it was shut down, 0s ago)."
+                " Its variables, imports and files are gone: run again what you need of it."
+            )
+        client.shutdown(id)
+
+
+def test_a_load_that_opens_a_session_says_what_has_ended(
+    daemon: Daemon, client: Client, connection: Connection, session: str
+) -> None:
+    one, other, third = (f"{session}-{n}" for n in range(3))
+    for id in (one, other, third):
+        expired(client, id, "kept")
+    it = Session(one, connection=connection).load()
+    assert it.names == ["x"] and it.ended is not None and it.ended.why == "idle_ttl"
+    done = daemon.lair("load", other)
+    assert f'session "{other}" is new: the one before has ended (it was idle' in done.stderr
+    assert daemon.lair_json("load", third)["ended"]["why"] == "idle_ttl"
+    for id in (one, other, third):
+        client.shutdown(id)

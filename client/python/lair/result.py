@@ -156,11 +156,13 @@ class State:
 
 @dataclass(frozen=True)
 class Saved:
-    """Which variables were saved or came back, and for each that was not, or did not, why; `age` in seconds."""
+    """Which variables were saved or came back, and for each that was not, or did not, why; `age` in seconds. `ended`: to
+    load them has made the session anew, and so the one before has ended."""
 
     names: list[str]
     missing: dict[str, str]
     age: float = 0.0
+    ended: Ended | None = None
 
 
 _WHY = {

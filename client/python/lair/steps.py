@@ -336,7 +336,8 @@ def unsave(session: str) -> Steps[None]:
 
 def load(session: str) -> Steps[Saved]:
     reply: m.LoadReply = yield m.Load(id=0, session=session), m.LoadReply
-    return Saved(list(reply.loaded), refused(reply.not_loaded), reply.saved_age)
+    how = None if reply.ended is None else ended(reply.ended)
+    return Saved(list(reply.loaded), refused(reply.not_loaded), reply.saved_age, how)
 
 
 # ---- questions ----

@@ -28,7 +28,20 @@ from . import aio, session, steps
 from . import messages as m
 from .connection import Connection, shared
 from .errors import UNREACHABLE, DeadlineError, LairError, seconds
-from .result import UNKNOWN, Bundle, Display, Effects, Ended, Result, Stream, as_text, ended, picture, renewed
+from .result import (
+    UNKNOWN,
+    Bundle,
+    Display,
+    Effects,
+    Ended,
+    Result,
+    Stream,
+    as_text,
+    ended,
+    picture,
+    refused,
+    renewed,
+)
 from .seen import PAGE, STREAMS, Page, Seen, excerpt
 
 # The most a model is given of stdout, stderr and each text, in bytes,
@@ -315,7 +328,7 @@ class Tools:
         id = self._id(given["session_id"])
         info = yield from steps.open(id, self._profile)
         answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "new": info.opened}
-        return {**answer, **_anew(self._lost(id, info), info.loaded is not None)}
+        return {**answer, **self._news(id, info)}
 
     def _reset(self, given: dict[str, Any]) -> Plan:
         effects = yield from steps.reset(self._id(given["session_id"]), ())
@@ -334,10 +347,14 @@ class Tools:
         id = self._id(given["session_id"])
         path = _destination(given["source"], given["dest_rel"])
         info = yield from steps.open(id, self._profile)
-        copied = yield from steps.copy_tree(id, given["source"], path)
+        news = ({"new": True} if info.opened else {}) | self._news(id, info)
+        try:
+            copied = yield from steps.copy_tree(id, given["source"], path)
+        except LairError as error:
+            return {**self._refusal(error), **news}
         answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "path": path}
-        answer |= {"files": copied.files, "size": copied.size, "skipped": copied.skipped}
-        return {**answer, **_anew(self._lost(id, info), info.loaded is not None)}
+        answer |= {"files": copied.files, "size": copied.size, "skipped": copied.skipped or None}
+        return {**_filled(answer), **news}
 
     def _check(self, given: dict[str, Any]) -> Plan:
         reply = yield from steps.check(None, self._profile, given["code"])
@@ -358,6 +375,13 @@ class Tools:
         if reply.ended is not None:
             return ended(reply.ended)
         return None if before == reply.birth else UNKNOWN
+
+    def _news(self, id: str, info: m.SessionInfo) -> Answer:
+        """What a model has to know of a session that was opened: what ended before it, and what came back of that."""
+        news = _anew(self._lost(id, info), info.loaded is not None)
+        if info.loaded is not None:
+            news |= {"loaded": list(info.loaded), "not_loaded": refused(info.not_loaded)}
+        return _filled(news)
 
     def _answer(self, cell: _Cell, result: Result | None) -> Answer:
         return self._running(cell) if result is None else self._ended(cell, result)
