@@ -190,8 +190,9 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
 /* The cells that lair_attach can get: those of @session, or the user's own one-shots. */
 int lair_results(struct lair *lair, struct lair_call **callp, const char *session);
-/* Answer the question of the cell of @exec; an absent @line means end of file. A newline is not part of it.
- * -EILSEQ: it is not UTF-8, and the cell still waits. */
+/* Answer the last question of the cell of @exec that on_ask got; an absent @line means end of file. A newline is
+ * not part of it. -EILSEQ: it is not UTF-8, and the cell still waits. The outcome is LAIR_E_GONE if that question
+ * is not open any more: the cell was given nothing. */
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line);
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
 /* Interrupt the cell of @exec, or take it from the queue. */

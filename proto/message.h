@@ -30,10 +30,12 @@
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
 	F(m, UINT, birth, OPTIONAL)
+/* number: of the `ask` that it answers; absent: of the one that is open. */
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, FLAG, eof, OPTIONAL)                                                                                  \
+	F(m, UINT, number, OPTIONAL)                                                                               \
 	F(m, STR, key, OPTIONAL)
 #define SESSION_REQUEST_FIELDS(F, m)                                                                               \
 	F(m, STR, session, REQUIRED)                                                                               \

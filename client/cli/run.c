@@ -49,6 +49,7 @@ void run_deinit(struct run *run)
 	run->signals = fd_close(run->signals);
 	(void)sigprocmask(SIG_SETMASK, &run->mask, NULL);
 	lines_deinit(&run->input);
+	run->answer = lair_call_free(run->answer);
 }
 
 /* ---- signals ---- */
@@ -383,24 +384,6 @@ static void echo_set(bool on)
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &mode);
 }
 
-static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
-{
-	struct run *run = userdata;
-	bool on_stdout = run->cli->terminal.is[LAIR_STDOUT] && !run->cli->json;
-	_cleanup_(freep) char *owned = NULL;
-
-	(void)call;
-	alive_erase(run);
-	/* Before it is asked for: whoever sees the question may type at once. */
-	if (password)
-		echo_set(false);
-	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
-	prompt = terminal_text(&run->cli->terminal, on_stdout ? LAIR_STDOUT : LAIR_STDERR, prompt, &owned);
-	(void)write_waiting(run, on_stdout ? STDOUT_FILENO : STDERR_FILENO, prompt);
-	run->asking = true;
-	run->hidden = password;
-}
-
 static void asked(struct run *run)
 {
 	if (!run->asking)
@@ -413,11 +396,42 @@ static void asked(struct run *run)
 	run->hidden = false;
 }
 
+static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
+{
+	struct run *run = userdata;
+	bool on_stdout = run->cli->terminal.is[LAIR_STDOUT] && !run->cli->json;
+	_cleanup_(freep) char *owned = NULL;
+
+	(void)call;
+	alive_erase(run);
+	/* Another client was faster. What is typed already was meant for the question before. */
+	if (run->asking) {
+		asked(run);
+		(void)tcflush(STDIN_FILENO, TCIFLUSH);
+		cli_notice("somebody else has answered the question before");
+	}
+	/* Before it is asked for: whoever sees the question may type at once. */
+	if (password)
+		echo_set(false);
+	/* stdout is for what the cell prints; a program that reads it did not ask for our questions. */
+	prompt = terminal_text(&run->cli->terminal, on_stdout ? LAIR_STDOUT : LAIR_STDERR, prompt, &owned);
+	(void)write_waiting(run, on_stdout ? STDOUT_FILENO : STDERR_FILENO, prompt);
+	run->asking = true;
+	run->hidden = password;
+}
+
+/* A line that is not taken must not vanish without a word. */
+static void on_answered(struct lair_call *call, void *userdata)
+{
+	(void)userdata;
+	if (lair_outcome(call) == LAIR_E_GONE)
+		cli_notice("the answer was not used: %s", lair_call_error(call));
+}
+
 static int answer(struct run *run)
 {
 	_cleanup_(freep) char *owned = NULL;
 	struct lair_text line = {.data = NULL};
-	struct lair_call *call = NULL;
 	int r;
 
 	r = lines_next(&run->input, &line);
@@ -425,9 +439,11 @@ static int answer(struct run *run)
 		return 0;
 	asked(run);
 	r = line.data ? text_mend(&line, &owned) : 0;
+	run->answer = lair_call_free(run->answer);
 	if (!r)
-		r = lair_input(run->cli->lair, &call, run->call, line);
-	lair_call_free(call);
+		r = lair_input(run->cli->lair, &run->answer, run->call, line);
+	if (run->answer)
+		lair_on_done(run->answer, on_answered, run);
 	return r;
 }
 

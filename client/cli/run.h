@@ -16,6 +16,7 @@ struct run {
 
 	/* of the running cell */
 	struct lair_call *call;
+	struct lair_call *answer; /* the last to a question of the cell; owned, or NULL */
 	struct {
 		char columns[32], lines[32];
 		const char *env[CLI_ENV_MAX + 3];

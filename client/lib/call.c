@@ -302,7 +302,8 @@ int lair_results(struct lair *lair, struct lair_call **callp, const char *sessio
 
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line)
 {
-	struct input_request request = {.exec = exec->id, .text = bytes_from(line), .eof = !line.data};
+	struct input_request request = {
+		.exec = exec->id, .text = bytes_from(line), .eof = !line.data, .number = exec->asks};
 
 	/* The daemon would refuse it, and the cell go on waiting. */
 	if (line.data && !utf8_valid(request.text))

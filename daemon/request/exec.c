@@ -217,6 +217,20 @@ static struct session *session_running(struct sessions *sessions, const struct a
 	return session;
 }
 
+/* Its words are for another question than the one that the cell waits with. Whether the client has been told so. */
+static bool input_misses(struct sessions *sessions, const struct address *from, const struct cell *cell,
+			 const struct input_request *input)
+{
+	if (!input->number || input->number == cell->asks)
+		return false;
+	client_error(sessions->clients, from, "gone",
+		     "this answers question %" PRIu64 " of the cell, which %s; it waits for an answer to question "
+		     "%" PRIu64 " and was given nothing",
+		     input->number, input->number < cell->asks ? "has been answered" : "it has not asked",
+		     cell->asks);
+	return true;
+}
+
 void handle_input(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct address exec = *from;
@@ -230,6 +244,8 @@ void handle_input(struct sessions *sessions, const struct address *from, const s
 			     exec.id);
 		return;
 	}
+	if (input_misses(sessions, from, session->cell, &request->input))
+		return;
 	session_answer(session, &request->input);
 	client_send(sessions->clients, from, &empty_reply_schema, &reply);
 }

@@ -114,7 +114,8 @@ async def follow(
     try:
         while not isinstance(item := await inbox.next(call, until), m.ExecReply):
             if isinstance(item, m.AskEvent):
-                connection.answer(call, await _settled(input(item.prompt, item.password)) if input else None)
+                line = await _settled(input(item.prompt, item.password)) if input else None
+                connection.answer(call, line, item.number)
             else:
                 yield collector.event(item)
                 connection.taken(call, item)

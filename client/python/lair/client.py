@@ -159,9 +159,10 @@ class Client:
             if isinstance(message, m.ExecReply):
                 return
 
-    def input(self, cell: int, text: str | None) -> None:
-        """Answer the question of a cell that was started with input=True; None is the end of its input."""
-        self.call(m.Input(id=self.new_id(), exec=cell, text=text, eof=text is None), m.Reply)
+    def input(self, cell: int, text: str | None, number: int = 0) -> None:
+        """Answer the question of a cell that was started with input=True; None is the end of its input. `number`: of the
+        AskEvent; LairError `gone` if that is not the open question."""
+        self.call(m.Input(id=self.new_id(), exec=cell, text=text, eof=text is None, number=number), m.Reply)
 
     def interrupt(self, session: str) -> bool:
         return self.call(m.Interrupt(id=self.new_id(), session=session), m.InterruptReply).interrupted

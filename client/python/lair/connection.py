@@ -177,15 +177,16 @@ class Connection:
         self._post(lambda: self._send(call))
         return call
 
-    def answer(self, call: Call[Any], text: str | None) -> None:
-        """Answer what the cell asked for; None is the end of its input."""
+    def answer(self, call: Call[Any], text: str | None, number: int) -> None:
+        """Answer the question of that number; None is the end of the input. If somebody else has answered it, nothing is
+        to be done: the cell's next question comes by itself."""
 
         def answered(outcome: Any) -> None:
             if isinstance(outcome, LairError) and outcome.code != "gone":
                 call.sink.put(outcome)  # the cell still waits
 
         def answer() -> None:
-            request = m.Input(id=0, exec=call.request.id, text=text, eof=text is None)
+            request = m.Input(id=0, exec=call.request.id, text=text, eof=text is None, number=number)
             self._send_about(call, Call(request, m.Reply, _Then(answered)))
 
         self._post(answer)

@@ -75,10 +75,13 @@ class Results(Request):
 
 
 class Input(Request):
+    """number: of the `ask` that it answers; absent: of the one that is open."""
+
     TYPE = "input"
     exec: Uint
     text: Str | None = None
     eof: Flag = False
+    number: Uint = 0
     key: Str | None = None
 
 

@@ -90,7 +90,7 @@ def follow(
     try:
         while not isinstance(item := _next(call, sink, until), m.ExecReply):
             if isinstance(item, m.AskEvent):
-                connection.answer(call, input(item.prompt, item.password) if input else None)
+                connection.answer(call, input(item.prompt, item.password) if input else None, item.number)
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
