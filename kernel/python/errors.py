@@ -1,12 +1,15 @@
 """Tells the user of an exception: Python's own traceback, from the first line of the cell on, and the same as data."""
 
+import ast
 import difflib
 import os
 import re
 import socket
 import sys
 import threading
+import tokenize
 import traceback
+import unicodedata
 from itertools import islice
 from types import FrameType, ModuleType, TracebackType
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
@@ -29,6 +32,8 @@ _ATOMS = (int, float, complex, bool, str, bytes, type(None))
 _BRACKETS: Dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 _walk_tb = traceback.walk_tb
 _gaierror = socket.gaierror
+# What Python's traceback and linecache import when they are asked, wherever they do.
+_imported_late = {module.__name__: module for module in (ast, os, sys, tokenize, unicodedata)}
 _close_matches = difflib.get_close_matches
 _islice = islice
 _match, _search = re.match, re.search
@@ -166,12 +171,22 @@ def _names_of(value: object) -> Iterator[Any]:
         yield from _type_dict(base)
 
 
+_Locals = type((lambda: sys._getframe().f_locals)())  # of a function: no dict from Python 3.13 on
+
+
+def _locals(frame: FrameType) -> Any:
+    """None of them where they are a mapping of the session's own, as a metaclass may have."""
+    names = frame.f_locals
+    return names if type(names) is dict or type(names) is _Locals else {}
+
+
 def _names_in(trace: Optional[TracebackType]) -> Iterator[Any]:
     frame = None
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
     if frame is not None:
-        for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
+        yield from _locals(frame)
+        for names in (frame.f_globals, frame.f_builtins):
             if type(names) is dict:
                 yield from names
 
@@ -241,7 +256,7 @@ def _start(value: Any) -> str:
 
 
 def _values(frame: FrameType) -> Dict[str, str]:
-    names = frame.f_locals if frame.f_code.co_name != "<module>" else {}
+    names = _locals(frame) if frame.f_code.co_name != "<module>" else {}
     own = [name for name in names if type(name) is str and not name.startswith("__")]
     return {name: _short(names[name]) for name in own[:_VALUES_MAX]}
 
@@ -330,7 +345,17 @@ def _keep(error: BaseException, trace: Optional[TracebackType]) -> None:
 
 def explain(error: BaseException, memory: int, keep: bool) -> Dict[str, Any]:
     """Name, value and traceback of what ended a cell, and what a program can use of it. `memory`: the limit, or 0.
-    `keep`: whether it is the session's last error from now on."""
+    `keep`: whether it is the session's last error from now on. A cell may have emptied sys.modules."""
+    missing = {name: module for name, module in _imported_late.items() if name not in _modules}
+    _modules.update(missing)
+    try:
+        return _explained(error, memory, keep)
+    finally:
+        for name in missing:
+            _modules.pop(name, None)
+
+
+def _explained(error: BaseException, memory: int, keep: bool) -> Dict[str, Any]:
     kind = type(error)
     trace = _from_cell(error.__traceback__)
     if keep:
