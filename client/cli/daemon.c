@@ -42,6 +42,8 @@ int verb_start(struct cli *cli)
 	if (r)
 		return cli_trouble(cli, r);
 	started = lair_started(cli->lair);
+	if (lair_counters(call)->saving)
+		return cli_fail(cli, "gone", "laird is stopping");
 	if (cli->json)
 		return json_print(json_pack("{s:b, s:s, s:I}", "started", (int)started, "socket",
 					    lair_socket(cli->lair), "pid",
@@ -80,6 +82,9 @@ static int status_print(const struct cli *cli, const struct lair_counters *count
 
 	printf("running on %s, pid %" PRIu64 "; its router, pid %" PRIu64 ", for %s\n", lair_socket(cli->lair),
 	       counters->keeper_pid, counters->pid, human_seconds(uptime, counters->uptime));
+	if (counters->saving)
+		printf("stopping, %" PRIu64 " session%s still to be saved\n", counters->saving,
+		       counters->saving == 1 ? "" : "s");
 	printf("sessions %" PRIu64 " now, %" PRIu64 " opened, %" PRIu64 " ended; %" PRIu64 " spare, of %" PRIu64
 	       " template%s\n",
 	       counters->sessions, counters->opened, counters->ended, counters->spares, counters->templates,
@@ -153,7 +158,8 @@ static void saving_notice(struct cli *cli)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 
 	if (!cli->json && !counters_get(cli, &call) && lair_counters(call)->saving)
-		cli_notice("laird saves its sessions: %" PRIu64 " left", lair_counters(call)->saving);
+		cli_notice("laird saves its sessions: %" PRIu64 " left; another lair stop ends that",
+			   lair_counters(call)->saving);
 }
 
 /* Have it stop, and hear what it could save. One that knows no such request is told by a signal. */

@@ -351,8 +351,12 @@ static void router_ended(struct keeper *keeper, int status)
 
 static void stop(struct keeper *keeper)
 {
-	if (stopping(keeper))
+	if (stopping(keeper)) {
+		/* Not the same signal again: whoever signals all processes of a host means one order. */
+		sigaddset(&keeper->owed, SIGUSR1);
+		router_pay(keeper);
 		return;
+	}
 	keeper->stop_deadline = clock_ms() + STOP_LIMIT_MS;
 	keeper->over = keeper->router == 0;
 	notify_manager("STOPPING=1");

@@ -389,6 +389,12 @@ static void request_handle(struct sessions *sessions, const struct address *from
 		     (int)MIN(frame->type.size, 64U), frame->type.data);
 }
 
+/* Somebody may watch it, or have it over sooner, and says hello first. */
+static bool while_stopping(struct bytes type)
+{
+	return bytes_is(type, "hello") || bytes_is(type, "stats") || bytes_is(type, "stop");
+}
+
 void request_receive(struct sessions *sessions, const struct address *from, struct bytes data)
 {
 	bool refused = hand_frame(sessions->breaker, from->uid, data.size);
@@ -407,8 +413,7 @@ void request_receive(struct sessions *sessions, const struct address *from, stru
 		front_count_refused(&sessions->clients->front, FRONT_DROPPED, "it is no request");
 		return;
 	}
-	/* Somebody may watch it. */
-	if (sessions->cages->stopping && !bytes_is(frame.type, "stats") && !bytes_is(frame.type, "stop"))
+	if (sessions->cages->stopping && !while_stopping(frame.type))
 		client_error(sessions->clients, &to, "gone", "laird is stopping");
 	else
 		request_handle(sessions, &to, &frame);

@@ -42,6 +42,8 @@
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
 #define STOP_GRACE_US 1000000
 #define STOP_LIMIT_US 5000000
+#define STOP_LATE "laird had to stop before it was saved; stop_save allows it more time"
+#define STOP_TWICE "laird was told to stop a second time before it was saved"
 
 /* ---- the keeper ---- */
 
@@ -125,10 +127,11 @@ static void on_stop_limit(struct timer *timer)
 	container_of(timer, struct router, stop_timer)->stopped = true;
 }
 
-static void stop_end(struct router *router)
+/* @why: sessions that are left are not saved. */
+static void stop_end(struct router *router, const char *why)
 {
 	router->ending = true;
-	sessions_stop_end(&router->sessions);
+	sessions_stop_end(&router->sessions, why);
 	cages_retire_all(&router->cages);
 	(void)timer_set(&router->loop, &router->stop_timer, event_now() + STOP_LIMIT_US, on_stop_limit);
 }
@@ -136,7 +139,7 @@ static void stop_end(struct router *router)
 static void stop_check(struct router *router)
 {
 	if (router->grace_over && !router->ending && sessions_stop_proceed(&router->sessions))
-		stop_end(router);
+		stop_end(router, STOP_LATE);
 	if (router->cages.stopping && list_empty(&router->sessions.all) && list_empty(&router->cages.nurseries) &&
 	    list_empty(&router->cages.retired))
 		router->stopped = true;
@@ -144,7 +147,7 @@ static void stop_check(struct router *router)
 
 static void on_stop_late(struct timer *timer)
 {
-	stop_end(container_of(timer, struct router, stop_timer));
+	stop_end(container_of(timer, struct router, stop_timer), STOP_LATE);
 }
 
 static void on_stop_grace(struct timer *timer)
@@ -176,6 +179,15 @@ static void stop_begin(struct router *router)
 	(void)timer_set(&router->loop, &router->stop_timer, now + (busy ? STOP_GRACE_US : 0), on_stop_grace);
 }
 
+/* The keeper has been told again: whoever waits for the end does not want to wait for what is still to be saved. */
+static void stop_hurry(struct router *router)
+{
+	if (!router->cages.stopping || router->ending)
+		return;
+	log_warn(NULL, "told to stop a second time: nothing more is saved");
+	stop_end(router, STOP_TWICE);
+}
+
 static void on_signal(struct event_source *source, uint32_t events)
 {
 	struct router *router = container_of(source, struct router, signal_source);
@@ -186,6 +198,8 @@ static void on_signal(struct event_source *source, uint32_t events)
 		return;
 	if (info.ssi_signo == SIGUSR2)
 		router->replaced = !router->cages.stopping;
+	else if (info.ssi_signo == SIGUSR1)
+		stop_hurry(router);
 	else if (info.ssi_signo != SIGHUP)
 		stop_begin(router);
 	else if (!router->cages.stopping)
@@ -216,6 +230,7 @@ static int signals_open(struct router *router)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #define SAVES_AT_ONCE 4
-#define TOO_LATE "laird had to stop before it was saved; stop_save allows it more time"
 
 void stop_init(struct stop *stop)
 {
@@ -105,7 +104,7 @@ static void answer(struct sessions *sessions)
 	msgpack_sbuffer_destroy(&not_saved);
 }
 
-void sessions_stop_end(struct sessions *sessions)
+void sessions_stop_end(struct sessions *sessions, const char *why)
 {
 	struct session *session;
 
@@ -113,8 +112,8 @@ void sessions_stop_end(struct sessions *sessions)
 		if (!is_left(session))
 			continue;
 		session->expiring = "shutdown";
-		snprintf(session->not_saved, sizeof(session->not_saved), "%s", TOO_LATE);
-		log_warn(session->name, "is not saved: %s", TOO_LATE);
+		snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
+		log_warn(session->name, "is not saved: %s", why);
 	}
 	/* When the last session of a family ends, others may end with it. */
 	while ((session = sessions_first_that_stays(sessions)))

@@ -25,8 +25,8 @@ void stop_deinit(struct stop *stop);
 bool sessions_stop(struct sessions *sessions);
 /* Have the next ones saved. Returns whether none is left. */
 bool sessions_stop_proceed(struct sessions *sessions);
-/* Whoever is left ends as it is, and those who asked are told. */
-void sessions_stop_end(struct sessions *sessions);
+/* Whoever is left ends as it is, and is not saved because of @why; those who asked are told. */
+void sessions_stop_end(struct sessions *sessions, const char *why);
 /* @from is told, or has been told why not. */
 void sessions_stop_ask(struct sessions *sessions, const struct address *from);
 /* A session has ended that was to be saved. */

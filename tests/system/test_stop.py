@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 
@@ -102,6 +104,54 @@ def test_a_stop_says_how_far_it_is(start_daemon: Callable[..., Daemon]) -> None:
     assert told["stopped"] and told["saved"] == 0
     assert [it["name"] for it in told["not_saved"]] == ["slow"]
     daemon.start()
+
+
+def stop_slowly(daemon: Daemon) -> subprocess.Popen[str]:
+    """One session is saved, and one takes a minute for it."""
+    client = daemon.client()
+    client.exec(SLOW, "slow")
+    client.exec("x = 1", "quick")
+    command = [str(daemon.binaries / "lair"), "stop"]
+    env = {**daemon.env, "LAIR_SOCKET": str(daemon.socket)}
+    stopping = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: client.stats().saving == 1, "one is left")
+    return stopping
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "lair stop"])
+def test_told_a_second_time_it_saves_no_more(start_daemon: Callable[..., Daemon], how: str) -> None:
+    daemon = start_daemon({**SETTINGS, "daemon": {"stop_save": "50s"}})
+    first, began = stop_slowly(daemon), time.monotonic()
+    told = 'session "slow" was not saved: laird was told to stop a second time before it was saved'
+    assert daemon.lair("start").stderr == "lair: laird is stopping\n"
+    assert "stopping, 1 session still to be saved" in daemon.lair("status").stdout
+    assert daemon.lair("ls").stderr == "lair: laird is stopping\n"
+    if how == "lair stop":
+        second = daemon.lair("stop")
+        assert second.returncode == 0 and told in second.stderr
+    else:
+        daemon.process.send_signal(getattr(signal, how))
+    out, err = first.communicate(timeout=30)
+    assert first.returncode == 0 and told in err and "1 session saved" in out
+    # It would take 50 s.
+    assert time.monotonic() - began < 25
+    client = after_a_stop(daemon, lambda: None)
+    assert "told to stop a second time: nothing more is saved" in daemon.log()
+    ended = codec.read(m.Ended, client.exec("1", "slow").ended)
+    assert ended.why == "stopped" and ended.not_saved is not None and "a second time" in ended.not_saved
+    assert client.exec("x", "quick").text == "1"
+
+
+def test_who_signals_all_processes_means_one_stop(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon({**SETTINGS, "daemon": {"stop_save": "50s"}})
+    client = daemon.client()
+    client.exec(SLOW.replace("60", "3"), "slow")
+    router = client.stats().pid
+    daemon.process.terminate()
+    wait_until(lambda: client.stats().saving == 1, "it is being saved")
+    os.kill(router, signal.SIGTERM)
+    client = after_a_stop(daemon, lambda: None)
+    assert "1 sessions saved, and 0 not" in daemon.log()
 
 
 def test_nothing_is_saved_where_that_is_off(start_daemon: Callable[..., Daemon]) -> None:
