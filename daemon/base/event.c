@@ -10,6 +10,8 @@
 /* Of the time, one part may be of what takes long. */
 #define PARTS 8
 #define LONG_US 1000
+/* A party whose turns usually take longer than it costs to settle a round. */
+#define HEAVY_US 60
 
 int event_loop_init(struct event_loop *loop)
 {
@@ -126,6 +128,11 @@ void party_took(struct party *party, uint64_t us)
 		party->due = MAX(party->due, event_now()) + PARTS * us;
 }
 
+static bool is_heavy(const struct party *party)
+{
+	return party->usual > 8 * HEAVY_US;
+}
+
 static void turn_begin(struct event_loop *loop)
 {
 	if (loop->on_turn)
@@ -174,20 +181,26 @@ static struct party *next_party(struct event_loop *loop)
 
 static void handle(struct event_loop *loop, struct party *party, struct event_source *source, uint32_t events)
 {
-	uint64_t begun = event_now();
+	uint64_t begun = event_now(), took;
 
 	party_turn(party, loop, begun);
 	turn_begin(loop);
 	source->fn(source, events);
-	party_took(party, event_now() - begun + 1);
+	took = event_now() - begun + 1;
+	party->usual += took - party->usual / 8;
+	party_took(party, took);
 }
 
 void event_dispatch(struct event_loop *loop, struct slice *slice)
 {
 	struct party *party;
+	bool light = false;
 
 	while ((party = next_party(loop))) {
 		struct event_source *source = container_of(list_first(&party->ready), struct event_source, turn);
+		/* What came of a light turn does not wait for heavy ones: they have the next round. */
+		if (light && is_heavy(party))
+			break;
 		/* It may have changed its mind since it was seen to be ready. */
 		uint32_t events = source->ready & (source->events | EPOLLHUP | EPOLLERR);
 
@@ -196,6 +209,7 @@ void event_dispatch(struct event_loop *loop, struct slice *slice)
 		turn_end(source);
 		if (events)
 			handle(loop, party, source, events);
+		light |= events && party != &loop->own && !is_heavy(party);
 	}
 }
 

@@ -13,6 +13,7 @@ struct party {
 	struct list node;  /* in the loop, while a source is ready */
 	struct list ready; /* sources, first come first served */
 	uint64_t spent;	   /* microseconds that its sources have taken, see party_wake */
+	uint64_t usual;	   /* how long an event of it takes lately, in 1/8 of microseconds */
 	uint64_t due;	   /* event_now() when its last long turn has been paid for, see party_waits */
 };
 

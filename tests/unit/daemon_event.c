@@ -252,6 +252,44 @@ static void test_parties(void)
 	event_loop_deinit(&loop);
 }
 
+/* What came of a party with short turns is not kept back by those of another with long ones. */
+static void test_light_turns_end_a_round(void)
+{
+	struct slice wide = {.until = UINT64_MAX, .things = 1000};
+	struct event_loop loop;
+	struct party heavy, light;
+	int ends[2] = {-1, -1}, fds[N_BUSY];
+
+	CHECK(event_loop_init(&loop) == 0 && pipe(ends) == 0 && write(ends[1], "x", 1) == 1);
+	party_init(&heavy);
+	party_init(&light);
+	for (int i = 0; i < N_BUSY; i++) {
+		fds[i] = dup(ends[0]);
+		CHECK(event_add(&loop, &busy[i], fds[i], i ? EPOLLIN : 0, i ? on_slow : on_busy) == 0);
+		event_give(&busy[i], i ? &heavy : &light);
+	}
+	for (int i = 0; i < 3; i++)
+		go(&loop, &(struct slice){.until = UINT64_MAX, .things = 1000});
+	event_change(&loop, &busy[0], EPOLLIN);
+	memset(turns, 0, sizeof(turns));
+	go(&loop, &wide);
+	CHECK(turns[0] == 1);
+	for (int i = 1; i < N_BUSY; i++)
+		CHECK(turns[i] == 0);
+	/* They have the next one. */
+	event_change(&loop, &busy[0], 0);
+	go(&loop, &wide);
+	for (int i = 1; i < N_BUSY; i++)
+		CHECK(turns[i] == 1);
+	for (int i = 0; i < N_BUSY; i++) {
+		event_remove(&loop, &busy[i]);
+		fd_close(fds[i]);
+	}
+	fd_close(ends[0]);
+	fd_close(ends[1]);
+	event_loop_deinit(&loop);
+}
+
 /* Where what is done makes more to be done afterwards, a few things are begun in any case and then no more. */
 static void test_owed(void)
 {
@@ -300,6 +338,7 @@ int main(void)
 	test_wait();
 	test_turns();
 	test_parties();
+	test_light_turns_end_a_round();
 	test_owed();
 	test_timers_have_turns();
 	test_removed_meanwhile();
