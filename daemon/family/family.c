@@ -402,8 +402,8 @@ static void session_settle(struct session *session)
 		cell->stderr_.known = cell->stderr_.most;
 	}
 	for (int i = 0; i < 2; i++)
-		if (session->transcripts[i].end > session->transcripts[i].gone)
-			session_trim_transcript(session, (enum interpreter_stream)i);
+		transcript_settle(&session->transcripts[i]);
+	session_trim_transcripts(session);
 	if (session->task_file_due)
 		vault_forget(VAULT_TASK, session->warden->family, session->tenant.number);
 	session->task_file_due = false;

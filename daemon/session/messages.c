@@ -212,9 +212,25 @@ struct output *session_output(struct session *session, enum interpreter_stream s
 	return stream == STREAM_STDOUT ? &session->cell->stdout_ : &session->cell->stderr_;
 }
 
-void session_trim_transcript(struct session *session, enum interpreter_stream stream)
+static void on_trim(struct timer *timer)
 {
-	transcript_trim(&session->transcripts[stream], session_output(session, stream)->known);
+	struct session *session = container_of(timer, struct session, trim);
+	uint64_t began = event_now();
+
+	session_trim_transcripts(session);
+	party_took(session->tenant.party, event_now() - began);
+}
+
+void session_trim_transcripts(struct session *session)
+{
+	bool more = false;
+
+	for (int i = STREAM_STDOUT; i <= STREAM_STDERR; i++)
+		more |= transcript_trim(&session->transcripts[i],
+					session_output(session, (enum interpreter_stream)i)->known);
+	/* In the next round. */
+	if (more)
+		(void)timer_set(session_loop(session), &session->trim, event_now(), on_trim);
 }
 
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
@@ -225,13 +241,13 @@ void session_on_output(struct session *session, enum interpreter_stream stream, 
 
 	output_add(output, data);
 	if (!runs_code(session)) {
-		session_trim_transcript(session, stream);
+		session_trim_transcripts(session);
 		return;
 	}
 	/* The next router has to know how much of it is kept. */
 	if (output->most != most)
 		warden_touch(session->warden);
-	session_trim_transcript(session, stream);
+	session_trim_transcripts(session);
 	if (promise_stream(session->cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR,
 			   at, data) == CLIENT_E_WAITS)
 		interpreter_pause(session->live, true);

@@ -177,6 +177,7 @@ struct session *session_free(struct session *session)
 	timer_clear(session_loop(session), &session->hard);
 	timer_clear(session_loop(session), &session->measure);
 	timer_clear(session_loop(session), &session->alive);
+	timer_clear(session_loop(session), &session->trim);
 	cell_free(session->cell);
 	history_empty(session);
 	list_for_each (operation, &session->operations, node)
@@ -330,6 +331,7 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->hard);
 	timer_clear(session_loop(session), &session->measure);
 	timer_clear(session_loop(session), &session->alive);
+	timer_clear(session_loop(session), &session->trim);
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session_drop_successor(session);
 	session->live = NULL;

@@ -97,7 +97,7 @@ struct session {
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
-	struct timer deadline, idle, hard, measure, alive;
+	struct timer deadline, idle, hard, measure, alive, trim;
 	uint64_t patience;	     /* from when the deadline was set */
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
 };
@@ -179,7 +179,7 @@ void session_drop_stray(struct session *session);
 /* What gets the output of now: the cell, or what no cell has written. A task is no cell that anybody reads. */
 struct output *session_output(struct session *session, enum interpreter_stream stream);
 /* Give back the memory of what the next router would not keep of the stream either. */
-void session_trim_transcript(struct session *session, enum interpreter_stream stream);
+void session_trim_transcripts(struct session *session);
 /* From elsewhere: of the dead, or of ourselves. */
 void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data);
 /* It broke the protocol, or (@why NULL) closed its channel. */

@@ -9,6 +9,8 @@
 /* Punching holes costs more than what it gains for less. */
 #define TRIM_SIZE (64U << 10)
 #define PAGE 4096ULL
+/* Of one call: a fraction of a millisecond. */
+#define TRIM_MAX (1ULL << 20)
 
 void transcript_init(struct transcript *transcript)
 {
@@ -31,7 +33,7 @@ int transcript_open(struct transcript *transcript, int fd, uint64_t begin)
 {
 	struct stat status;
 
-	*transcript = (struct transcript){.fd = fd, .begin = begin};
+	*transcript = (struct transcript){.fd = fd, .begin = begin, .kept = begin};
 	if (fstat(fd, &status) < 0)
 		return -errno;
 	transcript->end = (uint64_t)status.st_size;
@@ -76,24 +78,29 @@ void transcript_replace(struct transcript *transcript, struct bytes text)
 	}
 }
 
-static void punch(const struct transcript *transcript, uint64_t from, uint64_t to)
+void transcript_settle(struct transcript *transcript)
 {
-	(void)fallocate(transcript->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-			(off_t)(to - from));
+	transcript->kept = transcript->begin;
 }
 
-void transcript_trim(struct transcript *transcript, uint64_t limit)
+/* Returns up to where. */
+static uint64_t punch(const struct transcript *transcript, uint64_t from, uint64_t to)
 {
-	uint64_t old = transcript->begin & ~(PAGE - 1);
+	to = MIN(to, from + TRIM_MAX);
+	(void)fallocate(transcript->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+			(off_t)(to - from));
+	return to;
+}
+
+bool transcript_trim(struct transcript *transcript, uint64_t limit)
+{
+	uint64_t old = transcript->kept & ~(PAGE - 1);
 	uint64_t head = MAX((transcript->begin + limit - limit / 2 + PAGE - 1) & ~(PAGE - 1), transcript->hole);
 	uint64_t tail = transcript->end > limit / 2 ? (transcript->end - limit / 2) & ~(PAGE - 1) : 0;
 
-	if (old >= transcript->gone + TRIM_SIZE) {
-		punch(transcript, transcript->gone, old);
-		transcript->gone = old;
-	}
-	if (tail >= head + TRIM_SIZE) {
-		punch(transcript, head, tail);
-		transcript->hole = tail;
-	}
+	if (old >= transcript->gone + TRIM_SIZE)
+		transcript->gone = punch(transcript, transcript->gone, old);
+	if (tail >= head + TRIM_SIZE)
+		head = transcript->hole = punch(transcript, head, tail);
+	return old >= transcript->gone + TRIM_SIZE || tail >= head + TRIM_SIZE;
 }

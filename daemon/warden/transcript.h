@@ -10,6 +10,7 @@ struct transcript {
 	int fd;		/* -1: none */
 	uint64_t begin; /* where that which no reply holds yet begins */
 	uint64_t end;
+	uint64_t kept; /* where that which the next router needs begins */
 	uint64_t gone; /* up to here the file holds nothing any more */
 	uint64_t hole; /* and from where a cell's head ends up to here */
 };
@@ -31,5 +32,8 @@ ssize_t transcript_read(const struct transcript *transcript, uint64_t at, char *
 /* @text takes the place of what no reply holds yet. Without memory, nothing does. */
 void transcript_replace(struct transcript *transcript, struct bytes text);
 
-/* Give back the memory of output that replies hold, and of the middle of what does not fit into @limit. */
-void transcript_trim(struct transcript *transcript, uint64_t limit);
+/* All that this router knows of it is written down: what is before its beginning will not be needed. */
+void transcript_settle(struct transcript *transcript);
+/* Give back memory: of what is not needed, and of the middle of what does not fit into @limit. That takes time, so
+ * it is done in pieces. Returns whether more of it is left for another call. */
+bool transcript_trim(struct transcript *transcript, uint64_t limit);
