@@ -353,8 +353,7 @@ int wire_decode_known(void *out, const struct wire_schema *schema, struct bytes 
 	return decode(out, schema, body, true, fault);
 }
 
-/* The encoded value under the key "id"; absent if there is none. */
-static struct bytes id_span(struct bytes body)
+struct bytes wire_find(struct bytes body, struct bytes wanted)
 {
 	struct cursor cursor = cursor_of(body);
 	struct head head, key;
@@ -368,7 +367,7 @@ static struct bytes id_span(struct bytes body)
 			break;
 		name = take(&cursor, key.number);
 		value = span_read(&cursor);
-		if (bytes_is(name, "id"))
+		if (bytes_equal(name, wanted))
 			return value;
 	}
 	return (struct bytes){.data = NULL};
@@ -376,7 +375,7 @@ static struct bytes id_span(struct bytes body)
 
 bool wire_find_id(uint64_t *idp, struct bytes body)
 {
-	struct bytes span = id_span(body);
+	struct bytes span = wire_find(body, BYTES("id"));
 
 	return span.data && value_read(idp, WIRE_UINT, span);
 }
@@ -536,7 +535,7 @@ int wire_readdress(msgpack_sbuffer *buffer, struct bytes data, uint64_t id)
 	int r;
 
 	if (!wire_open_answer(&frame, data))
-		span = id_span(frame.body);
+		span = wire_find(frame.body, BYTES("id"));
 	if (!span.data)
 		return -EINVAL;
 	r = buffer_reserve(buffer, data.size + 9);

@@ -76,6 +76,8 @@ int wire_decode(void *out, const struct wire_schema *schema, struct bytes body, 
  * which read records of another build. */
 int wire_decode_known(void *out, const struct wire_schema *schema, struct bytes body, struct wire_fault *fault);
 
+/* The encoded value under a key of @body, which may be ill-formed otherwise; absent if there is none. */
+struct bytes wire_find(struct bytes body, struct bytes wanted);
 /* The number under the key "id", also of a body that is ill-formed otherwise. Returns whether there is one. */
 bool wire_find_id(uint64_t *idp, struct bytes body);
 

@@ -26,8 +26,10 @@
 #define HANDSHAKE_US (5 * 1000000ULL)
 #define PATIENCE_US (30 * 1000000ULL)
 #define PARTS_MAX 64
-/* At most so much is sent at once; otherwise a client that reads fast would get everything in one go. */
-#define FLUSH_MAX ((size_t)512 << 10)
+#define PARCEL_PARTS_MAX (1 + TEXT_PARTS_MAX)
+/* At most so much is sent in one turn, by all its calls together: a client that reads while the kernel copies takes
+ * all that one call offers. */
+#define FLUSH_MAX ((size_t)256 << 10)
 
 static void on_event(struct event_source *source, uint32_t events);
 
@@ -36,7 +38,7 @@ static void on_event(struct event_source *source, uint32_t events);
 static void parcel_free(struct parcel *parcel)
 {
 	list_remove(&parcel->node);
-	free(parcel->body);
+	text_free(&parcel->body);
 	free(parcel);
 }
 
@@ -98,16 +100,17 @@ static bool waits_too_long(const struct connection *connection, uint64_t newest)
 	return connection->waiting > newest && user->outgoing > most;
 }
 
-int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
+int connection_send(struct connection *connection, struct text *text)
 {
 	struct parcel *parcel = connection->deaf ? NULL : calloc(1, sizeof(*parcel));
-	size_t size = buffer->size;
+	size_t size = text_size(text);
 
 	if (!parcel)
 		return connection->deaf ? 0 : -ENOMEM;
 	list_init(&parcel->node);
 	parcel->header_size = (uint8_t)zmtp_put_header(&connection->zmtp, parcel->header, size);
-	parcel->body = msgpack_sbuffer_release(buffer);
+	parcel->body = *text;
+	*text = (struct text){.bulk = NULL};
 	parcel->size = parcel->header_size + size;
 	parcel_queue(connection, parcel);
 	connection->front->queued += parcel->size;
@@ -116,32 +119,48 @@ int connection_send(struct connection *connection, msgpack_sbuffer *buffer)
 	return 0;
 }
 
-/* The unsent bytes of @parcel as one or two of @parts. Returns how many. */
-static int parcel_parts(const struct parcel *parcel, struct iovec *parts)
+/* The unsent bytes of @parcel. Returns how many parts they are. */
+static size_t parcel_parts(const struct parcel *parcel, struct iovec parts[static PARCEL_PARTS_MAX])
 {
-	size_t head = MIN(parcel->sent, (size_t)parcel->header_size), body = parcel->sent - head;
-	int n = 0;
+	size_t sent = parcel->sent, first = 0, n = 1;
 
-	if (head < parcel->header_size)
-		parts[n++] = (struct iovec){.iov_base = (char *)parcel->header + head,
-					    .iov_len = parcel->header_size - head};
-	if (parcel->size > parcel->header_size + body)
-		parts[n++] = (struct iovec){.iov_base = parcel->body + body,
-					    .iov_len = parcel->size - parcel->header_size - body};
+	parts[0] = (struct iovec){.iov_base = (char *)parcel->header, .iov_len = parcel->header_size};
+	n += text_parts(&parcel->body, parts + 1);
+	while (first < n && sent >= parts[first].iov_len)
+		sent -= parts[first++].iov_len;
+	if (first == n)
+		return 0;
+	parts[first].iov_base = (char *)parts[first].iov_base + sent;
+	parts[first].iov_len -= sent;
+	memmove(parts, parts + first, (n - first) * sizeof(*parts));
+	return n - first;
+}
+
+/* What is over @most is cut off. Returns how many parts are left. */
+static size_t parts_cut(struct iovec *parts, size_t n, size_t most)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].iov_len >= most) {
+			parts[i].iov_len = most;
+			return i + 1;
+		}
+		most -= parts[i].iov_len;
+	}
 	return n;
 }
 
-static ssize_t parcels_send(struct connection *connection)
+static ssize_t parcels_send(struct connection *connection, size_t most)
 {
 	struct iovec parts[PARTS_MAX];
 	struct msghdr message = {.msg_iov = parts};
 	struct parcel *parcel;
 
 	list_for_each (parcel, &connection->parcels, node) {
-		if (message.msg_iovlen + 2 > PARTS_MAX)
+		if (message.msg_iovlen + PARCEL_PARTS_MAX > PARTS_MAX)
 			break;
-		message.msg_iovlen += (size_t)parcel_parts(parcel, parts + message.msg_iovlen);
+		message.msg_iovlen += parcel_parts(parcel, parts + message.msg_iovlen);
 	}
+	message.msg_iovlen = parts_cut(parts, message.msg_iovlen, most);
 	return sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -180,7 +199,8 @@ void connection_flush(struct connection *connection)
 
 	if (connection->fd < 0)
 		return;
-	while (!list_empty(&connection->parcels) && sent < FLUSH_MAX && (n = parcels_send(connection)) > 0) {
+	while (!list_empty(&connection->parcels) && sent < FLUSH_MAX &&
+	       (n = parcels_send(connection, FLUSH_MAX - sent)) > 0) {
 		parcels_advance(connection, (size_t)n);
 		sent += (size_t)n;
 		connection->told = event_now();

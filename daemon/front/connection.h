@@ -4,6 +4,7 @@
 
 #include "base/event.h"
 #include "base/graveyard.h"
+#include "base/text.h"
 #include "user.h"
 #include "zmtp.h"
 
@@ -16,7 +17,7 @@ struct parcel {
 	struct list node;
 	uint8_t header_size;
 	char header[ZMTP_ANSWER_MAX];
-	char *body;	   /* its own; NULL if the header is all */
+	struct text body;  /* empty if the header is all */
 	size_t size, sent; /* of header and body */
 };
 
@@ -60,9 +61,8 @@ void connection_proceed(struct connection *connection);
 /* There may be room for the message that it waits to read. Returns false if there is not. */
 bool connection_feed(struct connection *connection);
 
-/* Queue a message, whose bytes @buffer holds. The bytes are the connection's from now on, also if it fails.
- * Returns 0 or -ENOMEM. */
-int connection_send(struct connection *connection, msgpack_sbuffer *buffer);
+/* Queue a message. @text is the connection's from now on, and empty for the caller, unless -ENOMEM is returned. */
+int connection_send(struct connection *connection, struct text *text);
 /* Send what the socket takes now. */
 void connection_flush(struct connection *connection);
 

@@ -212,14 +212,14 @@ void front_send_later(struct front *front, struct connection *connection)
 	list_append(&front->due, &connection->due);
 }
 
-int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer)
+int front_send(struct front *front, int fd, uint64_t serial, struct text *text)
 {
 	struct connection *connection = connection_find(front, fd, serial);
 	int r;
 
 	if (!connection || connection->deaf)
 		return FRONT_E_GONE;
-	r = connection_send(connection, buffer);
+	r = connection_send(connection, text);
 	if (r)
 		return r;
 	if (connection->fd < 0)

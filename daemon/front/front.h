@@ -61,10 +61,10 @@ int front_serve(struct front *front);
 /* Whether one waits. */
 bool front_pending(const struct front *front);
 
-/* Queue a message for the client on @fd, if it is still connection @serial. Nothing but front_flush sends it. On
- * success the bytes that @buffer holds are the front's from now on. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or
+/* Queue a message for the client on @fd, if it is still connection @serial. Nothing but front_flush sends it. If it
+ * is queued, @text is the front's from now on, and empty for the caller. Returns 0, FRONT_E_WAITS, FRONT_E_GONE or
  * -ENOMEM. */
-int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer);
+int front_send(struct front *front, int fd, uint64_t serial, struct text *text);
 /* Close that connection, if it is still there, because a message for it could not be queued. It takes no memory. */
 void front_hang_up(struct front *front, int fd, uint64_t serial);
 /* Whether cells that stream to it must pause. */

@@ -24,8 +24,8 @@ static void asker_free(struct promise *promise, struct asker *asker)
 static int answer_send(const struct promise *promise, const struct asker *asker)
 {
 	struct clients *clients = promise->shelf->promises->clients;
+	struct text text = {.bulk = NULL};
 	struct exec_reply reply;
-	msgpack_sbuffer buffer;
 	int r;
 
 	if (asker->stream && promise_result(promise, &reply)) {
@@ -37,12 +37,13 @@ static int answer_send(const struct promise *promise, const struct asker *asker)
 		reply.displays_dropped = MAX(reply.displays_dropped, asker->displays_missed);
 		return clients_say(clients, &asker->to, &exec_reply_schema, &reply);
 	}
-	msgpack_sbuffer_init(&buffer);
-	r = wire_readdress(&buffer, (struct bytes){.data = promise->answer, .size = promise->answer_size},
+	r = wire_readdress(&text.encoded, (struct bytes){.data = promise->answer, .size = promise->answer_size},
 			   asker->to.id);
 	if (!r)
-		r = clients_post(clients, &asker->to, &buffer);
-	msgpack_sbuffer_destroy(&buffer);
+		r = promise_load(promise, &text);
+	if (!r)
+		r = clients_post(clients, &asker->to, &text);
+	text_free(&text);
 	return r;
 }
 
@@ -60,8 +61,8 @@ bool promise_give_answer(struct promise *promise)
 {
 	struct list *first = list_first(&promise->askers);
 	struct asker *asker = first ? container_of(first, struct asker, node) : NULL;
-	msgpack_sbuffer buffer = {
-		.data = promise->answer, .size = promise->answer_size, .alloc = promise->answer_size};
+	struct text text = {
+		.encoded = {.data = promise->answer, .size = promise->answer_size, .alloc = promise->answer_size}};
 	char *nothing;
 
 	if (!asker || promise->n_askers > 1 || asker->stream || !is_for(promise, asker))
@@ -69,13 +70,16 @@ bool promise_give_answer(struct promise *promise)
 	nothing = calloc(1, 1);
 	if (!nothing)
 		return false;
-	if (clients_post(promise->shelf->promises->clients, &asker->to, &buffer) < 0) {
+	if (promise_load(promise, &text) ||
+	    clients_post(promise->shelf->promises->clients, &asker->to, &text) < 0) {
+		bulk_unref(text.bulk);
 		free(nothing);
 		return false;
 	}
-	msgpack_sbuffer_destroy(&buffer);
+	text_free(&text);
 	promise->answer = nothing;
 	promise->answer_size = 0;
+	promise->bulk = bulk_unref(promise->bulk);
 	asker_free(promise, asker);
 	return true;
 }
@@ -167,7 +171,10 @@ static void output_repeat(struct promise *promise, struct asker *asker, const ui
 	if (promise->answer && !promise_result(promise, &reply))
 		return;
 	for (int stream = 0; stream < 2; stream++) {
-		if (promise->answer)
+		if (promise->bulk && promise->bulk->bins[stream].size > 0)
+			n = output_given(pieces, &promise->bulk->bins[stream],
+					 stream ? reply.stderr_dropped : reply.stdout_dropped);
+		else if (promise->answer)
 			n = output_split(pieces, stream ? reply.stderr : reply.stdout, promise->heads[stream],
 					 stream ? reply.stderr_dropped : reply.stdout_dropped);
 		else

@@ -210,19 +210,33 @@ void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer)
 		verdict->blocked = wire_bytes(buffer);
 }
 
+/* What is long is not copied: it goes to @bulk, and the field stays empty. */
+static void put_output(struct bytes *field, struct output *output, uint64_t *droppedp, size_t *headp,
+		       struct bulk_bin *bin)
+{
+	*field = (struct bytes){.data = ""};
+	*droppedp = output_dropped(output);
+	*headp = output->head_size;
+	if (bin && output_is_long(output)) {
+		output_give(output, bin);
+		return;
+	}
+	*field = output_join(output);
+	*droppedp = output_dropped(output);
+	*headp = output->head_size;
+}
+
 /* Put output and displays of the cell into @reply, as far as there is memory. @displays holds some of them. */
-static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbuffer *displays)
+static void put_outputs(struct exec_reply *reply, struct cell *cell, struct bulk *bulk, msgpack_sbuffer *displays)
 {
 	struct promise *promise = cell->reply.promise;
 
-	reply->stdout = output_join(&cell->stdout_);
-	reply->stderr = output_join(&cell->stderr_);
-	reply->stdout_dropped = output_dropped(&cell->stdout_);
-	reply->stderr_dropped = output_dropped(&cell->stderr_);
+	put_output(&reply->stdout, &cell->stdout_, &reply->stdout_dropped, &promise->heads[0],
+		   bulk ? &bulk->bins[0] : NULL);
+	put_output(&reply->stderr, &cell->stderr_, &reply->stderr_dropped, &promise->heads[1],
+		   bulk ? &bulk->bins[1] : NULL);
 	reply->stdout_stray = cell->stdout_stray;
 	reply->stderr_stray = cell->stderr_stray;
-	promise->heads[0] = cell->stdout_.head_size;
-	promise->heads[1] = cell->stderr_.head_size;
 	reply->displays_dropped = cell->displays.dropped;
 	reply->displays = (struct bytes){.data = NULL};
 	if (cell->displays.n > 0 && displays_join(&cell->displays, displays))
@@ -231,15 +245,22 @@ static void put_outputs(struct exec_reply *reply, struct cell *cell, msgpack_sbu
 		reply->displays = wire_bytes(displays);
 }
 
-static int reply_send(struct cell *cell, struct clients *clients, struct exec_reply *reply)
+static int reply_send(struct cell *cell, struct exec_reply *reply)
 {
-	msgpack_sbuffer displays;
+	bool is_long = output_is_long(&cell->stdout_) || output_is_long(&cell->stderr_);
+	struct bulk *bulk = is_long ? bulk_new() : NULL;
+	msgpack_sbuffer displays, buffer;
 	int r;
 
 	msgpack_sbuffer_init(&displays);
-	put_outputs(reply, cell, &displays);
-	r = client_answer(clients, &cell->reply, &exec_reply_schema, reply);
+	msgpack_sbuffer_init(&buffer);
+	put_outputs(reply, cell, bulk, &displays);
+	r = wire_encode(&buffer, &exec_reply_schema, reply);
+	if (!r)
+		promise_answer(cell->reply.promise, &exec_reply_schema, &buffer, bulk);
+	msgpack_sbuffer_destroy(&buffer);
 	msgpack_sbuffer_destroy(&displays);
+	bulk_unref(bulk);
 	return r;
 }
 
@@ -284,10 +305,10 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		reply.loaded = wire_bytes(&verdict->load_report->loaded);
 		reply.not_loaded = wire_bytes(&verdict->load_report->not_loaded);
 	}
-	r = reply_send(cell, clients, &reply);
+	r = reply_send(cell, &reply);
 	if (r == -ENOMEM) {
 		give_up_outputs(cell);
-		r = reply_send(cell, clients, &reply);
+		r = reply_send(cell, &reply);
 	}
 	if (r == -ENOMEM)
 		r = client_error(

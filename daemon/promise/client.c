@@ -16,7 +16,7 @@ static int to_promise(struct promise *promise, const struct wire_schema *schema,
 	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, schema, message);
 	if (!r)
-		promise_answer(promise, schema, &buffer);
+		promise_answer(promise, schema, &buffer, NULL);
 	else
 		log_error(NULL, "cannot answer with a %s: %s", schema->type, strerror(-r));
 	msgpack_sbuffer_destroy(&buffer);

@@ -34,11 +34,11 @@ bool clients_wait(const struct clients *clients, const struct address *to)
 	return front_lags(&clients->front, to->fd, to->connection);
 }
 
-int clients_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer)
+int clients_post(struct clients *clients, const struct address *to, struct text *text)
 {
 	if (to->connection == 0)
 		return CLIENT_E_GONE;
-	switch (front_send(&clients->front, to->fd, to->connection, buffer)) {
+	switch (front_send(&clients->front, to->fd, to->connection, text)) {
 	case 0:
 		return 0;
 	case FRONT_E_WAITS:
@@ -53,16 +53,15 @@ int clients_post(struct clients *clients, const struct address *to, msgpack_sbuf
 int clients_say(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		const void *message)
 {
-	msgpack_sbuffer buffer;
+	struct text text = {.bulk = NULL};
 	int r;
 
 	if (to->connection == 0)
 		return CLIENT_E_GONE;
-	msgpack_sbuffer_init(&buffer);
-	r = wire_encode(&buffer, schema, message);
+	r = wire_encode(&text.encoded, schema, message);
 	if (!r)
-		r = clients_post(clients, to, &buffer);
-	msgpack_sbuffer_destroy(&buffer);
+		r = clients_post(clients, to, &text);
+	text_free(&text);
 	if (r < 0)
 		log_error(NULL, "cannot send a %s for request %" PRIu64 ": %s", schema->type, to->id, strerror(-r));
 	return r;

@@ -42,8 +42,8 @@ void clients_deinit(struct clients *clients);
  * Returns 0, CLIENT_E_WAITS, CLIENT_E_GONE; or -ENOMEM, with nothing sent. */
 int clients_say(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		const void *message);
-/* The same for a message that is encoded already. On success the memory of @buffer is taken. */
-int clients_post(struct clients *clients, const struct address *to, msgpack_sbuffer *buffer);
+/* The same for a message that is encoded already. On success @text is taken, and empty. */
+int clients_post(struct clients *clients, const struct address *to, struct text *text);
 /* The answer is an error. Without memory even for that, the connection ends. */
 void clients_refuse(struct clients *clients, const struct address *to, const char *code, const char *sentence);
 /* No answer is possible: the connection ends, and the client may ask again on another. */

@@ -30,9 +30,18 @@ static int promise_write(struct ledger *ledger, const struct promise *promise)
 	return ledger_append(ledger, &promise_record_schema, &record);
 }
 
+_Static_assert(offsetof(struct answered_record, answer) == offsetof(struct long_answered_record, answer),
+	       "the record of a long answer begins otherwise");
+
+/* An empty bin, which the bulk stands for; or none. */
+static struct bytes bin_of(const struct promise *promise, enum promise_stream stream)
+{
+	return (struct bytes){.data = promise->bulk && promise->bulk->bins[stream].size > 0 ? "" : NULL};
+}
+
 static int answer_write(struct ledger *ledger, const struct promise *promise)
 {
-	const struct answered_record record = {
+	const struct long_answered_record record = {
 		.serial = promise->serial,
 		.since = promise->since,
 		.is_cell = promise->is_cell,
@@ -40,9 +49,21 @@ static int answer_write(struct ledger *ledger, const struct promise *promise)
 		.stdout_head = promise->heads[0],
 		.stderr_head = promise->heads[1],
 		.answer = {.data = promise->answer, .size = promise->answer_size},
+		.stdout = bin_of(promise, PROMISE_STDOUT),
+		.stderr = bin_of(promise, PROMISE_STDERR),
 	};
+	struct text text = {.bulk = NULL};
+	int r;
 
-	return ledger_append(ledger, &answered_record_schema, &record);
+	if (!promise->bulk)
+		return ledger_append(ledger, &answered_record_schema, &record);
+	r = wire_encode(&text.encoded, &long_answered_record_schema, &record);
+	if (!r)
+		r = promise_load(promise, &text);
+	if (!r)
+		r = ledger_append_long(ledger, &text);
+	text_free(&text);
+	return r;
 }
 
 static void alive_add(struct promise *promise, uint64_t size)
@@ -148,13 +169,35 @@ static int promise_read(struct promises *promises, struct bytes body)
 	return 0;
 }
 
+/* Its output, where it was too long for its answer. */
+static int bulk_read(struct promise *promise, const struct long_answered_record *record)
+{
+	const struct bytes streams[BULK_BINS] = {record->stdout, record->stderr};
+	struct exec_reply reply;
+	int r = 0;
+
+	if (!record->stdout.data && !record->stderr.data)
+		return 0;
+	promise->bulk = bulk_new();
+	if (!promise->bulk)
+		return -ENOMEM;
+	if (!promise_result(promise, &reply))
+		return -EBADMSG;
+	for (int i = 0; i < BULK_BINS && !r; i++)
+		if (streams[i].size > 0)
+			r = output_bring_back(&promise->bulk->bins[i], streams[i], promise->heads[i],
+					      i ? reply.stderr_dropped : reply.stdout_dropped);
+	return r;
+}
+
 static int answer_read(struct promises *promises, struct bytes body)
 {
-	struct answered_record record;
+	struct long_answered_record record;
 	struct wire_fault fault;
 	struct promise *promise;
+	int r;
 
-	if (wire_decode_known(&record, &answered_record_schema, body, &fault))
+	if (wire_decode_known(&record, &long_answered_record_schema, body, &fault))
 		return -EBADMSG;
 	promise = promises_find_serial(promises, record.serial);
 	if (!promise || promise->answer)
@@ -170,6 +213,9 @@ static int answer_read(struct promises *promises, struct bytes body)
 	promise->cell = record.cell;
 	promise->heads[0] = record.stdout_head;
 	promise->heads[1] = record.stderr_head;
+	r = bulk_read(promise, &record);
+	if (r)
+		return r;
 	promise->answer_written = true;
 	alive_add(promise, body.size + LEDGER_RECORD_OVERHEAD);
 	promise->unclaimed = false;
@@ -207,7 +253,8 @@ int promises_revive(struct promises *promises, int ledger, struct breaker *break
 			continue;
 		else if (bytes_is(record.type, promise_record_schema.type))
 			r = promise_read(promises, record.body);
-		else if (bytes_is(record.type, answered_record_schema.type))
+		else if (bytes_is(record.type, answered_record_schema.type) ||
+			 bytes_is(record.type, long_answered_record_schema.type))
 			r = answer_read(promises, record.body);
 	}
 	return r;
@@ -243,7 +290,7 @@ static void promise_lose(struct promise *promise)
 
 	msgpack_sbuffer_init(&buffer);
 	if (wire_encode(&buffer, &error_reply_schema, &reply) == 0)
-		promise_answer(promise, &error_reply_schema, &buffer);
+		promise_answer(promise, &error_reply_schema, &buffer, NULL);
 	msgpack_sbuffer_destroy(&buffer);
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define GROWTH 16
+
 void output_init(struct output *output, size_t limit)
 {
 	*output = (struct output){.limit = limit, .most = limit, .known = limit};
@@ -41,8 +43,10 @@ static void limit_raise(struct output *output, size_t wanted)
 	output->limit = limit;
 }
 
-/* Make room for @wanted bytes, at most @limit. Returns how many bytes there is room for now. */
-static size_t room_make(char **datap, size_t *allocatedp, size_t wanted, size_t limit)
+/* Make room for @wanted bytes, at most @limit. What is allocated grows in few large steps, up to @most: memory that
+ * is not written to costs nothing, but to move what is there takes time. Returns how many bytes there is room for
+ * now. */
+static size_t room_make(char **datap, size_t *allocatedp, size_t wanted, size_t limit, size_t most)
 {
 	size_t allocated = MAX(*allocatedp, (size_t)256);
 	char *grown;
@@ -51,8 +55,8 @@ static size_t room_make(char **datap, size_t *allocatedp, size_t wanted, size_t 
 	if (wanted <= *allocatedp)
 		return wanted;
 	while (allocated < wanted)
-		allocated *= 2;
-	allocated = MIN(allocated, limit);
+		allocated *= GROWTH;
+	allocated = MIN(allocated, most);
 	grown = realloc(*datap, allocated);
 	if (grown) {
 		*datap = grown;
@@ -70,7 +74,7 @@ static struct bytes head_add(struct output *output, struct bytes data)
 	if (output->head_size + data.size > output->limit - output->limit / 2 && output->limit < output->most)
 		limit_raise(output, output->head_size + data.size);
 	room = room_make(&output->head, &output->head_allocated, output->head_size + data.size,
-			 output->limit - output->limit / 2);
+			 output->limit - output->limit / 2, output->most - output->most / 2);
 	taken = room - output->head_size;
 	if (taken > 0)
 		memcpy(output->head + output->head_size, data.data, taken);
@@ -81,7 +85,8 @@ static struct bytes head_add(struct output *output, struct bytes data)
 static void tail_add(struct output *output, struct bytes data)
 {
 	size_t limit = output->limit / 2;
-	size_t room = room_make(&output->tail, &output->tail_allocated, output->tail_size + data.size, limit);
+	size_t room =
+		room_make(&output->tail, &output->tail_allocated, output->tail_size + data.size, limit, limit);
 	size_t grown = MIN(room - output->tail_size, data.size);
 
 	/* Once it has turned, the ring keeps its size, or its order would be lost. */
@@ -154,6 +159,34 @@ size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t
 	return 2;
 }
 
+int output_bring_back(struct bulk_bin *bin, struct bytes joined, size_t head_size, uint64_t dropped)
+{
+	struct piece pieces[PIECES_MAX];
+	char *copy = malloc(joined.size + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, joined.data, joined.size);
+	bin->memory[0] = copy;
+	bin->size = joined.size;
+	output_split(pieces, (struct bytes){.data = copy, .size = joined.size}, head_size, dropped);
+	bin->pieces[0] = pieces[0].data;
+	bin->pieces[1] = (struct bytes){.data = copy + pieces[0].data.size,
+					.size = joined.size - pieces[0].data.size - pieces[1].data.size};
+	bin->pieces[2] = pieces[1].data;
+	return 0;
+}
+
+size_t output_given(struct piece pieces[PIECES_MAX], const struct bulk_bin *bin, uint64_t dropped)
+{
+	uint64_t tail = bin->pieces[0].size + dropped;
+
+	pieces[0] = (struct piece){.data = bin->pieces[0]};
+	pieces[1] = (struct piece){.at = tail, .data = bin->pieces[2]};
+	pieces[2] = (struct piece){.at = tail + bin->pieces[2].size, .data = bin->pieces[3]};
+	return 3;
+}
+
 static void tail_give_up(struct output *output)
 {
 	free(output->tail);
@@ -183,6 +216,39 @@ static struct bytes head_alone(struct output *output)
 	if (size > 0)
 		memcpy(output->head + output->head_size, note, size);
 	return (struct bytes){.data = output->head ? output->head : "", .size = output->head_size + size};
+}
+
+/* What is kept in it has room for more. */
+static char *shrink(char *data, size_t size)
+{
+	char *exact = data ? realloc(data, MAX(size, (size_t)1)) : NULL;
+
+	return exact ? exact : data;
+}
+
+bool output_is_long(const struct output *output)
+{
+	return output->head_size + output->tail_size >= BULK_MIN;
+}
+
+void output_give(struct output *output, struct bulk_bin *bin)
+{
+	uint64_t dropped = output_dropped(output);
+	struct piece pieces[PIECES_MAX];
+	size_t note = note_write(bin->note, dropped), n;
+
+	output->head = shrink(output->head, output->head_size);
+	output->tail = shrink(output->tail, output->tail_size);
+	n = output_pieces(output, pieces);
+	bin->pieces[0] = pieces[0].data;
+	bin->pieces[1] = (struct bytes){.data = bin->note, .size = note};
+	for (size_t i = 1; i < n; i++)
+		bin->pieces[1 + i] = pieces[i].data;
+	for (size_t i = 0; i < BULK_PIECES; i++)
+		bin->size += bin->pieces[i].size;
+	bin->memory[0] = steal_ptr(&output->head);
+	bin->memory[1] = steal_ptr(&output->tail);
+	output_give_up(output);
 }
 
 struct bytes output_join(struct output *output)

@@ -2,6 +2,7 @@
  * kept. If a user pays for it, the limit is low at first and grows with the head as long as that user has room. */
 #pragma once
 
+#include "base/text.h"
 #include "front/user.h"
 
 /* What nobody pays for. */
@@ -45,8 +46,16 @@ size_t output_pieces(const struct output *output, struct piece pieces[PIECES_MAX
  * memory for all, more is dropped: so output_dropped and the size of the head are final only now. Nothing may be
  * added afterwards. */
 struct bytes output_join(struct output *output);
+/* Whether it is too much to be copied. */
+bool output_is_long(const struct output *output);
+/* Give all of it to @bin, in the same order: nothing is copied, and the output has nothing any more. */
+void output_give(struct output *output, struct bulk_bin *bin);
+/* Fill @bin with a copy of what its pieces were for a former router. Returns 0 or -ENOMEM. */
+int output_bring_back(struct bulk_bin *bin, struct bytes joined, size_t head_size, uint64_t dropped);
 /* Keep nothing of it: all is dropped. */
 void output_give_up(struct output *output);
 
 /* The pieces of what output_join made, when the head had @head_size bytes and @dropped were missing. */
 size_t output_split(struct piece pieces[PIECES_MAX], struct bytes joined, size_t head_size, uint64_t dropped);
+/* The same of what output_give made. */
+size_t output_given(struct piece pieces[PIECES_MAX], const struct bulk_bin *bin, uint64_t dropped);

@@ -95,6 +95,7 @@ static void promise_free(struct promise *promise)
 	promise_leave_all(promise);
 	promise_hide(promise);
 	free(promise->answer);
+	bulk_unref(promise->bulk);
 	free(promise);
 }
 
@@ -332,9 +333,14 @@ void promise_name(struct promise *promise)
 
 /* ---- forgetting ---- */
 
+uint64_t promise_answer_size(const struct promise *promise)
+{
+	return promise->answer_size + bulk_size(promise->bulk);
+}
+
 static uint64_t size_of(const struct promise *promise)
 {
-	return sizeof(*promise) + promise->answer_size;
+	return sizeof(*promise) + promise_answer_size(promise);
 }
 
 void promise_forget(struct promise *promise)
@@ -456,7 +462,15 @@ static char *shrink(char *data, size_t size)
 	return exact ? exact : data;
 }
 
-void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer)
+int promise_load(const struct promise *promise, struct text *text)
+{
+	const struct bytes names[BULK_BINS] = {BYTES("stdout"), BYTES("stderr")};
+
+	return promise->bulk ? text_load(text, promise->bulk, names) : 0;
+}
+
+void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer,
+		    struct bulk *bulk)
 {
 	bool refused = schema == &error_reply_schema && !promise->taken;
 
@@ -465,6 +479,7 @@ void promise_answer(struct promise *promise, const struct wire_schema *schema, m
 		return;
 	promise->answer_size = buffer->size;
 	promise->answer = msgpack_sbuffer_release(buffer);
+	promise->bulk = bulk ? bulk_ref(bulk) : NULL;
 	promise->since = event_now();
 	promise->running = NULL;
 	promise_changes(promise);

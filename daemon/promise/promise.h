@@ -64,7 +64,8 @@ struct promise {
 	size_t n_askers;
 	char *answer; /* the encoded final message to the first asker; NULL: there is none yet */
 	size_t answer_size;
-	size_t heads[2]; /* where in the output of an answered cell the gap is, if it has one */
+	struct bulk *bulk; /* long output that belongs into it: NULL if there is none */
+	size_t heads[2];   /* where in the output of an answered cell the gap is, if it has one */
 	struct timer expiry;
 };
 
@@ -161,10 +162,17 @@ void promise_name(struct promise *promise);
 /* The handler has returned. */
 void promise_taken(struct promise *promise);
 
-/* The final message, which @buffer holds: send it to all askers. The promise takes the memory. */
-void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer);
+/* The final message, which @buffer holds: send it to all askers. The promise takes the memory, and shares @bulk,
+ * which may be NULL: its bins are stdout and stderr. */
+void promise_answer(struct promise *promise, const struct wire_schema *schema, msgpack_sbuffer *buffer,
+		    struct bulk *bulk);
+/* Bytes of the answer, with its bulk. */
+uint64_t promise_answer_size(const struct promise *promise);
+/* Put the bulk of @promise into @text, a copy of its answer. Returns 0 or -errno. */
+int promise_load(const struct promise *promise, struct text *text);
 
-/* The result of an answered cell; false if it was refused. It points into the answer. */
+/* The result of an answered cell; false if it was refused. It points into the answer. What is in the bulk is
+ * empty there. */
 bool promise_result(const struct promise *promise, struct exec_reply *reply);
 
 /* It is answered: from now on it counts towards the limits. The newest answer stays, however large it is. */

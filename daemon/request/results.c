@@ -52,7 +52,7 @@ static struct result_record record_of(const struct promise *promise)
 				  : promise->cell ? "running"
 						  : "queued"),
 		.age = event_seconds(event_now() - promise->since),
-		.bytes = promise->answer_size,
+		.bytes = promise_answer_size(promise),
 	};
 	struct exec_reply reply;
 

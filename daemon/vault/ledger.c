@@ -156,6 +156,32 @@ static int make_room(struct ledger *ledger, uint64_t wanted)
 	return r ? r : map(ledger, room);
 }
 
+/* The record that has been stored behind the last one happens now. */
+static void happen(struct ledger *ledger, uint64_t length)
+{
+	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), length,
+			      memory_order_release);
+	ledger->size = after(ledger->size, length);
+}
+
+int ledger_append_long(struct ledger *ledger, const struct text *text)
+{
+	struct iovec parts[TEXT_PARTS_MAX];
+	size_t n = text_parts(text, parts), size = text_size(text);
+	int r = make_room(ledger, after(ledger->size, size));
+	char *at;
+
+	if (r)
+		return r;
+	at = ledger->map + ledger->size + LENGTH;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(at, parts[i].iov_base, parts[i].iov_len);
+		at += parts[i].iov_len;
+	}
+	happen(ledger, size);
+	return 0;
+}
+
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record)
 {
 	size_t bound = wire_bound(schema, record);
@@ -168,9 +194,7 @@ int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const
 	r = wire_encode(&place, schema, record);
 	if (r)
 		return r;
-	atomic_store_explicit((_Atomic uint64_t *)(void *)(ledger->map + ledger->size), place.size,
-			      memory_order_release);
-	ledger->size = after(ledger->size, place.size);
+	happen(ledger, place.size);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
  * new version is written in the same file, behind the version in force, and replaces it in one step. */
 #pragma once
 
-#include "proto/wire.h"
+#include "base/text.h"
 
 struct ledger {
 	int fd; /* -1: there is none yet */
@@ -34,6 +34,9 @@ int ledger_cut(struct ledger *ledger, uint64_t size);
 
 /* Returns 0; or -errno, with nothing written. */
 int ledger_append(struct ledger *ledger, const struct wire_schema *schema, const void *record);
+
+/* The same for a record that is encoded already. */
+int ledger_append_long(struct ledger *ledger, const struct text *text);
 
 /* True if the ledger must be rewritten: it is not in force, or less than half of it is alive. @alive: how many
  * bytes a new version would have; never less than that, or it would be rewritten again and again. */

@@ -278,6 +278,11 @@ WIRE_MESSAGE(profile_record, "profile", NO_ID, PROFILE_FIELDS);
 	F(m, UINT, stdout_head, OPTIONAL)                                                                          \
 	F(m, UINT, stderr_head, OPTIONAL)                                                                          \
 	F(m, BIN, answer, REQUIRED)
+/* An answer whose output is so long that it is no part of it. */
+#define LONG_ANSWERED_FIELDS(F, m)                                                                                 \
+	ANSWERED_FIELDS(F, m)                                                                                      \
+	F(m, BIN, stdout, OPTIONAL)                                                                                \
+	F(m, BIN, stderr, OPTIONAL)
 
 /* The first record: the name by which clients know the daemon as long as it knows their requests, and the keeper
  * whose routers write this. */
@@ -288,3 +293,4 @@ WIRE_MESSAGE(profile_record, "profile", NO_ID, PROFILE_FIELDS);
 WIRE_MESSAGE(life_record, "life", NO_ID, LIFE_FIELDS);
 WIRE_MESSAGE(promise_record, "promise", NO_ID, PROMISE_FIELDS);
 WIRE_MESSAGE(answered_record, "answered", NO_ID, ANSWERED_FIELDS);
+WIRE_MESSAGE(long_answered_record, "answered_long", NO_ID, LONG_ANSWERED_FIELDS);

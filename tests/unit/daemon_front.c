@@ -93,14 +93,13 @@ static int client_greet(void)
 
 static int say(int fd, uint64_t serial, size_t size)
 {
-	msgpack_sbuffer buffer;
+	struct text text = {.bulk = NULL};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	for (size_t n = 0; n < size; n += 1000)
-		CHECK(msgpack_sbuffer_write(&buffer, (char[1000]){0}, MIN(size - n, (size_t)1000)) == 0);
-	r = front_send(&front, fd, serial, &buffer);
-	msgpack_sbuffer_destroy(&buffer);
+		CHECK(msgpack_sbuffer_write(&text.encoded, (char[1000]){0}, MIN(size - n, (size_t)1000)) == 0);
+	r = front_send(&front, fd, serial, &text);
+	text_free(&text);
 	return r;
 }
 

@@ -36,6 +36,55 @@ static void compare(size_t limit, size_t total, size_t piece)
 	output_deinit(&output);
 }
 
+static bool parts_are(const struct bulk_bin *bin, struct bytes whole)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < BULK_PIECES && at <= whole.size; i++) {
+		if (memcmp(whole.data + at, bin->pieces[i].data ? bin->pieces[i].data : "", bin->pieces[i].size) !=
+		    0)
+			return false;
+		at += bin->pieces[i].size;
+	}
+	return at == whole.size && bin->size == whole.size;
+}
+
+/* What is given away uncopied is what would have been joined, also after another router has read it. */
+static void give(size_t limit, size_t total)
+{
+	struct piece were[PIECES_MAX], are[PIECES_MAX];
+	struct bulk *bulk = bulk_new(), *later = bulk_new();
+	struct output joined, given;
+	struct bytes whole;
+	uint64_t dropped;
+	size_t n;
+
+	output_init(&joined, limit);
+	output_init(&given, limit);
+	for (size_t at = 0; at < total; at += 7000) {
+		const struct bytes data = {.data = everything + at, .size = MIN((size_t)7000, total - at)};
+
+		output_add(&joined, data);
+		output_add(&given, data);
+	}
+	dropped = output_dropped(&given);
+	n = output_pieces(&joined, were);
+	whole = output_join(&joined);
+	CHECK(output_is_long(&given));
+	output_give(&given, &bulk->bins[0]);
+	CHECK(parts_are(&bulk->bins[0], whole) && !given.head && !given.tail);
+	CHECK(output_given(are, &bulk->bins[0], dropped) >= n);
+	for (size_t i = 0; i < n; i++)
+		CHECK(are[i].at == were[i].at && are[i].data.size == were[i].data.size);
+	CHECK(output_bring_back(&later->bins[0], whole, are[0].data.size, dropped) == 0);
+	CHECK(parts_are(&later->bins[0], whole) && later->bins[0].pieces[1].size == bulk->bins[0].pieces[1].size);
+	CHECK(output_given(are, &later->bins[0], dropped) > 0 && are[1].at == are[0].data.size + dropped);
+	bulk_unref(bulk);
+	bulk_unref(later);
+	output_deinit(&joined);
+	output_deinit(&given);
+}
+
 /* Without memory to join them, the tail is dropped, and the head ends with the line that says so. */
 static inline void without_memory(size_t limit, size_t total)
 {
@@ -107,6 +156,10 @@ int main(void)
 	without_memory(1 << 19, 1 << 20);
 	without_memory((1 << 19) - 2, 1 << 20);
 #endif
+	give(1 << 18, 1 << 17);
+	give(1 << 18, (1 << 17) + 5000);
+	give(1 << 18, 1 << 18);
+	give(1 << 18, (1 << 19) + 12345);
 	test_paid();
 	return check_report();
 }

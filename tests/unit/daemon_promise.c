@@ -29,7 +29,7 @@ static void keeper_make(void)
 }
 
 /* Each router has users of its own. */
-static struct users users[16];
+static struct users users[32];
 static size_t n_routers;
 
 static void begin(struct promises *promises, const char keeper[static INSTANCE_NAME_SIZE])
@@ -138,7 +138,7 @@ static void answer(struct promise *promise)
 	msgpack_sbuffer_init(&buffer);
 	CHECK(wire_encode(&buffer, &empty_reply_schema, &(struct empty_reply){.id = 1}) == 0);
 	promise_taken(promise);
-	promise_answer(promise, &empty_reply_schema, &buffer);
+	promise_answer(promise, &empty_reply_schema, &buffer, NULL);
 	msgpack_sbuffer_destroy(&buffer);
 }
 
@@ -248,6 +248,98 @@ static void test_of_another_build(void)
 	promises_deinit(&promises);
 }
 
+static char printed[300000];
+
+/* What an asker of it gets. */
+static bool answer_is(const struct promise *promise, struct bytes expected)
+{
+	const struct bytes answer = {.data = promise->answer, .size = promise->answer_size};
+	struct iovec parts[TEXT_PARTS_MAX];
+	struct text text = {.bulk = NULL};
+	size_t n, at = 0;
+	bool same;
+
+	CHECK(wire_readdress(&text.encoded, answer, 1) == 0 && promise_load(promise, &text) == 0);
+	n = text_parts(&text, parts);
+	same = text_size(&text) == expected.size;
+	for (size_t i = 0; i < n && same; i++) {
+		same = memcmp(expected.data + at, parts[i].iov_base, parts[i].iov_len) == 0;
+		at += parts[i].iov_len;
+	}
+	text_free(&text);
+	return same && at == expected.size;
+}
+
+static struct output written(size_t limit, size_t size)
+{
+	struct output output;
+
+	output_init(&output, limit);
+	for (size_t at = 0; at < size; at += 7000)
+		output_add(&output, (struct bytes){.data = printed + at, .size = MIN((size_t)7000, size - at)});
+	return output;
+}
+
+/* Long output is no part of its answer, but of what askers get, from this router and from the next. @limit: of its
+ * two streams. */
+static void long_answer(const size_t limits[2], const size_t sizes[2])
+{
+	struct exec_reply reply = {.id = 1, .state = BYTES("kept"), .text = BYTES("7"), .duration_ms = 1};
+	struct promises promises, next;
+	struct bulk *bulk = bulk_new();
+	struct output outputs[2], joined[2];
+	struct promise *promise;
+	msgpack_sbuffer buffer, expected;
+
+	begin(&promises, us);
+	promise = asked(&promises, 0, &undo_request_schema, &(struct undo_request){.session = BYTES("s")});
+	promise_is_cell(promise);
+	promise_taken(promise);
+	for (int i = 0; i < 2; i++) {
+		struct bytes *field = i ? &reply.stderr : &reply.stdout;
+
+		joined[i] = written(limits[i], sizes[i]);
+		outputs[i] = written(limits[i], sizes[i]);
+		*(i ? &reply.stderr_dropped : &reply.stdout_dropped) = output_dropped(&joined[i]);
+		promise->heads[i] = joined[i].head_size;
+		*field = output_join(&joined[i]);
+	}
+	msgpack_sbuffer_init(&expected);
+	CHECK(wire_encode(&expected, &exec_reply_schema, &reply) == 0);
+	for (int i = 0; i < 2; i++)
+		if (output_is_long(&outputs[i])) {
+			output_give(&outputs[i], &bulk->bins[i]);
+			*(i ? &reply.stderr : &reply.stdout) = BYTES("");
+		}
+	msgpack_sbuffer_init(&buffer);
+	CHECK(wire_encode(&buffer, &exec_reply_schema, &reply) == 0);
+	promise_answer(promise, &exec_reply_schema, &buffer, bulk);
+	bulk_unref(bulk);
+	CHECK(promise->answer_size < (64 << 10) && promise_answer_size(promise) > (64 << 10));
+	CHECK(answer_is(promise, wire_bytes(&expected)));
+	promises_commit(&promises);
+	hand_over(&promises, &next);
+	promise = found(&next, 0);
+	CHECK(promise && promise_answer_size(promise) < expected.size && answer_is(promise, wire_bytes(&expected)));
+	msgpack_sbuffer_destroy(&buffer);
+	msgpack_sbuffer_destroy(&expected);
+	for (int i = 0; i < 2; i++) {
+		output_deinit(&joined[i]);
+		output_deinit(&outputs[i]);
+	}
+	promises_deinit(&next);
+	promises_deinit(&promises);
+}
+
+static void test_long_answers(void)
+{
+	memset(printed, 'x', sizeof(printed));
+	long_answer((size_t[]){1 << 20, 1 << 20}, (size_t[]){200000, 100000});
+	long_answer((size_t[]){1 << 17, 1 << 17}, (size_t[]){300000, 299999});
+	long_answer((size_t[]){1 << 17, 1 << 17}, (size_t[]){300000, 0});
+	long_answer((size_t[]){1 << 17, 1 << 17}, (size_t[]){12, 300000});
+}
+
 int main(void)
 {
 	keeper_make();
@@ -255,6 +347,7 @@ int main(void)
 	CHECK(event_loop_init(&loop) == 0);
 	test_a_failed_append();
 	test_a_failed_beginning();
+	test_long_answers();
 	test_fingerprints();
 	test_of_another_build();
 	event_loop_deinit(&loop);

@@ -10,12 +10,19 @@ void (*fake_front_on_message)(uint64_t connection, struct bytes message) = ignor
 unsigned fake_front_hung_up;
 int fake_front_result;
 
-int front_send(struct front *front, int fd, uint64_t serial, msgpack_sbuffer *buffer)
+int front_send(struct front *front, int fd, uint64_t serial, struct text *text)
 {
+	struct iovec parts[TEXT_PARTS_MAX];
+	size_t n = text_parts(text, parts), size = 0;
+	char *whole = malloc(text_size(text) + 1);
+
 	(void)front;
 	(void)fd;
+	for (size_t i = 0; i < n && whole; size += parts[i++].iov_len)
+		memcpy(whole + size, parts[i].iov_base, parts[i].iov_len);
 	if (fake_front_result != FRONT_E_GONE)
-		fake_front_on_message(serial, (struct bytes){.data = buffer->data, .size = buffer->size});
+		fake_front_on_message(serial, (struct bytes){.data = whole, .size = size});
+	free(whole);
 	return fake_front_result;
 }
 
