@@ -56,9 +56,8 @@ static const char *cause_sentence(char out[static SENTENCE_SIZE], const struct l
 	static const struct {
 		const char *cause, *sentence;
 	} causes[] = {
-		{"error", "An exception ended the code."},
+		{"error", ""}, /* is told already */
 		{"forbidden", "The code breaks a rule, which stderr names, and was not run."},
-		{"exit", "The code ended the interpreter."},
 		{"interrupt", "The code was interrupted."},
 		{"oom", "The code used too much memory and was killed."},
 		{"workspace", "The files of the session grew too large, and the code was killed."},
@@ -68,6 +67,10 @@ static const char *cause_sentence(char out[static SENTENCE_SIZE], const struct l
 		{"hard_ttl", "The session has reached the end of its time."},
 	};
 
+	if (text_is(cell->cause, "exit")) {
+		snprintf(out, SENTENCE_SIZE, "The code exited with status %d.", cell->returncode);
+		return out;
+	}
 	if (text_is(cell->cause, "timeout")) {
 		snprintf(out, SENTENCE_SIZE, "The code was stopped after its %g s; timeout_sec gives it more.",
 			 cell->limit);
@@ -108,17 +111,41 @@ static void note_add(json_t *structured, const char *sentence)
 			    json_sprintf("%s%s%s", before ? before : "", before ? " " : "", sentence));
 }
 
+/* What to do about an error whose words do not say it. */
+static void add_advice(json_t *structured, const struct lair_result *cell)
+{
+	static const struct {
+		const char *name, *reason, *sentence;
+	} advices[] = {
+		{"ModuleNotFoundError", "",
+		 "If that is a package, do without it, or tell the user that it is missing."},
+		{"PermissionError", "(network-not-granted)",
+		 "Do without the network, or ask the user for the data."},
+		{"PermissionError", "no programs here (subprocess-not-granted)", "Do it in Python instead."},
+	};
+	struct lair_text value = cell->error_value;
+
+	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
+		size_t size = strlen(advices[i].reason);
+
+		if (text_is(cell->error_name, advices[i].name) && value.size >= size &&
+		    memcmp(value.data + value.size - size, advices[i].reason, size) == 0)
+			note_add(structured, advices[i].sentence);
+	}
+}
+
 /* What a model has to know, if all is not as it would think. */
 static void add_note(json_t *structured, const struct lair_result *cell)
 {
 	char state[NOTE_SIZE], cause[SENTENCE_SIZE], note[2 * NOTE_SIZE];
 	bool changed = cell->session.data && !result_goes_on(cell);
+	const char *why = cause_sentence(cause, cell);
 
 	state_sentence(state, cell);
 	if (cell->returncode != 0 && !cell->session.data && text_is(cell->cause, "error"))
 		return;
 	if (cell->returncode != 0)
-		snprintf(note, sizeof(note), "%s%s%s", cause_sentence(cause, cell), *state ? " " : "", state);
+		snprintf(note, sizeof(note), "%s%s%s", why, *why && *state ? " " : "", state);
 	else if (changed)
 		snprintf(note, sizeof(note), "%s%s", state,
 			 text_is(cell->state, "ended") || text_is(cell->cause, "exit")
@@ -408,6 +435,7 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	add_artifacts(structured, cell);
 	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
+	add_advice(structured, cell);
 	tell_stray(structured, "stdout", cell->out_stray);
 	tell_stray(structured, "stderr", cell->err_stray);
 	add_handle(structured, seen);

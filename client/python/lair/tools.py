@@ -400,16 +400,25 @@ class Tools:
         error = result.error
         answer = self._printed(cell) | {
             "text": None if result.text is None else self._cut(result.text),
-            "error": None if error is None else _filled({"name": error.name, "value": self._cut(error.value)}),
+            "error": None if error is None else self._error(error),
             "cause": result.cause,
             "blocked": [{"event": it.event, "target": it.target, "reason": it.reason} for it in result.caught],
             "artifacts": [
-                {"path": _shown_path(it.path), "size": it.size, "change": it.change} for it in result.artifacts
+                {"path": _shown_path(it.path), "size": it.size, "change": it.change}
+                for it in result.artifacts
+                if cell.id is not None  # those of a one-shot went with it
             ],
         }
         answer |= self._shows(result.displays, result.data)
         renewal, undone = _anew(result.ended, result.loaded is not None), _not_undone(result.effects)
-        notes = [renewal.get("note"), _note(result), *_strays(result), *_pieces(cell), undone.get("note")]
+        notes = [
+            renewal.get("note"),
+            _note(result),
+            _advice(result),
+            *_strays(result),
+            *_pieces(cell),
+            undone.get("note"),
+        ]
         answer |= {**undone, "note": " ".join(filter(None, notes)), "ended": renewal.get("ended")}
         if any(it.cut for it in cell.seen.excerpts.values()):
             answer["handle"] = self._handle(cell)
@@ -419,6 +428,10 @@ class Tools:
         if cell.id is not None:
             known |= {"session_id": self._told(cell.id), "cell": result.cell}
         return {**known, **_filled(answer)}
+
+    def _error(self, error: m.CellError) -> Answer:
+        told = {"name": error.name, "value": error.value, "suggestion": error.suggestion or ""}
+        return _filled({name: self._cut(text) for name, text in told.items()})
 
     def _printed(self, cell: _Cell) -> Answer:
         return {stream: str(cell.seen.excerpts[stream]) for stream in STREAMS}
@@ -563,9 +576,9 @@ def _instructions(found: Result) -> str:
 
 # Why a cell did not simply end, in the words of `lair mcp`.
 _CAUSES = {
-    "error": "An exception ended the code.",
+    "error": "",  # is told already
     "forbidden": "The code breaks a rule, which stderr names, and was not run.",
-    "exit": "The code ended the interpreter.",
+    "exit": "The code exited with status {status}.",
     "interrupt": "The code was interrupted.",
     "timeout": "The code was stopped after its {limit:g} s; timeout_sec gives it more.",
     "oom": "The code used too much memory and was killed.",
@@ -599,7 +612,23 @@ def _note(result: Result) -> str:
     if alone and result.cause == "error":
         return ""
     cause = _CAUSES.get(result.cause, "The interpreter crashed or was killed.") if result.cause else ""
-    return f"{cause.format(limit=result.limit or 0)} {fate}".strip()
+    return f"{cause.format(limit=result.limit or 0, status=result.returncode)} {fate}".strip()
+
+
+# What to do about an error whose words do not say it: by its name and the end of its text.
+_ADVICE = {
+    ("ModuleNotFoundError", ""): "If that is a package, do without it, or tell the user that it is missing.",
+    ("PermissionError", "(network-not-granted)"): "Do without the network, or ask the user for the data.",
+    ("PermissionError", "no programs here (subprocess-not-granted)"): "Do it in Python instead.",
+}
+
+
+def _advice(result: Result) -> str:
+    error = result.error
+    if error is None:
+        return ""
+    found = (told for (name, end), told in _ADVICE.items() if error.name == name and error.value.endswith(end))
+    return next(found, "")
 
 
 def _filled(answer: Answer) -> Answer:
