@@ -42,7 +42,7 @@ _home: Optional[Tuple[int, int]] = None  # the process and the thread that run c
 
 
 def _found() -> Any:
-    """The loop, if there is one: ours, or what a cell was given by get_event_loop()."""
+    """The loop if there is one: ours, or one that get_event_loop() has given to a cell."""
     global _loop
     if _loop is None or _loop.is_closed():
         loop = getattr(getattr(_policy(), "_local", None), "_loop", None)
@@ -59,15 +59,15 @@ def _own_loop() -> asyncio.AbstractEventLoop:
 
 
 def create_task(coro: Any, **options: Any) -> "asyncio.Task[Any]":
-    """asyncio.create_task. In a cell, where no loop runs, the task is the loop's that lives between cells."""
+    """asyncio.create_task. In a cell no loop runs, so the task belongs to the loop that runs between cells."""
     if _running_loop() is None and (_getpid(), _thread()) == _home:
         return _own_loop().create_task(coro, **options)
     return _plain_create_task(coro, **options)
 
 
 class _Interrupts:
-    """An exception out of nowhere in the loop's own code would lose what it was about to run. So an interrupt
-    raises only where the code of a task runs, and anywhere else cancels the cell."""
+    """If an exception came up in the loop's own code, the loop would lose what it was about to run. So an interrupt
+    raises only in the code of a task. Anywhere else it cancels the cell."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> None:
         self._loop, self._task = loop, task
@@ -89,7 +89,7 @@ class _Interrupts:
             raise KeyboardInterrupt
         self.cancelled = True
         self._task.cancel()
-        self._loop.call_soon_threadsafe(int)  # wakes it
+        self._loop.call_soon_threadsafe(int)  # wakes the loop
 
 
 def _finish(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> object:
@@ -99,15 +99,15 @@ def _finish(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> ob
         except _CancelledError as cancelled:
             if not interrupts.cancelled:
                 raise
-            where = cancelled.__traceback__  # what the cell was waiting for
+            where = cancelled.__traceback__  # the place where the cell waited
     raise KeyboardInterrupt().with_traceback(where) from None
 
 
 def _rest(loop: Any, patience: float) -> None:
-    """As asyncio.run() does: the idle threads of to_thread() and of look-ups of names would be in the way of
-    checkpoints. What is at work ends when it is done."""
+    """Ends idle threads, as asyncio.run() does: threads of to_thread() and of look-ups of names would prevent
+    checkpoints. A busy thread ends when its work is done."""
     executor: Any = getattr(loop, "_default_executor", None)
-    if getattr(executor, "_thread_name_prefix", None) != "asyncio":  # none, or one that a cell has set
+    if getattr(executor, "_thread_name_prefix", None) != "asyncio":  # there is none, or a cell has set one
         return
     loop._default_executor = None
     executor.shutdown(wait=False)
@@ -136,7 +136,7 @@ def run(coroutine: Coroutine[Any, Any, object]) -> object:
 
 
 async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: Dict[str, Any]) -> object:
-    """Both parts of a cell in one run of the loop: the first may make the tasks that the last awaits."""
+    """Both parts of a cell in one run of the loop, because the first may make tasks that the last awaits."""
     value = None
     for code in parts:
         if code is not None:
@@ -147,7 +147,8 @@ async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: 
 
 
 def renew() -> None:
-    """In a fork: what the loop waits by, and what wakes it, belongs to what it was forked from, too."""
+    """In a fork: the loop shares its selector and its wake-up pair with the process that was forked, so it gets its
+    own."""
     loop: Any = _loop
     if loop is None or loop.is_closed() or not issubclass(type(loop), _SelectorLoop):
         return
@@ -156,8 +157,8 @@ def renew() -> None:
         try:
             loop._selector.register(key.fileobj, key.events, key.data)
         except (OSError, ValueError):
-            pass  # a cell has closed it
-    before.close()  # without a word to the kernel of what was registered
+            pass  # a cell has closed the file
+    before.close()  # without unregistering anything, which would hold for the other process, too
     loop._close_self_pipe()
     loop._make_self_pipe()
     if loop._signal_handlers:
@@ -168,7 +169,7 @@ def renew() -> None:
 
 
 class _Idle:
-    """One run of the loop, until there is a message. What does not give way meanwhile is interrupted."""
+    """One run of the loop, until there is a message. An interrupt stops the task that keeps the loop busy."""
 
     def __init__(self, loop: Any, channel: int) -> None:
         self._loop, self._channel = loop, channel
@@ -182,7 +183,7 @@ class _Idle:
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         if not self._message.poll(0):
-            return  # it came too late for the last cell
+            return  # the interrupt came too late for the last cell
         self.interrupted = True
         if frame is not None and not frame.f_code.co_filename.startswith(_ASYNCIO):
             raise KeyboardInterrupt
@@ -195,7 +196,7 @@ class _Idle:
         try:
             self._loop.run_forever()
         except (KeyboardInterrupt, SystemExit):
-            pass  # the task that has raised it keeps it, and the others go on
+            pass  # the exception stays with the task that raised it; the others go on
         finally:
             if ours and _getsignal(_SIGINT) == self._handle:
                 _signal(_SIGINT, _raise_interrupt)
@@ -203,7 +204,7 @@ class _Idle:
 
 
 def waits() -> bool:
-    """Whether the loop has anything to do, or to wait for, besides what wakes it."""
+    """Whether the loop has anything to do or to wait for, besides its own wake-up pair."""
     global _home
     here = (_getpid(), _thread())
     if _home != here:
@@ -218,7 +219,7 @@ def waits() -> bool:
 
 
 def idle(channel: int) -> bool:
-    """Have the loop run until there is a message. Whether it was interrupted."""
+    """Runs the loop until there is a message. Returns whether it was interrupted."""
     while waits():
         turn = _Idle(_loop, channel)
         turn.run()
@@ -228,8 +229,8 @@ def idle(channel: int) -> bool:
 
 
 def unforkable() -> int:
-    """How many tasks wait in a loop of which a fork cannot have its own. Threads of the loop that have nothing to do
-    end first, because there is no fork with them."""
+    """How many tasks wait in a loop that a fork cannot renew. First the loop's idle threads end, because they would
+    prevent the fork."""
     loop = _found()
     if loop is None:
         return 0

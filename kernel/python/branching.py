@@ -20,7 +20,7 @@ _BRANCHES = ".branches"
 
 
 def reseed() -> None:
-    """The global generators; those that a cell made for itself draw the same in every branch."""
+    """Seeds the global generators. Generators that a cell has made draw the same numbers in every branch."""
     for name in ("random", "numpy.random"):
         seed = getattr(_modules.get(name), "seed", None)
         if seed is not None:
@@ -28,12 +28,12 @@ def reseed() -> None:
 
 
 def generator() -> int:
-    """A new one for numpy, which lies where there is room now, and the address of its state: 624 words and an int,
-    which is looked at to be sure. Or 0."""
+    """Gives numpy a new generator, which lies where there is room now. Returns the address of its state: 624 words
+    and an int, which are compared to be sure. Or 0."""
     numpy: Any = _modules.get("numpy")
     if numpy is None:
         return 0
-    import ctypes  # which numpy has
+    import ctypes  # numpy has imported it
 
     replace = getattr(numpy.random, "set_bit_generator", None)  # since numpy 1.24
     if replace is not None and type(numpy.random.mtrand._rand._bit_generator) is numpy.random.MT19937:
@@ -67,7 +67,8 @@ def _copy_file(source: str, target: str) -> None:
 
 
 def _copy_tree(source: str, target: str) -> None:
-    """Links as links; what is neither file, directory nor link is left out, and so are other branches."""
+    """Links are copied as links. Everything that is no file, directory or link is left out, and so are the copies
+    of other branches."""
     directories = [(source, target)]
     for here, there in directories:
         _mkdir(there, 0o700)
@@ -80,12 +81,12 @@ def _copy_tree(source: str, target: str) -> None:
                     _copy_file(entry.path, copy)
                 elif entry.is_dir() and entry.path != f"{source}/{_BRANCHES}":
                     directories.append((entry.path, copy))
-    for here, there in reversed(directories):  # nothing is added to it any more
+    for here, there in reversed(directories):  # from now on nothing is added to them
         _like(_stat(here), there)
 
 
 def _remove_tree(top: str) -> None:
-    """As far as it is there."""
+    """Removes what there is of the tree."""
     directories = [top]
     try:
         for directory in directories:
@@ -102,7 +103,7 @@ def _remove_tree(top: str) -> None:
 
 
 def _move(home: str, place: str) -> None:
-    """Who works in the workspace is to work in the copy; elsewhere, it stays there."""
+    """If the process works in the workspace, it moves to the copy. If it works elsewhere, it stays there."""
     try:
         here = _getcwd()
     except OSError:  # it has been removed
@@ -112,7 +113,7 @@ def _move(home: str, place: str) -> None:
             if _environ.get(name) == home:
                 _environ[name] = place
         except Exception:
-            pass  # what a cell has broken stays so
+            pass  # if a cell has broken the environment, it stays broken
     try:
         reloading.moved(home, place)
     except Exception:
@@ -126,8 +127,8 @@ def _move(home: str, place: str) -> None:
 
 
 def files(home: str, name: str) -> str:
-    """Copy the workspace, which is `home`, to .branches/NAME in the family's, and be at home there from now on.
-    Returns where. Whatever a cell has made of Python's own modules: so nothing here is looked up in them."""
+    """Copies the workspace `home` to .branches/NAME in the workspace of the family, and moves there. Returns the
+    path. A cell may have changed Python's own modules, so nothing is looked up in them here."""
     branches = f"{home.split(f'/{_BRANCHES}/')[0]}/{_BRANCHES}"
     place = f"{branches}/{name}"
     try:
@@ -144,7 +145,7 @@ def files(home: str, name: str) -> str:
 
 
 def home(family: str, name: str) -> str:
-    """The copy of that name is there already, if no cell has removed it: be at home in it. Returns where."""
+    """Moves to the copy of that name, which is there unless a cell has removed it. Returns the path."""
     place = f"{family}/{_BRANCHES}/{name}"
     for directory in (f"{family}/{_BRANCHES}", place):
         try:

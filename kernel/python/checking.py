@@ -36,8 +36,8 @@ _warnings = warnings
 _catch_warnings = warnings.catch_warnings
 _simplefilter = warnings.simplefilter
 _CONTEXT = 500
-_TARGETS = 16  # of a name, and
-_LENGTH = 200  # of each: code may go on binding it
+_TARGETS = 16  # at most so many meanings of one name are followed,
+_LENGTH = 200  # and only up to this length: code may make them longer and longer
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 Names = Dict[Any, Any]
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Something a rule may be about: in which words, under which names, where."""
+    """Something that a rule may be about: its kind, the names that it goes by, and its line."""
 
     kind: str
     names: Set[str]
@@ -75,7 +75,7 @@ def configure(rules: List[str]) -> None:
 
 
 def _walk(tree: AST) -> Iterator[AST]:
-    """As ast.walk, but of its own: that module is where cells can break it."""
+    """As ast.walk, which a cell may have broken."""
     waiting: List[Any] = [tree]
     while waiting:
         node = waiting.pop()
@@ -91,7 +91,7 @@ def _constant(node: AST) -> Optional[str]:
 
 
 def _looked_up(node: Call) -> Optional[Tuple[AST, str]]:
-    """getattr(value, "name"): value and name."""
+    """For getattr(value, "name"): value and name."""
     if isinstance(node.func, Name) and node.func.id == "getattr" and len(node.args) > 1:
         name = _constant(node.args[1])
         return None if name is None else (node.args[0], name)
@@ -99,13 +99,13 @@ def _looked_up(node: Call) -> Optional[Tuple[AST, str]]:
 
 
 def _imported(node: Call) -> Optional[str]:
-    """__import__("a.b") and importlib.import_module("a.b")."""
+    """The module in __import__("a.b") and importlib.import_module("a.b")."""
     name = getattr(node.func, "id", getattr(node.func, "attr", None))
     return _constant(node.args[0]) if name in ("__import__", "import_module") and node.args else None
 
 
 class _Reader:
-    """Follows names to what they were bound to, by the statements of this code or in the session before it."""
+    """Follows names to what they were bound to, by statements of this code or earlier in the session."""
 
     def __init__(self, tree: AST, names: Names) -> None:
         self._session = names
@@ -118,7 +118,7 @@ class _Reader:
             self._bind(node)
 
     def _parts(self, node: AST) -> List[str]:
-        """a.b.c as its names, the first one last; empty for anything else."""
+        """The names of a.b.c, the first one last; empty for anything else."""
         parts: List[str] = []
         while True:
             found = _looked_up(node) if isinstance(node, Call) else None
@@ -147,7 +147,7 @@ class _Reader:
         return set()
 
     def resolved(self, node: AST) -> Set[str]:
-        """The dotted names a node may stand for, besides the one it is written with."""
+        """The dotted names that a node may stand for, besides the one that is written there."""
         parts = self._parts(node)
         if not parts:
             return set()
@@ -218,7 +218,7 @@ class _Reader:
 
 
 def _imported_root(node: AST) -> bool:
-    """Whether what a chain of attributes begins with is a call that imports."""
+    """Whether a chain of attributes begins with a call that imports."""
     while isinstance(node, Attribute):
         node = node.value
     return isinstance(node, Call) and _imported(node) is not None
@@ -249,7 +249,7 @@ def _first_broken(tree: AST, names: Names) -> Optional[Tuple[Use, Rule]]:
 
 
 def forbidden(text: str, flags: int, names: Names) -> Optional[str]:
-    """What is to be said of a cell that breaks a rule; None if it breaks none, or does not compile."""
+    """The sentence about a cell that breaks a rule; None if it breaks none, or does not compile."""
     try:
         broken = _first_broken(_parse(text, flags), names)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -276,7 +276,7 @@ def _parse_any(code: str, flags: int) -> Module:
 
 
 def _in_python(code: str, error: SyntaxError) -> str:
-    """What IPython makes of it; raises what is wrong."""
+    """The Python that IPython makes of it. If it makes none, raises the error."""
     plain = magics.plain(code, error)
     if plain is None:
         raise error
@@ -328,10 +328,10 @@ def _next_indent(lines: List[str]) -> str:
 
 
 def is_complete(text: str, flags: int) -> Dict[str, Any]:
-    """As a prompt would ask: a block is complete with an empty line after it."""
+    """As a prompt would ask: a block is complete when an empty line follows it."""
     code = source.dedented(text)
     lines = code.split("\n")
-    if code.startswith("%%"):  # of IPython, until an empty line
+    if code.startswith("%%"):  # a cell of IPython's is complete with an empty line
         ended = len(lines) > 1 and not lines[-1].strip()
         return {"status": "complete"} if ended else {"status": "incomplete", "indent": ""}
     try:
@@ -352,7 +352,7 @@ def is_complete(text: str, flags: int) -> Dict[str, Any]:
 
 
 def _compiles(code: str, flags: int) -> bool:
-    """codeop knows nothing of await outside a function, nor of IPython."""
+    """codeop knows neither await outside a function nor IPython's commands."""
     try:
         _parse_any(code, flags)
     except (SyntaxError, ValueError, MemoryError, RecursionError):

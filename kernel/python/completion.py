@@ -33,7 +33,7 @@ Match = Dict[str, str]
 
 
 def walk(chain: Iterable[str], names: Names, builtins: Names) -> Any:
-    """What a.b.c stands for, or objects.MISSING."""
+    """The value of a.b.c, or objects.MISSING."""
     first, *rest = chain
     value = names.get(first, builtins.get(first, objects.MISSING))
     for name in rest:
@@ -44,7 +44,7 @@ def walk(chain: Iterable[str], names: Names, builtins: Names) -> Any:
 
 
 def _chosen(candidates: Iterable[str], prefix: str) -> List[str]:
-    """Private names come only when asked for."""
+    """Private names are offered only if the prefix is private, too."""
     hidden: Tuple[str, ...] = () if prefix.startswith("_") else ("_",)
     return sorted({name for name in candidates if name.startswith(prefix) and not name.startswith(hidden)})
 
@@ -100,7 +100,7 @@ def _in_directory(path: str) -> Set[str]:
 
 
 def _paths(package: str) -> List[str]:
-    """Where the modules inside a package lie; outside of any, if it is empty."""
+    """Where the modules inside a package lie. If the package is empty: where all modules lie."""
     paths = _sys_names.get("path")
     if type(paths) is not list:
         return []
@@ -138,7 +138,7 @@ def chain_of(text: str) -> List[str]:
 
 
 def _at(line: str, names: Names, builtins: Names) -> Tuple[List[Match], str]:
-    """What may follow, and the part of it that is there already."""
+    """The names that may follow, and the part of the name that is there already."""
     found = _FROM.match(line)
     if found:
         return _of_import_from(found.group(1), found.group(2)), found.group(2)
@@ -162,7 +162,7 @@ def _at(line: str, names: Names, builtins: Names) -> Tuple[List[Match], str]:
 
 
 def _before(line: str, start: int) -> bool:
-    """Whether what is before a chain makes it the end of something longer: f().a, 1.5e3."""
+    """Whether the text before a chain makes the chain the end of something longer: f().a, 1.5e3."""
     return start > 0 and (line[start - 1] == "." or line[start - 1].isalnum())
 
 

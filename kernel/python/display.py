@@ -39,7 +39,8 @@ _METHODS = (
     ("application/javascript", "_repr_javascript_"),
 )
 
-# By module and name of a class: what shows its values, for classes that do not know how.
+# By module and name of a class: a function that makes the forms of its values. For classes that cannot do that
+# themselves.
 formats: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
 
 _type_mro = vars(type)["__mro__"].__get__
@@ -57,7 +58,8 @@ _clear_next = False
 
 
 def method(value: object, name: str) -> Optional[Callable[..., Any]]:
-    """A special method: of the type, so that neither __getattr__ nor what pretends to be a class is asked."""
+    """A special method. It is looked up in the type, so neither __getattr__ nor an object that pretends to be a
+    class is asked."""
     for base in _type_mro(type(value)):
         found = _type_dict(base).get(name)
         if found is not None:
@@ -68,7 +70,7 @@ def method(value: object, name: str) -> Optional[Callable[..., Any]]:
 
 
 def complain(about: str, error: BaseException) -> None:
-    """Tell who reads stderr; the value is shown without what failed."""
+    """Tells the failure on stderr. The value is shown without the form that failed."""
     try:
         print(f"{about}: {type(error).__name__}: {str(error)[:500]}", file=sys.stderr)
     except Exception:
@@ -125,7 +127,7 @@ def summary(value: Any, room: int = 100) -> str:
 
 
 def left(value: Any, room: int, above: Tuple[int, ...] = ()) -> int:
-    """How much of @room for items the repr of @value leaves; less than nothing if it is too long."""
+    """How much of @room is left after the items in the repr of @value; negative if it is too long."""
     kind = type(value)
     if kind in (str, bytes, bytearray):
         return room - 1 - len(value) // 32
@@ -146,13 +148,13 @@ _dispatch: Dict[Any, Any] = vars(PrettyPrinter)["_dispatch"]
 
 
 class _Printer(PrettyPrinter):
-    """Containers over several lines; strings stay whole."""
+    """Breaks containers into several lines; strings stay whole."""
 
     _dispatch = {way: how for way, how in _dispatch.items() if way not in (str.__repr__, bytes.__repr__)}
 
 
 def _wide(width: int) -> Any:
-    """What has arrays fill lines of that width, unless the session has chosen one."""
+    """Makes arrays fill lines of that width, unless the session has chosen one."""
     numpy = _modules.get("numpy")
     if type(numpy) is not ModuleType:
         return nullcontext()
@@ -163,7 +165,7 @@ def _wide(width: int) -> Any:
 
 
 def _fitted(value: object, width: int) -> str:
-    """The repr of @value; of a container, in lines that fit into a terminal of that width."""
+    """The repr of @value. If it is a container, in lines that fit into a terminal of that width."""
     with _wide(width):
         text = repr(value)
         way = getattr(type(value), "__repr__", None)
@@ -220,7 +222,7 @@ def _checked(mime: str, value: object) -> Union[str, bytes]:
 
 
 def checked(about: str, raw: object) -> Data:
-    """Of a map of MIME types to anything, what is what it says, as far as there is room."""
+    """Takes the entries of a map of MIME types that hold what their type says, as far as there is room."""
     data: Data = {}
     room = _BUNDLE_MAX
     for mime, value in list(dict(raw).items())[:_TYPES_MAX]:  # type: ignore[call-overload]
@@ -238,7 +240,7 @@ def checked(about: str, raw: object) -> Data:
 
 
 def _pair(given: Any) -> Tuple[Any, Any]:
-    """Methods may give their result alone, or with metadata."""
+    """A method may give its result alone, or with metadata."""
     return given if type(given) is tuple and len(given) == 2 else (given, None)
 
 
@@ -256,7 +258,7 @@ def _own_formats(value: object) -> Dict[str, Any]:
 
 
 def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Data, Metadata]:
-    """All that @value can be shown as, but for its repr()."""
+    """All forms of @value except its repr()."""
     name = cut(_type_name(type(value)), 100)
     raw: Dict[str, Any] = {}
     metadata: Metadata = {}
@@ -282,14 +284,14 @@ def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Dat
 
 
 def _own_way(value: object) -> Optional[Callable[..., Any]]:
-    """How it shows itself, unless it can say what it looks like."""
+    """The value's _ipython_display_, unless it has _repr_mimebundle_."""
     if contained("_repr_mimebundle_", method, value, "_repr_mimebundle_") is not None:
         return None
     return contained("_ipython_display_", method, value, "_ipython_display_")  # type: ignore[no-any-return]
 
 
 def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
-    """The last expression of a cell: its text, which C cuts, and what else it is."""
+    """The last expression of a cell: its text, which C cuts, and its other forms."""
     shows_itself = _own_way(value)
     if shows_itself is not None:
         shows_itself()
@@ -302,7 +304,7 @@ def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
     return text, data or None
 
 
-# ---- what a cell shows itself ----
+# ---- what a cell shows by itself ----
 
 
 def send(data: Data, metadata: Metadata, display_id: Optional[str] = None, update: bool = False) -> None:
@@ -313,7 +315,7 @@ def send(data: Data, metadata: Metadata, display_id: Optional[str] = None, updat
 
 
 class DisplayHandle:
-    """A place in what a cell shows, to be shown anew."""
+    """Something that was shown, and can be replaced."""
 
     def __init__(self, display_id: Optional[str] = None) -> None:
         self.display_id = display_id or _uuid4().hex
@@ -340,11 +342,10 @@ def display(
     update: bool = False,
     **options: Any,
 ) -> Optional[DisplayHandle]:
-    """Show values as richly as they can be: tables, pictures, formatted text.
+    """Show values in the richest form they have: tables, pictures, formatted text.
 
-    With display_id, True or a name of one's own, what is shown can later be replaced: by the handle that is returned,
-    or by update_display.
-    """
+    With display_id, True or a name that you choose, the display can be replaced later: by the handle that is
+    returned, or by update_display."""
     handle = None
     if display_id is not None:
         handle = DisplayHandle(None if display_id is True else utf8(str(display_id))[:128])
@@ -364,12 +365,12 @@ def display(
 
 
 def update_display(obj: object, *, display_id: str, **options: Any) -> None:
-    """Show @obj in the place of what was shown with that display_id."""
+    """Show @obj in the place of the display with that display_id."""
     display(obj, display_id=display_id, update=True, **options)
 
 
 def clear_output(wait: bool = False) -> None:
-    """Take back what the cell has shown so far; with wait, when there is something to show instead."""
+    """Remove what the cell has shown so far. With wait, it goes when there is something to show instead."""
     global _clear_next
     _clear_next = True
     if not wait:
@@ -379,7 +380,7 @@ def clear_output(wait: bool = False) -> None:
 def publish_display_data(
     data: Any, metadata: Any = None, source: Any = None, *, transient: Any = None, **options: Any
 ) -> None:
-    """For libraries: show a bundle that is ready."""
+    """For libraries: show a bundle that they have made."""
     display_id = (transient or {}).get("display_id")
     display(data, raw=True, metadata=metadata, display_id=display_id, **options)
 

@@ -26,7 +26,7 @@ _SHORT_MAX = 80
 _VALUES_MAX = 20
 _NAMES_MAX = 2000
 _CHAIN_MAX = 20
-_ENDS = 20  # frames of a long traceback that are kept at either end
+_ENDS = 20  # frames that are kept at either end of a long traceback
 
 _ATOMS = (int, float, complex, bool, str, bytes, type(None))
 _BRACKETS: Dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
@@ -46,11 +46,11 @@ _module_dict = vars(ModuleType)["__dict__"].__get__
 _object_getattribute = object.__getattribute__
 
 show_values = False
-rewritten: Set[str] = set()  # cells that are not what was compiled (magics.py)
+rewritten: Set[str] = set()  # cells whose source was rewritten before it was compiled (magics.py)
 
 
 def _from_cell(trace: Optional[TracebackType]) -> Optional[TracebackType]:
-    """Leave out the frames that led to the cell: ours, and those of an event loop."""
+    """Leaves out the frames that led to the cell: ours, and those of an event loop."""
     while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(_MAIN_FILES):
         trace = trace.tb_next
     return trace
@@ -74,7 +74,7 @@ def _value_of(error: BaseException) -> str:
 
 
 class _Ends(traceback.StackSummary):
-    """What is printed of a stack: both ends of a long one."""
+    """Prints both ends of a long stack."""
 
     def format(self, **options: Any) -> List[str]:
         lines = super().format(**options)
@@ -89,7 +89,7 @@ class _Refusal(NamedTuple):
 
 
 def _refusal_in(error: BaseException) -> Optional[_Refusal]:
-    """What the cage has refused, if that is what the error says, in its own words or in a library's."""
+    """The refusal of the cage that the error tells, in the refusal's own words or in a library's."""
     value, inner = _value_of(error), error
     for _ in range(_CHAIN_MAX):
         line = _refusal_line(inner)
@@ -102,8 +102,8 @@ def _refusal_in(error: BaseException) -> Optional[_Refusal]:
 
 
 def _refusal_line(error: BaseException) -> Optional[str]:
-    """What it says, if it is of the kernel's own class of the name PermissionError (kernel/refusal/refusal.c), or of a
-    name that could not be looked up."""
+    """The line of the error, if the error is a refusal (kernel/refusal/refusal.c) or says that a name could not be
+    looked up."""
     kind, line = type(error), getattr(error, "strerror", None)
     if type(line) is not str or kind is PermissionError:
         return None
@@ -117,8 +117,8 @@ def _in_library(summary: traceback.FrameSummary) -> bool:
 
 
 def _pick(told: Any, refused: bool) -> List[int]:
-    """Leave of its stack the frames that are to be shown; returns which these are. Those of IPython are not, and of
-    a refusal not what libraries called between the session's own code and the door that was closed."""
+    """Keeps only the frames that are to be shown, and returns their positions. Frames of IPython are left out. For
+    a refusal the last frames are left out, up to the session's own code, because they are a library's."""
     shown = [i for i, summary in enumerate(told.stack) if not _IPYTHON.match(summary.filename)]
     while refused and shown and _in_library(told.stack[shown[-1]]):
         shown.pop()
@@ -131,7 +131,7 @@ def _pick(told: Any, refused: bool) -> List[int]:
 
 
 def _arrange(told: Any, error: BaseException) -> List[int]:
-    """Of all that a traceback shows. Returns which frames of the error itself these are."""
+    """Does this for all errors that a traceback shows. Returns the positions of the frames of the error itself."""
     refusal = _refusal_in(error)
     if refusal and refusal.error is not error and told.stack and _in_library(told.stack[-1]):
         told.__cause__ = told.__context__ = None  # how a library came from one error to the other
@@ -147,12 +147,12 @@ def _arrange(told: Any, error: BaseException) -> List[int]:
 
 
 def _inside(told: Any, error: BaseException) -> List[Tuple[Any, Any]]:
-    """What is shown with it, and the errors these are."""
+    """The errors that are shown with it, each as its summary and itself."""
     group = zip(getattr(told, "exceptions", None) or (), getattr(error, "exceptions", None) or ())
     return [(told.__cause__, error.__cause__), (told.__context__, error.__context__), *group]
 
 
-# ---- what may have been meant; no attribute is looked up in a way that a session's code can answer ----
+# ---- suggestions; attributes are looked up without running code of the session ----
 
 
 def _names_of(value: object) -> Iterator[Any]:
@@ -192,7 +192,7 @@ def _names_in(trace: Optional[TracebackType]) -> Iterator[Any]:
 
 
 def _candidates(error: BaseException, trace: Optional[TracebackType]) -> Tuple[Any, Iterator[Any]]:
-    """The name that was not found, and those there are."""
+    """The name that was not found, and the names that there are."""
     if isinstance(error, NameError):
         named = _match(r"(?:free variable|name|cannot access \w+ variable) '(\w+)'", _value_of(error))
         return named and named[1], _names_in(trace)
@@ -221,7 +221,8 @@ def _suggestion(error: BaseException, trace: Optional[TracebackType]) -> Optiona
 
 
 def _with_suggestion(text: str, suggestion: str, message: str, *notes: str) -> str:
-    """Where Python's own prompt has it, unless it is there already. The text ends with message and notes."""
+    """Puts the suggestion where Python's own prompt has it, unless it is there already. The text ends with the
+    message and its notes."""
     after = "".join(notes)
     if f"'{suggestion}'" in message or not text.endswith(after):
         return text
@@ -232,7 +233,7 @@ def _with_suggestion(text: str, suggestion: str, message: str, *notes: str) -> s
 
 
 def _short(value: Any, room: int = 3) -> str:
-    """What is known of a value without asking it."""
+    """What can be said of a value without running its code."""
     kind = type(value)
     if kind in _ATOMS:
         text = repr(value) if kind not in (str, bytes, int) or _size(value) < 200 else f"{_start(value)}..."
@@ -288,7 +289,7 @@ def _frames(
 
 
 def _place(error: BaseException) -> Dict[str, object]:
-    """Where the syntax is wrong. Anybody can raise a SyntaxError with anything in it."""
+    """Where the syntax is wrong. A SyntaxError may have been raised by anybody, with anything in it."""
     told: Dict[str, object] = {}
     if not isinstance(error, SyntaxError):
         return told
@@ -317,7 +318,7 @@ def _told_more(
 
 
 def _name_limit(answer: Dict[str, Any], memory: int) -> None:
-    """Which memory is not enough: Python says nothing of that, libraries say how much they wanted."""
+    """Adds the memory limit: Python does not tell it, and libraries tell only how much they wanted."""
     limit = f"a process of this session has {memory / (1 << 20):.0f} MiB of memory"
     joint = "; " if answer["value"] else ": "
     answer["traceback"] = f"{answer['traceback'].rstrip()}{joint}{limit}\n"
@@ -330,8 +331,8 @@ _LAST = ("last_exc", "last_type", "last_value", "last_traceback")
 
 
 def _keep(error: BaseException, trace: Optional[TracebackType]) -> None:
-    """As a prompt does: the frames of the last error stay, with all that they hold. Of a MemoryError nothing stays:
-    the next cell wants the room."""
+    """Keeps the frames of the last error, with all that they hold, as a prompt does. Of a MemoryError nothing is
+    kept, because the next cell needs the room."""
     for name in _LAST:
         vars(sys).pop(name, None)
     if isinstance(error, MemoryError):
@@ -370,13 +371,13 @@ def _explained(error: BaseException, memory: int, keep: bool) -> Dict[str, Any]:
     try:
         _told_more(error, trace, answer, told, picked)
     except Exception:
-        pass  # it has a traceback
+        pass  # the answer has a traceback by then
     if memory and isinstance(error, MemoryError):
         _name_limit(answer, memory)
     return answer
 
 
-# Python's own hooks, written in C, cannot show the lines of a cell: they look for a file of that name.
+# Python's own hooks, written in C, cannot show the lines of a cell: they look for a file of its name.
 
 
 def _report(heading: str, kind: type, value: Optional[BaseException], trace: Optional[TracebackType]) -> None:

@@ -13,7 +13,7 @@ import select
 from multiprocessing import util
 from typing import Any, List, Optional
 
-# What is replaced is none of its public names.
+# The names that are replaced here are not public.
 connection: Any = multiprocessing.connection
 _SocketListener = connection.SocketListener
 _SocketClient = connection.SocketClient
@@ -22,7 +22,7 @@ _HERE = b"!"
 
 
 class _Connection(multiprocessing.connection.Connection):
-    """One that reads here and writes there."""
+    """Reads from one FIFO and writes to another."""
 
     def __init__(self, reading: int, writing: int) -> None:
         super().__init__(reading)
@@ -56,7 +56,7 @@ def _remove(paths: List[str]) -> None:
 
 
 def _answer(paths: List[str]) -> Optional[_Connection]:
-    """The listener's ends; None if the client's are closed."""
+    """The listener's ends; None if the client has closed its own."""
     ends: List[int] = []
     try:
         for path, way in zip(paths, (os.O_RDONLY, os.O_WRONLY)):
@@ -72,13 +72,13 @@ def _answer(paths: List[str]) -> Optional[_Connection]:
 
 
 class _Listener:
-    """In place of one of AF_UNIX."""
+    """Takes the place of a listener on AF_UNIX."""
 
     def __init__(self, address: str) -> None:
         os.mkfifo(address, 0o600)
         self._address = address
         self._last_accepted = None
-        # Open both ways, so that it lasts when nobody writes.
+        # It is open for both ways, so that it does not end when nobody writes.
         self._fd = os.open(address, os.O_RDWR | os.O_CLOEXEC)
         self._unlink: Optional[Any] = util.Finalize(self, os.unlink, args=(address,), exitpriority=0)
 
@@ -96,7 +96,7 @@ class _Listener:
 
 
 def _wait(reading: int, knocking: int) -> None:
-    """Until the listener is there, or is no more."""
+    """Waits until the listener has answered or is gone."""
     waiting = select.poll()
     waiting.register(reading, select.POLLIN)
     waiting.register(knocking, 0)
@@ -112,7 +112,7 @@ def _knock(knocking: int, address: str) -> _Connection:
     try:
         for path in paths:
             os.mkfifo(path, 0o600)
-        # An end to write to can be opened at once when somebody reads, and one that does both can be opened anyway.
+        # A FIFO can be opened for both ways at any time, and then for writing at once, because somebody reads it.
         for path, way in zip((*paths, paths[0]), (os.O_RDWR, os.O_RDONLY | os.O_NONBLOCK, os.O_WRONLY)):
             ends.append(os.open(path, way | os.O_CLOEXEC))
         os.write(knocking, token.encode("ascii"))
@@ -128,7 +128,7 @@ def _knock(knocking: int, address: str) -> _Connection:
 
 def _connect(address: str) -> _Connection:
     try:
-        # Without a listener that is an error at once.
+        # If nobody listens, this fails at once.
         knocking = os.open(address, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ConnectionRefusedError(error.errno, error.strerror, address) from None

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 BACKEND = "lair_figures"
 
-# pyplot's own list of open figures, once there is one: C looks whether it is empty.
+# pyplot's own list of open figures, once there is one. C looks whether it is empty.
 opened: List[Dict[int, Any]] = []
 
-_managers: Any = None  # pyplot's class for them
-_shown: List[Any] = []  # of those, in this cell
+_managers: Any = None  # pyplot's class that holds them
+_shown: List[Any] = []  # the figures that this cell has shown
 _format = "png"
 _BytesIO = io.BytesIO
 
@@ -42,7 +42,7 @@ def _picture(figure: Any) -> "Data":
 
 
 def _show(figure: Any) -> None:
-    """Unless it has been shown as it is."""
+    """Shows the figure, unless it was shown as it is now."""
     if figure in _shown and not figure.stale:
         return
     data = contained("figure", _picture, figure)
@@ -60,7 +60,7 @@ def _show_all() -> None:
 
 
 def end_cell(quietly: bool) -> None:
-    """@quietly: the cell was interrupted, what it has drawn is only thrown away."""
+    """@quietly: the cell was interrupted, so its figures are only thrown away."""
     if quietly:
         opened[0].clear()
         del _shown[:]
@@ -102,7 +102,7 @@ def make_backend(module: Any) -> None:
 
 
 def watch_figures(managers: Any) -> None:
-    """@managers: the class in which pyplot has them."""
+    """@managers: the class in which pyplot keeps its figures."""
     global _managers
     _managers = managers
     opened[:] = [managers.figs]

@@ -38,7 +38,8 @@ _C_CALLABLES = (
 
 
 def _chain_at(code: str, cursor: int) -> List[str]:
-    """The dotted name under the cursor, up to the part it is in; or the one whose call it is in."""
+    """The dotted name under the cursor, up to the part that the cursor is in. If there is none, the name of the
+    function in whose call it is."""
     line = code.rfind("\n", 0, cursor) + 1
     for found in _CHAIN.finditer(code, line):
         if found.start() > cursor:
@@ -107,7 +108,7 @@ def _of_function(function: Any, bound: bool) -> str:
 def _of_builtin(value: Any) -> Optional[str]:
     try:
         return str(_builtin_signature(value))
-    except Exception:  # it has none, or the cells have broken what finds it
+    except Exception:  # it has none, or cells have broken what finds it
         return None
 
 
@@ -163,7 +164,7 @@ def _code_of(value: Any) -> Optional[CodeType]:
 
 
 def _defined_in(value: Any) -> Tuple[Any, Dict[str, Any]]:
-    """What inspect can find the source of, and where that is."""
+    """The object whose source inspect can find, and the place of that source."""
     code = _code_of(value)
     if code is not None:
         return code, {"file": code.co_filename, "line": max(code.co_firstlineno, 0)}

@@ -32,14 +32,14 @@ def _meet_pylab(module: Any) -> None:
 
 
 def _meet_ipython(module: Any) -> None:
-    """Its display() is for IPython's own shell, which there is none of."""
+    """IPython's display() needs IPython's own shell, which is not there."""
     for ours in (display, update_display, clear_output, publish_display_data, DisplayHandle):
         if hasattr(module, ours.__name__):
             setattr(module, ours.__name__, ours)
 
 
 def _meet_pdb(module: Any) -> None:
-    """At the end of its input it would end without a word."""
+    """At the end of its input, pdb would end without a word."""
     own = module.Pdb.do_EOF
 
     def do_eof(debugger: Any, argument: str) -> Any:
@@ -53,12 +53,12 @@ def _meet_pdb(module: Any) -> None:
 
 
 def _meet_tqdm(module: Any) -> None:
-    """Its thread would be in the way of checkpoints, and only refreshes bars that are updated too rarely."""
+    """tqdm's thread would prevent checkpoints. It only refreshes bars that are updated too rarely."""
     module.tqdm.monitor_interval = 0
 
 
 def _meet_plotly(module: Any) -> None:
-    """Its own show() would open a browser, or wants packages that only a notebook has."""
+    """plotly's own show() would open a browser, or needs packages that only a notebook has."""
     renderers = module.renderers
     renderers.default = "plotly_mimetype"
 
@@ -76,7 +76,7 @@ def _meet_plotly(module: Any) -> None:
 
 
 def _meet_altair(module: Any) -> None:
-    """Its own show() is IPython's, which need not be there."""
+    """A chart's own show() is IPython's, which may be missing."""
     own = module.TopLevelMixin.show
 
     def show(chart: Any) -> None:
@@ -89,7 +89,7 @@ def _meet_altair(module: Any) -> None:
 
 
 def _meet_pillow(module: Any) -> None:
-    """Its own viewers are programs, or IPython's display()."""
+    """PIL's own viewers are programs, or IPython's display()."""
 
     class Viewer(module.Viewer):  # type: ignore[misc]
         def show_image(self, image: Any, **options: Any) -> bool:
@@ -118,7 +118,7 @@ class _BackendLoader(importlib.abc.Loader):
 
 
 class _MeetingLoader(importlib.abc.Loader):
-    """Another's loader, and what is to be done to the module afterwards."""
+    """The loader of a library, and the function that adapts the module afterwards."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader

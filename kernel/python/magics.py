@@ -33,8 +33,8 @@ _SyntaxError = SyntaxError
 _PermissionError = PermissionError
 
 _shell: Any = None
-shells: List[Any] = []  # with whom cells are announced: none, or the one
-hidden: Dict[str, Any] = {}  # names in the session's namespace that are IPython's
+shells: List[Any] = []  # the shell, to which cells are announced; empty if there is none
+hidden: Dict[str, Any] = {}  # IPython's own names in the session's namespace
 
 _FOREIGN = re.compile(
     r"""^[ \t]*(?:
@@ -58,7 +58,7 @@ def _there() -> bool:
         return False
 
 
-# ---- where it is not: in plain Python ----
+# ---- without IPython: plain Python to write instead ----
 
 _RELOADED = "have the cells sent with reload (lair exec --reload), or import importlib; importlib.reload(module)"
 _KEPT = "variables stay as long as the session, and `lair save` keeps them beyond it"
@@ -145,7 +145,7 @@ _PACKAGES = "packages are for the operator of this session to install: tell the 
 
 
 def _missing_grant() -> Optional[str]:
-    """Of those that installing a package takes."""
+    """The sentence about the grant that is missing to install a package; None if none is missing."""
     if not setup.granted["programs"]:
         return "no programs here (subprocess-not-granted)"
     return None if setup.granted["network"] else "no network here (network-not-granted)"
@@ -182,7 +182,7 @@ def _magic_instead(kind: str, name: str, rest: str) -> str:
 
 
 def _instead(found: "re.Match[str]") -> str:
-    """What to write for it."""
+    """The sentence that says what to write instead."""
     what = found.group().strip()
     if found["command"]:
         return (
@@ -197,11 +197,11 @@ def _instead(found: "re.Match[str]") -> str:
     )
 
 
-# ---- where it is ----
+# ---- with IPython ----
 
 
 def _run(command: str, **options: Any) -> Any:
-    """By the shell. Its output goes where the cell's does."""
+    """By a shell. Its output goes where the cell's output goes."""
     sys.stdout.flush()
     try:
         return subprocess.run(command, shell=True, **options)
@@ -226,7 +226,7 @@ def _system(command: str) -> int:
 
 
 def _pip(line: str) -> None:
-    """Without IPython's note that something had to be started anew."""
+    """As IPython's, but without its note that something must be started again."""
     vars(_main)["_exit_code"] = _system(f"{shlex.quote(sys.executable)} -m pip {line}")
 
 
@@ -285,7 +285,7 @@ _SCRIPT_NAMES = ("--out", "--err", "--proc")
 
 
 def _script(line: str, cell: str) -> None:
-    """%%bash and the like. IPython's own has a thread that stays, in the way of checkpoints."""
+    """%%bash and the like. IPython's own starts a thread that stays and would prevent checkpoints."""
     words: List[str] = []
     options: Dict[str, str] = {}
     given = iter(shlex.split(line))
@@ -320,7 +320,7 @@ _SCRIPT_PIPES = {"stdout": "--out", "stderr": "--err"}
 
 
 class _Database(Dict[str, Any]):
-    """What IPython keeps in a directory, in memory: a checkpoint has it."""
+    """Keeps in memory what IPython keeps in a directory, so that a checkpoint has it."""
 
     def __delitem__(self, key: str) -> None:
         self.pop(key, None)
@@ -331,7 +331,7 @@ class _Database(Dict[str, Any]):
 
 
 class _Profile:
-    """None: paths that lead to nothing."""
+    """Has no directories: its paths lead to nothing."""
 
     location = startup_dir = log_dir = security_dir = pid_dir = os.devnull
 
@@ -342,7 +342,7 @@ def _shell_class(module: Any) -> Any:
     database = _Database()
 
     class Shell(module.InteractiveShell):  # type: ignore[misc]
-        """On the session's namespace, with nothing of its own in it that has a name one would use."""
+        """Works on the session's namespace, and adds no name to it that a session would use."""
 
         db = property(lambda shell: database, lambda shell, value: None)
 
@@ -426,7 +426,7 @@ def _new_shell() -> Any:
     config.HistoryManager.hist_file = ":memory:"
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.autocall = 0
-    if hasattr(module, "PickleShareDB"):  # IPython 8 makes one for its database at once
+    if hasattr(module, "PickleShareDB"):  # IPython 8 opens one for its database at once
         module.PickleShareDB = lambda root: None
     before = sys.excepthook, sys.displayhook
     kind = _shell_class(module)
@@ -444,7 +444,7 @@ def _new_shell() -> Any:
 def _furnish(shell: Any) -> None:
     for name in ("_", "__", "___"):
         if vars(_main).get(name) == "":
-            del vars(_main)[name]  # where _ is it would hide the last value
+            del vars(_main)[name]  # a `_` here would hide the last value
     shell.displayhook.update_user_ns = _nothing
     page = _import_module("IPython.core.page")
     shell.set_hook("show_in_pager", page.as_hook(_print_page), 90)
@@ -462,7 +462,7 @@ def _furnish(shell: Any) -> None:
 
 
 def shell() -> Any:
-    """The one shell, with the cells so far as its history."""
+    """The one shell. Its history is the cells so far."""
     global _shell
     if _shell is None:
         _shell = _new_shell()
@@ -478,7 +478,7 @@ def shell() -> Any:
 
 
 def meet() -> None:
-    """A cell speaks of get_ipython."""
+    """Called when a cell mentions get_ipython."""
     if "get_ipython" not in _builtins and _there():
         shell()
 
@@ -512,8 +512,8 @@ def _ends(source: str) -> str:
 
 
 def plain(source: str, error: SyntaxError) -> Optional[str]:
-    """A cell that does not compile, in Python; None if it is not IPython's either. Raises what is to be told instead of
-    the error."""
+    """A cell that does not compile, as plain Python; None if it is not IPython's either. Raises an error that says
+    more, if there is one."""
     if _FOREIGN.search(source) is None:
         return None
     if _there():
@@ -528,7 +528,7 @@ def plain(source: str, error: SyntaxError) -> Optional[str]:
 
 
 def cell(source: str, filename: str, error: SyntaxError) -> Optional[str]:
-    """As plain(), of a cell that is to be run."""
+    """As plain(), for a cell that will be run."""
     text = plain(source, error)
     if text is not None:
         shell()

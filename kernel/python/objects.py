@@ -43,7 +43,7 @@ _BITS = 512
 
 
 def native(kind: type) -> bool:
-    """Whether a type is one that C defines for good."""
+    """Whether a type is made in C and cannot be changed."""
     return not _type_flags(kind) & _HEAPTYPE
 
 
@@ -67,7 +67,7 @@ def full_title(kind: type) -> str:
 
 
 class Missing:
-    """There is no such attribute."""
+    """Stands for an attribute that does not exist."""
 
 
 MISSING = Missing()
@@ -102,7 +102,7 @@ def is_type(value: object) -> "TypeGuard[type]":
 
 
 def attribute(value: Any, name: str) -> Any:
-    """As getattr, but MISSING where that would need a property or a __getattr__. What is bound stays unbound."""
+    """As getattr, but MISSING if that would need a property or a __getattr__. Methods are not bound."""
     kind = type(value)
     found = in_type(value, name) if is_type(value) else own_names(value).get(name, MISSING)
     if found is not MISSING:
@@ -119,7 +119,7 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def bound(value: object, name: str) -> bool:
-    """Whether what has that name gets the value, or its class, as its first argument."""
+    """Whether the attribute of that name gets the value, or its class, as its first argument."""
     if is_type(value):
         return type(in_type(value, name)) is classmethod
     if ModuleType in _type_mro(type(value)) or name in own_names(value):
@@ -135,7 +135,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def names(value: object) -> List[str]:
-    """As dir(), without __dir__."""
+    """As dir(), without calling __dir__."""
     found: Dict[Any, None] = {}
     if is_type(value):
         for base in _type_mro(value):
@@ -148,7 +148,7 @@ def names(value: object) -> List[str]:
     return [name for name in found if type(name) is str]
 
 
-# ---- arrays and frames: their packages are believed, their subclasses are not ----
+# ---- arrays and frames: their packages are trusted, their subclasses are not ----
 
 
 def known(value: object, module: str, *kinds: str) -> bool:
@@ -163,7 +163,7 @@ def _frame(value: object) -> bool:
 
 
 def _from_c(value: object, name: str) -> Any:
-    """An attribute that a type made in C keeps, also of an instance of a subclass."""
+    """An attribute that a type made in C keeps. @value may be an instance of a subclass."""
     for base in _type_mro(type(value)):
         if native(base) and name in _type_dict(base):
             found = _type_dict(base)[name]
@@ -179,7 +179,7 @@ def _lengths(shape: object) -> Optional[List[int]]:
 
 
 def shape(value: Any) -> Optional[List[int]]:
-    """The length of each dimension; None for what has none."""
+    """The length of each dimension; None if the value has none."""
     if _frame(value):
         return _lengths(value.shape)
     lengths = _lengths(_from_c(value, "shape"))
@@ -194,7 +194,7 @@ def shape(value: Any) -> Optional[List[int]]:
 
 
 def size(value: Any) -> int:
-    """In bytes: of the object itself, of an array or frame with its data."""
+    """The bytes of the object itself; for an array or frame, with its data."""
     if _frame(value):
         used = value.memory_usage(deep=False)
         return int(used if type(value).__name__ == "Series" else used.sum())
@@ -289,7 +289,7 @@ def _text(value: Any, depth: int) -> str:
 
 
 def text(value: Any, most: int = 100) -> str:
-    """A short repr. What has no safe one is named by its type."""
+    """A short repr. A value without a safe repr is named by its type."""
     try:
         return _cut(_text(value, _DEPTH), most)
     except KeyboardInterrupt:
@@ -299,7 +299,7 @@ def text(value: Any, most: int = 100) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a name stands for, in one word."""
+    """The kind of a value, in one word."""
     kind = type(value)
     if ModuleType in _type_mro(kind):
         return "module"

@@ -19,7 +19,7 @@ _stat = os.stat
 _modules = sys.modules
 _path_stats = SourceFileLoader.path_stats
 
-# By path: what the file was when it was last imported; None if that failed.
+# By path: the state of the file when it was last imported; None if the import failed.
 _imported: Dict[str, Optional[Mark]] = {}
 
 
@@ -32,7 +32,7 @@ def _mark(path: str) -> Optional[Mark]:
 
 
 def _noted(self: SourceFileLoader, path: str) -> Any:
-    """Every import of a source file asks for this before it reads it."""
+    """Every import of a source file calls this before it reads the file."""
     _imported[path] = _mark(path)
     return _path_stats(self, path)
 
@@ -46,13 +46,14 @@ def _file_of(module: object) -> str:
 
 
 def _of_workspace(home: str) -> List[Any]:
-    """The modules from there; what others import comes before them."""
+    """The modules of the workspace. A module comes after those that it imports."""
     found = [module for module in list(_modules.values()) if _file_of(module).startswith(home + "/")]
     return [module for module in reversed(found) if _file_of(module) in _imported]
 
 
 def moved(home: str, place: str) -> None:
-    """The workspace, which was `home`, is a copy from now on: what was imported from there is of the copy's files."""
+    """The workspace was `home` and is the copy `place` from now on. Modules that were imported from `home` now
+    belong to the files of the copy."""
 
     def there(path: Any) -> Any:
         if type(path) is str and (path == home or path.startswith(home + "/")):
@@ -75,7 +76,7 @@ def moved(home: str, place: str) -> None:
 
 
 def _replaced(module: ModuleType, before: Names) -> Dict[int, Any]:
-    """By the id of what was: what the functions and classes of a module are now."""
+    """By the id of an old function or class: the one that has its name now."""
     after = objects.own_names(module)
     return {
         id(value): after[name]
@@ -91,8 +92,8 @@ def _rebind(names: Names, replaced: Dict[int, Any]) -> None:
 
 
 def edited(names: Names, home: str) -> None:
-    """Import again what has changed in the workspace, which is `home`; whoever has a function or class of it by
-    name gets the new one."""
+    """Imports again the modules of the workspace `home` that have changed. If a name holds a function or class of
+    such a module, it gets the new one."""
     modules = _of_workspace(home)
     _invalidate_caches()
     for module in modules:

@@ -39,11 +39,11 @@ _import_module = __import__("importlib").import_module
 
 
 class _Full(Exception):
-    """There is no room for it."""
+    """There is no room for the variable."""
 
 
 class _Counter(io.RawIOBase):
-    """Takes no more than so much, and keeps nothing."""
+    """Counts bytes up to a limit, and keeps none."""
 
     def __init__(self, limit: int) -> None:
         self.size = 0
@@ -65,7 +65,7 @@ class _Main:
 
 
 class _Namespace:
-    """Stands for its namespace."""
+    """Stands for the namespace of that module."""
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return vars, (_Main(),)
@@ -77,7 +77,7 @@ def _lines_of(filename: str) -> List[str]:
 
 
 def _of_any_session(code: types.CodeType, sources: Lines) -> types.CodeType:
-    """As a cell that the session which loads it cannot have; the lines of it go to @sources."""
+    """The code under a name that no cell of the loading session can have. The lines of its cell go to @sources."""
     name = code.co_filename
     lines = _lines_of(name)
     if name[6:-1].isdigit():
@@ -123,7 +123,7 @@ def _refuse(name: str, reason: str) -> Dict[str, str]:
 
 
 def _try(make: Any, names: List[str], namespace: Dict[str, Any], limit: int, until: float) -> Tuple[Any, Refused]:
-    """What each would take, alone, and what is wrong with the others."""
+    """The size of each variable when it is pickled alone; and why others cannot be pickled."""
     sizes: Dict[str, int] = {}
     refused: Refused = []
     for name in names:
@@ -143,8 +143,8 @@ def _try(make: Any, names: List[str], namespace: Dict[str, Any], limit: int, unt
 
 
 def _write(make: Any, file: Any, names: List[str], namespace: Dict[str, Any]) -> Tuple[Index, Refused]:
-    """All but what can be pickled once and not again. What it has left in the pickler's memory is not in the file, so
-    everything is written anew without it."""
+    """Writes the variables. One that was pickled once may fail now. Then everything is written again without it,
+    because the pickler would refer to objects that are no longer in the file."""
     begin = file.tell()
     left = list(names)
     refused: Refused = []
@@ -165,7 +165,8 @@ def _write(make: Any, file: Any, names: List[str], namespace: Dict[str, Any]) ->
 
 
 def _fit(sizes: Dict[str, int], limit: int) -> Tuple[List[str], Refused]:
-    """The small ones first; in the end they stand in their old order, so that what is shared is with the first."""
+    """Chooses the small variables first. The chosen ones keep their old order, so that a shared object is written
+    with the first that has it."""
     room = limit
     fits = set()
     for name in sorted(sizes, key=lambda name: sizes[name]):
@@ -177,13 +178,13 @@ def _fit(sizes: Dict[str, int], limit: int) -> Tuple[List[str], Refused]:
 
 
 def _contents(index: Index, sources: Lines, room: int) -> bytes:
-    """Without the lines if there is no room for them."""
+    """The index with the lines of the cells; without them if there is no room."""
     told = pickle.dumps((index, sources), _PROTOCOL)
     return told if len(told) <= room else pickle.dumps((index, {}), _PROTOCOL)
 
 
 def save(fd: int, limit: int, budget: float) -> Report:
-    """Into a file of at most that size."""
+    """Saves into a file of at most that size."""
     namespace = vars(_main)
     sources: Lines = {}
     make = _pickler_class(namespace, sources)
@@ -209,7 +210,7 @@ def save(fd: int, limit: int, budget: float) -> Report:
 
 
 def _undo(namespace: Dict[str, Any], before: Dict[str, Any]) -> None:
-    """All of it, however often it is interrupted."""
+    """Undoes everything, however often it is interrupted."""
     while True:
         try:
             for name in [name for name in namespace if name not in before]:
@@ -227,7 +228,7 @@ def _load(file: Any, offset: int, namespace: Dict[str, Any]) -> Report:
     file.seek(offset + at)
     index = pickle.load(file)
     sources: Lines = {}
-    if type(index) is tuple:  # else it was saved before lines were
+    if type(index) is tuple:  # files of earlier builds have no lines
         index, sources = index
     _cache.update((name, (0, None, lines, name)) for name, lines in sources.items())
     unpickler = pickle.Unpickler(file)
@@ -246,7 +247,7 @@ def _load(file: Any, offset: int, namespace: Dict[str, Any]) -> Report:
 
 
 def load(fd: int, offset: int) -> Report:
-    """Into the namespace, what can be; or nothing, if it does not come to its end."""
+    """Loads into the namespace all variables that can be loaded. If that is broken off, loads none."""
     namespace = vars(_main)
     before = dict(namespace)
     try:

@@ -21,7 +21,7 @@ granted = {"programs": False, "network": False}
 
 
 def check_environment() -> None:
-    """A virtual environment of another version would find none of its packages."""
+    """A virtual environment of another version of Python would find none of its packages, so it is refused."""
     config = os.path.join(sys.prefix, "pyvenv.cfg")
     ours = "%d.%d" % sys.version_info[:2]
     if not os.path.exists(config):
@@ -35,7 +35,7 @@ def check_environment() -> None:
 
 
 def preload(names: List[str]) -> List[str]:
-    """Import what the profile names; returns those that may be missing and are."""
+    """Imports the modules that the profile names. Returns the optional ones that are missing."""
     missing = []
     for name in names:
         module = name.rstrip("?")
@@ -72,8 +72,8 @@ def _warm_matplotlib(matplotlib: Any) -> None:
         axes.legend()
         figure.savefig(file, format="png", bbox_inches="tight")
         pyplot.close("all")
-    # A cached font keeps its file open, but no descriptor of the template's outlives it: at the next fork the font
-    # would close whatever has its number by then.
+    # A cached font keeps its file open. Wardens close the template's descriptors, so the font would later close
+    # another file that has got the same number.
     fonts: Any = getattr(importlib.import_module("matplotlib.font_manager"), "_get_font", None)
     if hasattr(fonts, "cache_clear"):
         fonts.cache_clear()
@@ -83,7 +83,8 @@ _WARM = {"numpy": _warm_numpy, "pandas": _warm_pandas, "matplotlib.pyplot": _war
 
 
 def warm() -> None:
-    """Run once what sessions are likely to: the first time is several times slower, and dirties its pages."""
+    """Runs once what sessions are likely to run. The first time is several times slower, and writes to more
+    pages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, run in _WARM.items():
@@ -92,7 +93,7 @@ def warm() -> None:
 
 
 def borrow_cache() -> str:
-    """matplotlib and fontconfig want a cache directory while they are imported, though nothing outlives it."""
+    """matplotlib and fontconfig need a cache directory while they are imported. Later nothing needs it."""
     path = tempfile.mkdtemp(prefix="lair-template-")
     os.environ["MPLCONFIGDIR"] = os.environ["XDG_CACHE_HOME"] = path
     return path
@@ -124,18 +125,20 @@ def threads() -> int:
 
 
 def settle() -> None:
-    """Nothing here is garbage, and a collection in a session must not touch it: every page it touches is copied."""
+    """Nothing here is garbage. If a collection in a session touched these objects, every page that it touches would
+    be copied."""
     gc.collect()
     gc.freeze()
 
 
 def _track_nothing(name: str, kind: str) -> None:
-    """multiprocessing starts a program that removes forgotten shared memory; a session's goes with the session."""
+    """multiprocessing starts a program that removes forgotten shared memory. That of a session ends with the
+    session."""
 
 
 def _packages_of_user(path: str) -> Any:
-    """The finder of packages that a session installs. Python's own takes a directory for absent for good if it is not
-    there when it is first looked for."""
+    """The finder for packages that a session installs. If their directory is missing when Python's own finder first
+    looks, that finder never looks again."""
     if path != site.USER_SITE and not path.endswith(_USER_SITE_TAIL):
         raise ImportError
     return _machinery.FileFinder(
@@ -147,7 +150,7 @@ def _packages_of_user(path: str) -> Any:
 
 
 def _sees_user_site() -> bool:
-    """Whether this Python, as a program, looks for packages there."""
+    """Whether this Python, as a program, looks for packages of its user."""
     try:
         with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8") as lines:
             return any(re.match(r"include-system-site-packages\s*=\s*true", line) for line in lines)
@@ -156,14 +159,14 @@ def _sees_user_site() -> bool:
 
 
 def _use_user_site() -> None:
-    """What pip installs lies in the session's home, ahead of the packages of all sessions, as Python has it."""
+    """pip installs into the session's home. As in any Python, these packages come before those of all sessions."""
     site.USER_BASE = site.USER_SITE = None
     path = site.getusersitepackages()
     first = (i for i, there in enumerate(sys.path) if there.endswith(("site-packages", "dist-packages")))
     sys.path.insert(next(first, len(sys.path)), path)
     sys.path_hooks.insert(0, _packages_of_user)
     site.ENABLE_USER_SITE = True
-    # The system's own packages are out of its reach, whatever it is told to break.
+    # pip cannot reach the system's own packages, so it may be told to break them.
     os.environ.setdefault("PIP_BREAK_SYSTEM_PACKAGES", "1")
     os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     if not _sees_user_site():
@@ -172,7 +175,7 @@ def _use_user_site() -> None:
 
 
 def move_in(workspace: str, scratch: str, programs: bool, network: bool, names_by_tcp: bool) -> None:
-    """In the warden: a session is at home in its workspace, and imports what it puts there."""
+    """In the warden: the workspace is the session's home, and modules in it can be imported."""
     granted.update(programs=bool(programs), network=bool(network))
     os.environ["HOME"] = os.environ["PWD"] = workspace
     os.environ["USER"] = os.environ["LOGNAME"] = "session"
@@ -180,13 +183,13 @@ def move_in(workspace: str, scratch: str, programs: bool, network: bool, names_b
         os.environ.setdefault("XDG_CACHE_HOME", scratch + "/.cache")
         os.environ.setdefault("MPLCONFIGDIR", scratch + "/.matplotlib")
     os.environ.setdefault("TMPDIR", scratch or workspace)
-    if names_by_tcp:  # datagrams are refused; glibc heeds this
+    if names_by_tcp:  # datagrams are refused; this makes glibc use TCP
         os.environ["RES_OPTIONS"] = f"{os.environ.get('RES_OPTIONS', '')} use-vc".strip()
     if programs:
         _use_user_site()
     else:
         resource_tracker.register = resource_tracker.unregister = _track_nothing  # type: ignore[assignment]
-    # What its listeners know each other by. The template's is that of all sessions.
+    # By this key a session's processes know each other. All sessions share the template's, so it is replaced.
     process.current_process().authkey = os.urandom(32)
     sys.path.insert(0, "")
 

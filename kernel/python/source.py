@@ -13,12 +13,12 @@ _Expression = ast.Expression
 _PARSE = ast.PyCF_ONLY_AST
 _cache: Dict[str, Any] = linecache.cache
 _getfile = inspect.getfile
-# Its indentation; lines that are empty or a comment do not count.
+# The indentation of the first line that is neither empty nor a comment.
 _FIRST_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]*)(?=[^\s#])")
 
 
 def split(source: str, filename: str, flags: int) -> Tuple[Optional[CodeType], Optional[CodeType]]:
-    """The code of all statements but a last expression, and that expression's; either may be None."""
+    """The code of all statements but a last expression, and the code of that expression. Either may be None."""
     tree = _compile(source, filename, "exec", flags | _PARSE, True)
     last = tree.body.pop() if tree.body and type(tree.body[-1]) is _Expr else None
     first = _compile(tree, filename, "exec", flags, True) if tree.body else None
@@ -30,7 +30,7 @@ def split(source: str, filename: str, flags: int) -> Tuple[Optional[CodeType], O
 
 
 def dedented(source: str) -> str:
-    """Code that begins indented, as when it was taken out of a block, without that indentation."""
+    """If code begins indented, as when it was taken out of a block: the code without that indentation."""
     first = _FIRST_LINE.match(source)
     indent = first.group(1) if first else ""
     if not indent:
@@ -49,7 +49,7 @@ def forget(filename: str) -> None:
 
 
 def _file_of(thing: Any) -> str:
-    """inspect.getfile, which knows where a function is from but not where a class of __main__ is."""
+    """As inspect.getfile, which knows the file of a function, but not of a class of __main__."""
     try:
         return _getfile(thing)
     except (OSError, TypeError):

@@ -58,7 +58,7 @@ class _Stdin(io.TextIOBase):
         pass
 
     def _line(self) -> str:
-        """The next line with its end; at the end of input, nothing."""
+        """The next line with its end; "" at the end of input."""
         if not self._pending:
             try:
                 answer = ask("", False)
@@ -90,7 +90,7 @@ class _Stdin(io.TextIOBase):
 
 
 def _first_line(answer: Optional[str]) -> Tuple[str, str]:
-    """And the rest."""
+    """The first line of an answer, and the rest."""
     if answer is None:
         raise EOFError("EOF when reading a line")
     first, _, rest = answer.partition("\n")
@@ -98,7 +98,7 @@ def _first_line(answer: Optional[str]) -> Tuple[str, str]:
 
 
 def _input_of_client(prompt: object = "", /) -> str:
-    """Read a string from the client, without its end of line. The prompt is shown to who is asked."""
+    """Read a string from the client, without its end of line. The client gets the prompt."""
     if sys.stdin is not _stdin:
         return _input(prompt)
     line, rest = _first_line(_stdin.readline() if _stdin._pending else ask(str(prompt), False))
@@ -108,12 +108,12 @@ def _input_of_client(prompt: object = "", /) -> str:
 
 
 def _getpass(prompt: str = "Password: ", stream: object = None) -> str:
-    """Ask the client for a password, which is never what is left of another answer."""
+    """Ask the client for a password. The rest of another answer is never taken for it."""
     return _first_line(ask(str(prompt), True))[0]
 
 
 def forget() -> None:
-    """What a cell has not read of its answers is not for the next one."""
+    """If a cell leaves a part of its answers unread, the next cell does not get it."""
     _stdin._pending = ""
 
 

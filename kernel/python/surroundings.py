@@ -27,7 +27,7 @@ def enter(env: List[str], directory: Optional[str]) -> None:
 
 
 def columns() -> int:
-    """How wide the terminal is before which this cell is run; 0 without one."""
+    """The width of the terminal for which this cell is run; 0 if there is none."""
     told = _environ.get("COLUMNS", "") if "COLUMNS" in _env else ""
     return int(told) if told.isdecimal() and len(told) <= 4 else 0
 
@@ -45,4 +45,4 @@ def leave() -> None:
         try:
             _chdir(back)
         except _OSError:
-            pass  # the cell has removed it
+            pass  # the cell has removed the directory

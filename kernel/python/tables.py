@@ -13,12 +13,12 @@ _CELL_ROOM = 100
 
 
 def _cell_text(value: object) -> str:
-    """For what JSON has no word for."""
+    """A value that JSON cannot hold becomes text."""
     return cut(str(value), _CELL_MAX)
 
 
 def _cell(value: Any) -> Any:
-    """A text, an array or another container in a cell, if it is not too long; else the beginning of its text."""
+    """A value in a table. If a text, an array or another container is too long, the beginning of its text."""
     if type(value) is str:
         return cut(value, _CELL_MAX)
     if type(value) in (list, tuple, dict):

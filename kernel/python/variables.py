@@ -19,7 +19,7 @@ Names = Dict[Any, Any]
 
 
 class Refused(Exception):
-    """Something is wrong with the question; the router is told what."""
+    """Something is wrong with the question. The router is told what."""
 
 
 def _shown(name: object) -> bool:
@@ -62,12 +62,12 @@ def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
     told = {"variables": [_described(name, value) for name, value in found[:_MOST]], "total": len(found)}
     try:
         return {**told, "directory": _directory()}
-    except OSError:  # it has been removed
+    except OSError:  # the directory has been removed
         return told
 
 
 def keep(names: Names, builtins: Names, wanted: List[str], home: str) -> Dict[str, Any]:
-    """The same process with a namespace that has only these, in the workspace again, which is `home`."""
+    """The same process, with only these names in its namespace, and in the workspace `home` again."""
     _missing(names, wanted)
     for name in list(names):
         if _shown(name) and name not in wanted:
