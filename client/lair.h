@@ -57,10 +57,10 @@ enum lair_e {
 	/* Errors of the client itself. */
 	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
 	LAIR_E_START,	  /* a daemon could not be started */
-	LAIR_E_LOST,	  /* the daemon has ended, or does not answer any more; nobody knows whether the request was
-			     carried out. If only the connection ends, it is made again, and nobody notices; but pieces
-			     of files get this error */
-	LAIR_E_PROTOCOL,  /* what answers does not speak the protocol */
+	LAIR_E_LOST,	  /* the daemon has ended, or does not answer any more; nobody knows whether it has done the
+			     request. If only the connection ends, it is made again, and requests go on; but for pieces
+			     of files it is this error */
+	LAIR_E_PROTOCOL,  /* the process that answers does not speak the protocol */
 };
 
 /* The name of the code in the protocol, such as "no_session" for LAIR_E_NO_SESSION; "error" if there is none.
@@ -89,7 +89,7 @@ struct lair;
 struct lair_call;
 
 struct lair_options {
-	const char *socket; /* NULL: $LAIR_SOCKET, else the usual place */
+	const char *socket; /* NULL: $LAIR_SOCKET, else the default path */
 	const char *config; /* sessions.conf for a daemon that has to be started; NULL: the daemon's choice */
 	bool no_start;	    /* do not start a daemon: it is an error if none answers */
 	double timeout;	    /* for connecting, starting included; 0: 30 seconds */
@@ -139,25 +139,25 @@ struct lair_alive;
 /* Callbacks run inside lair_wait, lair_process or lair_connect. Their arguments are valid until they return. They
  * may start calls, but must not wait, process, connect or free the handle or a call. */
 struct lair_exec {
-	const char *session; /* NULL: one-shot, a session of its own that ends with it */
+	const char *session; /* NULL: a one-shot, whose session ends with its cell */
 	const char *profile; /* NULL: the session's, or "default" */
 	struct lair_text code;
-	double timeout; /* of the cell, in seconds; 0: the profile's */
-	bool unlimited; /* if there is no @timeout: a person waits, so the cell has as long as the profile allows */
-	const char *key;	/* a name for its result; NULL: a new one */
-	bool detach;		/* do not wait for the result: lair_detached */
-	bool reload;		/* first import modules again that were edited in the workspace */
-	bool values;		/* an error has the values of small local variables */
-	const char *figure;	/* the format of figures: "png" or "svg"; NULL: png */
-	const char *directory;	/* its working directory, in the workspace; NULL: where the session is */
+	double timeout;	       /* of the cell, in seconds; 0: the profile's */
+	bool unlimited;	       /* without @timeout: a person waits, so the cell has as long as the profile allows */
+	const char *key;       /* a name for its result; NULL: a new name */
+	bool detach;	       /* do not wait for the result: lair_detached */
+	bool reload;	       /* first import again the modules that were edited in the workspace */
+	bool values;	       /* an error has the values of small local variables */
+	const char *figure;    /* the format of figures: "png" or "svg"; NULL: png */
+	const char *directory; /* the cell's working directory, in the workspace; NULL: where the session is */
 	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
-	uint64_t birth; /* run it in this session of that id alone, see lair_result; 0: in any. LAIR_E_GONE: it is
-			 * no more */
-	/* If set, on_output gets output as the cell writes it, and on_display what it shows. Then neither is in
-	 * the result. */
+	uint64_t birth;		/* run the cell only in the session of this birth (lair_result has it); 0: in any.
+				   LAIR_E_GONE: that session has ended */
+	/* If set, on_output gets output as the cell writes it, and on_display gets what the cell shows. Then
+	 * neither is in the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
-	/* About every second of a long cell. */
+	/* About every second while a cell runs for long. */
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	/* If set, the cell may read from stdin: answer with lair_input. If not, the cell gets an EOFError. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
@@ -169,10 +169,11 @@ struct lair_point {
 	uint64_t out, err, displays;
 };
 
-/* The result of a cell that somebody else started, or once more; by its number or its key. Waits until there is
- * one. Its output comes from the beginning, if it is kept. LAIR_E_GONE: the result is unknown or expired. */
+/* The result of a cell that somebody else started, or one that was fetched before: by its number or its key. Waits
+ * until there is a result. Its output comes from the beginning, as far as it is kept. LAIR_E_GONE: the result is
+ * unknown or expired. */
 struct lair_attach {
-	const char *session; /* NULL: a one-shot, which has only its key as a name */
+	const char *session; /* NULL: a one-shot, which has no name but its key */
 	uint64_t cell;	     /* 0: by @key */
 	const char *key;
 	struct lair_point from; /* with on_output: skip the output before this point */
@@ -197,51 +198,53 @@ int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_ca
 int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session);
 /* Interrupt the cell of @exec, or take it from the queue. */
 int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
-/* As these two, but a running cell is killed, even if it does not react. Its session goes on from the state before
- * it. */
+/* As lair_interrupt and lair_cancel, but a running cell is killed, even if it does not react. Its session goes back
+ * to the state before the cell. */
 int lair_kill(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_kill_cell(struct lair *lair, struct lair_call **callp, const struct lair_call *exec);
 int lair_reset(struct lair *lair, struct lair_call **callp, const char *session);
-/* Keep the interpreter and the variables in @keep, which NULL ends. LAIR_E_BAD_REQUEST: one does not exist. */
+/* Reset all variables but those in @keep, a list that NULL ends. The interpreter stays. LAIR_E_BAD_REQUEST: one of
+ * them does not exist. */
 int lair_keep(struct lair *lair, struct lair_call **callp, const char *session, const char *const *keep);
 int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_list(struct lair *lair, struct lair_call **callp);
 int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
-/* The same of the session @birth of that id, 0 for any; and to be asked counts as use of it, so its idle_ttl begins
- * anew. LAIR_E_GONE: that one is no more. */
+/* As lair_info, for the session @birth of that id; 0: for any. The session counts as used, so its idle_ttl begins
+ * anew. LAIR_E_GONE: that session has ended. */
 int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth);
 int lair_stats(struct lair *lair, struct lair_call **callp);
-/* Stop the daemon. The answer comes when sessions have been saved that are to be, before it ends. LAIR_E_DENIED: it
- * is another user's; LAIR_E_LOST: it ended before it could answer. */
+/* Stop the daemon. It saves the sessions that are to be saved, answers, and ends. LAIR_E_DENIED: it is another
+ * user's; LAIR_E_LOST: it ended before it could answer. */
 int lair_stop(struct lair *lair, struct lair_call **callp);
 /* Have the daemon read its settings again, for sessions that are opened from now on. LAIR_E_DENIED: it is another
  * user's; LAIR_E_SETTINGS: something is wrong with them, and nothing has changed. */
 int lair_reload(struct lair *lair, struct lair_call **callp);
 
-/* Questions about the state of a session. They are answered between two cells: LAIR_E_BUSY while one runs. The
+/* Questions about the state of a session. They are answered between two cells; while a cell runs: LAIR_E_BUSY. The
  * answer is text from the session: show it, and trust none of it. LAIR_E_LIMIT: it took too long. */
 struct lair_inspect {
 	const char *session;
 	struct lair_text code; /* a name, or code */
-	uint64_t cursor;       /* how many characters of the code are before it; 0: all */
+	uint64_t cursor;       /* how many characters of the code are before the cursor; 0: all */
 	bool source;	       /* the source, too */
 };
 
-/* The variables. @forget: delete these first; a list that NULL ends, or NULL. LAIR_E_BAD_REQUEST: one does not
- * exist. */
+/* The variables. @forget: delete these first; a list that NULL ends, or NULL. LAIR_E_BAD_REQUEST: one of them does
+ * not exist. */
 int lair_vars(struct lair *lair, struct lair_call **callp, const char *session, const char *const *forget);
-/* Completions at the cursor, which is as in struct lair_inspect. */
+/* Completions at @cursor, which counts as in struct lair_inspect. */
 int lair_complete(struct lair *lair, struct lair_call **callp, const char *session, struct lair_text code,
 		  uint64_t cursor);
 int lair_inspect(struct lair *lair, struct lair_call **callp, const struct lair_inspect *inspect);
-/* The last @n cells, or all that are remembered if 0. Never busy. */
+/* The last @n cells; 0: all that are remembered. Never busy. */
 int lair_history(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
-/* Take what was written since the last cell ended, which the next cell would begin with. Never busy. */
+/* Take the output that was written since the last cell ended. Otherwise the output of the next cell begins with it.
+ * Never busy. */
 int lair_stray(struct lair *lair, struct lair_call **callp, const char *session);
 
 /* Questions about code alone. Without a session an interpreter of the profile is made for them. */
 struct lair_code {
-	const char *session, *profile; /* one of them, or neither: "default" */
+	const char *session, *profile; /* one of them; if neither is set: the profile "default" */
 	struct lair_text code;
 };
 
@@ -250,13 +253,13 @@ int lair_check(struct lair *lair, struct lair_call **callp, const struct lair_co
 /* Whether a prompt should ask for another line. */
 int lair_is_complete(struct lair *lair, struct lair_call **callp, const struct lair_code *code);
 
-/* Save the variables of a session, so that they outlive it; load the saved variables, into a new session if there
- * is none of that id. When a session is opened, by a cell too, variables saved under its id are loaded by
- * themselves. LAIR_E_UNSUPPORTED: nothing could be saved. LAIR_E_GONE: nothing is saved. */
+/* Save the variables of a session, so that they outlive it. Load the saved variables, into a new session if there
+ * is none of that id. When a session is opened, even by a cell, variables that are saved under its id are loaded
+ * without being asked for. LAIR_E_UNSUPPORTED: nothing could be saved. LAIR_E_GONE: nothing is saved. */
 int lair_save(struct lair *lair, struct lair_call **callp, const char *session);
 int lair_load(struct lair *lair, struct lair_call **callp, const char *session);
-/* The saved states of the user, for root of all users; with @session only that one, with its names (LAIR_E_GONE:
- * there is none). */
+/* The saved states of the user; root gets those of all users. With @session only that state, with the names of its
+ * variables (LAIR_E_GONE: there is none). */
 int lair_saves(struct lair *lair, struct lair_call **callp, const char *session);
 /* Delete a saved state. LAIR_E_GONE: there is none. */
 int lair_unsave(struct lair *lair, struct lair_call **callp, const char *session);
@@ -270,7 +273,7 @@ struct lair_branch {
 	bool files;	     /* give it copies of the files in the workspace, not the same files */
 };
 
-/* Keep the present state. With a @name (else NULL) it is forgotten only to make room in memory. */
+/* Keep the present state. If it has a @name (else NULL), it is forgotten only to make room in memory. */
 int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session);
 /* @name: the name of a checkpoint, or the number of a cell for the state after it. */
@@ -287,32 +290,32 @@ int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_b
 struct lair_files_of {
 	const char *session;
 	struct lair_text path; /* absent: the workspace itself */
-	bool host;	       /* @path is one of the host, which the profile's import must allow */
-	uint64_t after;	       /* lair_listing.next of the answer before; 0: begin */
+	bool host;	       /* @path is a path of the host, which the profile's import must allow */
+	uint64_t after;	       /* lair_listing.next of the last answer; 0: begin */
 };
 
 struct lair_get {
 	const char *session;
 	struct lair_text path;
 	uint64_t offset, size; /* size 0: a whole piece */
-	uint64_t file;	       /* lair_piece.file of the first piece: LAIR_E_GONE if it is another file now */
+	uint64_t file; /* lair_piece.file of the first piece: LAIR_E_GONE if the path has another file now */
 };
 
 struct lair_put {
 	const char *session;
 	struct lair_text path;	   /* with the first piece */
-	uint64_t transfer, offset; /* with the others: from the answer before */
+	uint64_t transfer, offset; /* with the others: from the last answer */
 	struct lair_text data;
 	unsigned mode;	/* with the first piece: permissions; 0: 0644 */
 	bool more;	/* this is not the last piece */
-	bool directory; /* make a directory, no file */
+	bool directory; /* make a directory instead of a file */
 };
 
 struct lair_copy_in {
 	const char *session;
 	struct lair_text source; /* a file of the host, which the profile's import must allow */
 	struct lair_text path;	 /* absent: the last name of @source */
-	uint64_t transfer;	 /* from the answer before; 0: begin */
+	uint64_t transfer;	 /* from the last answer; 0: begin */
 };
 
 int lair_files(struct lair *lair, struct lair_call **callp, const struct lair_files_of *files);
@@ -323,20 +326,20 @@ int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_
 
 /* ---- calls ---- */
 
-/* Wait for the answer, and run the callbacks of all calls meanwhile. Returns the same as lair_outcome; or
- * -ETIMEDOUT or -EINTR (a signal handler ran). In these two cases the call is still pending: wait again,
- * lair_cancel it, or free it. */
+/* Wait for the answer; the callbacks of all calls run meanwhile. Returns the same as lair_outcome; or -ETIMEDOUT or
+ * -EINTR (a signal handler ran). In these two cases the call is still pending: wait again, lair_cancel it, or free
+ * it. */
 int lair_wait(struct lair_call *call, double timeout);
 
-/* -EINPROGRESS while it is pending; 0 when it was answered; else the LAIR_E_* it failed with. If a cell raises an
- * exception, its call does not fail. */
+/* -EINPROGRESS while the call is pending; 0 if it was answered; else the LAIR_E_* with which it failed. If a cell
+ * raises an exception, its call does not fail. */
 int lair_outcome(const struct lair_call *call);
 
 /* The sentence for a failed outcome; "" otherwise. Valid as long as the call. */
 const char *lair_call_error(const struct lair_call *call);
 
-/* How far the output of a watched cell has come. Output that is not kept any more is skipped, so a piece may begin
- * later than the one before it ended. While its callback runs, this is the end of the piece. */
+/* How much output of a watched cell has come. Output that is not kept any more is skipped, so a piece may begin
+ * later than the piece before it ended. Inside a callback: the end of the callback's piece. */
 struct lair_point lair_point(const struct lair_call *call);
 
 /* Run @on_done once, when the call has an outcome. Unlike the other callbacks it may free this one call, if nobody
@@ -346,7 +349,7 @@ void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call
 /* Forget the call. A later answer is dropped, but the request is still carried out. NULL is fine. Returns NULL. */
 struct lair_call *lair_call_free(struct lair_call *call);
 
-/* ---- answers: valid as long as their call; NULL if it was another kind of request or has no answer ---- */
+/* ---- answers: valid as long as their call; NULL if the call was another kind of request or has no answer ---- */
 
 /* A list. Start with a cursor of 0; false at the end. A malformed item ends the list. */
 struct lair_items {
@@ -363,7 +366,7 @@ struct lair_blocked {
 	struct lair_text event, target, reason;
 };
 
-/* One value in several types: a bundle. lair_next_data walks it. */
+/* One form of a value. A list of them is a bundle, which lair_next_data walks. */
 struct lair_data {
 	struct lair_text type; /* a MIME type */
 	struct lair_text data; /* text, JSON or bytes */
@@ -374,9 +377,9 @@ struct lair_data {
 struct lair_display {
 	struct lair_items data;	   /* of lair_data */
 	struct lair_text metadata; /* absent, or JSON */
-	struct lair_text id;	   /* absent, or a name by which it can be replaced */
-	bool update;		   /* replaces the display of that id, if there is one */
-	bool clear;		   /* replaces everything that was shown before */
+	struct lair_text id;	   /* absent, or a name by which the display can be replaced */
+	bool update;		   /* it replaces the display of that id, if there is one */
+	bool clear;		   /* it replaces everything that was shown before */
 };
 
 struct lair_alive {
@@ -395,10 +398,10 @@ struct lair_artifact {
 struct lair_effect {
 	struct lair_text act;	     /* connected, sent, wrote, made, renamed, removed or ran */
 	struct lair_text target, to; /* any bytes: an address, a path or a program; to: of renamed, else absent */
-	uint64_t cell;		     /* the cell that did it, or the cell before it */
+	uint64_t cell;		     /* the cell that did it; between two cells: the cell before */
 };
 
-/* What was done since the state that is in force now, as far as Lair saw it. */
+/* The effects since the state that is in force now, as far as Lair saw them. */
 struct lair_effects {
 	struct lair_items items; /* of struct lair_effect */
 	uint64_t more;		 /* how many more there are */
@@ -406,11 +409,11 @@ struct lair_effects {
 
 /* One line of a traceback. */
 struct lair_error_frame {
-	uint64_t cell;	       /* its number; 0: the line is one of @file */
-	struct lair_text file; /* absent: of a cell */
+	uint64_t cell;	       /* the number of the cell; 0: the line is in @file */
+	struct lair_text file; /* absent: the line is in a cell */
 	uint64_t line, column; /* line 0: not known */
 	struct lair_text function, source;
-	struct lair_items values; /* of lair_data, whose types are the names */
+	struct lair_items values; /* of lair_data: the type is the name of a variable */
 };
 
 struct lair_saved {
@@ -420,19 +423,19 @@ struct lair_saved {
 
 /* The variables that came back from a saved state. */
 struct lair_loaded {
-	double age;			  /* in seconds; 0: nothing was loaded */
+	double age;			  /* of the saved state, in seconds; 0: nothing was loaded */
 	struct lair_items names, refused; /* of text; of struct lair_refused */
 };
 
-/* How the session that had the id before has ended. */
+/* How the last session of this id has ended. */
 struct lair_ended {
-	struct lair_text why; /* absent: there was none, or nothing is known of it. A cause as of a result, or
-				 stopped or lost (laird was), or unknown */
+	struct lair_text why; /* absent: there was no such session, or nothing is known of it. A cause as in a
+				 result; or stopped or lost, if laird was; or unknown */
 	double when;	      /* seconds since the epoch; 0: not known */
 	uint64_t birth, cells;
-	bool saved;		    /* its variables were, and come back */
-	struct lair_text not_saved; /* absent, or why they were not, though they were to be */
-	bool by_root;		    /* its user has not shut it down */
+	bool saved;		    /* its variables were saved, and come back */
+	struct lair_text not_saved; /* absent, or why its variables were not saved, though they should have been */
+	bool by_root;		    /* root has shut it down, not its user */
 };
 
 /* The code that ran can choose all numbers in it: do not trust them. */
@@ -444,17 +447,16 @@ struct lair_result {
 	struct lair_text cause;	   /* absent if the cell simply ended */
 	struct lair_text out, err; /* empty if they were streamed */
 	uint64_t out_dropped, err_dropped;
-	uint64_t out_stray, err_stray; /* how many bytes at their beginning were written before the cell began, by
-					  threads for instance; also if they were streamed */
+	uint64_t out_stray, err_stray; /* bytes at their beginning from before the cell began, even if streamed */
 	struct lair_text text;	       /* absent, or the last expression as a prompt prints it */
-	struct lair_items data;	       /* of lair_data: its other representations */
+	struct lair_items data;	       /* of lair_data: its other forms */
 	struct lair_items displays;
 	uint64_t displays_dropped;
 	struct lair_text error_name, error_value, error_traceback; /* absent without an exception */
-	struct lair_text error_suggestion;			   /* absent, or what may have been meant */
-	uint64_t error_line, error_offset;			   /* of an error of syntax, from 1; else 0 */
-	struct lair_text error_context;				   /* absent, or that line */
-	struct lair_items error_frames;				   /* outermost first */
+	struct lair_text error_suggestion; /* absent, or the name that may have been meant */
+	uint64_t error_line, error_offset; /* of a syntax error, from 1; else 0 */
+	struct lair_text error_context;	   /* absent, or the line of a syntax error */
+	struct lair_items error_frames;	   /* outermost first */
 	struct lair_items blocked;
 	struct lair_items artifacts;
 	bool artifacts_more; /* there are more */
@@ -465,13 +467,13 @@ struct lair_result {
 	struct lair_text unfaithful; /* absent, or why there is no checkpoint of the state after this cell */
 	uint64_t forgotten;	     /* how many checkpoints were forgotten since the last answer */
 	struct lair_loaded loaded;   /* if the session was opened for this cell */
-	struct lair_ended ended;     /* if the session is new: of the one before */
-	uint64_t birth;		     /* of the session: no other of its id has the same number */
+	struct lair_ended ended;     /* if the session is new: how the one before ended */
+	uint64_t birth;		     /* of the session: no other session of this id has the same number */
 };
 
 struct lair_session {
 	struct lair_text session, profile, state, workspace,
-		level; /* session: as root names it, UID/ID if it is another's */
+		level; /* session: root gets UID/ID if it is another user's */
 	uint64_t uid, cells, queued, pid, memory;
 	double created, idle, idle_left, hard_left;
 	struct lair_items guards;		 /* of text */
@@ -483,21 +485,20 @@ struct lair_session {
 	uint64_t memory_limit, tasks_limit, disk_limit;	    /* 0: none */
 	double cpu_limit, cell_timeout, idle_ttl, hard_ttl; /* processors; seconds; 0: none */
 	struct lair_loaded loaded;			    /* if this request opened it */
-	struct lair_effects effects; /* of a branch: what its parent has done since the state that it began in */
-	struct lair_ended ended;     /* if no cell has told yet of the session of that id before */
+	struct lair_effects effects; /* of a branch: its parent's, since the state in which the branch began */
+	struct lair_ended ended;     /* how the last session of this id ended, if no cell has told that yet */
 	uint64_t birth;		     /* no other session of that id has the same number */
 };
 
-/* What was written between two cells; of much, head and tail. */
+/* Output that was written between two cells. Of much output only the beginning and the end are kept. */
 struct lair_stray {
 	struct lair_text out, err;
-	uint64_t at; /* how many bytes of both the answers before this one have given; if that is more than you have
-			had, others have had the rest, or it was lost with a connection */
+	uint64_t at; /* bytes in all earlier answers; if you have had fewer, others had the rest, or it is lost */
 };
 
 /* The present state of a session. */
 struct lair_state {
-	uint64_t cell;		     /* the one after this cell; 0: before the first */
+	uint64_t cell;		     /* this is the state after this cell; 0: before the first */
 	struct lair_text name;	     /* absent: it has no name */
 	struct lair_effects effects; /* of restore and undo */
 };
@@ -509,8 +510,8 @@ struct lair_checkpoint {
 };
 
 struct lair_piece {
-	struct lair_text data; /* shorter than asked for: the end */
-	uint64_t size, file;   /* of the whole file; which file it is */
+	struct lair_text data; /* shorter than requested: the file ends */
+	uint64_t size, file;   /* size: of the whole file; file: another number if the path has another file */
 	unsigned mode;
 };
 
@@ -534,12 +535,12 @@ struct lair_file {
 /* A cell that runs by itself. */
 struct lair_detached {
 	struct lair_text key;
-	uint64_t cell; /* 0: it waits */
+	uint64_t cell; /* 0: the cell still waits */
 };
 
 struct lair_kept {
 	struct lair_text key;	/* absent: it has none */
-	uint64_t cell;		/* 0: it waits */
+	uint64_t cell;		/* 0: the cell still waits */
 	struct lair_text state; /* queued, running or finished */
 	int returncode;
 	double age;	/* seconds since it began to wait, began to run, or ended */
@@ -556,7 +557,7 @@ struct lair_match {
 };
 
 struct lair_inspection {
-	bool found;				/* false: there is nothing of that name, and nothing below */
+	bool found;				/* false: nothing has that name, and the other fields are absent */
 	struct lair_text name, type, signature; /* an absent field does not exist, or is not known */
 	struct lair_text docstring, text, file, source; /* text: a short repr */
 	uint64_t line;					/* in file; 0: not known */
@@ -576,9 +577,9 @@ struct lair_variable {
 
 struct lair_checked {
 	bool valid;
-	struct lair_text error;		/* if it is not valid: why, */
-	uint64_t line, offset;		/* where, from 1; 0: not known, */
-	struct lair_text context, rule; /* that line, and the broken rule of the profile if it is one */
+	struct lair_text error;		/* if it is not valid: the reason, */
+	uint64_t line, offset;		/* the place, from 1; 0: not known, */
+	struct lair_text context, rule; /* that line, and the rule of the profile if it breaks one */
 };
 
 struct lair_completeness {
@@ -587,17 +588,17 @@ struct lair_completeness {
 
 /* A cell that has run. */
 struct lair_past {
-	uint64_t cell, size;	      /* size: of the code in bytes; it may be more than what is kept */
+	uint64_t cell, size;	      /* size: of the code in bytes, even if not all of it is kept */
 	struct lair_text code, cause; /* cause: as in a result */
 	int returncode;
 	double duration_ms;
-	bool undone; /* the present state does not come from it */
+	bool undone; /* the present state does not include it */
 };
 
 struct lair_daemon {
 	uint64_t version, pid, frame_max;
 	struct lair_text server,
-		instance; /* instance: as long as it is the same, the daemon knows what it was asked */
+		instance; /* instance: while it is the same, the daemon remembers the requests that it got */
 };
 
 /* A saved state. */
@@ -605,13 +606,13 @@ struct lair_save {
 	struct lair_text session;
 	uint64_t uid, size, count;	  /* size: bytes; count: of names */
 	double created, expires;	  /* seconds since the epoch; expires: 0: never */
-	struct lair_items names, refused; /* of text; of struct lair_refused: only of one that was asked for */
+	struct lair_items names, refused; /* of text; of struct lair_refused: only with a session in lair_saves */
 };
 
 /* What was saved when the daemon stopped. */
 struct lair_stopped {
 	uint64_t saved;		   /* sessions */
-	struct lair_items refused; /* of struct lair_refused: sessions that were not, and why */
+	struct lair_items refused; /* of struct lair_refused: sessions that were not saved, and why */
 };
 
 /* The settings that the daemon has read again. */
@@ -631,8 +632,8 @@ struct lair_change {
 struct lair_counters {
 	double uptime;
 	uint64_t pid, keeper_pid, sessions, spares, templates, opened, ended, cells, requests, refused, memory;
-	struct lair_items profiles;		    /* of text */
-	uint64_t saving;			    /* while it stops: how many sessions are still to be saved */
+	struct lair_items profiles; /* of text */
+	uint64_t saving;	    /* while the daemon stops: how many sessions are still to be saved */
 	uint64_t timed_out, out_of_memory, crashed; /* cells that were stopped at their timeout, had too much
 						     * memory, or ended their interpreter */
 	uint64_t rolled_back;  /* how often a session went back because its interpreter was lost */

@@ -7,7 +7,7 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 	struct cell_error error = {.name = {.data = NULL}};
 	struct wire_fault fault;
 
-	/* What the interpreter said of itself may be anything. */
+	/* This field comes from the interpreter, so it may hold anything. */
 	if (reply->error.data && wire_decode_known(&error, &cell_error_schema, reply->error, &fault))
 		error = (struct cell_error){.name = BYTES("?"), .value = BYTES(""), .traceback = BYTES("")};
 	*result = (struct lair_result){
@@ -129,7 +129,7 @@ static void take_piece(struct lair_call *call, const void *message)
 	call->answer.piece.mode &= 0777;
 }
 
-/* An answer that has the members of its message, and no others. */
+/* For an answer that has the members of its message, and no others. */
 #define TAKER(function, member, message, FIELDS)                                                                   \
 	static void function(struct lair_call *call, const void *data)                                             \
 	{                                                                                                          \
@@ -137,7 +137,7 @@ static void take_piece(struct lair_call *call, const void *message)
                                                                                                                    \
 		call->answer.member = (__typeof__(call->answer.member)){FIELDS(TAKE, reply)};                      \
 	}
-/* One that is a list. */
+/* For an answer that is a list. */
 #define LIST_TAKER(function, message, field)                                                                       \
 	static void function(struct lair_call *call, const void *data)                                             \
 	{                                                                                                          \
@@ -214,7 +214,8 @@ static void on_reply(struct lair_call *call, struct bytes body)
 	call_end(call, 0, (struct bytes){.data = NULL});
 }
 
-/* What was asked of files while output waited to be read, which has been read when the refusal comes. */
+/* The daemon may refuse a request for files while output waits to be read. When the refusal comes, the output has
+ * been read, so the request is sent again. */
 static bool asked_again(struct lair_call *call, int error)
 {
 	return error == LAIR_E_LIMIT &&
@@ -292,8 +293,8 @@ static void on_ask(struct lair_call *call, struct bytes body)
 
 	if (wire_decode_known(&event, &ask_event_schema, body, &fault))
 		return;
-	/* Over a new connection a question comes again, whether or not its answer is on its way. A daemon of an
-	 * earlier build does not number them. */
+	/* After a new connection the daemon repeats a question, even if its answer is on its way. A daemon of an
+	 * earlier build does not number its questions. */
 	if (event.number && event.number <= call->asks)
 		return;
 	call->asks = event.number;
@@ -321,7 +322,7 @@ static struct lair_call *call_find(struct lair *lair, uint64_t id)
 	return call;
 }
 
-/* An error that answers nothing in particular: this daemon cannot read what we write, so it will answer nothing. */
+/* An error that belongs to no request: the daemon cannot read our requests, so it will answer none. */
 static void on_stranger(struct lair *lair, struct bytes body)
 {
 	struct error_reply reply;
@@ -347,7 +348,7 @@ static void frame_dispatch(struct lair *lair, zmq_msg_t *message, const struct w
 		if (!bytes_is(frame->type, handlers[i].type))
 			continue;
 		if (handlers[i].final) {
-			/* A small message does not keep its place in memory when it moves. */
+			/* If a message is small, its bytes move with it. */
 			size_t offset = (size_t)(frame->body.data - (const char *)zmq_msg_data(message));
 
 			zmq_msg_move(&call->frame, message);
@@ -366,13 +367,13 @@ void call_dispatch(struct lair *lair, zmq_msg_t *message)
 	struct bytes data = {.data = zmq_msg_data(message), .size = zmq_msg_size(message)};
 	struct wire_frame frame;
 
-	/* What cannot be read answers nothing; what was asked for then runs into its deadline. */
+	/* A message that cannot be read is ignored. The request that it answers runs into its deadline. */
 	if (wire_open_answer(&frame, data) == 0)
 		frame_dispatch(lair, message, &frame);
 	zmq_msg_close(message);
 }
 
-/* ---- reading them ---- */
+/* ---- reading answers ---- */
 
 /* Whether @call has the answer @reply. */
 static bool call_answered(const struct lair_call *call, const struct wire_schema *reply)

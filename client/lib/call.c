@@ -91,7 +91,8 @@ static struct lair_call *call_destroy(struct lair_call *call)
 	return NULL;
 }
 
-/* What changes something is done, though nobody wants to hear of it: it stays until it is known to be. */
+/* If a request changes something, it must be done, even if nobody wants its answer. So its call stays until the
+ * answer comes. */
 struct lair_call *lair_call_free(struct lair_call *call)
 {
 	if (!call)
@@ -136,7 +137,7 @@ void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call
 	call->userdata = userdata;
 }
 
-/* ---- asking ---- */
+/* ---- sending requests ---- */
 
 #define KEY_SIZE 32
 
@@ -148,7 +149,7 @@ static struct bytes *key_of(const struct wire_schema *schema, void *request)
 	return NULL;
 }
 
-/* Nobody else's, ever. */
+/* A key that nobody else ever has. */
 static int key_make(char key[static KEY_SIZE + 1])
 {
 	unsigned char random[KEY_SIZE / 2];
@@ -160,8 +161,8 @@ static int key_make(char key[static KEY_SIZE + 1])
 	return 0;
 }
 
-/* Every request begins with its id: it is filled in here. One that changes something gets a key, so that it can be
- * sent again when nobody knows whether it has been done. */
+/* Fills in the id, with which every request begins. A request that changes something gets a key, too, so that it
+ * can be sent again if nobody knows whether it was done. */
 int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
 	       const struct wire_schema *reply)
 {
@@ -206,7 +207,7 @@ int lair_open(struct lair *lair, struct lair_call **callp, const char *session, 
 	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
 }
 
-/* As the protocol has it; the buffer is the caller's to destroy. */
+/* The variables in the form of the protocol. The caller destroys the buffer. */
 static int environment_put(msgpack_sbuffer *buffer, const char *const *env)
 {
 	size_t n = 0;
@@ -305,7 +306,7 @@ int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_ca
 	struct input_request request = {
 		.exec = exec->id, .text = bytes_from(line), .eof = !line.data, .number = exec->asks};
 
-	/* The daemon would refuse it, and the cell go on waiting. */
+	/* The daemon would refuse the line, and the cell would go on waiting. */
 	if (line.data && !utf8_valid(request.text))
 		return lair_fail(lair, -EILSEQ, "a line of input is not UTF-8");
 	return call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define TIMEOUT_DEFAULT 30.0
-/* At most so many messages in one lair_process, so that a flood leaves the caller time for other things. */
+/* The largest number of messages in one lair_process, so that a flood leaves the caller time for other things. */
 #define BATCH 64
 
 int clock_left_ms(double start, double timeout)
@@ -32,7 +32,7 @@ int lair_fail(struct lair *lair, int error, const char *format, ...)
 
 /* ---- life ---- */
 
-/* Absolute, since the daemon lives in another directory. */
+/* The path is made absolute, because the daemon works in another directory. */
 static int socket_path(char path[static PATH_SIZE], const char *given)
 {
 	char named[PATH_SIZE], directory[PATH_SIZE] = "";
@@ -129,7 +129,7 @@ static void on_greeted(struct lair_call *call, void *userdata)
 		handle_greeted(userdata, daemon);
 }
 
-/* Whoever listens must answer as a daemon of our version before anything else is asked of it. */
+/* Before any other request, the process that listens must answer as a daemon of our version. */
 static int greet(struct lair *lair, double timeout)
 {
 	struct lair_call *call = NULL;
@@ -137,7 +137,8 @@ static int greet(struct lair *lair, double timeout)
 
 	r = lair_hello(lair, &call);
 	if (!r) {
-		/* At once, since the connection may end right after the answer, and is then made again. */
+		/* Right after the answer the connection may end, and is then made again. So the answer is used at
+		 * once. */
 		lair_on_done(call, on_greeted, lair);
 		r = lair_wait(call, timeout);
 	}
@@ -186,7 +187,7 @@ int lair_connect(struct lair *lair)
 		r = handle_connect(lair, lair->timeout);
 	if (r != LAIR_E_LOST && r != LAIR_E_NO_DAEMON)
 		return r;
-	/* Only who has found nobody looks closer: to a daemon that runs, a look is a connection too many. */
+	/* Probe only if nobody has answered: it makes one connection more. */
 	r = socket_probe(lair);
 	if (r == LAIR_E_NO_DAEMON && !lair->no_start)
 		r = daemon_start(lair, lair->timeout);
@@ -203,12 +204,12 @@ int handle_send(struct lair *lair, const struct lair_call *call)
 		return lair_fail(lair, LAIR_E_TOO_LARGE,
 				 "the request has %zu bytes; frame_size = %llu is the limit", call->request.size,
 				 (unsigned long long)lair->frame_max);
-	/* What waits goes out when the daemon has been greeted. */
+	/* While the connection is made again, requests wait until the daemon has been greeted. */
 	if (lair->resuming && call->reply != &hello_reply_schema)
 		return 0;
 	if (zmq_send(lair->dealer, call->request.data, call->request.size, ZMQ_DONTWAIT) < 0)
 		return lair_fail(lair, -errno, "cannot send to %s: %s", lair->socket, zmq_strerror(errno));
-	/* Sending may have taken the notice that something is there to be read. */
+	/* To send may take away the sign that a message can be read. */
 	if (transport_readable(lair))
 		transport_wake(lair);
 	return 0;
@@ -230,7 +231,7 @@ static bool dealer_drain(struct lair *lair, unsigned batch)
 	return false;
 }
 
-/* Wait at most @timeout_ms for something, and take it in. */
+/* Waits at most @timeout_ms for an event, and handles it. */
 static int handle_turn(struct lair *lair, int timeout_ms)
 {
 	int sources, readable = 1 << SOURCE_WAKE | 1 << SOURCE_DEALER;
@@ -242,7 +243,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 	if (sources < 0)
 		return lair_fail(lair, sources, "%s", strerror(-sources));
 	ended = lair->monitor && (sources & 1 << SOURCE_MONITOR) && transport_ended(lair);
-	/* What came before the end still counts. */
+	/* Messages that came before the end still count. */
 	if (lair->dealer && ended)
 		(void)dealer_drain(lair, UINT32_MAX);
 	else if (lair->dealer && (sources & readable) && !dealer_drain(lair, BATCH))

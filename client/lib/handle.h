@@ -23,33 +23,33 @@ struct lair {
 	unsigned n_connections;
 	bool lost;
 	uint64_t frame_max; /* 0: not known yet */
-	char instance[64];  /* of the daemon that was greeted; "": none has been */
+	char instance[64];  /* of the daemon that was greeted; "": none was */
 
-	/* while a connection is being made in place of one that ended */
+	/* while another connection is made, because the last one ended */
 	bool resuming;
 	double resuming_since;
 	unsigned attempts;
 	struct lair_call *greeting;
 
 	uint64_t last_id;
-	struct lair_call *first, *last; /* those on their way, oldest first */
+	struct lair_call *first, *last; /* the pending calls, oldest first */
 };
 
 struct lair_call {
 	struct lair *lair; /* NULL once the handle is gone */
 	struct lair_call *previous, *next;
 	uint64_t id;
-	int outcome;	/* -EINPROGRESS, then what became of it */
+	int outcome;	/* -EINPROGRESS, then 0 or an error */
 	char *error;	/* NULL or the sentence */
-	bool keyed;	/* it is done once, however often it is sent */
-	bool forgotten; /* freed by the caller; only its being done still matters */
+	bool keyed;	/* the daemon does it once, even if it is sent again */
+	bool forgotten; /* the caller has freed it; it stays only until its request is done */
 
-	const struct wire_schema *asked; /* what the request is, */
+	const struct wire_schema *asked; /* the kind of the request, */
 	msgpack_sbuffer request;	 /* and its frame, until it is answered */
 	uint64_t seen[2], displays;	 /* how much of each stream has come, and how many displays */
 	uint64_t asks;			 /* the number of the last question that has come */
 
-	const struct wire_schema *reply; /* what a good answer is */
+	const struct wire_schema *reply; /* the kind of a good answer */
 	zmq_msg_t frame;		 /* the answer, which the texts below point into */
 	union {
 		struct lair_daemon daemon;
@@ -104,7 +104,7 @@ static inline struct lair_items items_from(struct bytes bytes)
 	return (struct lair_items){.data = bytes.data, .size = bytes.size};
 }
 
-/* The members of a struct of lair.h that are called like the fields of its message: TAKE for each in the
+/* The members of a struct of lair.h that have the names of their message's fields: TAKE copies each, in an
  * initialiser. */
 #define TAKE_FLAG(value) (value)
 #define TAKE_UINT(value) (value)
@@ -115,56 +115,58 @@ static inline struct lair_items items_from(struct bytes bytes)
 #define TAKE_RAW(value) items_from(value)
 #define TAKE(message, kind, field, need) .field = TAKE_##kind((message)->field),
 
-/* What is left of @timeout since @start, in clock_seconds(), for poll: -1 for LAIR_FOREVER. Rounded up, so that it
- * is 0 only when nothing is left. */
+/* The part of @timeout that is left since @start (clock_seconds()), for poll: -1 for LAIR_FOREVER. Rounded up, so
+ * that it is 0 only if nothing is left. */
 int clock_left_ms(double start, double timeout);
 
-/* Keep a sentence and pass @error on. */
+/* Keep the sentence in @lair, and return @error. */
 int lair_fail(struct lair *lair, int error, const char *format, ...) _printf_(3, 4);
 
 /* The LAIR_E_* of a code of the protocol. */
 int lair_error_of(struct bytes code);
 
-/* Send a request, which begins with its id, as a new call that @reply answers. Returns as the functions of lair.h.
- */
+/* Send a request, which begins with its id, as a new call. @reply: the kind of a good answer. Returns as the
+ * functions of lair.h. */
 int call_start(struct lair_call **callp, struct lair *lair, const struct wire_schema *schema, void *request,
 	       const struct wire_schema *reply);
-/* A new call on the list of those on their way. NULL without memory. */
+/* A new pending call, at the end of the list. NULL without memory. */
 struct lair_call *call_new(struct lair *lair, const struct wire_schema *reply);
-/* End @call and tell whoever waits. @call may be gone afterwards. */
+/* End @call and run its on_done. @call may be gone afterwards. */
 void call_end(struct lair_call *call, int outcome, struct bytes sentence);
-/* One message from the daemon; taken over. */
+/* Handle one message from the daemon. It is taken over. */
 void call_dispatch(struct lair *lair, zmq_msg_t *message);
 
-/* Send the request of @call, or see that it is sent. Returns as the functions of lair.h do. */
+/* Send the request of @call, now or after the greeting. Returns as the functions of lair.h do. */
 int handle_send(struct lair *lair, const struct lair_call *call);
 void handle_greeted(struct lair *lair, const struct lair_daemon *daemon);
 
-/* resume.c: the connection has ended; what is on its way is sent again over another one, or ends. */
+/* resume.c: the connection has ended. The requests of pending calls are sent again over another connection, or the
+ * calls end. */
 void resume_begin(struct lair *lair);
 void resume_on_timer(struct lair *lair);
-/* Whatever comes of it is not wanted any more. */
+/* Stop making another connection, and forget its greeting. */
 void resume_stop(struct lair *lair);
 
 /* transport.c. Return 0 or -errno where they return int. */
 enum source { SOURCE_DEALER, SOURCE_MONITOR, SOURCE_WAKE, SOURCE_TIMER };
 
-/* What lasts as long as the handle is connected, and the end of all. */
+/* Open and close everything that lasts as long as the handle is connected. */
 int transport_open(struct lair *lair);
 void transport_close(struct lair *lair);
-/* A connection in place of the last one, that can take @n_waiting requests at once. */
+/* Make a connection in place of the last one, with room for @n_waiting requests at once. */
 int transport_connect(struct lair *lair, unsigned n_waiting);
 void transport_disconnect(struct lair *lair);
 /* Whether the connection has ended. */
 bool transport_ended(struct lair *lair);
 bool transport_readable(const struct lair *lair);
-/* Which sources have something, as a set; negative: -errno. The last two are taken note of by this. */
+/* Wait, and return the set of sources that have something; negative: -errno. This resets SOURCE_WAKE and
+ * SOURCE_TIMER. */
 int transport_wait(struct lair *lair, int timeout_ms);
 void transport_wake(struct lair *lair);
-/* Once; 0: never. */
+/* Wake the handle once, after so many seconds; 0: never. */
 void transport_wake_after(struct lair *lair, double seconds);
 
-/* start.c: whether a socket at this path may be believed. Returns 0, LAIR_E_NO_DAEMON (there can be none),
+/* start.c: whether a socket at this path can be trusted. Returns 0, LAIR_E_NO_DAEMON (there can be none),
  * LAIR_E_DENIED or -errno, with a sentence. */
 int socket_trust(struct lair *lair);
 /* start.c: the same, and whether something listens there: LAIR_E_NO_DAEMON if not. */
@@ -173,7 +175,7 @@ int socket_probe(struct lair *lair);
  * -ETIMEDOUT or -errno, with a sentence. */
 int daemon_start(struct lair *lair, double timeout);
 
-/* items.c: of messages that are not elements of a list, too. */
+/* items.c: parts of other messages than elements of a list, too. */
 struct lair_ended items_ended(struct bytes body);
 struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused);
 struct lair_effects items_effects(struct bytes effects, uint64_t more);

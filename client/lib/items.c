@@ -50,7 +50,7 @@ static bool next_record(void *record, const struct wire_schema *schema, struct l
 	       !wire_decode_known(record, schema, body, &fault);
 }
 
-/* An element that has the members of its message, and no others. */
+/* For an element that has the members of its message, and no others. */
 #define ELEMENT(function, item_type, message, FIELDS)                                                              \
 	bool function(struct lair_items items, size_t *cursor, struct item_type *item)                             \
 	{                                                                                                          \

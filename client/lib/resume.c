@@ -20,7 +20,7 @@ static void give_up(struct lair *lair, const char *why)
 	lair->lost = true;
 	resume_stop(lair);
 	snprintf(sentence, sizeof(sentence), "the daemon on %s %s", lair->socket, why);
-	/* Those that callbacks start meanwhile are refused, so this ends. */
+	/* Calls that a callback starts meanwhile are refused, so this loop ends. */
 	while (lair->first)
 		call_end(lair->first, LAIR_E_LOST, bytes_of(sentence));
 }
@@ -35,7 +35,7 @@ void resume_stop(struct lair *lair)
 
 /* ---- sending again ---- */
 
-/* From where it was. */
+/* Changes the request so that its output goes on where it ended. */
 static int request_advance(struct lair_call *call)
 {
 	union {
@@ -153,7 +153,7 @@ void resume_on_timer(struct lair *lair)
 		give_up(lair, "does not answer any more");
 }
 
-/* Not those that a callback starts meanwhile: they have not been sent. */
+/* Calls that a callback starts meanwhile do not end: they have not been sent. */
 static void end_pieces(struct lair *lair)
 {
 	uint64_t last = lair->last_id;
@@ -172,7 +172,7 @@ static void end_pieces(struct lair *lair)
 void resume_begin(struct lair *lair)
 {
 	if (!lair->instance[0]) {
-		/* It has not been greeted. */
+		/* The daemon has not been greeted. */
 		give_up(lair, "is gone");
 		return;
 	}

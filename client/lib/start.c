@@ -24,7 +24,7 @@
 #define READY_FD 3
 #define NOBODY "no laird answers on %s"
 
-/* ---- is somebody there? ---- */
+/* ---- does somebody listen? ---- */
 
 static int socket_directory(struct lair *lair, char directory[static PATH_SIZE])
 {
@@ -33,7 +33,7 @@ static int socket_directory(struct lair *lair, char directory[static PATH_SIZE])
 	return r ? lair_fail(lair, r, "%s: %s", lair->socket, strerror(-r)) : 0;
 }
 
-/* Only where nobody but we and root can put a socket may one be believed. */
+/* A socket can be trusted only if nobody but this user and root can put a socket into its directory. */
 int socket_trust(struct lair *lair)
 {
 	char directory[PATH_SIZE];
@@ -69,7 +69,7 @@ int socket_probe(struct lair *lair)
 	if (fd < 0)
 		return lair_fail(lair, -errno, "cannot make a socket: %s", strerror(errno));
 	memcpy(address.sun_path, lair->socket, strlen(lair->socket) + 1);
-	/* A full backlog is somebody, too. */
+	/* If the backlog is full, somebody listens, too. */
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
 		return 0;
 	if (errno == ENOENT || errno == ECONNREFUSED)
@@ -78,13 +78,13 @@ int socket_probe(struct lair *lair)
 			 strerror(errno));
 }
 
-/* ---- the child's side: between fork and exec only what is safe there ---- */
+/* ---- the child: between fork and exec there are only calls that are safe there ---- */
 
 struct launch {
 	char program[PATH_SIZE], config[PATH_SIZE], log_path[PATH_SIZE];
 	char *argv[8];
 	int log, null;
-	off_t log_end; /* where what this daemon says begins */
+	off_t log_end; /* here the output of this daemon begins */
 	sigset_t no_signals;
 };
 
@@ -105,7 +105,7 @@ static void fds_close_from(unsigned first)
 		(void)close((int)fd);
 }
 
-/* Moved out of the way first, lest one lands on another. */
+/* Each descriptor is moved out of the way first, so that none overwrites another. */
 static bool fds_arrange(int log, int null, int ready)
 {
 	log = fcntl(log, F_DUPFD, READY_FD + 1);
@@ -126,7 +126,7 @@ static _Noreturn void daemon_exec(const struct launch *launch, int ready)
 	_exit(EXIT_CANNOT_EXEC);
 }
 
-/* Our exit status is the daemon's, or 0 once it is ready. */
+/* Exits with the daemon's exit status, or with 0 once the daemon is ready. */
 static _Noreturn void middle_run(const struct launch *launch)
 {
 	int ready[2], status = 0;
@@ -190,7 +190,7 @@ static int launch_prepare(struct launch *launch, struct lair *lair)
 	launch->argv[n++] = (char *)"--socket";
 	launch->argv[n++] = lair->socket;
 	if (lair->config) {
-		/* It starts in another directory. */
+		/* laird starts in another directory. */
 		if (!realpath(lair->config, launch->config))
 			return lair_fail(lair, LAIR_E_START, "laird has no settings: %s: %s", lair->config,
 					 strerror(errno));
@@ -205,7 +205,7 @@ static int launch_prepare(struct launch *launch, struct lair *lair)
 	return log_open(launch, lair);
 }
 
-/* What the daemon said last is what the user has to know. */
+/* The last words of the daemon tell the user what is wrong. */
 static int start_failed(struct lair *lair, const struct launch *launch, int status)
 {
 	char said[sizeof(lair->error) - 1];
@@ -233,11 +233,11 @@ static int middle_wait(struct lair *lair, pid_t pid, int pipe, double start, dou
 		r = lair_fail(lair, -ETIMEDOUT, "laird was not ready within %g seconds", timeout);
 	else
 		r = 0;
-	/* Not ready is not wanted: the middle process leads the group the daemon is in. */
+	/* A daemon that is not ready is not wanted. It is in the group that the middle process leads. */
 	if (r && kill(-pid, SIGTERM) < 0)
 		(void)kill(pid, SIGTERM);
 	while (waitpid(pid, &status, 0) < 0) {
-		/* Somebody who reaps all children was faster: whether it answers will tell. */
+		/* Somebody else has reaped the child. So whether a daemon answers must tell how it went. */
 		if (errno != EINTR) {
 			*statusp = EXIT_ALREADY_RUNNING;
 			return r;
@@ -247,7 +247,7 @@ static int middle_wait(struct lair *lair, pid_t pid, int pipe, double start, dou
 	return r;
 }
 
-/* Give another daemon a moment to answer. Returns as socket_probe does. */
+/* Give another daemon a moment to answer. Returns the same as socket_probe. */
 static int other_wait(struct lair *lair)
 {
 	static const struct timespec nap = {.tv_nsec = 5000000};
@@ -258,7 +258,7 @@ static int other_wait(struct lair *lair)
 	return r;
 }
 
-/* One attempt. Returns 0 and the daemon's exit status, 0 if it is ready; or an error. */
+/* One attempt. Returns 0 and the daemon's exit status, which is 0 if it is ready; or an error. */
 static int launch_run(struct lair *lair, const struct launch *launch, double start, double timeout, int *statusp)
 {
 	int gone[2], r;
@@ -296,12 +296,12 @@ int daemon_start(struct lair *lair, double timeout)
 		return r;
 	for (bool held = false; status == EXIT_ALREADY_RUNNING; held = true) {
 		r = launch_run(lair, &launch, start, timeout, &status);
-		/* Time is up in the middle of an attempt no less than between two. */
+		/* The time may be up in the middle of an attempt as well as between two. */
 		if (r == -ETIMEDOUT && held)
 			return lock_held(lair);
 		if (r)
 			return r;
-		/* Another daemon holds the lock: it is about to answer, or about to be gone. */
+		/* Another daemon holds the lock. Soon it will answer, or have ended. */
 		if (status == EXIT_ALREADY_RUNNING && (r = other_wait(lair)) != LAIR_E_NO_DAEMON)
 			return r;
 		if (status == EXIT_ALREADY_RUNNING && clock_left_ms(start, timeout) == 0)

@@ -12,10 +12,10 @@
 #include <sys/timerfd.h>
 
 #define HANDSHAKE_MS 10000
-/* Never, in effect. Telling ZeroMQ so with -1 would have it drop what came just before the end. */
+/* So long that it never happens. If it were -1, ZeroMQ would drop the messages that came just before the end. */
 #define RECONNECT_MS (24 * 3600 * 1000)
 #define SEND_QUEUE 1000
-/* More than a connection takes. */
+/* More than a connection needs. */
 #define DESCRIPTORS 16
 
 static int socket_option(void *socket, int option, int value)
@@ -56,7 +56,7 @@ static void *socket_close(struct lair *lair, void *socket)
 
 void transport_disconnect(struct lair *lair)
 {
-	/* First, or an event that comes while it closes is leaked. */
+	/* The monitor stops first, because an event that comes while it closes would be leaked. */
 	if (lair->monitor)
 		(void)zmq_socket_monitor(lair->dealer, NULL, 0);
 	lair->monitor = socket_close(lair, lair->monitor);
@@ -74,7 +74,7 @@ void transport_close(struct lair *lair)
 	lair->context = NULL;
 }
 
-/* ZeroMQ aborts the process if it cannot get a descriptor. */
+/* If ZeroMQ cannot get a descriptor, it aborts the process. So first see whether there are enough. */
 static int descriptors_look(void)
 {
 	int fds[DESCRIPTORS], n = 0, r = 0;
@@ -107,7 +107,7 @@ int transport_open(struct lair *lair)
 	return r ? r : watch(lair, lair->timer, SOURCE_TIMER);
 }
 
-/* At an address of its own: that of a monitor before may not be free yet. */
+/* Each monitor has an address of its own, because the last one may still be in use. */
 static int monitor_open(struct lair *lair)
 {
 	int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
@@ -143,7 +143,7 @@ static int dealer_open(struct lair *lair, unsigned n_waiting)
 	return r;
 }
 
-/* Every event we asked for means the end; only that there was one matters. */
+/* Every event that the monitor tells means the end of the connection. */
 bool transport_ended(struct lair *lair)
 {
 	bool ended = false;
@@ -167,7 +167,7 @@ int transport_connect(struct lair *lair, unsigned n_waiting)
 		r = monitor_open(lair);
 	if (!r)
 		r = watch_socket(lair, lair->dealer, SOURCE_DEALER);
-	/* Notice is given only of what comes after somebody looked. */
+	/* An event is told only after somebody has looked, so look once. */
 	if (!r)
 		(void)transport_ended(lair);
 	if (!r)
@@ -191,7 +191,7 @@ void transport_wake(struct lair *lair)
 	uint64_t one = 1;
 	ssize_t n = write(lair->wake, &one, sizeof(one));
 
-	/* It can only fail by being full, which is as good. */
+	/* It fails only if the counter is full, and then the handle wakes, too. */
 	(void)n;
 }
 
@@ -203,7 +203,7 @@ void transport_wake_after(struct lair *lair, double seconds)
 	(void)timerfd_settime(lair->timer, 0, &when, NULL);
 }
 
-/* What has become readable, as a set of sources; negative: -errno. */
+/* The sources that have become readable, as a set; negative: -errno. */
 int transport_wait(struct lair *lair, int timeout_ms)
 {
 	struct epoll_event events[4];
