@@ -4,16 +4,17 @@
 
 struct scan {
 	const char *at, *end;
-	int depth;	  /* of brackets */
-	bool in_string;	  /* a triple-quoted one that has not ended */
+	int depth;	  /* how many brackets are open */
+	bool in_string;	  /* inside a triple-quoted string */
 	bool continued;	  /* the line ends with a backslash */
-	bool block;	  /* some line began a block, */
-	bool opened;	  /* and so did the last that was not empty */
+	bool block;	  /* a line began a block, */
+	bool opened;	  /* and so did the last line that is not empty */
 	bool line_empty;  /* so far the current line has nothing but white space */
-	char first, last; /* of the logical line, comments and space aside */
+	char first, last; /* of the logical line, without comments and white space */
 };
 
-/* Past the string at @scan->at. One with single quotes also ends with its line, unless that is escaped. */
+/* Goes past the string at @scan->at. A string in single quotes ends with its line at the latest, unless the end of
+ * the line is escaped. */
 static void string_skip(struct scan *scan)
 {
 	char quote = *scan->at;
@@ -101,7 +102,7 @@ static void step(struct scan *scan)
 	scan->at++;
 }
 
-/* A magic of a whole cell: what follows its line need not be Python. */
+/* A magic for a whole cell: the lines after it need not be Python. */
 static bool is_cell_magic(struct lair_text text)
 {
 	return text.size > 2 && text.data[0] == '%' && text.data[1] == '%';
@@ -153,7 +154,7 @@ static struct lair_text last_line(struct lair_text text)
 	return line;
 }
 
-/* After it its block does nothing more. */
+/* Whether its block does nothing more after this statement. */
 static bool leaves_block(struct lair_text statement)
 {
 	static const char *const words[] = {"return", "pass", "break", "continue", "raise"};

@@ -5,11 +5,11 @@
 
 #include "lair.h"
 
-/* Whether @text, whole lines of Python, can be run, or waits for more: an open bracket or triple-quoted string, a
- * backslash at the end, or a block (a line that ended with a colon, a decorator, or a line that begins with %%)
- * that no empty line has ended. If it is @whole it was written elsewhere: a block that has begun has its lines, and
- * needs no empty one. */
+/* Whether @text, whole lines of Python, can be run. If not, it waits for more: for the end of a bracket or a
+ * triple-quoted string, for the line after a backslash, or for the empty line that ends a block. A block begins
+ * with a line that ends with a colon, with a decorator, or with a line that begins with %%. @whole: the text was
+ * written elsewhere, so a block that has begun is complete, and needs no empty line. */
 bool block_complete(struct lair_text text, bool whole);
 
-/* How far the next line of @text, which ends with a newline, is to be indented. */
+/* How many blanks the line after @text, which ends with a newline, should begin with. */
 unsigned block_indent(struct lair_text text);

@@ -10,10 +10,10 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-/* The daemon gives a copy of a branch's files two minutes. */
+/* The daemon takes at most two minutes for a copy of a branch's files. */
 #define COPY_TIMEOUT 150.0
 
-/* What is true of the session now, @what, and of which state. */
+/* Tells the present state of the session; @what is the verb of the sentence. */
 static int state_show(const struct cli *cli, const struct lair_call *call, const char *what)
 {
 	const struct lair_state *state = lair_state(call);

@@ -97,7 +97,7 @@ int cli_trouble(const struct cli *cli, int error)
 	if (error == -EINTR)
 		return cli_fail(cli, "interrupted",
 				"not waiting any longer; what was asked for is done nevertheless");
-	/* What a daemon said that could not start stands as it is, all its lines. */
+	/* If a daemon could not start, its own message is printed as it is, all lines of it. */
 	if (error == LAIR_E_START && !cli->json) {
 		fprintf(stderr, "%s\n", lair_error(cli->lair));
 		return EXIT_TROUBLE;

@@ -10,15 +10,15 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Exit statuses of our own; exec's others are the cell's. */
+/* Exit statuses of lair's own; the others of exec are the cell's. */
 enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
 /* How many --env a command line may have. */
 #define CLI_ENV_MAX 64
-/* Of the name of a session, with room for the one of a user. */
+/* Of the name of a session, with room for the name of a user before it. */
 #define CLI_NAME_SIZE 192
 
-/* Which flags a verb takes besides those that all take; a command of a prompt takes none of those. */
+/* Which flags a verb takes, besides those that all verbs take. A command of a prompt does not take the latter. */
 enum {
 	WITH_SESSION = 1,
 	WITH_PROFILE = 2,
@@ -39,7 +39,7 @@ enum {
 	WITH_CONFIG = 65536,
 	WITH_RELOAD = 131072,
 	WITH_SVG = 262144,
-	ON_SESSION = 524288, /* no flag: its first argument is one */
+	ON_SESSION = 524288, /* no flag: its first argument is a session */
 	WITH_KILL = 1048576,
 	WITH_INSTRUCTIONS = 2097152,
 	WITH_COLOR = 4194304,
@@ -47,11 +47,11 @@ enum {
 	WITH_TOP = 16777216,
 };
 
-/* What a verb needs of the daemon. */
+/* Which daemon a verb needs. */
 enum need {
-	NEED_NOTHING, /* it sees for itself */
-	NEED_RUNNING, /* an error if none answers */
-	NEED_STARTED, /* started if none answers */
+	NEED_NOTHING, /* none, or the verb looks for one itself */
+	NEED_RUNNING, /* one that runs: if none answers, that is an error */
+	NEED_STARTED, /* one that runs: if none answers, it is started */
 };
 
 struct cli;
@@ -65,7 +65,7 @@ struct verb {
 	int (*fn)(struct cli *cli);
 };
 
-/* The command line, and what came of it. All text is argv's or the environment's. */
+/* The command line and what it led to. All text is in argv or the environment. */
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
@@ -73,21 +73,21 @@ struct cli {
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
 		instructions, longer, once;
-	bool figures_place, figures_placed; /* where no directory was given and the terminal cannot show them, one
-					     * is to be made; it has been */
-	char names[2][CLI_NAME_SIZE];	    /* of sessions, where they are not as they were given */
-	const char *env[CLI_ENV_MAX + 1];   /* ended by NULL */
+	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
+	bool figures_place, figures_placed;
+	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */
+	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
 	size_t n_env;
 	char **args;
 	int n_args;
 	struct lair *lair;
 	struct terminal terminal;
-	struct run *run; /* at a prompt: whose signals end waiting; else NULL */
+	struct run *run; /* at a prompt: its signals end waiting; else NULL */
 };
 
-/* flags.c: read the flags at argv[1] onwards into @cli: up to the first word that is none if @verb is NULL, else
- * those of
- * @verb between its arguments. What is no flag is left in cli->args. Returns 0 or EXIT_USAGE, having said why. */
+/* flags.c: read the flags from argv[1] on into @cli. If @verb is NULL, it stops at the first word that is no flag;
+ * else it reads the verb's flags between its arguments. The other words are left in cli->args. Returns 0 or
+ * EXIT_USAGE, having said why. */
 int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]);
 /* The flags of @verb, or of all verbs if NULL, one a line. */
 void flags_print(const struct verb *verb, FILE *out);
@@ -96,10 +96,10 @@ void flags_print(const struct verb *verb, FILE *out);
 int cli_usage(const struct cli *cli, const char *format, ...) _printf_(2, 3);
 /* Say what went wrong with cli->lair, unless @error is 0. Returns EXIT_TROUBLE, or 0. */
 int cli_trouble(const struct cli *cli, int error);
-/* Say what went wrong otherwise. Returns EXIT_TROUBLE. */
+/* Say another failure. Returns EXIT_TROUBLE. */
 int cli_fail(const struct cli *cli, const char *code, const char *format, ...) _printf_(3, 4);
-/* What a session has said, on stdout or stderr, is all: a terminal is as it was before, and whoever sits there is
- * told what has been left out. Returns 0 or -errno. */
+/* After all that a session has written to stdout and stderr: a terminal becomes as it was before, and its user is
+ * told what was left out. Returns 0 or -errno. */
 int cli_said(struct cli *cli);
 /* One line for the person on stderr. */
 void cli_notice(const char *format, ...) _printf_(1, 2);
@@ -108,24 +108,24 @@ void cli_notice(const char *format, ...) _printf_(1, 2);
 int cli_connect(struct cli *cli, enum need need);
 /* Whether cli->verb has as many arguments as it wants. Returns 0 or EXIT_USAGE, having said why. */
 int cli_args_check(const struct cli *cli);
-/* name.c: give the sessions that cli->verb is about the names that the daemon knows. Returns 0 or EXIT_USAGE,
- * having said why. */
+/* name.c: replace the names of sessions in the arguments of cli->verb by the names that the daemon knows. Returns 0
+ * or EXIT_USAGE, having said why. */
 int cli_names(struct cli *cli);
-/* Wait for a call just started with the result @started. By its address, which starting it has only just filled in.
- * Returns 0 or an error as lair_wait; at a prompt there is no deadline but Ctrl-C. */
+/* Wait for a call that was just started with the result @started. The call is given by its address, which is filled
+ * in only by starting it. Returns 0 or an error as lair_wait. At a prompt there is no deadline, but Ctrl-C. */
 int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp);
 /* exec.c: the code that the arguments, -f or stdin give; *readp is the caller's to free. Returns 0 or EXIT_USAGE,
  * having said why. */
 int cli_code(struct cli *cli, struct lair_text *code, char **readp);
-/* question.c: reset all but cli->keep. Returns 0 or an exit status, having said why. */
+/* question.c: reset all variables but those in cli->keep. Returns 0 or an exit status, having said why. */
 int cli_keep(struct cli *cli);
 static inline void call_freep(struct lair_call **callp)
 {
 	*callp = lair_call_free(*callp);
 }
 
-/* saving.c: one line about a session that came back, and one about a session that is new and has another before it.
- */
+/* saving.c: one line about a session whose variables came back; one line about a new session, if there was one of
+ * that name before. */
 void loaded_notice(const char *session, const struct lair_loaded *loaded);
 void ended_notice(const char *session, const struct lair_ended *ended, const struct lair_loaded *loaded);
 

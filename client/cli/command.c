@@ -10,7 +10,7 @@ enum { WORDS_MAX = 16 };
 
 static int help(struct cli *cli);
 
-/* Their numbers of arguments are without the session, which is put in front. */
+/* The numbers of arguments do not count the session, which is put in front. */
 static const struct verb commands[] = {
 	{"vars", "", "list the variables; takes --forget a,b", AT_PROMPT | WITH_FORGET, 0, 0, NEED_NOTHING,
 	 verb_vars},
@@ -114,7 +114,8 @@ bool command_is(struct lair_text text)
 	return text.size > 0 && (strchr("!?", text.data[0]) || is_question(text));
 }
 
-/* Cut @line at its spaces. Returns how many words there are, at most WORDS_MAX, one more than anything takes. */
+/* Cut @line at its spaces. Returns how many words there are, at most WORDS_MAX: that is more than any command
+ * takes. */
 static int words_split(char *words[WORDS_MAX + 1], char *line)
 {
 	char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
@@ -144,7 +145,7 @@ static int words_run(const struct cli *prompt, char **sessionp, char *words[], i
 	struct cli cli = *prompt;
 	int r;
 
-	cli.timeout = 0; /* that of the prompt is its cells' */
+	cli.timeout = 0; /* the timeout of the prompt is for its cells */
 	cli.verb = n ? command_find(words[0]) : NULL;
 	if (!cli.verb)
 		return cli_usage(&cli, "expected a command; %%help lists them");
@@ -155,14 +156,15 @@ static int words_run(const struct cli *prompt, char **sessionp, char *words[], i
 		r = cli_names(&cli);
 	if (r)
 		return r;
-	/* The place before the arguments is that of the command or of a flag: both have been read. */
+	/* In the word before the arguments stood the command or a flag, which have been read. So there is room for
+	 * the session. */
 	*--cli.args = *sessionp;
 	cli.n_args++;
 	r = cli.verb->fn(&cli);
 	return r || cli.verb->fn != verb_branch ? r : session_follow(&cli, sessionp);
 }
 
-/* ?NAME, NAME? and NAME?? as the command they are; the others as they stand, without their sign. New. */
+/* ?NAME, NAME? and NAME?? become the command that they stand for; other commands lose their sign. New. */
 static char *line_of(struct lair_text text)
 {
 	char *line = NULL, *copy = strndup(text.data, text.size), *mark = copy;

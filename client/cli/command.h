@@ -7,6 +7,6 @@
 /* Whether @text, the first line of an input, is a command. */
 bool command_is(struct lair_text text);
 
-/* Do what @text asks for in session *@sessionp; a branch takes its place, and the old id is freed. Returns an exit
- * status, having said everything. */
+/* Run the command @text in session *@sessionp. If that makes a branch, *@sessionp becomes the branch, and the old
+ * id is freed. Returns an exit status, having said everything. */
 int command_run(const struct cli *cli, char **sessionp, struct lair_text text);

@@ -17,17 +17,17 @@
 
 #define DEPTH_MAX 64
 #define ENTRIES_MAX 100000
-#define LEFT_OUT (-1) /* where others are exit statuses */
+#define LEFT_OUT (-1) /* returned in the place of an exit status */
 
-/* A copy on its way. Paths below @from and @to are the same; "" is those themselves. */
+/* A copy under way. Paths are relative to both @from and @to; "" is @from and @to themselves. */
 struct copy {
 	struct cli *cli;
 	const char *from;
 	char to[PATH_MAX];
 	int (*directory)(struct copy *copy, const char *path);
 	int (*file)(struct copy *copy, const char *path);
-	int (*walk)(struct copy *copy, const char *path, unsigned depth); /* what is in that directory */
-	bool host;							  /* @from is one of the daemon's host */
+	int (*walk)(struct copy *copy, const char *path, unsigned depth); /* copies the content of that directory */
+	bool host;							  /* @from is a path of the daemon's host */
 	uint64_t n_files, n_skipped, n_entries, bytes;
 	double shown;
 	bool drawn;
@@ -45,7 +45,7 @@ static int join(const struct cli *cli, char out[PATH_MAX], const char *a, const 
 	return cli_fail(cli, "bad_request", "a path below %s is too long", a);
 }
 
-/* Where @path is, and where it goes. */
+/* Where @path is copied from, and where to. */
 static int ends(const struct copy *copy, const char *path, char from[PATH_MAX], char to[PATH_MAX])
 {
 	int r = join(copy->cli, from, copy->from, path);
@@ -60,7 +60,8 @@ static const char *last_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Where something called @path goes: @given, or in it if that is a directory by its end, or else its own name. */
+/* Chooses the target of a file or directory @path: @given; or its own name inside @given, if that ends as a
+ * directory; or its own name, if @given is NULL. */
 static int destination(struct copy *copy, const char *path, const char *given)
 {
 	char clean[PATH_MAX];
@@ -76,7 +77,7 @@ static int destination(struct copy *copy, const char *path, const char *given)
 	return join(copy->cli, copy->to, given, last_name(clean));
 }
 
-/* On a terminal, once it has taken a while. */
+/* Only on a terminal, and only once the copy has taken a while. */
 static void progress(struct copy *copy, const char *path, uint64_t done, uint64_t size)
 {
 	char name[64], sizes[2][HUMAN_SIZE];
@@ -158,9 +159,9 @@ static int too_deep(const struct copy *copy)
 	return cli_fail(copy->cli, "limit", "%s is deeper than %d directories", copy->from, DEPTH_MAX);
 }
 
-/* ---- what is in a directory of the session, or of the daemon's host ---- */
+/* ---- the content of a directory of the session, or of the daemon's host ---- */
 
-/* Whether it can be a name, and nothing else. */
+/* Whether @name is a plain name, and no path. */
 static bool name_of(char out[NAME_MAX + 1], struct lair_text name)
 {
 	if (name.size == 0 || name.size > NAME_MAX || memchr(name.data, '/', name.size) ||
@@ -188,7 +189,7 @@ static int remote_part(struct copy *copy, const char *path, struct lair_items fi
 	return r;
 }
 
-/* What is wrong with one thing in a tree is no reason to do without the others, or a session could see to that.
+/* If one thing in a tree cannot be copied, the others must be copied nevertheless, or a session could prevent that.
  * Returns LEFT_OUT, or an exit status. */
 static int remote_refused(struct copy *copy, const char *path, int error)
 {
@@ -230,7 +231,7 @@ static int remote_walk(struct copy *copy, const char *path, unsigned depth)
 	return r;
 }
 
-/* Whether it can be listed: whatever is wrong with it otherwise, copying it as a file says so. */
+/* Whether it can be listed. If something else is wrong, copying it as a file will say so. */
 static bool is_directory(struct copy *copy)
 {
 	struct lair_files_of files = {
@@ -247,7 +248,7 @@ static int local_fail(const struct copy *copy, const char *path)
 	return cli_fail(copy->cli, "local", "%s: %s", path, strerror(errno));
 }
 
-/* The pieces of @from, written to @fd. Returns 0, LEFT_OUT or an exit status. */
+/* Writes the pieces of @from to @fd. Returns 0, LEFT_OUT or an exit status. */
 static int get_pieces(struct copy *copy, const char *path, const char *from, int fd, unsigned *modep)
 {
 	struct lair_get get = {.session = copy->cli->args[0], .path = lair_text(from)};
@@ -283,14 +284,14 @@ static int get_pieces(struct copy *copy, const char *path, const char *from, int
 	return 0;
 }
 
-/* What a signal that ends us must not leave behind. */
+/* If a signal ends us, this file must not be left behind. */
 static const char *volatile unfinished;
 
 static void on_end(int number)
 {
 	if (unfinished)
 		(void)unlink(unfinished);
-	(void)raise(number); /* which takes its course after this */
+	(void)raise(number); /* it now has its usual effect */
 }
 
 static void ends_take(void)
@@ -303,7 +304,7 @@ static void ends_take(void)
 			(void)sigaction(signals[i], &ours, NULL);
 }
 
-/* It takes its name when it is complete. */
+/* The file gets its name when it is complete. */
 static int get_file(struct copy *copy, const char *path)
 {
 	char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX + 16];
@@ -315,10 +316,11 @@ static int get_file(struct copy *copy, const char *path)
 	r = ends(copy, path, from, to);
 	if (r)
 		return r;
-	/* What takes the place of a device, or of a FIFO, is the end of it. */
+	/* A file would replace a device or a FIFO, and so destroy it. */
 	if (stat(to, &status) == 0 && !S_ISREG(status.st_mode))
 		return cli_fail(copy->cli, "local", "%s is there, and is no file", to);
-	/* Beside it, but not longer: its own name may be as long as names can be. */
+	/* The temporary file lies beside the target. Its name is not made from the target's, which may be as long
+	 * as names can be. */
 	snprintf(temporary, sizeof(temporary), "%.*s.lair-XXXXXX", (int)(last_name(to) - to), to);
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
@@ -379,7 +381,7 @@ int verb_get(struct cli *cli)
 
 /* ---- put ---- */
 
-/* The pieces of @fd, until it ends. */
+/* Sends the pieces of @fd until its end. */
 static int put_pieces(struct copy *copy, const char *path, const char *to, int fd, const struct stat *status)
 {
 	struct lair_put put = {
@@ -424,7 +426,7 @@ static int put_file(struct copy *copy, const char *path)
 	r = ends(copy, path, from, to);
 	if (r)
 		return r;
-	/* Only what was named is followed, not what lies below. */
+	/* A link is followed only if it was named itself. */
 	fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (*path ? O_NOFOLLOW : 0));
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return local_fail(copy, from);

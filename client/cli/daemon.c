@@ -16,7 +16,7 @@
 
 /* The daemon gives its sessions ten seconds to end. */
 #define STOP_TIMEOUT 20.0
-/* While it saves them, that is said so often. */
+/* While it saves them, a notice says so this often, in seconds. */
 #define SAVING_NOTICE 1.0
 
 int verb_version(struct cli *cli)
@@ -105,7 +105,7 @@ static int status_print(const struct cli *cli, const struct lair_counters *count
 	return 0;
 }
 
-/* Connect, if there is a daemon; *statusp is the exit status otherwise. */
+/* Connect, if a daemon runs; if none does, *statusp is the exit status. */
 static bool running(struct cli *cli, int status_if_not, int *statusp)
 {
 	int r;
@@ -142,7 +142,8 @@ static bool gone_by_polling(pid_t pid, double timeout)
 	return false;
 }
 
-/* See it gone. By descriptor where the kernel has them: the number may be another's by then. */
+/* Wait until the process is gone. A descriptor is better than the number, which another process may have by then;
+ * not every kernel has them. */
 static int gone_wait(pid_t pid, int fd, double timeout)
 {
 	struct pollfd gone = {.fd = fd, .events = POLLIN};
@@ -152,7 +153,7 @@ static int gone_wait(pid_t pid, int fd, double timeout)
 	return poll(&gone, 1, (int)(timeout * 1e3)) > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* How far it is: for a person who waits. */
+/* For a person who waits: how many sessions are still to be saved. */
 static void saving_notice(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -162,7 +163,7 @@ static void saving_notice(struct cli *cli)
 			   lair_counters(call)->saving);
 }
 
-/* Have it stop, and hear what it could save. One that knows no such request is told by a signal. */
+/* Ask the daemon to stop, and hear what it could save. A daemon that does not know the request gets a signal. */
 static int stop_ask(struct cli *cli, pid_t pid, struct lair_call **callp)
 {
 	double left = cli->timeout > 0 ? cli->timeout : INFINITY;
@@ -239,7 +240,7 @@ int verb_stop(struct cli *cli)
 
 /* ---- upgrade ---- */
 
-/* Until another router answers than @before; the connection finds it by itself. */
+/* Wait until another router than @before answers. The library finds it by itself. */
 static int replaced(struct cli *cli, uint64_t before, pid_t *routerp, double timeout)
 {
 	static const struct timespec nap = {.tv_nsec = 20000000};
@@ -259,7 +260,8 @@ static int replaced(struct cli *cli, uint64_t before, pid_t *routerp, double tim
 	return -ETIMEDOUT;
 }
 
-/* Whether it runs what is installed where the keeper's program was; true if nobody can tell. */
+/* Whether the router runs the program that is installed now where the keeper's program was; true if nobody can
+ * tell. */
 static bool is_installed(pid_t keeper, pid_t router)
 {
 	static const char deleted[] = " (deleted)";

@@ -13,23 +13,23 @@
 #define LINES_MAX 64
 
 struct finding {
-	const char *name, *value, *reason; /* reason: of a level that is lacking */
+	const char *name, *value, *reason; /* reason: why this level is not reached */
 };
 
 struct findings {
-	char groups[4096], cages[16384]; /* what laird and lair-kernel say */
+	char groups[4096], cages[16384]; /* the output of laird and of lair-kernel */
 	struct finding items[LINES_MAX];
 	size_t n;
 };
 
 struct remedy {
 	const char *because, *command;
-	bool root; /* it takes root */
+	bool root; /* only root can do it */
 };
 
 #define REMEDIES_MAX 8
 
-/* What an administrator can change, and how it shows. */
+/* What an administrator can change, and by which file it is noticed. */
 static const struct {
 	const char *path, *value;
 	struct remedy remedy;
@@ -50,7 +50,7 @@ static const struct {
 
 /* ---- asking ---- */
 
-/* What the program beside us says. */
+/* The output of the program, which lies beside this one. */
 static int program_ask(const char *program, const char *const argv[], char *text, size_t size)
 {
 	char path[PATH_SIZE];
@@ -112,9 +112,9 @@ static bool there(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* Who may make control groups: with systemd, whoever asks it for a part of version 2; without, root, in a group
- * where laird is alone; a user, of version 1, beneath directories that are his, once the process that laird will be
- * started from, our parent, is in them. */
+/* Who may make control groups? With systemd: everybody who asks it for a part of version 2. Without systemd: root,
+ * in a group where laird is alone. With version 1 also a user, beneath directories of the user's own: the process
+ * that will start laird, our parent, must be in these. */
 static struct remedy groups_remedy(void)
 {
 	static char command[640];
@@ -181,7 +181,7 @@ static size_t remedies_find(struct remedy remedies[static REMEDIES_MAX], const s
 
 /* ---- telling ---- */
 
-/* "the profile demands level X and this host gives Y: why": the last part is what is new. */
+/* Of "the profile demands level X and this host gives Y: why" only the last part is new. */
 static const char *short_reason(const char *reason)
 {
 	const char *why = reason ? strstr(reason, " gives ") : NULL;
@@ -246,7 +246,7 @@ static void tell(const struct findings *findings)
 		       remedies[i].command);
 }
 
-/* The groups first: with them lair-kernel knows what level they make. */
+/* The groups come first, because lair-kernel needs them to tell the level. */
 static int ask(struct findings *findings)
 {
 	const char *const laird[] = {"laird", "--groups", NULL};

@@ -17,7 +17,7 @@
 #include <wchar.h>
 
 #define HISTORY_LENGTH 2000
-/* Around what of a prompt takes no room. */
+/* Stands around the parts of a prompt that take no room. */
 #define PROMPT_ESCAPE '\1'
 #define PROMPT_WIDTH 4
 #define PICTURES_QUERY "\033_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\033\\"
@@ -31,11 +31,11 @@ struct edit {
 	HistEvent event;
 	char *history_path; /* NULL: nowhere to keep it */
 	const char *prompt;
-	unsigned indent; /* so many blanks are as if they were typed */
+	unsigned indent; /* so many blanks are put in, as if they were typed */
 	int signals;
 	bool interrupted, ended;
-	bool pastes; /* the terminal is asked to mark what is pasted */
-	bool asked;  /* and has been asked for pictures */
+	bool pastes; /* the terminal was asked to mark pasted text */
+	bool asked;  /* and was asked whether it shows pictures */
 	struct terminal *terminal;
 	void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice);
 	int (*on_idle)(void *userdata, bool *toldp);
@@ -63,7 +63,7 @@ static bool signal_taken(struct edit *edit)
 	return edit->interrupted;
 }
 
-/* What is said meanwhile stands above the line. */
+/* Notices that are printed meanwhile stand above the line. */
 static int idle(struct edit *edit, EditLine *el)
 {
 	bool told = false;
@@ -81,7 +81,7 @@ static int byte_read(struct edit *edit, EditLine *el, char *byte)
 
 	for (;;) {
 		if (poll(fds, ARRAY_SIZE(fds), idle(edit, el)) < 0) {
-			/* The window has changed its size, or we are back from Ctrl-Z. */
+			/* The window has changed its size, or the user came back after Ctrl-Z. */
 			if (errno != EINTR)
 				return -1;
 			el_set(el, EL_REFRESH);
@@ -94,8 +94,9 @@ static int byte_read(struct edit *edit, EditLine *el, char *byte)
 	}
 }
 
-/* Whether it can show a picture of one pixel, and what it can do at all; once, and only now that nothing it answers
- * is echoed. A multiplexer has no kitty's pictures, and answers the other question itself. */
+/* Asks the terminal whether it can show a picture of one pixel, and what else it can do. It is asked once, and only
+ * here, where its answers are not echoed. A multiplexer cannot show kitty's pictures, and answers the other
+ * question itself. */
 static void pictures_ask(struct edit *edit)
 {
 	char query[64];
@@ -139,7 +140,7 @@ static int character_read(EditLine *el, wchar_t *out)
 
 /* ---- Tab ---- */
 
-/* How many bytes all of them begin with. */
+/* How many bytes at the beginning are the same in all choices. */
 static size_t common_size(const struct edit_choice *choice)
 {
 	size_t size = strlen(choice->texts[0]);
@@ -175,7 +176,7 @@ static size_t characters_in(const char *text)
 	return n;
 }
 
-/* How many columns of a terminal it takes. */
+/* How many columns of a terminal @text takes. */
 static size_t width_of(const char *text)
 {
 	size_t width = 0;
@@ -199,7 +200,7 @@ static size_t widest_of(const struct edit_choice *choice)
 	return widest;
 }
 
-/* In columns, one below the other, as far as the terminal has room for them and the line that is typed. */
+/* In columns, from top to bottom, as far as the terminal has room for them and for the line that is typed. */
 static void choices_list(const struct edit_choice *choice)
 {
 	size_t widest = widest_of(choice), across, down, n = choice->n;
@@ -221,7 +222,7 @@ static void choices_list(const struct edit_choice *choice)
 	fflush(stdout);
 }
 
-/* What of @text stands behind the cursor already is only passed. */
+/* If a part of @text stands behind the cursor already, the cursor only moves past it. */
 static int insert(EditLine *el, const char *text)
 {
 	const LineInfo *line = el_line(el);
@@ -234,7 +235,7 @@ static int insert(EditLine *el, const char *text)
 	return el_cursor(el, (int)characters_in(text)) > 0 ? 0 : -1;
 }
 
-/* What all choices have in common is put in; if that is nothing, they are listed. */
+/* The beginning that all choices have in common is put in. If there is none, they are listed. */
 static unsigned char choose(EditLine *el, const struct edit_choice *choice)
 {
 	size_t size = common_size(choice);
@@ -252,7 +253,7 @@ static unsigned char choose(EditLine *el, const struct edit_choice *choice)
 	return CC_REDISPLAY;
 }
 
-/* More keys wait: nobody types that fast, it is pasted. */
+/* If more keys wait, they are pasted: nobody types that fast. */
 static bool pasting(void)
 {
 	struct pollfd more = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -260,7 +261,7 @@ static bool pasting(void)
 	return poll(&more, 1, 0) > 0;
 }
 
-/* There is nothing before the cursor in its line. */
+/* Whether only white space stands before the cursor in its line. */
 static bool blanks_before(const LineInfo *line)
 {
 	const char *at = line->cursor;
@@ -270,7 +271,7 @@ static bool blanks_before(const LineInfo *line)
 	return at == line->buffer || at[-1] == '\n';
 }
 
-/* Back to where an indentation of four would end, else one character. */
+/* Deletes up to four blanks of an indentation, else one character. */
 static unsigned char backspace(EditLine *el, int key)
 {
 	const LineInfo *line = el_line(el);
@@ -312,7 +313,7 @@ static unsigned char tab(EditLine *el, int key)
 
 /* ---- pastes ---- */
 
-/* What a terminal puts around them, if it is asked to. */
+/* A terminal that was asked to puts these around pasted text. */
 #define PASTE_BEGIN "\033[200~"
 #define PASTE_END "\033[201~"
 
@@ -332,7 +333,7 @@ static bool paste_add(struct paste *paste, char byte)
 		paste->text = grown;
 		paste->allocated = 2 * paste->allocated + 1024;
 	}
-	/* A NUL would end it all; nobody has copied one from a text. */
+	/* A NUL would end the text. No text that was copied contains one. */
 	if (byte != '\0')
 		paste->text[paste->size++] = byte;
 	paste->text[paste->size] = '\0';
@@ -349,8 +350,8 @@ static bool paste_ended(struct paste *paste)
 	return true;
 }
 
-/* Lines end with a newline each, whatever the terminal made of it, but for the last: Enter is for a person to
- * press. */
+/* Each line but the last ends with one newline, whatever the terminal made of it. The last has none, because the
+ * user must press Enter. */
 static void paste_tidy(struct paste *paste)
 {
 	size_t size = 0;
@@ -374,7 +375,7 @@ static unsigned char paste_insert(EditLine *el, struct paste *paste)
 
 	paste_tidy(paste);
 	text = (struct lair_text){.data = paste->text, .size = paste->size};
-	/* The newlines in what is mended are its own: nothing else is put in. */
+	/* text_mend changes no newlines, so these stay as they were pasted. */
 	r = paste->size > 0 ? text_mend(&text, &mended) : -ENODATA;
 	if (!r) {
 		mended[text.size] = '\0';
@@ -384,7 +385,8 @@ static unsigned char paste_insert(EditLine *el, struct paste *paste)
 	return r == 0 ? CC_REFRESH : CC_ERROR;
 }
 
-/* All of it goes into the line that is edited, with its newlines: one cell, be there empty lines in it or tabs. */
+/* The whole paste goes into the line that is edited, with its newlines, even empty lines and tabs. So it is one
+ * cell. */
 static unsigned char paste(EditLine *el, int key)
 {
 	struct paste paste = {.text = NULL};
@@ -404,7 +406,7 @@ static unsigned char paste(EditLine *el, int key)
 	return done;
 }
 
-/* In vi's mode an Escape is a command, and cannot begin anything else. */
+/* In vi's mode Escape is a command, so no key sequence can begin with it. */
 static bool pastes_told(EditLine *el)
 {
 	const char *terminal = getenv("TERM"), *mode = NULL;
@@ -423,7 +425,7 @@ static void pastes_ask(const struct edit *edit, bool on)
 
 /* ---- pictures ---- */
 
-/* The answer to the question for them, up to its end: ESC \. */
+/* Reads the terminal's answer about pictures, up to its end: ESC \. */
 static unsigned char answer(EditLine *el, int key)
 {
 	struct edit *edit = NULL;
@@ -505,8 +507,8 @@ static void history_keep(struct edit *edit)
 
 /* ---- life ---- */
 
-/* The terminal is as it was. The editor itself stays, where a leak checker finds it, until the process ends: el_end
- * would lose what EL_ADDFN has copied. */
+/* The terminal becomes as it was. The editor itself stays until the process ends, because el_end would lose what
+ * EL_ADDFN has copied. A leak checker finds it in this variable. */
 static void editor_leave(EditLine *el)
 {
 	static EditLine *volatile last;
@@ -591,7 +593,8 @@ int edit_line(struct edit *edit, const char *prompt, unsigned indent, const char
 	int n = 0;
 
 	edit->prompt = prompt;
-	/* What is pasted has its own, and is known for sure only where it is marked. */
+	/* Pasted text has its own indentation. Only where pastes are marked is it known for sure what was
+	 * pasted. */
 	edit->indent = edit->pastes && !pasting() ? indent : 0;
 	edit->interrupted = false;
 	pastes_ask(edit, true);
@@ -612,7 +615,7 @@ void edit_on_idle(struct edit *edit, int (*on_idle)(void *userdata, bool *toldp)
 	edit->on_idle = on_idle;
 }
 
-/* How many lines of the terminal the cursor is below the one where the prompt began. */
+/* How many rows of the terminal the cursor is below the row where the prompt began. */
 static unsigned rows_above(const LineInfo *line)
 {
 	unsigned columns, rows, row = 0;

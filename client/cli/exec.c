@@ -23,7 +23,7 @@ static int code_read(struct cli *cli, const char *path, char **codep, size_t *si
 	return r ? EXIT_USAGE : 0;
 }
 
-/* Where the code comes from: @path is NULL if it is the argument itself. */
+/* Where the code comes from; @path is NULL if the argument itself is the code. */
 static int code_source(struct cli *cli, const char **pathp)
 {
 	if (cli->file && cli->n_args)
@@ -126,7 +126,7 @@ static int code_detach(struct cli *cli, const struct lair_exec *exec)
 	const struct lair_detached *detached;
 	int r;
 
-	/* The timeout is its cell's. */
+	/* The timeout is for the cell. */
 	cli->timeout = 0;
 	r = cli_wait(cli, lair_exec(cli->lair, &call, exec), &call);
 	if (r)
@@ -157,7 +157,7 @@ int verb_exec(struct cli *cli)
 	int r;
 
 	r = cli_code(cli, &exec.code, &read);
-	/* Only for a command line that is right is a daemon started. */
+	/* A daemon is started only if the command line is right. */
 	if (!r)
 		r = cli_connect(cli, NEED_STARTED);
 	if (r)

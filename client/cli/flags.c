@@ -170,7 +170,7 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 
 	options_build(options, letters, verb);
 	opterr = 0;
-	optind = 0; /* begin anew: 0 also forgets what a scan before has left */
+	optind = 0; /* 0 begins anew, and forgets the scan before */
 	while ((letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		if (letter == ':')
 			return cli_usage(cli, "%s needs an argument", argv[optind - 1]);

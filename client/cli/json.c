@@ -314,7 +314,7 @@ json_t *json_result(const struct lair_result *result)
 	return document;
 }
 
-/* With 15 digits if they are read as the same number, or 16. Returns how many bytes of @out that takes. */
+/* With 15 digits if they are read as the same number, else with 16. Returns how many bytes of @out that takes. */
 static size_t number_put(char *out, const char *number, size_t size)
 {
 	double value = strtod(number, NULL);
@@ -332,7 +332,7 @@ static size_t number_put(char *out, const char *number, size_t size)
 	return size;
 }
 
-/* A string, a number, or a character between them. */
+/* The size of a token: a string, a number, or a character between them. */
 static size_t token_size(const char *token)
 {
 	const char *at = token;

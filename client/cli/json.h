@@ -3,13 +3,13 @@
 
 #include "cli.h"
 
-/* The text as JSON has to have it: what is not UTF-8 becomes U+FFFD, byte by byte. null if absent. New. */
+/* The text as JSON must have it: each byte that is not UTF-8 becomes U+FFFD. null if absent. New. */
 json_t *json_text(struct lair_text text);
 
 /* The bytes in base 64. New. */
 json_t *json_base64(struct lair_text text);
 
-/* Every field the documentation names, null where there is nothing. New. */
+/* Every field that the documentation names; null if there is no value. New. */
 json_t *json_session(const struct lair_session *session);
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint);
 json_t *json_state(const char *session, const struct lair_state *state);
@@ -18,28 +18,29 @@ json_t *json_refused(struct lair_items items);
 json_t *json_saved(const char *session, const struct lair_saved *saved);
 /* null if there is nothing to tell. */
 json_t *json_ended(const struct lair_ended *ended);
-/* null if nothing was. */
+/* null if nothing was loaded. */
 json_t *json_loaded(const struct lair_loaded *loaded);
 json_t *json_kept(const struct lair_kept *kept);
 json_t *json_counters(const struct lair_counters *counters);
 json_t *json_result(const struct lair_result *result);
 
-/* In as few bytes as can be, the caller's to free: numbers are read from it as they were. NULL without memory. */
+/* The document in as few bytes as possible; the caller frees them. Numbers are written as they were read. NULL
+ * without memory. */
 char *json_compact(const json_t *document);
 /* One document as a line, the caller's to free; the document is released. NULL without memory. */
 char *json_line(json_t *document);
 /* Print one document on a line of its own, and release it. Returns 0 or EXIT_TROUBLE. */
 int json_print(json_t *document);
 
-/* Under @key, and if it was not UTF-8 also as it was, in base 64 under "@key_base64". */
+/* Puts @output under @key. If it is not UTF-8, it is also put under "@key_base64" unchanged, in base 64. */
 void json_add_output(json_t *object, const char *key, struct lair_text output);
 
-/* json_shown.c: bundles, displays, artifacts and errors. What is binary is in base 64, and JSON is part of the
+/* json_shown.c: bundles, displays, artifacts and errors. Binary data is in base 64; JSON becomes part of the
  * document. New. */
 json_t *json_data(struct lair_items bundle);
 json_t *json_display(const struct lair_display *display);
 json_t *json_displays(const struct lair_result *result);
 json_t *json_artifacts(const struct lair_result *result);
-/* Under "effects" and "effects_more", if there are any. */
+/* Puts the effects under "effects" and "effects_more", if there are any. */
 void json_add_effects(json_t *object, const struct lair_effects *effects);
 json_t *json_error(const struct lair_result *result);

@@ -12,7 +12,7 @@ static bool is_json(struct lair_text type)
 	       strchr("/+.", type.data[type.size - n - 1]);
 }
 
-/* JSON is part of the document; what only claims to be is text. */
+/* Valid JSON becomes part of the document. Data that only claims to be JSON is text. */
 static json_t *data_json(const struct lair_data *item)
 {
 	json_t *parsed =

@@ -9,23 +9,23 @@ enum {
 	_LINES_E_SUCCESS,
 	LINES_E_EMPTY, /* no whole line yet: poll, then fill */
 	LINES_E_EOF,
-	LINES_E_TOO_LONG, /* told once, at its beginning; the rest of it is dropped */
+	LINES_E_TOO_LONG, /* told once, when the line begins; the rest of the line is dropped */
 };
 
 struct lines {
 	int fd;
 	char *data;
 	size_t allocated, start, end;
-	size_t size_max; /* of a line; 0: as memory allows */
+	size_t size_max; /* of a line; 0: as much as memory allows */
 	bool eof, skipping;
 };
 
 void lines_init(struct lines *lines, int fd);
 void lines_deinit(struct lines *lines);
 
-/* One read(). Returns 0, -ENOMEM or -errno. The end of a terminal's input is not for ever: it is forgotten once
- * lines_next has told of it. */
+/* One read(). Returns 0, -ENOMEM or -errno. A terminal's input may go on after its end, so the end is forgotten
+ * once lines_next has told it. */
 int lines_fill(struct lines *lines);
-/* The next line, without its newline, valid until the next fill; the last one may have had none. Returns 0,
+/* The next line, without its newline, valid until the next fill. The last line may have had no newline. Returns 0,
  * LINES_E_EMPTY, LINES_E_EOF or LINES_E_TOO_LONG. */
 int lines_next(struct lines *lines, struct lair_text *line);

@@ -106,7 +106,8 @@ static void help_verb(const struct verb *verb, FILE *out)
 	flags_print(verb, out);
 }
 
-/* How many insertions, deletions, changes and swaps of neighbours make one of the other: verbs are short. */
+/* How many insertions, deletions, changes and swaps of neighbours turn one word into the other. Both must be
+ * short. */
 static unsigned distance(const char *a, const char *b)
 {
 	enum { MAX_LENGTH = 15 };
@@ -162,7 +163,8 @@ static int verb_help(struct cli *cli)
 	return 0;
 }
 
-/* Also when the daemon runs, and needs it no more. What the environment names may be the daemon's alone to read. */
+/* A wrong --config is an error even if a daemon runs and does not need it. A file that the environment names is not
+ * checked, because maybe only the daemon can read it. */
 static int config_check(const struct cli *cli)
 {
 	if (!cli->config || cli->config == getenv("LAIR_CONFIG") || access(cli->config, R_OK) == 0)
@@ -217,7 +219,7 @@ static int run(struct cli *cli, int argc, char *argv[])
 	return r ? r : cli->verb->fn(cli);
 }
 
-/* A descriptor opened in the place of a closed one of these would be taken for it. */
+/* If one of these is closed, the next file that is opened would get its number and be taken for it. */
 static void standard_fds_fill(void)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -234,7 +236,7 @@ int main(int argc, char *argv[])
 	standard_fds_fill();
 	status = run(&cli, argc, argv);
 	lair_free(cli.lair);
-	/* Not having been able to say it is trouble, too. */
+	/* If the output could not be written, that is trouble, too. */
 	if (fflush(stdout) != 0 && status == 0)
 		status = EXIT_TROUBLE;
 	return status;

@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-/* Pretty, since a person pastes it. */
+/* Indented, because a person pastes it. */
 static int print_pretty(json_t *document)
 {
 	int r = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
@@ -34,8 +34,8 @@ static void add_argument(json_t *args, const char *flag, const char *value)
 	json_array_append_new(args, json_text(lair_text(value)));
 }
 
-/* What a client of the protocol wants to have in its configuration, for this very command line and the daemon it
- * means: the client starts it in another directory, and with hardly any environment. */
+/* The entry for the configuration of a client of the protocol: this very command line, and the daemon that it
+ * means. The client starts it in another directory, with nearly no environment. */
 static int config_print(const struct cli *cli)
 {
 	char path[PATH_MAX];

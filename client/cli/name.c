@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <pwd.h>
 
-/* How many bytes before the first slash, 0 if there is none; *numberp: whether they are all digits. */
+/* How many bytes stand before the first slash, 0 if there is none; *numberp: whether they are all digits. */
 static size_t user_size(const char *name, size_t size, bool *numberp)
 {
 	const char *slash = memchr(name, '/', size);
@@ -16,7 +16,7 @@ static size_t user_size(const char *name, size_t size, bool *numberp)
 	return n;
 }
 
-/* Put the number of the user in the place of the name that *@namep may begin with: *@namep may be @room then. */
+/* If *@namep begins with the name of a user, replace that by the user's number: *@namep is @room then. */
 static int resolve(const struct cli *cli, const char **namep, char room[static CLI_NAME_SIZE])
 {
 	const char *name = *namep;
@@ -25,7 +25,7 @@ static int resolve(const struct cli *cli, const char **namep, char room[static C
 	bool is_number;
 	size_t n = user_size(name, strlen(name), &is_number);
 
-	/* What is too long for a name the daemon refuses. */
+	/* If the name is too long, the daemon refuses it. */
 	if (geteuid() != 0 || n == 0 || is_number || strlen(name) >= sizeof(who))
 		return 0;
 	snprintf(who, sizeof(who), "%.*s", (int)n, name);
@@ -79,7 +79,7 @@ const char *name_shown(char out[static CLI_NAME_SIZE], struct lair_text name)
 	if (geteuid() != 0 || n == 0 || n > 10 || !is_number)
 		return out;
 	user = getpwuid((uid_t)strtoul(out, NULL, 10));
-	/* As it can be given back. */
+	/* Only if the result can be used as a name of the session again. */
 	if (user && user->pw_name[strspn(user->pw_name, "0123456789")] && !strchr(user->pw_name, '/'))
 		snprintf(out, CLI_NAME_SIZE, "%s%.*s", user->pw_name, (int)(name.size - n), name.data + n);
 	return text_tame(out);

@@ -17,7 +17,7 @@
 #define HEAD "Traceback (most recent call last):"
 #define FRAME "  File \""
 
-/* A line of a traceback is not longer. */
+/* A line of a traceback is not longer than this. */
 #define LINE_MAX_PAINTED 8192
 
 static bool begins(const char *text, const char *start)
@@ -83,7 +83,7 @@ static const char *style_of(char mark)
 	return mark == '^' ? MARK_HERE : mark == '~' ? MARK : RESET;
 }
 
-/* Each character of @text in the style of the mark below it. */
+/* Prints each character of @text in the style of the mark below it. */
 static void marked_tell(const char *text, const char *marks, FILE *out)
 {
 	const char *style = RESET;
@@ -125,13 +125,14 @@ static bool trace_line_tell(struct paint *paint, const char *line, FILE *out)
 
 /* ---- the stream ---- */
 
-/* The first line of an error of syntax, as far as it has come. */
+/* Whether this may be the first line of an error of syntax, as far as it has come. */
 static bool may_be_frame(const struct paint *paint)
 {
 	return paint->size > 0 && strncmp(paint->line, FRAME, MIN(paint->size, strlen(FRAME))) == 0;
 }
 
-/* Nothing may come into a sequence for the terminal, nor wait with one; and no line of Python's has them. */
+/* Nothing may be put into a sequence for the terminal, nor may a sequence wait. No line of Python's has these
+ * characters. */
 static bool unpaintable(const struct paint *paint, char c)
 {
 	return c == '\033' || c == '\0' || (c == '\r' && !paint->in_trace);
@@ -158,7 +159,7 @@ static void line_end(struct paint *paint, FILE *out)
 	paint->plain = false;
 }
 
-/* Room for one more character and a NUL. */
+/* Makes room for one more character and a NUL. */
 static bool room_make(struct paint *paint)
 {
 	char *grown;
@@ -215,7 +216,7 @@ void paint_end(struct paint *paint, FILE *out)
 
 /* ---- values ---- */
 
-/* Its repr is what one would type, or an array of that. */
+/* Whether its repr is Python that one could type, or an array of that. */
 static bool is_literal(struct lair_text text)
 {
 	return text.size > 0 && text.size < 65536 && !memchr(text.data, '\033', text.size) &&
@@ -225,7 +226,7 @@ static bool is_literal(struct lair_text text)
 		text_is(text, "False"));
 }
 
-/* Past the string at @at, which ends with its line at the latest. */
+/* The end of the string at @at, at the latest the end of its line. */
 static size_t string_size(struct lair_text text, size_t at)
 {
 	size_t i = at + 1;

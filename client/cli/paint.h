@@ -8,18 +8,18 @@
 
 #include <stdio.h>
 
-/* A stream with tracebacks in it. Lines go on as they come; those of a traceback when they are whole. */
+/* A stream with tracebacks in it. Lines pass as they come; a line of a traceback passes when it is whole. */
 struct paint {
-	char *line, *source; /* the line that comes, and the one before it, whose marks may come */
+	char *line, *source; /* the line that comes, and the line before it, for which marks may come */
 	size_t size, allocated;
-	size_t told;   /* so much of the line has gone on */
-	bool in_trace; /* what comes is a traceback */
+	size_t told;   /* so much of the line has passed */
+	bool in_trace; /* the line belongs to a traceback */
 	bool plain;    /* the line is not painted: too long, or not one of Python's */
 };
 
 void paint_pass(struct paint *paint, struct lair_text text, FILE *out);
-/* What waits goes on as it is, and the next stream begins. */
+/* Passes the rest as it is. Then the next stream begins. */
 void paint_end(struct paint *paint, FILE *out);
 
-/* A value that looks like one of Python's own literals; any other as it is. */
+/* Paints a value that looks like one of Python's own literals. Any other passes as it is. */
 void paint_value(struct lair_text text, FILE *out);

@@ -70,7 +70,7 @@ static struct winsize window(void)
 
 /* ---- kitty ---- */
 
-/* How many columns it is to be scaled down to; 0: it fits, or nobody knows. */
+/* To how many columns it must be scaled down; 0: it fits, or the size is not known. */
 static unsigned columns_of(struct lair_text data)
 {
 	struct winsize size = window();

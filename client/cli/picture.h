@@ -7,18 +7,18 @@
 
 #include <stdio.h>
 
-/* Which way of sending pictures the terminal understands, as far as it is known. */
+/* Which way of sending pictures the terminal understands, as far as that is known. */
 enum graphics { GRAPHICS_NONE, GRAPHICS_KITTY, GRAPHICS_SIXEL };
 
-/* Whether the terminal is one within another: nothing that the environment says of that is so, and kitty's pictures
- * do not get through. */
+/* Whether the terminal runs inside another one. Then nothing that the environment says of the other holds, and
+ * kitty's pictures do not get through. */
 bool picture_multiplexed(void);
-/* What the environment says. */
+/* What the environment says of the terminal. */
 enum graphics picture_graphics(void);
 
 /* Whether @data is a PNG of a size that can be shown. With kitty's protocol the terminal decodes it, as it does
- * whatever else it shows; for sixel a process without rights does. */
+ * with everything that it shows. For sixel a process without rights decodes it. */
 bool picture_is_png(struct lair_text data);
-/* Put @data, of which that is so, into @out as the terminal wants it; on a line of its own, and no wider than the
- * terminal. Returns whether it could; if not, nothing is written. */
+/* Put @data, a PNG as above, into @out in the form that the terminal wants: on a line of its own, and no wider than
+ * the terminal. If it cannot, it writes nothing and returns false. */
 bool picture_show(enum graphics graphics, struct lair_text data, FILE *out);

@@ -9,9 +9,9 @@
 
 #define SELDOM 60.0
 #define OFTEN 0.1
-/* How long before its end that is said. */
+/* How many seconds before the end the user is warned. */
 #define WARNING 300.0
-/* An answer is looked for so often, in milliseconds. */
+/* How often an answer is looked for, in milliseconds. */
 #define LOOK_MS 50
 
 void presence_begin(struct presence *presence, uint64_t birth)
@@ -62,7 +62,7 @@ static void heard(struct presence *presence, const struct lair_session *session,
 	presence->due = clock_seconds() + fmax(next, OFTEN);
 }
 
-/* A daemon that does not answer is for the next cell to complain of. */
+/* If the daemon does not answer, the next cell will say so. */
 static void answered(struct presence *presence, const char *name, bool *toldp)
 {
 	int r = lair_outcome(presence->call);

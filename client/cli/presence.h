@@ -5,15 +5,15 @@
 #include "cli.h"
 
 struct presence {
-	struct lair_call *call; /* on its way */
-	double due;		/* when to say so next, in clock_seconds(); 0: now; infinite: never again */
-	uint64_t birth;		/* of the session that has been used; 0: not known */
-	bool warned;		/* that it will end whatever anybody does */
+	struct lair_call *call; /* a request on its way */
+	double due;	/* when the daemon is told next, in clock_seconds(); 0: now; infinite: never again */
+	uint64_t birth; /* of the session that the prompt uses; 0: not known */
+	bool warned;	/* the user was told that the session will end, which nobody can prevent */
 };
 
-/* From now on it is about the session of that birth, 0 for whichever has the name. */
+/* From now on keep the session of that birth; 0: whichever session has the name. */
 void presence_begin(struct presence *presence, uint64_t birth);
 void presence_end(struct presence *presence);
-/* Say and hear what is due about @session. Notices end an unfinished line: *toldp says that there was one. Returns
- * for how many milliseconds there is nothing to be done, or -1. */
+/* Do what is due about @session: tell the daemon, and take its answers. A notice ends an unfinished line first;
+ * *toldp says that there was one. Returns in how many milliseconds something is due again, or -1. */
 int presence_turn(struct presence *presence, const struct cli *cli, const char *session, bool *toldp);

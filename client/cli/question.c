@@ -10,7 +10,7 @@
 
 enum { NAMES_MAX = 1000, LINE_SIZE = 4096 };
 
-/* Cut @list, which is written to, at its commas. Returns false if there are none or too many. */
+/* Cuts @list, which it writes to, at its commas. Returns false if there are no names or too many. */
 static bool names_split(const char *names[NAMES_MAX + 1], char *list)
 {
 	char *rest = NULL, *name = strtok_r(list, ", ", &rest);
@@ -22,7 +22,7 @@ static bool names_split(const char *names[NAMES_MAX + 1], char *list)
 	return n > 0 && !name;
 }
 
-/* Do a request about the names in @list, NULL for none. Returns 0 or an exit status, having said why. */
+/* Makes a request about the names in @list; NULL: about none. Returns 0 or an exit status, having said why. */
 static int names_wait(struct cli *cli, const char *list, struct lair_call **callp,
 		      int (*start)(struct lair *lair, struct lair_call **callp, const char *session,
 				   const char *const *names))

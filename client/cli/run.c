@@ -14,14 +14,14 @@
 #include <sys/signalfd.h>
 #include <termios.h>
 
-/* After a signal that ends us the cell has so long to end, too. */
+/* After a signal that ends us, the cell has so many seconds to end, too. */
 #define STOP_PATIENCE 1.0
-/* Of what was refused and caught. */
+/* How many refusals are shown that the cell has caught. */
 #define BLOCKED_SHOWN 3
-/* After an interrupt it has so long to react before that is said. */
+/* If the cell does not react to an interrupt for so many seconds, that is said. */
 #define REACTION 1.0
-/* The first interrupts the cell, the second says what the third does: it kills the cell. Nobody waits after one
- * more. */
+/* The first interrupts the cell. The second says what the third will do: kill the cell. After one more nobody
+ * waits. */
 #define INTERRUPTS_MAX 4
 
 int run_init(struct run *run, struct cli *cli)
@@ -33,7 +33,8 @@ int run_init(struct run *run, struct cli *cli)
 	*run = (struct run){.cli = cli, .signals = -1};
 	lines_init(&run->input, STDIN_FILENO);
 	sigemptyset(&set);
-	/* What nohup or a shell has made us ignore stays ignored; a blocked signal would not be. */
+	/* If nohup or a shell has made us ignore a signal, it stays ignored. If it were blocked here, it would
+	 * not. */
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
 		if (sigaction(taken[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
 			sigaddset(&set, taken[i]);
@@ -59,7 +60,7 @@ static void interrupt(struct run *run)
 	struct lair_call *call = NULL;
 
 	if (run->call && lair_cancel(run->cli->lair, &call, run->call) == 0)
-		lair_call_free(call); /* the cell's own answer tells */
+		lair_call_free(call); /* the cell's own answer tells how it went */
 	run->unheard_since = clock_seconds();
 }
 
@@ -99,7 +100,7 @@ static void interrupt_notice(struct run *run, const char *sentence)
 	cli_notice("%s", sentence);
 }
 
-/* Code in C reacts to nothing until it returns, and nobody can see that from outside but by waiting. */
+/* Code in C does not react until it returns. From outside one can only wait to see that. */
 static void on_interrupt(struct run *run)
 {
 	switch (++run->interrupts) {
@@ -108,7 +109,8 @@ static void on_interrupt(struct run *run)
 		break;
 	case 2:
 		run->unheard_since = 0;
-		/* Nobody reads what the cell has said: it is not the cell that does not react. */
+		/* We wait for somebody who does not read the output. The cell is not the one that does not
+		 * react. */
 		if (run->writing)
 			run->interrupts = INTERRUPTS_MAX;
 		else
@@ -239,7 +241,7 @@ static void event_print(struct run *run, const char *name, struct lair_text data
 
 static const char *const stream_names[] = {[LAIR_STDOUT] = "stdout", [LAIR_STDERR] = "stderr"};
 
-/* Pieces end anywhere, also within a character: its beginning goes with the next piece. */
+/* A piece may end within a character. The beginning of the character then goes with the next piece. */
 static void event_output(struct run *run, enum lair_stream stream, struct lair_text data)
 {
 	size_t before = run->cut[stream].size, size = before + data.size, cut;
@@ -258,7 +260,7 @@ static void event_output(struct run *run, enum lair_stream stream, struct lair_t
 		event_print(run, stream_names[stream], (struct lair_text){.data = whole, .size = size - cut});
 }
 
-/* Of a character that is cut off there is no more to come. */
+/* If a character was cut off at the end, no more of it will come. */
 static void events_end(struct run *run)
 {
 	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
@@ -272,7 +274,7 @@ static void events_end(struct run *run)
 
 /* ---- the sign of life ---- */
 
-/* Only where a person sees it, and never over what the cell has written. */
+/* Only on a terminal, and never over the output of the cell. */
 static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
 {
 	struct run *run = userdata;
@@ -475,7 +477,7 @@ static int run_turn(struct run *run)
 	}
 	if (!r && run->asking)
 		r = answer(run);
-	return r == LAIR_E_LOST ? 0 : r; /* the call says so itself */
+	return r == LAIR_E_LOST ? 0 : r; /* the call has this error itself */
 }
 
 /* The exit status for a cell that nobody waits for any more. */
@@ -518,8 +520,8 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 	return cli_trouble(run->cli, lair_wait(call, 0));
 }
 
-/* Of the terminal, in front of what the cell is to have in its environment, which may say otherwise. With a key a
- * cell is to be the same wherever it is asked for. */
+/* The size of the terminal comes before the cell's own environment, which may set another. A cell with a key gets
+ * none, because it must be the same wherever it is sent from. */
 static const char *const *environment(struct run *run, const struct lair_exec *exec)
 {
 	unsigned columns, rows;
@@ -586,7 +588,8 @@ int run_wait(struct run *run, struct lair_call *call)
 	return r ? r : lair_wait(call, 0);
 }
 
-/* It came to its end by itself: what the session lost it lost before, and the cell ran on what came back. */
+/* Whether the cell came to its end by itself. If so, and the session was rolled back, that was before the cell,
+ * which ran on the state that came back. */
 static bool cell_completed(const struct lair_result *result)
 {
 	return result->text.data || result->error_name.data ||
@@ -598,7 +601,7 @@ static void session_notice(const struct lair_result *result, const char *cause)
 	char session[160], state[HUMAN_SIZE];
 	const char *when = cell_completed(result) ? " before this cell" : "";
 
-	/* The cause of an exception is the cell's own. */
+	/* An exception tells its cause itself. */
 	if (result->error_name.data)
 		cause = "";
 	text_tamed(session, sizeof(session), result->session);
@@ -647,7 +650,7 @@ void run_notice(const struct lair_result *result)
 		cli_notice("the cell was stopped%s", cause);
 	else if (result->session.data)
 		session_notice(result, cause);
-	/* A one-shot's session always ends; then only a violent end is news. */
+	/* The session of a one-shot always ends. Only a violent end is news. */
 	else if (result->cause.data && !text_is(result->cause, "error") && !text_is(result->cause, "exit") &&
 		 !text_is(result->cause, "interrupt"))
 		cli_notice("the session of this cell has ended%s", cause);

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-/* The daemon gives each at least as long as this by default, and a cell may come before. */
+/* By default the daemon gives each save or load at least so many seconds, and a cell may come before it. */
 #define SAVING_TIMEOUT 120.0
 
 static size_t count(struct lair_items names)
@@ -57,7 +57,7 @@ void ended_notice(const char *session, const struct lair_ended *ended, const str
 {
 	char words[ENDED_SIZE], reason[256];
 
-	/* Whoever has ended it knows. */
+	/* If the user has shut it down, the user knows. */
 	if (!ended->why.data || (text_is(ended->why, "shutdown") && !ended->by_root))
 		return;
 	cli_notice("session \"%s\" is new: the one before has ended (%s). Its %sfiles are gone", session,

@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-/* @effects: NULL if it is nothing that could have been undone. */
+/* @effects: those that were not undone; NULL if the request undoes nothing. */
 static int say_done(const struct cli *cli, const char *what, const struct lair_effects *effects)
 {
 	json_t *document;
@@ -50,7 +50,7 @@ static void guards_print(struct lair_items guards)
 	item_print("guards", "%s", line);
 }
 
-/* "3, 1.5 MiB": how many, and what they alone hold. */
+/* "3, 1.5 MiB": how many checkpoints there are, and how much memory they alone hold. */
 static const char *checkpoints_text(char *out, size_t size, const struct lair_session *session)
 {
 	char memory[HUMAN_SIZE];
@@ -63,7 +63,7 @@ static const char *checkpoints_text(char *out, size_t size, const struct lair_se
 	return out;
 }
 
-/* What it may have, beside what it has. */
+/* What the session uses, and how much it may use. */
 static void limits_print(const struct lair_session *session)
 {
 	char text[OF_LIMIT_SIZE], idle[HUMAN_SIZE] = "none", hard[HUMAN_SIZE] = "none", cell[HUMAN_SIZE] = "none";
@@ -226,7 +226,7 @@ static void count_of(char out[TABLE_CELL], uint64_t count, uint64_t limit)
 		snprintf(out, TABLE_CELL, "%" PRIu64, count);
 }
 
-/* After the session, which the short row begins with. */
+/* The rest of a long row, behind the session, which both rows begin with. */
 static bool long_row(struct lair_items items, size_t *cursor, table_row row)
 {
 	struct lair_session session;

@@ -46,7 +46,7 @@ static struct lair_text trimmed(struct lair_text text)
 	return text;
 }
 
-/* Whether @text begins with the command; then it is cut off. */
+/* Whether @text begins with the command. If so, the command is cut off. */
 static bool begins_with(struct lair_text *text, const char *name)
 {
 	size_t size = strlen(name);
@@ -59,7 +59,7 @@ static bool begins_with(struct lair_text *text, const char *name)
 	return true;
 }
 
-/* As a literal: JSON's are Python's, too. New; NULL without memory. */
+/* As a literal: JSON's strings are Python's, too. New; NULL without memory. */
 static char *literal(struct lair_text text)
 {
 	json_t *string = json_stringn(text.data, text.size);
@@ -69,7 +69,7 @@ static char *literal(struct lair_text text)
 	return dumped;
 }
 
-/* What was typed goes before it, for who looks at the history. */
+/* Before the code stands the line that was typed, for readers of the history. */
 static char *code_of(const struct shorthand *shorthand, struct lair_text typed, struct lair_text argument)
 {
 	_cleanup_(freep) char *run = NULL, *script = NULL, *quoted = NULL;

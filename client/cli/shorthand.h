@@ -5,12 +5,12 @@
 
 struct shorthand {
 	const char *name, *usage, *summary;
-	const char *script; /* what runs, with `argument` and `names`; NULL: the argument itself */
+	const char *script; /* the code that runs, with `argument` and `names`; NULL: the argument is the code */
 };
 
 extern const struct shorthand shorthands[];
 extern const size_t n_shorthands;
 
-/* The one that @text begins with, or NULL; then *@codep is the code of its cell, the caller's to free, NULL without
- * memory. */
+/* The shorthand that @text begins with, or NULL. *@codep is the code of its cell, the caller's to free; NULL
+ * without memory. */
 const struct shorthand *shorthand_expand(struct lair_text text, char **codep);

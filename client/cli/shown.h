@@ -3,12 +3,12 @@
 
 #include "cli.h"
 
-/* Make a directory for the pictures of @data, if there are some, cli->figures_place wants one, and there is none.
- * It stays. */
+/* Make a directory for the pictures of @data, if it has any, cli->figures_place asks for one, and there is none.
+ * The directory stays. */
 void figures_place(struct cli *cli, struct lair_items data);
-/* The pictures of @data in cli->figures, if they are wanted. */
+/* Write the pictures of @data into the directory cli->figures, if they are wanted. */
 void shown_save(const struct cli *cli, struct lair_items data);
-/* One line on stderr for each of the first things that going back has not undone. */
+/* One line on stderr for each of the first effects that going back has not undone. */
 void effects_notice(const struct lair_effects *effects);
 /* One line on stderr for each file. */
 void artifacts_notice(const struct lair_result *result);

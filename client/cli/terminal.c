@@ -43,7 +43,7 @@ static bool filter_begin(struct filtered *filtered)
 	return filtered->out;
 }
 
-/* In the place of *ownedp. */
+/* Puts the text in the place of *ownedp. */
 static struct lair_text filter_end(struct filtered *filtered, char **ownedp)
 {
 	free(*ownedp);

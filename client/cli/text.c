@@ -162,8 +162,8 @@ size_t text_cut_end(const char *text, size_t size)
 	return text_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
 }
 
-/* Controls, of one byte or of two (C1), and what turns the direction of writing about: U+061C, 200E, 200F, 2028 to
- * 202E and 2066 to 2069. */
+/* Control characters, of one byte or of two (C1), and characters that change the direction of writing: U+061C,
+ * 200E, 200F, 2028 to 202E and 2066 to 2069. */
 static bool is_wild(const char *text, size_t size)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -287,7 +287,7 @@ int write_all(int fd, struct lair_text text)
 			text.data += n;
 			text.size -= (size_t)n;
 		} else if (errno == EAGAIN) {
-			/* Somebody else made it non-blocking. */
+			/* Another process made it non-blocking. */
 			struct pollfd room = {.fd = fd, .events = POLLOUT};
 
 			(void)poll(&room, 1, -1);
@@ -298,9 +298,9 @@ int write_all(int fd, struct lair_text text)
 	return 0;
 }
 
-/* The mode of the descriptor is left alone, since others may have it too: a socket, which is what many programs
- * give their children, is asked not to wait with each write; anything else gets no more than a pipe that has room
- * is sure to take. */
+/* The mode of the descriptor stays, since other processes may share it. Many programs give their children a socket,
+ * which is told with each write not to wait. Anything else gets no more than a pipe that has room is sure to
+ * take. */
 ssize_t write_some(int fd, const char *data, size_t size)
 {
 	struct pollfd room = {.fd = fd, .events = POLLOUT};

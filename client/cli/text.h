@@ -40,34 +40,34 @@ size_t text_columns(const char *text);
 /* How many bytes at the end of @text may begin a character that is cut off: at most three. */
 size_t text_cut_end(const char *text, size_t size);
 
-/* What a terminal would act on, or show elsewhere than it stands, and bytes that are no text become '?'. It gets no
- * longer. Returns @text. */
+/* Characters that a terminal would act on, or show in another place, and bytes that are no text become '?'. The
+ * text does not grow. Returns @text. */
 char *text_tame(char *text);
-/* The same, into @out; what does not fit is cut. Returns @out. */
+/* The same, into @out; text that does not fit is cut. Returns @out. */
 const char *text_tamed(char *out, size_t size, struct lair_text text);
 
-/* All of it, on stdout, tamed but for the ends of lines and tabs. */
+/* Prints all of it on stdout, tamed, but with its line ends and tabs. */
 void text_print(struct lair_text text);
 
-/* U+FFFD in the place of every byte that is not UTF-8; @text is of *ownedp then, the caller's to free. Returns 0 or
- * -ENOMEM. */
+/* Puts U+FFFD in the place of every byte that is not UTF-8. Then @text lies in *ownedp, the caller's to free.
+ * Returns 0 or -ENOMEM. */
 int text_mend(struct lair_text *text, char **ownedp);
 
 /* In base 64, the caller's to free; NULL without memory. */
 char *text_base64(struct lair_text text);
 
-/* Whether the value of an error says what was refused. */
+/* Whether the value of an error tells this refusal. */
 bool refusal_told(const struct lair_blocked *act, struct lair_text error);
 /* Whether the session goes on as the cell has left it. */
 bool result_goes_on(const struct lair_result *result);
 /* Whether @text is @string. */
 bool text_is(struct lair_text text, const char *string);
 
-/* All of it, whatever write() says meanwhile. Returns 0 or -errno. */
+/* Write all of it, however often write() is interrupted. Returns 0 or -errno. */
 int write_all(int fd, struct lair_text text);
-/* As write(), but only what there is room for, in whatever mode @fd is: -1 and EAGAIN if there is none. */
+/* As write(), but without waiting, in whatever mode @fd is: -1 and EAGAIN if there is no room. */
 ssize_t write_some(int fd, const char *data, size_t size);
-/* Say that what was to be printed could not be, unless it is only that nobody reads any more. */
+/* Say that output could not be written, unless the reason is that nobody reads any more. */
 void write_failed(int error);
 /* Everything from a descriptor, the caller's to free; a NUL follows it. Returns 0 or -errno. */
 int read_all(int fd, char **datap, size_t *sizep);

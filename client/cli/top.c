@@ -14,7 +14,7 @@
 #include <time.h>
 
 #define PERIOD_S 1.0
-/* A busy session that is one of many is not measured for each list: until then it goes on as it did. */
+/* If there are many busy sessions, one of them is not measured for each list. Until it is, its rate stays. */
 #define RATE_KEPT_S 10.0
 #define SLICE_S 0.1
 #define ROW_SIZE 1024
@@ -22,20 +22,20 @@
 struct row {
 	char name[CLI_NAME_SIZE], owner[CLI_NAME_SIZE], profile[64], state[16];
 	uint64_t uid, memory, memory_limit, disk, disk_limit, tasks;
-	double created, idle, cpu, rate, since; /* since: when cpu was seen to change */
+	double created, idle, cpu, rate, since; /* since: when cpu was last seen to change */
 };
 
 enum column { BY_CPU, BY_MEMORY, BY_DISK, BY_AGE, BY_IDLE, BY_OWNER, BY_NAME, _BY_N };
 
 struct top {
 	struct cli *cli;
-	struct row *rows, *before; /* by name */
+	struct row *rows, *before; /* sorted by name */
 	size_t n, n_before;
 	enum column column;
 	bool reversed, over;
 	int signal;
 	struct termios modes;
-	bool taken; /* the terminal is ours */
+	bool taken; /* this program has taken the terminal */
 };
 
 static const struct {
@@ -63,7 +63,7 @@ static double wall_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* ---- what there is ---- */
+/* ---- rows ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -108,7 +108,8 @@ static int row_compare(const void *a, const void *b, void *data)
 	return top->reversed ? -r : r;
 }
 
-/* What the last list had of it: how much CPU time it took since, and its owner's name, which takes time to find. */
+/* Takes from the last list what the row needs: how much CPU time the session has used since, and its owner's name,
+ * which takes time to find. */
 static void row_continue(struct top *top, struct row *row, double now)
 {
 	const struct row *last =
@@ -194,10 +195,10 @@ static bool signal_came(struct top *top)
 
 static void on_resize(int signal)
 {
-	(void)signal; /* it ends the wait, and what follows asks how large it is */
+	(void)signal; /* the signal ends the wait, and the size is read after that */
 }
 
-/* Those that end us wait until they are asked for. */
+/* Signals that end us wait until they are asked for. */
 static void signals_take(void)
 {
 	struct sigaction resize = {.sa_handler = on_resize};
@@ -244,7 +245,7 @@ static void terminal_give_back(const struct top *top)
 
 /* ---- drawing ---- */
 
-/* A line of no more than @columns; 0: any. */
+/* A line of at most @width columns; 0: of any width. */
 static void line_put(FILE *out, const char *text, unsigned width)
 {
 	size_t left = strlen(text), columns = 0, size;
@@ -260,7 +261,7 @@ static void line_put(FILE *out, const char *text, unsigned width)
 	}
 }
 
-/* @text in so many columns; what does not fit is cut. */
+/* @text in so many columns; the rest is cut. */
 static void cell_put(FILE *out, const char *text, size_t width)
 {
 	size_t columns = text_columns(text);
@@ -411,7 +412,7 @@ static void key_take(struct top *top, char key)
 	top->over |= key == 'q';
 }
 
-/* Until the next list is due; what is typed is done at once. */
+/* Waits until the next list is due. Keys that are typed act at once. */
 static void keys_wait(struct top *top, double until)
 {
 	struct pollfd in = {.fd = top->taken ? STDIN_FILENO : -1, .events = POLLIN};
