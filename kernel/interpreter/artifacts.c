@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* A shorter cell can have written only by what Python sees. */
+/* A cell that took less time can have written only what Python has seen. */
 #define SHORT_NS 100000
-/* Of a look: files told, files looked at, nanoseconds. */
+/* The limits of one look: files told, files looked at, nanoseconds. */
 #define TOLD_MAX 256
 #define SEEN_MAX 100000
 #define LOOK_NS 250000000
@@ -29,13 +29,13 @@
 
 static struct {
 	char home[PATH_MAX];
-	struct timespec began, newest; /* in file time: the cell; the newest change that has been told */
+	struct timespec began, newest; /* in file time: when the cell began; the newest change that was told */
 	uint64_t began_ns;
 	msgpack_sbuffer records, array;
 } artifacts;
 
 struct look {
-	char path[PATH_MAX]; /* beneath home, of the directory that is looked at */
+	char path[PATH_MAX]; /* of the directory that is looked at, relative to home */
 	size_t size;
 	unsigned depth, told, seen;
 	uint64_t until;
@@ -54,7 +54,7 @@ static struct timespec time_of(struct statx_timestamp stamp)
 
 void artifacts_home(const char *workspace)
 {
-	if (artifacts.home[0]) /* a copy, which the next cell has not made */
+	if (artifacts.home[0]) /* this is a copy of the files, which the next cell has not made */
 		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
 	snprintf(artifacts.home, sizeof(artifacts.home), "%s", workspace);
 }
@@ -178,7 +178,7 @@ static void look_at(struct look *look, int directory, const char *name)
 	tell(look, name, &status);
 }
 
-/* Copies of branches, and what Python keeps for itself. */
+/* Copies for branches, and files that Python keeps for itself. */
 static bool is_ours(const char *name)
 {
 	return strcmp(name, ".branches") == 0 || strcmp(name, "__pycache__") == 0;
@@ -249,7 +249,7 @@ struct bytes artifacts_end(bool changing, bool *more)
 		look.more = errno != ENOENT;
 	fd_close(home);
 	*more = look.more;
-	if (look.more) /* there may be newer ones */
+	if (look.more) /* there may be newer changes */
 		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
 	if (look.told == 0)
 		return (struct bytes){.data = NULL};
