@@ -20,29 +20,29 @@
 #include <poll.h>
 
 #define SESSION_DEFAULT "main"
-/* How soon, and how often at least, a prompt asks what was written while nothing ran; the daemon answers at once.
- */
+/* A prompt asks for output that was written between cells: how soon, and how often at least. The daemon answers at
+ * once. */
 #define STRAY_EVERY 0.2
 #define STRAY_EVERY_MAX 1.6
 #define STRAY_PATIENCE 1.0
 
 struct repl {
 	struct run run;
-	char *session;	   /* owned: a branch takes its place */
+	char *session;	   /* owned; a branch replaces it */
 	struct edit *edit; /* NULL without a terminal */
 	struct presence presence;
-	uint64_t greeted; /* the session of which it was said already that it is new */
+	uint64_t greeted; /* the session of which it was said that it is new */
 	char *text;	  /* what has been typed of the next cell */
 	size_t size, allocated;
-	bool whole;	 /* that is of several lines at once, pasted or of the history */
-	bool cut;	 /* an empty line has ended a block: what is indented now may be more of it */
+	bool whole;	 /* its lines came at once, pasted or from the history */
+	bool cut;	 /* an empty line has ended a block: indented lines after it may be more of the block */
 	bool unfaithful; /* the last state was not saved, and that has been said */
-	bool scripted;	 /* the cell is that of a shorthand */
+	bool scripted;	 /* the cell is the script of a shorthand */
 	double stray_at,
-		stray_every; /* when it is asked what was written meanwhile, and how long after that again */
-	uint64_t stray_had;  /* how many bytes of it have been had, by whomever, */
-	bool stray_known;    /* if that has been asked */
-	bool left;	     /* the prompt is to be left, with this exit status */
+		stray_every; /* when to ask for output between cells, and how long to wait before asking again */
+	uint64_t stray_had;  /* how many bytes of it all prompts together have had, */
+	bool stray_known;    /* if the daemon has told that */
+	bool left;	     /* the prompt must end, with this exit status */
 	int status;
 };
 
@@ -108,7 +108,7 @@ static int keep_session(struct repl *repl, bool *toldp)
 	return presence_turn(&repl->presence, repl->run.cli, repl->session, toldp);
 }
 
-/* ---- what is written while nothing runs ---- */
+/* ---- output that is written between cells ---- */
 
 static void stray_show(struct repl *repl, struct lair_text text, int fd)
 {
@@ -119,7 +119,8 @@ static void stray_show(struct repl *repl, struct lair_text text, int fd)
 		run_write(&repl->run, fd, lair_text("\n"));
 }
 
-/* Above the line that is typed. Returns whether there was something, or an error, which the next cell tells of. */
+/* Prints it above the line that is typed. Returns whether there was some, or an error, which the next cell will
+ * tell. */
 static int stray_fetch(struct repl *repl)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -128,7 +129,7 @@ static int stray_fetch(struct repl *repl)
 	int r;
 
 	r = lair_stray(repl->run.cli->lair, &call, repl->session);
-	/* Signals meanwhile are the prompt's, and stay for it. */
+	/* Signals that come meanwhile wait for the prompt. */
 	if (!r)
 		r = lair_wait(call, STRAY_PATIENCE);
 	stray = r ? NULL : lair_stray_output(call);
@@ -149,8 +150,8 @@ static int stray_fetch(struct repl *repl)
 	return 1;
 }
 
-/* Less and less often, as long as there is nothing. Returns how many milliseconds there are until it is asked for,
- * -1 if it is not until the next line. */
+/* While there is no output, asks less and less often. Returns in how many milliseconds to ask again; -1: only after
+ * the next line. */
 static int stray_turn(struct repl *repl, bool *toldp)
 {
 	double now = clock_seconds();
@@ -194,7 +195,7 @@ static int line_from_pipe(struct repl *repl)
 	return r ? EDIT_E_EOF : text_add(repl, line.data, line.size);
 }
 
-/* What has been read so far can be run. */
+/* Whether the input up to now can be run. */
 static bool input_complete(const struct repl *repl)
 {
 	struct lair_text text = {.data = repl->text, .size = repl->size};
@@ -202,7 +203,7 @@ static bool input_complete(const struct repl *repl)
 	return repl->size > 0 && (command_is(text) || block_complete(text, repl->whole));
 }
 
-/* An empty line was the last of it: then it ended a block. */
+/* Whether an empty line was the last one: then it ended a block. */
 static bool ended_by_empty_line(const struct repl *repl)
 {
 	size_t at = repl->size - 1;
@@ -212,7 +213,7 @@ static bool ended_by_empty_line(const struct repl *repl)
 	return at > 0 && repl->text[at - 1] == '\n';
 }
 
-/* Into the history as one, without the empty line that said that it was all. */
+/* Puts the cell into the history, as one entry, without the empty line that ended it. */
 static void cell_remember(const struct repl *repl)
 {
 	_cleanup_(freep) char *copy = strndup(repl->text, repl->size);
@@ -226,7 +227,7 @@ static void cell_remember(const struct repl *repl)
 	edit_remember(repl->edit, copy);
 }
 
-/* Collect one cell, or a command. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
+/* Collects one cell, or a command. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
 static int cell_read(struct repl *repl)
 {
 	int r;
@@ -243,8 +244,8 @@ static int cell_read(struct repl *repl)
 	return r;
 }
 
-/* What is indented after a block that an empty line has ended is not a cell of its own but the rest of that block,
- * which came without anything that said so. To run it as other code than it is helps nobody. */
+/* After an empty line has ended a block, indented lines are no cell of their own. They are the rest of that block,
+ * pasted without a mark. To run them as other code than they are helps nobody. */
 static bool cell_is_rest(struct repl *repl)
 {
 	if (repl->cut && !repl->whole && is_blank(repl->text[0]))
@@ -255,7 +256,7 @@ static bool cell_is_rest(struct repl *repl)
 
 /* ---- Tab ---- */
 
-/* What the session says may stand at the cursor. */
+/* Asks the session for completions at the cursor. */
 static int matches_ask(struct repl *repl, struct lair_text before, struct lair_call **callp)
 {
 	_cleanup_(freep) char *code = malloc(repl->size + before.size + 1);
@@ -288,7 +289,7 @@ static void on_tab(void *userdata, struct lair_text before, struct edit_choice *
 
 /* ---- running ---- */
 
-/* As long as it stays so, once is enough. */
+/* While this stays so, it is said only once. */
 static void unfaithful_notice(struct repl *repl, const struct lair_result *result)
 {
 	char why[512];
@@ -299,7 +300,7 @@ static void unfaithful_notice(struct repl *repl, const struct lair_result *resul
 	repl->unfaithful = result->unfaithful.data != NULL;
 }
 
-/* Another session has the name by now, and the daemon does not know that this prompt was in the one before. */
+/* Another session has the name by now. The daemon does not know that this prompt has used the one before. */
 static void another_notice(struct repl *repl, const struct lair_result *result)
 {
 	static const struct lair_ended unknown = {.why = {"unknown", sizeof("unknown") - 1}};
@@ -331,17 +332,17 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 	}
 	(void)run_pictures(&repl->run, result->data);
 	artifacts_notice(result);
-	/* A shorthand prints what is raised. */
+	/* The script of a shorthand prints exceptions itself. */
 	if (!repl->scripted)
 		run_blocked_notice(result);
 	run_notice(result);
 	unfaithful_notice(repl, result);
-	/* exit() is how people leave a prompt. */
+	/* By exit() people leave a prompt. */
 	if (repl->edit && text_is(result->cause, "exit") && result_goes_on(result))
 		repl->left = true;
 }
 
-/* Without a daemon there is nothing left to prompt for. */
+/* If the daemon is gone, the prompt ends. */
 static void leave_if_over(struct repl *repl, int status)
 {
 	struct lair *lair = repl->run.cli->lair;
@@ -361,7 +362,7 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 		.profile = cli->profile,
 		.code = code,
 		.timeout = cli->timeout,
-		/* A person sees for how long it runs, and has Ctrl-C. */
+		/* A person sees how long the cell runs, and has Ctrl-C. */
 		.unlimited = repl->edit && !(cli->timeout > 0),
 		.figure = cli->svg ? "svg" : NULL,
 		.reload = cli->reload,
@@ -378,7 +379,7 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 	leave_if_over(repl, status);
 }
 
-/* It may be in another session afterwards. */
+/* Afterwards the prompt may be in another session. */
 static void command_take(struct repl *repl, struct lair_text text)
 {
 	leave_if_over(repl, command_run(repl->run.cli, &repl->session, text));
@@ -414,7 +415,7 @@ static int loop(struct repl *repl)
 		r = cell_read(repl);
 		if (r < 0)
 			return cli_fail(repl->run.cli, "error", "cannot read: %s", strerror(-r));
-		/* What a pipe ends with is a cell, what is typed before Ctrl-D is not. */
+		/* The last line of a pipe is a cell. What is typed before Ctrl-D is none. */
 		if (repl->size > 0 && (!r || !repl->edit))
 			input_run(repl);
 	}

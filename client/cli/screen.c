@@ -28,7 +28,7 @@ static bool is_style(const char *text, size_t size)
 	return n == size;
 }
 
-/* No further than the cell itself has come. Returns whether it may. */
+/* Whether the cursor may go up: no further than the cell itself has written. */
 static bool climb(struct screen *screen, const char *number, size_t size)
 {
 	uint64_t lines = 0;
@@ -47,7 +47,7 @@ static bool is_cursor_switch(const char *text, size_t size, char last)
 	return size == 3 && memcmp(text, "?25", 3) == 0 && (last == 'h' || last == 'l');
 }
 
-/* @text: what is between ESC [ and @last. */
+/* @text: the characters between ESC [ and @last. */
 static bool passes(struct screen *screen, const char *text, size_t size, char last)
 {
 	if (is_cursor_switch(text, size, last)) {
@@ -119,7 +119,7 @@ static void on_csi(struct screen *screen, enum lair_stream stream, char c, FILE 
 	screen->streams[stream].size = MIN(size + 1, (size_t)SCREEN_SEQUENCE + 1);
 }
 
-/* A byte that belongs to a sequence. */
+/* Handles a byte that belongs to a sequence. */
 static void on_sequence(struct screen *screen, enum lair_stream stream, char c, FILE *out)
 {
 	switch (screen->streams[stream].state) {
@@ -149,7 +149,8 @@ static void on_sequence(struct screen *screen, enum lair_stream stream, char c, 
 	}
 }
 
-/* What ends any sequence, and in all but strings is what it always is. */
+/* Whether @c breaks a sequence off. Some characters break off any sequence. Control characters do what they always
+ * do, except in strings. */
 static bool breaks(enum screen_state state, char c)
 {
 	if (c == CAN || c == SUB)
@@ -175,7 +176,7 @@ static void on_text(struct screen *screen, enum lair_stream stream, const char *
 		(void)fputs("\ufffd", out);
 	else if (size == 1 && (*c < ' ' || *c == 0x7f))
 		on_control(screen, stream, *at, out);
-	else if (size == 2 && c[0] == 0xc2 && c[1] < 0xa0) /* a control of two bytes */
+	else if (size == 2 && c[0] == 0xc2 && c[1] < 0xa0) /* a control character of two bytes */
 		putc_unlocked('?', out);
 	else
 		(void)fwrite_unlocked(at, 1, size, out);
@@ -200,7 +201,8 @@ static void take(struct screen *screen, enum lair_stream stream, struct lair_tex
 
 /* ---- pieces ---- */
 
-/* What was cut off before goes in front of the next piece; what is cut off of this one waits. */
+/* The beginning of a character that was cut off before comes in front of the next piece. One that is cut off at the
+ * end of this piece waits. */
 void screen_pass(struct screen *screen, enum lair_stream stream, struct lair_text text, FILE *out)
 {
 	size_t before = screen->streams[stream].n_cut, cut;

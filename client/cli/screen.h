@@ -12,7 +12,7 @@
 enum screen_state {
 	SCREEN_TEXT,
 	SCREEN_ESCAPE,	      /* after ESC */
-	SCREEN_INTERMEDIATE,  /* after ESC and a character that wants another */
+	SCREEN_INTERMEDIATE,  /* after ESC and a character that needs another */
 	SCREEN_CSI,	      /* after ESC [ */
 	SCREEN_STRING,	      /* of OSC, DCS, APC, PM or SOS, */
 	SCREEN_STRING_ESCAPE, /* and after an ESC in it */
@@ -23,19 +23,19 @@ enum { SCREEN_SEQUENCE = 64 };
 struct screen {
 	struct {
 		enum screen_state state;
-		char sequence[SCREEN_SEQUENCE]; /* of a CSI, without ESC [ */
-		size_t size;			/* may be larger: then it is too long */
-		char cut[3];			/* the beginning of a character */
+		char sequence[SCREEN_SEQUENCE]; /* the characters of a CSI, without ESC [ */
+		size_t size;			/* may be larger than the array: then the sequence is too long */
+		char cut[3];			/* the beginning of a character, whose end has not come */
 		size_t n_cut;
 	} streams[2];
-	uint64_t below;	      /* so many lines further up the cell has begun to write */
+	uint64_t below;	      /* so many lines above the cursor the cell has begun to write */
 	bool styled, blinded; /* colours are set; the cursor is hidden */
 	uint64_t dropped;     /* how many sequences were left out */
 };
 
 /* Put into @out what of @text may reach a terminal. */
 void screen_pass(struct screen *screen, enum lair_stream stream, struct lair_text text, FILE *out);
-/* Somebody else writes now, over which no cell may move the cursor. */
+/* Somebody else writes now, and no cell may move the cursor over that. */
 void screen_mark(struct screen *screen);
-/* The cell has ended: put into @out what makes the terminal as it was. Returns how many sequences were left out. */
+/* The cell has ended: put into @out what restores the terminal. Returns how many sequences were left out. */
 uint64_t screen_end(struct screen *screen, FILE *out);
