@@ -40,8 +40,8 @@ struct repl {
 	bool scripted;	 /* the cell is the script of a shorthand */
 	double stray_at,
 		stray_every; /* when to ask for output between cells, and how long to wait before asking again */
-	uint64_t stray_had;  /* how many bytes of it all prompts together have had, */
-	bool stray_known;    /* if the daemon has told that */
+	uint64_t stray_had;  /* how many bytes of it the daemon has given to anybody, */
+	bool stray_known;    /* if it has told that already */
 	bool left;	     /* the prompt must end, with this exit status */
 	int status;
 };

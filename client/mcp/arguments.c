@@ -48,7 +48,7 @@ static const char *type_name(const struct parameter *parameter)
 	return "a number above 0";
 }
 
-/* A model's sessions are those of the user who serves it. Root could name another's, and does not for a model. */
+/* Whether @id names a session of another user. Root can name one, but a model that root serves must not. */
 bool session_is_anothers(const struct server *server, const char *id)
 {
 	size_t n = strspn(id, "0123456789");
@@ -62,7 +62,7 @@ static bool names_session(const struct parameter *parameter)
 	return strcmp(parameter->name, "session_id") == 0 || strcmp(parameter->name, "new_session_id") == 0;
 }
 
-/* Only code may have a NUL in it, and there it is Python's to complain. */
+/* Only code may contain a NUL: Python then says what is wrong. */
 static bool value_check(char sentence[static SENTENCE_SIZE], const struct server *server,
 			const struct parameter *parameter, const json_t *value)
 {

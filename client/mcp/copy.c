@@ -11,10 +11,10 @@
 
 #define ENTRIES_MAX 10000
 
-/* Paths of the walk are below both @source and @dest; "" is those themselves. */
+/* The paths of the walk are relative to both @source and @dest; "" is these themselves. */
 struct copy {
 	struct walk walk;
-	struct walk_entry entry; /* at this */
+	struct walk_entry entry; /* the one that is copied now */
 	char *source, *dest;
 	uint64_t after, transfer;
 	uint64_t n_entries, n_files, n_skipped, size;
@@ -192,7 +192,7 @@ static void next_entry(struct request *request)
 		file_piece(request);
 }
 
-/* Whether it could be listed: whatever else is wrong with it, copying it as a file says so. */
+/* Whether it can be listed. If something else is wrong, copying it as a file will say so. */
 static void on_looked(struct request *request, struct lair_call *call)
 {
 	struct copy *copy = request->work;
@@ -218,7 +218,7 @@ static void on_opened(struct request *request, struct lair_call *call)
 		out_of_memory(request);
 }
 
-/* Where it goes: @given, in it if that ends like a directory, or else the name it has. New. */
+/* The target: @given; or inside @given, if that ends as a directory; or else the last name of @path. New. */
 static char *destination(const char *path, const char *given)
 {
 	size_t size = strlen(path);

@@ -53,7 +53,7 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* How many bytes at its beginning end one. */
+/* How many bytes at the beginning of @text are the end of a character that was cut. */
 static size_t cut_begin(const char *text, size_t size)
 {
 	size_t n = 0;

@@ -17,14 +17,14 @@ struct excerpt {
 	char head[EXCERPT_HALF], tail[EXCERPT_HALF];
 };
 
-/* Nothing was added yet; so is one of zeros. */
+/* Begin an empty excerpt. A struct of zeros is one, too. */
 void excerpt_begin(struct excerpt *excerpt);
 void excerpt_add(struct excerpt *excerpt, struct lair_text text);
-/* So many bytes of the output are not to be had. */
+/* So many bytes of the output are missing. */
 void excerpt_skip(struct excerpt *excerpt, uint64_t size);
 /* Whether it leaves bytes out. */
 bool excerpt_cut(const struct excerpt *excerpt);
-/* New. */
+/* The excerpt as a text with a note of what is missing; null if it is empty. New. */
 json_t *excerpt_json(const struct excerpt *excerpt);
-/* The same of one text; null if it is absent. New. */
+/* The same for a whole text; null if it is absent. New. */
 json_t *excerpt_of(struct lair_text text);

@@ -14,7 +14,7 @@ static const char general[] = "Runs Python in sessions that remember variables, 
 			      "working directory. Read `state` and "
 			      "`note` of a result that failed: they say what became of the session.\n";
 
-/* Its output is sentences. The last line asks for more memory than there is, so its error says how much that is. */
+/* It prints sentences. The last line asks for more memory than there is, so its error says how much there is. */
 static const char probe[] =
 	"import platform, socket, subprocess\n"
 	"from importlib import metadata, util\n"

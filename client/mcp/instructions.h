@@ -7,7 +7,8 @@
 
 #include <jansson.h>
 
-/* Find out what there is in a session of @profile (NULL: the default one), by a cell. Returns as lair_exec. */
+/* Run a cell that finds out what there is in a session of @profile (NULL: the default one). Returns as
+ * lair_exec. */
 int instructions_ask(struct lair *lair, struct lair_call **callp, const char *profile);
-/* The text, with what was found, if that is not NULL. New. */
+/* The text, with the findings of that cell if @found is not NULL. New. */
 json_t *instructions_json(const struct lair_result *found);

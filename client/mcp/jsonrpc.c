@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define ID_SIZE_MAX 1024
-/* Up to here a double holds every integer. */
+/* Up to this number a double holds every integer. */
 #define INTEGER_MAX 9007199254740992.0
 
 /* ---- writing ---- */
@@ -46,7 +46,7 @@ json_t *rpc_id(json_t *value)
 		return json_incref(value);
 	if (json_is_integer(value))
 		return json_incref(value);
-	/* 1.0, or an integer in a message that had another one too large for its type. */
+	/* 1.0; or an integer in a message where another integer was too large for the library. */
 	if (json_is_real(value) && trunc(json_real_value(value)) == json_real_value(value) &&
 	    fabs(json_real_value(value)) <= INTEGER_MAX)
 		return json_integer((json_int_t)json_real_value(value));
@@ -57,14 +57,14 @@ static json_t *document_load(struct lair_text line, json_error_t *error)
 {
 	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
 
-	/* Integers of any size are JSON; the library's are of 64 bits. */
+	/* JSON's integers may have any size, the library's have 64 bits. */
 	if (!document && json_error_code(error) == json_error_numeric_overflow)
 		document = json_loadb(line.data, line.size,
 				      JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, error);
 	return document;
 }
 
-/* A member that is there, whatever it is. */
+/* Whether the member is there, of whatever type. */
 static bool has(const struct rpc *rpc, const char *key)
 {
 	return json_object_get(rpc->document, key) != NULL;

@@ -27,18 +27,17 @@ struct rpc {
 	json_t *params; /* borrowed; an object, or NULL */
 };
 
-/* What came on a line. Returns NULL, or the error to answer with; in either case rpc_deinit @rpc. */
+/* Read a line. Returns NULL, or the error to answer with; in either case rpc_deinit @rpc. */
 json_t *rpc_read(struct rpc *rpc, struct lair_text line);
 void rpc_deinit(struct rpc *rpc);
 
-/* Documents to send; new. @id is borrowed, NULL for an answer to what had none that could be read; @data, @result
- * and
- * @params are taken over, @data may be NULL. */
+/* Documents to send; new. @id is borrowed; NULL if no id could be read. @data, @result and @params are taken over;
+ * @data may be NULL. */
 json_t *rpc_error(json_t *id, int code, const char *message, json_t *data);
 json_t *rpc_result(json_t *id, json_t *result);
 json_t *rpc_notification(const char *method, json_t *params);
 
-/* The text of @value: NULL if it is none, or has a NUL in it. Borrowed. */
+/* The text of @value; NULL if it is no text, or contains a NUL. Borrowed. */
 const char *json_text_value(const json_t *value);
 
 /* @value as an id or a token: a string that is not too long, or an integer. New, or NULL. */

@@ -9,22 +9,21 @@
 
 struct mcp_options {
 	struct lair_options lair;
-	const char *session; /* of calls that name none; NULL: one that only this process uses */
-	const char *profile; /* of sessions that have to be opened; NULL: the default one */
-	double timeout;	     /* of code, in seconds, if the call names none; 0: the profile's */
-	double patience; /* of the client, in seconds: a call that takes longer is answered then; 0: MCP_PATIENCE */
-	bool instructions; /* tell what there is in a session, too */
-	bool full;	   /* all tools, not only those that everybody needs */
+	const char *session; /* for calls that name none; NULL: one that only this process uses */
+	const char *profile; /* for sessions that have to be opened; NULL: the default one */
+	double timeout;	     /* for code, in seconds, if the call names none; 0: the profile's */
+	double patience;     /* of the client, in seconds: a call that takes longer is answered; 0: MCP_PATIENCE */
+	bool instructions;   /* also tell what there is in a session */
+	bool full;	     /* all tools, not only those that everybody needs */
 };
 
-/* Before those clients give up that have 60 seconds, which are most. */
+/* Most clients give up after 60 seconds, so this is less. */
 #define MCP_PATIENCE 50.0
 
-/* Serve until @in ends or nobody reads @out. Sessions are nobody's but the daemon's: they stay. Returns 0 or
- * -errno. */
+/* Serve until @in ends or nobody reads @out. Sessions belong to the daemon, so they stay. Returns 0 or -errno. */
 int mcp_serve(const struct mcp_options *options, int in, int out);
 
 enum mcp_format { MCP_OPENAI, MCP_ANTHROPIC, MCP_TOOLS };
 
-/* The tools, as an API wants to have them described; new. */
+/* The descriptions of the tools, in the form that an API wants; new. */
 json_t *mcp_tools(enum mcp_format format, bool full);

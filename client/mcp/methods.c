@@ -13,7 +13,7 @@ static void ping(struct request *request)
 	request_reply(request, json_object());
 }
 
-/* What there is to say goes to stderr, whatever the level. */
+/* Every message goes to stderr, whatever the level. */
 static void logging_set_level(struct request *request)
 {
 	static const char *const levels[] = {"debug", "info",	  "notice", "warning",
@@ -29,7 +29,8 @@ static void logging_set_level(struct request *request)
 	request_refuse(request, RPC_INVALID_PARAMS, "there is no such level", NULL);
 }
 
-/* Nothing of what can be listened for is ever said, so this is acknowledged with nothing and stays open. */
+/* The server never sends what a client can listen for. So the acknowledgement is empty, and the request stays
+ * open. */
 static void subscriptions_listen(struct request *request)
 {
 	server_send(request->server,
@@ -99,7 +100,7 @@ static bool token_valid(const struct rpc *rpc)
 	return valid;
 }
 
-/* What is wrong with a request before it is known what it is: 0, or the code of an error. */
+/* Checks a request before its method runs. Returns 0, or the code of an error, with its message and data. */
 static int request_check(struct server *server, const struct rpc *rpc, const struct method *method,
 			 const char **messagep, json_t **datap)
 {
@@ -177,6 +178,6 @@ void server_line(struct server *server, struct lair_text line)
 		take_request(server, &rpc);
 	else if (rpc.kind == RPC_NOTIFICATION)
 		take_notification(server, &rpc);
-	/* We ask nothing, so a response answers nothing. */
+	/* This server sends no requests, so a response answers nothing. */
 	rpc_deinit(&rpc);
 }

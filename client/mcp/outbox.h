@@ -14,9 +14,9 @@ struct outbox {
 void outbox_init(struct outbox *outbox, int fd);
 void outbox_deinit(struct outbox *outbox);
 
-/* One document, on a line of its own; taken over, NULL is fine. Returns 0 or -ENOMEM. */
+/* Adds one document, as a line; it is taken over; NULL is fine. Returns 0 or -ENOMEM. */
 int outbox_add(struct outbox *outbox, json_t *document);
-/* Write as much as can be without waiting. Returns 0 or -errno: nobody reads any more. */
+/* Write as much as possible without waiting. Returns 0; or -errno if nobody reads any more. */
 int outbox_flush(struct outbox *outbox);
 
 static inline size_t outbox_waiting(const struct outbox *outbox)

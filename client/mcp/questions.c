@@ -58,7 +58,7 @@ static void on_checked(struct request *request, struct lair_call *call)
 	json_t *structured = json_pack("{s:b}", "ok", (int)checked->valid);
 	struct lair_text error = checked->error;
 
-	/* The name says it. */
+	/* The name of the error says it already. */
 	if (error.size > sizeof(said) - 1 && memcmp(error.data, said, sizeof(said) - 1) == 0)
 		error = (struct lair_text){error.data + sizeof(said) - 1, error.size - (sizeof(said) - 1)};
 	if (!checked->valid)

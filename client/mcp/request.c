@@ -75,7 +75,7 @@ void request_cancel(struct request *request)
 		return;
 	}
 	if (!request->cancelled && lair_cancel(request->server->lair, &call, request->call) == 0)
-		lair_call_free(call); /* the cell's own end is what is waited for */
+		lair_call_free(call); /* the request waits for the end of the cell itself */
 	request->cancelled = true;
 	request->due = 0;
 }

@@ -75,7 +75,7 @@ static void list_file(struct list *list, const char *path, uint64_t size)
 	json_array_append_new(list->resources, resource);
 }
 
-/* What begins with a dot is the business of programs. */
+/* Files with such names belong to programs. */
 static bool is_hidden(struct lair_text name)
 {
 	return name.size == 0 || name.data[0] == '.' || text_is(name, "__pycache__");
@@ -95,7 +95,7 @@ static int list_entry(struct list *list, const struct lair_file *file)
 	return 0;
 }
 
-/* A session or a directory that is gone by now has nothing in it. */
+/* If a session or a directory is gone by now, it has no files. */
 static void on_part(struct request *request, struct lair_call *call)
 {
 	struct list *list = request->work;
@@ -135,7 +135,7 @@ static int push_session(struct list *list, const struct mcp_options *options, co
 {
 	char id[160];
 
-	/* root is told of everybody's. */
+	/* root is told the sessions of all users. */
 	if (session->uid != geteuid() || (options->session && !text_is(session->session, options->session)) ||
 	    session->session.size >= sizeof(id))
 		return 0;
@@ -249,7 +249,7 @@ static void reading_free(void *work)
 
 static void not_found(struct request *request, const char *sentence)
 {
-	/* The code changed with the era. */
+	/* The code of this error is another one in each era. */
 	request_refuse(request, request->modern ? RPC_INVALID_PARAMS : RPC_NOT_FOUND, sentence,
 		       json_pack("{s:O}", "uri", json_object_get(request->arguments, "uri")));
 }

@@ -12,7 +12,7 @@
 
 #define NOTE_SIZE 512
 #define SENTENCE_SIZE 128
-/* In a sentence. */
+/* So many effects are told in a sentence. */
 #define EFFECTS_SHOWN 5
 #define LINKS_MAX 32
 #define BIRTHS_MAX 4096
@@ -102,7 +102,7 @@ static void state_sentence(char out[static NOTE_SIZE], const struct lair_result 
 			 "There is no session any more, nor its files; to use its session_id makes a new one.");
 }
 
-/* After what has been noted already. */
+/* Adds a sentence to the note. */
 static void note_add(json_t *structured, const char *sentence)
 {
 	const char *before = json_string_value(json_object_get(structured, "note"));
@@ -156,7 +156,7 @@ static void add_note(json_t *structured, const struct lair_result *cell)
 	note_add(structured, note);
 }
 
-/* "connected to 10.0.0.5:443, wrote /data/a.csv and 2 more", the first few of them. */
+/* The first few effects, as in "connected to 10.0.0.5:443, wrote /data/a.csv and 2 more". */
 static void effects_sentence(char *out, size_t size, const struct lair_effects *effects)
 {
 	uint64_t more = effects->more, n = 0;
@@ -210,7 +210,7 @@ static void add_text(json_t *structured, const char *name, struct lair_text text
 		json_object_set_new(structured, name, excerpt_of(text));
 }
 
-/* Which session a name stands for changes when it has ended. Whether it has. */
+/* When a session has ended, its name stands for another session. Returns whether that has happened. */
 static bool birth_changes(json_t *births, const char *id, uint64_t birth)
 {
 	json_int_t before = json_integer_value(json_object_get(births, id));
@@ -282,7 +282,7 @@ static void add_error(json_t *structured, const struct lair_result *cell)
 	add_text(error, "name", cell->error_name);
 	add_text(error, "value", cell->error_value);
 	add_text(error, "suggestion", cell->error_suggestion);
-	/* Where it arose is in stderr. */
+	/* stderr tells where the error arose. */
 	json_object_set_new(structured, "error", error);
 }
 
@@ -293,7 +293,7 @@ static void add_blocked(json_t *structured, const struct lair_result *cell)
 	size_t cursor = 0;
 
 	while (lair_next_blocked(cell->blocked, &cursor, &act)) {
-		/* The error that ended the code is told already. */
+		/* The error that ended the code has told it already. */
 		if (refusal_told(&act, cell->error_value))
 			continue;
 		object = json_object();
@@ -309,7 +309,7 @@ static void add_blocked(json_t *structured, const struct lair_result *cell)
 
 static void add_state(json_t *structured, const struct request *request, const struct lair_result *cell)
 {
-	/* What is attached to may be of a session before. */
+	/* A result that is fetched later may belong to an earlier session of that name. */
 	uint64_t birth = request->tool->run == run_in_session ? cell->birth : 0;
 	bool is_new =
 		cell->session.data && result_add_ended(structured, request, birth, &cell->ended, &cell->loaded);
@@ -328,7 +328,7 @@ static void add_state(json_t *structured, const struct request *request, const s
 		json_object_set_new(structured, "returncode", json_integer(cell->returncode));
 }
 
-/* Files that are there still: those of a one-shot went with it. */
+/* Only files that still exist: those of a one-shot are gone. */
 static void add_artifacts(json_t *structured, const struct lair_result *cell)
 {
 	json_t *array = json_array();
@@ -365,7 +365,7 @@ static void add_output(json_t *structured, const struct seen *seen)
 		json_object_set_new(structured, "stderr", excerpt_json(&seen->err));
 }
 
-/* That it begins with what this code has not written. */
+/* Tells that the stream begins with output that this code has not written. */
 static void tell_stray(json_t *structured, const char *stream, uint64_t size)
 {
 	char sentence[SENTENCE_SIZE];
@@ -380,7 +380,7 @@ static void tell_stray(json_t *structured, const char *stream, uint64_t size)
 	note_add(structured, sentence);
 }
 
-/* Of a long output there are pieces to be had. */
+/* If the output is long, tells how to get it in pieces. */
 static void tell_pieces(json_t *structured, const struct seen *seen, const struct excerpt *excerpt,
 			const char *stream, uint64_t printed, const char *also)
 {

@@ -5,14 +5,14 @@
 #include "server.h"
 #include "shown.h"
 
-/* A result of @structured, which is taken over: as it is, and repeated as text. `ok` in it says whether it is an
- * error. New, as are all here. */
+/* A result with @structured, which is taken over, as it is and as text. Its `ok` says whether the result is an
+ * error. New, as are all results here. */
 json_t *result_new(json_t *structured);
-/* What a tool has done that is no cell: {"ok": true, "session_id": ...}, to which the rest is added. */
+/* The result of a tool that runs no cell: {"ok": true, "session_id": ...}. The caller adds the rest. */
 json_t *result_done(const struct request *request);
-/* The daemon would not. */
+/* The daemon has refused. */
 json_t *result_failure(const struct request *request, int error, const char *sentence);
-/* The tool would not. */
+/* The tool has refused. */
 json_t *result_refused(const struct request *request, const char *name, const char *sentence);
 
 /* That the session is new, if it is: the daemon says so with @ended, or it is another than this server has used, by
@@ -29,16 +29,16 @@ void result_add_opened(json_t *structured, const struct request *request, const 
 /* What going back has not undone, if there is anything: each, and the first of them in a sentence of the note. */
 void result_add_effects(json_t *structured, const struct lair_effects *effects);
 
-/* What is seen of a cell while it runs, or else comes with its result. */
+/* What is collected from a cell while it runs; otherwise it comes with the cell's result. */
 struct seen {
 	struct excerpt out, err;
 	struct shown shown;
-	json_t *handle;		   /* for what is left out of it; owned, or NULL */
+	json_t *handle;		   /* for what the result leaves out; owned, or NULL */
 	struct lair_point printed; /* how far its output has come, since the cell began */
 };
 
-/* What has come of a cell that still runs, after so long; @handle is taken over. */
+/* The result of a cell that still runs after so many seconds: what has come until now. @handle is taken over. */
 json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, double seconds);
 
-/* What came of a cell. */
+/* The result of a cell that has ended. */
 json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct seen *seen);

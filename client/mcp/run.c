@@ -17,27 +17,27 @@
 #define GATHER 0.1
 #define SILENCE 2.0
 #define PENDING_SIZE ((size_t)4096)
-/* A client that does not read as fast gets less to read. */
+/* If so much waits for the client to read, it gets no more progress. */
 #define PROGRESS_FULL ((size_t)1 << 20)
 
 #define KEY_SIZE 17
-/* Of a long output, at once. */
+/* How much of a long output is sent at once. */
 #define PAGE_SIZE ((size_t)20000)
-/* Beyond the end of every output. */
+/* A point beyond the end of every output. */
 #define NOTHING INT64_MAX
 
 struct run_work {
 	struct seen seen;
 	char key[KEY_SIZE];
-	double heard_due, answer_due; /* when the client is to hear of it, if it is, and to be answered */
-	/* of a piece of the output, if that is all that is wanted */
+	double heard_due, answer_due; /* when the client gets a sign of life, if any; and an answer */
+	/* if only a piece of the output is wanted: the piece */
 	bool paging, page_full;
 	enum lair_stream page_of;
-	uint64_t page_at; /* where it begins */
+	uint64_t page_at; /* where the piece begins */
 	size_t page_size;
 	char page[PAGE_SIZE];
-	double started, sent, progress; /* when it began and when something was sent last; what was said last */
-	char pending[PENDING_SIZE];	/* output that has not been sent, or the end of it */
+	double started, sent, progress; /* when the cell began; when progress was last sent; its last number */
+	char pending[PENDING_SIZE];	/* output that was not sent yet, or only the end of it */
 	size_t n_pending;
 };
 
@@ -63,7 +63,7 @@ static void progress_send(struct request *request, json_t *message)
 		json_decref(message);
 		return;
 	}
-	/* It has to grow each time, whatever the clock does. */
+	/* The number has to grow each time, even if the clock stands still. */
 	run->progress = fmax(run->progress + 1e-3, round((run->sent - run->started) * 1e3) / 1e3);
 	server_send(request->server, rpc_notification("notifications/progress",
 						      json_pack("{s:O, s:f, s:o}", "progressToken", request->token,
@@ -99,8 +99,8 @@ static void pending_add(struct run_work *run, struct lair_text data)
 	run->n_pending = keep + size;
 }
 
-/* Up to its size, or to where something is not kept; then it is for on_due to answer, since a callback frees no
- * call. */
+/* The piece ends when it is full, or at a gap in the output that is kept. on_due then answers, because a callback
+ * cannot free a call. */
 static void page_add(struct request *request, uint64_t at, struct lair_text data)
 {
 	struct run_work *run = request->work;
@@ -166,7 +166,7 @@ static void on_display(struct lair_call *call, const struct lair_display *displa
 
 /* ---- answers ---- */
 
-/* For the rest of it. New. */
+/* The handle for the rest of a result. New. */
 static json_t *handle_of(const struct request *request, const struct lair_call *call)
 {
 	const struct run_work *run = request->work;
@@ -200,7 +200,7 @@ static void page_reply(struct request *request, bool more)
 	request_reply(request, result_new(structured));
 }
 
-/* The client waits no longer, the code runs on. */
+/* The client gets an answer now; the code runs on. */
 static void unfinished_reply(struct request *request)
 {
 	struct run_work *run = request->work;
@@ -274,7 +274,7 @@ static bool run_begin(struct request *request)
 	return true;
 }
 
-/* Nobody else's, ever. */
+/* A key that nobody else ever has. */
 static int key_make(char key[static KEY_SIZE])
 {
 	uint64_t random;
@@ -341,7 +341,7 @@ static bool handle_parse(struct lair_attach *attach, char key[static KEY_SIZE], 
 	return true;
 }
 
-/* If the request names a byte, only the stream that it is of is sent again, from there on. */
+/* If the request names a byte, only that stream is sent again, from that byte on. */
 static void page_choose(struct request *request, struct lair_attach *attach)
 {
 	const json_t *from = json_object_get(request->arguments, "from_byte");
@@ -356,7 +356,7 @@ static void page_choose(struct request *request, struct lair_attach *attach)
 	*(run->page_of == LAIR_STDOUT ? &attach->from.out : &attach->from.err) = run->page_at;
 }
 
-/* To be cancelled is to wait no longer: the code is another request's. */
+/* To cancel this request only ends the wait: the code belongs to another request. */
 static void rest_wait(struct request *request, struct lair_attach *attach)
 {
 	struct run_work *run = request->work;
@@ -382,7 +382,7 @@ void run_rest(struct request *request)
 						      "handle must be one that a result has given"));
 		return;
 	}
-	/* Where the answer finds it. */
+	/* The answer looks for the session here. */
 	if (attach.session)
 		json_object_set_new(request->arguments, "session_id", json_text(lair_text(attach.session)));
 	if (request_lair(request) && run_begin(request))

@@ -6,7 +6,7 @@
 
 #define LIST_TTL_MS 3600000
 
-/* @strict: every parameter is required, and one that may be left out can be null. */
+/* @strict: every parameter is required, and an optional one can be null. */
 static json_t *parameter_schema(const struct parameter *parameter, bool strict)
 {
 	json_t *type = json_string(parameter->type);
@@ -80,7 +80,8 @@ static json_t *output_schema(const struct tool *tool)
 			 "additionalProperties", 0);
 }
 
-/* What it does to what is there; that none reaches out of its session is the operator's to know. */
+/* What the tool does to existing things. Whether a tool can reach outside its session is not told: only the
+ * operator knows that. */
 static json_t *annotations(const struct tool *tool)
 {
 	json_t *hints =

@@ -12,9 +12,9 @@
 #include <sys/signalfd.h>
 
 #define LINE_SIZE_MAX ((size_t)32 << 20)
-/* No more is read while so much waits to be written. */
+/* While so much waits to be written, no more is read. */
 #define OUTBOX_FULL ((size_t)16 << 20)
-/* After the end of input, answers that are on their way have so long; then cells are interrupted, and have it
+/* After the end of the input, pending answers have so many seconds. Then cells are interrupted, and have as many
  * again. */
 #define END_PATIENCE 1.0
 
@@ -51,7 +51,7 @@ int server_connect(struct server *server, struct lair **lairp, bool start, const
 	struct lair_options options = server->options->lair;
 	int r = 0;
 
-	/* A handle that must not start a daemon is only good for as long as there is one. */
+	/* If a handle must not start a daemon, it is of no use once its daemon has gone. */
 	if (server->lair && lair_fd(server->lair) < 0)
 		server->lair = lair_free(server->lair);
 	options.no_start = options.no_start || !start;
@@ -74,7 +74,7 @@ static bool input_wanted(const struct server *server)
 	return !server->ending_since && outbox_waiting(&server->outbox) < OUTBOX_FULL;
 }
 
-/* Nobody asks for more: subscriptions are over, and the rest has a while. */
+/* No more requests will come: subscriptions end, and the other requests have a while. */
 static void input_ended(struct server *server)
 {
 	struct request *request, *next;
@@ -117,7 +117,7 @@ static void cells_interrupt(struct server *server)
 	}
 }
 
-/* Nobody reads, or we are told to go: that is no trouble, but nobody waits for anything any more. */
+/* Nobody reads any more, or a signal tells us to end. That is no error, but nobody waits for answers any more. */
 static void client_gone(struct server *server)
 {
 	outbox_deinit(&server->outbox);
@@ -126,7 +126,7 @@ static void client_gone(struct server *server)
 	cells_interrupt(server);
 }
 
-/* When something is to be done although nothing has come; 0: nothing is. */
+/* When something must be done although nothing has come; 0: never. */
 static double next_due(const struct server *server)
 {
 	double due = 0;
@@ -183,15 +183,15 @@ static void server_turn(struct server *server)
 	r = server_wait(server, fds);
 	if (!r && fds[FD_INPUT].revents) {
 		r = lines_fill(&server->input);
-		if (r && r != -ENOMEM) { /* what cannot be read has ended */
+		if (r && r != -ENOMEM) { /* an input that cannot be read has ended */
 			server->input.eof = true;
 			r = 0;
 		}
 	}
-	/* That the daemon is gone each of its calls has said. */
+	/* If the daemon is gone, each of its calls has said so. */
 	if (!r && fds[FD_LAIR].revents && lair_process(server->lair) == LAIR_E_LOST)
 		server->lair = lair_free(server->lair);
-	/* Also what has been read, but was too much for an outbox that was full. */
+	/* Also lines that were read while the outbox was full. */
 	if (!r)
 		input_lines(server);
 	if (!r)
@@ -208,7 +208,7 @@ static bool server_done(const struct server *server)
 	       (server->ending_since && !server->requests && !outbox_waiting(&server->outbox));
 }
 
-/* Some clients end their servers with a signal: what runs then must not be left running. */
+/* Some clients end their servers with a signal. Cells must not be left running then. */
 static int signals_take(struct server *server)
 {
 	sigset_t set;
@@ -224,8 +224,8 @@ static int signals_take(struct server *server)
 	return server->signals < 0 ? -errno : 0;
 }
 
-/* Two servers are two conversations, which know nothing of each other: what one of them calls x is none of the
- * other's business. So a process has a session of its own, by a name that no other will have. */
+/* Two servers serve two conversations, which know nothing of each other, and a variable of one must not appear in
+ * the other. So each process has a session of its own, with a name that no other process will have. */
 static int session_name(struct server *server)
 {
 	uint32_t random;

@@ -30,7 +30,7 @@ static bool is_picture(const struct lair_data *data)
 	return false;
 }
 
-/* The best of @bundle; NULL if it has nothing to show. New. */
+/* The best form in @bundle; NULL if it has nothing to show. New. */
 static json_t *item_of(struct lair_items bundle, bool text_too)
 {
 	struct lair_text text = {.data = NULL};

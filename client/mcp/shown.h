@@ -20,7 +20,7 @@ void shown_add(struct shown *shown, const struct lair_display *display);
 /* The value of a last expression, if that is a picture. */
 void shown_add_value(struct shown *shown, struct lair_items data);
 
-/* What the text of a result says of it, */
+/* Puts into a result the text about it, */
 void shown_describe(const struct shown *shown, json_t *structured);
 /* and the pictures. */
 void shown_append(const struct shown *shown, json_t *content);

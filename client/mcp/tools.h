@@ -11,33 +11,33 @@ enum tool_hint { HINT_READ_ONLY = 1, HINT_DESTRUCTIVE = 2, HINT_IDEMPOTENT = 4, 
 struct parameter {
 	const char *name, *type, *description;
 	bool required;
-	bool zero; /* 0 is a number that it may have */
+	bool zero; /* 0 is allowed */
 };
 
 enum kind { KIND_TEXT, KIND_COUNT, KIND_FLAG, KIND_TEXTS, KIND_COUNTS, KIND_OBJECT, KIND_OBJECTS };
 
-/* What a result may have; it has no others. Only `ok` is in every one. */
+/* A member that a result may have. Results have no other members, and only `ok` is in every one. */
 struct property {
 	const char *name;
 	enum kind kind;
-	const char *description;	/* NULL: the name says it */
-	const struct property *members; /* of an object, or of each; the last has no name */
-	const char *const *values;	/* of a text: these and no others, the last is NULL; or NULL */
+	const char *description;	/* NULL: the name says enough */
+	const struct property *members; /* of an object, or of each object in a list; the last one has no name */
+	const char *const *values;	/* of a text: its only values, ended by NULL; or NULL */
 };
 
 struct tool {
 	const char *name, *title, *description;
 	unsigned hints;
-	bool full; /* one of those that not everybody needs */
+	bool full; /* not everybody needs this tool */
 	const struct parameter *parameters[TOOL_PARAMETERS_MAX + 1];
 	const struct property *properties[TOOL_PROPERTIES_MAX + 1];
 	void (*run)(struct request *request);
 };
 
-/* Over the parameters or properties of one: up to NULL, or all that there is room for. */
+/* Loops over the parameters or properties of a tool: up to NULL, or to the end of the array. */
 #define tool_for_each(at, list) for ((at) = (list); (at) < (list) + ARRAY_SIZE(list) && *(at); (at)++)
 
-/* In the order in which they are listed; the last has no name. */
+/* In the order of lists; the last has no name. */
 extern const struct tool tools[];
 
 /* The methods. */
@@ -46,13 +46,13 @@ void tools_call(struct request *request);
 
 /* ---- arguments, after they were checked ---- */
 
-/* Borrowed; NULL if it is not given. */
+/* Borrowed; NULL if the argument is not given. */
 const char *argument_text(const struct request *request, const char *name);
-/* 0 if it is not given. */
+/* 0 if the argument is not given. */
 double argument_number(const struct request *request, const char *name);
-/* The session that is meant. */
+/* The session that the call means. */
 const char *argument_session(const struct request *request);
-/* Whether a model means another user's by it, which is none of its sessions. */
+/* Whether @id names a session of another user, which a model does not get. */
 bool session_is_anothers(const struct server *server, const char *id);
 
 /* ---- what they do: run.c, sessions.c, questions.c, copy.c ---- */

@@ -54,7 +54,7 @@ static int digit(char c)
 	return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* The byte that %XX at @text stands for, -1 if it stands for none. */
+/* The byte that %XX at @text stands for; -1 if there is no such escape. */
 static int escaped(const char *text, size_t left)
 {
 	if (left < 3 || digit(text[1]) < 0 || digit(text[2]) < 0)
@@ -62,7 +62,7 @@ static int escaped(const char *text, size_t left)
 	return digit(text[1]) * 16 + digit(text[2]);
 }
 
-/* New; NULL if it is not well-formed, has a NUL in it, or there is no memory. */
+/* New; NULL if @text is not well-formed or contains a NUL, or without memory. */
 static char *decode(const char *text, size_t size)
 {
 	char *out = malloc(size + 1);

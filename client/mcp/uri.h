@@ -11,9 +11,9 @@
 
 /* New. */
 json_t *uri_of(struct lair_text session, struct lair_text path);
-/* The session and the path of @uri, both the caller's to free. False if it is no such URI: both are NULL then, or
- * as they were. */
+/* The session and the path of @uri, both the caller's to free. False if it is no such URI: then both are NULL or
+ * unchanged. */
 bool uri_parse(const char *uri, char **sessionp, char **pathp);
 
-/* The MIME type of a file of that name; NULL if it does not tell. Static. */
+/* The MIME type of a file of that name; NULL if the name does not tell it. Static. */
 const char *uri_type(struct lair_text path);

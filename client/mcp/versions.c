@@ -87,8 +87,8 @@ void versions_cacheable(const struct request *request, json_t *result, int ttl_m
 	json_object_set_new(result, "cacheScope", json_string(public ? "public" : "private"));
 }
 
-/* Go on with @then, once it is known what there is in a session, if that is wanted; without a call, if that cannot
- * be known. */
+/* Go on with @then. If it is wanted, a cell first finds out what there is in a session. If that fails, @then gets
+ * no call. */
 static void find_out(struct request *request, step *then)
 {
 	const struct mcp_options *options = request->server->options;

@@ -6,13 +6,12 @@
 
 /* Whether @params is of the stateless era. */
 bool versions_modern(const json_t *params);
-/* What is wrong with the _meta of such a request: the code of an error, its message and data (new, may be NULL); or
- * 0. */
+/* Checks the _meta of such params. Returns the code of an error, its message and data (new, may be NULL); or 0. */
 int versions_check(const json_t *params, const char **messagep, json_t **datap);
 
-/* What every result of the stateless era has. */
+/* Adds the fields of every result of the stateless era. */
 void versions_complete(json_t *result);
-/* What those have that a client may keep for @ttl_ms, if it is of that era. */
+/* If the client is of that era: adds the fields that allow it to keep the result for @ttl_ms. */
 void versions_cacheable(const struct request *request, json_t *result, int ttl_ms, bool public);
 
 /* Whether a client of the handshake era knows links to resources. */

@@ -9,7 +9,7 @@
 #include <limits.h>
 
 struct walk_entry {
-	char *session; /* owned; NULL if there is but one */
+	char *session; /* owned; NULL if there is only one session */
 	char *path;    /* owned */
 	bool directory;
 };
@@ -29,7 +29,7 @@ static inline void walk_entry_deinit(struct walk_entry *entry)
 
 /* Strings are copied; @path may be "" for the root. Returns 0 or -ENOMEM. */
 int walk_push(struct walk *walk, const char *session, const char *path, bool directory);
-/* The path of something called @name in the directory @path. False if it can be no name, or there is no room. */
+/* The path of @name in the directory @path. False if @name cannot be a name, or if there is no room. */
 bool walk_join(char out[static PATH_MAX], const char *path, struct lair_text name);
-/* False when nothing is left; else *entryp is the caller's. */
+/* Takes the next entry. False when none is left; else *entryp is the caller's. */
 bool walk_pop(struct walk *walk, struct walk_entry *entryp);
