@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Events = AsyncGenerator["Event | Result", None]
-# Each may be a coroutine function or an ordinary one.
+# These may be coroutine functions or ordinary ones.
 Input = Callable[[str, bool], "Awaitable[str | None] | str | None"]
 OnOutput = Callable[[str, str], object]
 
 
 class _Inbox:
-    """A sink that wakes the event loop it was made in."""
+    """A sink that wakes the event loop in which it was made."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ class _Inbox:
     def put(self, item: Any, /) -> None:
         try:
             self._loop.call_soon_threadsafe(self._items.put_nowait, item)
-        except RuntimeError:  # the loop was closed: nobody is left to tell
+        except RuntimeError:  # the loop was closed, so nobody waits
             pass
 
     async def next(self, call: Call[Any], until: float) -> Any:
@@ -69,7 +69,7 @@ class _Inbox:
 
 
 async def perform(connection: Connection, what: steps.Steps[T]) -> T:
-    """Do what the steps say, waiting for each answer."""
+    """Does what the steps say, and awaits each answer."""
     outcome: Any = None
     while True:
         try:
@@ -152,14 +152,14 @@ async def run(
     connection: Connection | None = None,
     **options: Unpack[steps.CellOptions],
 ) -> Result:
-    """Run one cell in a session of its own, which ends with it. See Session.run."""
+    """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
     request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None)
     return await finish(follow(connection or shared(), request, steps.deadline(options), input), watch)
 
 
 async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
-    """One's own sessions, oldest first; for root, everybody's."""
+    """Your own sessions, oldest first; root gets those of all users."""
     return await perform(connection or shared(), steps.sessions())
 
 
@@ -168,12 +168,12 @@ async def saves(connection: Connection | None = None) -> list[SavedState]:
 
 
 async def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
-    """Whether code compiles, and keeps the rules of the profile. Nothing is run."""
+    """Whether code compiles, and keeps the rules of the profile. The code is not run."""
     return await perform(connection or shared(), steps.check(None, profile, code))
 
 
 class Session(steps.Handle):
-    """lair.Session, with methods to be awaited; what they do is written there."""
+    """As lair.Session, with methods that are awaited. Their documentation is there."""
 
     async def __aenter__(self) -> Session:
         await self.open()
@@ -212,12 +212,13 @@ class Session(steps.Handle):
         input: Input | None = None,
         **options: Unpack[steps.CellOptions],
     ) -> Result:
-        """As lair.Session.run; `on_output` and `input` may be coroutine functions. Cancelled, it interrupts the cell."""
+        """As lair.Session.run; `on_output` and `input` may be coroutine functions. If it is cancelled, it
+        interrupts the cell."""
         watch = handlers(on_output, on_display, on_alive)
         return await finish(self._follow(code, bool(watch), input, options), watch)
 
     def stream(self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]) -> Events:
-        """As lair.Session.stream. To leave the loop early, close what this returns: contextlib.aclosing."""
+        """As lair.Session.stream. To leave the loop early, close the iterator: contextlib.aclosing."""
         return self._follow(code, True, input, options)
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:

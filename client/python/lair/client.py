@@ -75,7 +75,7 @@ class Client:
         return codec.read(reply, content)
 
     def finish(self, request_id: int, reply: type[R], timeout: float | None = None) -> R:
-        """The final message of a request that has no events, or whose events do not matter."""
+        """The final message of a request. Its events are left out."""
         while True:
             message = self.receive(request_id, reply, timeout)
             if isinstance(message, reply):
@@ -85,7 +85,7 @@ class Client:
         return self.finish(self.send(request), reply, timeout)
 
     def _do(self, what: steps.Steps[T]) -> T:
-        """What the steps say. An error is the caller's: nothing is begun again."""
+        """Does what the steps say. An error goes to the caller: nothing is begun again."""
         answer: Any = None
         while True:
             try:
@@ -128,7 +128,7 @@ class Client:
         stream: bool = False,
         input: bool = False,
     ) -> int:
-        """Send a cell without waiting for it; receive() or finish() with the id returned and ExecReply."""
+        """Send a cell without waiting for it. Call receive() or finish() with the returned id and ExecReply."""
         return self.send(
             m.Exec(
                 id=self.new_id(),
@@ -144,7 +144,7 @@ class Client:
     def exec(
         self, code: str, session: str | None = None, *, profile: str | None = None, timeout: float | None = None
     ) -> m.ExecReply:
-        """Run a cell; without a session, in one of its own that ends with it."""
+        """Run a cell. Without a session it runs in one of its own, which ends with the cell."""
         cell = self.start(code, session, profile=profile, timeout=timeout)
         return self.finish(cell, m.ExecReply, None if timeout is None else self.timeout + timeout)
 
@@ -198,25 +198,26 @@ class Client:
     def branch(
         self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False
     ) -> m.SessionInfo:
-        """Make a session that begins as a checkpoint of this one, or in its present state."""
+        """Make a session that begins as a checkpoint of this one, or as this one is now."""
         request = m.Branch(id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files)
         return self.call(request, m.SessionInfo)
 
-    # ---- files: paths are beneath the session's workspace; bytes where they are no text ----
+    # ---- files: paths are beneath the session's workspace; they are bytes if they are not text ----
 
     def put(self, session: str, path: str | bytes, data: bytes, *, mode: int = 0o644) -> None:
-        """Make a file of this content, and the directories above it; it appears when it is complete."""
+        """Make a file with this content, and the directories above it. The file appears when it is complete."""
         self._do(steps.put(session, path, data, mode))
 
     def make_directory(self, session: str, path: str | bytes) -> None:
         self._do(steps.make_directory(session, path))
 
     def get(self, session: str, path: str | bytes) -> bytes:
-        """The content of a file. It may change meanwhile, but it is one file and not longer than it was at first."""
+        """The content of a file. It may change meanwhile, but all of it is from one file, and not more than the
+        file had at first."""
         return self._do(steps.get(session, path))
 
     def files(self, session: str, path: str | bytes = b"", *, host: bool = False) -> list[m.FileRecord]:
-        """The content of a directory; of one of the host if the profile's import allows it."""
+        """The content of a directory. With `host` it is one of the host, if the profile's import allows it."""
         return self._do(steps.records(session, path, host))
 
     def copy_in(self, session: str, source: str | bytes, path: str | bytes | None = None) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> Callable[[type], type]:
-        """typing's, which Python 3.10 lacks: it tells type checkers what __init_subclass__ does."""
+        """typing has this only since Python 3.11. It tells type checkers what __init_subclass__ does."""
         return lambda cls: cls
 
 
@@ -36,12 +36,12 @@ Raw = Annotated[Any, "raw"]
 
 
 class CodecError(ValueError):
-    """A frame that is not one, or a field that is unknown, missing or of another type."""
+    """The bytes are no frame, or a field is unknown, missing or of another type."""
 
 
 @dataclass_transform(kw_only_default=True)
 class Message:
-    """The base of every message. TYPE is the name it travels under."""
+    """The base of every message. TYPE is the name of the message on the wire."""
 
     TYPE: ClassVar[str]
 
@@ -100,7 +100,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def body(message: Message) -> dict[str, Any]:
-    """The map a message travels as."""
+    """The map in which a message travels."""
     out = {}
     for field in _table(type(message)).values():
         value = getattr(message, field.name)
@@ -140,7 +140,7 @@ def _pairs(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def unpack(frame: bytes) -> tuple[str, dict[str, Any]]:
-    """Take a frame apart, into the type and the body."""
+    """Takes a frame apart, into its type and its body."""
     try:
         value = msgpack.unpackb(frame, raw=False, object_pairs_hook=_pairs, strict_map_key=False)
     except CodecError:
@@ -159,7 +159,8 @@ def unpack(frame: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def read(cls: type[M], content: dict[str, Any]) -> M:
-    """Make a message of a body, or of a map inside one. A daemon of a later build may say more: that is passed over."""
+    """Makes a message of a body, or of a map inside one. A daemon of a later build may send more fields, which are
+    ignored."""
     table = _table(cls)
     values: dict[str, Any] = {}
     for field in table.values():
@@ -177,7 +178,7 @@ def read(cls: type[M], content: dict[str, Any]) -> M:
 
 
 def decode(cls: type[M], frame: bytes) -> M:
-    """The message a whole frame holds, and nothing besides."""
+    """The message in a whole frame."""
     kind, content = unpack(frame)
     if kind != cls.TYPE:
         raise CodecError(f"a {kind!r}, not a {cls.TYPE!r}")

@@ -37,13 +37,14 @@ from .link import Link, Lost, open_link
 from .result import refusal
 from .start import find_socket, listening, start_daemon, trust
 
-# With calls on their way and nothing heard for so long, laird is asked for a sign of life, and given as long again.
+# If calls are pending and nothing has come for so many seconds, laird is asked for a sign of life, and has as many
+# seconds again to answer.
 SILENCE = 15.0
-# Ending the sessions that end with the program may hold up the program so long.
+# When the program ends, it may wait so many seconds for the end of its sessions.
 FAREWELL = 2.0
-# A call with more than this to read can wait,
+# If a call has more bytes than this to read, it can wait.
 BACKLOG = 8 << 20
-# and of one with more than this output is dropped, where others cannot.
+# If it has more than this, and other calls cannot wait, its output is dropped.
 BACKLOG_MAX = 128 << 20
 
 _Output = m.StdoutEvent | m.StderrEvent
@@ -55,7 +56,7 @@ class Sink(Protocol):
 
 
 class Call(Generic[R]):
-    """A pending request. Its sink gets events, then one of: the reply, an exception."""
+    """A pending request. Its sink gets events, and then the reply or an exception."""
 
     __slots__ = ("answered", "asks", "dropped", "given", "reply", "request", "seen", "sink", "taken")
 
@@ -63,16 +64,16 @@ class Call(Generic[R]):
         self.request = request
         self.reply = reply
         self.sink = sink
-        self.given = 0  # bytes of output; only the thread of the connection writes this,
-        self.taken = 0  # and only the reader that
-        # How far each has come.
+        self.given = 0  # bytes of output in the sink, written by the thread of the connection alone,
+        self.taken = 0  # and bytes that were read, written by the reader alone
+        # How much of each has come.
         self.seen = {name: getattr(request, name, 0) for name in ("stdout", "stderr", "displays")}
-        self.dropped: dict[type[_Output], int] = {}  # how far what came last has come, if it was dropped
+        self.dropped: dict[type[_Output], int] = {}  # how far the last output reached, if it was dropped
         self.asks = 0  # the number of the last question that has come
-        self.answered = False  # the sink has all there will be
+        self.answered = False  # the sink has its last item
 
     def give(self, event: m.Event) -> None:
-        """An event has come, and need not come again, unless it is dropped: what follows it tells by its `at`."""
+        """An event has come, and need not come again. If it is dropped, the event after it says so by its `at`."""
         if isinstance(event, m.StdoutEvent | m.StderrEvent):
             end = event.at + len(event.data)
             if self.given - self.taken > BACKLOG_MAX:
@@ -92,8 +93,8 @@ class Call(Generic[R]):
         self.sink.put(outcome)
 
     def patience(self, until: float) -> float | None:
-        """How long the reader may wait for the next item. What was answered in time is in time however late it is read,
-        and what was not is late however much there is to read before it."""
+        """How long the reader may wait for the next item. If the answer came in time, it may be read late. If it
+        did not, the call is late, however much there is to read before."""
         if self.answered:
             return None
         left = until - time.monotonic()
@@ -102,7 +103,8 @@ class Call(Generic[R]):
         return left
 
     def give_key(self) -> None:
-        """So that it is done once, however often it is sent. An attach has the key of another, if any."""
+        """Gives the request a key, so that it is done once, even if it is sent again. An attach has the key of
+        another request, if any."""
         request = self.request
         if hasattr(request, "key") and request.key is None and not isinstance(request, m.Attach):
             request.key = secrets.token_hex(12)
@@ -120,7 +122,7 @@ def _size(event: m.Event) -> int:
 
 
 class _Nobody:
-    """The sink of those who do not care."""
+    """The sink of callers who want no answer."""
 
     def put(self, item: Any, /) -> None:
         pass
@@ -139,8 +141,8 @@ class Connection:
     def __init__(
         self, socket: str | None = None, *, config: str | None = None, start: bool = True, timeout: float = 30.0
     ) -> None:
-        """`socket`: not $LAIR_SOCKET or the standard place. `config`: sessions.conf for a daemon that has to be
-        started, which `start=False` forbids. `timeout`: for connecting, starting included, in seconds."""
+        """`socket`: instead of $LAIR_SOCKET or the default path. `config`: sessions.conf for a daemon that must be
+        started. `start=False` forbids to start one. `timeout`: for connecting, including the start, in seconds."""
         self.socket = find_socket(socket)
         self.timeout = timeout
         self._config = config if config is not None else os.environ.get("LAIR_CONFIG")
@@ -150,17 +152,17 @@ class Connection:
         _connections.add(self)
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()  # collecting garbage, too, may post
+        self._lock = threading.RLock()  # the garbage collector may post, too
         self._thread: threading.Thread | None = None
         self._wake = -1
         self._posted: deque[Callable[[], None]] = deque()
         self._adopted: set[str] = set()
-        # What follows is the thread's alone.
+        # Only the thread uses the rest.
         self._link: Link | None = None
         self._calls: dict[int, Call[Any]] = {}
         self._last_id = 0
         self._heard = self._asked = 0.0
-        self._idle = False  # nobody is hungry
+        self._idle = False  # every pending call has enough to read
         self._stopping = False
 
     def __enter__(self) -> Connection:
@@ -169,10 +171,10 @@ class Connection:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # ---- for everybody ----
+    # ---- for all threads ----
 
     def submit(self, request: m.Request, reply: type[R], sink: Sink) -> Call[R]:
-        """Send a request, whose id is not the caller's to choose."""
+        """Send a request. The connection chooses its id."""
         call = Call(request, reply, sink)
         self._post(lambda: self._send(call))
         return call
@@ -192,33 +194,33 @@ class Connection:
         self._post(answer)
 
     def cancel(self, call: Call[Any]) -> None:
-        """Interrupt the cell of a call, or take it out of its queue, and hear no more of it."""
+        """Interrupt the cell of a call, or take it out of its queue, and drop its answers."""
 
         def interrupt() -> None:
             call.sink = _Nobody()
             request = m.Interrupt(id=0, exec=call.request.id)
-            # Not forgotten before that is answered: if the connection is lost, both are sent again.
+            # The call is forgotten only when this is answered: if the connection is lost, both are sent again.
             self._send_about(call, Call(request, m.InterruptReply, _Then(lambda outcome: self._forget(call))))
 
         self._post_if_open(interrupt)
 
     def forget(self, call: Call[Any]) -> None:
-        """Hear no more of a call; what it asked for is done nevertheless."""
+        """Drop the answers of a call. Its request is done nevertheless."""
         self._post_if_open(lambda: self._forget(call))
 
     def taken(self, call: Call[Any], event: m.Event) -> None:
-        """The reader of a call is done with an event."""
+        """The reader of a call has read an event."""
         call.taken += _size(event)
         if self._idle:
             self._post_if_open(lambda: None)
 
     def adopt(self, session: str) -> None:
-        """Have a session end with this connection, and so with this program."""
+        """Make a session end with this connection, and so with this program."""
         with self._lock:
             self._adopted.add(session)
 
     def disown(self, session: str) -> bool:
-        """Not any more. False: it was not to."""
+        """The session no longer ends with this connection. Returns False if it did not before."""
         with self._lock:
             known = session in self._adopted
             self._adopted.discard(session)
@@ -230,7 +232,7 @@ class Connection:
             self._end_session(session, _Nobody())
 
     def close(self) -> None:
-        """Disconnect. Calls on their way fail. Sessions live on, but for those that were adopted."""
+        """Disconnect. Pending calls fail. Sessions live on, except those that were adopted."""
         with self._lock:
             thread, adopted, self._closed, self._adopted = self._thread, self._adopted, True, set()
         if thread is None:
@@ -273,7 +275,7 @@ class Connection:
                 os.eventfd_write(self._wake, 1)
 
     def _after_fork(self) -> None:
-        """In the child: the thread is not there, and the sockets are the parent's."""
+        """In the child: the thread does not exist, and the sockets are the parent's."""
         _of_parents.append((self._link, self._calls))
         if self._wake >= 0:
             os.close(self._wake)
@@ -288,7 +290,7 @@ class Connection:
                     self._round()
                 except Lost:
                     self._lose()
-            except Exception as error:  # a thread that dies leaves everybody waiting
+            except Exception as error:  # if the thread died, everybody would wait for ever
                 self._fail(self._explained(error))
         self._fail(LairError("closed", "the connection was closed"))
         with self._lock:
@@ -296,7 +298,7 @@ class Connection:
             self._wake, self._thread = -1, None
 
     def _explained(self, error: Exception) -> LairError:
-        """What everybody else is told."""
+        """The error that other threads get."""
         if isinstance(error, LairError):
             return error
         if isinstance(error, Lost):
@@ -326,7 +328,7 @@ class Connection:
         patience: int | None = None
         if self._link is not None:
             poller.register(self._link.monitor, zmq.POLLIN)
-            self._idle = True  # first, so that no reader who changes that is missed
+            self._idle = True  # set first, so that no reader who changes this is missed
             self._idle = bool(self._calls) and all(c.given - c.taken > BACKLOG for c in self._calls.values())
             if not self._idle:
                 poller.register(self._link.dealer, zmq.POLLIN)
@@ -336,7 +338,7 @@ class Connection:
         return dict(poller.poll(patience))
 
     def _patience(self) -> int | None:
-        """How long to wait for a message, in milliseconds. Asks for a sign of life where there was none."""
+        """How long to wait for a message, in milliseconds. If there was no sign of life for long, asks for one."""
         assert self._link is not None
         if not self._calls:
             return None
@@ -350,7 +352,8 @@ class Connection:
         return int((max(self._asked, self._heard) + SILENCE - now) * 1000) + 1
 
     def _receive(self, link: Link) -> int:
-        """Take in what has come, within reason, so that a flood leaves time for other things."""
+        """Handles messages that have come, but not too many at once, so that a flood leaves time for other
+        things."""
         for n in range(64):
             try:
                 frame = link.dealer.recv(zmq.DONTWAIT)
@@ -367,7 +370,7 @@ class Connection:
             if error.id == 0:
                 raise codec.CodecError(error.message)
             if call is not None and error.code == "limit" and isinstance(call.request, m.Get | m.Files):
-                # Others' output was waiting for this client, which has it now.
+                # The output of other calls was waiting for this client, which has it now.
                 self._forget(call)
                 self._send(call)
                 return
@@ -379,7 +382,8 @@ class Connection:
         elif call is not None:
             event = cast(m.Event, codec.read(m.EVENTS[kind], content))
             if isinstance(event, m.AskEvent):
-                # Again, over a new connection. A daemon of an earlier build does not number them.
+                # The question came again, over a new connection. A daemon of an earlier build does not number its
+                # questions.
                 if event.number and event.number <= call.asks:
                     return
                 call.asks = event.number
@@ -394,17 +398,17 @@ class Connection:
             del self._calls[call.request.id]
 
     def _fail(self, error: LairError) -> None:
-        """Every call ends so, and with them the connection."""
+        """All calls end with this error, and with them the connection."""
         self._disconnect()
         for call in list(self._calls.values()):
-            self._finish(call, LairError(error.code, error.message))  # each its own, to be raised
+            self._finish(call, LairError(error.code, error.message))  # each can raise an error of its own
 
     # ---- sending ----
 
     def _send(self, call: Call[Any]) -> None:
         try:
             if self._link is None:
-                # A daemon that is not there has nothing to end.
+                # If there is no daemon, there is no session to end.
                 self._connect(self._may_start and not isinstance(call.request, m.Shutdown))
         except Exception as error:
             call.answer(self._explained(error))
@@ -417,11 +421,11 @@ class Connection:
     def _transmit(self, call: Call[Any]) -> None:
         assert self._link is not None
         if not self._calls:
-            self._heard = time.monotonic()  # silence was no wonder
+            self._heard = time.monotonic()  # nothing was pending, so silence means nothing
         self._calls[call.request.id] = call
         try:
             frame = codec.encode(call.request)
-        except Exception as error:  # whatever callers have put into it
+        except Exception as error:  # callers may have put anything into it
             self._finish(call, LairError("bad_request", str(error)))
             return
         if len(frame) > self._link.frame_max:
@@ -431,7 +435,7 @@ class Connection:
         self._link.dealer.send(frame)
 
     def _send_about(self, call: Call[Any], other: Call[Any]) -> None:
-        """Another, about a call that is still on its way."""
+        """Sends another request, about a call that is still pending."""
         if self._link is not None and self._calls.get(call.request.id) is call:
             self._send(other)
 
@@ -458,14 +462,14 @@ class Connection:
         try:
             self._link = open_link(self.socket, deadline - time.monotonic())
         except Lost:
-            if listening(self.socket):  # it is just coming, or going
+            if listening(self.socket):  # the daemon is just starting, or ending
                 self._link = open_link(self.socket, deadline - time.monotonic())
             else:
                 raise LairError("no_daemon", f"no laird answers on {self.socket}") from None
         self._heard = time.monotonic()
 
     def _lose(self) -> None:
-        """The connection has ended, or is as good as ended. What was on its way over it is sent once more."""
+        """The connection has ended, or nothing comes over it any more. Pending requests are sent once more."""
         daemon = self._link.daemon if self._link is not None else None
         self._disconnect()
         if self._calls and self._same_daemon_again(daemon):
@@ -477,7 +481,7 @@ class Connection:
         )
 
     def _send_again(self, call: Call[Any]) -> None:
-        """With its number: others are about it, and follow it."""
+        """Sends a call again, under its number, because other requests are about that number."""
         if isinstance(call.request, m.Put | m.CopyIn):
             self._finish(call, LairError(BEGIN_AGAIN, "the connection was lost in the middle of a file"))
         else:
@@ -485,7 +489,7 @@ class Connection:
             self._transmit(call)
 
     def _same_daemon_again(self, daemon: str | None) -> bool:
-        """Whether it, or what has taken its place and knows what it knew, answers before long. None is started."""
+        """Whether the same daemon, or a successor that knows what it knew, answers in time. None is started."""
         until = time.monotonic() + self.timeout
         while daemon is not None and not self._closed and time.monotonic() < until:
             try:
@@ -500,14 +504,14 @@ class Connection:
 
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
-_of_parents: list[object] = []  # never freed: to close what the parent uses would be no good
+_of_parents: list[object] = []  # never freed, because to close them would disturb the parent
 _shared: dict[str, Connection] = {}
 _shared_lock = threading.Lock()
-_worker = False  # this process is one, and will end as one
+_worker = False  # this process is a worker of multiprocessing, and will end as one
 
 
 def shared(socket: str | None = None) -> Connection:
-    """The connection of all in this process that have not made one."""
+    """The connection of everybody in this process who has made none."""
     path = find_socket(socket)
     with _shared_lock:
         if path not in _shared or _shared[path]._closed:
@@ -521,7 +525,7 @@ def _close_all() -> None:
 
 
 def _end_with_worker() -> None:
-    """Workers of multiprocessing leave by os._exit, after its finalizers and without those of atexit."""
+    """A worker of multiprocessing ends by os._exit: its own finalizers run before, those of atexit do not."""
     global _worker
     process, util = (sys.modules.get(f"multiprocessing.{name}") for name in ("process", "util"))
     if process and util and process.parent_process() is not None and not _worker:

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .result import Ended, Result
 
-# The codes that mean: no daemon has done what was asked, or nobody knows.
+# These codes mean that no daemon has done the request, or that nobody knows.
 UNREACHABLE = frozenset({"no_daemon", "start", "lost", "protocol", "closed"})
-# Nobody knows which pieces of a file have come through, and sending all of them again does no harm. Not for users.
+# Nobody knows which pieces of a file have arrived, and it does no harm to send all of them again. Users never see
+# this code.
 BEGIN_AGAIN = "begin_again"
 
 
 class LairError(Exception):
     """A request was refused, or could not be carried out: `code` is for programs, `message` for people.
 
-    The codes are those of the protocol, and of the client's own: `no_daemon` (nothing answers on the socket), `start`
-    (a daemon could not be started), `lost` (the connection ended; whether the request was carried out is unknown),
-    `protocol` (what answers does not speak the protocol), `deadline` and `closed` (the connection was, by its user).
+    The codes are those of the protocol, and of the client's own: `no_daemon` (nothing answers on the socket),
+    `start` (a daemon could not be started), `lost` (the connection ended; nobody knows whether the request was
+    carried out), `protocol` (the process that answers does not speak the protocol), `deadline`, and `closed` (the
+    user has closed the connection).
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -28,7 +30,7 @@ class LairError(Exception):
 
 
 def seconds(name: str, value: object) -> float | None:
-    """An option that is a time, or none."""
+    """An option that is a time or None."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
@@ -37,15 +39,16 @@ def seconds(name: str, value: object) -> float | None:
 
 
 class DeadlineError(LairError, TimeoutError):
-    """No answer came in time. A cell that was waited for is interrupted."""
+    """No answer came in time. If a cell was waited for, it is interrupted."""
 
     def __init__(self, message: str) -> None:
         super().__init__("deadline", message)
 
 
 class SessionLost(LairError):
-    """A Session that has been used is no more, and with it its variables and files; `ended` says why. Nothing has been
-    done. Its open() begins a new one; with Session(renew=True) a new one takes its place, and the next Result says so."""
+    """A Session that was used has ended, and with it its variables and files; `ended` says why. Nothing has been
+    done. Its open() begins a new session. With Session(renew=True) a new session takes its place, and the next
+    Result says so."""
 
     def __init__(self, message: str, ended: Ended) -> None:
         super().__init__("gone", f"{message}; open() begins a new session")

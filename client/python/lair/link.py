@@ -10,9 +10,10 @@ from . import codec
 from . import messages as m
 from .errors import DeadlineError, LairError
 
-# Never, in effect: a lost connection is ours to make anew, since laird does not know the new one.
+# So long that it never happens. If a connection is lost, we make a new one, since laird would not know one that
+# ZeroMQ makes.
 _RECONNECT_MS = 24 * 3600 * 1000
-# What one takes, and some more.
+# How many descriptors a connection takes, and some more.
 _DESCRIPTORS = 16
 
 
@@ -21,7 +22,7 @@ class Lost(Exception):
 
 
 def _require_descriptors() -> None:
-    """Where there are fewer, libzmq aborts the process."""
+    """libzmq aborts the process if there are fewer descriptors."""
     opened: list[int] = []
     try:
         while len(opened) < _DESCRIPTORS:
@@ -34,7 +35,8 @@ def _require_descriptors() -> None:
 
 
 class Link:
-    """One ZeroMQ connection, from connecting to its loss. It is not made again: laird would not know it."""
+    """One ZeroMQ connection, from connecting to its loss. ZeroMQ does not make it again: laird would not know
+    it."""
 
     def __init__(self, socket: str) -> None:
         _require_descriptors()
@@ -57,7 +59,7 @@ class Link:
         self._context.term()
 
     def greet(self, timeout: float) -> None:
-        """Whoever listens must answer as a daemon of our version before anything else is asked of it."""
+        """Before any other request, the process that listens must answer as a daemon of our version."""
         self.dealer.send(codec.encode(m.Hello(id=0, client="lair for Python")))
         if not self._wait(timeout):
             raise DeadlineError("what listens on the socket does not answer")

@@ -15,27 +15,28 @@ from . import codec
 from . import messages as m
 from .errors import CellFailed, LairError, SessionLost
 
-# What a Result keeps of output that was streamed, in characters, of each stream.
+# How many characters of each stream a Result keeps, if the output was streamed.
 KEPT = 16 << 20
 
-# More than the daemon keeps of what is written before a cell.
+# How many bytes of the output before a cell are kept: more than the daemon keeps.
 STRAY = 1 << 17
 
 # How many effects a sentence tells.
 EFFECTS_SHOWN = 5
 
-# Of the forms of one thing, the picture is the first of these.
+# If a thing has several forms, the first of these is its picture.
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml")
 
 Stream = Literal["stdout", "stderr"]
-# MIME type -> text, or bytes where it is an image or the like.
+# MIME type -> text; bytes for images and the like.
 Bundle = dict[str, "str | bytes"]
 
 
 @dataclass(frozen=True)
 class Output:
-    """A piece of what the cell writes, as it writes it. `missing`: so many bytes before it are lost, since the connection
-    was and the daemon does not keep everything, or since it was not read while other calls had to be answered."""
+    """A piece of the cell's output, as the cell writes it. `missing`: how many bytes are lost before it. Bytes are
+    lost if the connection was lost and the daemon does not keep everything, or if they were not read while other
+    calls had to be answered."""
 
     stream: Stream
     text: str
@@ -44,8 +45,8 @@ class Output:
 
 @dataclass(frozen=True)
 class Display:
-    """Something that the cell shows, in one or more forms. `update`: in the place of what was shown with that
-    `display_id`; `clear`: of all that was shown before."""
+    """Something that the cell shows, in one or more forms. `update`: it replaces the display with that
+    `display_id`. `clear`: it replaces all displays before it."""
 
     data: Bundle
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -59,8 +60,8 @@ class Display:
 
 @dataclass(frozen=True)
 class Stray:
-    """What was written while no cell ran, by threads and tasks; of much, the beginning and the end. `missed`: so many
-    bytes before it somebody else has had, or they were lost with a connection."""
+    """Output of threads and tasks while no cell ran. Of much output only the beginning and the end are kept. `missed`:
+    how many bytes before it went to somebody else, or were lost with a connection."""
 
     stdout: str = ""
     stderr: str = ""
@@ -72,7 +73,7 @@ class Stray:
 
 @dataclass(frozen=True)
 class Alive:
-    """Comes about every second while a cell runs: for so many seconds, with so much memory and CPU time."""
+    """Comes about every second while a cell runs: how many seconds it has run, its memory and its CPU time."""
 
     elapsed: float
     memory: int
@@ -91,8 +92,9 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Effect:
-    """Something that was done and that going back has not undone. `act` is connected, sent, wrote, made, renamed (`to`),
-    removed or ran; `target` an address, a path or a program; `cell` did it, or what went on after it."""
+    """Something that was done and that going back has not undone. `act` is connected, sent, wrote, made, renamed
+    (`to`), removed or ran. `target` is an address, a path or a program. `cell` did it, or it happened after that
+    cell."""
 
     act: str
     target: str
@@ -106,7 +108,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects(Sequence[Effect]):
-    """What was done since the state that was gone back to, as far as it was seen; `more` than these."""
+    """The effects since the state that the session went back to, as far as Lair saw them. `more`: how many more
+    there are."""
 
     items: tuple[Effect, ...] = ()
     more: int = 0
@@ -127,7 +130,7 @@ class Effects(Sequence[Effect]):
         return bool(self.items or self.more)
 
     def __str__(self) -> str:
-        """The first of them, in words."""
+        """The first effects, in words."""
         words = [str(effect) for effect in self.items[:EFFECTS_SHOWN]]
         left_out = self.more + len(self.items) - len(words)
         return ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
@@ -146,8 +149,8 @@ def effects(reply: m.ExecReply | m.StateReply | m.ResetReply | m.SessionInfo) ->
 
 @dataclass(frozen=True)
 class State:
-    """The state of a session, by the cell it is the one after, 0 for before the first; `name`: of its checkpoint.
-    `effects`: if it was gone back to, what that has not undone."""
+    """A state of a session: the state after `cell`, 0 for before the first. `name`: of its checkpoint. `effects`:
+    if the session went back to it, the effects that this has not undone."""
 
     cell: int
     name: str | None = None
@@ -177,9 +180,9 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a session has ended: `why` is a cause, or stopped or lost (laird was), or unknown; `when` in seconds since the
-    epoch, if it is known. `saved`: its variables were, and come back; `not_saved`: why they were not, though they were
-    to be. `by_root`: its user has not shut it down."""
+    """How a session has ended. `why` is a cause; or stopped or lost, if laird was; or unknown. `when` is in seconds
+    since the epoch, if it is known. `saved`: its variables were saved, and come back. `not_saved`: why they were
+    not, though they should have been. `by_root`: root has shut it down, not its user."""
 
     why: str
     when: float | None = None
@@ -216,8 +219,9 @@ def refusal(error: m.ErrorReply) -> LairError:
 
 @dataclass(frozen=True)
 class SavedState:
-    """What is saved of a session: `count` names in `size` bytes, until `expires`, if it does; both times are seconds since
-    the epoch. `names` and `missing` (why not) are known of one that was asked for by its session."""
+    """The saved state of a session: `count` names in `size` bytes, until `expires`, if it expires. Both times are
+    seconds since the epoch. `names` and `missing` (with the reasons) are known only if the state of one session was
+    asked for."""
 
     session: str
     created: float
@@ -237,7 +241,7 @@ Event = Output | Display | Alive
 
 @dataclass(frozen=True)
 class Result:
-    """How a cell ended. `ok`, or see `cause` and `error`; `state` says what became of the session."""
+    """How a cell ended: `ok`, or else `cause` and `error`. `state` says what became of the session."""
 
     session: str | None  # None: it was a one-shot
     cell: int  # its number in the session, from 1
@@ -252,17 +256,15 @@ class Result:
     error: m.CellError | None  # the exception that ended it
     blocked: list[m.Blocked]  # what the cage refused
     duration: float  # seconds, without the time in the queue
-    reply: m.ExecReply = field(repr=False)  # as it came
+    reply: m.ExecReply = field(repr=False)  # the message itself
     data: Bundle = field(default_factory=dict)  # the last expression in richer forms
-    displays: list[Display] = field(default_factory=list)  # what else it has shown, figures among it
+    displays: list[Display] = field(default_factory=list)  # everything else that it has shown, such as figures
     artifacts: list[Artifact] = field(default_factory=list)
     stdout_dropped: int = 0  # how many bytes are missing from it,
     stderr_dropped: int = 0  # and from this
-    loaded: Saved | None = None  # the session was opened for this cell, from a state that had been saved
-    ended: Ended | None = None  # the session is new, and one of its id was before: how that has ended
-    stray: Stray = field(
-        default_factory=Stray
-    )  # stdout and stderr begin with it: it was written before the cell began
+    loaded: Saved | None = None  # the session was opened for this cell, and got this saved state
+    ended: Ended | None = None  # the session is new, and this is how the last one of its id ended, if there was one
+    stray: Stray = field(default_factory=Stray)  # output from before the cell, with which stdout and stderr begin
 
     @property
     def ok(self) -> bool:
@@ -274,46 +276,48 @@ class Result:
 
     @property
     def caught(self) -> list[m.Blocked]:
-        """What the cage refused and did not end the cell: its error would say so."""
+        """The refusals that have not ended the cell. If one has ended it, the error says so."""
         told = "" if self.error is None else self.error.value
         return [it for it in self.blocked if (it.target or "") not in told or it.reason not in told]
 
     @property
     def limit(self) -> float | None:
-        """If it was stopped for its time, how many seconds it had."""
+        """If the cell was stopped because of its time limit: how many seconds it had."""
         return self.reply.limit
 
     @property
     def effects(self) -> Effects:
-        """Of a session that was rolled back or reset: what that has not undone."""
+        """If the session was rolled back or reset: the effects that this has not undone."""
         return effects(self.reply)
 
     @property
     def unfaithful(self) -> str | None:
-        """Why no checkpoint can be made of the state after it; None: one can, or the profile has none."""
+        """Why no checkpoint can be made of the state after the cell. None: one can be made, or the profile keeps
+        none."""
         return self.reply.unfaithful
 
     @property
     def images(self) -> list[tuple[str, bytes]]:
-        """Every picture in it: its MIME type and its content."""
+        """Every picture in the result: its MIME type and its content."""
         return list(filter(None, map(picture, (self.data, *(shown.data for shown in self.displays)))))
 
     @property
     def notice(self) -> str:
-        """What must not be missed though the cell ended well: that the session is a new one. Else empty."""
+        """A sentence that must not be missed even if the cell ended well: that the session is a new one. Else
+        empty."""
         if self.ended is None:
             return ""
         left = "its files, and what did not come back, are" if self.loaded else "its variables and files are"
         return f"the session is new, {left} gone: {self.ended}"
 
     def raise_for_error(self) -> Result:
-        """Itself, or CellFailed."""
+        """The result itself; raises CellFailed if the cell did not end well."""
         if not self.ok:
             raise CellFailed(self)
         return self
 
     def summary(self) -> str:
-        """How it ended, in one sentence or two."""
+        """How the cell ended, in one sentence or two."""
         if self.cause == "timeout" and self.limit is not None:
             how = f"the cell was stopped after its {self.limit:g} s; timeout= gives it more"
         elif self.cause == "interrupt":
@@ -328,7 +332,7 @@ class Result:
         return how + fate + (f" (not undone: {self.effects})" if self.effects else "")
 
     def transcript(self) -> str:
-        """All of it as a prompt would show it: what was written, the last expression, and why it ended badly."""
+        """Everything as a prompt would show it: the output, the last expression, and why the cell ended badly."""
         parts = [f"{self.notice}\n" if self.notice else "", self.stdout, self.stderr]
         if self.text is not None:
             parts.append(f"{self.text}\n")
@@ -359,12 +363,13 @@ def picture(bundle: Bundle) -> tuple[str, bytes] | None:
 
 
 def as_text(value: str | bytes) -> str:
-    """For JSON and notebooks, which want bytes in base64."""
+    """JSON and notebooks want bytes in base64."""
     return value if isinstance(value, str) else b64encode(value).decode()
 
 
 def _for_notebook(bundle: Bundle) -> dict[str, Any]:
-    """They want JSON as what it says; what only claims to be JSON is no use to them."""
+    """Notebooks want JSON as the values that it stands for. Data that only claims to be JSON is of no use to
+    them."""
     shown: dict[str, Any] = {}
     for kind, value in bundle.items():
         if not kind.endswith(("/json", "+json", ".json")):
@@ -378,7 +383,8 @@ def _for_notebook(bundle: Bundle) -> dict[str, Any]:
 
 
 def renewed(result: Result, how: Ended) -> Result:
-    """The daemon does not know that its caller had used another session of that id."""
+    """The result of a session that took the place of another. The daemon does not know that its caller had used
+    that one."""
     return replace(result, state="new" if result.state == "kept" else result.state, ended=how)
 
 
@@ -390,7 +396,7 @@ def handlers(
     on_display: Callable[[Display], object] | None,
     on_alive: Callable[[Alive], object] | None,
 ) -> Handlers:
-    """Who is to be called with which event; nobody, if there is nothing to stream for."""
+    """Which function is called with which event; empty if there is nothing to stream for."""
     output = None if on_output is None else lambda event: on_output(event.text, event.stream)
     every: list[tuple[type[Event], Any]] = [(Output, output), (Display, on_display), (Alive, on_alive)]
     return {event: call for event, call in every if call is not None}
@@ -401,7 +407,7 @@ def _display(shown: m.Shown | m.DisplayEvent) -> Display:
 
 
 def _metadata(text: str | None) -> dict[str, Any]:
-    """The word of a cell, which may be anything."""
+    """The JSON that a cell has sent, which may be anything."""
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -414,7 +420,7 @@ def _loaded(reply: m.ExecReply) -> Saved:
 
 
 class Collector:
-    """Makes of a cell's messages what users get, for blocking and for asyncio callers alike."""
+    """Makes events and a Result of a cell's messages, for blocking and for asyncio callers alike."""
 
     def __init__(self) -> None:
         self._decoders = {
@@ -447,7 +453,7 @@ class Collector:
         return text
 
     def _show(self, shown: Display) -> Display:
-        """Keep the last state of everything, as the daemon does for those who do not watch."""
+        """Keeps the last state of each display, as the daemon does for callers who do not stream."""
         if shown.clear:
             self._shown.clear()
         same = [n for n, it in enumerate(self._shown) if shown.update and it.display_id == shown.display_id]
@@ -458,7 +464,7 @@ class Collector:
         return shown
 
     def rest(self) -> list[Output]:
-        """What is left of characters that were cut short by the end."""
+        """The rest of characters that were cut off at the end."""
         streams: list[Stream] = ["stdout", "stderr"]
         tails = [(s, self._keep(s, self._decoders[s].decode(b"", final=True))) for s in streams]
         return [Output(stream, tail) for stream, tail in tails if tail]
@@ -471,7 +477,7 @@ class Collector:
         )
 
     def result(self, reply: m.ExecReply) -> Result:
-        """What was streamed is in the result as well, up to a limit."""
+        """The Result. Output that was streamed is in it as well, up to a limit."""
         artifacts = [codec.read(m.Artifact, item) for item in reply.artifacts or ()]
         return Result(
             session=reply.session,

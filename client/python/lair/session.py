@@ -48,7 +48,7 @@ def _next(call: Call[Any], sink: queue.SimpleQueue[Any], until: float) -> Any:
 
 
 def perform(connection: Connection, what: steps.Steps[T]) -> T:
-    """Do what the steps say, waiting for each answer."""
+    """Does what the steps say, and waits for each answer."""
     outcome: Any = None
     while True:
         try:
@@ -81,8 +81,9 @@ def follow(
     collector: Collector | None = None,
     spared: steps.Spared = (),
 ) -> Events:
-    """Run a cell, and yield what comes of it. Whoever does not wait for its end interrupts it, unless the exception that
-    ends the wait is `spared`. The session ends with its `owner`, which is held here until the cell has ended."""
+    """Runs a cell, and yields its events and then its Result. If the caller does not wait for the end, the cell is
+    interrupted, unless the exception that ends the wait is `spared`. The session may end with its `owner`, so that is
+    held here until the cell has ended."""
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     collector = collector or Collector()
     until = time.monotonic() + patience
@@ -126,32 +127,32 @@ def run(
     connection: Connection | None = None,
     **options: Unpack[steps.CellOptions],
 ) -> Result:
-    """Run one cell in a session of its own, which ends with it. See Session.run."""
+    """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
     request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None)
     return finish(follow(connection or shared(), request, steps.deadline(options), input), watch)
 
 
 def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
-    """One's own sessions, oldest first; for root, everybody's."""
+    """Your own sessions, oldest first; root gets those of all users."""
     return perform(connection or shared(), steps.sessions())
 
 
 def saves(connection: Connection | None = None) -> list[SavedState]:
-    """What is saved of one's own sessions; for root, of everybody's."""
+    """The saved states of your own sessions; root gets those of all users."""
     return perform(connection or shared(), steps.saves(None))
 
 
 def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
-    """Whether code compiles, and keeps the rules of the profile. Nothing is run."""
+    """Whether code compiles, and keeps the rules of the profile. The code is not run."""
     return perform(connection or shared(), steps.check(None, profile, code))
 
 
 class Session(steps.Handle):
     """A session, by its id; it is opened when it is first used. Any thread may use it at any time.
 
-    One that was given no id ends with its block, with this object or with the program. One that has been named stays,
-    for whoever names it next, until it expires or is shut down; `keep` says otherwise.
+    Without an id, the session ends with its block, with this object or with the program. With an id it stays, for
+    whoever names it next, until it expires or is shut down. `keep` changes that.
     """
 
     def __enter__(self) -> Session:
@@ -167,19 +168,19 @@ class Session(steps.Handle):
     # ---- life ----
 
     def open(self) -> m.SessionInfo:
-        """Make the session if it does not exist; the first cell does so, too."""
+        """Make the session if it does not exist. The first cell does that, too."""
         return self._do(steps.open(self.id, self.profile))
 
     def info(self) -> m.SessionInfo:
         return self._do(steps.info(self.id))
 
     def close(self) -> None:
-        """Be done with it: end it, unless it is to stay."""
+        """Be done with the session: end it, unless it is to stay."""
         if self.connection.disown(self.id):
             self._do(steps.shutdown(self.id, missing_ok=True))
 
     def shutdown(self) -> None:
-        """End it, and with it the running cell."""
+        """End the session, and with it the running cell."""
         self._do(steps.shutdown(self.id))
 
     # ---- cells ----
@@ -194,13 +195,13 @@ class Session(steps.Handle):
         input: Input | None = None,
         **options: Unpack[steps.CellOptions],
     ) -> Result:
-        """Run a cell. That it raised an exception or was stopped is in the result, see Result.raise_for_error.
+        """Run a cell. If it raised an exception or was stopped, the result says so; see Result.raise_for_error.
 
-        `on_output(text, stream)` is called, in this thread, with what the cell writes as it writes it, `on_display` with
-        what it shows, and `on_alive` about every second, if it runs so long. `input(prompt,
-        password)` answers when the cell reads from stdin, with a line or, for the end of the input, None; without it,
-        reading is an EOFError. A line that cannot be sent is a `bad_request`. That, whatever these raise, and Ctrl-C
-        interrupt the cell. See CellOptions for the rest.
+        `on_output(text, stream)` is called, in this thread, with output as the cell writes it, `on_display` with
+        everything that the cell shows, and `on_alive` about every second of a long cell. `input(prompt, password)`
+        answers when the cell reads from stdin, with a line, or with None for the end of the input. Without `input`,
+        reading raises EOFError in the cell. A line that cannot be sent is a `bad_request`. That error, an exception
+        of these functions, and Ctrl-C interrupt the cell. See CellOptions for the rest.
         """
         watch = handlers(on_output, on_display, on_alive)
         return finish(self._follow(code, bool(watch), input, options), watch)
@@ -208,8 +209,8 @@ class Session(steps.Handle):
     def stream(
         self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]
     ) -> Iterator[Event | Result]:
-        """Run a cell and yield what it writes as it writes it; the Result comes last. Who leaves the loop before it has
-        come interrupts the cell."""
+        """Run a cell and yield its output as the cell writes it; the Result comes last. If the caller leaves the
+        loop before that, the cell is interrupted."""
         return self._follow(code, True, input, options)
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
@@ -218,7 +219,7 @@ class Session(steps.Handle):
         return follow(self.connection, request, steps.deadline(options), input, self)
 
     def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
-        """Have a cell run without waiting for it, even if this program ends. Returns its key, for attach."""
+        """Start a cell without waiting for it. It runs even if this program ends. Returns its key, for attach."""
         request = steps.cell(code, self.id, self.profile, options, stream=False, input=False)
         return self._do(steps.detached(request))
 
@@ -233,47 +234,48 @@ class Session(steps.Handle):
         on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
     ) -> Result:
-        """The result of a cell that was detached, or whose answer was lost: by its key or its number. Waits for it if
-        it runs; whoever stops waiting interrupts it. Raises LairError `gone` if it is not kept any more."""
+        """The result of a cell that was detached, or whose answer was lost: by its key or its number. If the cell
+        still runs, this waits for it; if the caller stops waiting, the cell is interrupted. Raises LairError `gone`
+        if the result is not kept any more."""
         watch = handlers(on_output, on_display, on_alive)
         request = steps.attachment(self.id, key, cell, stream=bool(watch), input=input is not None)
         patience = steps.deadline({"deadline": deadline})
         return finish(follow(self.connection, request, patience, input), watch)
 
     def results(self) -> list[m.ResultRecord]:
-        """Which results are kept, and which are awaited."""
+        """The results that are kept, and the cells that will have one."""
         return self._do(steps.results(self.id))
 
     def interrupt(self, *, kill: bool = False) -> bool:
-        """Send the running cell a KeyboardInterrupt. False: none was running. `kill`: it is killed, which also ends code in
-        C that does not react, and the session goes back to the state before it."""
+        """Send the running cell a KeyboardInterrupt. False: no cell was running. With `kill` the cell is killed,
+        even if it is C code that does not react, and the session goes back to the state before it."""
         return self._do(steps.interrupt(self.id, kill))
 
     def reset(self, keep: Sequence[str] = ()) -> Effects:
-        """Begin anew with a fresh interpreter; the files stay, and so does what is returned. `keep`: in the same one,
-        without all variables but these."""
+        """Begin anew with a fresh interpreter. Files stay, and so do the effects that are returned. With `keep` the
+        interpreter stays, too, and all variables but these are deleted."""
         return self._do(steps.reset(self.id, keep))
 
     # ---- questions, between two cells ----
 
     def vars(self, forget: Sequence[str] = ()) -> list[m.Variable]:
-        """Its variables, the first thousand by name; those to forget are deleted first."""
+        """The variables, the first thousand by name. Those in `forget` are deleted first."""
         return self._do(steps.variables(self.id, forget))
 
     def complete(self, code: str, cursor: int | None = None) -> Completion:
-        """Completions of the name that ends at the cursor, or at the end."""
+        """Completions of the name that ends at the cursor; without a cursor, at the end of the code."""
         return self._do(steps.complete(self.id, code, cursor))
 
     def inspect(self, code: str, cursor: int | None = None, *, source: bool = False) -> m.InspectReply:
-        """What the name at the cursor is: its type, signature and documentation."""
+        """The meaning of the name at the cursor: its type, signature and documentation."""
         return self._do(steps.inspect(self.id, code, cursor, source))
 
     def check(self, code: str) -> m.CheckReply:
-        """Whether code compiles, and keeps the rules of the profile. Nothing is run."""
+        """Whether code compiles, and keeps the rules of the profile. The code is not run."""
         return self._do(steps.check(self.id, None, code))
 
     def is_complete(self, code: str) -> m.IsCompleteReply:
-        """Whether a prompt should run this or ask for another line."""
+        """Whether a prompt should run this code, or ask for another line."""
         return self._do(steps.is_complete(self.id, code))
 
     def history(self, n: int | None = None) -> list[m.HistoryRecord]:
@@ -287,7 +289,7 @@ class Session(steps.Handle):
     # ---- going back ----
 
     def checkpoint(self, name: str | None = None) -> State:
-        """Keep the state of now, under a name if there is one."""
+        """Keep the present state, under a name if there is one."""
         return self._do(steps.checkpoint(self.id, name))
 
     def checkpoints(self) -> list[m.CheckpointRecord]:
@@ -302,12 +304,13 @@ class Session(steps.Handle):
         self._do(steps.drop(self.id, name))
 
     def undo(self, n: int = 1) -> State:
-        """Go n states back. Files stay as they are, and what was done outside is in `effects` of what is returned."""
+        """Go n states back. Files stay as they are. `effects` of the returned State has what was done outside."""
         return self._do(steps.undo(self.id, n))
 
     def branch(self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False) -> Session:
-        """A second session that begins as this one is now, or was at a checkpoint; with `files`, on copies of the
-        files. As with Session, one that is not named ends with its block. Its `effects`: what this one has done since."""
+        """A second session that begins as this one is now, or as it was at a checkpoint. With `files` it works on
+        copies of the files. As with Session, it ends with its block if it has no id. Its `effects`: what this
+        session has done since that state."""
         new = Session(
             steps.new_id(self.id) if id is None else id,
             profile=self.profile,
@@ -318,37 +321,38 @@ class Session(steps.Handle):
         return new
 
     def save(self) -> Saved:
-        """Save its variables in a file of the daemon, for the next session of this id."""
+        """Save the variables in a file of the daemon, for the next session of this id."""
         return self._do(steps.save(self.id))
 
     def load(self) -> Saved:
-        """Load the saved variables, over those of the same name. When an id is opened, its saved state is loaded by itself."""
+        """Load the saved variables, over those of the same name. When a session is opened, this is done without
+        being asked for."""
         return self._do(steps.load(self.id))
 
     def saved(self) -> SavedState:
-        """What is saved of it; LairError `gone` if nothing is."""
+        """The saved state of this id. Raises LairError `gone` if there is none."""
         return self._do(steps.saved(self.id))
 
     def unsave(self) -> None:
-        """Delete what is saved of it."""
+        """Delete the saved state of this id."""
         self._do(steps.unsave(self.id))
 
     # ---- files, by their path in the workspace ----
 
     def put(self, path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
-        """Make a file, and the directories above it; it appears when it is complete."""
+        """Make a file, and the directories above it. The file appears when it is complete."""
         self._do(steps.put(self.id, path, data, mode))
 
     def get(self, path: Path) -> bytes:
         return self._do(steps.get(self.id, path))
 
     def files(self, path: Path = "") -> list[File]:
-        """What is in a directory."""
+        """The entries of a directory."""
         return self._do(steps.files(self.id, path))
 
     def make_directory(self, path: Path) -> None:
         self._do(steps.make_directory(self.id, path))
 
     def copy_in(self, source: Path, path: Path | None = None) -> int:
-        """Have the daemon copy a file of the host, from where the profile allows it. Returns its size."""
+        """Have the daemon copy a file of the host, if the profile allows it. Returns its size."""
         return self._do(steps.copy_in(self.id, source, path))

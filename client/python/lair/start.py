@@ -10,12 +10,12 @@ import subprocess
 
 from .errors import DeadlineError, LairError
 
-# Those that listen on a Unix socket cannot have a longer path.
+# The path of a Unix socket that somebody listens on cannot be longer.
 SOCKET_PATH_MAX = 107
 
 
 def default_socket() -> str:
-    """The usual place where the daemon of this user listens."""
+    """The default path of this user's daemon."""
     if named := os.environ.get("LAIR_SOCKET"):
         return named
     if os.geteuid() == 0:
@@ -26,7 +26,7 @@ def default_socket() -> str:
 
 
 def find_socket(given: str | None) -> str:
-    """Absolute, since the daemon lives in another directory."""
+    """The path is made absolute, because the daemon works in another directory."""
     path = given or default_socket()
     if not os.path.isabs(path):
         path = os.path.join(os.getcwd(), path)
@@ -36,7 +36,7 @@ def find_socket(given: str | None) -> str:
 
 
 def trust(socket: str) -> None:
-    """A socket is trusted only where nobody but we and root can put one."""
+    """A socket is trusted only if nobody but this user and root can put one into its directory."""
     directory = os.path.dirname(socket)
     try:
         status = os.stat(directory)
@@ -53,11 +53,11 @@ def trust(socket: str) -> None:
 
 
 def listening(socket: str) -> bool:
-    """Whether somebody listens there."""
+    """Whether somebody listens on the socket."""
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM | sockets.SOCK_NONBLOCK) as probe:
         try:
             probe.connect(socket)
-        except BlockingIOError:  # a full backlog is somebody, too
+        except BlockingIOError:  # if the backlog is full, somebody listens, too
             return True
         except (FileNotFoundError, ConnectionRefusedError):
             return False
@@ -67,7 +67,7 @@ def listening(socket: str) -> bool:
 
 
 def start_daemon(socket: str, config: str | None, timeout: float) -> None:
-    """Have the command line start a daemon, or find that one runs. It is nobody's child afterwards."""
+    """Have the command line start a daemon, or find that one runs. The daemon is then no child of this process."""
     program = shutil.which("lair")
     if program is None:
         raise LairError("start", f"no laird answers on {socket}, and there is no `lair` in PATH to start one")

@@ -45,21 +45,21 @@ CHUNK = 1 << 20
 # How long to wait for the answer to anything but a cell, in seconds: to warm up a template, or to copy the files of a
 # branch, the daemon takes up to two minutes.
 PATIENCE = 150.0
-# What the answer to a cell may take over the cell's own time.
+# How much longer than the cell itself its answer may take.
 MARGIN = 60.0
 # How many files and directories may wait to be copied.
 TREE_MAX = 10_000
-# How often a file is begun.
+# How often the copy of a file is begun.
 ATTEMPTS = 10
-# What a cell may take when nobody has said; the profile's limit is less, if it has one.
+# How long a cell may take if nobody has said so. If the profile has a limit, that is less.
 CELL_TIME = 3600.0
-# What a lock can still wait for.
+# The longest time that a lock can wait.
 FOREVER = 1e8
 
 
 @dataclass(frozen=True)
 class File:
-    """A name in a directory; `kind` is file, directory, link or other, `modified` in seconds since the epoch."""
+    """An entry of a directory; `kind` is file, directory, link or other, `modified` in seconds since the epoch."""
 
     name: str
     kind: str
@@ -78,13 +78,13 @@ class Completion:
 
 
 class CellOptions(TypedDict, total=False):
-    """How to run a cell. `timeout`: seconds it may run; not given, its profile says. `deadline`: seconds to wait for the
-    answer, its time in the queue included; not given, the timeout and a minute, or an hour and a minute. Then the cell
-    is interrupted, or taken from the queue. `key`: a name to ask for the result by, see Session.attach; a second cell
-    of the same key is not run, and answered as the first. `directory`, in the workspace, is where it works, and `env` is
-    added to its environment; both for this cell alone. `figure`: "png" or "svg", what pictures of figures are made as.
-    `values`: an error tells the values of small local variables. `reload`: modules that were edited in the workspace are
-    imported again before the cell."""
+    """How to run a cell. `timeout`: how many seconds it may run; without it, the profile decides. `deadline`: how
+    many seconds to wait for the answer, including its time in the queue; without it, the timeout and a minute, or
+    an hour and a minute. After that the cell is interrupted, or taken from the queue. `key`: a name for the result,
+    see Session.attach; a second cell of the same key is not run, but answered as the first. `directory`: where the
+    cell works, in the workspace; `env`: is added to its environment. Both are for this cell alone. `figure`: "png"
+    or "svg", the format of figures. `values`: an error tells the values of small local variables. `reload`: before
+    the cell, modules that were edited in the workspace are imported again."""
 
     timeout: float | None
     deadline: float | None
@@ -97,7 +97,8 @@ class CellOptions(TypedDict, total=False):
 
 
 def new_id(beside: str = "") -> str:
-    """Of the same user as the session that it is to stand beside: root's name for one of another begins with whose it is."""
+    """A new id for the user of the session `beside`: root's name for a session of another user begins with that
+    user's number."""
     owner = re.match(r"\d+/", beside)
     return f"{owner.group() if owner else ''}py-{secrets.token_hex(8)}"
 
@@ -150,20 +151,21 @@ def results(session: str) -> Steps[list[m.ResultRecord]]:
 
 
 def adopt(owner: object, connection: Connection, session: str) -> None:
-    """The session ends when its owner is collected, if nothing has ended it before."""
+    """The session ends when its owner is collected as garbage, if it has not ended before."""
     connection.adopt(session)
-    weakref.finalize(owner, connection.abandon, session).atexit = False  # closing the connection sees to those
+    weakref.finalize(owner, connection.abandon, session).atexit = False  # closing the connection does it then
 
 
 # ---- sessions ----
 
 
 class Handle:
-    """What a session is to whoever waits for its answers, in whichever way: an id, and a connection.
+    """What all callers have of a session, whichever way they wait: an id, and a connection.
 
-    Once it has been used it means that very session, and no other that may have its id by then: what is asked of one that
-    is no more raises SessionLost, until open() accepts a new one. With `renew` a new one takes its place by itself, and
-    the next Result says so by its `state` and `ended`."""
+    Once it was used, it means that very session, and no other that may have its id by then. If that session has ended,
+    requests raise SessionLost, until open() accepts a new one. With `renew` a new one takes its place by itself, and the
+    next Result says so by its `state` and `ended`.
+    """
 
     def __init__(
         self,
@@ -178,10 +180,10 @@ class Handle:
         self.profile = profile
         self.connection = connection or shared()
         self.renew = renew
-        self._birth = 0  # of the session that has been used; 0: none has
-        self._stray = 0  # how many bytes of what is written between cells have been had, by whomever
-        self._lost: Ended | None = None  # how the one before has ended, for the next result to tell
-        self.effects = Effects()  # of a branch: what its parent has done since the state it grew from
+        self._birth = 0  # of the session that was used; 0: none was
+        self._stray = 0  # how many bytes of the output between cells the daemon has given to anybody
+        self._lost: Ended | None = None  # how the one before has ended, which the next result tells
+        self.effects = Effects()  # of a branch: what its parent has done since the state in which it began
         if not (id is not None if keep is None else keep):
             adopt(self, self.connection, self.id)
 
@@ -189,12 +191,14 @@ class Handle:
         return f"Session({self.id!r})"
 
     def mark(self, request: m.Request) -> None:
-        """It is for the session that has been used. Who opens one, or renews it, takes any."""
+        """Makes a request for the session that was used, and no other. To open one, or with `renew`, any session
+        will do."""
         if self._birth and not self.renew and hasattr(request, "birth") and not isinstance(request, m.Unsave):
             request.birth = self._birth
 
     def learn(self, request: m.Request, reply: Any) -> None:
-        """Which session it is, of those that are asked for by id alone: the state of one that has been is no proof."""
+        """Learns which session has the id now, from answers to requests that go by the id alone. Other answers may
+        be about a session that has ended."""
         if isinstance(request, m.Shutdown):
             self._birth = 0
         if not isinstance(request, m.Exec | m.Open | m.Info | m.Load) or not getattr(reply, "birth", 0):
@@ -211,13 +215,13 @@ class Handle:
         )
 
     def told(self, request: m.Request, result: Result) -> Result:
-        """The result of a cell, which tells what the daemon may not know any more."""
+        """The result of a cell, with what the daemon may not know any more."""
         self.learn(request, result.reply)
         lost, self._lost = self._lost, None
         return result if lost is None or result.ended is not None else renewed(result, lost)
 
     def guarded(self, what: Steps[T]) -> Steps[T]:
-        """The same steps, for the session that has been used."""
+        """The same steps, for the session that was used."""
         outcome: Any = None
         while True:
             try:
@@ -386,7 +390,7 @@ def history(session: str, n: int | None) -> Steps[list[m.HistoryRecord]]:
 
 
 def persistently(transfer: Callable[[], Steps[T]]) -> Steps[T]:
-    """Move a file, from its beginning whenever the connection is lost, or the router that knew how far it was."""
+    """Moves a file. It begins again whenever the connection is lost, or the router that knew how far the file was."""
     for _ in range(ATTEMPTS):
         try:
             return (yield from transfer())
@@ -426,7 +430,8 @@ def _make_directory(session: str, path: Path) -> Steps[None]:
 
 
 def get(session: str, path: Path) -> Steps[bytes]:
-    """The file may change meanwhile, but it is one file and not longer than it was at first."""
+    """The content of a file. It may change meanwhile, but all of it is from one file, and not more than the file
+    had at first."""
     pieces: list[bytes] = []
     file = size = offset = 0
     while not pieces or offset < size:
@@ -464,7 +469,7 @@ def copy_in(session: str, source: Path, path: Path | None) -> Steps[int]:
 
 @dataclass
 class Copied:
-    """How much was copied, and how many entries were neither files nor directories."""
+    """How many files and bytes were copied, and how many entries were neither files nor directories."""
 
     files: int = 0
     size: int = 0
@@ -472,7 +477,7 @@ class Copied:
 
 
 def copy_tree(session: str, source: Path, path: Path) -> Steps[Copied]:
-    """A file, or a directory with all that is in it."""
+    """Copies a file, or a directory with all that is in it."""
     copied = Copied()
     left = [(os.fsencode(source), os.fsencode(path), "")]
     while left:
@@ -496,7 +501,7 @@ def copy_tree(session: str, source: Path, path: Path) -> Steps[Copied]:
 
 
 def _host_directory(session: str, path: bytes) -> Steps[list[m.FileRecord] | None]:
-    """What is in it; None if it is no directory."""
+    """The entries of a directory of the host; None if it is no directory."""
     try:
         return (yield from records(session, path, host=True))
     except LairError as error:

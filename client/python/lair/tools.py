@@ -44,9 +44,9 @@ from .result import (
 )
 from .seen import PAGE, STREAMS, Page, Seen, excerpt
 
-# The most a model is given of stdout, stderr and each text, in bytes,
+# How many bytes a model gets at most of stdout, of stderr and of each text,
 SHOWN = 20_000
-# and of what code shows.
+# and how many displays.
 DISPLAYS = 32
 
 Answer = dict[str, Any]
@@ -72,7 +72,8 @@ _HANDLE = re.compile(r"([0-9a-f]{16})-(\d{1,18})-(\d{1,18})-(\d{1,18})(?:@(.+))?
 NOTHING = (1 << 63) - 1
 _BEGINNING = {"stdout": 0, "stderr": 0, "displays": 0}
 
-# The words of `lair tools --tools full --format anthropic`, and what they promise is kept. Answers have pictures only if asked for.
+# The words of `lair tools --tools full --format anthropic`. Answers have pictures only if asked for, so that
+# sentence is left out.
 _WORDS = Path(__file__).with_name("tools.json").read_text().replace(" Figures come back as images.", "")
 _TOLD: dict[str, dict[str, Any]] = {it["name"]: it for it in json.loads(_WORDS)}
 
@@ -88,7 +89,7 @@ class Tool:
 
     @property
     def parameters(self) -> dict[str, dict[str, str]]:
-        """Of each the type and the description."""
+        """The type and the description of each parameter."""
         told: dict[str, dict[str, str]] = _TOLD[self.name]["input_schema"]["properties"]
         return told
 
@@ -98,7 +99,7 @@ class Tool:
         return told
 
     def schema(self) -> dict[str, Any]:
-        """In strict mode every parameter is required; one that may be left out can be null."""
+        """In strict mode every parameter is required, and an optional one can be null."""
         properties: dict[str, Any] = {}
         for name, told in self.parameters.items():
             kind: dict[str, Any] = {"type": told["type"]}
@@ -112,7 +113,7 @@ class Tool:
         }
 
     def check(self, arguments: object) -> dict[str, Any]:
-        """The arguments, each of its type. Raises LairError."""
+        """The arguments, after they were checked. Raises LairError."""
         if not isinstance(arguments, Mapping):
             raise LairError("bad_arguments", "the arguments must be a JSON object")
         for name in arguments:
@@ -156,15 +157,16 @@ def _is_text(value: str) -> bool:
 
 
 def _destination(source: str, given: str | None) -> str:
-    """Where it goes: in a directory that ends like one under its own name, as `lair mcp` has it."""
+    """The target: `given`, or inside it under the source's own name, if it ends like a directory. `lair mcp` does
+    the same."""
     if given and not given.endswith("/"):
         return given
     return (given or "") + os.path.basename(source.rstrip("/"))
 
 
 class Tools:
-    """The tools of one agent. Its sessions are told apart from those of others by a namespace: without one of its own,
-    a random one, and its sessions end with it."""
+    """The tools of one agent. Its sessions are told apart from those of others by a namespace. If none is given, it
+    is a random one, and the sessions end with this object."""
 
     def __init__(
         self,
@@ -176,10 +178,10 @@ class Tools:
         images: bool = False,
         patience: float | None = None,
     ) -> None:
-        """`profile`: of its sessions. `shown`: the most a model is given of each text, in bytes. `images`: the
-        answers have pictures of figures too, in base64, for adapters that can show them to the model. `patience`: a call
-        that takes more seconds is answered then, with `running` and a handle, by which python_result gets the rest;
-        without it a call waits until its code has ended."""
+        """`profile`: of its sessions. `shown`: how many bytes of each text a model gets at most. `images`: answers also
+        have pictures of figures, in base64, for adapters that can show them to the model. `patience`: if a call takes more
+        seconds, it is answered with `running` and a handle, by which python_result gets the rest. Without it a call waits
+        until its code has ended."""
         self.namespace = steps.new_id() if namespace is None else namespace
         self._keep = namespace is not None
         self._profile = profile
@@ -195,7 +197,7 @@ class Tools:
         return self._connection or shared()
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
-        """Do what a model asks: `arguments` as it passed them, a dictionary or its JSON."""
+        """Do what a model asks. `arguments`: as the model passed them, a dictionary or its JSON."""
         try:
             plan = self._plan(name, arguments)
             if not isinstance(plan, Wait):
@@ -219,7 +221,7 @@ class Tools:
         return None
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str | None) -> Answer:
-        """The same for asyncio; to cancel it interrupts the code."""
+        """The same for asyncio. If it is cancelled, it interrupts the code."""
         try:
             plan = self._plan(name, arguments)
             if not isinstance(plan, Wait):
@@ -244,11 +246,12 @@ class Tools:
 
     @property
     def instructions(self) -> str:
-        """For a system prompt, if one is wanted: how sessions work, and what there is in one; a cell finds that out."""
+        """A text for a system prompt, if one is wanted: how sessions work, and what there is in a session. A cell
+        finds that out."""
         return _instructions(session.run(_PROBE, profile=self._profile, connection=self.connection))
 
     def close(self) -> None:
-        """End its sessions, if they are nobody else's."""
+        """End its sessions, unless its namespace was given."""
         known, self._known = self._known, set()
         for id in known:
             self.connection.abandon(id)
@@ -259,7 +262,7 @@ class Tools:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # ---- what each does ----
+    # ---- what each tool does ----
 
     def _plan(self, name: str, arguments: Mapping[str, Any] | str | None) -> Plan:
         tool = TOOLS.get(name)
@@ -368,8 +371,8 @@ class Tools:
     # ---- answers ----
 
     def _lost(self, id: str, reply: m.ExecReply | m.SessionInfo) -> Ended | None:
-        """How the session of that id that was used before has ended, if this is another."""
-        if not reply.birth:  # of a daemon that knows of none
+        """If the session of that id is not the one that was used before: how that one has ended."""
+        if not reply.birth:  # this daemon does not tell births
             return None
         before, self._births[id] = self._births.get(id, reply.birth), reply.birth
         if reply.ended is not None:
@@ -450,11 +453,12 @@ class Tools:
         return f"{cell.key}-{at}" + ("" if cell.id is None else f"@{self._told(cell.id)}")
 
     def _told(self, text: str) -> str:
-        """Of the names of sessions a model knows the end only."""
+        """A model knows only the last part of a session's name."""
         return text.replace(f"{self.namespace}:", "")
 
     def _refusal(self, error: LairError) -> Answer:
-        """What was not done, for a model; that there is no daemon is no business of models."""
+        """Tells a model what was not done. If there is no daemon, that is raised, because a model cannot change
+        it."""
         if error.code in UNREACHABLE:
             raise error
         return {"ok": False, "error": {"name": error.code, "value": self._told(error.message)}}
@@ -500,17 +504,18 @@ def _of_page(page: Page, result: Result | None) -> Answer:
 
 
 def _shown_path(path: str) -> str:
-    """Names may be any bytes, and JSON is text."""
+    """Names may be any bytes, but JSON is text."""
     return os.fsencode(path).decode(errors="replace")
 
 
 def _mended(text: str) -> str:
-    """The same, where it has names in it of any bytes."""
+    """The same for a text that has such names in it."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _anew(how: Ended | None, came_back: bool) -> Answer:
-    """That the variables a model knows of are gone: it must not go on as if they were there."""
+    """Tells a model that the variables that it knows of are gone, so that it does not go on as if they were
+    there."""
     if how is None:
         return {}
     left = "What is not in `loaded`, and its files," if came_back else "Its variables, imports and files"
@@ -531,7 +536,7 @@ def _as_words(shown: Display) -> str:
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
-# As `lair tools --instructions` has it.
+# The words of `lair tools --instructions`.
 _GENERAL = (
     "Runs Python in sessions that remember variables, imports and files between calls. Use python_session_execute"
     " for work in several steps and python_execute_once for a calculation that stands alone. Calls without a "
@@ -598,7 +603,7 @@ _FATES = {
 
 
 def _note(result: Result) -> str:
-    """What a model has to know, if all is not as it would think."""
+    """Tells a model what is not as it would expect."""
     alone = result.session is None
     state = f"the state after cell {result.restored}" if result.restored else "the state before the first cell"
     fate = "" if alone else _FATES.get(result.state, "").format(state=state)
@@ -632,7 +637,7 @@ def _advice(result: Result) -> str:
 
 
 def _filled(answer: Answer) -> Answer:
-    """Without what is absent or empty: every field costs the one who reads it."""
+    """Leaves out what is absent or empty, because every field costs tokens."""
     return {name: value for name, value in answer.items() if value is not None and value != "" and value != []}
 
 

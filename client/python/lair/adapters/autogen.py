@@ -44,5 +44,5 @@ class LairCodeExecutor(CodeExecutor):
         await self.session.close()
 
     async def restart(self) -> None:
-        await self.session.open()  # it may not have been, or have ended
+        await self.session.open()  # it may not have been opened, or may have ended
         await self.session.reset()

@@ -35,5 +35,5 @@ class LairCodeExecutor(BaseCodeExecutor):
     def _session(self, conversation: str) -> Session:
         if conversation not in self._sessions:
             self._sessions[conversation] = Session(profile=self.profile, renew=True)
-        self._sessions[conversation].open()  # it may have ended since, and files go only into one that is there
+        self._sessions[conversation].open()  # it may have ended, and files can go only into a session that is there
         return self._sessions[conversation]

@@ -15,7 +15,7 @@ from smolagents.utils import AgentError
 
 from ..session import Session
 
-# What an error says is cut; an answer may be long. So it comes by a file.
+# The text of an error is cut, and an answer may be long. So the answer comes by a file.
 _ANSWER = ".final-answer"
 _KEEP_ANSWER = f"""
 def _keep(forward):
