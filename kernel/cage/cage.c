@@ -145,6 +145,8 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 		return cage_fail(report, ENOMEM, "the cage");
 	r = configure_read(cage, configure, python_dirs, report);
 	if (!r)
+		r = privileges_prepare(report);
+	if (!r)
 		r = limits_prepare(cage);
 	if (!r)
 		r = descriptors_prepare(cage);

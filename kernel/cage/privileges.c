@@ -9,6 +9,15 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+/* Wardens inherit the template's groups, and in a user namespace they cannot leave them. An ordinary user cannot
+ * leave groups at all. */
+int privileges_prepare(struct cage_report *report)
+{
+	if (geteuid() == 0 && getgroups(0, NULL) != 0 && setgroups(0, NULL) < 0)
+		return cage_fail(report, errno, "cannot leave the supplementary groups");
+	return 0;
+}
+
 /* With a user namespace, this comes before the mounts: only users that the namespace maps can own files there.
  * Without one it comes after the mounts, which need root's powers. */
 int privileges_become(struct cage *cage, struct cage_report *report)
@@ -17,9 +26,6 @@ int privileges_become(struct cage *cage, struct cage_report *report)
 
 	if (cage->uid == 0)
 		return geteuid() == 0 ? cage_fail(report, EPERM, "a session never runs as root") : 0;
-	/* A user namespace forbids setgroups. */
-	if (!(cage->namespaces & CLONE_NEWUSER) && setgroups(0, NULL) < 0)
-		return cage_fail(report, errno, "cannot leave the supplementary groups");
 	if (setresgid(gid, gid, gid) < 0 || setresuid(cage->uid, cage->uid, cage->uid) < 0)
 		return cage_fail(report, errno, "cannot become uid %u", (unsigned)cage->uid);
 	cage_guard(report, "uid");

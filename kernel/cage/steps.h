@@ -98,6 +98,7 @@ size_t options_compile(struct sock_filter *out, const struct cage *cage);
 int landlock_abi(void);
 int limits_prepare(struct cage *cage);
 void mounts_prepare(struct cage *cage);
+int privileges_prepare(struct cage_report *report);
 int descriptors_prepare(struct cage *cage);
 int seccomp_prepare(struct cage *cage, struct cage_report *report);
 int probe(struct cage *cage, struct cage_report *report);

@@ -19,6 +19,7 @@ from lair import messages as m
 Start = Callable[..., Daemon]
 
 NOBODY = 54321
+GROUP = 54322
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
 
@@ -380,6 +381,18 @@ def test_sessions_of_root_do_not_run_as_root(start_daemon: Start) -> None:
         uids.append(next(line.split()[1] for line in status.splitlines() if line.startswith("Uid:")))
     assert "0" not in uids
     assert uids[0] != uids[1], pids
+
+
+@needs_root
+def test_sessions_of_root_have_no_groups(start_daemon: Start) -> None:
+    """laird may have been started with supplementary groups. The files of these are not for its sessions."""
+    before = os.getgroups()
+    os.setgroups([GROUP])
+    try:
+        daemon = start_daemon()
+    finally:
+        os.setgroups(before)
+    assert daemon.client().exec("import os; os.getgroups()", "a").text == "[]"
 
 
 @needs_root
