@@ -6,6 +6,14 @@
 /* ---- client to router: requests. Every one carries an id chosen by the client. One with a key is done once. ----
  */
 
+/* What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. */
+#define FUNCTION_FIELDS(F, m)                                                                                      \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, schema, OPTIONAL)                                                                                \
+	F(m, STR, returns, OPTIONAL)                                                                               \
+	F(m, STR, doc, OPTIONAL)
+WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
+
 #define HELLO_FIELDS(F, m) F(m, STR, client, OPTIONAL)
 #define OPEN_FIELDS(F, m)                                                                                          \
 	F(m, STR, session, REQUIRED)                                                                               \
@@ -29,7 +37,15 @@
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
+	F(m, RAW, functions, OPTIONAL)                                                                             \
 	F(m, UINT, birth, OPTIONAL)
+/* The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach. */
+#define RETURN_FIELDS(F, m)                                                                                        \
+	F(m, UINT, exec, REQUIRED)                                                                                 \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, RAW, value, OPTIONAL)                                                                                 \
+	F(m, STR, error, OPTIONAL)                                                                                 \
+	F(m, STR, text, OPTIONAL)
 /* number: of the `ask` that it answers; absent: of the one that is open. */
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
@@ -94,7 +110,8 @@
 	F(m, FLAG, input, OPTIONAL)                                                                                \
 	F(m, UINT, stdout, OPTIONAL)                                                                               \
 	F(m, UINT, stderr, OPTIONAL)                                                                               \
-	F(m, UINT, displays, OPTIONAL)
+	F(m, UINT, displays, OPTIONAL)                                                                             \
+	F(m, FLAG, calls, OPTIONAL)
 /* One of the two: the session, or the id of an own unanswered exec. */
 #define INTERRUPT_FIELDS(F, m)                                                                                     \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -160,6 +177,7 @@ WIRE_MESSAGE(exec_request, "exec", ID, EXEC_FIELDS);
 WIRE_MESSAGE(attach_request, "attach", ID, ATTACH_FIELDS);
 WIRE_MESSAGE(results_request, "results", ID, RESULTS_FIELDS);
 WIRE_MESSAGE(input_request, "input", ID, INPUT_FIELDS);
+WIRE_MESSAGE(return_request, "return", ID, RETURN_FIELDS);
 WIRE_MESSAGE(interrupt_request, "interrupt", ID, INTERRUPT_FIELDS);
 WIRE_MESSAGE(reset_request, "reset", ID, RESET_FIELDS);
 WIRE_MESSAGE(shutdown_request, "shutdown", ID, SESSION_CHANGE_FIELDS);
@@ -571,6 +589,12 @@ WIRE_MESSAGE(history_record, "cell", NO_ID, HISTORY_RECORD_FIELDS);
 	F(m, UINT, id, REQUIRED)
 /* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
  * processes. */
+/* number: of the call in its cell, from 1 on. arguments: map of str to anything. */
+#define CALL_FIELDS(F, m)                                                                                          \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, function, REQUIRED)                                                                              \
+	F(m, RAW, arguments, REQUIRED)
+#define CANCEL_FIELDS(F, m) F(m, UINT, number, REQUIRED)
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
@@ -581,6 +605,8 @@ WIRE_MESSAGE(stderr_event, "stderr", ID, OUTPUT_FIELDS);
 WIRE_MESSAGE(ask_event, "ask", ID, ASK_EVENT_FIELDS);
 WIRE_MESSAGE(display_event, "display", NO_ID, DISPLAY_EVENT_FIELDS);
 WIRE_MESSAGE(alive_event, "alive", ID, ALIVE_EVENT_FIELDS);
+WIRE_MESSAGE(call_event, "call", ID, CALL_FIELDS);
+WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
 
@@ -716,7 +742,8 @@ WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
-	F(m, FLAG, reload, OPTIONAL)
+	F(m, FLAG, reload, OPTIONAL)                                                                               \
+	F(m, RAW, functions, OPTIONAL)
 /* Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
  * saved within half of budget seconds are left out. "load": load what begins in it at offset. */
 #define TASK_FIELDS(F, m)                                                                                          \
@@ -728,6 +755,13 @@ WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 #define ANSWER_FIELDS(F, m)                                                                                        \
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, FLAG, eof, OPTIONAL)
+
+/* As in `return`. */
+#define RETURNED_FIELDS(F, m)                                                                                      \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, RAW, value, OPTIONAL)                                                                                 \
+	F(m, STR, error, OPTIONAL)                                                                                 \
+	F(m, STR, text, OPTIONAL)
 
 /* kind: complete, inspect, vars, keep, is_complete or check. names: array of str. */
 #define QUESTION_FIELDS(F, m)                                                                                      \
@@ -742,6 +776,7 @@ WIRE_MESSAGE(run_message, "run", NO_ID, RUN_FIELDS);
 WIRE_MESSAGE(question_message, "question", NO_ID, QUESTION_FIELDS);
 WIRE_MESSAGE(task_message, "task", NO_ID, TASK_FIELDS);
 WIRE_MESSAGE(answer_message, "answer", NO_ID, ANSWER_FIELDS);
+WIRE_MESSAGE(returned_message, "returned", NO_ID, RETURNED_FIELDS);
 WIRE_MESSAGE(freeze_message, "freeze", NO_ID, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen interpreter, like spawn */
 
@@ -775,6 +810,8 @@ WIRE_MESSAGE(done_message, "done", NO_ID, DONE_FIELDS);
 WIRE_MESSAGE(told_message, "told", NO_ID, TOLD_FIELDS);
 WIRE_MESSAGE(ask_message, "ask", NO_ID, ASK_FIELDS);
 WIRE_MESSAGE(display_message, "display", NO_ID, SHOWN_FIELDS); /* without at */
+WIRE_MESSAGE(call_message, "call", NO_ID, CALL_FIELDS);
+WIRE_MESSAGE(abandon_message, "abandon", NO_ID, CANCEL_FIELDS); /* nobody waits for that call any more */
 
 /* pid as its warden sees it; 0 and a reason if there is no frozen copy. */
 #define FROZEN_FIELDS(F, m)                                                                                        \

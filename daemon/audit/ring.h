@@ -12,7 +12,7 @@
 #define AUDIT_TEXTS 4 /* the first is the name of the session */
 #define AUDIT_ABSENT UINT32_MAX
 
-enum audit_event { AUDIT_OPEN, AUDIT_EXEC, AUDIT_BLOCKED, AUDIT_END, AUDIT_CODE, _AUDIT_N };
+enum audit_event { AUDIT_OPEN, AUDIT_EXEC, AUDIT_BLOCKED, AUDIT_END, AUDIT_CODE, AUDIT_CALL, _AUDIT_N };
 
 struct audit_record {
 	uint32_t size; /* of the record with its texts, up to the next one */

@@ -47,6 +47,7 @@ static const struct row {
 	[AUDIT_EXEC] = {"exec", "cell", {"sha256"}},
 	[AUDIT_CODE] = {"exec", "cell", {"sha256"}}, /* and the code itself */
 	[AUDIT_BLOCKED] = {"blocked", "cell", {"act", "target", "reason"}},
+	[AUDIT_CALL] = {"call", "cell", {"function", "outcome", "seconds"}},
 	[AUDIT_END] = {"end", "cells", {"cause"}},
 };
 

@@ -25,6 +25,7 @@ struct pinned {
 
 enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
+enum functions_policy { FUNCTIONS_OFF, FUNCTIONS_ON };
 enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
 enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
 
@@ -61,6 +62,7 @@ struct profile {
 	bool subprocess;
 	char *level; /* NULL: the best there is */
 	struct string_list forbid;
+	enum functions_policy functions;
 	enum forbid_policy forbid_in;
 
 	/* what it may use */

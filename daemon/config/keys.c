@@ -20,6 +20,7 @@ static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", 
 
 _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
 	       "VALUE_RANGE wants its two numbers side by side");
+static const char *const function_policies[] = {[FUNCTIONS_OFF] = "off", [FUNCTIONS_ON] = "on", NULL};
 static const char *const forbid_policies[] = {[FORBID_CHECK] = "check", [FORBID_EXEC] = "exec", NULL};
 static const char *const checkpoint_policies[] = {
 	[CHECKPOINT_OFF] = "off", [CHECKPOINT_CELL] = "cell", [CHECKPOINT_MANUAL] = "manual", NULL};
@@ -125,6 +126,8 @@ static const struct key profile_rows[] = {
 	    .doc = "off, host, or tcp:PORT,... to connect to"),
 	KEY("subprocess", FLAG, subprocess, "off",
 	    .doc = "whether cells may start other programs"),
+	KEY("functions", CHOICE, functions, "on", .words = function_policies,
+	    .doc = "whether cells may call functions that their client offers"),
 	KEY("level", WORD, level, "landlock", .optional = true, .words = levels,
 	    .doc = "the weakest cage that will do; empty: the best there is"),
 	KEY("forbid", RULES, forbid, NULL,

@@ -157,6 +157,24 @@ static int code_write(struct ledger *ledger, struct cell *cell)
 	return r;
 }
 
+static int calls_write(struct ledger *ledger, struct cell *cell)
+{
+	struct call *call;
+	int r = 0;
+
+	list_for_each (call, &cell->calls.list, node) {
+		const struct call_record record = {.promise = cell->reply.promise->serial,
+						   .number = call->number,
+						   .function = call->function,
+						   .arguments = call->arguments};
+
+		if (!r && !call->written)
+			r = ledger_append(ledger, &call_record_schema, &record);
+		call->written = r == 0;
+	}
+	return r;
+}
+
 static int about_write(struct warden *warden, struct question *question)
 {
 	struct about_record record;
@@ -199,6 +217,8 @@ static int details_of(struct warden *warden, struct session *session)
 	struct cell *cell;
 	int r = session->cell ? code_write(&warden->ledger, session->cell) : 0;
 
+	if (!r && session->cell)
+		r = calls_write(&warden->ledger, session->cell);
 	list_for_each (cell, &session->queue, node)
 		r = r ? r : code_write(&warden->ledger, cell);
 	if (!r && session->operation)
@@ -232,6 +252,7 @@ static int session_again(struct warden *warden, struct session *session)
 {
 	struct operation *operation;
 	struct cell *cell;
+	struct call *call;
 
 	list_for_each (cell, &session->queue, node)
 		cell->written = false;
@@ -244,6 +265,8 @@ static int session_again(struct warden *warden, struct session *session)
 	if (!session->cell)
 		return 0;
 	session->cell->written = false;
+	list_for_each (call, &session->cell->calls.list, node)
+		call->written = false;
 	return displays_write(warden, session->cell);
 }
 
@@ -276,6 +299,7 @@ static uint64_t alive_of_cell(const struct cell *cell)
 	const struct cell_options *options = &cell->options;
 
 	return LEDGER_RECORD_OVERHEAD + cell->code.size + options->env.size + options->directory.size +
+	       options->functions.size + cell->calls.size + cell->calls.n * LEDGER_RECORD_OVERHEAD +
 	       cell->displays.size + cell->displays.n * LEDGER_RECORD_OVERHEAD;
 }
 

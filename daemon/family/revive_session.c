@@ -66,6 +66,35 @@ static void displays_from(const struct revival *revival, struct cell *cell, uint
 	cell->displays.dropped = cell_record->displays_dropped;
 }
 
+static bool is_out(struct bytes numbers, uint64_t number)
+{
+	size_t cursor = 0;
+	uint64_t out;
+
+	while (wire_next_uint(numbers, &cursor, &out))
+		if (out == number)
+			return true;
+	return false;
+}
+
+static int calls_from(const struct revival *revival, struct cell *cell, const struct cell_record *cell_record)
+{
+	struct call_record record;
+	struct call *call;
+	size_t next = 0;
+	int r = 0;
+
+	if (!cell_record->calls.data)
+		return 0;
+	while (!r && old_family_record(revival->old, &next, &call_record_schema, cell_record->promise, &record))
+		if (is_out(cell_record->calls, record.number))
+			r = calls_add(&call, &cell->calls,
+				      &(struct call_message){.number = record.number,
+							     .function = record.function,
+							     .arguments = record.arguments});
+	return r == -EEXIST ? 0 : r;
+}
+
 static void journal_from(const struct revival *revival, struct session *session)
 {
 	struct entry_record record;
@@ -172,7 +201,7 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 		promise->running = NULL;
 	promise->cell = record.number;
 	cell_values_from(*cellp, revival, &record);
-	return 0;
+	return calls_from(revival, *cellp, &record);
 }
 
 static int queue_from(const struct revival *revival, struct session *session, const struct kept_session *record)

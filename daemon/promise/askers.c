@@ -239,6 +239,28 @@ static void ask_send(struct promise *promise, const struct asker *asker)
 	clients_say(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
 }
 
+/* Whether it is still there. */
+static bool call_send(struct promise *promise, struct asker *asker, const struct call *call)
+{
+	const struct call_event event = {.id = asker->to.id,
+					 .number = call->number,
+					 .function = call->function,
+					 .arguments = call->arguments};
+
+	return clients_say(promise->shelf->promises->clients, &asker->to, &call_event_schema, &event) !=
+	       CLIENT_E_GONE;
+}
+
+static void calls_repeat(struct promise *promise, struct asker *asker)
+{
+	struct call *call;
+
+	if (!promise->running)
+		return;
+	list_for_each (call, &promise->running->calls.list, node)
+		(void)call_send(promise, asker, call);
+}
+
 static void make_room(struct promise *promise)
 {
 	struct asker *first = container_of(list_first(&promise->askers), struct asker, node);
@@ -263,6 +285,7 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 	asker->to.promise = NULL;
 	asker->stream = watch->stream;
 	asker->input = watch->input;
+	asker->calls = watch->calls;
 	list_append(&promise->askers, &asker->node);
 	promise->n_askers++;
 	if (watch->stream) {
@@ -271,7 +294,9 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 	}
 	if (promise->answer)
 		promise_answer_all(promise);
-	else if (watch->input && promise->running && promise->running->asking)
+	else if (watch->calls)
+		calls_repeat(promise, asker);
+	if (!promise->answer && watch->input && promise->running && promise->running->asking)
 		ask_send(promise, asker);
 	return 0;
 }
@@ -345,6 +370,38 @@ void promise_ask(struct promise *promise, const struct ask_event *ask)
 						&event) == CLIENT_E_GONE)
 			asker_free(promise, asker);
 	}
+}
+
+void promise_call(struct promise *promise, const struct call *call)
+{
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node)
+		if (asker->calls && !call_send(promise, asker, call))
+			asker_free(promise, asker);
+}
+
+void promise_cancel(struct promise *promise, uint64_t number)
+{
+	struct clients *clients = promise->shelf->promises->clients;
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node) {
+		const struct cancel_event event = {.id = asker->to.id, .number = number};
+
+		if (asker->calls && clients_say(clients, &asker->to, &cancel_event_schema, &event) == CLIENT_E_GONE)
+			asker_free(promise, asker);
+	}
+}
+
+bool promise_answers_calls(const struct promise *promise)
+{
+	struct asker *asker;
+
+	list_for_each (asker, (struct list *)&promise->askers, node)
+		if (asker->calls)
+			return true;
+	return false;
 }
 
 bool promise_listened_to(const struct promise *promise)

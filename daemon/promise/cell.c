@@ -48,6 +48,10 @@ const char *cell_option_wrong(const struct exec_request *exec)
 		return "env: an array of NAME=value, not more than 64 KiB";
 	if (!directory_valid(exec->directory))
 		return "directory: a path in the workspace, without ..";
+	if (!functions_valid(exec->functions))
+		return "functions: an array of maps with a name of 1 to 128 characters without space, up to 512 of "
+		       "them and "
+		       "1 MiB in all";
 	return NULL;
 }
 
@@ -75,6 +79,8 @@ static int cell_copy(struct cell *cell, const struct exec_request *request)
 		r = span_copy(&cell->options.env, request->env);
 	if (!r)
 		r = span_copy(&cell->options.directory, request->directory);
+	if (!r)
+		r = span_copy(&cell->options.functions, request->functions);
 	cell->options.values = request->values;
 	cell->options.reload = request->reload;
 	return r;
@@ -88,6 +94,7 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 		return NULL;
 	list_init(&cell->node);
 	list_init(&cell->displays.list);
+	calls_init(&cell->calls);
 	output_init(&cell->stdout_, output_limit);
 	output_init(&cell->stderr_, output_limit);
 	cell->reply = *reply;
@@ -98,7 +105,8 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 
 uint64_t cell_price(const struct exec_request *request)
 {
-	return sizeof(struct cell) + 2 * (request->code.size + request->env.size + request->directory.size);
+	return sizeof(struct cell) +
+	       2 * (request->code.size + request->env.size + request->directory.size + request->functions.size);
 }
 
 static void cell_charge(struct cell *cell, const struct exec_request *request)
@@ -106,7 +114,7 @@ static void cell_charge(struct cell *cell, const struct exec_request *request)
 	cell->user = cell->reply.promise->shelf->user;
 	cell->paid = cell_price(request);
 	user_charge(cell->user, cell->paid);
-	cell->displays.user = cell->user;
+	cell->displays.user = cell->calls.user = cell->user;
 	output_paid_by(&cell->stdout_, cell->user);
 	output_paid_by(&cell->stderr_, cell->user);
 }
@@ -184,7 +192,9 @@ struct cell *cell_free(struct cell *cell)
 		}
 		if (cell->displays.n > 0)
 			displays_deinit(&cell->displays);
+		calls_deinit(&cell->calls);
 		free((char *)cell->code.data);
+		free((char *)cell->options.functions.data);
 		free((char *)cell->options.figure.data);
 		free((char *)cell->options.env.data);
 		free((char *)cell->options.directory.data);

@@ -1,6 +1,7 @@
 /* One piece of code from a client, from the queue to its reply. */
 #pragma once
 
+#include "calls.h"
 #include "displays.h"
 #include "files/saved.h"
 #include "output.h"
@@ -8,7 +9,7 @@
 
 /* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
 struct cell_options {
-	struct bytes figure, env, directory;
+	struct bytes figure, env, directory, functions;
 	bool values, reload;
 };
 
@@ -50,6 +51,9 @@ struct cell {
 	struct output stdout_, stderr_;
 	uint64_t stdout_stray, stderr_stray; /* how much of them was written before it began */
 	struct displays displays;
+	struct calls calls;
+	bool stands;   /* its time, because a call is out */
+	uint64_t rest; /* of its time, then */
 
 	enum cell_task task;
 	int file;	     /* to save into; -1 */

@@ -24,14 +24,14 @@ enum promise_stream { PROMISE_STDOUT, PROMISE_STDERR };
 
 /* How somebody asks. @from: how much of each stream it has already; @displays: how many displays. */
 struct watch {
-	bool stream, input;
+	bool stream, input, calls;
 	uint64_t from[2], displays;
 };
 
 struct asker {
 	struct list node; /* in its promise */
 	struct address to;
-	bool stream, input;
+	bool stream, input, calls;
 	uint64_t missed[2], displays_missed; /* of what it watches, for want of memory */
 };
 
@@ -207,5 +207,12 @@ bool promise_watched(const struct promise *promise);
 void promise_ask(struct promise *promise, const struct ask_event *ask);
 /* Whether there is somebody who may. */
 bool promise_listened_to(const struct promise *promise);
+/* The cell calls a function: offer the call to those who answer calls. */
+struct call;
+void promise_call(struct promise *promise, const struct call *call);
+/* The cell waits for it no longer. */
+void promise_cancel(struct promise *promise, uint64_t number);
+/* Whether there is somebody who answers calls. */
+bool promise_answers_calls(const struct promise *promise);
 /* Whether one of those who watch reads too slowly. */
 bool promise_waits(const struct promise *promise);

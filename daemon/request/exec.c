@@ -125,6 +125,9 @@ static bool exec_acceptable(struct sessions *sessions, const struct address *fro
 	else if (max > 0 && exec->timeout > max)
 		client_error(sessions->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
 			     exec->timeout, max);
+	else if (exec->functions.data && profile->functions == FUNCTIONS_OFF)
+		client_error(sessions->clients, from, "bad_request",
+			     "functions: the profile \"%s\" lets cells call none (functions = off)", profile->name);
 	else if (cell_option_wrong(exec))
 		client_error(sessions->clients, from, "bad_request", "%s", cell_option_wrong(exec));
 	else
@@ -247,6 +250,25 @@ void handle_input(struct sessions *sessions, const struct address *from, const s
 	if (input_misses(sessions, from, session->cell, &request->input))
 		return;
 	session_answer(session, &request->input);
+	client_send(sessions->clients, from, &empty_reply_schema, &reply);
+}
+
+void handle_return(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	const struct return_request *answer = &request->returned;
+	struct empty_reply reply = {.id = request->id};
+	struct address exec = *from;
+	struct session *session;
+
+	exec.id = answer->exec;
+	session = session_running(sessions, &exec);
+	if (!session || !session_return(session, answer)) {
+		client_error(sessions->clients, from, "gone",
+			     "call %" PRIu64 " of request %" PRIu64
+			     " does not wait for an answer: it has one, or its cell waits no longer",
+			     answer->number, exec.id);
+		return;
+	}
 	client_send(sessions->clients, from, &empty_reply_schema, &reply);
 }
 

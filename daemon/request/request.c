@@ -193,8 +193,10 @@ void request_join(struct sessions *sessions, const struct address *from, struct 
 		return;
 	}
 	while ((session = sessions_next(sessions, from->uid, session)))
-		if (session->cell && session->cell == promise->running)
+		if (session->cell && session->cell == promise->running) {
 			session_heed_ask(session);
+			session_heed_calls(session);
+		}
 }
 
 /* It has been asked before. */
@@ -216,6 +218,7 @@ static void join_again(struct sessions *sessions, const struct address *from, st
 	if (promise->is_cell && is_exec)
 		watch = (struct watch){.stream = request->exec.stream,
 				       .input = request->exec.input,
+				       .calls = request->exec.functions.data,
 				       .from = {request->exec.stdout, request->exec.stderr},
 				       .displays = request->exec.displays};
 	request_join(sessions, from, promise, &watch);
@@ -230,7 +233,8 @@ static struct promise *promise_begin(struct sessions *sessions, const struct add
 	struct keeping keeping = keeping_for(sessions, schema, request);
 	bool is_exec = schema == &exec_request_schema;
 	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
-			      .input = is_exec && request->exec.input && !request->exec.detach};
+			      .input = is_exec && request->exec.input && !request->exec.detach,
+			      .calls = is_exec && request->exec.functions.data && !request->exec.detach};
 	bool by_key = key.size > 0 || (is_exec && request->exec.detach);
 	struct promise *promise;
 	int r;
@@ -326,6 +330,7 @@ static const struct {
 } handlers[] = {
 	{&exec_request_schema, handle_exec},
 	{&input_request_schema, handle_input},
+	{&return_request_schema, handle_return},
 	{&attach_request_schema, handle_attach},
 	{&results_request_schema, handle_results},
 	{&hello_request_schema, handle_hello},

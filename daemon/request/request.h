@@ -16,6 +16,7 @@ struct request {
 		struct attach_request attach;
 		struct results_request results;
 		struct input_request input;
+		struct return_request returned;
 		struct interrupt_request interrupt;
 		struct reset_request reset;
 		struct shutdown_request shutdown;
@@ -105,6 +106,7 @@ void handle_reset(struct sessions *sessions, const struct address *from, const s
 /* exec.c */
 void handle_open(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_exec(struct sessions *sessions, const struct address *from, const struct request *request);
+void handle_return(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_input(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_interrupt(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_shutdown(struct sessions *sessions, const struct address *from, const struct request *request);

@@ -17,6 +17,7 @@ void handle_attach(struct sessions *sessions, const struct address *from, const 
 	const struct watch watch = {
 		.stream = attach->stream,
 		.input = attach->input,
+		.calls = attach->calls,
 		.from = {attach->stdout, attach->stderr},
 		.displays = attach->displays,
 	};

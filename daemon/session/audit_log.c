@@ -243,6 +243,17 @@ void audit_log_blocked(const struct session *session, const struct cell *cell, s
 	}
 }
 
+void audit_log_call(const struct session *session, const struct call *call, const char *outcome)
+{
+	char seconds[32];
+
+	if (off(session))
+		return;
+	snprintf(seconds, sizeof(seconds), "%.3f", event_seconds(event_now() - call->since));
+	put(session, AUDIT_CALL, session->cell->number,
+	    (const struct bytes[AUDIT_TEXTS - 1]){text(call->function), bytes_of(outcome), bytes_of(seconds)});
+}
+
 void audit_log_ended(const struct session *session, const char *cause)
 {
 	if (!off(session))

@@ -54,4 +54,7 @@ void audit_log_opened(const struct session *session);
 void audit_log_exec(const struct session *session, const struct cell *cell);
 /* What the cage refused to the cell: @blocked as in `done`. */
 void audit_log_blocked(const struct session *session, const struct cell *cell, struct bytes blocked);
+struct call;
+/* A call of the cell is over. @outcome: how. */
+void audit_log_call(const struct session *session, const struct call *call, const char *outcome);
 void audit_log_ended(const struct session *session, const char *cause);

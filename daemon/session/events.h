@@ -22,6 +22,8 @@ enum session_event {
 	EVENT_SIGNALLED,
 	EVENT_DONE,
 	EVENT_ASK,
+	EVENT_CALL,
+	EVENT_ABANDON,
 	EVENT_DISPLAY,
 	EVENT_TOLD,
 	EVENT_DEADLINE,
@@ -40,6 +42,8 @@ enum session_event {
 struct details {
 	const struct done_message *done;
 	const struct ask_message *ask;
+	const struct call_message *call;
+	const struct abandon_message *abandon;
 	const struct shown *shown; /* DISPLAY */
 	const struct told_message *told;
 	const struct frozen_message *frozen;
@@ -133,6 +137,13 @@ void session_replace(struct session *session, struct checkpoint *target, const c
 void session_drop_successor(struct session *session);
 /* The same because the checkpoint does not answer; it is forgotten. */
 void session_give_up_successor(struct session *session);
+
+/* ---- entries of the table: calls.c ---- */
+
+void session_pass_call(struct session *session, const struct details *details);
+void session_pass_abandon(struct session *session, const struct details *details);
+/* Its cell ends: those that are out have no answer. */
+void session_end_calls(struct session *session);
 
 /* ---- entries of the table: asking.c ---- */
 

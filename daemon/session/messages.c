@@ -356,6 +356,28 @@ static int on_ask(struct session *session, struct bytes body, struct wire_fault 
 	return 0;
 }
 
+static int on_call(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct call_message call;
+	struct details details = {.call = &call};
+
+	if (wire_decode(&call, &call_message_schema, body, fault) || !session->cell)
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_CALL, &details);
+	return 0;
+}
+
+static int on_abandon(struct session *session, struct bytes body, struct wire_fault *fault)
+{
+	struct abandon_message abandon;
+	struct details details = {.abandon = &abandon};
+
+	if (wire_decode(&abandon, &abandon_message_schema, body, fault) || !session->cell)
+		return WIRE_E_FIELD;
+	session_event(session, EVENT_ABANDON, &details);
+	return 0;
+}
+
 static int on_display(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct details details = {.shown = NULL};
@@ -413,8 +435,9 @@ static const struct {
 	enum interpreter_role role;
 	int (*fn)(struct session *session, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"done", ROLE_LIVE, on_done}, {"ask", ROLE_LIVE, on_ask},	{"display", ROLE_LIVE, on_display},
-	{"told", ROLE_LIVE, on_told}, {"frozen", ROLE_LIVE, on_frozen}, {"spawned", ROLE_FROZEN, on_spawned},
+	{"done", ROLE_LIVE, on_done},	    {"ask", ROLE_LIVE, on_ask},		  {"call", ROLE_LIVE, on_call},
+	{"abandon", ROLE_LIVE, on_abandon}, {"display", ROLE_LIVE, on_display},	  {"told", ROLE_LIVE, on_told},
+	{"frozen", ROLE_LIVE, on_frozen},   {"spawned", ROLE_FROZEN, on_spawned},
 };
 
 const char *session_message_type(size_t i)

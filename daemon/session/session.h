@@ -132,6 +132,10 @@ void session_end(struct session *session, const char *cause);
 void session_heed_ask(struct session *session);
 /* What a client answers to an `ask` of the running cell. */
 void session_answer(struct session *session, const struct input_request *input);
+/* The answer to a call of the running cell. False if no such call is out. */
+bool session_return(struct session *session, const struct return_request *answer);
+/* Whoever answers calls has come, or a call is out or over: the time of the cell stands still, or goes on. */
+void session_heed_calls(struct session *session);
 
 /* Its client reads again. */
 void session_resume(struct session *session);

@@ -147,7 +147,9 @@
 	F(m, UINT, stdout_stray, OPTIONAL)                                                                         \
 	F(m, UINT, stderr_stray, OPTIONAL)                                                                         \
 	F(m, FLAG, password, OPTIONAL)                                                                             \
-	F(m, FLAG, timed_out, OPTIONAL)
+	F(m, FLAG, timed_out, OPTIONAL)                                                                            \
+	F(m, FLAG, stands, OPTIONAL)                                                                               \
+	F(m, UINT, rest, OPTIONAL)
 /* Its code, its options and what it has shown are records of their own, written once. */
 #define CELL_FIELDS(F, m)                                                                                          \
 	F(m, UINT, promise, REQUIRED)                                                                              \
@@ -158,6 +160,7 @@
 	F(m, UINT, stdout_most, OPTIONAL)                                                                          \
 	F(m, UINT, stderr_most, OPTIONAL)                                                                          \
 	F(m, BIN, prompt, OPTIONAL)                                                                                \
+	F(m, BIN, calls, OPTIONAL)                                                                                 \
 	F(m, UINT, task, OPTIONAL)                                                                                 \
 	F(m, UINT, telling, OPTIONAL)                                                                              \
 	F(m, FLAG, last_save, OPTIONAL)
@@ -166,7 +169,8 @@
 	F(m, BIN, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
-	F(m, FLAG, reload, OPTIONAL)
+	F(m, FLAG, reload, OPTIONAL)                                                                               \
+	F(m, BIN, functions, OPTIONAL)
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, STR, code, REQUIRED)                                                                                  \
@@ -180,6 +184,12 @@
 #define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, BIN, shown, REQUIRED)
+/* A call of a cell. Which of them are out is in the record of the cell. */
+#define KEPT_CALL_FIELDS(F, m)                                                                                     \
+	F(m, UINT, promise, REQUIRED)                                                                              \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, function, REQUIRED)                                                                              \
+	F(m, RAW, arguments, REQUIRED)
 #define ENTRY_VALUES(F, m)                                                                                         \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, UINT, after, OPTIONAL)                                                                                \
@@ -249,6 +259,7 @@ WIRE_MESSAGE(about_record, "about", NO_ID, ABOUT_FIELDS);
 WIRE_MESSAGE(entry_record, "entry", NO_ID, ENTRY_FIELDS);
 WIRE_MESSAGE(effect_record, "effect", NO_ID, EFFECT_RECORD_FIELDS);
 WIRE_MESSAGE(display_record, "display", NO_ID, KEPT_DISPLAY_FIELDS);
+WIRE_MESSAGE(call_record, "call", NO_ID, KEPT_CALL_FIELDS);
 WIRE_MESSAGE(kept_checkpoint, "checkpoint", NO_ID, KEPT_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(operation_record, "operation", NO_ID, OPERATION_FIELDS);
 WIRE_MESSAGE(waiter_record, "waiter", NO_ID, WAITER_FIELDS);

@@ -25,6 +25,7 @@ EMBED(inspection);
 EMBED(questions);
 EMBED(reloading);
 EMBED(stdin);
+EMBED(functions);
 EMBED(setup);
 EMBED(display);
 EMBED(tables);
@@ -38,6 +39,7 @@ enum module {
 	AWAITING,
 	ERRORS,
 	STDIN,
+	FUNCTIONS,
 	SETUP,
 	DISPLAY,
 	TABLES,
@@ -72,6 +74,7 @@ static const struct {
 	[AWAITING] = MODULE(awaiting),
 	[ERRORS] = MODULE(errors),
 	[STDIN] = MODULE(stdin),
+	[FUNCTIONS] = MODULE(functions),
 	[SETUP] = MODULE(setup),
 	[DISPLAY] = MODULE(display),
 	[TABLES] = MODULE(tables, .in = DISPLAY),
@@ -122,6 +125,8 @@ static const struct {
 	[HELPER_UNFORKABLE_TASKS] = {AWAITING, "unforkable"},
 	[HELPER_RENEW_LOOP] = {AWAITING, "renew"},
 	[HELPER_FORGET_ANSWERS] = {STDIN, "forget"},
+	[HELPER_OFFER] = {FUNCTIONS, "offer"},
+	[HELPER_TAKE_BACK] = {FUNCTIONS, "take_back"},
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},

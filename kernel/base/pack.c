@@ -5,6 +5,7 @@
 #include "interpreter/cell.h"
 
 #define DEPTH_MAX 8
+#define UNPACK_DEPTH_MAX 64
 /* pack_trim frees a buffer that is larger. */
 #define KEPT_MAX (256 << 10)
 
@@ -23,9 +24,20 @@ static int pack_text(msgpack_packer *packer, PyObject *text)
 
 static int pack_integer(msgpack_packer *packer, PyObject *object)
 {
-	long long number = PyLong_AsLongLong(object);
+	int overflow;
+	long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
 
-	if (number == -1 && PyErr_Occurred())
+	if (overflow > 0) {
+		unsigned long long large = PyLong_AsUnsignedLongLong(object);
+
+		if (PyErr_Occurred())
+			return -1;
+		msgpack_pack_uint64(packer, large);
+		return 0;
+	}
+	if (overflow < 0)
+		PyErr_SetString(PyExc_OverflowError, "an int of more than 64 bits");
+	if (PyErr_Occurred())
 		return -1;
 	msgpack_pack_int64(packer, number);
 	return 0;
@@ -98,6 +110,88 @@ void pack_trim(msgpack_sbuffer *buffer)
 		return;
 	msgpack_sbuffer_destroy(buffer);
 	msgpack_sbuffer_init(buffer);
+}
+
+static PyObject *unpacked(const msgpack_object *object, unsigned depth);
+
+static PyObject *unpacked_items(const msgpack_object_array *array, unsigned depth)
+{
+	PyObject *list = PyList_New((Py_ssize_t)array->size);
+
+	for (uint32_t i = 0; list && i < array->size; i++) {
+		PyObject *item = unpacked(&array->ptr[i], depth);
+
+		if (item)
+			PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+		else
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+static PyObject *unpacked_pairs(const msgpack_object_map *map, unsigned depth)
+{
+	PyObject *dict = PyDict_New();
+
+	for (uint32_t i = 0; dict && i < map->size; i++) {
+		PyObject *key = unpacked(&map->ptr[i].key, depth), *value = NULL;
+
+		if (key)
+			value = unpacked(&map->ptr[i].val, depth);
+		if (!value || PyDict_SetItem(dict, key, value) < 0)
+			Py_CLEAR(dict);
+		Py_XDECREF(key);
+		Py_XDECREF(value);
+	}
+	return dict;
+}
+
+static PyObject *unpacked(const msgpack_object *object, unsigned depth)
+{
+	if (depth == 0) {
+		PyErr_SetString(PyExc_ValueError, "nested too deeply");
+		return NULL;
+	}
+	switch (object->type) {
+	case MSGPACK_OBJECT_NIL:
+		Py_INCREF(Py_None);
+		return Py_None;
+	case MSGPACK_OBJECT_BOOLEAN:
+		return PyBool_FromLong(object->via.boolean);
+	case MSGPACK_OBJECT_POSITIVE_INTEGER:
+		return PyLong_FromUnsignedLongLong(object->via.u64);
+	case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+		return PyLong_FromLongLong(object->via.i64);
+	case MSGPACK_OBJECT_FLOAT32:
+	case MSGPACK_OBJECT_FLOAT64:
+		return PyFloat_FromDouble(object->via.f64);
+	case MSGPACK_OBJECT_STR:
+		return PyUnicode_DecodeUTF8(object->via.str.ptr, (Py_ssize_t)object->via.str.size, "replace");
+	case MSGPACK_OBJECT_BIN:
+		return PyBytes_FromStringAndSize(object->via.bin.ptr, (Py_ssize_t)object->via.bin.size);
+	case MSGPACK_OBJECT_ARRAY:
+		return unpacked_items(&object->via.array, depth - 1);
+	case MSGPACK_OBJECT_MAP:
+		return unpacked_pairs(&object->via.map, depth - 1);
+	case MSGPACK_OBJECT_EXT:
+		break;
+	}
+	PyErr_SetString(PyExc_ValueError, "a value of a type that is not JSON's");
+	return NULL;
+}
+
+PyObject *unpack_object(struct bytes raw)
+{
+	PyObject *object = NULL;
+	msgpack_unpacked result;
+
+	msgpack_unpacked_init(&result);
+	if (msgpack_unpack_next(&result, raw.data, raw.size, NULL) == MSGPACK_UNPACK_SUCCESS)
+		object = unpacked(&result.data, UNPACK_DEPTH_MAX);
+	else
+		PyErr_SetString(PyExc_ValueError, "not msgpack");
+	msgpack_unpacked_destroy(&result);
+	return object;
 }
 
 PyObject *unpack_strings(struct bytes raw)

@@ -5,11 +5,16 @@
 
 #include "proto/wire.h"
 
-/* Append @object: None, bool, int, float, str, bytes, list, tuple or dict. Types derived from these are refused, so
- * no code of a session runs. Text is made valid UTF-8. Returns 0, or -1 with an exception. */
+/* Append @object: None, bool, int, float, str, bytes, list, tuple or dict. Of types derived from
+ * these only those of str and bytes are taken, so no code of a session runs. Text is made valid UTF-8. Returns 0,
+ * or -1 with an exception. */
 int pack_object(msgpack_sbuffer *buffer, PyObject *object);
 /* Between two uses of @buffer: free its memory if it is large. */
 void pack_trim(msgpack_sbuffer *buffer);
+
+/* New reference: @raw, which anybody may have made, as None, bool, int, float, str, bytes, list and dict. NULL with
+ * an exception. */
+PyObject *unpack_object(struct bytes raw);
 
 /* New reference: a list of the strings of @raw, which is an array of str. */
 PyObject *unpack_strings(struct bytes raw);

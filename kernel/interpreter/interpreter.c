@@ -9,6 +9,7 @@
 #include "artifacts.h"
 #include "base/helpers.h"
 #include "base/pack.h"
+#include "calls.h"
 #include "cell.h"
 #include "channel.h"
 #include "effects.h"
@@ -115,9 +116,9 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 	int r = tell_while_running(schema, message);
 
 	if (r == -EAGAIN)
-		PyErr_SetString(PyExc_RuntimeError, "only a cell that runs can show something");
+		PyErr_SetString(PyExc_RuntimeError, "only a cell that runs can reach its client");
 	else if (r == -EMSGSIZE)
-		PyErr_SetString(PyExc_ValueError, "it is too large to be shown");
+		PyErr_SetString(PyExc_ValueError, "it is too large to be sent");
 	else if (r)
 		PyErr_SetString(PyExc_RuntimeError, "the session is ending");
 	if (r)
@@ -130,6 +131,11 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 	return 0;
 }
 
+bool interpreter_is_main(void)
+{
+	return pthread_equal(pthread_self(), self.thread);
+}
+
 static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
 
 /* ---- the template's part ---- */
@@ -139,10 +145,13 @@ int interpreter_prepare(size_t text_max)
 	static const char *const names[][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
 	PyObject *given =
 		Py_BuildValue("{s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish", publish_new());
+	PyObject *calls = calls_methods();
 
-	if (!given || helpers_load(given) < 0 || cell_init(text_max) < 0)
+	if (!given || !calls || PyDict_Update(given, calls) < 0 || helpers_load(given) < 0 ||
+	    cell_init(text_max) < 0)
 		return -1;
 	Py_DECREF(given);
+	Py_DECREF(calls);
 	for (size_t i = 0; i < ARRAY_SIZE(self.streams); i++) {
 		self.streams[i] = stream_new((enum output_stream)i);
 		if (!self.streams[i] || PySys_SetObject(names[i][0], self.streams[i]) < 0 ||
@@ -220,11 +229,32 @@ static void answers_forget(void)
 	PyErr_Clear();
 }
 
+/* A cell may call what it is given, and only as long as it runs. */
+static void functions_offer(const struct run_message *run)
+{
+	PyObject *functions = run->functions.data ? unpack_object(run->functions) : PyList_New(0);
+
+	if (functions)
+		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_OFFER), functions));
+	Py_XDECREF(functions);
+	PyErr_Clear();
+}
+
+static void functions_take_back(void)
+{
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_TAKE_BACK)));
+	PyErr_Clear();
+}
+
 static void cell_around(struct cell_result *result, const struct run_message *run)
 {
+	if (run->functions.data)
+		functions_offer(run);
 	cell_begin(run->cell, run->stream, run->input);
 	cell_run(result, run);
 	cell_end();
+	if (run->functions.data)
+		functions_take_back();
 	if (run->input)
 		answers_forget();
 }

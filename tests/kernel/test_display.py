@@ -147,7 +147,7 @@ def test_only_a_running_cell_of_this_process_shows(python: Interpreter) -> None:
         "    os._exit(0)\n"
         "_ = os.wait()"
     )
-    assert result.out == b"only a cell that runs can show something\n" and result.displays == []
+    assert result.out == b"only a cell that runs can reach its client\n" and result.displays == []
     python.run(
         "def late():\n"
         "    time.sleep(0.2)\n"
@@ -156,7 +156,7 @@ def test_only_a_running_cell_of_this_process_shows(python: Interpreter) -> None:
         "told = []\nthread = threading.Thread(target=late)\nthread.start()"
     )
     assert python.next_is_quiet(0.5)
-    assert python.run("thread.join(); told").text == "['only a cell that runs can show something']"
+    assert python.run("thread.join(); told").text == "['only a cell that runs can reach its client']"
     result = python.run("thread = threading.Thread(target=display, args=(7,)); thread.start(); thread.join()")
     assert [d["data"]["text/plain"] for d in result.displays] == ["7"]
 
@@ -176,7 +176,7 @@ def test_a_cell_ends_before_a_thread_could_show(python: Interpreter) -> None:
     assert select.select([python.out], [], [], 10)[0]
     assert len(python.finish().displays) == 1
     assert python.next_is_quiet(0.2)
-    assert python.run("thread.join(); told").text == "[None, 'only a cell that runs can show something']"
+    assert python.run("thread.join(); told").text == "[None, 'only a cell that runs can reach its client']"
 
 
 def test_many_large_ones_from_many_threads(python: Interpreter) -> None:
@@ -242,7 +242,7 @@ def test_a_bundle_has_a_limit(python: Interpreter) -> None:
 def test_what_does_not_fit_into_a_message(python: Interpreter) -> None:
     result = python.run("display(1, metadata={'a': 'x' * 20_000_000})")
     assert result.error is not None and result.displays == []
-    assert (result.error["name"], result.error["value"]) == ("ValueError", "it is too large to be shown")
+    assert (result.error["name"], result.error["value"]) == ("ValueError", "it is too large to be sent")
     assert len(python.run("display(1)").displays) == 1
 
 

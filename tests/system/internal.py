@@ -178,6 +178,7 @@ class Run(Message):
     env: Raw = None
     directory: Str | None = None
     reload: Flag = False
+    functions: Raw = None
 
 
 class Question(Message):
@@ -208,6 +209,16 @@ class Answer(Message):
     TYPE = "answer"
     text: Str | None = None
     eof: Flag = False
+
+
+class Returned(Message):
+    """As in `return`."""
+
+    TYPE = "returned"
+    number: Uint
+    value: Raw = None
+    error: Str | None = None
+    text: Str | None = None
 
 
 class Freeze(Message):
@@ -265,6 +276,20 @@ class Display(Message):
     display_id: Str | None = None
     update: Flag = False
     clear: Flag = False
+
+
+class Call(Message):
+    """number: of the call in its cell, from 1 on. arguments: map of str to anything."""
+
+    TYPE = "call"
+    number: Uint
+    function: Str
+    arguments: Raw
+
+
+class Abandon(Message):
+    TYPE = "abandon"
+    number: Uint
 
 
 class Frozen(Message):

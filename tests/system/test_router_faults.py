@@ -189,6 +189,27 @@ def asked(walk: Walk, session: str) -> Any:
     pytest.fail("no answer")
 
 
+def called(code: str) -> Callable[[Walk, str], Any]:
+    """Whoever comes back has the calls that are out, and may answer."""
+
+    def act(walk: Walk, session: str) -> Any:
+        key, deadline = uuid.uuid4().hex, time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with Client(str(walk.daemon.socket), timeout=0.8) as client:
+                exec = m.Exec(id=client.new_id(), session=session, code=code, key=key, functions=[{"name": "f"}])
+                client.send(exec)
+                try:
+                    while not isinstance(message := client.receive(exec.id, m.ExecReply), m.ExecReply):
+                        if isinstance(message, m.CallEvent) and "wait_for" not in code:
+                            client.send(m.Return(id=client.new_id(), exec=exec.id, number=message.number, value=1))
+                    return message
+                except TimeoutError:
+                    continue
+        pytest.fail("no answer")
+
+    return act
+
+
 def file_put(walk: Walk, session: str) -> Any:
     put = m.Put(id=0, session=session, path=b"f", data=b"1")
     return walk.ask(put, m.TransferReply)
@@ -240,6 +261,7 @@ UNDONE = request(m.Undo, m.StateReply)
 WAYS: dict[str, Way] = {
     "request.exec": Way(cell("1")),
     "request.input": Way(request(m.Input, exec=77, text="1"), of="-"),
+    "request.return": Way(request(m.Return, exec=77, number=1), of="-"),
     "request.attach": Way(request(m.Attach, m.ExecReply, cell=1)),
     "request.results": Way(request(m.Results, m.ResultsReply)),
     "request.hello": Way(request(m.Hello, m.HelloReply), of="-"),
@@ -274,6 +296,10 @@ WAYS: dict[str, Way] = {
     "request.reload": Way(request(m.Reload, m.ReloadReply), of="-"),
     "interpreter.done": Way(cell("1")),
     "interpreter.ask": Way(asked),
+    "interpreter.call": Way(called("tools.f()")),
+    "interpreter.abandon": Way(
+        called("import asyncio\ntry: await asyncio.wait_for(tools.f.aio(), 0.1)\nexcept asyncio.TimeoutError: pass")
+    ),
     "interpreter.display": Way(cell("display({'text/plain': 'x'}, raw=True)")),
     "interpreter.told": Way(request(m.Vars, m.VarsReply)),
     "interpreter.frozen": Way(checkpointed),

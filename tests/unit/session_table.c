@@ -78,6 +78,8 @@ static void saw_orders(void)
 
 static struct done_message done_now;
 static struct ask_message ask_now;
+static struct call_message call_now;
+static struct abandon_message abandon_now;
 static struct shown shown_now;
 static struct told_message told_now;
 static struct frozen_message frozen_now;
@@ -86,6 +88,8 @@ static struct spawned_message spawned_now;
 static const struct details all_there_is = {
 	.done = &done_now,
 	.ask = &ask_now,
+	.call = &call_now,
+	.abandon = &abandon_now,
 	.shown = &shown_now,
 	.told = &told_now,
 	.frozen = &frozen_now,
@@ -101,6 +105,9 @@ static void event_put(struct session *session, enum session_event event)
 
 	done_now = (struct done_message){.cell = session->cell ? session->cell->number : 1};
 	ask_now = (struct ask_message){.prompt = BYTES("?")};
+	call_now = (struct call_message){
+		.number = 1, .function = BYTES("f"), .arguments = {.data = nothing, .size = 1}};
+	abandon_now = (struct abandon_message){.number = 1};
 	shown_now = (struct shown){.data = {.data = nothing, .size = 1}};
 	told_now = (struct told_message){.serial = session->n_questions, .refused = BYTES("no")};
 	frozen_now = (struct frozen_message){.serial = session->freezing ? session->freezing->serial : 1, .pid = 2};
@@ -124,6 +131,8 @@ static const struct {
 	{SESSION_STARTING, EVENT_SIGNALLED, "!closing kill"},
 	{SESSION_STARTING, EVENT_DONE, "!closing kill"},
 	{SESSION_STARTING, EVENT_ASK, "!closing kill"},
+	{SESSION_STARTING, EVENT_CALL, "!closing kill"},
+	{SESSION_STARTING, EVENT_ABANDON, "!closing kill"},
 	{SESSION_STARTING, EVENT_DISPLAY, "!closing kill"},
 	{SESSION_STARTING, EVENT_TOLD, "!closing kill"},
 	{SESSION_STARTING, EVENT_DEADLINE, "!closing kill"},
@@ -140,6 +149,8 @@ static const struct {
 	{SESSION_IDLE, EVENT_SIGNALLED, "idle"},
 	{SESSION_IDLE, EVENT_DONE, "!killing signal:9"},
 	{SESSION_IDLE, EVENT_ASK, "!killing signal:9"},
+	{SESSION_IDLE, EVENT_CALL, "!killing signal:9"},
+	{SESSION_IDLE, EVENT_ABANDON, "!killing signal:9"},
 	{SESSION_IDLE, EVENT_DISPLAY, "!killing signal:9"},
 	{SESSION_IDLE, EVENT_TOLD, "!killing signal:9"},
 	{SESSION_IDLE, EVENT_DEADLINE, "!killing signal:9"},
@@ -156,6 +167,8 @@ static const struct {
 	{SESSION_BUSY, EVENT_SIGNALLED, "busy"},
 	{SESSION_BUSY, EVENT_DONE, "unsaved kept:"},
 	{SESSION_BUSY, EVENT_ASK, "busy ask"},
+	{SESSION_BUSY, EVENT_CALL, "busy send:returned"},
+	{SESSION_BUSY, EVENT_ABANDON, "busy"},
 	{SESSION_BUSY, EVENT_DISPLAY, "busy"},
 	{SESSION_BUSY, EVENT_TOLD, "!killing signal:9"},
 	{SESSION_BUSY, EVENT_DEADLINE, "grace signal:2"},
@@ -172,6 +185,8 @@ static const struct {
 	{SESSION_GRACE, EVENT_SIGNALLED, "grace"},
 	{SESSION_GRACE, EVENT_DONE, "unsaved kept:timeout"},
 	{SESSION_GRACE, EVENT_ASK, "grace ask"},
+	{SESSION_GRACE, EVENT_CALL, "grace send:returned"},
+	{SESSION_GRACE, EVENT_ABANDON, "grace"},
 	{SESSION_GRACE, EVENT_DISPLAY, "grace"},
 	{SESSION_GRACE, EVENT_TOLD, "!killing signal:9"},
 	{SESSION_GRACE, EVENT_DEADLINE, "killing signal:9"},
@@ -188,6 +203,8 @@ static const struct {
 	{SESSION_ANSWERING, EVENT_SIGNALLED, "answering"},
 	{SESSION_ANSWERING, EVENT_DONE, "!killing signal:9"},
 	{SESSION_ANSWERING, EVENT_ASK, "!killing signal:9"},
+	{SESSION_ANSWERING, EVENT_CALL, "!killing signal:9"},
+	{SESSION_ANSWERING, EVENT_ABANDON, "!killing signal:9"},
 	{SESSION_ANSWERING, EVENT_DISPLAY, "!killing signal:9"},
 	{SESSION_ANSWERING, EVENT_TOLD, "idle error:bad_request"},
 	{SESSION_ANSWERING, EVENT_DEADLINE, "answering signal:2"},
@@ -204,6 +221,8 @@ static const struct {
 	{SESSION_UNSAVED, EVENT_SIGNALLED, "unsaved"},
 	{SESSION_UNSAVED, EVENT_DONE, "!killing signal:9"},
 	{SESSION_UNSAVED, EVENT_ASK, "!killing signal:9"},
+	{SESSION_UNSAVED, EVENT_CALL, "!killing signal:9"},
+	{SESSION_UNSAVED, EVENT_ABANDON, "!killing signal:9"},
 	{SESSION_UNSAVED, EVENT_DISPLAY, "!killing signal:9"},
 	{SESSION_UNSAVED, EVENT_TOLD, "!killing signal:9"},
 	{SESSION_UNSAVED, EVENT_DEADLINE, "freezing freeze"},
@@ -220,6 +239,8 @@ static const struct {
 	{SESSION_FREEZING, EVENT_SIGNALLED, "freezing"},
 	{SESSION_FREEZING, EVENT_DONE, "!killing signal:9"},
 	{SESSION_FREEZING, EVENT_ASK, "!killing signal:9"},
+	{SESSION_FREEZING, EVENT_CALL, "!killing signal:9"},
+	{SESSION_FREEZING, EVENT_ABANDON, "!killing signal:9"},
 	{SESSION_FREEZING, EVENT_DISPLAY, "!killing signal:9"},
 	{SESSION_FREEZING, EVENT_TOLD, "!killing signal:9"},
 	{SESSION_FREEZING, EVENT_DEADLINE, "killing signal:9"},
@@ -236,6 +257,8 @@ static const struct {
 	{SESSION_KILLING, EVENT_SIGNALLED, "killing"},
 	{SESSION_KILLING, EVENT_DONE, "killing"},
 	{SESSION_KILLING, EVENT_ASK, "killing"},
+	{SESSION_KILLING, EVENT_CALL, "killing"},
+	{SESSION_KILLING, EVENT_ABANDON, "killing"},
 	{SESSION_KILLING, EVENT_DISPLAY, "killing"},
 	{SESSION_KILLING, EVENT_TOLD, "killing"},
 	{SESSION_KILLING, EVENT_DEADLINE, "closing kill ended:interrupt"},
@@ -252,6 +275,8 @@ static const struct {
 	{SESSION_SWEEPING, EVENT_SIGNALLED, "sweeping"},
 	{SESSION_SWEEPING, EVENT_DONE, "!closing kill ended:violation"},
 	{SESSION_SWEEPING, EVENT_ASK, "!closing kill ended:violation"},
+	{SESSION_SWEEPING, EVENT_CALL, "!closing kill ended:violation"},
+	{SESSION_SWEEPING, EVENT_ABANDON, "!closing kill ended:violation"},
 	{SESSION_SWEEPING, EVENT_DISPLAY, "!closing kill ended:violation"},
 	{SESSION_SWEEPING, EVENT_TOLD, "!closing kill ended:violation"},
 	{SESSION_SWEEPING, EVENT_DEADLINE, "closing kill ended:internal"},
@@ -268,6 +293,8 @@ static const struct {
 	{SESSION_RESTORING, EVENT_SIGNALLED, "restoring"},
 	{SESSION_RESTORING, EVENT_DONE, "!idle discard discard spawn rolled_back:interrupt"},
 	{SESSION_RESTORING, EVENT_ASK, "!idle discard discard spawn rolled_back:interrupt"},
+	{SESSION_RESTORING, EVENT_CALL, "!idle discard discard spawn rolled_back:interrupt"},
+	{SESSION_RESTORING, EVENT_ABANDON, "!idle discard discard spawn rolled_back:interrupt"},
 	{SESSION_RESTORING, EVENT_DISPLAY, "!idle discard discard spawn rolled_back:interrupt"},
 	{SESSION_RESTORING, EVENT_TOLD, "!idle discard discard spawn rolled_back:interrupt"},
 	{SESSION_RESTORING, EVENT_DEADLINE, "idle discard discard spawn rolled_back:interrupt"},
@@ -284,6 +311,8 @@ static const struct {
 	{SESSION_CLOSING, EVENT_SIGNALLED, "closing"},
 	{SESSION_CLOSING, EVENT_DONE, "closing"},
 	{SESSION_CLOSING, EVENT_ASK, "closing"},
+	{SESSION_CLOSING, EVENT_CALL, "closing"},
+	{SESSION_CLOSING, EVENT_ABANDON, "closing"},
 	{SESSION_CLOSING, EVENT_DISPLAY, "closing"},
 	{SESSION_CLOSING, EVENT_TOLD, "closing"},
 	{SESSION_CLOSING, EVENT_DEADLINE, "closing"},

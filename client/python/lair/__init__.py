@@ -14,6 +14,7 @@ lair.aio has the same for asyncio, lair.tools for models that call functions.
 from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError, SessionLost
+from .functions import Calling, Function, current
 from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
 from .result import (
     Alive,
@@ -37,6 +38,7 @@ __all__ = [
     "Alive",
     "Artifact",
     "Blocked",
+    "Calling",
     "CellError",
     "CellFailed",
     "CheckpointRecord",
@@ -51,6 +53,7 @@ __all__ = [
     "Event",
     "ExecReply",
     "File",
+    "Function",
     "LairError",
     "Output",
     "Result",
@@ -63,6 +66,7 @@ __all__ = [
     "StateReply",
     "Stray",
     "check",
+    "current",
     "default_socket",
     "run",
     "saves",

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
+from .functions import Functions, Offer
 from .result import (
     Alive,
     Collector,
@@ -57,12 +59,17 @@ class _Inbox:
         except RuntimeError:  # the loop was closed, so nobody waits
             pass
 
-    async def next(self, call: Call[Any], until: float) -> Any:
-        patience = call.patience(until)
-        try:
-            item = await asyncio.wait_for(self._items.get(), patience)
-        except asyncio.TimeoutError:
-            raise DeadlineError("no answer came in time") from None
+    async def next(self, call: Call[Any], until: float, offer: Offer | None = None) -> Any:
+        """The time that calls of functions take does not count."""
+        while True:
+            spent = 0.0 if offer is None else offer.spent()
+            patience = call.patience(until + spent)
+            try:
+                item = await asyncio.wait_for(self._items.get(), patience)
+                break
+            except asyncio.TimeoutError:
+                if offer is None or offer.spent() == spent:
+                    raise DeadlineError("no answer came in time") from None
         if isinstance(item, BaseException):
             raise item
         return item
@@ -105,17 +112,23 @@ async def follow(
     *,
     collector: Collector | None = None,
     spared: steps.Spared = (),
+    offer: Offer | None = None,
 ) -> Events:
     """As lair.session.follow."""
     inbox = _Inbox()
     collector = collector or Collector()
+    offer = offer or Offer(None)
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, inbox)
     try:
-        while not isinstance(item := await inbox.next(call, until), m.ExecReply):
+        while not isinstance(item := await inbox.next(call, until, offer), m.ExecReply):
             if isinstance(item, m.AskEvent):
                 line = await _settled(input(item.prompt, item.password)) if input else None
                 connection.answer(call, line, item.number)
+            elif isinstance(item, m.CallEvent):
+                offer.take_in_loop(item, call.name, partial(connection.give_back, call))
+            elif isinstance(item, m.CancelEvent):
+                offer.cancel(item.number)
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
@@ -125,6 +138,8 @@ async def follow(
     except BaseException:
         connection.cancel(call)
         raise
+    finally:
+        offer.close()
     for output in collector.rest():
         yield output
     result = collector.result(item)
@@ -154,8 +169,10 @@ async def run(
 ) -> Result:
     """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
-    request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None)
-    return await finish(follow(connection or shared(), request, steps.deadline(options), input), watch)
+    offer = Offer(options.get("functions"))
+    request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None, offer=offer)
+    events = follow(connection or shared(), request, steps.deadline(options), input, offer=offer)
+    return await finish(events, watch)
 
 
 async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
@@ -222,12 +239,16 @@ class Session(steps.Handle):
         return self._follow(code, True, input, options)
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
-        request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
+        offer = self.offer(options)
+        request = steps.cell(
+            code, self.id, self.profile, options, stream=stream, input=input is not None, offer=offer
+        )
         self.mark(request)
-        return follow(self.connection, request, steps.deadline(options), input, self)
+        return follow(self.connection, request, steps.deadline(options), input, self, offer=offer)
 
     async def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
-        request = steps.cell(code, self.id, self.profile, options, stream=False, input=False)
+        offer = self.offer(options)
+        request = steps.cell(code, self.id, self.profile, options, stream=False, input=False, offer=offer)
         return await self._do(steps.detached(request))
 
     async def attach(
@@ -240,11 +261,15 @@ class Session(steps.Handle):
         on_display: Callable[[Display], object] | None = None,
         on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
+        functions: Functions | None = None,
     ) -> Result:
         watch = handlers(on_output, on_display, on_alive)
-        request = steps.attachment(self.id, key, cell, stream=bool(watch), input=input is not None)
+        offer = Offer(self.functions if functions is None else functions)
+        request = steps.attachment(
+            self.id, key, cell, stream=bool(watch), input=input is not None, calls=bool(offer.functions)
+        )
         patience = steps.deadline({"deadline": deadline})
-        return await finish(follow(self.connection, request, patience, input), watch)
+        return await finish(follow(self.connection, request, patience, input, offer=offer), watch)
 
     async def results(self) -> list[m.ResultRecord]:
         return await self._do(steps.results(self.id))

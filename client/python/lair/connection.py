@@ -26,6 +26,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import zmq
@@ -33,6 +34,7 @@ import zmq
 from . import codec
 from . import messages as m
 from .errors import BEGIN_AGAIN, DeadlineError, LairError
+from .functions import refused
 from .link import Link, Lost, open_link
 from .result import refusal
 from .start import find_socket, listening, start_daemon, trust
@@ -71,6 +73,13 @@ class Call(Generic[R]):
         self.dropped: dict[type[_Output], int] = {}  # how far the last output reached, if it was dropped
         self.asks = 0  # the number of the last question that has come
         self.answered = False  # the sink has its last item
+
+    @property
+    def name(self) -> str:
+        """Of the cell: the same over every connection."""
+        request = self.request
+        assert isinstance(request, m.Exec | m.Attach)
+        return request.key or f"{request.session}-{getattr(request, 'cell', 0)}"
 
     def give(self, event: m.Event) -> None:
         """An event has come, and need not come again. If it is dropped, the event after it says so by its `at`."""
@@ -192,6 +201,19 @@ class Connection:
             self._send_about(call, Call(request, m.Reply, _Then(answered)))
 
         self._post(answer)
+
+    def give_back(self, call: Call[Any], answer: m.Return) -> None:
+        """Answer a call of the cell."""
+
+        def answered(outcome: Any) -> None:
+            if refused(outcome):
+                call.sink.put(outcome)  # the cell still waits
+
+        def give() -> None:
+            request = replace(answer, exec=call.request.id)
+            self._send_about(call, Call(request, m.Reply, _Then(answered)))
+
+        self._post_if_open(give)
 
     def cancel(self, call: Call[Any]) -> None:
         """Interrupt the cell of a call, or take it out of its queue, and drop its answers."""

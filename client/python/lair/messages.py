@@ -19,6 +19,16 @@ class Reply(Message):
     id: Uint
 
 
+class Function(Message):
+    """What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text."""
+
+    TYPE = "function"
+    name: Str
+    schema: Str | None = None
+    returns: Str | None = None
+    doc: Str | None = None
+
+
 class Hello(Request):
     TYPE = "hello"
     client: Str | None = None
@@ -50,6 +60,7 @@ class Exec(Request):
     directory: Str | None = None
     reload: Flag = False
     unlimited: Flag = False
+    functions: Raw = None
     birth: Uint = 0
 
 
@@ -65,6 +76,7 @@ class Attach(Request):
     stdout: Uint = 0
     stderr: Uint = 0
     displays: Uint = 0
+    calls: Flag = False
 
 
 class Results(Request):
@@ -83,6 +95,18 @@ class Input(Request):
     eof: Flag = False
     number: Uint = 0
     key: Str | None = None
+
+
+class Return(Request):
+    """The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or
+    attach."""
+
+    TYPE = "return"
+    exec: Uint
+    number: Uint
+    value: Raw = None
+    error: Str | None = None
+    text: Str | None = None
 
 
 class Interrupt(Request):
@@ -816,9 +840,6 @@ class DisplayEvent(Message):
 
 
 class AliveEvent(Message):
-    """A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
-    processes."""
-
     TYPE = "alive"
     id: Uint
     elapsed: Real
@@ -826,6 +847,22 @@ class AliveEvent(Message):
     cpu: Real = 0.0
 
 
+class CallEvent(Message):
+    """number: of the call in its cell, from 1 on. arguments: map of str to anything."""
+
+    TYPE = "call"
+    id: Uint
+    number: Uint
+    function: Str
+    arguments: Raw
+
+
+class CancelEvent(Message):
+    TYPE = "cancel"
+    id: Uint
+    number: Uint
+
+
 # What may come before the final message of an exec, by its type.
-Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent
+Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent | CallEvent | CancelEvent
 EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}

@@ -6,12 +6,14 @@ import queue
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import messages as m
 from . import steps
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
+from .functions import Functions, Offer
 from .result import (
     Alive,
     Collector,
@@ -37,11 +39,16 @@ Events = Generator["Event | Result", None, None]
 Input = Callable[[str, bool], "str | None"]
 
 
-def _next(call: Call[Any], sink: queue.SimpleQueue[Any], until: float) -> Any:
-    try:
-        item = sink.get(timeout=call.patience(until))
-    except queue.Empty:
-        raise DeadlineError("no answer came in time") from None
+def _next(call: Call[Any], sink: queue.SimpleQueue[Any], until: float, offer: Offer | None = None) -> Any:
+    """The time that calls of functions take does not count."""
+    while True:
+        spent = 0.0 if offer is None else offer.spent()
+        try:
+            item = sink.get(timeout=call.patience(until + spent))
+            break
+        except queue.Empty:
+            if offer is None or offer.spent() == spent:
+                raise DeadlineError("no answer came in time") from None
     if isinstance(item, BaseException):
         raise item
     return item
@@ -80,18 +87,24 @@ def follow(
     *,
     collector: Collector | None = None,
     spared: steps.Spared = (),
+    offer: Offer | None = None,
 ) -> Events:
     """Runs a cell, and yields its events and then its Result. If the caller does not wait for the end, the cell is
     interrupted, unless the exception that ends the wait is `spared`. The session may end with its `owner`, so that is
     held here until the cell has ended."""
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     collector = collector or Collector()
+    offer = offer or Offer(None)
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, sink)
     try:
-        while not isinstance(item := _next(call, sink, until), m.ExecReply):
+        while not isinstance(item := _next(call, sink, until, offer), m.ExecReply):
             if isinstance(item, m.AskEvent):
                 connection.answer(call, input(item.prompt, item.password) if input else None, item.number)
+            elif isinstance(item, m.CallEvent):
+                offer.take(item, call.name, partial(connection.give_back, call))
+            elif isinstance(item, m.CancelEvent):
+                offer.cancel(item.number)
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
@@ -101,6 +114,8 @@ def follow(
     except BaseException:
         connection.cancel(call)
         raise
+    finally:
+        offer.close()
     yield from collector.rest()
     result = collector.result(item)
     yield result if owner is None else owner.told(request, result)
@@ -129,8 +144,10 @@ def run(
 ) -> Result:
     """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
-    request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None)
-    return finish(follow(connection or shared(), request, steps.deadline(options), input), watch)
+    offer = Offer(options.get("functions"))
+    request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None, offer=offer)
+    events = follow(connection or shared(), request, steps.deadline(options), input, offer=offer)
+    return finish(events, watch)
 
 
 def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
@@ -214,13 +231,17 @@ class Session(steps.Handle):
         return self._follow(code, True, input, options)
 
     def _follow(self, code: str, stream: bool, input: Input | None, options: steps.CellOptions) -> Events:
-        request = steps.cell(code, self.id, self.profile, options, stream=stream, input=input is not None)
+        offer = self.offer(options)
+        request = steps.cell(
+            code, self.id, self.profile, options, stream=stream, input=input is not None, offer=offer
+        )
         self.mark(request)
-        return follow(self.connection, request, steps.deadline(options), input, self)
+        return follow(self.connection, request, steps.deadline(options), input, self, offer=offer)
 
     def detach(self, code: str, **options: Unpack[steps.CellOptions]) -> str:
         """Start a cell without waiting for it. It runs even if this program ends. Returns its key, for attach."""
-        request = steps.cell(code, self.id, self.profile, options, stream=False, input=False)
+        offer = self.offer(options)
+        request = steps.cell(code, self.id, self.profile, options, stream=False, input=False, offer=offer)
         return self._do(steps.detached(request))
 
     def attach(
@@ -233,14 +254,18 @@ class Session(steps.Handle):
         on_display: Callable[[Display], object] | None = None,
         on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
+        functions: Functions | None = None,
     ) -> Result:
         """The result of a cell that was detached, or whose answer was lost: by its key or its number. If the cell
         still runs, this waits for it; if the caller stops waiting, the cell is interrupted. Raises LairError `gone`
         if the result is not kept any more."""
         watch = handlers(on_output, on_display, on_alive)
-        request = steps.attachment(self.id, key, cell, stream=bool(watch), input=input is not None)
+        offer = Offer(self.functions if functions is None else functions)
+        request = steps.attachment(
+            self.id, key, cell, stream=bool(watch), input=input is not None, calls=bool(offer.functions)
+        )
         patience = steps.deadline({"deadline": deadline})
-        return finish(follow(self.connection, request, patience, input), watch)
+        return finish(follow(self.connection, request, patience, input, offer=offer), watch)
 
     def results(self) -> list[m.ResultRecord]:
         """The results that are kept, and the cells that will have one."""

@@ -19,6 +19,7 @@ from . import codec
 from . import messages as m
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
+from .functions import Functions, Offer
 from .result import (
     UNKNOWN,
     Effects,
@@ -84,7 +85,8 @@ class CellOptions(TypedDict, total=False):
     see Session.attach; a second cell of the same key is not run, but answered as the first. `directory`: where the
     cell works, in the workspace; `env`: is added to its environment. Both are for this cell alone. `figure`: "png"
     or "svg", the format of figures. `values`: an error tells the values of small local variables. `reload`: before
-    the cell, modules that were edited in the workspace are imported again."""
+    the cell, modules that were edited in the workspace are imported again. `functions`: what it may call, as
+    tools.NAME; see lair.Function."""
 
     timeout: float | None
     deadline: float | None
@@ -94,6 +96,7 @@ class CellOptions(TypedDict, total=False):
     figure: str | None
     values: bool
     reload: bool
+    functions: Functions | None
 
 
 def new_id(beside: str = "") -> str:
@@ -114,7 +117,14 @@ def patience(request: m.Request) -> float:
 
 
 def cell(
-    code: str, session: str | None, profile: str | None, options: CellOptions, *, stream: bool, input: bool
+    code: str,
+    session: str | None,
+    profile: str | None,
+    options: CellOptions,
+    *,
+    stream: bool,
+    input: bool,
+    offer: Offer | None = None,
 ) -> m.Exec:
     if unknown := options.keys() - CellOptions.__annotations__.keys():
         raise TypeError(f"no option of a cell: {', '.join(sorted(unknown))}")
@@ -132,6 +142,7 @@ def cell(
         reload=options.get("reload", False),
         stream=stream,
         input=input,
+        functions=None if offer is None else offer.wire(),
     )
 
 
@@ -141,8 +152,10 @@ def detached(request: m.Exec) -> Steps[str]:
     return reply.key
 
 
-def attachment(session: str | None, key: str | None, cell: int | None, *, stream: bool, input: bool) -> m.Attach:
-    return m.Attach(id=0, session=session, key=key, cell=cell or 0, stream=stream, input=input)
+def attachment(
+    session: str | None, key: str | None, cell: int | None, *, stream: bool, input: bool, calls: bool = False
+) -> m.Attach:
+    return m.Attach(id=0, session=session, key=key, cell=cell or 0, stream=stream, input=input, calls=calls)
 
 
 def results(session: str) -> Steps[list[m.ResultRecord]]:
@@ -175,7 +188,9 @@ class Handle:
         keep: bool | None = None,
         renew: bool = False,
         connection: Connection | None = None,
+        functions: Functions | None = None,
     ) -> None:
+        self.functions = functions  # what its cells may call, if they are given none of their own
         self.id = new_id() if id is None else id
         self.profile = profile
         self.connection = connection or shared()
@@ -189,6 +204,10 @@ class Handle:
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
+
+    def offer(self, options: CellOptions) -> Offer:
+        functions = options.get("functions")
+        return Offer(self.functions if functions is None else functions)
 
     def mark(self, request: m.Request) -> None:
         """Makes a request for the session that was used, and no other. To open one, or with `renew`, any session

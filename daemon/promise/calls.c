@@ -1,0 +1,146 @@
+/* The calls of a cell that are out. */
+#include "calls.h"
+
+#include "base/event.h"
+
+#define NAME_MAX_BYTES 128
+
+void calls_init(struct calls *calls)
+{
+	*calls = (struct calls){.n = 0};
+	list_init(&calls->list);
+}
+
+static uint64_t price_of(const struct call *call)
+{
+	return sizeof(*call) + 2 * (call->function.size + call->arguments.size);
+}
+
+void calls_remove(struct calls *calls, struct call *call)
+{
+	list_remove(&call->node);
+	calls->n--;
+	calls->size -= call->function.size + call->arguments.size;
+	user_give_back(calls->user, price_of(call));
+	free((char *)call->function.data);
+	free(call);
+}
+
+void calls_deinit(struct calls *calls)
+{
+	struct call *call;
+
+	list_for_each (call, &calls->list, node)
+		calls_remove(calls, call);
+}
+
+struct call *calls_find(const struct calls *calls, uint64_t number)
+{
+	struct call *call;
+
+	list_for_each (call, (struct list *)&calls->list, node)
+		if (call->number == number)
+			return call;
+	return NULL;
+}
+
+/* One allocation has the name and the arguments. */
+static int call_copy(struct call *call, const struct call_message *message)
+{
+	size_t name = message->function.size, size = message->arguments.size;
+	char *data = malloc(name + size + 1);
+
+	if (!data)
+		return -ENOMEM;
+	memcpy(data, message->function.data, name);
+	memcpy(data + name, message->arguments.data, size);
+	call->function = (struct bytes){.data = data, .size = name};
+	call->arguments = (struct bytes){.data = data + name, .size = size};
+	return 0;
+}
+
+int calls_add(struct call **callp, struct calls *calls, const struct call_message *message)
+{
+	struct call *call;
+
+	if (calls_find(calls, message->number))
+		return -EEXIST;
+	if (calls->n >= CALLS_MAX)
+		return -EMFILE;
+	call = calloc(1, sizeof(*call));
+	if (!call || call_copy(call, message)) {
+		free(call);
+		return -ENOMEM;
+	}
+	if (!user_take(calls->user, price_of(call))) {
+		free((char *)call->function.data);
+		free(call);
+		return -EDQUOT;
+	}
+	call->number = message->number;
+	call->since = event_now();
+	list_init(&call->node);
+	list_append(&calls->list, &call->node);
+	calls->n++;
+	calls->size += call->function.size + call->arguments.size;
+	*callp = call;
+	return 0;
+}
+
+int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer)
+{
+	const struct call *call;
+	msgpack_packer packer;
+	int r = wire_put_array(buffer, calls->n);
+
+	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
+	list_for_each (call, (struct list *)&calls->list, node)
+		r = r ? r : msgpack_pack_uint64(&packer, call->number);
+	return r ? -ENOMEM : 0;
+}
+
+/* ---- what a client offers ---- */
+
+static bool name_valid(struct bytes name)
+{
+	if (name.size == 0 || name.size > NAME_MAX_BYTES)
+		return false;
+	for (size_t i = 0; i < name.size; i++)
+		if ((unsigned char)name.data[i] <= ' ' || name.data[i] == 0x7f)
+			return false;
+	return true;
+}
+
+static bool function_next(struct bytes functions, size_t *cursor, struct function *function)
+{
+	struct wire_fault fault;
+	struct bytes item;
+
+	return wire_next(functions, cursor, &item) && !wire_decode_known(function, &function_schema, item, &fault);
+}
+
+bool functions_valid(struct bytes functions)
+{
+	struct function function;
+	size_t cursor = 0, n = 0;
+
+	if (!functions.data)
+		return true;
+	if (functions.size > FUNCTIONS_SIZE_MAX)
+		return false;
+	while (function_next(functions, &cursor, &function))
+		if (!name_valid(function.name) || ++n > FUNCTIONS_MAX)
+			return false;
+	return cursor > 0 && n == wire_count(functions);
+}
+
+bool functions_have(struct bytes functions, struct bytes name)
+{
+	struct function function;
+	size_t cursor = 0;
+
+	while (functions.data && function_next(functions, &cursor, &function))
+		if (bytes_equal(function.name, name))
+			return true;
+	return false;
+}

@@ -1,0 +1,43 @@
+/* The calls of a cell that are out: its code has called a function of the client and has no answer yet. A call
+ * stays until somebody answers it, and is offered again to each asker that comes and answers calls. */
+#pragma once
+
+#include "front/user.h"
+
+#include "proto/message.h"
+
+#define CALLS_MAX 1024 /* out at once */
+#define FUNCTIONS_MAX 512
+#define FUNCTIONS_SIZE_MAX ((size_t)1 << 20)
+
+struct call {
+	struct list node;
+	uint64_t number;
+	uint64_t since;			  /* event_now() when it came to this router */
+	struct bytes function, arguments; /* owned */
+	bool written;			  /* in the ledger */
+};
+
+struct calls {
+	struct list list; /* as they came */
+	size_t n, size;
+	struct user *user; /* who pays, twice: they are in the ledger, too */
+};
+
+void calls_init(struct calls *calls);
+void calls_deinit(struct calls *calls);
+
+/* Copies what it needs of @message. Returns 0; -EEXIST, -EMFILE: as many as may be are out; -EDQUOT: its user holds
+ * too much; or -ENOMEM. */
+int calls_add(struct call **callp, struct calls *calls, const struct call_message *message);
+/* NULL if none is out with that number. */
+struct call *calls_find(const struct calls *calls, uint64_t number);
+void calls_remove(struct calls *calls, struct call *call);
+
+/* The numbers of those that are out, as an array. Returns 0 or -ENOMEM. */
+int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer);
+
+/* Whether @functions is an array of `function`, as a cell may have it. */
+bool functions_valid(struct bytes functions);
+/* Whether one of them is called @name. */
+bool functions_have(struct bytes functions, struct bytes name);

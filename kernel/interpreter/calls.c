@@ -1,0 +1,151 @@
+/* Calls of the functions that the client of a cell offers. A call is a message to the router, and its answer is
+ * another one. Whoever waits for an answer reads the channel, the main thread or another, one at a time. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "calls.h"
+
+#include "base/pack.h"
+#include "channel.h"
+#include "interpreter.h"
+#include "process.h"
+#include "proto/message.h"
+
+#include <poll.h>
+
+/* How long a thread that reads for the main one does so before it looks whether the cell still runs. */
+#define LOOK_MS 50
+
+static uint64_t last_number;
+
+static void nobody_waits(void)
+{
+	PyErr_SetString(PyExc_RuntimeError, "the session is ending");
+}
+
+static PyObject *none(void)
+{
+	Py_INCREF(Py_None);
+	return Py_None;
+}
+
+static PyObject *call(PyObject *module, PyObject *args)
+{
+	struct call_message message = {.number = last_number + 1};
+	msgpack_sbuffer packed;
+	PyObject *arguments;
+	const char *name;
+	Py_ssize_t size;
+	int r;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "s#O!", &name, &size, &PyDict_Type, &arguments))
+		return NULL;
+	message.function = (struct bytes){.data = name, .size = (size_t)size};
+	msgpack_sbuffer_init(&packed);
+	r = pack_object(&packed, arguments);
+	message.arguments = wire_bytes(&packed);
+	if (!r) {
+		last_number++;
+		r = interpreter_tell(&call_message_schema, &message);
+	}
+	msgpack_sbuffer_destroy(&packed);
+	return r ? NULL : PyLong_FromUnsignedLongLong(message.number);
+}
+
+static PyObject *drop(PyObject *module, PyObject *number)
+{
+	struct abandon_message message = {.number = PyLong_AsUnsignedLongLong(number)};
+
+	(void)module;
+	if (PyErr_Occurred() || interpreter_tell(&abandon_message_schema, &message))
+		return NULL;
+	return none();
+}
+
+/* New reference: (number, value, error, text). */
+static PyObject *returned(const struct wire_frame *message)
+{
+	struct returned_message answer;
+	PyObject *value;
+
+	if (exec_channel_decode(&answer, &returned_message_schema, message)) {
+		nobody_waits();
+		return NULL;
+	}
+	value = answer.value.data ? unpack_object(answer.value) : none();
+	if (!value)
+		return NULL;
+	return Py_BuildValue("KNs#s#", (unsigned long long)answer.number, value, answer.error.data,
+			     (Py_ssize_t)answer.error.size, answer.text.data, (Py_ssize_t)answer.text.size);
+}
+
+/* Whether there is a message. Only the main thread is interrupted by signals, and may wait without end. */
+static int wait_for_message(bool wait)
+{
+	struct pollfd readable = {.fd = exec_channel_descriptor(), .events = POLLIN};
+	int n;
+
+	if (wait && interpreter_is_main())
+		return exec_channel_wait() < 0 ? -1 : 1;
+	Py_BEGIN_ALLOW_THREADS;
+	n = poll(&readable, 1, wait ? LOOK_MS : 0);
+	Py_END_ALLOW_THREADS;
+	return n > 0;
+}
+
+/* New reference: the next answer, or None if there is none yet. */
+static PyObject *hear(PyObject *module, PyObject *wait)
+{
+	struct wire_frame message;
+	int r;
+
+	(void)module;
+	if (!process_is_interpreter() || !exec_channel_there()) {
+		PyErr_SetString(PyExc_RuntimeError, "a child process cannot call the client's functions");
+		return NULL;
+	}
+	r = wait_for_message(wait == Py_True);
+	if (r < 0)
+		return NULL;
+	if (r == 0)
+		return none();
+	(void)exec_channel_cramped();
+	r = exec_channel_receive(&message);
+	if (r) {
+		nobody_waits();
+		return NULL;
+	}
+	/* An answer to a question that was interrupted. */
+	if (bytes_is(message.type, answer_message_schema.type))
+		return none();
+	return returned(&message);
+}
+
+static PyObject *descriptor(PyObject *module, PyObject *unused)
+{
+	(void)module;
+	(void)unused;
+	return PyLong_FromLong(exec_channel_descriptor());
+}
+
+static PyMethodDef methods[] = {
+	{"call", call, METH_VARARGS, NULL},
+	{"drop", drop, METH_O, NULL},
+	{"hear", hear, METH_O, NULL},
+	{"descriptor", descriptor, METH_NOARGS, NULL},
+};
+
+PyObject *calls_methods(void)
+{
+	PyObject *dict = PyDict_New();
+
+	for (size_t i = 0; dict && i < ARRAY_SIZE(methods); i++) {
+		PyObject *function = PyCFunction_New(&methods[i], NULL);
+
+		if (!function || PyDict_SetItemString(dict, methods[i].ml_name, function) < 0)
+			Py_CLEAR(dict);
+		Py_XDECREF(function);
+	}
+	return dict;
+}
