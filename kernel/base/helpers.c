@@ -127,6 +127,7 @@ static const struct {
 	[HELPER_FORGET_ANSWERS] = {STDIN, "forget"},
 	[HELPER_OFFER] = {FUNCTIONS, "offer"},
 	[HELPER_TAKE_BACK] = {FUNCTIONS, "take_back"},
+	[HELPER_PASS_ON] = {FUNCTIONS, "pass_on"},
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},
 	[HELPER_RESEED] = {BRANCHING, "reseed"},

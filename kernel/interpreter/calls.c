@@ -5,6 +5,7 @@
 
 #include "calls.h"
 
+#include "base/helpers.h"
 #include "base/pack.h"
 #include "channel.h"
 #include "interpreter.h"
@@ -80,6 +81,26 @@ static PyObject *returned(const struct wire_frame *message)
 			     (Py_ssize_t)answer.error.size, answer.text.data, (Py_ssize_t)answer.text.size);
 }
 
+bool calls_heard(const struct wire_frame *message)
+{
+	PyObject *answer, *done = NULL;
+
+	if (!bytes_is(message->type, returned_message_schema.type))
+		return false;
+	answer = returned(message);
+	if (answer)
+		done = PyObject_CallObject(helper(HELPER_PASS_ON), answer);
+	Py_XDECREF(done);
+	Py_XDECREF(answer);
+	PyErr_Clear();
+	return true;
+}
+
+void calls_begin(void)
+{
+	last_number = 0;
+}
+
 /* Whether there is a message. Only the main thread is interrupted by signals, and may wait without end. */
 static int wait_for_message(bool wait)
 {
@@ -91,7 +112,7 @@ static int wait_for_message(bool wait)
 	Py_BEGIN_ALLOW_THREADS;
 	n = poll(&readable, 1, wait ? LOOK_MS : 0);
 	Py_END_ALLOW_THREADS;
-	return n > 0;
+	return n > 0 && !interpreter_is_asking();
 }
 
 /* New reference: the next answer, or None if there is none yet. */

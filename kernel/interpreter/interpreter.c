@@ -31,6 +31,7 @@ static struct {
 	msgpack_sbuffer data, error, report;
 	bool running, input, watched; /* a cell runs; somebody answers its questions; somebody watches */
 	PyObject *streams[2];
+	bool asking; /* the main thread waits for an answer of the client */
 } self;
 
 /* ---- asking the client, for python/stdin.py ---- */
@@ -58,10 +59,12 @@ static PyObject *await_answer(void)
 	struct wire_frame message;
 	int r;
 
-	if (exec_channel_wait() < 0)
-		return NULL;
-	(void)exec_channel_cramped();
-	r = exec_channel_receive(&message);
+	do {
+		if (exec_channel_wait() < 0)
+			return NULL;
+		(void)exec_channel_cramped();
+		r = exec_channel_receive(&message);
+	} while (!r && calls_heard(&message));
 	if (!r)
 		r = exec_channel_decode(&answer, &answer_message_schema, &message);
 	if (r) {
@@ -76,7 +79,7 @@ static PyObject *await_answer(void)
 static PyObject *ask(PyObject *module, PyObject *args)
 {
 	struct ask_message question = {0};
-	PyObject *prompt, *encoded;
+	PyObject *prompt, *encoded, *answer;
 	int password, r;
 
 	(void)module;
@@ -88,15 +91,16 @@ static PyObject *ask(PyObject *module, PyObject *args)
 		return NULL;
 	question.prompt = (struct bytes){PyBytes_AS_STRING(encoded), (size_t)PyBytes_GET_SIZE(encoded)};
 	question.password = password;
+	self.asking = true;
 	r = exec_channel_send(&ask_message_schema, &question);
 	Py_DECREF(encoded);
 	if (r == -EMSGSIZE)
 		PyErr_SetString(PyExc_ValueError, "the prompt is too long");
 	else if (r)
 		PyErr_SetString(PyExc_EOFError, "the session is ending");
-	if (r)
-		return NULL;
-	return await_answer();
+	answer = r ? NULL : await_answer();
+	self.asking = false;
+	return answer;
 }
 
 /* While this waits for the router, the cell may end. */
@@ -129,6 +133,11 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 		if (PyErr_CheckSignals() < 0)
 			return -1;
 	return 0;
+}
+
+bool interpreter_is_asking(void)
+{
+	return self.asking;
 }
 
 bool interpreter_is_main(void)
@@ -234,6 +243,7 @@ static void functions_offer(const struct run_message *run)
 {
 	PyObject *functions = run->functions.data ? unpack_object(run->functions) : PyList_New(0);
 
+	calls_begin();
 	if (functions)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_OFFER), functions));
 	Py_XDECREF(functions);

@@ -22,6 +22,8 @@ int interpreter_prepare(size_t text_max);
  * or -1 with an exception. */
 int interpreter_rehearse(void);
 
+/* Whether the main thread waits for an answer of the client: then only it reads the channel. */
+bool interpreter_is_asking(void);
 /* Whether this is the thread that runs cells. */
 bool interpreter_is_main(void);
 /* Send from the running cell to the router, after all output before it. Returns 0, or -1 with an exception, for

@@ -21,6 +21,9 @@ _main = sys.modules["__main__"]
 _Parameter = inspect.Parameter
 _MISSING = inspect.Parameter.empty
 _SHOWN = 20
+_LOOK_SECONDS = 0.05
+_ENDED = "the cell that called has ended"
+_allocate_lock = threading.Lock
 
 Answer = Tuple[Any, Optional[str], Optional[str]]
 
@@ -33,79 +36,106 @@ class FunctionError(RuntimeError):
 
 # ---- calls that are out ----
 
-_turn = threading.Condition()
+# Who holds it reads the channel for all who wait. It is re-entrant: an interrupt may come between any two steps of the
+# main thread, and what that still holds then is no obstacle to itself.
+_reading = threading.RLock()
 _open = False  # a cell runs that has functions
-_hearing = False  # somebody reads the channel for all who wait
-_out: Dict[int, Optional[Callable[[Answer], None]]] = {}  # who is told; None: it waits for _answers
-_answers: Dict[int, Answer] = {}
-_reading_loop: Any = None  # the event loop that reads the channel
+_out: Dict[int, "_Waiter"] = {}
+_listening: Any = None  # the event loop that waits for the channel
 
 
-def _told(heard: Optional[Tuple[int, Any, Optional[str], Optional[str]]]) -> bool:
-    """Pass an answer on. Whether there was one."""
-    if heard is None:
-        return False
-    number, *answer = heard
-    with _turn:
-        if number in _out:
-            tell = _out.pop(number)
-            if tell is None:
-                _answers[number] = answer[0], answer[1], answer[2]
-                _turn.notify_all()
-            else:
-                tell((answer[0], answer[1], answer[2]))
-    return True
+class _Waiter:
+    """A thread that waits for the answer to a call."""
+
+    def __init__(self) -> None:
+        self.answer: Optional[Answer] = None
+        self._gate = _allocate_lock()
+        self._gate.acquire()
+
+    def tell(self, answer: Answer) -> None:
+        self.answer = answer
+        self.wake()
+
+    def wake(self) -> None:
+        if self._gate.locked():
+            self._gate.release()
+
+    def sleep(self) -> None:
+        self._gate.acquire(True, _LOOK_SECONDS)
+
+
+class _Future(_Waiter):
+    """A task that does."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop, self.future = loop, loop.create_future()
+
+    def _settle(self, answer: Answer) -> None:
+        if not self.future.done():
+            self.future.set_result(answer)
+
+    def tell(self, answer: Answer) -> None:
+        self._loop.call_soon_threadsafe(self._settle, answer)
+
+    def wake(self) -> None:
+        pass
+
+
+def pass_on(number: int, value: Any, error: Optional[str], text: Optional[str]) -> None:
+    """An answer has come."""
+    waiter = _out.pop(number, None)
+    if waiter is not None:
+        waiter.tell((value, error, text))
 
 
 def _hear(wait: bool) -> bool:
-    """Read the channel, unless somebody does. Whether there was an answer."""
-    global _hearing
-    with _turn:
-        if _hearing:
-            if wait:
-                _turn.wait()
+    """Read the channel once, unless somebody does. Whether there was an answer."""
+    heard = None
+    try:
+        if not _reading.acquire(False):
             return False
         if not _open:  # what comes now is for the next cell
-            raise FunctionError("the cell that called has ended")
-        _hearing = True
-    try:
-        return _told(hear(wait))
+            raise FunctionError(_ENDED)
+        heard = hear(wait)
+        if heard is not None:
+            pass_on(*heard)
     finally:
-        with _turn:
-            _hearing = False
-            _turn.notify_all()
+        if _reading._is_owned():  # type: ignore[attr-defined]
+            _reading.release()
+    for waiter in list(_out.values()) if wait else ():
+        waiter.wake()  # one of them reads from now on
+        break
+    return heard is not None
 
 
-def _wait(number: int) -> Answer:
+def _wait(number: int, waiter: _Waiter) -> Answer:
     try:
-        while number not in _answers:
+        while waiter.answer is None:
             if number not in _out:
-                raise FunctionError("the cell that called has ended")
-            _hear(True)
-        return _answers.pop(number)
-    except BaseException:
+                raise FunctionError(_ENDED)
+            if not _hear(True) and waiter.answer is None:
+                waiter.sleep()
+        return waiter.answer
+    finally:
         _give_up(number)
-        raise
 
 
 def _give_up(number: int) -> None:
-    """Nobody waits for it any more."""
-    _answers.pop(number, None)
-    if number in _out:
-        del _out[number]
+    """Nobody waits for it any more, if it has no answer."""
+    if _out.pop(number, None) is not None:
         drop(number)
 
 
 def _listen(loop: Any) -> None:
-    global _reading_loop
-    if _reading_loop is None:
-        _reading_loop = loop
+    global _listening
+    if _listening is None:
+        _listening = loop
         loop.add_reader(descriptor(), _on_readable)
 
 
 def _listen_no_more() -> None:
-    global _reading_loop
-    loop, _reading_loop = _reading_loop, None
+    global _listening
+    loop, _listening = _listening, None
     if loop is not None and not loop.is_closed():
         loop.remove_reader(descriptor())
 
@@ -115,24 +145,13 @@ def _on_readable() -> None:
         pass
 
 
-async def _await(number: int) -> Answer:
-    loop = _running_loop()
-    future: "asyncio.Future[Answer]" = loop.create_future()
-
-    def settle(answer: Answer) -> None:
-        if not future.done():
-            future.set_result(answer)
-
-    def tell(answer: Answer) -> None:
-        loop.call_soon_threadsafe(settle, answer)
-
-    _out[number] = tell
-    _listen(loop)
+async def _await(number: int, waiter: _Future) -> Answer:
+    _listen(_running_loop())
     try:
-        return await future
+        return await waiter.future  # type: ignore[no-any-return]
     finally:
         _give_up(number)
-        if not any(_out.values()):
+        if not any(isinstance(it, _Future) for it in _out.values()):
             _listen_no_more()
 
 
@@ -266,7 +285,7 @@ class Function:
                 )
         return arguments
 
-    def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> int:
+    def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any], waiter: _Waiter) -> int:
         if self._path not in tools._offered:
             raise FunctionError(f"{self._path}: the client of this cell does not offer it")
         arguments = self._arguments(args, kwargs)
@@ -278,15 +297,17 @@ class Function:
             raise TypeError(
                 f"{self.__name__}(): {error}; arguments are None, bool, int, float, str, bytes, list and dict"
             ) from None
-        _out[number] = None
+        _out[number] = waiter
         return number
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _result(self._path, _wait(self._call(args, kwargs)))
+        waiter = _Waiter()
+        return _result(self._path, _wait(self._call(args, kwargs, waiter), waiter))
 
     async def aio(self, *args: Any, **kwargs: Any) -> Any:
         """The same, to be awaited: other tasks go on meanwhile."""
-        return _result(self._path, await _await(self._call(args, kwargs)))
+        waiter = _Future(_running_loop())
+        return _result(self._path, await _await(self._call(args, kwargs, waiter), waiter))
 
 
 # ---- all of them ----
@@ -358,15 +379,11 @@ def offer(functions: List[Dict[str, Any]]) -> None:
 def take_back() -> None:
     """The cell has ended: whoever still waits for an answer waits in vain, and nobody reads the channel any more."""
     global _open
-    with _turn:
-        _open = False
-        while _hearing:
-            _turn.wait()
-        for tell in list(_out.values()):
-            if tell is not None:
-                tell((None, "FunctionError", "the cell that called has ended"))
-        _out.clear()
-        _answers.clear()
-        _turn.notify_all()
-    _listen_no_more()
+    _open = False
     tools.__dict__["_offered"] = {}
+    for number in list(_out):
+        pass_on(number, None, "FunctionError", _ENDED)
+    _reading.acquire()
+    while _reading._is_owned():  # type: ignore[attr-defined]
+        _reading.release()
+    _listen_no_more()

@@ -182,6 +182,45 @@ ticks > 10"""
     assert s.run(code).text == "True"
 
 
+def test_questions_and_calls_at_once(s: Session) -> None:
+    """Both answers come on one channel, and each gets where it belongs, whoever reads."""
+    code = """
+import threading
+got = []
+threads = [threading.Thread(target=lambda n=n: got.append(tools.nap(n / 100))) for n in range(10)]
+for thread in threads: thread.start()
+words = [input() for _ in range(5)]
+for thread in threads: thread.join()
+words, len(got)"""
+
+    def answer(prompt: str, password: bool) -> str:
+        time.sleep(0.05)
+        return "yes"
+
+    assert s.run(code, input=answer).text == "(['yes', 'yes', 'yes', 'yes', 'yes'], 10)"
+    code = """
+import asyncio
+calls = [asyncio.ensure_future(tools.nap.aio(0.1)) for _ in range(3)]
+await asyncio.sleep(0)
+word = input()
+word, await asyncio.gather(*calls)"""
+    assert s.run(code, input=answer).text == "('yes', [0.1, 0.1, 0.1])"
+
+
+def test_interrupts_at_any_moment(s: Session) -> None:
+    """Whatever they hit, the session goes on, and so do calls."""
+    code = "while True:\n    tools.nap(0)"
+    for n in range(25):
+        threading.Timer(0.02 + n / 1000, s.interrupt).start()
+        assert s.run(code, timeout=20).cause == "interrupt"
+        assert s.run("tools.nap(0)").text == "0"
+    code = "import asyncio\nwhile True:\n    await asyncio.gather(tools.nap.aio(0), tools.nap.aio(0))"
+    for n in range(25):
+        threading.Timer(0.02 + n / 1000, s.interrupt).start()
+        assert s.run(code, timeout=20).cause == "interrupt"
+        assert s.run("await tools.nap.aio(0)").text == "0"
+
+
 def test_names_with_dots(connection: Connection) -> None:
     with Session(connection=connection, functions={"wiki.search": search, "wiki.page.nap": nap}) as s:
         assert s.run("len(tools.wiki.search('x', 2)), tools.wiki.page.nap(0), dir(tools.wiki)").text == (
