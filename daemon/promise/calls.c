@@ -5,12 +5,6 @@
 
 #define NAME_MAX_BYTES 128
 
-void calls_init(struct calls *calls)
-{
-	*calls = (struct calls){.n = 0};
-	list_init(&calls->list);
-}
-
 static uint64_t price_of(const struct call *call)
 {
 	return sizeof(*call) + 2 * (call->function.size + call->arguments.size);
@@ -124,8 +118,6 @@ bool functions_valid(struct bytes functions)
 	struct function function;
 	size_t cursor = 0, n = 0;
 
-	if (!functions.data)
-		return true;
 	if (functions.size > FUNCTIONS_SIZE_MAX)
 		return false;
 	while (function_next(functions, &cursor, &function))

@@ -24,7 +24,7 @@ struct calls {
 	struct user *user; /* who pays, twice: they are in the ledger, too */
 };
 
-void calls_init(struct calls *calls);
+/* All zeroes but for the list, which is empty at first. */
 void calls_deinit(struct calls *calls);
 
 /* Copies what it needs of @message. Returns 0; -EEXIST, -EMFILE: as many as may be are out; -EDQUOT: its user holds

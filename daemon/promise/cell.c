@@ -48,7 +48,7 @@ const char *cell_option_wrong(const struct exec_request *exec)
 		return "env: an array of NAME=value, not more than 64 KiB";
 	if (!directory_valid(exec->directory))
 		return "directory: a path in the workspace, without ..";
-	if (!functions_valid(exec->functions))
+	if (exec->functions.data && !functions_valid(exec->functions))
 		return "functions: an array of maps with a name of 1 to 128 characters without space, up to 512 of "
 		       "them and "
 		       "1 MiB in all";
@@ -94,7 +94,7 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 		return NULL;
 	list_init(&cell->node);
 	list_init(&cell->displays.list);
-	calls_init(&cell->calls);
+	list_init(&cell->calls.list);
 	output_init(&cell->stdout_, output_limit);
 	output_init(&cell->stderr_, output_limit);
 	cell->reply = *reply;
@@ -192,7 +192,8 @@ struct cell *cell_free(struct cell *cell)
 		}
 		if (cell->displays.n > 0)
 			displays_deinit(&cell->displays);
-		calls_deinit(&cell->calls);
+		if (cell->calls.n > 0)
+			calls_deinit(&cell->calls);
 		free((char *)cell->code.data);
 		free((char *)cell->options.functions.data);
 		free((char *)cell->options.figure.data);

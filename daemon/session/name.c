@@ -8,9 +8,18 @@
 /* (uid_t)-1 is nobody, to every system call. */
 #define UID_LAST (UINT32_MAX - 1)
 
+/* As most ids are; the others have to be looked at character by character. */
+static bool is_plain(struct bytes id)
+{
+	for (size_t i = 0; i < id.size; i++)
+		if (id.data[i] <= ' ' || id.data[i] > '~')
+			return false;
+	return true;
+}
+
 static bool id_valid(struct bytes id)
 {
-	return id.size > 0 && id.size <= SESSION_ID_MAX && printable(id);
+	return id.size > 0 && id.size <= SESSION_ID_MAX && (is_plain(id) || printable(id));
 }
 
 /* How many characters before a slash are digits, if all are; else 0. */

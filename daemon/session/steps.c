@@ -174,7 +174,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
 	told.forgotten = session->n_forgotten;
-	session_end_calls(session);
+	if (session->cell->calls.n > 0)
+		session_end_calls(session);
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && of_client)
 		journal_add(&session->journal, session->cell, &told);
