@@ -54,7 +54,7 @@ static char *shown(struct lair_text text, enum lair_stream stream, bool painted,
 			break;
 		if (at[size] == NOTICE) {
 			screen_mark(&terminal.screen);
-			(void)putc(NOTICE, out);
+			(void)putc((unsigned char)NOTICE, out);
 		} else {
 			stream = stream == LAIR_STDOUT ? LAIR_STDERR : LAIR_STDOUT;
 		}
