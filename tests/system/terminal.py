@@ -52,6 +52,14 @@ class Terminal:
         wait_until(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON, "the terminal takes keys")
         return before
 
+    def question(self) -> None:
+        """Wait until it has asked for pictures, as the line editor does before its first key."""
+        deadline = time.monotonic() + 10
+        while not self.asked:
+            ready, _, _ = select.select([self.fd], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"no question in {self.seen!r}"
+            self._read()
+
     def type(self, text: str) -> None:
         os.write(self.fd, text.encode())
 

@@ -29,7 +29,8 @@ Start = Callable[..., Daemon]
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """Whole lines: the last may be being written."""
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
 
 
 def cells(path: Path, session: str) -> list[int]:

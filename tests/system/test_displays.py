@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -260,8 +261,9 @@ def ledgers(client: Client) -> int:
     """What the router has written down for the next one takes so many bytes."""
     found = 0
     for fd in Path(f"/proc/{client.stats().pid}/fd").iterdir():
-        if "lair-ledger" in os.readlink(fd):
-            found += fd.stat().st_blocks * 512
+        with contextlib.suppress(FileNotFoundError):  # it is closed by now
+            if "lair-ledger" in os.readlink(fd):
+                found += fd.stat().st_blocks * 512
     return found
 
 

@@ -201,7 +201,7 @@ def kitty(it: Terminal) -> None:
     it.prompt()
     it.type("1\r")
     it.prompt()
-    assert it.asked
+    it.question()
     it.type("\x1b_Gi=31;OK\x1b\\")
 
 
@@ -279,7 +279,7 @@ def sixels(seen: str) -> list[tuple[int, list[tuple[int, ...]]]]:
 
 def sixel(it: Terminal, answer: str = "\x1b[?62;4;22c") -> None:
     it.prompt()
-    assert it.asked
+    it.question()
     it.type(answer)
     it.type("1\r")
     it.expect("\n1\r\n")  # the answer was nothing that was typed
