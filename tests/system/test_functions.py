@@ -437,16 +437,26 @@ def test_a_schema_that_is_none(client: Client, session: str) -> None:
 
 
 def test_calls_out_are_bounded(client: Client, session: str) -> None:
-    code = "import asyncio\ngot = await asyncio.gather(*[tools.add.aio(n) for n in range(1100)], return_exceptions=True)\nsum(type(it).__name__ == 'FunctionError' for it in got), str(got[-1])"
-    exec = client.send(m.Exec(id=client.new_id(), session=session, code=code, functions=[ADD]))
-    calls = []
-    for _ in range(1024):
-        event = client.receive(exec, m.ExecReply)
+    """Those beyond are refused, and nobody answers before that is so: else there would be room for them."""
+    code = """
+import asyncio
+tasks = [asyncio.ensure_future(tools.add.aio(n)) for n in range(1100)]
+while sum(task.done() for task in tasks) < 76:
+    await asyncio.sleep(0.01)
+print("refused", flush=True)
+got = await asyncio.gather(*tasks, return_exceptions=True)
+[(type(it).__name__, str(it)) for it in got[1023:1025]], sum(isinstance(it, Exception) for it in got)"""
+    request = m.Exec(id=client.new_id(), session=session, code=code, functions=[ADD], stream=True)
+    exec, calls = client.send(request), 0
+    while not isinstance(event := client.receive(exec, m.ExecReply), m.StdoutEvent):
         assert isinstance(event, m.CallEvent)
-        calls.append(event)
-    for call in calls:
-        client.send(m.Return(id=client.new_id(), exec=exec, number=call.number, value=1))
-    assert client.finish(exec, m.ExecReply).text == "(76, 'too many calls are out at once: wait for some')"
+        calls += 1
+    assert calls == 1024
+    for number in range(1, 1025):
+        client.send(m.Return(id=client.new_id(), exec=exec, number=number, value=1))
+    assert client.finish(exec, m.ExecReply).text == (
+        "([('int', '1'), ('FunctionError', 'too many calls are out at once: wait for some')], 76)"
+    )
 
 
 def test_a_profile_may_forbid_them(connection: Connection) -> None:
