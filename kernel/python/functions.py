@@ -245,6 +245,9 @@ class Function:
         required = self._schema.get("required")
         self._properties = properties if isinstance(properties, dict) else {}
         self._required = required if isinstance(required, list) else []
+        self._rest = "more"  # the parameter that takes all others; its name is none of theirs
+        while self._rest in self._properties:
+            self._rest += "_"
         self.__signature__ = self._signature(_schema(offer.get("returns")))
 
     def _signature(self, returns: Dict[str, Any]) -> inspect.Signature:
@@ -259,7 +262,7 @@ class Function:
                     _Parameter(name, _Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
                 )
         if len(parameters) < len(properties) or self._schema.get("additionalProperties"):
-            parameters.append(_Parameter("more", _Parameter.VAR_KEYWORD))
+            parameters.append(_Parameter(self._rest, _Parameter.VAR_KEYWORD))
         result = _Annotation(_hint(returns)) if returns else inspect.Signature.empty
         return inspect.Signature(parameters, return_annotation=result)
 
@@ -272,7 +275,7 @@ class Function:
         except TypeError as error:
             raise TypeError(f"{self.__name__}(): {error}") from None
         arguments = dict(bound.arguments)
-        arguments.update(arguments.pop("more", {}) if "more" in self.__signature__.parameters else {})
+        arguments.update(arguments.pop(self._rest, {}))
         for name, value in arguments.items():
             schema = self._properties.get(name)
             kinds = _kinds(schema)
@@ -319,7 +322,7 @@ class Tools(types.ModuleType):
 
     def __init__(self, name: str, prefix: str = "") -> None:
         super().__init__(name, Tools.__doc__)
-        self.__dict__.update(_prefix=prefix, _offered={})
+        self.__dict__.update(_prefix=prefix, _offered={}, FunctionError=FunctionError)
 
     def _here(self) -> Iterator[str]:
         """The next part of the names below this one."""
@@ -363,6 +366,16 @@ tools = Tools("tools")
 _known: Dict[str, Function] = {}  # of this cell and those before it
 
 
+def _made(it: Dict[str, Any]) -> Function:
+    """Without its schema, if that makes no sense: then the client alone looks at the arguments."""
+    try:
+        return Function(it)
+    except Exception:
+        made = Function({"name": it["name"], "doc": it.get("doc"), "schema": '{"additionalProperties": true}'})
+        made._offer = it
+        return made
+
+
 def offer(functions: List[Dict[str, Any]]) -> None:
     """A cell begins, whose client offers these. A function that is offered again stays the same object."""
     global _open
@@ -370,7 +383,7 @@ def offer(functions: List[Dict[str, Any]]) -> None:
     for it in functions:
         made = _known.get(it["name"])
         if made is None or made._offer != it:
-            _known[it["name"]] = Function(it)
+            _known[it["name"]] = _made(it)
     tools.__dict__["_offered"] = {it["name"]: _known[it["name"]] for it in functions}
     vars(_main).setdefault("tools", tools)
     sys.modules.setdefault("tools", tools)

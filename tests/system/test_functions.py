@@ -221,6 +221,21 @@ def test_interrupts_at_any_moment(s: Session) -> None:
         assert s.run("await tools.nap.aio(0)").text == "0"
 
 
+def test_odd_parameters(connection: Connection) -> None:
+    """A parameter may have any name, and a schema that makes no sense costs no other function."""
+
+    def odd(more: dict[str, int], **rest: int) -> Any:
+        return more, rest
+
+    broken = lair.Function(nap, name="broken", schema={"properties": {"seconds": {"anyOf": 3}}})
+    with Session(connection=connection, functions=[odd, broken, nap]) as s:
+        assert s.run("tools.odd({'a': 1}, b=2), tools.odd(more={})").text == "([{'a': 1}, {'b': 2}], [{}, {}])"
+        assert s.run("tools.nap(0), tools.broken(seconds=0)").text == "(0, 0)"
+        s.run("from tools import nap")
+        caught = s.run("try: nap(0)\nexcept tools.FunctionError as error: print(error)", functions=[odd])
+        assert "does not offer it" in caught.stdout
+
+
 def test_names_with_dots(connection: Connection) -> None:
     with Session(connection=connection, functions={"wiki.search": search, "wiki.page.nap": nap}) as s:
         assert s.run("len(tools.wiki.search('x', 2)), tools.wiki.page.nap(0), dir(tools.wiki)").text == (
