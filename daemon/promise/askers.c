@@ -292,11 +292,13 @@ int promise_join(struct promise *promise, const struct address *to, const struct
 		output_repeat(promise, asker, watch->from);
 		displays_repeat(promise, asker, watch->displays);
 	}
-	if (promise->answer)
+	if (promise->answer) {
 		promise_answer_all(promise);
-	else if (watch->calls)
+		return 0;
+	}
+	if (watch->calls)
 		calls_repeat(promise, asker);
-	if (!promise->answer && watch->input && promise->running && promise->running->asking)
+	if (watch->input && promise->running && promise->running->asking)
 		ask_send(promise, asker);
 	return 0;
 }
