@@ -6,12 +6,21 @@
 /* ---- client to router: requests. Every one carries an id chosen by the client. One with a key is done once. ----
  */
 
-/* What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. */
+/* What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. effect: not to
+ * be repeated in silence. ask: a person approves each call; caution: the same, unless the profile allows the
+ * function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its tool.
+ */
 #define FUNCTION_FIELDS(F, m)                                                                                      \
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, schema, OPTIONAL)                                                                                \
 	F(m, STR, returns, OPTIONAL)                                                                               \
-	F(m, STR, doc, OPTIONAL)
+	F(m, STR, doc, OPTIONAL)                                                                                   \
+	F(m, FLAG, effect, OPTIONAL)                                                                               \
+	F(m, FLAG, ask, OPTIONAL)                                                                                  \
+	F(m, FLAG, caution, OPTIONAL)                                                                              \
+	F(m, REAL, timeout, OPTIONAL)                                                                              \
+	F(m, STR, server, OPTIONAL)                                                                                \
+	F(m, STR, tool, OPTIONAL)
 WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 
 #define HELLO_FIELDS(F, m) F(m, STR, client, OPTIONAL)
@@ -38,14 +47,32 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
 	F(m, RAW, functions, OPTIONAL)                                                                             \
+	F(m, FLAG, again, OPTIONAL)                                                                                \
 	F(m, UINT, birth, OPTIONAL)
-/* The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach. */
+/* The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach.
+ * hold: no answer yet, the call is put aside, and text says why. */
 #define RETURN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, RAW, value, OPTIONAL)                                                                                 \
 	F(m, STR, error, OPTIONAL)                                                                                 \
-	F(m, STR, text, OPTIONAL)
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, FLAG, hold, OPTIONAL)
+/* The calls that wait for an answer: of that session, or all. */
+#define CALLS_FIELDS(F, m) F(m, STR, session, OPTIONAL)
+/* The answer to a call by somebody else than its provider; at least one of session and of: the key of the cell's
+ * exec. cell: it must be that cell. approve: a call that asks is to be done. */
+#define ANSWER_CALL_FIELDS(F, m)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, of, OPTIONAL)                                                                                    \
+	F(m, UINT, cell, OPTIONAL)                                                                                 \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, FLAG, approve, OPTIONAL)                                                                              \
+	F(m, RAW, value, OPTIONAL)                                                                                 \
+	F(m, STR, error, OPTIONAL)                                                                                 \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, birth, OPTIONAL)
 /* number: of the `ask` that it answers; absent: of the one that is open. */
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
@@ -178,6 +205,8 @@ WIRE_MESSAGE(attach_request, "attach", ID, ATTACH_FIELDS);
 WIRE_MESSAGE(results_request, "results", ID, RESULTS_FIELDS);
 WIRE_MESSAGE(input_request, "input", ID, INPUT_FIELDS);
 WIRE_MESSAGE(return_request, "return", ID, RETURN_FIELDS);
+WIRE_MESSAGE(calls_request, "calls", ID, CALLS_FIELDS);
+WIRE_MESSAGE(answer_call_request, "answer_call", ID, ANSWER_CALL_FIELDS);
 WIRE_MESSAGE(interrupt_request, "interrupt", ID, INTERRUPT_FIELDS);
 WIRE_MESSAGE(reset_request, "reset", ID, RESET_FIELDS);
 WIRE_MESSAGE(shutdown_request, "shutdown", ID, SESSION_CHANGE_FIELDS);
@@ -315,6 +344,25 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, age, REQUIRED)                                                                                  \
 	F(m, UINT, bytes, OPTIONAL)
 #define RESULTS_REPLY_FIELDS(F, m) F(m, RAW, results, REQUIRED)
+/* A call that waits. key: of the exec. arguments: absent if they are large; bytes: their size. state: out (its
+ * provider has it), asks (somebody has to approve it) or held (its provider has put it aside). text: why. age:
+ * seconds since the cell called. */
+#define CALL_RECORD_FIELDS(F, m)                                                                                   \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, UINT, number, REQUIRED)                                                                               \
+	F(m, STR, function, REQUIRED)                                                                              \
+	F(m, RAW, arguments, OPTIONAL)                                                                             \
+	F(m, UINT, bytes, REQUIRED)                                                                                \
+	F(m, STR, state, REQUIRED)                                                                                 \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, REAL, age, REQUIRED)                                                                                  \
+	F(m, UINT, uid, REQUIRED)
+/* more: how many there are beside these. */
+#define CALLS_REPLY_FIELDS(F, m)                                                                                   \
+	F(m, RAW, calls, REQUIRED)                                                                                 \
+	F(m, UINT, more, OPTIONAL)
 #define RESET_REPLY_FIELDS(F, m) EFFECTS_FIELDS(F, m)
 #define INTERRUPT_REPLY_FIELDS(F, m) F(m, FLAG, interrupted, REQUIRED)
 #define SESSION_FACT_FIELDS(F, m)                                                                                  \
@@ -543,7 +591,9 @@ WIRE_MESSAGE(refused_name, "refused", NO_ID, REFUSED_FIELDS);
 WIRE_MESSAGE(detached_reply, "reply", ID, DETACHED_REPLY_FIELDS);
 WIRE_MESSAGE(result_record, "result", NO_ID, RESULT_RECORD_FIELDS);
 WIRE_MESSAGE(results_reply, "reply", ID, RESULTS_REPLY_FIELDS);
-WIRE_MESSAGE(empty_reply, "reply", ID, WIRE_NOTHING); /* input, shutdown */
+WIRE_MESSAGE(call_record, "call_record", NO_ID, CALL_RECORD_FIELDS);
+WIRE_MESSAGE(calls_reply, "reply", ID, CALLS_REPLY_FIELDS);
+WIRE_MESSAGE(empty_reply, "reply", ID, WIRE_NOTHING); /* input, return, shutdown */
 WIRE_MESSAGE(reset_reply, "reply", ID, RESET_REPLY_FIELDS);
 WIRE_MESSAGE(interrupt_reply, "reply", ID, INTERRUPT_REPLY_FIELDS);
 WIRE_MESSAGE(session_info, "reply", MAYBE_ID, SESSION_INFO_FIELDS);
@@ -587,14 +637,18 @@ WIRE_MESSAGE(history_record, "cell", NO_ID, HISTORY_RECORD_FIELDS);
 #define DISPLAY_EVENT_FIELDS(F, m)                                                                                 \
 	SHOWN_FIELDS(F, m)                                                                                         \
 	F(m, UINT, id, REQUIRED)
-/* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
- * processes. */
 /* number: of the call in its cell, from 1 on. arguments: map of str to anything. */
 #define CALL_FIELDS(F, m)                                                                                          \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, function, REQUIRED)                                                                              \
 	F(m, RAW, arguments, REQUIRED)
+/* The call asks to be approved, and is not to be done yet. text: who wants that. */
+#define HELD_FIELDS(F, m)                                                                                          \
+	CALL_FIELDS(F, m)                                                                                          \
+	F(m, STR, text, OPTIONAL)
 #define CANCEL_FIELDS(F, m) F(m, UINT, number, REQUIRED)
+/* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
+ * processes. */
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
@@ -606,6 +660,7 @@ WIRE_MESSAGE(ask_event, "ask", ID, ASK_EVENT_FIELDS);
 WIRE_MESSAGE(display_event, "display", NO_ID, DISPLAY_EVENT_FIELDS);
 WIRE_MESSAGE(alive_event, "alive", ID, ALIVE_EVENT_FIELDS);
 WIRE_MESSAGE(call_event, "call", ID, CALL_FIELDS);
+WIRE_MESSAGE(held_event, "held", ID, HELD_FIELDS);
 WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 
 /* ---- router to template (SOCK_SEQPACKET) ---- */
@@ -799,6 +854,11 @@ WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen int
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 
+/* again: what was done before, and undone, is to be done once more. */
+#define CALLING_FIELDS(F, m)                                                                                       \
+	CALL_FIELDS(F, m)                                                                                          \
+	F(m, FLAG, again, OPTIONAL)
+
 /* answer: the fields of that reply. refused: what is wrong with the question. Without both: it could not be
  * answered. */
 #define TOLD_FIELDS(F, m)                                                                                          \
@@ -810,7 +870,7 @@ WIRE_MESSAGE(done_message, "done", NO_ID, DONE_FIELDS);
 WIRE_MESSAGE(told_message, "told", NO_ID, TOLD_FIELDS);
 WIRE_MESSAGE(ask_message, "ask", NO_ID, ASK_FIELDS);
 WIRE_MESSAGE(display_message, "display", NO_ID, SHOWN_FIELDS); /* without at */
-WIRE_MESSAGE(call_message, "call", NO_ID, CALL_FIELDS);
+WIRE_MESSAGE(call_message, "call", NO_ID, CALLING_FIELDS);
 WIRE_MESSAGE(abandon_message, "abandon", NO_ID, CANCEL_FIELDS); /* nobody waits for that call any more */
 
 /* pid as its warden sees it; 0 and a reason if there is no frozen copy. */

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item
         if name.startswith(tuple(LONG)):
             item.add_marker("long")
     whole = any(Path(argument).absolute() == HERE for argument in config.args)
-    if whole and not config.getoption("lf"):
+    if whole and not config.getoption("lf", False):
         for entry in LONG:
             if not any(name.startswith(entry) for name in names):
                 raise pytest.UsageError(f"tests/long.txt: no test is called {entry}...")

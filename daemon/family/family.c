@@ -163,13 +163,13 @@ static int calls_write(struct ledger *ledger, struct cell *cell)
 	int r = 0;
 
 	list_for_each (call, &cell->calls.list, node) {
-		const struct call_record record = {.promise = cell->reply.promise->serial,
-						   .number = call->number,
-						   .function = call->function,
-						   .arguments = call->arguments};
+		const struct kept_call record = {.promise = cell->reply.promise->serial,
+						 .number = call->number,
+						 .function = call->function,
+						 .arguments = call->arguments};
 
 		if (!r && !call->written)
-			r = ledger_append(ledger, &call_record_schema, &record);
+			r = ledger_append(ledger, &kept_call_schema, &record);
 		call->written = r == 0;
 	}
 	return r;

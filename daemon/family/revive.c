@@ -89,7 +89,7 @@ static int position_note(struct old_family *old, const struct wire_frame *frame,
 	} kinds[] = {
 		{&code_record_schema, offsetof(struct code_record, promise)},
 		{&display_record_schema, offsetof(struct display_record, promise)},
-		{&call_record_schema, offsetof(struct call_record, promise)},
+		{&kept_call_schema, offsetof(struct kept_call, promise)},
 		{&about_record_schema, offsetof(struct about_record, number)},
 		{&entry_record_schema, offsetof(struct entry_record, session)},
 		{&effect_record_schema, offsetof(struct effect_record, session)},
@@ -97,7 +97,7 @@ static int position_note(struct old_family *old, const struct wire_frame *frame,
 	union {
 		struct code_record code;
 		struct display_record display;
-		struct call_record call;
+		struct kept_call call;
 		struct about_record about;
 		struct entry_record entry;
 		struct effect_record effect;

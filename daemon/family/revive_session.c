@@ -79,14 +79,14 @@ static bool is_out(struct bytes numbers, uint64_t number)
 
 static int calls_from(const struct revival *revival, struct cell *cell, const struct cell_record *cell_record)
 {
-	struct call_record record;
+	struct kept_call record;
 	struct call *call;
 	size_t next = 0;
 	int r = 0;
 
 	if (!cell_record->calls.data)
 		return 0;
-	while (!r && old_family_record(revival->old, &next, &call_record_schema, cell_record->promise, &record))
+	while (!r && old_family_record(revival->old, &next, &kept_call_schema, cell_record->promise, &record))
 		if (is_out(cell_record->calls, record.number))
 			r = calls_add(&call, &cell->calls,
 				      &(struct call_message){.number = record.number,

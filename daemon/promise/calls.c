@@ -4,6 +4,8 @@
 #include "base/event.h"
 
 #define NAME_MAX_BYTES 128
+/* Of what is kept of a reason. */
+#define WHY_MAX 1024
 
 static uint64_t price_of(const struct call *call)
 {
@@ -17,6 +19,7 @@ void calls_remove(struct calls *calls, struct call *call)
 	calls->size -= call->function.size + call->arguments.size;
 	user_give_back(calls->user, price_of(call));
 	free((char *)call->function.data);
+	free(call->text);
 	free(call);
 }
 
@@ -79,6 +82,27 @@ int calls_add(struct call **callp, struct calls *calls, const struct call_messag
 	calls->size += call->function.size + call->arguments.size;
 	*callp = call;
 	return 0;
+}
+
+void call_turn(struct call *call, enum call_state state, struct bytes why)
+{
+	size_t size = MIN(why.size, (size_t)WHY_MAX);
+
+	while (size > 0 && size < why.size && (why.data[size] & 0xc0) == 0x80)
+		size--;
+	free(call->text);
+	call->text = size > 0 ? strndup(why.data, size) : NULL;
+	call->state = state;
+}
+
+bool calls_wait(const struct calls *calls)
+{
+	const struct call *call;
+
+	list_for_each (call, (struct list *)&calls->list, node)
+		if (call->state != CALL_OUT)
+			return true;
+	return false;
 }
 
 int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer)

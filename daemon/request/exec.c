@@ -210,7 +210,7 @@ void handle_exec(struct sessions *sessions, const struct address *from, const st
 		exec_in(sessions, from, exec, session, made);
 }
 
-static struct session *session_running(struct sessions *sessions, const struct address *request)
+struct session *session_running(struct sessions *sessions, const struct address *request)
 {
 	struct session *session = NULL;
 
@@ -250,25 +250,6 @@ void handle_input(struct sessions *sessions, const struct address *from, const s
 	if (input_misses(sessions, from, session->cell, &request->input))
 		return;
 	session_answer(session, &request->input);
-	client_send(sessions->clients, from, &empty_reply_schema, &reply);
-}
-
-void handle_return(struct sessions *sessions, const struct address *from, const struct request *request)
-{
-	const struct return_request *answer = &request->returned;
-	struct empty_reply reply = {.id = request->id};
-	struct address exec = *from;
-	struct session *session;
-
-	exec.id = answer->exec;
-	session = session_running(sessions, &exec);
-	if (!session || !session_return(session, answer)) {
-		client_error(sessions->clients, from, "gone",
-			     "call %" PRIu64 " of request %" PRIu64
-			     " does not wait for an answer: it has one, or its cell waits no longer",
-			     answer->number, exec.id);
-		return;
-	}
 	client_send(sessions->clients, from, &empty_reply_schema, &reply);
 }
 

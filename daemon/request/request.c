@@ -331,6 +331,8 @@ static const struct {
 	{&exec_request_schema, handle_exec},
 	{&input_request_schema, handle_input},
 	{&return_request_schema, handle_return},
+	{&calls_request_schema, handle_calls},
+	{&answer_call_request_schema, handle_answer_call},
 	{&attach_request_schema, handle_attach},
 	{&results_request_schema, handle_results},
 	{&hello_request_schema, handle_hello},

@@ -17,6 +17,8 @@ struct request {
 		struct results_request results;
 		struct input_request input;
 		struct return_request returned;
+		struct calls_request calls;
+		struct answer_call_request answer_call;
 		struct interrupt_request interrupt;
 		struct reset_request reset;
 		struct shutdown_request shutdown;
@@ -66,6 +68,8 @@ bool session_room_for_operation(struct sessions *sessions, const struct address 
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
 			     struct bytes profile_name);
 
+/* The session whose running cell @request asks for; NULL. */
+struct session *session_running(struct sessions *sessions, const struct address *request);
 /* The client is told that there is no such session. */
 void no_session(struct sessions *sessions, const struct address *from, const struct request *request);
 /* @from gets the answer of @promise, too. */
@@ -106,12 +110,16 @@ void handle_reset(struct sessions *sessions, const struct address *from, const s
 /* exec.c */
 void handle_open(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_exec(struct sessions *sessions, const struct address *from, const struct request *request);
-void handle_return(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_input(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_interrupt(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_shutdown(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_save(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_load(struct sessions *sessions, const struct address *from, const struct request *request);
+
+/* calls.c */
+void handle_return(struct sessions *sessions, const struct address *from, const struct request *request);
+void handle_calls(struct sessions *sessions, const struct address *from, const struct request *request);
+void handle_answer_call(struct sessions *sessions, const struct address *from, const struct request *request);
 
 /* results.c */
 void handle_attach(struct sessions *sessions, const struct address *from, const struct request *request);

@@ -1,5 +1,5 @@
 /* Calls of functions that the client offers, from the running cell to who answers them and back. The cell's time
- * stands still while one is out and somebody answers calls. */
+ * stands still while one is out and somebody answers calls, and while one asks or is held. */
 #include "events.h"
 
 #include "audit_log.h"
@@ -23,7 +23,7 @@ static void refuse(struct session *session, uint64_t number, const char *error, 
 void session_heed_calls(struct session *session)
 {
 	struct cell *cell = session->cell;
-	bool stands = cell->calls.n > 0 && promise_answers_calls(cell->reply.promise);
+	bool stands = cell->calls.n > 0 && (calls_wait(&cell->calls) || promise_answers_calls(cell->reply.promise));
 
 	if (session->state != SESSION_BUSY || session->freezing || !cell->timeout || stands == cell->stands)
 		return;
@@ -76,7 +76,7 @@ void session_pass_abandon(struct session *session, const struct details *details
 	session_heed_calls(session);
 }
 
-static void outcome_write(char out[static 128], const struct return_request *answer)
+static void outcome_write(char out[static 128], const struct returned_message *answer)
 {
 	if (answer->error.data)
 		snprintf(out, 128, "error %.*s", (int)MIN(answer->error.size, (size_t)100), answer->error.data);
@@ -84,22 +84,25 @@ static void outcome_write(char out[static 128], const struct return_request *ans
 		snprintf(out, 128, "a value of %zu bytes", answer->value.size);
 }
 
-bool session_return(struct session *session, const struct return_request *answer)
+void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer)
 {
-	struct call *call = calls_find(&session->cell->calls, answer->number);
-	const struct returned_message returned = {
-		.number = answer->number, .value = answer->value, .error = answer->error, .text = answer->text};
+	struct returned_message returned = *answer;
 	char outcome[128];
 
-	if (!call)
-		return false;
+	returned.number = call->number;
 	outcome_write(outcome, answer);
 	audit_log_call(session, call, outcome);
 	warden_touch(session->warden);
 	calls_remove(&session->cell->calls, call);
 	session_heed_calls(session);
 	interpreter_return(session, &returned);
-	return true;
+}
+
+void session_hold_call(struct session *session, struct call *call, struct bytes why)
+{
+	warden_touch(session->warden);
+	call_turn(call, CALL_HELD, why);
+	session_heed_calls(session);
 }
 
 void session_end_calls(struct session *session)

@@ -132,8 +132,10 @@ void session_end(struct session *session, const char *cause);
 void session_heed_ask(struct session *session);
 /* What a client answers to an `ask` of the running cell. */
 void session_answer(struct session *session, const struct input_request *input);
-/* The answer to a call of the running cell. False if no such call is out. */
-bool session_return(struct session *session, const struct return_request *answer);
+/* The answer to a call of the running cell, without its number. The call is no more. */
+void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer);
+/* Its provider puts it aside. */
+void session_hold_call(struct session *session, struct call *call, struct bytes why);
 /* Whoever answers calls has come, or a call is out or over: the time of the cell stands still, or goes on. */
 void session_heed_calls(struct session *session);
 

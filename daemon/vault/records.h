@@ -259,7 +259,7 @@ WIRE_MESSAGE(about_record, "about", NO_ID, ABOUT_FIELDS);
 WIRE_MESSAGE(entry_record, "entry", NO_ID, ENTRY_FIELDS);
 WIRE_MESSAGE(effect_record, "effect", NO_ID, EFFECT_RECORD_FIELDS);
 WIRE_MESSAGE(display_record, "display", NO_ID, KEPT_DISPLAY_FIELDS);
-WIRE_MESSAGE(call_record, "call", NO_ID, KEPT_CALL_FIELDS);
+WIRE_MESSAGE(kept_call, "call", NO_ID, KEPT_CALL_FIELDS);
 WIRE_MESSAGE(kept_checkpoint, "checkpoint", NO_ID, KEPT_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(operation_record, "operation", NO_ID, OPERATION_FIELDS);
 WIRE_MESSAGE(waiter_record, "waiter", NO_ID, WAITER_FIELDS);

@@ -279,12 +279,13 @@ class Display(Message):
 
 
 class Call(Message):
-    """number: of the call in its cell, from 1 on. arguments: map of str to anything."""
+    """again: what was done before, and undone, is to be done once more."""
 
     TYPE = "call"
     number: Uint
     function: Str
     arguments: Raw
+    again: Flag = False
 
 
 class Abandon(Message):

@@ -20,13 +20,22 @@ class Reply(Message):
 
 
 class Function(Message):
-    """What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text."""
+    """What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. effect: not
+    to be repeated in silence. ask: a person approves each call; caution: the same, unless the profile allows the
+    function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its
+    tool."""
 
     TYPE = "function"
     name: Str
     schema: Str | None = None
     returns: Str | None = None
     doc: Str | None = None
+    effect: Flag = False
+    ask: Flag = False
+    caution: Flag = False
+    timeout: Real | None = None
+    server: Str | None = None
+    tool: Str | None = None
 
 
 class Hello(Request):
@@ -61,6 +70,7 @@ class Exec(Request):
     reload: Flag = False
     unlimited: Flag = False
     functions: Raw = None
+    again: Flag = False
     birth: Uint = 0
 
 
@@ -98,8 +108,8 @@ class Input(Request):
 
 
 class Return(Request):
-    """The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or
-    attach."""
+    """The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach.
+    hold: no answer yet, the call is put aside, and text says why."""
 
     TYPE = "return"
     exec: Uint
@@ -107,6 +117,31 @@ class Return(Request):
     value: Raw = None
     error: Str | None = None
     text: Str | None = None
+    hold: Flag = False
+
+
+class Calls(Request):
+    """The calls that wait for an answer: of that session, or all."""
+
+    TYPE = "calls"
+    session: Str | None = None
+
+
+class AnswerCall(Request):
+    """The answer to a call by somebody else than its provider; at least one of session and of: the key of the
+    cell's exec. cell: it must be that cell. approve: a call that asks is to be done."""
+
+    TYPE = "answer_call"
+    session: Str | None = None
+    of: Str | None = None
+    cell: Uint = 0
+    number: Uint
+    approve: Flag = False
+    value: Raw = None
+    error: Str | None = None
+    text: Str | None = None
+    key: Str | None = None
+    birth: Uint = 0
 
 
 class Interrupt(Request):
@@ -501,6 +536,32 @@ class ResultsReply(Reply):
     results: Raw
 
 
+class CallRecord(Message):
+    """A call that waits. key: of the exec. arguments: absent if they are large; bytes: their size. state: out (its
+    provider has it), asks (somebody has to approve it) or held (its provider has put it aside). text: why. age:
+    seconds since the cell called."""
+
+    TYPE = "call_record"
+    session: Str | None = None
+    key: Str | None = None
+    cell: Uint
+    number: Uint
+    function: Str
+    arguments: Raw = None
+    bytes: Uint
+    state: Str
+    text: Str | None = None
+    age: Real
+    uid: Uint
+
+
+class CallsReply(Reply):
+    """more: how many there are beside these."""
+
+    calls: Raw
+    more: Uint = 0
+
+
 class ResetReply(Reply):
     effects: Raw = None
     effects_more: Uint = 0
@@ -840,6 +901,9 @@ class DisplayEvent(Message):
 
 
 class AliveEvent(Message):
+    """A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
+    processes."""
+
     TYPE = "alive"
     id: Uint
     elapsed: Real
@@ -857,6 +921,17 @@ class CallEvent(Message):
     arguments: Raw
 
 
+class HeldEvent(Message):
+    """The call asks to be approved, and is not to be done yet. text: who wants that."""
+
+    TYPE = "held"
+    id: Uint
+    number: Uint
+    function: Str
+    arguments: Raw
+    text: Str | None = None
+
+
 class CancelEvent(Message):
     TYPE = "cancel"
     id: Uint
@@ -864,5 +939,5 @@ class CancelEvent(Message):
 
 
 # What may come before the final message of an exec, by its type.
-Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent | CallEvent | CancelEvent
+Event = StdoutEvent | StderrEvent | AskEvent | DisplayEvent | AliveEvent | CallEvent | HeldEvent | CancelEvent
 EVENTS: dict[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}

@@ -1,0 +1,178 @@
+/* The calls of cells, answered by who offered the functions, or by somebody else: a person who is asked, a program
+ * that comes later. */
+#include "request.h"
+
+#include <inttypes.h>
+
+/* Of one answer to `calls`: records, and bytes of arguments. */
+#define RECORDS_MAX 1000
+#define ARGUMENTS_MAX ((size_t)64 << 10)
+#define ARGUMENTS_SUM_MAX ((size_t)1 << 20)
+/* They are so much deeper in that answer than in the `call` that they came with. */
+#define ARGUMENTS_DEPTH_MAX (WIRE_DEPTH_MAX - 4)
+
+/* ---- by who offered the function ---- */
+
+void handle_return(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	const struct return_request *answer = &request->returned;
+	struct empty_reply reply = {.id = request->id};
+	struct address exec = *from;
+	struct session *session;
+	struct call *call;
+
+	exec.id = answer->exec;
+	session = session_running(sessions, &exec);
+	call = session ? calls_find(&session->cell->calls, answer->number) : NULL;
+	if (!call) {
+		client_error(sessions->clients, from, "gone",
+			     "call %" PRIu64 " of request %" PRIu64
+			     " does not wait for an answer: it has one, or its cell waits no longer",
+			     answer->number, exec.id);
+		return;
+	}
+	if (answer->hold)
+		session_hold_call(session, call, answer->text);
+	else
+		session_answer_call(session, call,
+				    &(struct returned_message){
+					    .value = answer->value, .error = answer->error, .text = answer->text});
+	client_send(sessions->clients, from, &empty_reply_schema, &reply);
+}
+
+/* ---- what waits ---- */
+
+static int record_put(msgpack_sbuffer *buffer, const struct session *session, const struct call *call, uid_t asker,
+		      size_t *roomp)
+{
+	static const char *const states[] = {[CALL_OUT] = "out", [CALL_ASKS] = "asks", [CALL_HELD] = "held"};
+	const struct promise *promise = session->cell->reply.promise;
+	const struct bytes arguments = call->arguments;
+	char name[SESSION_NAME_SIZE];
+	struct call_record record = {
+		.key = bytes_of(promise->key[0] ? promise->key : NULL),
+		.cell = session->cell->number,
+		.number = call->number,
+		.function = call->function,
+		.bytes = arguments.size,
+		.state = bytes_of(states[call->state]),
+		.text = bytes_of(call->text),
+		.age = event_seconds(event_now() - call->since),
+		.uid = session->owner,
+	};
+
+	if (session->id[0])
+		record.session = bytes_of(session_name_write(name, session->id, session->owner, asker));
+	if (arguments.size <= MIN(*roomp, ARGUMENTS_MAX) &&
+	    wire_scan(arguments, ARGUMENTS_DEPTH_MAX, arguments.size) == arguments.size) {
+		record.arguments = arguments;
+		*roomp -= arguments.size;
+	}
+	return wire_encode_body(buffer, &call_record_schema, &record);
+}
+
+/* Whether @session may have calls that @request asks for. */
+static bool is_meant(const struct session *session, const struct request *request)
+{
+	return session->cell && session->cell->calls.n > 0 && (!request->named.data || session == request->session);
+}
+
+static size_t count_calls(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct session *session = NULL;
+	size_t n = 0;
+
+	while ((session = sessions_next(sessions, from->uid, session)))
+		if (is_meant(session, request))
+			n += session->cell->calls.n;
+	return n;
+}
+
+void handle_calls(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct calls_reply reply = {.id = request->id};
+	size_t n = count_calls(sessions, from, request), left = MIN(n, (size_t)RECORDS_MAX),
+	       room = ARGUMENTS_SUM_MAX;
+	struct session *session = NULL;
+	msgpack_sbuffer buffer;
+	struct call *call;
+	int r;
+
+	if (request->named.data && !session_named(sessions, from, request))
+		return;
+	reply.more = n - left;
+	msgpack_sbuffer_init(&buffer);
+	r = wire_put_array(&buffer, left);
+	while (!r && left > 0 && (session = sessions_next(sessions, from->uid, session))) {
+		if (!is_meant(session, request))
+			continue;
+		list_for_each (call, &session->cell->calls.list, node)
+			if (!r && left > 0) {
+				r = record_put(&buffer, session, call, from->uid, &room);
+				left--;
+			}
+	}
+	reply.calls = wire_bytes(&buffer);
+	if (r)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	else
+		client_send(sessions->clients, from, &calls_reply_schema, &reply);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
+/* ---- by somebody else ---- */
+
+/* The session of the call that is meant; NULL if there is none, or more than one has a cell of that key. */
+static struct session *session_of(struct sessions *sessions, const struct address *from,
+				  const struct request *request)
+{
+	const struct answer_call_request *answer = &request->answer_call;
+	struct session *session = NULL, *found = NULL;
+
+	while ((session = sessions_next(sessions, from->uid, session))) {
+		if (!is_meant(session, request) || (answer->cell && answer->cell != session->cell->number) ||
+		    (answer->of.data && !bytes_is(answer->of, session->cell->reply.promise->key)))
+			continue;
+		if (found)
+			return NULL;
+		found = session;
+	}
+	return found;
+}
+
+/* NULL, or a sentence about what cannot be done. Static. */
+static const char *answer_wrong(const struct answer_call_request *answer)
+{
+	int n = !!answer->approve + !!answer->value.data + !!answer->error.data;
+
+	if (!answer->session.data && !answer->of.data)
+		return "answer_call: the session, or of: the key of the cell's exec";
+	if (n != 1)
+		return "answer_call: one of approve, value and error";
+	return NULL;
+}
+
+void handle_answer_call(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	const struct answer_call_request *answer = &request->answer_call;
+	const char *wrong = answer_wrong(answer);
+	struct empty_reply reply = {.id = request->id};
+	struct session *session = wrong ? NULL : session_of(sessions, from, request);
+	struct call *call = session ? calls_find(&session->cell->calls, answer->number) : NULL;
+
+	if (!wrong && call && answer->approve && call->state != CALL_ASKS)
+		wrong = "approve: this call does not ask; answer it with a value or an error";
+	if (wrong) {
+		client_error(sessions->clients, from, "bad_request", "%s", wrong);
+		return;
+	}
+	if (!call) {
+		client_error(sessions->clients, from, "gone",
+			     "no such call waits: it has an answer, or its cell waits no longer");
+		return;
+	}
+	session_answer_call(
+		session, call,
+		&(struct returned_message){.value = answer->value, .error = answer->error, .text = answer->text});
+	client_send(sessions->clients, from, &empty_reply_schema, &reply);
+}
