@@ -171,6 +171,9 @@ void handle_answer_call(struct sessions *sessions, const struct address *from, c
 			     "no such call waits: it has an answer, or its cell waits no longer");
 		return;
 	}
+	/* Whoever works on it, or asks a person, can stop. */
+	if (!answer->approve)
+		promise_cancel(session->cell->reply.promise, call->number);
 	session_answer_call(
 		session, call,
 		&(struct returned_message){.value = answer->value, .error = answer->error, .text = answer->text});

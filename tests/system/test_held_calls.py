@@ -154,6 +154,7 @@ def test_an_answer_with_a_key_is_given_once(begin: Begin, client: Client) -> Non
     provider = begin("[tools.pay(amount=1), tools.pay(amount=2)]")
     provider.called()
     answer(client, provider.session, value=1, key="k")
+    assert provider.event() == m.CancelEvent(id=provider.exec, number=1)
     provider.called()
     answer(client, provider.session, value=1, key="k")
     assert [it.number for it in calls(client, provider.session)] == [2]
