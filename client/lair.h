@@ -135,6 +135,9 @@ enum lair_stream { LAIR_STDOUT, LAIR_STDERR };
 
 struct lair_display;
 struct lair_alive;
+struct lair_function;
+struct lair_calling;
+struct lair_waiting;
 
 /* Callbacks run inside lair_wait, lair_process or lair_connect. Their arguments are valid until they return. They
  * may start calls, but must not wait, process, connect or free the handle or a call. */
@@ -161,6 +164,13 @@ struct lair_exec {
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	/* If set, the cell may read from stdin: answer with lair_input. If not, the cell gets an EOFError. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
+	/* Functions of this program that the cell may call: see "functions" below. */
+	const struct lair_function *functions;
+	size_t n_functions;
+	bool again; /* a call of a function with an effect may repeat what was done before */
+	void (*on_call)(struct lair_call *call, struct lair_calling *calling, void *userdata);
+	void (*on_cancel)(struct lair_call *call, uint64_t number, void *userdata);
+	void (*on_held)(struct lair_call *call, const struct lair_waiting *waiting, void *userdata);
 	void *userdata;
 };
 
@@ -182,6 +192,11 @@ struct lair_attach {
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
+	/* If one of these is set, this program answers the calls of functions that the cell makes, also those that
+	 * are out already. */
+	void (*on_call)(struct lair_call *call, struct lair_calling *calling, void *userdata);
+	void (*on_cancel)(struct lair_call *call, uint64_t number, void *userdata);
+	void (*on_held)(struct lair_call *call, const struct lair_waiting *waiting, void *userdata);
 	void *userdata;
 };
 
@@ -324,6 +339,95 @@ int lair_get(struct lair *lair, struct lair_call **callp, const struct lair_get 
 int lair_put(struct lair *lair, struct lair_call **callp, const struct lair_put *put);
 int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_copy_in *copy);
 
+/* ---- functions ----
+ *
+ * What an exec offers, its cell may call as tools.NAME(...). Each call comes to on_call as a struct lair_calling,
+ * which belongs to the program until it is answered: at once, or later, by any thread. Meanwhile the cell waits,
+ * and its time stands still.
+ *
+ *	static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+ *	{
+ *		struct lair_text arguments = lair_calling_arguments(calling);    -- {"a": 2, "b": 3}
+ *
+ *		if (lair_return(calling, lair_text("5")))
+ *			lair_raise(calling, "ValueError", "that is no JSON");
+ *	}
+ *
+ * Each call comes once, even if the connection is made again meanwhile, or the daemon's router dies. If the program
+ * itself ends, another one can answer: lair_attach gives it what is out. */
+
+struct lair_function {
+	const char *name;	      /* a name of Python; with dots: in a namespace */
+	const char *schema, *returns; /* JSON Schema of the arguments and of the value; NULL: anything */
+	const char *doc;	      /* the first line is its summary */
+	bool effect;		      /* it changes something, so it is not repeated in silence after going back */
+	bool ask;		      /* somebody must approve each call: on_held */
+	bool caution;		      /* the same, unless the profile's functions_allow names it */
+	double timeout;		      /* seconds for one call; 0: the profile's call_timeout */
+	const char *server, *tool;    /* the names that an MCP server has for itself and for its tool, or NULL */
+};
+
+/* For whichever thread has the call. None of them uses the handle. */
+uint64_t lair_calling_number(const struct lair_calling *calling); /* within the cell, from 1 on */
+/* The name of the function, as it was offered. Valid as long as @calling. */
+struct lair_text lair_calling_function(const struct lair_calling *calling);
+/* An object in JSON; bytes are in base64. Absent without memory. Valid as long as @calling. */
+struct lair_text lair_calling_arguments(struct lair_calling *calling);
+/* The same in msgpack, where bytes are bytes. */
+struct lair_text lair_calling_packed(const struct lair_calling *calling);
+/* A name that no other call has, and that this one keeps: a key of idempotency for what the function does. */
+struct lair_text lair_calling_key(const struct lair_calling *calling);
+/* Whether the cell waits for it no longer. */
+bool lair_calling_cancelled(const struct lair_calling *calling);
+
+/* Answer a call. These may be used by any thread, also inside callbacks. 0: @calling is taken, and the answer is on
+ * its way, or the cell waits for none. -EINVAL (@value is no JSON, or no msgpack) and -ENOMEM: nothing is done, and
+ * @calling is still the program's. If the daemon does not take a value, because it is too large for example, the
+ * cell gets an error that says so. */
+int lair_return(struct lair_calling *calling, struct lair_text value);	      /* JSON; absent: null */
+int lair_return_packed(struct lair_calling *calling, struct lair_text value); /* msgpack */
+/* An exception in the cell: of the builtin class @name if there is one, else of a class of that name below
+ * tools.FunctionError. */
+int lair_raise(struct lair_calling *calling, const char *name, const char *text);
+
+/* Put a call aside, since it may take hours: "Anna has been asked". It may be answered as before, or by anybody of
+ * this user with lair_answer_call, also if this program ends. Returns as lair_return, but does not take @calling.
+ */
+int lair_hold(struct lair_calling *calling, const char *why);
+
+/* Leave a call to somebody else, unanswered. To free one that was not answered is nothing else. NULL is fine.
+ * Returns NULL. */
+struct lair_calling *lair_calling_free(struct lair_calling *calling);
+
+/* on_cancel: the cell waits no longer for call @number, since it was interrupted, somebody else has answered, or
+ * time is up. What the program still has of it must still be answered or freed. If the request itself ends, its
+ * calls are cancelled without it.
+ *
+ * on_held: a call asks for approval, and is not to be done before somebody gives it. lair_answer_call does so, and
+ * then the call comes to on_call; or refuses it. Without on_held it is somebody else's to answer. */
+
+/* An answer by somebody who may not be the provider of the function. */
+struct lair_answer {
+	const struct lair_call *exec; /* one of these three: an exec or attach of this handle, */
+	const char *key;	      /* the key of the exec, */
+	const char *session;	      /* or the session */
+	uint64_t cell;		      /* 0: whichever runs */
+	uint64_t number;
+	bool approve;		  /* it asks, and is to be done */
+	struct lair_text value;	  /* JSON; absent with @approve and @error */
+	const char *error, *text; /* an exception, as for lair_raise; PermissionError is a refusal */
+};
+
+/* The calls of @session that wait; NULL: of all sessions of the user. Root gets those of all users. */
+int lair_calls(struct lair *lair, struct lair_call **callp, const char *session);
+/* -EINVAL: the value is no JSON. LAIR_E_GONE: no such call waits. LAIR_E_BAD_REQUEST: to approve, but it does not
+ * ask. */
+int lair_answer_call(struct lair *lair, struct lair_call **callp, const struct lair_answer *answer);
+
+/* msgpack as JSON, terminated, the caller's to free. Bytes are in base64, and numbers that JSON does not have are
+ * null. NULL without memory, or if it is no msgpack. */
+char *lair_json(struct lair_text packed);
+
 /* ---- calls ---- */
 
 /* Wait for the answer; the callbacks of all calls run meanwhile. Returns the same as lair_outcome; or -ETIMEDOUT or
@@ -346,7 +450,8 @@ struct lair_point lair_point(const struct lair_call *call);
  * waits for it. Set it right after starting the call. */
 void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata);
 
-/* Forget the call. A later answer is dropped, but the request is still carried out. NULL is fine. Returns NULL. */
+/* Forget the call. A later answer is dropped, but the request is still carried out. If its cell calls functions of
+ * this program, it gets a tools.FunctionError. NULL is fine. Returns NULL. */
 struct lair_call *lair_call_free(struct lair_call *call);
 
 /* ---- answers: valid as long as their call; NULL if the call was another kind of request or has no answer ---- */
@@ -547,6 +652,24 @@ struct lair_kept {
 	uint64_t bytes; /* the size of its result */
 };
 
+/* A call that waits for its answer. */
+struct lair_waiting {
+	struct lair_text session, key; /* session: absent for a one-shot; key: of its exec. on_held has neither */
+	uint64_t cell, number;
+	struct lair_text function;
+	struct lair_text arguments; /* msgpack, which lair_json shows; absent if they are large */
+	uint64_t bytes;		    /* of the arguments */
+	struct lair_text state;	    /* out: with its provider; asks: for approval; held: put aside */
+	struct lair_text text;	    /* absent, or why it asks or is held */
+	double age;		    /* seconds since the cell called */
+	uint64_t uid;
+};
+
+struct lair_waiting_list {
+	struct lair_items calls; /* of struct lair_waiting */
+	uint64_t more;		 /* how many there are beside these */
+};
+
 struct lair_completions {
 	struct lair_items matches;
 	uint64_t start, end; /* the characters of the code that a match replaces */
@@ -669,6 +792,7 @@ const struct lair_checked *lair_checked(const struct lair_call *call);		 /* chec
 const struct lair_completeness *lair_completeness(const struct lair_call *call); /* is_complete */
 const struct lair_stray *lair_stray_output(const struct lair_call *call);	 /* stray */
 struct lair_items lair_past_cells(const struct lair_call *call);		 /* history, oldest first */
+const struct lair_waiting_list *lair_waiting_list(const struct lair_call *call); /* calls, oldest first */
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);
 bool lair_next_refused(struct lair_items items, size_t *cursor, struct lair_refused *item);
@@ -686,6 +810,7 @@ bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_c
 bool lair_next_match(struct lair_items items, size_t *cursor, struct lair_match *item);
 bool lair_next_variable(struct lair_items items, size_t *cursor, struct lair_variable *item);
 bool lair_next_past(struct lair_items items, size_t *cursor, struct lair_past *item);
+bool lair_next_waiting(struct lair_items items, size_t *cursor, struct lair_waiting *item);
 bool lair_next_change(struct lair_items items, size_t *cursor, struct lair_change *item);
 bool lair_next_number(struct lair_items items, size_t *cursor, uint64_t *item);
 

@@ -154,6 +154,7 @@ TAKER(take_inspection, inspection, inspect_reply, INSPECT_REPLY_FIELDS)
 TAKER(take_variables, variables, vars_reply, VARS_REPLY_FIELDS)
 TAKER(take_checked, checked, check_reply, CHECK_REPLY_FIELDS)
 TAKER(take_completeness, completeness, is_complete_reply, IS_COMPLETE_REPLY_FIELDS)
+TAKER(take_waiting, waiting, calls_reply, CALLS_REPLY_FIELDS)
 LIST_TAKER(take_sessions, list_reply, sessions)
 LIST_TAKER(take_saves, saves_reply, saves)
 LIST_TAKER(take_results, results_reply, results)
@@ -186,7 +187,8 @@ LIST_TAKER(take_history, history_reply, cells)
 	R(reload_reply, take_reloaded)                                                                             \
 	R(stop_reply, take_stopped)                                                                                \
 	R(stray_reply, take_stray)                                                                                 \
-	R(reset_reply, take_reset)
+	R(reset_reply, take_reset)                                                                                 \
+	R(calls_reply, take_waiting)
 
 #define REPLY_MEMBER(message, taker) struct message message;
 #define REPLY_ROW(message, taker) {&message##_schema, taker},
@@ -307,8 +309,9 @@ static const struct {
 	bool final;
 	void (*fn)(struct lair_call *call, struct bytes body);
 } handlers[] = {
-	{"stdout", false, on_stdout},	{"stderr", false, on_stderr}, {"ask", false, on_ask},
-	{"display", false, on_display}, {"alive", false, on_alive},   {"reply", true, on_reply},
+	{"stdout", false, on_stdout},	  {"stderr", false, on_stderr},		{"ask", false, on_ask},
+	{"display", false, on_display},	  {"alive", false, on_alive},		{"call", false, calling_on_call},
+	{"held", false, calling_on_held}, {"cancel", false, calling_on_cancel}, {"reply", true, on_reply},
 	{"error", true, on_error},
 };
 
@@ -410,6 +413,7 @@ ANSWER(lair_completions, completions, complete_reply)
 ANSWER(lair_inspection, inspection, inspect_reply)
 ANSWER(lair_variables, variables, vars_reply)
 ANSWER(lair_checked, checked, check_reply)
+ANSWER(lair_waiting_list, waiting, calls_reply)
 ANSWER(lair_completeness, completeness, is_complete_reply)
 LIST(lair_sessions, list_reply)
 LIST(lair_save_list, saves_reply)

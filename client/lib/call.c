@@ -84,6 +84,7 @@ static struct lair_call *call_destroy(struct lair_call *call)
 {
 	if (call->outcome == -EINPROGRESS)
 		call_unlink(call);
+	callings_end(call);
 	zmq_msg_close(&call->frame);
 	msgpack_sbuffer_destroy(&call->request);
 	free(call->error);
@@ -99,6 +100,7 @@ struct lair_call *lair_call_free(struct lair_call *call)
 		return NULL;
 	if (call->outcome != -EINPROGRESS || !call->keyed)
 		return call_destroy(call);
+	callings_end(call);
 	call->forgotten = true;
 	call->on_done = NULL;
 	call->exec = (struct lair_exec){.session = NULL};
@@ -108,6 +110,7 @@ struct lair_call *lair_call_free(struct lair_call *call)
 void call_end(struct lair_call *call, int outcome, struct bytes sentence)
 {
 	call_unlink(call);
+	callings_end(call);
 	call->outcome = outcome;
 	msgpack_sbuffer_destroy(&call->request);
 	msgpack_sbuffer_init(&call->request);
@@ -225,6 +228,34 @@ static int environment_put(msgpack_sbuffer *buffer, const char *const *env)
 	return 0;
 }
 
+/* What is offered, in the form of the protocol. The caller destroys the buffer. */
+static int functions_put(msgpack_sbuffer *buffer, const struct lair_exec *exec)
+{
+	int r = exec->n_functions ? wire_put_array(buffer, exec->n_functions) : 0;
+
+	for (size_t i = 0; !r && i < exec->n_functions; i++) {
+		const struct lair_function *offered = &exec->functions[i];
+		const struct function function = {
+			.name = bytes_of(offered->name),
+			.schema = bytes_of(offered->schema),
+			.returns = bytes_of(offered->returns),
+			.doc = bytes_of(offered->doc),
+			.effect = offered->effect,
+			.ask = offered->ask,
+			.caution = offered->caution,
+			.timeout = offered->timeout,
+			.server = bytes_of(offered->server),
+			.tool = bytes_of(offered->tool),
+		};
+
+		if (!utf8_valid(function.name) || !utf8_valid(function.schema) || !utf8_valid(function.returns) ||
+		    !utf8_valid(function.doc) || !utf8_valid(function.server) || !utf8_valid(function.tool))
+			return -EILSEQ;
+		r = wire_encode_body(buffer, &function_schema, &function);
+	}
+	return r;
+}
+
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec)
 {
 	struct exec_request request = {
@@ -242,23 +273,32 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.reload = exec->reload,
 		.unlimited = exec->unlimited,
 		.birth = exec->birth,
+		.again = exec->again,
 	};
-	msgpack_sbuffer env;
+	msgpack_sbuffer env, functions;
 	int r;
 
 	msgpack_sbuffer_init(&env);
+	msgpack_sbuffer_init(&functions);
 	r = environment_put(&env, exec->env);
+	if (!r)
+		r = functions_put(&functions, exec);
 	request.env = wire_bytes(&env);
+	request.functions = wire_bytes(&functions);
 	if (!r)
 		r = call_start(callp, lair, &exec_request_schema, &request,
 			       exec->detach ? &detached_reply_schema : &exec_reply_schema);
 	msgpack_sbuffer_destroy(&env);
+	msgpack_sbuffer_destroy(&functions);
 	if (!r)
 		(*callp)->exec = (struct lair_exec){
 			.on_output = exec->on_output,
 			.on_display = exec->on_display,
 			.on_alive = exec->on_alive,
 			.on_ask = exec->on_ask,
+			.on_call = exec->on_call,
+			.on_cancel = exec->on_cancel,
+			.on_held = exec->on_held,
 			.userdata = exec->userdata,
 		};
 	return r;
@@ -275,6 +315,7 @@ int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_a
 		.displays = attach->from.displays,
 		.stream = attach->on_output != NULL,
 		.input = attach->on_ask != NULL,
+		.calls = attach->on_call || attach->on_held,
 	};
 	int r;
 
@@ -289,6 +330,9 @@ int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_a
 		.on_display = attach->on_display,
 		.on_alive = attach->on_alive,
 		.on_ask = attach->on_ask,
+		.on_call = attach->on_call,
+		.on_cancel = attach->on_cancel,
+		.on_held = attach->on_held,
 		.userdata = attach->userdata,
 	};
 	return 0;

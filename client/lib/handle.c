@@ -76,7 +76,8 @@ int lair_new(struct lair **lairp, const struct lair_options *options)
 	if (!lair)
 		return -ENOMEM;
 	lair->epoll = lair->wake = lair->timer = -1;
-	r = options_take(lair, options ? options : &defaults);
+	lair->desk = desk_new();
+	r = lair->desk ? options_take(lair, options ? options : &defaults) : -ENOMEM;
 	if (r)
 		lair_free(lair);
 	else
@@ -90,10 +91,12 @@ struct lair *lair_free(struct lair *lair)
 		return NULL;
 	resume_stop(lair);
 	for (struct lair_call *call; (call = lair->first);) {
-		call->on_done = NULL;
+		if (!call->own)
+			call->on_done = NULL;
 		call_end(call, LAIR_E_LOST, BYTES("the handle was freed"));
 	}
 	transport_close(lair);
+	lair->desk = desk_close(lair->desk);
 	free(lair->config);
 	free(lair);
 	return NULL;
@@ -239,6 +242,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 
 	if (lair->epoll < 0 || lair->lost)
 		return lair_fail(lair, LAIR_E_LOST, "not connected to %s", lair->socket);
+	desk_flush(lair);
 	sources = transport_wait(lair, timeout_ms);
 	if (sources < 0)
 		return lair_fail(lair, sources, "%s", strerror(-sources));
@@ -252,6 +256,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 		resume_begin(lair);
 	else if (sources & 1 << SOURCE_TIMER)
 		resume_on_timer(lair);
+	desk_flush(lair);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 
 #include <zmq.h>
 
+struct desk;
+
 struct lair {
 	char socket[PATH_SIZE];
 	char *config; /* NULL: the daemon's choice */
@@ -33,6 +35,8 @@ struct lair {
 
 	uint64_t last_id;
 	struct lair_call *first, *last; /* the pending calls, oldest first */
+
+	struct desk *desk; /* answers to calls of functions, which other threads put there */
 };
 
 struct lair_call {
@@ -42,12 +46,16 @@ struct lair_call {
 	int outcome;	/* -EINPROGRESS, then 0 or an error */
 	char *error;	/* NULL or the sentence */
 	bool keyed;	/* the daemon does it once, even if it is sent again */
+	bool own;	/* liblair has started it; its on_done frees it, and always runs */
 	bool forgotten; /* the caller has freed it; it stays only until its request is done */
 
 	const struct wire_schema *asked; /* the kind of the request, */
 	msgpack_sbuffer request;	 /* and its frame, until it is answered */
 	uint64_t seen[2], displays;	 /* how much of each stream has come, and how many displays */
 	uint64_t asks;			 /* the number of the last question that has come */
+	struct lair_calling *callings;	 /* the calls of its cell that have come and have no answer yet, */
+	uint64_t *held;			 /* and the numbers of those that ask to be approved */
+	size_t n_held;
 
 	const struct wire_schema *reply; /* the kind of a good answer */
 	zmq_msg_t frame;		 /* the answer, which the texts below point into */
@@ -76,6 +84,7 @@ struct lair_call {
 		} load;
 		struct lair_stopped stopped;
 		struct lair_reloaded reloaded;
+		struct lair_waiting_list waiting;
 		bool interrupted;
 	} answer;
 
@@ -174,6 +183,25 @@ int socket_probe(struct lair *lair);
 /* start.c: make a daemon listen, or find that another client just did. Returns 0, LAIR_E_START, LAIR_E_DENIED,
  * -ETIMEDOUT or -errno, with a sentence. */
 int daemon_start(struct lair *lair, double timeout);
+
+/* calling.c: the calls that a cell makes of functions. Events of an exec or attach, */
+void calling_on_call(struct lair_call *call, struct bytes body);
+void calling_on_held(struct lair_call *call, struct bytes body);
+void calling_on_cancel(struct lair_call *call, struct bytes body);
+/* and its end: nobody waits for what is out. */
+void callings_end(struct lair_call *call);
+
+/* desk.c: answers wait here until the thread of the handle sends them. */
+struct desk *desk_new(void);
+/* No answer can be put here any more. Returns NULL. */
+struct desk *desk_close(struct desk *desk);
+/* Which descriptor to write to when there is an answer; -1: none. */
+void desk_watch(struct desk *desk, int wake);
+/* Send what is there. */
+void desk_flush(struct lair *lair);
+
+/* json.c: append @json, one value, as msgpack. Returns 0, -EINVAL or -ENOMEM. */
+int json_pack_text(msgpack_sbuffer *buffer, struct lair_text json);
 
 /* items.c: parts of other messages than elements of a list, too. */
 struct lair_ended items_ended(struct bytes body);

@@ -74,6 +74,28 @@ ELEMENT(lair_next_variable, lair_variable, variable_record, VARIABLE_FIELDS)
 ELEMENT(lair_next_past, lair_past, history_record, HISTORY_RECORD_FIELDS)
 ELEMENT(lair_next_change, lair_change, setting_change, SETTING_CHANGE_FIELDS)
 
+bool lair_next_waiting(struct lair_items items, size_t *cursor, struct lair_waiting *item)
+{
+	struct call_record record;
+
+	if (!next_record(&record, &call_record_schema, items, cursor))
+		return false;
+	*item = (struct lair_waiting){
+		.session = text_from(record.session),
+		.key = text_from(record.key),
+		.cell = record.cell,
+		.number = record.number,
+		.function = text_from(record.function),
+		.arguments = text_from(record.arguments),
+		.bytes = record.bytes,
+		.state = text_from(record.state),
+		.text = text_from(record.text),
+		.age = record.age,
+		.uid = record.uid,
+	};
+	return true;
+}
+
 bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item)
 {
 	struct save_record record;

@@ -43,6 +43,20 @@ static void read_checkpoints(struct lair_items items)
 		read_text(checkpoint.name);
 }
 
+static void read_waiting(const struct lair_waiting_list *list)
+{
+	struct lair_waiting waiting;
+	size_t cursor = 0;
+
+	while (list && lair_next_waiting(list->calls, &cursor, &waiting)) {
+		char *arguments = lair_json(waiting.arguments);
+
+		read_text(waiting.function);
+		read_text(lair_text(arguments));
+		free(arguments);
+	}
+}
+
 static void read_files(const struct lair_call *call)
 {
 	struct lair_file file;
@@ -72,6 +86,7 @@ static void read_answer(const struct lair_call *call)
 		read_text(lair_state(call)->name);
 	read_checkpoints(lair_checkpoint_list(call));
 	read_files(call);
+	read_waiting(lair_waiting_list(call));
 	while (lair_next_session(lair_sessions(call), &cursor, &session))
 		read_session(&session);
 }
@@ -92,6 +107,27 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	read_text(prompt);
 }
 
+static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+{
+	(void)call;
+	(void)userdata;
+	read_text(lair_calling_function(calling));
+	read_text(lair_calling_arguments(calling));
+	if (lair_return(calling, lair_calling_function(calling)) < 0)
+		lair_calling_free(calling);
+}
+
+static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
+{
+	char *arguments = lair_json(waiting->arguments);
+
+	(void)call;
+	(void)userdata;
+	read_text(waiting->text);
+	read_text(lair_text(arguments));
+	free(arguments);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -100,14 +136,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		&hello_reply_schema,	   &session_info_schema, &exec_reply_schema,	 &empty_reply_schema,
 		&interrupt_reply_schema,   &list_reply_schema,	 &stats_reply_schema,	 &state_reply_schema,
 		&checkpoints_reply_schema, &get_reply_schema,	 &transfer_reply_schema, &files_reply_schema,
+		&calls_reply_schema,
 	};
 	struct lair_call *calls[ARRAY_SIZE(replies)];
-	struct lair lair = {.epoll = -1, .wake = -1};
+	struct lair lair = {.epoll = -1, .wake = -1, .desk = desk_new()};
 	zmq_msg_t message;
 
 	for (size_t i = 0; i < ARRAY_SIZE(replies); i++) {
 		calls[i] = call_new(&lair, replies[i]);
-		calls[i]->exec = (struct lair_exec){.on_output = on_output, .on_ask = on_ask};
+		calls[i]->exec = (struct lair_exec){
+			.on_output = on_output, .on_ask = on_ask, .on_call = on_call, .on_held = on_held};
 	}
 	zmq_msg_init_size(&message, size);
 	memcpy(zmq_msg_data(&message), data, size);
@@ -116,5 +154,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_answer(calls[i]);
 		lair_call_free(calls[i]);
 	}
+	desk_close(lair.desk);
 	return 0;
 }

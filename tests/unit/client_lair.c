@@ -163,6 +163,41 @@ static void peer_renewed(struct peer *peer, const struct exec_request *exec)
 	msgpack_sbuffer_destroy(&buffer);
 }
 
+/* As after new connections: everything comes twice. */
+static void peer_calls(struct peer *peer, uint64_t id)
+{
+	struct call_event call = {.id = id, .number = 1, .function = BYTES("f"), .arguments = BYTES("\x80")};
+	struct held_event held = {.id = id, .number = 2, .function = BYTES("g"), .arguments = BYTES("\x80")};
+	struct cancel_event cancel = {.id = id, .number = 2};
+
+	for (int i = 0; i < 2; i++) {
+		peer_say(peer, &call_event_schema, &call);
+		peer_say(peer, &held_event_schema, &held);
+	}
+	for (int i = 0; i < 2; i++)
+		peer_say(peer, &cancel_event_schema, &cancel);
+	held.number = call.number = 3;
+	peer_say(peer, &held_event_schema, &held);
+	for (int i = 0; i < 2; i++)
+		peer_say(peer, &call_event_schema, &call);
+}
+
+/* The first answer is refused. What the cell gets in its place is the cell's result. */
+static void peer_return(struct peer *peer, const struct return_request *answer)
+{
+	struct empty_reply reply = {.id = answer->id};
+
+	if (answer->number == 1 && answer->value.data) {
+		peer_error(peer, answer->id, "limit");
+	} else if (answer->number == 1) {
+		peer_say(peer, &empty_reply_schema, &reply);
+		peer_result(peer, answer->exec, 0, answer->text);
+	} else {
+		CHECK(answer->number == 3 && bytes_is(answer->value, "\x07"));
+		peer_error(peer, answer->id, "gone");
+	}
+}
+
 static void peer_exec(struct peer *peer, const struct exec_request *exec)
 {
 	struct ask_event ask = {.id = exec->id, .prompt = BYTES("name? "), .password = true};
@@ -182,6 +217,8 @@ static void peer_exec(struct peer *peer, const struct exec_request *exec)
 		peer_say(peer, &later_error_schema,
 			 &(struct later_error){
 				 .id = exec->id, .code = BYTES("limit"), .message = BYTES("so much"), .later = 1});
+	} else if (bytes_is(exec->code, "calls")) {
+		peer_calls(peer, exec->id);
 	} else if (bytes_is(exec->code, "limit")) {
 		peer_error(peer, exec->id, "limit");
 	} else if (bytes_is(exec->code, "strange")) {
@@ -272,6 +309,7 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 		struct hello_request hello;
 		struct exec_request exec;
 		struct input_request input;
+		struct return_request returned;
 		struct interrupt_request interrupt;
 		struct list_request list;
 		struct checkpoints_request checkpoints;
@@ -298,6 +336,9 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 	} else if (bytes_is(frame->type, "input")) {
 		CHECK(!wire_decode(&request, &input_request_schema, frame->body, &fault));
 		peer_result(peer, request.input.exec, 0, request.input.eof ? BYTES("eof") : request.input.text);
+	} else if (bytes_is(frame->type, "return")) {
+		CHECK(!wire_decode(&request, &return_request_schema, frame->body, &fault));
+		peer_return(peer, &request.returned);
 	} else if (bytes_is(frame->type, "interrupt")) {
 		struct interrupt_reply reply = {.interrupted = true};
 
@@ -555,6 +596,85 @@ static void check_events(struct lair *lair)
 	CHECK(lair_exec(lair, &call, &exec) == 0 && lair_wait(call, 5) == 0);
 	CHECK(same(lair_result(call)->text, "Ada"));
 	lair_call_free(call);
+}
+
+static struct {
+	size_t calls, held, cancelled;
+	struct lair_calling *first;
+} told;
+
+static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+{
+	(void)call;
+	(void)userdata;
+	told.calls++;
+	CHECK(same(lair_calling_function(calling), "f") && same(lair_calling_arguments(calling), "{}"));
+	CHECK(lair_calling_packed(calling).size == 1 && lair_calling_key(calling).size > 2);
+	if (lair_calling_number(calling) == 1)
+		told.first = calling;
+	else
+		CHECK(lair_return(calling, lair_text("7")) == 0);
+	/* By now all that comes twice has come. */
+	if (told.calls == 2) {
+		CHECK(lair_return(told.first, lair_text("nonsense")) == -EINVAL);
+		CHECK(lair_raise(told.first, "E", "\xff") == -EINVAL);
+		CHECK(lair_return(told.first, lair_text(NULL)) == 0);
+	}
+}
+
+static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
+{
+	(void)call;
+	(void)userdata;
+	CHECK(same(waiting->function, "g") && same(waiting->state, "asks") && waiting->bytes == 1);
+	told.held++;
+}
+
+static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
+{
+	(void)call;
+	(void)userdata;
+	CHECK(number == 2);
+	told.cancelled++;
+}
+
+/* Each call comes once, however often it is put; an answer that is refused becomes an error. */
+static void check_calls(struct lair *lair)
+{
+	struct lair_function function = {.name = "f", .schema = "{}", .effect = true, .timeout = 1.5};
+	struct lair_exec exec = {.code = lair_text("calls"),
+				 .functions = &function,
+				 .n_functions = 1,
+				 .on_call = on_call,
+				 .on_held = on_held,
+				 .on_cancel = on_cancel};
+	struct lair_call *call = NULL;
+
+	CHECK(lair_exec(lair, &call, &exec) == 0 && lair_wait(call, 5) == 0);
+	CHECK(told.calls == 2 && told.held == 2 && told.cancelled == 1);
+	CHECK(same(lair_result(call)->text, "f could not be answered: because of a limit"));
+	call = lair_call_free(call);
+	function.doc = "\xff";
+	CHECK(lair_exec(lair, &call, &exec) == -EILSEQ && !call);
+}
+
+/* What is still with the program when its cell, or the handle, is no more. */
+static void check_calls_left(void)
+{
+	struct lair_exec exec = {.code = lair_text("calls"), .on_call = on_call};
+	struct lair_call *call = NULL;
+	struct lair *lair = NULL;
+
+	told.first = NULL;
+	CHECK(connected(&lair, address, 5) == 0 && lair_exec(lair, &call, &exec) == 0);
+	while (!told.first)
+		CHECK(lair_wait(call, 0.001) == -ETIMEDOUT);
+	CHECK(!lair_calling_cancelled(told.first));
+	lair_call_free(call);
+	CHECK(lair_calling_cancelled(told.first));
+	lair_free(lair);
+	CHECK(lair_hold(told.first, "why") == 0 && lair_return_packed(told.first, lair_text("\x91")) == -EINVAL);
+	CHECK(lair_return(told.first, lair_text("1")) == 0);
 }
 
 /* As a program with an event loop does it: no message may be overlooked, however many come at once. */
@@ -827,6 +947,8 @@ int main(void)
 	check_refusals(lair);
 	check_order(lair);
 	check_events(lair);
+	check_calls(lair);
+	check_calls_left();
 	check_polled(lair);
 	check_deadlines(lair);
 	check_list(lair);
