@@ -15,6 +15,8 @@ enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
 /* How many --env a command line may have. */
 #define CLI_ENV_MAX 64
+/* How many --allow it may have. */
+#define CLI_ALLOW_MAX 64
 /* Of the name of a session, with room for the name of a user before it. */
 #define CLI_NAME_SIZE 192
 
@@ -45,6 +47,8 @@ enum {
 	WITH_COLOR = 4194304,
 	WITH_LONG = 8388608,
 	WITH_TOP = 16777216,
+	WITH_ALLOW = 33554432,
+	WITH_SERVE = 67108864,
 };
 
 /* Which daemon a verb needs. */
@@ -72,12 +76,13 @@ struct cli {
 		*keep, *tools, *format, *color, *sort;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
-		instructions, longer, once;
+		instructions, longer, once, serve;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
-	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */
-	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
-	size_t n_env;
+	char names[2][CLI_NAME_SIZE];	      /* of sessions, if these differ from the arguments */
+	const char *env[CLI_ENV_MAX + 1];     /* ended by NULL */
+	const char *allow[CLI_ALLOW_MAX + 1]; /* ended by NULL */
+	size_t n_env, n_allow;
 	char **args;
 	int n_args;
 	struct lair *lair;
@@ -162,6 +167,7 @@ int verb_history(struct cli *cli);
 int verb_check(struct cli *cli);
 int verb_mcp(struct cli *cli);
 int verb_tools(struct cli *cli);
+int verb_servers(struct cli *cli);
 int verb_start(struct cli *cli);
 int verb_stop(struct cli *cli);
 int verb_reload(struct cli *cli);

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <math.h>
 
-enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_SETTING };
+enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_SETTING, FLAG_PATTERN };
 
 struct flag {
 	char letter;
@@ -64,6 +64,10 @@ static const struct flag flags[] = {
 	{'o', FLAG_TEXT, "format", "API", PLACE(format), WITH_FORMAT, "openai, anthropic or mcp"},
 	{'P', FLAG_ON, "print-config", NULL, PLACE(print_config), WITH_CONFIG,
 	 "print what goes into the configuration of a client, and serve nothing"},
+	{'A', FLAG_PATTERN, "allow", "PATTERN", PLACE(allow), WITH_ALLOW,
+	 "functions that need no approval although they may change something; fs.write_*"},
+	{'E', FLAG_ON, "serve", NULL, PLACE(serve), WITH_SERVE,
+	 "for programs: answer calls, one JSON document a line, until stdin ends"},
 	{'S', FLAG_TEXT, "socket", "PATH", PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
 	{'c', FLAG_TEXT, "config", "FILE", PLACE(config), 0,
 	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},
@@ -119,6 +123,11 @@ static int flag_set(struct cli *cli, const struct flag *flag, const char *argume
 		if (cli->n_env == CLI_ENV_MAX)
 			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_ENV_MAX);
 		cli->env[cli->n_env++] = argument;
+		break;
+	case FLAG_PATTERN:
+		if (cli->n_allow == CLI_ALLOW_MAX)
+			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_ALLOW_MAX);
+		cli->allow[cli->n_allow++] = argument;
 		break;
 	case FLAG_SECONDS:
 		if (!seconds_parse(place, argument))

@@ -63,6 +63,8 @@ static const struct verb verbs[] = {
 	 WITH_SESSION | WITH_PROFILE | WITH_TOOLS | WITH_CONFIG | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_mcp},
 	{"tools", "", "print the schemas of those tools, for the API of a model",
 	 WITH_TOOLS | WITH_FORMAT | WITH_PROFILE | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_tools},
+	{"servers", "FILE", "list the tools of the MCP servers in FILE, as functions", WITH_ALLOW | WITH_SERVE, 1,
+	 1, NEED_NOTHING, verb_servers},
 	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
 	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
 	{"reload", "", "have the daemon read its settings again; sessions keep those they were opened with", 0, 0,

@@ -9,7 +9,7 @@ import keyword
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 call: Callable[[str, Dict[str, Any]], int]
 hear: Callable[[bool], Optional[Tuple[int, Any, Optional[str], Optional[str]]]]
@@ -21,6 +21,7 @@ _main = sys.modules["__main__"]
 _Parameter = inspect.Parameter
 _MISSING = inspect.Parameter.empty
 _SHOWN = 20
+_DEPTH = 16  # of a message, and of what is looked at in a schema
 _LOOK_SECONDS = 0.05
 _ENDED = "the cell that called has ended"
 _allocate_lock = threading.Lock
@@ -181,37 +182,188 @@ _KINDS: Dict[str, Tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_HINTS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict", "null": "None"}
+_HINTS = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+    "null": "None",
+}
 
 
-def _kinds(schema: Any) -> Optional[List[str]]:
-    """The types that a schema allows; None: any."""
-    if not isinstance(schema, dict):
+class _Types:
+    """JSON Schema of a client, who may write anything: what it means in Python, and whether values are so. What makes no
+    sense means any value."""
+
+    def __init__(self, schema: Dict[str, Any]) -> None:
+        self._root = schema
+        self._open: List[str] = []  # the references that hint() is in
+
+    def resolved(self, schema: Any) -> Tuple[Dict[str, Any], str]:
+        """Without references, and the name of the last."""
+        name = ""
+        for _ in range(_DEPTH):
+            if not isinstance(schema, dict):
+                break
+            whole = schema.get("allOf")
+            reference = schema.get("$ref")
+            if isinstance(whole, list) and len(whole) == 1:
+                schema = whole[0]
+            elif isinstance(reference, str):
+                name, schema = reference.rpartition("/")[2], self._root
+                for part in reference.split("/")[1:] if reference.startswith("#") else [""]:
+                    schema = schema.get(part) if isinstance(schema, dict) else None
+            else:
+                return schema, name
+        return {}, name
+
+    def _options(self, schema: Dict[str, Any]) -> Optional[List[Any]]:
+        options = schema.get("anyOf", schema.get("oneOf"))
+        if isinstance(options, list) and options:
+            return options
+        kinds = schema.get("type")
+        return [{**schema, "type": kind} for kind in kinds] if isinstance(kinds, list) else None
+
+    def _values(self, schema: Dict[str, Any]) -> Optional[List[Any]]:
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        return values if isinstance(values, list) else None
+
+    def hint(self, schema: Any) -> str:
+        resolved, name = self.resolved(schema)
+        if name in self._open or len(self._open) == _DEPTH:
+            return name if name.isidentifier() else "Any"
+        self._open.append(name or f"#{len(self._open)}")
+        try:
+            return self._hint(resolved, name)
+        finally:
+            self._open.pop()
+
+    def _hint(self, schema: Dict[str, Any], name: str) -> str:
+        values, options, kind = self._values(schema), self._options(schema), schema.get("type")
+        if values is not None:
+            return "Literal[" + ", ".join(map(repr, values)) + "]"
+        if options is not None:
+            hints = [self.hint(it) for it in options]
+            return "Any" if "Any" in hints else " | ".join(dict.fromkeys(hints))
+        if kind == "array" and schema.get("items"):
+            return f"list[{self.hint(schema['items'])}]"
+        if kind == "string" and schema.get("format") == "binary":
+            return "bytes"
+        if isinstance(schema.get("properties"), dict):
+            title = name or str(schema.get("title", ""))
+            return title if title.isidentifier() else "dict"
+        if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+            return f"dict[str, {self.hint(schema['additionalProperties'])}]"
+        return _HINTS.get(kind, "Any") if isinstance(kind, str) else "Any"
+
+    def problem(self, value: Any, schema: Any, what: str, depth: int = _DEPTH) -> Optional[str]:
+        """Why it is not so."""
+        schema, _ = self.resolved(schema)
+        if not depth or not schema:
+            return None
+        values, options = self._values(schema), self._options(schema)
+        if values is not None:
+            known = isinstance(value, (str, int, float, type(None))) and value in values
+            return None if known else f"{what} is one of {', '.join(map(repr, values))}, not {_shown(value)}"
+        if options is not None:
+            return self._problem_of_options(value, schema, options, what, depth)
+        kind = schema.get("type")
+        if isinstance(kind, str) and not _fits(value, kind):
+            return f"{what} is {self.hint(schema)}, not {type(value).__name__}"
+        if isinstance(value, (list, tuple)) and schema.get("items"):
+            each = ((it, schema["items"], f"{what}[{n}]") for n, it in enumerate(value))
+            return self._first(each, depth)
+        return self._problem_of_fields(value, schema, what, depth) if isinstance(value, dict) else None
+
+    def _first(self, each: Iterable[Tuple[Any, Any, str]], depth: int) -> Optional[str]:
+        for value, schema, what in each:
+            problem = self.problem(value, schema, what, depth - 1)
+            if problem is not None:
+                return problem
         return None
-    for choice in ("anyOf", "oneOf"):
-        if choice in schema:
-            each = [_kinds(it) for it in schema[choice]]
-            return None if None in each else [kind for it in each for kind in it or ()]
-    kinds = schema.get("type")
-    return [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else None
+
+    def _problem_of_options(
+        self, value: Any, schema: Any, options: List[Any], what: str, depth: int
+    ) -> Optional[str]:
+        problems = [self.problem(value, it, what, depth - 1) for it in options]
+        if None in problems:
+            return None
+        # Of one type it is, but not all that it should be.
+        inside = [it for it in problems if it and not it.startswith(f"{what} is ")]
+        return inside[0] if len(inside) == 1 else f"{what} is {self.hint(schema)}, not {_shown(value)}"
+
+    def _problem_of_fields(self, value: Dict[Any, Any], schema: Any, what: str, depth: int) -> Optional[str]:
+        properties, more = schema.get("properties"), schema.get("additionalProperties")
+        properties = properties if isinstance(properties, dict) else {}
+        required = schema.get("required")
+        for name in required if isinstance(required, list) else ():
+            if name not in value:
+                return f"{what} has no {name!r}"
+        for name in value:
+            if name not in properties and more is False:
+                return f"{what} has {name!r}, which is none of {', '.join(map(repr, properties))}"
+        each = ((it, properties.get(name, more), f"{what}[{name!r}]") for name, it in value.items())
+        return self._first(each, depth)
+
+    def described(self, properties: Dict[str, Any], doc: str) -> str:
+        """What the schema says of parameters and of the types that they have, and the documentation does not."""
+        said = " ".join(doc.split())
+        told = ((name, _described(it)) for name, it in properties.items())
+        lines = [f"    {name}: {text}" for name, text in told if text and text not in said]
+        models: Dict[str, str] = {}
+        for it in properties.values():
+            self._models(it, models)
+        return "\n\n".join(
+            [*(["\n".join(["Arguments:", *lines])] if lines else []), *(f"{it} is {models[it]}" for it in models)]
+        )
+
+    def _fields(self, fields: Dict[str, Any]) -> str:
+        each = [(f"{name!r}: {self.hint(it)}", _described(it)) for name, it in fields.items()]
+        if not any(text for _, text in each):
+            return "{" + ", ".join(field for field, _ in each) + "}"
+        return "\n".join(
+            ["{", *(f"    {field},  # {text}" if text else f"    {field}," for field, text in each), "}"]
+        )
+
+    def _models(self, schema: Any, found: Dict[str, str], depth: int = _DEPTH) -> None:
+        """The fields of each type that has a name."""
+        resolved, _ = self.resolved(schema)
+        if not depth or not resolved:
+            return
+        fields, name = resolved.get("properties"), self.hint(schema)
+        inner = [*(self._options(resolved) or ()), resolved.get("items"), resolved.get("additionalProperties")]
+        if isinstance(fields, dict) and name not in ("dict", *found) and len(found) < _SHOWN:
+            found[name] = self._fields(fields)
+            inner += fields.values()
+        for it in inner:
+            self._models(it, found, depth - 1)
 
 
-def _hint(schema: Any) -> str:
-    if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-        return "Literal[" + ", ".join(map(repr, schema["enum"])) + "]"
-    kinds = _kinds(schema)
-    if not kinds:
-        return "Any"
-    if kinds == ["array"]:
-        inner = schema.get("items")
-        return f"list[{_hint(inner)}]" if inner else "list"
-    return " | ".join("list" if it == "array" else _HINTS.get(it, "Any") for it in kinds)
+def _described(schema: Any) -> str:
+    text = schema.get("description") if isinstance(schema, dict) else None
+    return text if isinstance(text, str) else ""
 
 
-def _fits(value: object, kinds: List[str]) -> bool:
+def _without_numpy(value: Any) -> Any:
+    """What numpy and pandas have for plain values becomes that."""
+    if isinstance(value, (list, tuple)):
+        return [_without_numpy(it) for it in value]
+    if isinstance(value, dict):
+        return {_without_numpy(key): _without_numpy(it) for key, it in value.items()}
+    return value.tolist() if hasattr(value, "dtype") and hasattr(value, "tolist") else value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else type(value).__name__
+
+
+def _fits(value: object, kind: str) -> bool:
     if isinstance(value, bool):
-        return "boolean" in kinds
-    return any(isinstance(value, _KINDS.get(kind, (object,))) for kind in kinds)
+        return kind == "boolean" or kind not in _KINDS
+    return isinstance(value, _KINDS.get(kind, (object,)))
 
 
 def _schema(text: Optional[str]) -> Dict[str, Any]:
@@ -238,17 +390,20 @@ class Function:
         path = offer["name"]
         self._offer = offer
         self._path, self._schema = path, _schema(offer.get("schema"))
+        self._types = _Types(self._schema)
         self.__name__ = path.rpartition(".")[2]
         self.__qualname__ = f"tools.{path}"
-        self.__doc__ = offer.get("doc") or None
-        properties = self._schema.get("properties")
-        required = self._schema.get("required")
+        parameters, _ = self._types.resolved(self._schema)
+        properties, required = parameters.get("properties"), parameters.get("required")
+        self._more = bool(parameters.get("additionalProperties"))
         self._properties = properties if isinstance(properties, dict) else {}
         self._required = required if isinstance(required, list) else []
         self._rest = "more"  # the parameter that takes all others; its name is none of theirs
         while self._rest in self._properties:
             self._rest += "_"
         self.__signature__ = self._signature(_schema(offer.get("returns")))
+        doc = offer.get("doc") or ""
+        self.__doc__ = "\n\n".join(filter(None, [doc, self._types.described(self._properties, doc)])) or None
 
     def _signature(self, returns: Dict[str, Any]) -> inspect.Signature:
         properties, required = self._properties, self._required
@@ -257,13 +412,13 @@ class Function:
             schema = properties[name]
             default = _MISSING if name in required else schema.get("default") if isinstance(schema, dict) else None
             if name.isidentifier() and not keyword.iskeyword(name):
-                annotation = _Annotation(_hint(schema))
+                annotation = _Annotation(self._types.hint(schema))
                 parameters.append(
                     _Parameter(name, _Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
                 )
-        if len(parameters) < len(properties) or self._schema.get("additionalProperties"):
+        if len(parameters) < len(properties) or self._more:
             parameters.append(_Parameter(self._rest, _Parameter.VAR_KEYWORD))
-        result = _Annotation(_hint(returns)) if returns else inspect.Signature.empty
+        result = _Annotation(_Types(returns).hint(returns)) if returns else inspect.Signature.empty
         return inspect.Signature(parameters, return_annotation=result)
 
     def __repr__(self) -> str:
@@ -276,24 +431,32 @@ class Function:
             raise TypeError(f"{self.__name__}(): {error}") from None
         arguments = dict(bound.arguments)
         arguments.update(arguments.pop(self._rest, {}))
-        for name, value in arguments.items():
-            schema = self._properties.get(name)
-            kinds = _kinds(schema)
-            if kinds is not None and not _fits(value, kinds):
-                raise TypeError(f"{self.__name__}(): {name} is {_hint(schema)}, not {type(value).__name__}")
-            choices = schema.get("enum") if isinstance(schema, dict) else None
-            if isinstance(choices, list) and value not in choices:
-                raise TypeError(
-                    f"{self.__name__}(): {name} is one of {', '.join(map(repr, choices))}, not {value!r}"
-                )
+        problem = self._problem(arguments)
+        if problem is not None and "numpy" in sys.modules:
+            arguments = _without_numpy(arguments)
+            problem = self._problem(arguments)
+        if problem is not None:
+            raise TypeError(f"{self.__name__}(): {problem}")
         return arguments
+
+    def _problem(self, arguments: Dict[str, Any]) -> Optional[str]:
+        problems = (self._types.problem(it, self._properties.get(name), name) for name, it in arguments.items())
+        return next(filter(None, problems), None)
+
+    def _send(self, arguments: Dict[str, Any]) -> int:
+        try:
+            return call(self._path, arguments)
+        except TypeError:
+            if "numpy" not in sys.modules:
+                raise
+        return call(self._path, _without_numpy(arguments))
 
     def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any], waiter: _Waiter) -> int:
         if self._path not in tools._offered:
             raise FunctionError(f"{self._path}: the client of this cell does not offer it")
         arguments = self._arguments(args, kwargs)
         try:
-            number = call(self._path, arguments)
+            number = self._send(arguments)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{self.__name__}(): {error}") from None
         except TypeError as error:
@@ -348,6 +511,13 @@ class Tools(types.ModuleType):
     def __dir__(self) -> List[str]:
         return sorted({*self._here(), "find"})
 
+    def __getattribute__(self, name: str) -> Any:
+        """A function of that name comes before a method."""
+        here = super().__getattribute__
+        if name in ("find", "search_docs") and here("_prefix") + name in tools._offered:
+            return tools._offered[here("_prefix") + name]
+        return here(name)
+
     def find(self, words: str = "") -> List[str]:
         """The functions whose names or descriptions have all of the words, each with its signature."""
         found = []
@@ -357,6 +527,8 @@ class Tools(types.ModuleType):
                 first = (function.__doc__ or "").strip().partition("\n")[0]
                 found.append(f"{path}{function.__signature__}" + (f": {first}" if first else ""))
         return found
+
+    search_docs = find  # for when a function is called find
 
     def __repr__(self) -> str:
         return f"<{self.__name__}: {', '.join(sorted(set(self._here()))) or 'no functions'}>"

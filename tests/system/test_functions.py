@@ -52,6 +52,10 @@ def pick(colour: Literal["red", "blue"], weights: list[float], more: dict[str, i
     return f"{colour} {weights} {more}"
 
 
+def keep(value: Any) -> None:
+    pass
+
+
 @pytest.fixture
 def connection(daemon: Daemon) -> Iterator[Connection]:
     with Connection(str(daemon.socket), start=False) as it:
@@ -60,7 +64,7 @@ def connection(daemon: Daemon) -> Iterator[Connection]:
 
 @pytest.fixture
 def s(connection: Connection) -> Iterator[Session]:
-    with Session(connection=connection, functions=[search, nap, fail, pick]) as it:
+    with Session(connection=connection, functions=[search, nap, fail, pick, keep]) as it:
         yield it
 
 
@@ -76,7 +80,7 @@ def test_a_call(s: Session) -> None:
 
 
 def test_what_there_is(s: Session) -> None:
-    assert s.run("dir(tools)").text == "['fail', 'find', 'nap', 'pick', 'search']"
+    assert s.run("dir(tools)").text == "['fail', 'find', 'keep', 'nap', 'pick', 'search']"
     assert s.run("tools.find('wiki')").text == (
         "['search(query: str, limit: int = 5) -> list[dict]: Search the wiki.']"
     )
@@ -94,8 +98,9 @@ def test_what_there_is(s: Session) -> None:
         ("tools.search('a', True)", "search(): limit is int, not bool"),
         ("tools.pick('green', [])", "pick(): colour is one of 'red', 'blue', not 'green'"),
         ("tools.pick('red', {1})", "pick(): weights is list[float], not set"),
-        ("tools.pick('red', [{1}])", "cannot be sent"),
-        ("tools.pick('red', [object()])", "arguments are None, bool, int, float, str, bytes, list and dict"),
+        ("tools.pick('red', [{1}])", "pick(): weights[0] is float, not set"),
+        ("tools.pick('red', [], {'a': 'b'})", "more['a'] is int, not str"),
+        ("tools.keep([object()])", "arguments are None, bool, int, float, str, bytes, list and dict"),
     ],
 )
 def test_a_wrong_argument_is_told_before_anything_is_sent(s: Session, code: str, error: str) -> None:
@@ -105,7 +110,7 @@ def test_a_wrong_argument_is_told_before_anything_is_sent(s: Session, code: str,
 
 def test_unknown_functions(s: Session) -> None:
     error = s.run("tools.serch('x')").error
-    assert error and error.name == "AttributeError" and "there is fail, nap, pick, search" in error.value
+    assert error and error.name == "AttributeError" and "there is fail, keep, nap, pick, search" in error.value
     error = s.run("tools.search('x')", functions=[]).error
     assert error and "the client of this cell offers none" in error.value
     error = s.run("from tools import search\n").error

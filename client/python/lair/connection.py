@@ -34,7 +34,7 @@ import zmq
 from . import codec
 from . import messages as m
 from .errors import BEGIN_AGAIN, DeadlineError, LairError
-from .functions import refused
+from .functions import refused, unsendable
 from .link import Link, Lost, open_link
 from .result import refusal
 from .start import find_socket, listening, start_daemon, trust
@@ -206,8 +206,12 @@ class Connection:
         """Answer a call of the cell."""
 
         def answered(outcome: Any) -> None:
-            if refused(outcome):
-                call.sink.put(outcome)  # the cell still waits
+            if refused(outcome):  # the cell still waits
+                instead = unsendable(answer, outcome)
+                if instead is None:
+                    call.sink.put(outcome)
+                else:
+                    self.give_back(call, instead)
 
         def give() -> None:
             request = replace(answer, exec=call.request.id)

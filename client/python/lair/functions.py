@@ -3,115 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-import collections.abc
 import contextvars
+import copy
 import dataclasses
+import importlib
 import inspect
 import json
+import keyword
 import threading
 import time
-import types
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, Union
+from typing import Any, Union
 
 from . import messages as m
-from .errors import LairError
+from . import schema as schemas
+from .errors import LairError, seconds
 
 _THREADS = 32
-_PLAIN: dict[Any, dict[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    bytes: {"type": "string", "format": "binary"},
-    list: {"type": "array"},
-    tuple: {"type": "array"},
-    dict: {"type": "object"},
-    type(None): {"type": "null"},
-    None: {"type": "null"},
+# As deep as a value may be nested in a message, which is a map itself.
+_DEPTH_MAX = 15
+# The tools of frameworks: package and class, and the module of lair.adapters that makes functions of them.
+_TOOLS = {
+    ("agents", "FunctionTool"): "openai_agents",
+    ("langchain_core", "BaseTool"): "langchain",
+    ("pydantic_ai", "Tool"): "pydantic_ai",
 }
 
 # ---- what the cell is told ----
 
 
-def _union(options: tuple[Any, ...]) -> dict[str, Any]:
-    schemas = [_schema(option) for option in options]
-    if all(set(it) == {"type"} for it in schemas):
-        return {"type": [it["type"] for it in schemas]}
-    return {"anyOf": schemas} if all(schemas) else {}
+def _adapted(it: Any, context: Any) -> Mapping[str, Any] | None:
+    """What a tool of a framework says of itself; None if it is none. The framework is loaded already."""
+    for kind in type(it).__mro__:
+        module = _TOOLS.get((kind.__module__.partition(".")[0], kind.__name__))
+        if module is not None:
+            adapter = importlib.import_module(f".adapters.{module}", __package__)
+            told: Mapping[str, Any] = adapter.told(it, context)
+            return told
+    return None
 
 
-def _fields(names: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: _schema(hint) for name, hint in names.items()},
-        "required": sorted(required),
-    }
-
-
-def _schema(hint: Any) -> dict[str, Any]:
-    """JSON Schema for a type; {}, which is anything, for one that JSON does not have."""
-    if hint in _PLAIN:
-        return dict(_PLAIN[hint])
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Annotated:
-        return _schema(arguments[0])
-    if origin in (Union, types.UnionType):
-        return _union(arguments)
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    if origin in (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable):
-        items = [it for it in arguments if it is not Ellipsis]
-        return {"type": "array", "items": _schema(items[0])} if len(items) == 1 else {"type": "array"}
-    if origin in (dict, collections.abc.Mapping):
-        return {"type": "object"}
-    if typing.is_typeddict(hint):
-        return _fields(typing.get_type_hints(hint), hint.__required_keys__)
-    if isinstance(hint, type) and hasattr(hint, "model_json_schema"):
-        schema: dict[str, Any] = hint.model_json_schema()
-        return schema
-    if dataclasses.is_dataclass(hint):
-        given = {
-            it.name for it in dataclasses.fields(hint) if it.default is it.default_factory is dataclasses.MISSING
-        }
-        return _fields(typing.get_type_hints(hint), given)
-    return {}
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:  # a name that is not there at run time
-        return {}
-
-
-def _parameters(function: Callable[..., Any], hints: dict[str, Any]) -> dict[str, Any]:
-    properties, required, more = {}, [], False
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            more = True
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-            continue
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise TypeError(f"{name}: calls give arguments by name, so none may be positional only")
-        properties[name] = _schema(hints.get(name, Any))
-        if parameter.default is parameter.empty:
-            required.append(name)
-        else:
-            try:
-                json.dumps(parameter.default)
-                properties[name]["default"] = parameter.default
-            except (TypeError, ValueError):
-                pass
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": more}
+def _is_name(name: str) -> bool:
+    return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
 
 
 class Function:
-    """A function that a cell may call as tools.NAME. `schema`, JSON Schema of its arguments, `returns`, of its value, and
-    `doc` are taken from its signature and docstring, if they are not given. A name with dots is in a namespace of that
-    name. It may be a coroutine function, where an event loop runs."""
+    """A function that a cell may call as tools.NAME, made of a function, or of a tool of the OpenAI Agents SDK, LangChain
+    or Pydantic AI. `schema`, JSON Schema of its arguments, `returns`, of its value, and `doc` are taken from
+    its signature and docstring, if they are not given. A name with dots is in a namespace of that name. It may be a
+    coroutine function.
+
+    `effect`: it does something that must not be done twice by mistake: after going back, the same call is an error unless
+    the code or the client says again. `ask`: somebody approves each call before it is made; `caution`: the same, unless the
+    profile allows the function by its name. `timeout`: how many seconds a call may take. `context`: what functions of these
+    frameworks get as their context, or deps.
+    """
 
     def __init__(
         self,
@@ -121,41 +68,74 @@ class Function:
         doc: str | None = None,
         schema: Mapping[str, Any] | None = None,
         returns: Mapping[str, Any] | None = None,
+        effect: bool = False,
+        ask: bool | None = None,
+        caution: bool = False,
+        timeout: float | None = None,
+        context: Any = None,
     ) -> None:
-        self.run = run
-        self.name: str = name or str(getattr(run, "__name__", ""))
-        if not all(part.isidentifier() for part in self.name.split(".")):
+        told = _adapted(run, context) or {}
+        self.run: Callable[..., Any] = told.get("run", run)
+        self.name: str = name or str(told.get("name") or getattr(run, "__name__", ""))
+        if not _is_name(self.name):
             raise ValueError(f"{self.name!r} is no name for a function; give one by lair.Function(f, name=...)")
-        self.doc = doc if doc is not None else inspect.getdoc(run) or ""
-        self._hints = _hints(run)
-        self.schema = dict(schema) if schema is not None else _parameters(run, self._hints)
-        self.returns = dict(returns) if returns is not None else _schema(self._hints.get("return", Any))
+        self.doc: str = doc if doc is not None else told["doc"] if told else inspect.getdoc(run) or ""
+        self._hints = {} if told else schemas.hints_of(run)
+        given = schema if schema is not None else told.get("schema")
+        self.schema = dict(given) if given is not None else schemas.of_parameters(run, self._hints)
+        given = returns if returns is not None else told.get("returns")
+        self.returns = dict(given) if given is not None else schemas.of_type(self._hints.get("return", Any))
+        self.effect, self.caution = effect, caution
+        self.ask: bool = bool(told.get("ask") if ask is None else ask)
+        self.timeout: float | None = seconds("timeout", told.get("timeout") if timeout is None else timeout)
+
+    def named(self, name: str) -> Function:
+        """The same under another name."""
+        new = copy.copy(self)
+        new.name = name
+        if not _is_name(name):
+            raise ValueError(f"{name!r} is no name for a function")
+        return new
 
     def wire(self) -> dict[str, Any]:
-        offer = {"name": self.name, "schema": json.dumps(self.schema)}
+        offer: dict[str, Any] = {"name": self.name, "schema": json.dumps(self.schema)}
         if self.returns:
             offer["returns"] = json.dumps(self.returns)
         if self.doc:
             offer["doc"] = self.doc
-        return offer
+        if self.timeout is not None:
+            offer["timeout"] = self.timeout
+        return offer | {flag: True for flag in ("effect", "ask", "caution") if getattr(self, flag)}
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Models of pydantic are made of what the cell sends."""
-        return {
-            name: self._hints[name].model_validate(value)
-            if hasattr(self._hints.get(name), "model_validate")
-            else value
-            for name, value in given.items()
-        }
+        """Models, dataclasses, enums, dates and the like are made of what the cell sends."""
+        return {name: self._argument(name, value) for name, value in given.items()}
+
+    def _argument(self, name: str, value: Any) -> Any:
+        try:
+            return schemas.made_of(self._hints.get(name, Any), value)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{name}: {_words(error)}") from None
 
 
-Functions = Union[Iterable[Union[Callable[..., Any], Function]], Mapping[str, Any]]
+# Functions, Functions and tools of frameworks, or a dict with their names.
+Functions = Union[Iterable[Any], Mapping[str, Any]]
 
 
-def _named(name: str, it: Callable[..., Any] | Function) -> Function:
-    if isinstance(it, Function):
-        return Function(it.run, name=name, doc=it.doc, schema=it.schema, returns=it.returns)
-    return Function(it, name=name)
+def _named(name: str, it: Any) -> Function:
+    return it.named(name) if isinstance(it, Function) else Function(it, name=name)
+
+
+def _words(error: BaseException) -> str:
+    """What it says, in a line if it is a list of mistakes as pydantic makes them."""
+    try:
+        mistakes = error.errors(include_url=False)  # type: ignore[attr-defined]
+        return "; ".join(": ".join([*map(str, it["loc"]), str(it["msg"])]) for it in mistakes)
+    except (AttributeError, TypeError, KeyError):
+        pass
+    words = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
+    return words or type(error).__name__
 
 
 def collected(functions: Functions | None) -> dict[str, Function]:
@@ -194,20 +174,26 @@ def current() -> Calling:
     return _current.get()
 
 
-def plain(value: Any) -> Any:
-    """As it can be sent: None, bool, int, float, str, bytes, list and dict; models and dataclasses become dicts."""
+def plain(value: Any, depth: int = _DEPTH_MAX) -> Any:
+    """As it can be sent: None, bool, int, float, str, bytes, list and dict. Models and dataclasses become dicts, dates and
+    paths text."""
+    value = schemas.written(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 64:
             raise TypeError("an int of more than 64 bits cannot be sent")
         return value
+    if not depth:
+        raise ValueError(f"a value that is nested deeper than {_DEPTH_MAX} cannot be sent")
     if isinstance(value, (list, tuple)):
-        return [plain(it) for it in value]
+        return [plain(it, depth - 1) for it in value]
     if isinstance(value, Mapping):
-        return {plain(key): plain(it) for key, it in value.items()}
+        return {plain(key, 0): plain(it, depth - 1) for key, it in value.items()}
     if hasattr(value, "model_dump"):
-        return plain(value.model_dump())
+        return plain(value.model_dump(), depth)
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy's and pandas'
+        return plain(value.tolist(), depth)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(dataclasses.asdict(value))
+        return {it.name: plain(getattr(value, it.name), depth - 1) for it in dataclasses.fields(value)}
     raise TypeError(
         f"a {type(value).__name__} cannot be sent: return None, bool, int, float, str, bytes, list or dict"
     )
@@ -218,8 +204,14 @@ Give = Callable[[m.Return], None]
 
 def _failed(number: int, error: BaseException) -> m.Return:
     """Its traceback stays here."""
-    words = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
-    return m.Return(id=0, exec=0, number=number, error=type(error).__name__, text=words or type(error).__name__)
+    return m.Return(id=0, exec=0, number=number, error=type(error).__name__, text=_words(error))
+
+
+def unsendable(answer: m.Return, refusal: LairError) -> m.Return | None:
+    """The error that takes the place of a value which the daemon does not take."""
+    if answer.error is not None or refusal.code not in ("bad_request", "too_large", "limit"):
+        return None
+    return _failed(answer.number, ValueError(f"the value cannot be sent: {refusal.message}"))
 
 
 class Offer:

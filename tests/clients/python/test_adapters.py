@@ -21,6 +21,15 @@ DRIVERS = {
 }
 
 
+# And what offers tools of a package to cells.
+OFFERS = {
+    "openai-agents": "offer_openai_agents.py",
+    "pydantic-ai": "offer_pydantic_ai.py",
+    "langchain-core": "offer_langchain.py",
+    "mcp": "offer_mcp.py",
+}
+
+
 @pytest.fixture(scope="module", params=DRIVERS)
 def package(request: pytest.FixtureRequest) -> tuple[str, Path]:
     return request.param, pinned(request.param)
@@ -29,3 +38,8 @@ def package(request: pytest.FixtureRequest) -> tuple[str, Path]:
 def test_an_adapter(package: tuple[str, Path], drive: Callable[..., None]) -> None:
     name, python = package
     drive(python, HERE / DRIVERS[name], PYTHONPATH=str(ROOT / "client/python"))
+
+
+@pytest.mark.parametrize("name", OFFERS)
+def test_tools_as_functions(name: str, drive: Callable[..., None]) -> None:
+    drive(pinned(name), HERE / OFFERS[name], PYTHONPATH=str(ROOT / "client/python"))

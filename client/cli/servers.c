@@ -1,0 +1,305 @@
+/* servers: the tools of MCP servers as functions. For a person, a list. For a program, calls: lines of JSON on
+ * stdin, lines of JSON on stdout. The protocol itself is client/servers/. */
+#include "cli.h"
+
+#include "json.h"
+#include "jsonrpc.h"
+#include "lines.h"
+#include "outbox.h"
+#include "servers.h"
+#include "text.h"
+
+#include "proto/clock.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define LINE_SIZE_MAX ((size_t)64 << 20)
+/* While so much waits to be written, no more is read. */
+#define OUTBOX_FULL ((size_t)16 << 20)
+
+static void on_failure(const char *text, void *userdata)
+{
+	(void)userdata;
+	cli_notice("%s", text);
+}
+
+/* Returns 0 or an exit status, having said why. */
+static int servers_open(struct cli *cli, struct servers **serversp, const struct servers_options *options)
+{
+	_cleanup_(freep) char *why = NULL;
+	int r = servers_new(serversp, cli->args[0], options, &why);
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (r == -EINVAL && why)
+		return cli_usage(cli, "%s", why);
+	return r ? cli_fail(cli, "error", "%s", why ? why : strerror(-r)) : 0;
+}
+
+static int milliseconds_until(double due)
+{
+	return due ? (int)fmin(fmax(0, ceil((due - clock_seconds()) * 1e3)), 60e3) : -1;
+}
+
+/* ---- for a person ---- */
+
+static void function_print(const json_t *function, int width)
+{
+	const char *name = json_string_value(json_object_get(function, "name"));
+	const json_t *doc = json_object_get(function, "doc");
+	struct lair_text text = {json_string_value(doc), json_string_length(doc)};
+	char shown[400];
+
+	text.size = text.data ? strcspn(text.data, "\n") : 0;
+	printf("%-*s  %-4s  %s\n", width, name, json_object_get(function, "caution") ? "asks" : "",
+	       text_tamed(shown, sizeof(shown), text));
+}
+
+static int functions_print(struct cli *cli, const struct servers *servers)
+{
+	json_t *functions = servers_functions(servers), *failed = servers_failed(servers), *function;
+	bool any_failed = json_object_size(failed) > 0;
+	int width = 0, r;
+	size_t i;
+
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:o}", "functions", functions, "failed", failed));
+	json_array_foreach(functions, i, function) width =
+		MAX(width, (int)json_string_length(json_object_get(function, "name")));
+	json_array_foreach(functions, i, function) function_print(function, width);
+	json_decref(functions);
+	json_decref(failed);
+	r = any_failed || ferror(stdout) ? EXIT_TROUBLE : 0;
+	return r;
+}
+
+static int functions_list(struct cli *cli)
+{
+	struct servers_options options = {.allow = cli->allow, .on_failure = cli->json ? NULL : on_failure};
+	struct servers *servers = NULL;
+	int r = servers_open(cli, &servers, &options);
+
+	if (r)
+		return r;
+	servers_start(servers);
+	while (!r && (!servers_settled(servers) || servers_due(servers))) {
+		struct pollfd fd = {.fd = servers_fd(servers), .events = POLLIN};
+
+		if (poll(&fd, 1, milliseconds_until(servers_due(servers))) < 0 && errno != EINTR)
+			r = -errno;
+		if (!r)
+			r = servers_process(servers);
+	}
+	r = r ? cli_fail(cli, "error", "%s", strerror(-r)) : functions_print(cli, servers);
+	servers_free(servers);
+	return r;
+}
+
+/* ---- for a program ---- */
+
+struct serving;
+
+/* A call that the program waits for. */
+struct asked {
+	struct asked *next;
+	struct serving *serving;
+	json_t *id;
+	struct servers_call *call;
+};
+
+struct serving {
+	struct servers *servers;
+	struct lines input;
+	struct outbox outbox;
+	struct asked *asked;
+	bool told; /* which functions there are */
+	int error;
+};
+
+static void say(struct serving *serving, json_t *document)
+{
+	if (outbox_add(&serving->outbox, document))
+		serving->error = -ENOMEM;
+}
+
+static void asked_free(struct asked *asked)
+{
+	struct asked **at = &asked->serving->asked;
+
+	while (*at != asked)
+		at = &(*at)->next;
+	*at = asked->next;
+	json_decref(asked->id);
+	free(asked);
+}
+
+static void on_done(json_t *result, const char *error, const char *text, void *userdata)
+{
+	struct asked *asked = userdata;
+
+	if (result)
+		say(asked->serving, json_pack("{s:O, s:O}", "id", asked->id, "result", result));
+	else
+		say(asked->serving, json_pack("{s:O, s:s, s:o}", "id", asked->id, "error", error, "text",
+					      json_text(lair_text(text))));
+	asked_free(asked);
+}
+
+static void on_progress(json_t *params, void *userdata)
+{
+	struct asked *asked = userdata;
+
+	say(asked->serving,
+	    json_pack("{s:O, s:O*, s:O*, s:O*}", "id", asked->id, "progress", json_object_get(params, "progress"),
+		      "total", json_object_get(params, "total"), "message", json_object_get(params, "message")));
+}
+
+static void refuse(struct serving *serving, json_t *id, const char *error, const char *text)
+{
+	say(serving, json_pack("{s:O, s:s, s:s}", "id", id ? id : json_null(), "error", error, "text", text));
+}
+
+static void call_take(struct serving *serving, json_t *id, const char *function, json_t *arguments)
+{
+	struct asked *asked = calloc(1, sizeof(*asked));
+	int r = asked ? servers_call(serving->servers, &asked->call, function, json_incref(arguments), on_done,
+				     on_progress, asked)
+		      : -ENOMEM;
+
+	if (r) {
+		refuse(serving, id, "LookupError", r == -ENOENT ? "there is no such function" : "out of memory");
+		free(asked);
+		return;
+	}
+	asked->serving = serving;
+	asked->id = json_incref(id);
+	asked->next = serving->asked;
+	serving->asked = asked;
+}
+
+static void cancel_take(struct serving *serving, const json_t *id)
+{
+	struct asked *asked = serving->asked;
+
+	while (asked && !json_equal(asked->id, id))
+		asked = asked->next;
+	if (asked) {
+		servers_cancel(asked->call);
+		asked_free(asked);
+	}
+}
+
+static void line_take(struct serving *serving, struct lair_text line)
+{
+	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL, NULL);
+	json_t *id = json_object_get(document, "id"), *arguments = json_object_get(document, "arguments");
+	const char *function = json_text_value(json_object_get(document, "function"));
+
+	if (json_object_get(document, "cancel"))
+		cancel_take(serving, json_object_get(document, "cancel"));
+	else if (json_is_integer(id) && function && json_is_object(arguments))
+		call_take(serving, id, function, arguments);
+	else
+		refuse(serving, id, "ValueError",
+		       "expected {\"id\": N, \"function\": NAME, \"arguments\": {...}}, or "
+		       "{\"cancel\": N}");
+	json_decref(document);
+}
+
+/* The first time, when each server has said what it has, or has failed. */
+static void on_functions(void *userdata)
+{
+	struct serving *serving = userdata;
+
+	serving->told = serving->told && !servers_settled(serving->servers);
+}
+
+static void on_serving_failure(const char *text, void *userdata)
+{
+	(void)text;
+	on_functions(userdata);
+}
+
+static void functions_tell(struct serving *serving)
+{
+	if (serving->told || !servers_settled(serving->servers))
+		return;
+	serving->told = true;
+	say(serving, json_pack("{s:o, s:o}", "functions", servers_functions(serving->servers), "failed",
+			       servers_failed(serving->servers)));
+}
+
+static void lines_take(struct serving *serving)
+{
+	struct lair_text line;
+	int r;
+
+	while (!serving->error && outbox_waiting(&serving->outbox) < OUTBOX_FULL &&
+	       (r = lines_next(&serving->input, &line)) != LINES_E_EMPTY) {
+		if (r == LINES_E_EOF)
+			serving->error = -EPIPE;
+		else if (r)
+			refuse(serving, NULL, "ValueError", "this line is too long");
+		else
+			line_take(serving, line);
+	}
+}
+
+static void serving_turn(struct serving *serving)
+{
+	bool room = outbox_waiting(&serving->outbox) < OUTBOX_FULL;
+	struct pollfd fds[] = {
+		{.fd = room ? serving->input.fd : -1, .events = POLLIN},
+		{.fd = servers_fd(serving->servers), .events = POLLIN},
+		{.fd = outbox_waiting(&serving->outbox) ? serving->outbox.fd : -1, .events = POLLOUT},
+	};
+	int r = poll(fds, ARRAY_SIZE(fds), milliseconds_until(servers_due(serving->servers)));
+
+	if (r < 0)
+		r = errno == EINTR ? 0 : -errno;
+	if (r > 0 && fds[0].revents)
+		r = lines_fill(&serving->input);
+	lines_take(serving);
+	if (r >= 0)
+		r = servers_process(serving->servers);
+	functions_tell(serving);
+	if (r >= 0)
+		r = outbox_flush(&serving->outbox);
+	if (r < 0 && !serving->error)
+		serving->error = r;
+}
+
+static int functions_serve(struct cli *cli)
+{
+	struct serving serving = {.told = false};
+	struct servers_options options = {.allow = cli->allow,
+					  .on_functions = on_functions,
+					  .on_failure = on_serving_failure,
+					  .userdata = &serving};
+	int r = servers_open(cli, &serving.servers, &options);
+
+	if (r)
+		return r;
+	lines_init(&serving.input, STDIN_FILENO);
+	serving.input.size_max = LINE_SIZE_MAX;
+	outbox_init(&serving.outbox, STDOUT_FILENO);
+	servers_start(serving.servers);
+	while (!serving.error)
+		serving_turn(&serving);
+	while (serving.asked) {
+		servers_cancel(serving.asked->call);
+		asked_free(serving.asked);
+	}
+	servers_free(serving.servers);
+	lines_deinit(&serving.input);
+	outbox_deinit(&serving.outbox);
+	/* Nobody asks any more, or nobody reads. */
+	return serving.error == -EPIPE ? 0 : cli_fail(cli, "error", "%s", strerror(-serving.error));
+}
+
+int verb_servers(struct cli *cli)
+{
+	return cli->serve ? functions_serve(cli) : functions_list(cli);
+}

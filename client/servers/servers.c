@@ -1,0 +1,158 @@
+/* All servers of a file, and the loop's view of them: one descriptor, one deadline. What comes in is handled until
+ * nothing more is there, then calls that wait are sent, and last the owner is told what has changed. */
+#include "upstream.h"
+
+#include "proto/clock.h"
+
+#include <stdio.h>
+
+#define EVENTS_MAX 32
+
+int servers_new(struct servers **serversp, const char *path, const struct servers_options *options, char **whyp)
+{
+	struct servers *servers = calloc(1, sizeof(*servers));
+	int r;
+
+	*whyp = NULL;
+	if (!servers)
+		return -ENOMEM;
+	servers->options = *options;
+	servers->epoll = epoll_create1(EPOLL_CLOEXEC);
+	r = servers->epoll < 0 ? -errno : config_read(servers, path, whyp);
+	if (r) {
+		servers_free(servers);
+		return r;
+	}
+	*serversp = servers;
+	return 0;
+}
+
+struct servers *servers_free(struct servers *servers)
+{
+	struct upstream *upstream;
+
+	if (!servers)
+		return NULL;
+	while ((upstream = servers->upstreams)) {
+		servers->upstreams = upstream->next;
+		upstream_free(upstream);
+	}
+	process_abandon(servers);
+	http_loop_free(servers);
+	fd_close(servers->epoll);
+	free(servers);
+	return NULL;
+}
+
+int watch_set(struct servers *servers, struct watch *watch, uint32_t events, bool fresh)
+{
+	struct epoll_event event = {.events = events, .data = {.ptr = watch}};
+	int operation = !events ? EPOLL_CTL_DEL : fresh ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+
+	return epoll_ctl(servers->epoll, operation, watch->fd, &event) < 0 ? -errno : 0;
+}
+
+int servers_fd(const struct servers *servers)
+{
+	return servers->epoll;
+}
+
+static double sooner(double a, double b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* Whether something is to be said or sent, for which nothing must come first. */
+static bool pressing(const struct servers *servers)
+{
+	for (const struct upstream *it = servers->upstreams; it; it = it->next)
+		if ((it->waiting && (it->state == UPSTREAM_READY || it->state == UPSTREAM_DOWN)) ||
+		    (it->state == UPSTREAM_DOWN && it->failure && !it->told))
+			return true;
+	return servers->changed;
+}
+
+double servers_due(const struct servers *servers)
+{
+	double due = http_due(servers);
+
+	for (const struct upstream *it = servers->upstreams; it; it = it->next)
+		due = sooner(due, it->due);
+	return pressing(servers) ? clock_seconds() : due;
+}
+
+static void owner_told(struct servers *servers)
+{
+	const struct servers_options *options = &servers->options;
+
+	for (struct upstream *it = servers->upstreams; it; it = it->next) {
+		if (!it->failure || it->told || it->state != UPSTREAM_DOWN)
+			continue;
+		it->told = true;
+		if (options->on_failure)
+			options->on_failure(it->failure, options->userdata);
+	}
+	if (servers->changed && options->on_functions)
+		options->on_functions(options->userdata);
+	servers->changed = false;
+}
+
+int servers_process(struct servers *servers)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int n = epoll_wait(servers->epoll, events, EVENTS_MAX, 0);
+	double now = clock_seconds();
+
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	/* Nothing that has a watch is freed meanwhile. */
+	for (int i = 0; i < n; i++) {
+		struct watch *watch = events[i].data.ptr;
+
+		watch->ready(watch, events[i].events);
+	}
+	http_process(servers);
+	process_sweep(servers);
+	for (struct upstream *it = servers->upstreams; it; it = it->next) {
+		if (it->due && it->due <= now)
+			upstream_late(it);
+		upstream_settle(it);
+	}
+	owner_told(servers);
+	return 0;
+}
+
+void servers_start(struct servers *servers)
+{
+	for (struct upstream *it = servers->upstreams; it; it = it->next)
+		upstream_start(it);
+}
+
+bool servers_settled(const struct servers *servers)
+{
+	for (const struct upstream *it = servers->upstreams; it; it = it->next)
+		if (it->state == UPSTREAM_STARTING || it->state == UPSTREAM_LISTING ||
+		    (it->state == UPSTREAM_DOWN && !it->functions && !it->failure))
+			return false;
+	return true;
+}
+
+json_t *servers_functions(const struct servers *servers)
+{
+	json_t *functions = json_array();
+
+	for (const struct upstream *it = servers->upstreams; it; it = it->next)
+		if (it->functions)
+			json_array_extend(functions, it->functions);
+	return functions;
+}
+
+json_t *servers_failed(const struct servers *servers)
+{
+	json_t *failed = json_object();
+
+	for (const struct upstream *it = servers->upstreams; it; it = it->next)
+		if (it->state == UPSTREAM_DOWN && it->failure)
+			json_object_set_new_nocheck(failed, it->name, json_string_nocheck(it->failure));
+	return failed;
+}
