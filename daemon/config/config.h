@@ -25,7 +25,8 @@ struct pinned {
 
 enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
-enum functions_policy { FUNCTIONS_OFF, FUNCTIONS_ON };
+enum functions_policy { FUNCTIONS_OFF, FUNCTIONS_ASK, FUNCTIONS_ON };
+enum call_log_policy { CALL_LOG_NAMES, CALL_LOG_ARGUMENTS };
 enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
 enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
 
@@ -62,8 +63,13 @@ struct profile {
 	bool subprocess;
 	char *level; /* NULL: the best there is */
 	struct string_list forbid;
-	enum functions_policy functions;
 	enum forbid_policy forbid_in;
+
+	/* what its cells may have their clients do: policy.h */
+	enum functions_policy functions;
+	struct string_list functions_deny, functions_ask, functions_allow;
+	uint64_t calls, calls_at_once, call_size, call_timeout, hold_timeout;
+	enum call_log_policy call_log;
 
 	/* what it may use */
 	uint64_t memory, processes;

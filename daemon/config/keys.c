@@ -20,7 +20,9 @@ static const char *const workspace_policies[] = {[WORKSPACE_DELETE] = "delete", 
 
 _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_first) + sizeof(uint64_t),
 	       "VALUE_RANGE wants its two numbers side by side");
-static const char *const function_policies[] = {[FUNCTIONS_OFF] = "off", [FUNCTIONS_ON] = "on", NULL};
+static const char *const function_policies[] = {
+	[FUNCTIONS_OFF] = "off", [FUNCTIONS_ASK] = "ask", [FUNCTIONS_ON] = "on", NULL};
+static const char *const call_logs[] = {[CALL_LOG_NAMES] = "names", [CALL_LOG_ARGUMENTS] = "arguments", NULL};
 static const char *const forbid_policies[] = {[FORBID_CHECK] = "check", [FORBID_EXEC] = "exec", NULL};
 static const char *const checkpoint_policies[] = {
 	[CHECKPOINT_OFF] = "off", [CHECKPOINT_CELL] = "cell", [CHECKPOINT_MANUAL] = "manual", NULL};
@@ -126,14 +128,33 @@ static const struct key profile_rows[] = {
 	    .doc = "off, host, or tcp:PORT,... to connect to"),
 	KEY("subprocess", FLAG, subprocess, "off",
 	    .doc = "whether cells may start other programs"),
-	KEY("functions", CHOICE, functions, "on", .words = function_policies,
-	    .doc = "whether cells may call functions that their client offers"),
 	KEY("level", WORD, level, "landlock", .optional = true, .words = levels,
 	    .doc = "the weakest cage that will do; empty: the best there is"),
 	KEY("forbid", RULES, forbid, NULL,
 	    .doc = "advice to those who write code: KIND NAME [max N]: MESSAGE, one a line"),
 	KEY("forbid_in", CHOICE, forbid_in, "check", .words = forbid_policies,
 	    .doc = "whether cells that break it are run (check) or refused (exec)"),
+
+	KEY("functions", CHOICE, functions, "on", .words = function_policies,
+	    .doc = "whether cells may call functions that their client offers: on, off, or ask"),
+	KEY("functions_deny", PATTERNS, functions_deny, NULL,
+	    .doc = "functions that they may not call; * stands for any characters"),
+	KEY("functions_ask", PATTERNS, functions_ask, NULL,
+	    .doc = "functions of which somebody approves each call"),
+	KEY("functions_allow", PATTERNS, functions_allow, NULL,
+	    .doc = "functions that they may call whatever functions says"),
+	KEY("calls", INT, calls, "10000", .min = 1, .max = 1000000000,
+	    .doc = "how many calls one cell may make"),
+	KEY("calls_at_once", INT, calls_at_once, "1024", .min = 1, .max = 10000,
+	    .doc = "how many calls of a cell may wait for their answers at once"),
+	KEY("call_size", SIZE, call_size, "16M", .min = 1 * K, .max = 1 * G,
+	    .doc = "the arguments of one call, and its answer"),
+	KEY("call_timeout", DURATION, call_timeout, "1h", .min = 1 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "how long a function may take that does not say so itself"),
+	KEY("hold_timeout", DURATION, hold_timeout, "24h", .min = 1 * MILLISECOND, .max = 365 * DAY, .optional = true,
+	    .doc = "how long a call waits for somebody to approve or answer it"),
+	KEY("call_log", CHOICE, call_log, "names", .words = call_logs,
+	    .doc = "what the audit log has of calls: names, or arguments, too"),
 
 	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
 	    .doc = "the memory of a session"),

@@ -298,6 +298,16 @@ static int check_module(const struct key *key, char **itemp, char *reason)
 			"names of modules (numpy matplotlib.pyplot), with a ? after one that may be missing");
 }
 
+static int check_pattern(const struct key *key, char **itemp, char *reason)
+{
+	const unsigned char *at = (const unsigned char *)*itemp;
+
+	(void)key;
+	while (*at > ' ' && *at != 0x7f && *at != ',')
+		at++;
+	return *at ? expected(reason, "names of functions separated by blanks (search wiki.*)") : 0;
+}
+
 /* The end of a dotted name; @at itself if there is none. */
 static const char *dotted_end(const char *at)
 {
@@ -498,6 +508,7 @@ static const struct value_kind kinds[] = {
 	[VALUE_LOG] = {STRING, .check = check_log},
 	[VALUE_PYTHON] = {STRING, .check = check_path, .look = look_for_any},
 	[VALUE_NETWORK] = {STRING, .check = check_network},
+	[VALUE_PATTERNS] = {LIST, .check = check_pattern},
 	[VALUE_MODULES] = {LIST, .check = check_module},
 	[VALUE_ENVIRONMENT] = {LIST, .check = check_environment},
 	[VALUE_DIRECTORIES] = {LIST, .check = check_path, .look = look_for_directory},

@@ -20,6 +20,7 @@ enum value_type {
 	VALUE_LOG,	   /* "stderr" or a path */
 	VALUE_PYTHON,	   /* a path of something that is there */
 	VALUE_NETWORK,	   /* "off", "host" or "tcp:PORT,..." */
+	VALUE_PATTERNS,	   /* struct string_list of names of functions, with * and ? */
 	VALUE_MODULES,	   /* struct string_list of dotted names, "?" for one that may be missing */
 	VALUE_ENVIRONMENT, /* of NAME=value */
 	VALUE_DIRECTORIES, /* of paths of existing directories */

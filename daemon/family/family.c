@@ -157,21 +157,35 @@ static int code_write(struct ledger *ledger, struct cell *cell)
 	return r;
 }
 
+static int call_write(struct ledger *ledger, const struct cell *cell, struct call *call)
+{
+	struct kept_call record = {.promise = cell->reply.promise->serial,
+				   .number = call->number,
+				   .state = call->state,
+				   .text = bytes_of(call->text),
+				   .turned = call->turned};
+	int r;
+
+	if (!call->written) {
+		record.function = call->function;
+		record.arguments = call->arguments;
+		record.since = call->since;
+		record.timeout = call->timeout;
+	}
+	r = ledger_append(ledger, &kept_call_schema, &record);
+	call->written |= r == 0;
+	call->turn_written = r == 0;
+	return r;
+}
+
 static int calls_write(struct ledger *ledger, struct cell *cell)
 {
 	struct call *call;
 	int r = 0;
 
-	list_for_each (call, &cell->calls.list, node) {
-		const struct kept_call record = {.promise = cell->reply.promise->serial,
-						 .number = call->number,
-						 .function = call->function,
-						 .arguments = call->arguments};
-
-		if (!r && !call->written)
-			r = ledger_append(ledger, &kept_call_schema, &record);
-		call->written = r == 0;
-	}
+	list_for_each (call, &cell->calls.list, node)
+		if (!r && (!call->written || !call->turn_written))
+			r = call_write(ledger, cell, call);
 	return r;
 }
 

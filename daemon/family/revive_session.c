@@ -77,10 +77,31 @@ static bool is_out(struct bytes numbers, uint64_t number)
 	return false;
 }
 
+/* A call as it was, or what has become of it since. */
+static int call_from(struct calls *calls, const struct kept_call *record)
+{
+	struct call *call = calls_find(calls, record->number);
+	int r = 0;
+
+	if (!call && record->function.data)
+		r = calls_add(&call, calls,
+			      &(struct call_message){.number = record->number,
+						     .function = record->function,
+						     .arguments = record->arguments});
+	if (r || !call)
+		return r;
+	if (record->function.data) {
+		call->since = record->since;
+		call->timeout = record->timeout;
+	}
+	call_turn(calls, call, (enum call_state)MIN(record->state, (uint64_t)CALL_HELD), record->text);
+	call->turned = record->turned;
+	return 0;
+}
+
 static int calls_from(const struct revival *revival, struct cell *cell, const struct cell_record *cell_record)
 {
 	struct kept_call record;
-	struct call *call;
 	size_t next = 0;
 	int r = 0;
 
@@ -88,11 +109,8 @@ static int calls_from(const struct revival *revival, struct cell *cell, const st
 		return 0;
 	while (!r && old_family_record(revival->old, &next, &kept_call_schema, cell_record->promise, &record))
 		if (is_out(cell_record->calls, record.number))
-			r = calls_add(&call, &cell->calls,
-				      &(struct call_message){.number = record.number,
-							     .function = record.function,
-							     .arguments = record.arguments});
-	return r == -EEXIST ? 0 : r;
+			r = call_from(&cell->calls, &record);
+	return r;
 }
 
 static void journal_from(const struct revival *revival, struct session *session)

@@ -236,6 +236,11 @@ void front_hang_up(struct front *front, int fd, uint64_t serial)
 		(void)shutdown(fd, SHUT_RDWR);
 }
 
+bool front_has(const struct front *front, int fd, uint64_t serial)
+{
+	return connection_find(front, fd, serial) != NULL;
+}
+
 bool front_lags(const struct front *front, int fd, uint64_t serial)
 {
 	const struct connection *connection = connection_find(front, fd, serial);

@@ -67,6 +67,8 @@ bool front_pending(const struct front *front);
 int front_send(struct front *front, int fd, uint64_t serial, struct text *text);
 /* Close that connection, if it is still there, because a message for it could not be queued. It takes no memory. */
 void front_hang_up(struct front *front, int fd, uint64_t serial);
+/* Whether it is still there. */
+bool front_has(const struct front *front, int fd, uint64_t serial);
 /* Whether cells that stream to it must pause. */
 bool front_lags(const struct front *front, int fd, uint64_t serial);
 /* Once a round, when the queued messages may be sent: send them, and wake connections that waited for room. */

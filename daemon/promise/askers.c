@@ -239,16 +239,29 @@ static void ask_send(struct promise *promise, const struct asker *asker)
 	clients_say(promise->shelf->promises->clients, &asker->to, &ask_event_schema, &event);
 }
 
-/* Whether it is still there. */
-static bool call_send(struct promise *promise, struct asker *asker, const struct call *call)
+/* As it stands: what its provider has put aside it knows. Whether the asker is still there. */
+static bool call_send(struct promise *promise, struct asker *asker, struct call *call)
 {
-	const struct call_event event = {.id = asker->to.id,
+	struct clients *clients = promise->shelf->promises->clients;
+	const struct held_event event = {.id = asker->to.id,
+					 .number = call->number,
+					 .function = call->function,
+					 .arguments = call->arguments,
+					 .text = bytes_of(call->text)};
+	const struct call_event order = {.id = asker->to.id,
 					 .number = call->number,
 					 .function = call->function,
 					 .arguments = call->arguments};
+	int r;
 
-	return clients_say(promise->shelf->promises->clients, &asker->to, &call_event_schema, &event) !=
-	       CLIENT_E_GONE;
+	if (call->state == CALL_HELD)
+		return true;
+	if (call->state == CALL_ASKS)
+		return clients_say(clients, &asker->to, &held_event_schema, &event) != CLIENT_E_GONE;
+	r = clients_say(clients, &asker->to, &call_event_schema, &order);
+	if (r != CLIENT_E_GONE)
+		call_given(call);
+	return r != CLIENT_E_GONE;
 }
 
 static void calls_repeat(struct promise *promise, struct asker *asker)
@@ -335,14 +348,25 @@ int promise_display(struct promise *promise, const struct shown *shown)
 	return waits ? CLIENT_E_WAITS : 0;
 }
 
-bool promise_watched(const struct promise *promise)
+bool promise_has(const struct promise *promise, enum asking how)
 {
-	struct asker *asker;
+	const struct asker *asker;
 
 	list_for_each (asker, (struct list *)&promise->askers, node)
-		if (asker->stream)
+		if ((how == ASKING_STREAM && asker->stream) || (how == ASKING_INPUT && asker->input) ||
+		    (how == ASKING_CALLS && asker->calls))
 			return true;
 	return false;
+}
+
+void promise_lose_gone(struct promise *promise)
+{
+	struct clients *clients = promise->shelf->promises->clients;
+	struct asker *asker;
+
+	list_for_each (asker, &promise->askers, node)
+		if (!clients_there(clients, &asker->to))
+			asker_free(promise, asker);
 }
 
 void promise_alive(struct promise *promise, const struct alive_event *alive)
@@ -374,7 +398,7 @@ void promise_ask(struct promise *promise, const struct ask_event *ask)
 	}
 }
 
-void promise_call(struct promise *promise, const struct call *call)
+void promise_call(struct promise *promise, struct call *call)
 {
 	struct asker *asker;
 
@@ -394,26 +418,6 @@ void promise_cancel(struct promise *promise, uint64_t number)
 		if (asker->calls && clients_say(clients, &asker->to, &cancel_event_schema, &event) == CLIENT_E_GONE)
 			asker_free(promise, asker);
 	}
-}
-
-bool promise_answers_calls(const struct promise *promise)
-{
-	struct asker *asker;
-
-	list_for_each (asker, (struct list *)&promise->askers, node)
-		if (asker->calls)
-			return true;
-	return false;
-}
-
-bool promise_listened_to(const struct promise *promise)
-{
-	struct asker *asker;
-
-	list_for_each (asker, (struct list *)&promise->askers, node)
-		if (asker->input)
-			return true;
-	return false;
 }
 
 bool promise_waits(const struct promise *promise)

@@ -1,4 +1,4 @@
-/* The calls of a cell that are out. */
+/* The calls of a cell that wait. */
 #include "calls.h"
 
 #include "base/event.h"
@@ -7,16 +7,21 @@
 /* Of what is kept of a reason. */
 #define WHY_MAX 1024
 
+static size_t size_of(const struct call *call)
+{
+	return call->function.size + call->arguments.size + (call->text ? strlen(call->text) : 0);
+}
+
 static uint64_t price_of(const struct call *call)
 {
-	return sizeof(*call) + 2 * (call->function.size + call->arguments.size);
+	return sizeof(*call) + 2 * size_of(call);
 }
 
 void calls_remove(struct calls *calls, struct call *call)
 {
 	list_remove(&call->node);
 	calls->n--;
-	calls->size -= call->function.size + call->arguments.size;
+	calls->size -= size_of(call);
 	user_give_back(calls->user, price_of(call));
 	free((char *)call->function.data);
 	free(call->text);
@@ -62,8 +67,6 @@ int calls_add(struct call **callp, struct calls *calls, const struct call_messag
 
 	if (calls_find(calls, message->number))
 		return -EEXIST;
-	if (calls->n >= CALLS_MAX)
-		return -EMFILE;
 	call = calloc(1, sizeof(*call));
 	if (!call || call_copy(call, message)) {
 		free(call);
@@ -79,20 +82,41 @@ int calls_add(struct call **callp, struct calls *calls, const struct call_messag
 	list_init(&call->node);
 	list_append(&calls->list, &call->node);
 	calls->n++;
-	calls->size += call->function.size + call->arguments.size;
+	calls->size += size_of(call);
 	*callp = call;
 	return 0;
 }
 
-void call_turn(struct call *call, enum call_state state, struct bytes why)
+void call_turn(struct calls *calls, struct call *call, enum call_state state, struct bytes why)
 {
 	size_t size = MIN(why.size, (size_t)WHY_MAX);
 
 	while (size > 0 && size < why.size && (why.data[size] & 0xc0) == 0x80)
 		size--;
+	calls->size -= size_of(call);
+	user_give_back(calls->user, price_of(call));
 	free(call->text);
 	call->text = size > 0 ? strndup(why.data, size) : NULL;
+	calls->size += size_of(call);
+	user_charge(calls->user, price_of(call));
 	call->state = state;
+	call->turned = state == CALL_OUT ? 0 : event_now();
+	call->turn_written = false;
+}
+
+void call_given(struct call *call)
+{
+	if (call->turned)
+		return;
+	call->turned = event_now();
+	call->turn_written = false;
+}
+
+uint64_t call_due(const struct call *call, uint64_t hold)
+{
+	uint64_t most = call->state == CALL_OUT ? call->timeout : hold;
+
+	return call->turned && most ? call->turned + most : 0;
 }
 
 bool calls_wait(const struct calls *calls)
@@ -145,18 +169,17 @@ bool functions_valid(struct bytes functions)
 	if (functions.size > FUNCTIONS_SIZE_MAX)
 		return false;
 	while (function_next(functions, &cursor, &function))
-		if (!name_valid(function.name) || ++n > FUNCTIONS_MAX)
+		if (!name_valid(function.name) || function.timeout < 0 || ++n > FUNCTIONS_MAX)
 			return false;
 	return cursor > 0 && n == wire_count(functions);
 }
 
-bool functions_have(struct bytes functions, struct bytes name)
+bool functions_find(struct function *function, struct bytes functions, struct bytes name)
 {
-	struct function function;
 	size_t cursor = 0;
 
-	while (functions.data && function_next(functions, &cursor, &function))
-		if (bytes_equal(function.name, name))
+	while (functions.data && function_next(functions, &cursor, function))
+		if (bytes_equal(function->name, name))
 			return true;
 	return false;
 }

@@ -1,12 +1,11 @@
-/* The calls of a cell that are out: its code has called a function of the client and has no answer yet. A call
- * stays until somebody answers it, and is offered again to each asker that comes and answers calls. */
+/* The calls of a cell that wait: its code has called a function of the client and has no answer yet. A call stays
+ * until somebody answers it, and is offered again to each asker that comes and answers calls, as it stands. */
 #pragma once
 
 #include "front/user.h"
 
 #include "proto/message.h"
 
-#define CALLS_MAX 1024 /* out at once */
 #define FUNCTIONS_MAX 512
 #define FUNCTIONS_SIZE_MAX ((size_t)1 << 20)
 
@@ -20,10 +19,13 @@ struct call {
 	struct list node;
 	uint64_t number;
 	enum call_state state;
-	char *text;			  /* why it asks or is held, or NULL */
-	uint64_t since;			  /* event_now() when it came to this router */
+	char *text;	 /* why it asks or is held, or NULL */
+	uint64_t since;	 /* event_now() when the cell called */
+	uint64_t turned; /* when it came into its state; of one that is out: when its provider got it, 0: nobody has
+			    it */
+	uint64_t timeout;		  /* how long its provider may take, in microseconds; 0: any time */
 	struct bytes function, arguments; /* owned */
-	bool written;			  /* in the ledger */
+	bool written, turn_written;	  /* in the ledger: all of it, what may change */
 };
 
 struct calls {
@@ -35,21 +37,24 @@ struct calls {
 /* All zeroes but for the list, which is empty at first. */
 void calls_deinit(struct calls *calls);
 
-/* Copies what it needs of @message. Returns 0; -EEXIST, -EMFILE: as many as may be are out; -EDQUOT: its user holds
- * too much; or -ENOMEM. */
+/* Copies what it needs of @message. Returns 0; -EEXIST; -EDQUOT: its user holds too much; or -ENOMEM. */
 int calls_add(struct call **callp, struct calls *calls, const struct call_message *message);
-/* NULL if none is out with that number. */
+/* NULL if none of that number waits. */
 struct call *calls_find(const struct calls *calls, uint64_t number);
 void calls_remove(struct calls *calls, struct call *call);
 /* From now on it is in @state, because of @why, of which a part is kept. */
-void call_turn(struct call *call, enum call_state state, struct bytes why);
+void call_turn(struct calls *calls, struct call *call, enum call_state state, struct bytes why);
+/* Its provider has it. */
+void call_given(struct call *call);
+/* When its time is over; 0: never. @hold: how long it may ask or be held, 0: any time. */
+uint64_t call_due(const struct call *call, uint64_t hold);
 /* Whether one asks or is held. */
 bool calls_wait(const struct calls *calls);
 
-/* The numbers of those that are out, as an array. Returns 0 or -ENOMEM. */
+/* The numbers of all, as an array. Returns 0 or -ENOMEM. */
 int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer);
 
 /* Whether @functions is an array of `function`, as a cell may have it. */
 bool functions_valid(struct bytes functions);
-/* Whether one of them is called @name. */
-bool functions_have(struct bytes functions, struct bytes name);
+/* The one of them that is called @name, which points into @functions. False if there is none. */
+bool functions_find(struct function *function, struct bytes functions, struct bytes name);

@@ -173,7 +173,7 @@ bool cell_ask(struct cell *cell, const struct ask_message *ask)
 	promise_ask(promise,
 		    &(struct ask_event){.prompt = ask->prompt, .password = ask->password, .number = ++cell->asks});
 	/* If somebody may attach to the cell, it waits for that, as long as its time lasts. */
-	cell->asking = cell->prompt && (promise->keep || promise_listened_to(promise));
+	cell->asking = cell->prompt && (promise->keep || promise_has(promise, ASKING_INPUT));
 	return cell->asking;
 }
 

@@ -52,8 +52,9 @@ struct cell {
 	uint64_t stdout_stray, stderr_stray; /* how much of them was written before it began */
 	struct displays displays;
 	struct calls calls;
-	bool stands;   /* its time, because a call is out */
-	uint64_t rest; /* of its time, then */
+	uint64_t n_calls; /* so far */
+	bool stands;	  /* its time: it asks, or a call waits */
+	uint64_t rest;	  /* of its time, then */
 
 	enum cell_task task;
 	int file;	     /* to save into; -1 */

@@ -34,6 +34,11 @@ bool clients_wait(const struct clients *clients, const struct address *to)
 	return front_lags(&clients->front, to->fd, to->connection);
 }
 
+bool clients_there(const struct clients *clients, const struct address *to)
+{
+	return front_has(&clients->front, to->fd, to->connection);
+}
+
 int clients_post(struct clients *clients, const struct address *to, struct text *text)
 {
 	if (to->connection == 0)

@@ -54,6 +54,8 @@ void clients_use_reserve(struct clients *clients);
 /* The round is safe: let the messages go. */
 void clients_settle(struct clients *clients);
 
+/* Whether its connection is there. */
+bool clients_there(const struct clients *clients, const struct address *to);
 /* Whether so much waits for this client that cells which stream to it must pause. */
 bool clients_wait(const struct clients *clients, const struct address *to);
 

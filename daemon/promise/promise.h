@@ -202,17 +202,17 @@ int promise_stream(struct promise *promise, enum promise_stream stream, uint64_t
 int promise_display(struct promise *promise, const struct shown *shown);
 /* The cell still runs: tell those who keep up. */
 void promise_alive(struct promise *promise, const struct alive_event *alive);
-bool promise_watched(const struct promise *promise);
 /* The cell asks: pass the question on to those who may answer. */
 void promise_ask(struct promise *promise, const struct ask_event *ask);
-/* Whether there is somebody who may. */
-bool promise_listened_to(const struct promise *promise);
 /* The cell calls a function: offer the call to those who answer calls. */
 struct call;
-void promise_call(struct promise *promise, const struct call *call);
+void promise_call(struct promise *promise, struct call *call);
 /* The cell waits for it no longer. */
 void promise_cancel(struct promise *promise, uint64_t number);
-/* Whether there is somebody who answers calls. */
-bool promise_answers_calls(const struct promise *promise);
+/* Whether there is somebody who watches, answers what the cell asks, or answers its calls. */
+enum asking { ASKING_STREAM, ASKING_INPUT, ASKING_CALLS };
+bool promise_has(const struct promise *promise, enum asking how);
+/* Forget those whose connections have ended. */
+void promise_lose_gone(struct promise *promise);
 /* Whether one of those who watch reads too slowly. */
 bool promise_waits(const struct promise *promise);

@@ -16,6 +16,8 @@
 void handle_return(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct return_request *answer = &request->returned;
+	const struct returned_message returned = {
+		.value = answer->value, .error = answer->error, .text = answer->text};
 	struct empty_reply reply = {.id = request->id};
 	struct address exec = *from;
 	struct session *session;
@@ -23,7 +25,7 @@ void handle_return(struct sessions *sessions, const struct address *from, const 
 
 	exec.id = answer->exec;
 	session = session_running(sessions, &exec);
-	call = session ? calls_find(&session->cell->calls, answer->number) : NULL;
+	call = session && session_busy(session) ? calls_find(&session->cell->calls, answer->number) : NULL;
 	if (!call) {
 		client_error(sessions->clients, from, "gone",
 			     "call %" PRIu64 " of request %" PRIu64
@@ -31,12 +33,20 @@ void handle_return(struct sessions *sessions, const struct address *from, const 
 			     answer->number, exec.id);
 		return;
 	}
+	if (answer->hold && call->state == CALL_ASKS) {
+		client_error(sessions->clients, from, "bad_request",
+			     "hold: call %" PRIu64 " waits already, for somebody to approve it", answer->number);
+		return;
+	}
 	if (answer->hold)
 		session_hold_call(session, call, answer->text);
-	else
-		session_answer_call(session, call,
-				    &(struct returned_message){
-					    .value = answer->value, .error = answer->error, .text = answer->text});
+	else if (!session_return_call(session, call, &returned)) {
+		client_error(sessions->clients, from, "too_large",
+			     "the answer is larger than call_size = %" PRIu64
+			     " allows; the cell has an error instead of it",
+			     session->profile->call_size);
+		return;
+	}
 	client_send(sessions->clients, from, &empty_reply_schema, &reply);
 }
 
@@ -74,7 +84,8 @@ static int record_put(msgpack_sbuffer *buffer, const struct session *session, co
 /* Whether @session may have calls that @request asks for. */
 static bool is_meant(const struct session *session, const struct request *request)
 {
-	return session->cell && session->cell->calls.n > 0 && (!request->named.data || session == request->session);
+	return session_busy(session) && session->cell->calls.n > 0 &&
+	       (!request->named.data || session == request->session);
 }
 
 static size_t count_calls(struct sessions *sessions, const struct address *from, const struct request *request)
@@ -140,42 +151,60 @@ static struct session *session_of(struct sessions *sessions, const struct addres
 	return found;
 }
 
-/* NULL, or a sentence about what cannot be done. Static. */
-static const char *answer_wrong(const struct answer_call_request *answer)
+/* Whether the answer says what it must, and no more; if not, the client has been told. */
+static bool answer_says_one_thing(struct sessions *sessions, const struct address *from,
+				  const struct answer_call_request *answer)
 {
-	int n = !!answer->approve + !!answer->value.data + !!answer->error.data;
-
 	if (!answer->session.data && !answer->of.data)
-		return "answer_call: the session, or of: the key of the cell's exec";
-	if (n != 1)
-		return "answer_call: one of approve, value and error";
-	return NULL;
+		client_error(sessions->clients, from, "bad_request",
+			     "answer_call: the session, or of: the key of the cell's exec");
+	else if (answer->approve + !!answer->value.data + !!answer->error.data != 1)
+		client_error(sessions->clients, from, "bad_request",
+			     "answer_call: one of approve, value and error");
+	else
+		return true;
+	return false;
+}
+
+/* The same for whether that call can be answered so. */
+static bool call_takes(struct sessions *sessions, const struct address *from, const struct session *session,
+		       const struct call *call, const struct answer_call_request *answer)
+{
+	size_t size = answer->value.size + answer->error.size + answer->text.size;
+
+	if (!call)
+		client_error(sessions->clients, from, "gone",
+			     "no such call waits: it has an answer, or its cell waits no longer");
+	else if (answer->approve && call->state != CALL_ASKS)
+		client_error(sessions->clients, from, "gone",
+			     "this call does not ask, or not any more: only a value or an error ends it");
+	else if (size > session->profile->call_size)
+		client_error(sessions->clients, from, "too_large",
+			     "the answer has %zu bytes; call_size = %" PRIu64 " is the limit", size,
+			     session->profile->call_size);
+	else
+		return true;
+	return false;
 }
 
 void handle_answer_call(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct answer_call_request *answer = &request->answer_call;
-	const char *wrong = answer_wrong(answer);
+	const struct returned_message returned = {
+		.value = answer->value, .error = answer->error, .text = answer->text};
 	struct empty_reply reply = {.id = request->id};
-	struct session *session = wrong ? NULL : session_of(sessions, from, request);
-	struct call *call = session ? calls_find(&session->cell->calls, answer->number) : NULL;
+	struct session *session;
+	struct call *call;
 
-	if (!wrong && call && answer->approve && call->state != CALL_ASKS)
-		wrong = "approve: this call does not ask; answer it with a value or an error";
-	if (wrong) {
-		client_error(sessions->clients, from, "bad_request", "%s", wrong);
+	if (!answer_says_one_thing(sessions, from, answer))
 		return;
-	}
-	if (!call) {
-		client_error(sessions->clients, from, "gone",
-			     "no such call waits: it has an answer, or its cell waits no longer");
+	session = session_of(sessions, from, request);
+	call = session ? calls_find(&session->cell->calls, answer->number) : NULL;
+	if (!call_takes(sessions, from, session, call, answer))
 		return;
-	}
-	/* Whoever works on it, or asks a person, can stop. */
-	if (!answer->approve)
-		promise_cancel(session->cell->reply.promise, call->number);
-	session_answer_call(
-		session, call,
-		&(struct returned_message){.value = answer->value, .error = answer->error, .text = answer->text});
+	if (answer->approve)
+		session_approve_call(session, call);
+	else
+		session_answer_call(session, call, &returned);
 	client_send(sessions->clients, from, &empty_reply_schema, &reply);
 }

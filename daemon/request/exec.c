@@ -1,6 +1,7 @@
 /* Sessions opened and ended, and cells run, answered and interrupted in them; saving and loading are cells, too. */
 #include "request.h"
 
+#include "config/policy.h"
 #include "session/saving.h"
 #include "warden/nursery.h"
 
@@ -125,7 +126,7 @@ static bool exec_acceptable(struct sessions *sessions, const struct address *fro
 	else if (max > 0 && exec->timeout > max)
 		client_error(sessions->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
 			     exec->timeout, max);
-	else if (exec->functions.data && profile->functions == FUNCTIONS_OFF)
+	else if (exec->functions.data && !profile_lets_call(profile))
 		client_error(sessions->clients, from, "bad_request",
 			     "functions: the profile \"%s\" lets cells call none (functions = off)", profile->name);
 	else if (cell_option_wrong(exec))

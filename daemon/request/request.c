@@ -193,10 +193,8 @@ void request_join(struct sessions *sessions, const struct address *from, struct 
 		return;
 	}
 	while ((session = sessions_next(sessions, from->uid, session)))
-		if (session->cell && session->cell == promise->running) {
-			session_heed_ask(session);
+		if (session->cell && session->cell == promise->running)
 			session_heed_calls(session);
-		}
 }
 
 /* It has been asked before. */

@@ -11,9 +11,9 @@ static const char *hand_point(size_t i)
 	static const char *const points[] = {
 		"interpreter.channel", "interpreter.stdout", "interpreter.stderr", "session.deadline",
 		"session.idle",	       "session.hard",	     "session.alive",	   "session.measure",
-		"session.transfer",    "session.copy",	     "family.channel",	   "family.death",
-		"family.patience",     "family.quota",	     "template.channel",   "template.patience",
-		"template.refill",     "template.retry",     "template.idle",
+		"session.call",	       "session.transfer",   "session.copy",	   "family.channel",
+		"family.death",	       "family.patience",    "family.quota",	   "template.channel",
+		"template.patience",   "template.refill",    "template.retry",	   "template.idle",
 	};
 
 	return i < ARRAY_SIZE(points) ? points[i] : NULL;

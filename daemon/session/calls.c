@@ -3,8 +3,12 @@
 #include "events.h"
 
 #include "audit_log.h"
+#include "config/policy.h"
+#include "hand.h"
 #include "sessions.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 /* The interpreter gets an answer, whichever it is. */
@@ -14,18 +18,19 @@ static void interpreter_return(struct session *session, const struct returned_me
 		session_end(session, "internal");
 }
 
-static void refuse(struct session *session, uint64_t number, const char *error, const char *text)
-{
-	interpreter_return(session, &(struct returned_message){
-					    .number = number, .error = bytes_of(error), .text = bytes_of(text)});
-}
+/* ---- time ---- */
 
-void session_heed_calls(struct session *session)
+void session_heed_clock(struct session *session)
 {
 	struct cell *cell = session->cell;
-	bool stands = cell->calls.n > 0 && (calls_wait(&cell->calls) || promise_answers_calls(cell->reply.promise));
+	bool stands;
 
-	if (session->state != SESSION_BUSY || session->freezing || !cell->timeout || stands == cell->stands)
+	if (session->state != SESSION_BUSY || session->freezing || !cell->timeout)
+		return;
+	stands =
+		(cell->asking && promise_has(cell->reply.promise, ASKING_INPUT)) ||
+		(cell->calls.n > 0 && (calls_wait(&cell->calls) || promise_has(cell->reply.promise, ASKING_CALLS)));
+	if (stands == cell->stands)
 		return;
 	warden_touch(session->warden);
 	cell->stands = stands;
@@ -38,30 +43,176 @@ void session_heed_calls(struct session *session)
 	}
 }
 
+static void expire(struct session *session, struct call *call)
+{
+	const struct profile *profile = session->profile;
+	bool own = call->timeout != profile->call_timeout;
+	struct returned_message late = {.number = call->number, .error = BYTES("TimeoutError")};
+	int name = (int)call->function.size;
+	char text[320];
+
+	if (call->state == CALL_OUT)
+		snprintf(text, sizeof(text), "%.*s: no answer within %s%g s", name, call->function.data,
+			 own ? "its own limit of " : "call_timeout = ", event_seconds(call->timeout));
+	else
+		snprintf(text, sizeof(text), "%.*s: nobody has %s it within hold_timeout = %g s", name,
+			 call->function.data, call->state == CALL_ASKS ? "approved" : "answered",
+			 event_seconds(profile->hold_timeout));
+	late.text = bytes_of(text);
+	session_answer_call(session, call, &late);
+}
+
+static void on_call_due(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, call_due);
+	struct call *call, *due;
+
+	hand_session(session, TURN_CALL);
+	do {
+		due = NULL;
+		if (!session->cell || !session_busy(session))
+			return;
+		list_for_each (call, &session->cell->calls.list, node) {
+			uint64_t end = call_due(call, session->profile->hold_timeout);
+
+			if (!due && end && end <= event_now())
+				due = call;
+		}
+		if (due)
+			expire(session, due);
+	} while (due);
+	if (session->cell)
+		session_heed_calls(session);
+}
+
+void session_arm_calls(struct session *session)
+{
+	uint64_t first = 0;
+	struct call *call;
+
+	list_for_each (call, &session->cell->calls.list, node) {
+		uint64_t due = call_due(call, session->profile->hold_timeout);
+
+		if (due && (!first || due < first))
+			first = due;
+	}
+	if (first)
+		(void)timer_set(session_loop(session), &session->call_due, first, on_call_due);
+	else
+		timer_clear(session_loop(session), &session->call_due);
+}
+
+void session_heed_calls(struct session *session)
+{
+	warden_touch(session->warden);
+	session_arm_calls(session);
+	session_heed_clock(session);
+}
+
+/* ---- from the cell ---- */
+
+static void refuse(struct session *session, const struct call_message *message, const char *error,
+		   const char *format, ...) _printf_(4, 5);
+
+static void refuse(struct session *session, const struct call_message *message, const char *error,
+		   const char *format, ...)
+{
+	const struct call call = {.number = message->number, .function = message->function, .since = event_now()};
+	char text[320];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	audit_log_call(session, &call, "refused");
+	interpreter_return(session, &(struct returned_message){.number = message->number,
+							       .error = bytes_of(error),
+							       .text = bytes_of(text)});
+}
+
+/* Whether the profile has no room for it, and the cell has been told so. */
+static bool is_too_much(struct session *session, const struct call_message *message)
+{
+	const struct profile *profile = session->profile;
+	const struct cell *cell = session->cell;
+
+	if (cell->n_calls >= profile->calls)
+		refuse(session, message, "FunctionError",
+		       "this cell has made %" PRIu64 " calls, and calls = %" PRIu64
+		       " is the limit: go on in another cell",
+		       cell->n_calls, profile->calls);
+	else if (cell->calls.n >= profile->calls_at_once)
+		refuse(session, message, "FunctionError",
+		       "%zu calls are out, and calls_at_once = %" PRIu64 " is the limit: wait for some",
+		       cell->calls.n, profile->calls_at_once);
+	else if (message->arguments.size > profile->call_size)
+		refuse(session, message, "FunctionError",
+		       "the arguments have %zu bytes, and call_size = %" PRIu64 " is the limit: pass less",
+		       message->arguments.size, profile->call_size);
+	else
+		return false;
+	return true;
+}
+
+/* NULL, or why somebody has to approve it. */
+static const char *why_ask(const struct function *function, enum function_ruling ruling)
+{
+	if (ruling == FUNCTION_ASKED_FOR)
+		return "the profile wants each call of it approved";
+	if (function->ask)
+		return "who offers it wants each call of it approved";
+	if (function->caution && ruling != FUNCTION_NAMED)
+		return "who offers it wants care with it";
+	return NULL;
+}
+
+/* Put it, or ask whether it may be put. */
+static void call_begin(struct session *session, struct call *call, const struct function *function,
+		       enum function_ruling ruling)
+{
+	const char *why = why_ask(function, ruling);
+
+	call->timeout = session->profile->call_timeout;
+	if (function->timeout > 0)
+		call->timeout =
+			function->timeout < 1e12 ? MAX((uint64_t)(function->timeout * 1e6), (uint64_t)1) : 0;
+	session->cell->n_calls++;
+	if (why)
+		call_turn(&session->cell->calls, call, CALL_ASKS, bytes_of(why));
+	promise_call(session->cell->reply.promise, call);
+	session_heed_calls(session);
+}
+
 void session_pass_call(struct session *session, const struct details *details)
 {
 	const struct call_message *message = details->call;
 	struct cell *cell = session->cell;
+	enum function_ruling ruling;
+	struct function function;
 	struct call *call;
 	int r;
 
 	interpreter_drain(session->live);
-	if (!functions_have(cell->options.functions, message->function)) {
-		refuse(session, message->number, "FunctionError",
-		       "the client of this cell does not offer that function");
+	if (!functions_find(&function, cell->options.functions, message->function)) {
+		refuse(session, message, "FunctionError", "the client of this cell does not offer that function");
 		return;
 	}
+	ruling = profile_ruling(session->profile, message->function);
+	if (ruling == FUNCTION_DENIED) {
+		refuse(session, message, "PermissionError", "%.*s: the operator does not allow it",
+		       (int)message->function.size, message->function.data);
+		return;
+	}
+	if (is_too_much(session, message))
+		return;
 	r = calls_add(&call, &cell->calls, message);
 	if (r == -EEXIST)
 		return; /* sent again after a router's death */
-	if (r) {
-		refuse(session, message->number, "FunctionError",
-		       r == -EMFILE ? "too many calls are out at once: wait for some"
-				    : "the session's user holds too much already: wait for some calls");
-		return;
-	}
-	promise_call(cell->reply.promise, call);
-	session_heed_calls(session);
+	if (r)
+		refuse(session, message, "FunctionError",
+		       "the session's user holds too much already: wait for some calls");
+	else
+		call_begin(session, call, &function, ruling);
 }
 
 void session_pass_abandon(struct session *session, const struct details *details)
@@ -76,6 +227,8 @@ void session_pass_abandon(struct session *session, const struct details *details
 	session_heed_calls(session);
 }
 
+/* ---- back to it ---- */
+
 static void outcome_write(char out[static 128], const struct returned_message *answer)
 {
 	if (answer->error.data)
@@ -84,7 +237,8 @@ static void outcome_write(char out[static 128], const struct returned_message *a
 		snprintf(out, 128, "a value of %zu bytes", answer->value.size);
 }
 
-void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer)
+/* Without a word to its provider. */
+static void call_end(struct session *session, struct call *call, const struct returned_message *answer)
 {
 	struct returned_message returned = *answer;
 	char outcome[128];
@@ -92,16 +246,45 @@ void session_answer_call(struct session *session, struct call *call, const struc
 	returned.number = call->number;
 	outcome_write(outcome, answer);
 	audit_log_call(session, call, outcome);
-	warden_touch(session->warden);
 	calls_remove(&session->cell->calls, call);
 	session_heed_calls(session);
 	interpreter_return(session, &returned);
 }
 
+bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer)
+{
+	uint64_t limit = session->profile->call_size;
+	size_t size = answer->value.size + answer->error.size + answer->text.size;
+	char text[160];
+
+	if (size <= limit) {
+		call_end(session, call, answer);
+		return true;
+	}
+	snprintf(text, sizeof(text),
+		 "the answer has %zu bytes, and call_size = %" PRIu64 " is the limit: ask for less", size, limit);
+	call_end(session, call,
+		 &(struct returned_message){.error = BYTES("FunctionError"), .text = bytes_of(text)});
+	return false;
+}
+
+void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer)
+{
+	promise_cancel(session->cell->reply.promise, call->number);
+	call_end(session, call, answer);
+}
+
 void session_hold_call(struct session *session, struct call *call, struct bytes why)
 {
-	warden_touch(session->warden);
-	call_turn(call, CALL_HELD, why);
+	call_turn(&session->cell->calls, call, CALL_HELD, why);
+	session_heed_calls(session);
+}
+
+void session_approve_call(struct session *session, struct call *call)
+{
+	audit_log_call(session, call, "approved");
+	call_turn(&session->cell->calls, call, CALL_OUT, BYTES(""));
+	promise_call(session->cell->reply.promise, call);
 	session_heed_calls(session);
 }
 
@@ -109,6 +292,9 @@ void session_end_calls(struct session *session)
 {
 	struct call *call;
 
-	list_for_each (call, &session->cell->calls.list, node)
+	timer_clear(session_loop(session), &session->call_due);
+	list_for_each (call, &session->cell->calls.list, node) {
 		audit_log_call(session, call, "none: its cell has ended");
+		calls_remove(&session->cell->calls, call);
+	}
 }

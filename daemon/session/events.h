@@ -142,7 +142,9 @@ void session_give_up_successor(struct session *session);
 
 void session_pass_call(struct session *session, const struct details *details);
 void session_pass_abandon(struct session *session, const struct details *details);
-/* Its cell ends: those that are out have no answer. */
+/* The timer of those that must have an answer by a certain time. */
+void session_arm_calls(struct session *session);
+/* Its interpreter or its cell ends: they have no answer. */
 void session_end_calls(struct session *session);
 
 /* ---- entries of the table: asking.c ---- */

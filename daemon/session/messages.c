@@ -165,6 +165,17 @@ static void on_gone(struct tenant *tenant)
 
 /* ---- to those who watch ---- */
 
+/* Nobody says when a connection ends. */
+static void heed_who_is_gone(struct session *session)
+{
+	struct cell *cell = session->cell;
+
+	if (!cell->asking && cell->calls.n == 0)
+		return;
+	promise_lose_gone(cell->reply.promise);
+	session_heed_clock(session);
+}
+
 static void on_alive(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, alive);
@@ -173,7 +184,8 @@ static void on_alive(struct timer *timer)
 
 	hand_session(session, TURN_ALIVE);
 	session_watch(session);
-	if (!promise_watched(session->cell->reply.promise))
+	heed_who_is_gone(session);
+	if (!promise_has(session->cell->reply.promise, ASKING_STREAM))
 		return;
 	usage = usage_of_tree(session->warden->pid, session->warden->baseline);
 	alive.memory = usage.memory;

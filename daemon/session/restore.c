@@ -285,8 +285,10 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		if (!session->cell)
 			snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
 	}
-	if (session->cell)
+	if (session->cell) {
 		session->cell->asking = false;
+		session_end_calls(session);
+	}
 	session->live = warden_discard(session->warden, session->live);
 	session->state = SESSION_SWEEPING;
 	session_deadline(session, PATIENCE_US);

@@ -178,6 +178,7 @@ struct session *session_free(struct session *session)
 	timer_clear(session_loop(session), &session->measure);
 	timer_clear(session_loop(session), &session->alive);
 	timer_clear(session_loop(session), &session->trim);
+	timer_clear(session_loop(session), &session->call_due);
 	cell_free(session->cell);
 	history_empty(session);
 	list_for_each (operation, &session->operations, node)
@@ -332,6 +333,7 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->measure);
 	timer_clear(session_loop(session), &session->alive);
 	timer_clear(session_loop(session), &session->trim);
+	timer_clear(session_loop(session), &session->call_due);
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session_drop_successor(session);
 	session->live = NULL;
@@ -342,22 +344,18 @@ void session_end(struct session *session, const char *cause)
 	warden_leave(session->warden, &session->tenant);
 }
 
-void session_heed_ask(struct session *session)
-{
-	warden_touch(session->warden);
-	if (session->state == SESSION_BUSY && session->cell->asking &&
-	    promise_listened_to(session->cell->reply.promise))
-		session_deadline(session, 0);
-}
-
 void session_answer(struct session *session, const struct input_request *input)
 {
 	struct answer_message answer = {.text = input->text, .eof = input->eof};
+	struct cell *cell = session->cell;
 
 	warden_touch(session->warden);
-	session->cell->asking = false;
-	if (session->state == SESSION_BUSY)
-		session_deadline(session, session->cell->timeout);
+	cell->asking = false;
+	/* It has all of its time again. */
+	cell->rest = cell->timeout;
+	if (session->state == SESSION_BUSY && !cell->stands)
+		session_deadline(session, cell->timeout);
+	session_heed_clock(session);
 	if (interpreter_send(session->live, &answer_message_schema, &answer))
 		session_end(session, "internal");
 }

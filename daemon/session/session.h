@@ -97,7 +97,7 @@ struct session {
 
 	uint64_t opened, last; /* event_now() at birth, and at the end of the last cell */
 	double created;	       /* seconds since the epoch */
-	struct timer deadline, idle, hard, measure, alive, trim;
+	struct timer deadline, idle, hard, measure, alive, trim, call_due;
 	uint64_t patience;	     /* from when the deadline was set */
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
 };
@@ -128,15 +128,21 @@ void session_close(struct session *session, const struct address *request);
 void session_operate(struct session *session, struct operation *operation);
 /* End it for a reason of our own. @cause: static text for the reply of a running cell. */
 void session_end(struct session *session, const char *cause);
-/* The running cell has asked, or somebody has come who may answer: a person may think, its time stands still. */
-void session_heed_ask(struct session *session);
+/* The running cell asks or calls, or does so no longer, or somebody has come or gone who answers it: its time
+ * stands still, or goes on. */
+void session_heed_clock(struct session *session);
 /* What a client answers to an `ask` of the running cell. */
 void session_answer(struct session *session, const struct input_request *input);
-/* The answer to a call of the running cell, without its number. The call is no more. */
+/* The answer of its provider to a call of the running cell, without its number. The call is no more. False if the
+ * answer is too large, and the cell has been told so. */
+bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer);
+/* The same from somebody else: its provider is told that nobody waits for it. */
 void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer);
 /* Its provider puts it aside. */
 void session_hold_call(struct session *session, struct call *call, struct bytes why);
-/* Whoever answers calls has come, or a call is out or over: the time of the cell stands still, or goes on. */
+/* It asks, and may be done. */
+void session_approve_call(struct session *session, struct call *call);
+/* Its calls have changed, or who answers them. */
 void session_heed_calls(struct session *session);
 
 /* Its client reads again. */

@@ -350,6 +350,8 @@ void session_on_revived(struct session *session)
 	if (session->state == SESSION_IDLE)
 		idle_arm(session);
 	quota_on_run(session->warden);
+	if (session->cell && session->cell->calls.n > 0)
+		session_arm_calls(session);
 }
 
 /* Kill the interpreter; another one follows when it is dead. The first cause counts. */

@@ -205,7 +205,7 @@ static void pass_ask(struct session *session, const struct details *details)
 
 	interpreter_drain(session->live);
 	if (cell_ask(session->cell, details->ask)) {
-		session_heed_ask(session);
+		session_heed_clock(session);
 	} else if (interpreter_send(session->live, &answer_message_schema, &eof)) {
 		session_end(session, "internal");
 	}

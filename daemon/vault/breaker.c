@@ -291,7 +291,7 @@ static const char *const turn_names[_TURN_N] = {
 	[TURN_HARD] = "hard",	      [TURN_ALIVE] = "alive",	    [TURN_MEASURE] = "measure",
 	[TURN_TRANSFER] = "transfer", [TURN_COPY] = "copy",	    [TURN_PATIENCE] = "patience",
 	[TURN_QUOTA] = "quota",	      [TURN_REFILL] = "refill",	    [TURN_RETRY] = "retry",
-	[TURN_READ] = "read",	      [TURN_REVIVE] = "revive",
+	[TURN_READ] = "read",	      [TURN_REVIVE] = "revive",	    [TURN_CALL] = "call",
 };
 
 void hand_take(struct breaker *breaker, const struct thing *thing, const char *group, struct bytes of)

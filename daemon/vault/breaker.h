@@ -45,6 +45,7 @@ enum hand_turn {
 	TURN_READ,
 	TURN_REVIVE,
 	TURN_RETRY,
+	TURN_CALL,
 	_TURN_N,
 };
 

@@ -149,6 +149,7 @@
 	F(m, FLAG, password, OPTIONAL)                                                                             \
 	F(m, FLAG, timed_out, OPTIONAL)                                                                            \
 	F(m, FLAG, stands, OPTIONAL)                                                                               \
+	F(m, UINT, n_calls, OPTIONAL)                                                                              \
 	F(m, UINT, rest, OPTIONAL)
 /* Its code, its options and what it has shown are records of their own, written once. */
 #define CELL_FIELDS(F, m)                                                                                          \
@@ -184,12 +185,18 @@
 #define KEPT_DISPLAY_FIELDS(F, m)                                                                                  \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, BIN, shown, REQUIRED)
-/* A call of a cell. Which of them are out is in the record of the cell. */
+/* A call of a cell. Which of them wait is in the record of the cell. Without function: what has changed of it
+ * since. */
 #define KEPT_CALL_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, UINT, number, REQUIRED)                                                                               \
-	F(m, STR, function, REQUIRED)                                                                              \
-	F(m, RAW, arguments, REQUIRED)
+	F(m, STR, function, OPTIONAL)                                                                              \
+	F(m, RAW, arguments, OPTIONAL)                                                                             \
+	F(m, UINT, since, OPTIONAL)                                                                                \
+	F(m, UINT, timeout, OPTIONAL)                                                                              \
+	F(m, UINT, state, OPTIONAL)                                                                                \
+	F(m, STR, text, OPTIONAL)                                                                                  \
+	F(m, UINT, turned, OPTIONAL)
 #define ENTRY_VALUES(F, m)                                                                                         \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, UINT, after, OPTIONAL)                                                                                \

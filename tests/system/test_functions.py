@@ -475,7 +475,7 @@ got = await asyncio.gather(*tasks, return_exceptions=True)
     for number in range(1, 1025):
         client.send(m.Return(id=client.new_id(), exec=exec, number=number, value=1))
     assert client.finish(exec, m.ExecReply).text == (
-        "([('int', '1'), ('FunctionError', 'too many calls are out at once: wait for some')], 76)"
+        "([('int', '1'), ('FunctionError', '1024 calls are out, and calls_at_once = 1024 is the limit: wait for some')], 76)"
     )
 
 

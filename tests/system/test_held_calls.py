@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, wait_until
 from lair import Client, LairError, codec
 from lair import messages as m
+from test_router_death import kill_router
 
-SETTINGS = {"profile default": {"checkpoint": "cell"}}
+QUICK = {"spares": "0", "preload": ""}
+SETTINGS = {
+    "profile default": {"checkpoint": "cell"},
+    "profile short": {**QUICK, "hold_timeout": "300ms", "call_timeout": "400ms"},
+    "profile ask": {**QUICK, "functions": "ask", "functions_deny": "drop *.drop", "functions_allow": "look wiki.*"},
+    "profile picky": {**QUICK, "functions_ask": "pay", "functions_deny": "x*"},
+    "profile only": {**QUICK, "functions": "off", "functions_allow": "look"},
+    "profile none": {**QUICK, "functions": "off", "functions_deny": "look"},
+    "profile small": {**QUICK, "calls": "3", "calls_at_once": "2", "call_size": "1K"},
+    "profile fleeting": {**QUICK, "idle_ttl": "300ms"},
+}
 
 FUNCTION = {"name": "pay", "schema": '{"type": "object", "properties": {"amount": {"type": "integer"}}}'}
 numbers = itertools.count(1)
@@ -25,10 +40,19 @@ class Provider:
     def __init__(self, daemon: Daemon, code: str, session: str = "", **fields: Any) -> None:
         self.client = Client(str(daemon.socket))
         self.session = session or f"s{next(numbers)}"
+        self.key = f"key-{next(numbers)}"
         fields.setdefault("functions", [FUNCTION])
         self.exec = self.client.send(
-            m.Exec(id=self.client.new_id(), session=self.session, code=code, key=f"key-{next(numbers)}", **fields)
+            m.Exec(id=self.client.new_id(), session=self.session, code=code, key=self.key, **fields)
         )
+
+    def again(self, daemon: Daemon, calls: bool = True) -> Provider:
+        """Another client asks for the same cell."""
+        other = object.__new__(Provider)
+        other.client, other.session, other.key = Client(str(daemon.socket)), self.session, self.key
+        request = m.Attach(id=other.client.new_id(), session=self.session, key=self.key, calls=calls)
+        other.exec = other.client.send(request)
+        return other
 
     def event(self, timeout: float | None = None) -> Any:
         return self.client.receive(self.exec, m.ExecReply, timeout)
@@ -37,6 +61,21 @@ class Provider:
         event = self.event()
         assert isinstance(event, m.CallEvent), event
         return event
+
+    def held(self) -> m.HeldEvent:
+        event = self.event()
+        assert isinstance(event, m.HeldEvent), event
+        return event
+
+    def cancelled(self) -> int:
+        event = self.event()
+        assert isinstance(event, m.CancelEvent), event
+        return event.number
+
+    def error(self) -> str:
+        """Of the cell."""
+        error = self.result().error
+        return f"{error['name']}: {error['value']}" if error else "none"
 
     def give(self, call: m.CallEvent | m.HeldEvent, **answer: Any) -> None:
         request = m.Return(id=self.client.new_id(), exec=self.exec, number=call.number, **answer)
@@ -142,7 +181,6 @@ def test_an_answer_is_one_thing(begin: Begin, client: Client) -> None:
         (provider.session, {}, "one of approve, value and error"),
         (provider.session, {"value": 1, "error": "ValueError"}, "one of approve, value and error"),
         (provider.session, {"value": 1, "approve": True}, "one of approve, value and error"),
-        (provider.session, {"approve": True}, "this call does not ask"),
     ):
         code, text = refused(client, session, **fields)
         assert code == "bad_request" and said in text
@@ -154,7 +192,7 @@ def test_an_answer_with_a_key_is_given_once(begin: Begin, client: Client) -> Non
     provider = begin("[tools.pay(amount=1), tools.pay(amount=2)]")
     provider.called()
     answer(client, provider.session, value=1, key="k")
-    assert provider.event() == m.CancelEvent(id=provider.exec, number=1)
+    assert provider.cancelled() == 1
     provider.called()
     answer(client, provider.session, value=1, key="k")
     assert [it.number for it in calls(client, provider.session)] == [2]
@@ -183,3 +221,368 @@ def test_who_has_put_it_aside_may_answer(begin: Begin, client: Client) -> None:
     assert calls(client, provider.session)[0].state == "held"
     provider.give(call, value=8)
     assert provider.result().text == "8"
+
+
+def test_a_call_that_is_held_needs_nobody(daemon: Daemon, begin: Begin, client: Client) -> None:
+    """Its cell has a second, and is not over when that is over."""
+    provider = begin("x = tools.pay(amount=5); x", timeout=1)
+    provider.give(provider.called(), text="later", hold=True)
+    provider.client.close()
+    time.sleep(1.5)
+    (held,) = calls(client, provider.session)
+    assert held.state == "held" and held.age >= 1.5
+    answer(client, provider.session, value=8)
+    assert provider.again(daemon, calls=False).result().text == "8"
+    assert client.exec("x", provider.session).text == "8"
+
+
+def test_what_is_put_aside_is_not_put_again(daemon: Daemon, begin: Begin, client: Client) -> None:
+    provider = begin("import asyncio\nawait asyncio.gather(tools.pay.aio(amount=1), tools.pay.aio(amount=2))")
+    first, second = provider.called(), provider.called()
+    provider.give(first, hold=True)
+    other = provider.again(daemon)
+    assert other.called().number == second.number
+    other.give(second, value="b")
+    answer(client, provider.session, value="a")
+    assert other.cancelled() == 1
+    assert other.result().text == "['a', 'b']"
+
+
+def test_the_router_dies_while_a_call_is_held(daemon: Daemon, begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)", timeout=1)
+    provider.give(provider.called(), text="later", hold=True)
+    (before,) = calls(client, provider.session)
+    time.sleep(0.2)
+    kill_router(daemon)
+    with daemon.client() as client:
+        (held,) = calls(client, provider.session)
+        assert (held.state, held.text, held.arguments) == ("held", "later", {"amount": 5})
+        assert held.age >= before.age + 0.2
+        time.sleep(1.2)
+        kill_router(daemon)
+    with daemon.client() as client:
+        answer(client, provider.session, value=8, key="k")
+        kill_router(daemon)
+    with daemon.client() as client:
+        answer(client, provider.session, value=8, key="k")
+        assert provider.again(daemon).result().text == "8"
+
+
+def test_the_same_daemon_read_its_settings_meanwhile(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)")
+    provider.give(provider.called(), hold=True)
+    client.call(m.Reload(id=client.new_id()), m.ReloadReply)
+    answer(client, provider.session, value=8)
+    assert provider.result().text == "8"
+
+
+def test_a_call_is_held_longer_than_a_session_may_be_idle(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)", profile="fleeting")
+    provider.give(provider.called(), hold=True)
+    time.sleep(1)
+    answer(client, provider.session, value=8)
+    assert provider.result().text == "8"
+
+
+def test_going_back_after_a_call_that_was_held(begin: Begin, client: Client) -> None:
+    session = f"s{next(numbers)}"
+    client.exec("x = 1", session)
+    provider = begin("x = tools.pay(amount=5)", session=session)
+    provider.give(provider.called(), hold=True)
+    answer(client, session, value=8)
+    assert provider.result().returncode == 0
+    assert client.exec("x", session).text == "8"
+    assert client.undo(session, 2).cell == 1
+    assert client.exec("x", session).text == "1"
+
+
+def test_an_interrupt_ends_a_call_that_is_held(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)")
+    provider.give(provider.called(), hold=True)
+    assert client.interrupt(provider.session)
+    assert provider.error().startswith("KeyboardInterrupt")
+    assert calls(client, provider.session) == []
+    assert refused(client, provider.session, value=1)[0] == "gone"
+
+
+# ---- somebody has to approve it ----
+
+ASKING = {**FUNCTION, "ask": True}
+
+
+def test_a_call_that_asks_is_done_when_it_is_approved(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[ASKING])
+    asked = provider.held()
+    assert (asked.number, asked.function, asked.arguments) == (1, "pay", {"amount": 5})
+    assert asked.text == "who offers it wants each call of it approved"
+    (call,) = calls(client, provider.session)
+    assert (call.state, call.text) == ("asks", asked.text)
+    answer(client, provider.session, approve=True)
+    assert calls(client, provider.session)[0].state == "out"
+    assert calls(client, provider.session)[0].text is None
+    code, text = refused(client, provider.session, approve=True)
+    assert code == "gone" and "does not ask" in text
+    provider.give(provider.called(), value=6)
+    assert provider.result().text == "6"
+
+
+def test_a_call_that_asks_is_refused(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[ASKING])
+    provider.held()
+    answer(client, provider.session, error="PermissionError", text="pay was refused: too much")
+    assert provider.cancelled() == 1
+    assert provider.error() == "PermissionError: pay was refused: too much"
+    assert refused(client, provider.session, approve=True)[0] == "gone"
+
+
+def test_a_call_that_asks_is_answered_instead(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[ASKING])
+    provider.held()
+    answer(client, provider.session, value=3)
+    assert provider.result().text == "3"
+    provider = begin("tools.pay(amount=5)", functions=[ASKING])
+    asked = provider.held()
+    with pytest.raises(LairError, match="waits already"):
+        provider.give(asked, hold=True)
+    provider.give(asked, value=4)
+    assert provider.result().text == "4"
+
+
+def test_who_comes_while_it_asks_is_asked(daemon: Daemon, begin: Begin, client: Client) -> None:
+    """And who comes after it is approved is to do it. Its cell has a second, and nobody is there."""
+    provider = begin("tools.pay(amount=5)", functions=[ASKING], timeout=1)
+    provider.held()
+    provider.client.close()
+    other = provider.again(daemon)
+    assert other.held().arguments == {"amount": 5}
+    other.client.close()
+    time.sleep(1.5)
+    answer(client, provider.session, approve=True)
+    other = provider.again(daemon)
+    other.give(other.called(), value=2)
+    assert other.result().text == "2"
+
+
+def test_the_router_dies_while_a_call_asks(daemon: Daemon, begin: Begin) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[ASKING])
+    provider.held()
+    kill_router(daemon)
+    with daemon.client() as client:
+        assert calls(client, provider.session)[0].state == "asks"
+        other = provider.again(daemon)
+        other.held()
+        answer(client, provider.session, approve=True)
+        assert other.called().arguments == {"amount": 5}
+        kill_router(daemon)
+    with daemon.client() as client:
+        assert calls(client, provider.session)[0].state == "out"
+        other = provider.again(daemon)
+        other.give(other.called(), value=2)
+        assert other.result().text == "2"
+
+
+# ---- what the profile says ----
+
+
+@pytest.mark.parametrize(
+    "profile, name, flags, ruling",
+    [
+        ("default", "pay", {}, "out"),
+        ("default", "pay", {"ask": True}, "asks"),
+        ("default", "pay", {"caution": True}, "asks"),
+        ("ask", "pay", {}, "asks"),
+        ("ask", "look", {}, "out"),
+        ("ask", "look", {"caution": True}, "out"),
+        ("ask", "look", {"ask": True}, "asks"),
+        ("ask", "wiki.page", {}, "out"),
+        ("ask", "wiki.drop", {}, "denied"),
+        ("ask", "drop", {"ask": True}, "denied"),
+        ("ask", "drops", {}, "asks"),
+        ("picky", "pay", {}, "asks"),
+        ("picky", "play", {}, "out"),
+        ("picky", "x", {}, "denied"),
+        ("picky", "xpay", {}, "denied"),
+        ("only", "look", {}, "out"),
+        ("only", "lookup", {}, "denied"),
+    ],
+)
+def test_rulings(
+    begin: Begin, client: Client, profile: str, name: str, flags: dict[str, bool], ruling: str
+) -> None:
+    provider = begin(f"tools.{name}()", profile=profile, functions=[{"name": name, **flags}])
+    if ruling == "denied":
+        assert provider.error() == f"PermissionError: {name}: the operator does not allow it"
+        return
+    assert isinstance(provider.event(), m.CallEvent if ruling == "out" else m.HeldEvent)
+    assert [it.state for it in calls(client, provider.session)] == [ruling]
+    answer(client, provider.session, value=1)
+
+
+def test_a_profile_that_lets_nothing_through(begin: Begin) -> None:
+    with pytest.raises(LairError, match="functions = off"):
+        begin("tools.look()", profile="none").result()
+
+
+# ---- limits ----
+
+
+def test_nobody_answers(begin: Begin, client: Client) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[ASKING], profile="short")
+    provider.held()
+    assert provider.cancelled() == 1
+    assert provider.error() == "TimeoutError: pay: nobody has approved it within hold_timeout = 0.3 s"
+    provider = begin("tools.pay(amount=5)", profile="short")
+    provider.give(provider.called(), hold=True)
+    provider.client.close()
+    wait_until(lambda: calls(client, provider.session) == [], "its time is over")
+    assert refused(client, provider.session, value=1)[0] == "gone"
+
+
+def test_hold_timeout_goes_on_while_there_is_no_router(daemon: Daemon, begin: Begin) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[ASKING], profile="short")
+    provider.held()
+    kill_router(daemon)
+    assert provider.again(daemon).error().startswith("TimeoutError: pay: nobody has approved it")
+
+
+def test_a_function_takes_long(begin: Begin) -> None:
+    for fields, limit in (
+        ({"profile": "short"}, "call_timeout = 0.4 s"),
+        ({"functions": [{**FUNCTION, "timeout": 0.2}]}, "its own limit of 0.2 s"),
+    ):
+        provider = begin("tools.pay(amount=5)", **fields)
+        call = provider.called()
+        assert provider.cancelled() == 1
+        assert provider.error() == f"TimeoutError: pay: no answer within {limit}"
+        with pytest.raises(LairError, match="does not wait for an answer"):
+            provider.give(call, value=1)
+
+
+def test_a_function_that_waits_for_its_provider_takes_no_time(daemon: Daemon, begin: Begin) -> None:
+    provider = begin("tools.pay(amount=5)", functions=[{**FUNCTION, "timeout": 0.2}], detach=True)
+    time.sleep(0.5)
+    other = provider.again(daemon)
+    other.give(other.called(), value=1)
+    assert other.result().text == "1"
+
+
+def test_limits_of_calls(begin: Begin) -> None:
+    code = """import asyncio
+tasks = [asyncio.ensure_future(tools.pay.aio(amount=n)) for n in range(3)]
+await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+print(tasks[2].exception(), flush=True)
+await asyncio.gather(*tasks, return_exceptions=True)
+for _ in range(2):
+    try: tools.pay(amount=4)
+    except tools.FunctionError as error: print(error)"""
+    provider = begin(code, profile="small", stream=True)
+    first, second = provider.called(), provider.called()
+    said = provider.event()
+    assert said.data == b"2 calls are out, and calls_at_once = 2 is the limit: wait for some\n"
+    provider.give(first, value=0)
+    provider.give(second, value=0)
+    provider.give(provider.called(), value=0)
+    said = provider.event()
+    assert said.data == b"this cell has made 3 calls, and calls = 3 is the limit: go on in another cell\n"
+    assert provider.result().returncode == 0
+    provider = begin("tools.pay(amount=5)", session=provider.session)
+    provider.give(provider.called(), value=0)
+    assert provider.result().text == "0"
+
+
+def test_sizes_of_calls(begin: Begin, client: Client) -> None:
+    f = {"name": "f", "schema": '{"type": "object", "properties": {"x": {}}}'}
+    provider = begin("tools.f(x='x' * 1100)", profile="small", functions=[f])
+    assert provider.error() == (
+        "FunctionError: the arguments have 1106 bytes, and call_size = 1024 is the limit: pass less"
+    )
+    provider = begin("tools.f(x=1)", profile="small", functions=[f])
+    call = provider.called()
+    code, text = refused(client, provider.session, value="x" * 1100)
+    assert code == "too_large" and "call_size = 1024" in text
+    with pytest.raises(LairError, match="call_size = 1024"):
+        provider.give(call, value="x" * 1100)
+    assert provider.error().startswith(
+        "FunctionError: the answer has 1103 bytes, and call_size = 1024 is the limit"
+    )
+    provider = begin("len(tools.f(x='x' * 1000))", profile="small", functions=[f])
+    provider.give(provider.called(), value="x" * 1000)
+    assert provider.result().text == "1000"
+
+
+# ---- time ----
+
+
+def test_the_time_of_a_cell_goes_on_when_its_provider_is_gone(daemon: Daemon, begin: Begin) -> None:
+    provider = begin("tools.pay(amount=5)", timeout=1)
+    provider.called()
+    provider.client.close()
+    result = provider.again(daemon, calls=False).result(timeout=10)
+    assert result.cause == "timeout"
+
+
+def test_an_answered_question_does_not_start_the_time_of_a_cell(begin: Begin) -> None:
+    code = """import asyncio
+call = asyncio.ensure_future(tools.pay.aio(amount=5))
+await asyncio.sleep(0)
+name = input()
+name, await call"""
+    provider = begin(code, timeout=1, input=True)
+    call = provider.called()
+    asked = provider.event()
+    assert isinstance(asked, m.AskEvent)
+    client = provider.client
+    client.call(m.Input(id=client.new_id(), exec=provider.exec, text="Ada"), m.Reply)
+    time.sleep(1.5)
+    provider.give(call, value=7)
+    assert provider.result().text == "('Ada', 7)"
+
+
+def test_an_answer_to_a_cell_whose_interpreter_dies(daemon: Daemon, begin: Begin) -> None:
+    """Whenever it comes, the router lives."""
+    code = """import asyncio, os, threading
+tasks = [asyncio.ensure_future(tools.pay.aio(amount=n)) for n in range(1000)]
+await asyncio.sleep(0)
+threading.Timer(0.1, os._exit, [3]).start()
+await asyncio.gather(*tasks)"""
+    for _ in range(3):
+        provider = begin(code)
+        client = provider.client
+        while provider.called().number < 1000:
+            pass
+        for number in range(1000, 0, -1):
+            time.sleep(0.0003)
+            client.send(m.Return(id=client.new_id(), exec=provider.exec, number=number, value=1))
+        assert provider.result().returncode == 3
+    assert "the router was killed by signal 11" not in daemon.log()
+
+
+# ---- who may ----
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_calls_are_their_users(daemon: Daemon, begin: Begin, client: Client) -> None:
+    daemon.share()
+    provider = begin("tools.pay(amount=5)")
+    provider.called()
+    other = f"""import json, lair.messages as m
+try: c.call(m.AnswerCall(id=c.new_id(), session={provider.session!r}, number=1, value=1), m.Reply)
+except lair.LairError as error: one = error.code
+try: c.call(m.AnswerCall(id=c.new_id(), of={provider.key!r}, number=1, value=1), m.Reply)
+except lair.LairError as error: two = error.code
+print(json.dumps([one, two, c.call(m.Calls(id=c.new_id()), m.CallsReply).calls]))"""
+    assert json.loads(daemon.as_user(54321, other)) == ["gone", "gone", []]
+    theirs = f"""import time, lair.messages as m
+exec = c.send(m.Exec(id=c.new_id(), session='theirs', code='tools.pay(amount=5)', functions=[{FUNCTION!r}]))
+c.receive(exec, m.ExecReply)
+print(c.finish(exec, m.ExecReply).text)"""
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.append(daemon.as_user(54321, theirs)))
+    thread.start()
+    name = "54321/theirs"
+    wait_until(lambda: name in [it.session for it in calls(client)], "root sees their call")
+    assert [it.uid for it in calls(client, name)] == [54321]
+    answer(client, name, value="of root")
+    thread.join()
+    assert said == ["'of root'"]
+    answer(client, provider.session, value=1)

@@ -189,14 +189,16 @@ def asked(walk: Walk, session: str) -> Any:
     pytest.fail("no answer")
 
 
-def called(code: str) -> Callable[[Walk, str], Any]:
+def called(code: str, **flags: Any) -> Callable[[Walk, str], Any]:
     """Whoever comes back has the calls that are out, and may answer."""
 
     def act(walk: Walk, session: str) -> Any:
         key, deadline = uuid.uuid4().hex, time.monotonic() + 30
         while time.monotonic() < deadline:
             with Client(str(walk.daemon.socket), timeout=0.8) as client:
-                exec = m.Exec(id=client.new_id(), session=session, code=code, key=key, functions=[{"name": "f"}])
+                exec = m.Exec(
+                    id=client.new_id(), session=session, code=code, key=key, functions=[{"name": "f", **flags}]
+                )
                 client.send(exec)
                 try:
                     while not isinstance(message := client.receive(exec.id, m.ExecReply), m.ExecReply):
@@ -322,6 +324,7 @@ WAYS: dict[str, Way] = {
     "session.hard": Way(left_alone, profile="hard", ends=True),
     "session.alive": Way(cell("import time; time.sleep(4)")),
     "session.measure": Way(measured),
+    "session.call": Way(called("try: tools.f()\nexcept TimeoutError: 'wait_for'", timeout=0.3)),
     "session.copy": Way(request(m.Save, m.SaveReply)),
     "family.channel": Way(KILLED),
     "family.death": Way(request(m.Shutdown), ends=True),

@@ -346,13 +346,13 @@ static void test_gone(void)
 
 	begin(1 << 20);
 	promise = ask("key", 1);
-	CHECK(promise_join(promise, &second, &watch) == 0 && promise_watched(promise));
+	CHECK(promise_join(promise, &second, &watch) == 0 && promise_has(promise, ASKING_STREAM));
 	fake_front_result = FRONT_E_WAITS;
 	CHECK(promise_stream(promise, PROMISE_STDOUT, 0, BYTES("x")) == CLIENT_E_WAITS && promise_waits(promise));
 	fake_front_result = FRONT_E_GONE;
 	CHECK(promise_stream(promise, PROMISE_STDOUT, 1, BYTES("y")) == 0);
 	fake_front_result = 0;
-	CHECK(!promise_watched(promise) && promise->n_askers == 1);
+	CHECK(!promise_has(promise, ASKING_STREAM) && promise->n_askers == 1);
 	answer(promise);
 	CHECK(was_sent("stdout 2, reply 1"));
 	end();
