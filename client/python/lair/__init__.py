@@ -11,11 +11,12 @@
 lair.aio has the same for asyncio, lair.tools for models that call functions.
 """
 
+from .calling import Calling, Hold, current
 from .client import Client
 from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError, SessionLost
-from .functions import Calling, Function, current
-from .messages import Blocked, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
+from .functions import Function
+from .messages import Blocked, CallRecord, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
 from .result import (
     Alive,
     Artifact,
@@ -29,8 +30,9 @@ from .result import (
     SavedState,
     State,
     Stray,
+    Waiting,
 )
-from .session import Session, check, run, saves, sessions
+from .session import Session, answer_call, approve_call, calls, check, refuse_call, run, saves, sessions
 from .start import default_socket
 from .steps import Completion, File
 
@@ -38,6 +40,7 @@ __all__ = [
     "Alive",
     "Artifact",
     "Blocked",
+    "CallRecord",
     "Calling",
     "CellError",
     "CellFailed",
@@ -54,6 +57,7 @@ __all__ = [
     "ExecReply",
     "File",
     "Function",
+    "Hold",
     "LairError",
     "Output",
     "Result",
@@ -64,10 +68,15 @@ __all__ = [
     "SessionLost",
     "State",
     "StateReply",
+    "Waiting",
     "Stray",
+    "answer_call",
+    "approve_call",
+    "calls",
     "check",
     "current",
     "default_socket",
+    "refuse_call",
     "run",
     "saves",
     "sessions",

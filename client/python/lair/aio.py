@@ -10,15 +10,15 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import messages as m
 from . import steps
+from .calling import Approve, Offer
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .functions import Functions, Offer
+from .functions import Functions
 from .result import (
     Alive,
     Collector,
@@ -31,6 +31,7 @@ from .result import (
     SavedState,
     State,
     Stray,
+    Waiting,
     effects,
     handlers,
 )
@@ -120,15 +121,14 @@ async def follow(
     offer = offer or Offer(None)
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, inbox)
+    hear = connection.hear(call)
     try:
         while not isinstance(item := await inbox.next(call, until, offer), m.ExecReply):
             if isinstance(item, m.AskEvent):
                 line = await _settled(input(item.prompt, item.password)) if input else None
                 connection.answer(call, line, item.number)
-            elif isinstance(item, m.CallEvent):
-                offer.take_in_loop(item, call.name, partial(connection.give_back, call))
-            elif isinstance(item, m.CancelEvent):
-                offer.cancel(item.number)
+            elif isinstance(item, m.CallEvent | m.HeldEvent | m.CancelEvent):
+                offer.take_in_loop(item, hear)
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
@@ -169,7 +169,7 @@ async def run(
 ) -> Result:
     """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
-    offer = Offer(options.get("functions"))
+    offer = Offer(options.get("functions"), options.get("approve"))
     request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None, offer=offer)
     events = follow(connection or shared(), request, steps.deadline(options), input, offer=offer)
     return await finish(events, watch)
@@ -182,6 +182,29 @@ async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
 
 async def saves(connection: Connection | None = None) -> list[SavedState]:
     return await perform(connection or shared(), steps.saves(None))
+
+
+async def calls(session: str | None = None, *, connection: Connection | None = None) -> Waiting:
+    return await perform(connection or shared(), steps.calls(session))
+
+
+async def answer_call(
+    call: m.CallRecord,
+    value: Any = None,
+    *,
+    error: str | None = None,
+    text: str | None = None,
+    connection: Connection | None = None,
+) -> None:
+    await perform(connection or shared(), steps.answer_call(call, value, error, text))
+
+
+async def approve_call(call: m.CallRecord, *, connection: Connection | None = None) -> None:
+    await perform(connection or shared(), steps.approve_call(call))
+
+
+async def refuse_call(call: m.CallRecord, why: str = "", *, connection: Connection | None = None) -> None:
+    await perform(connection or shared(), steps.refuse_call(call, why))
 
 
 async def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
@@ -262,17 +285,32 @@ class Session(steps.Handle):
         on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
         functions: Functions | None = None,
+        approve: Approve | None = None,
     ) -> Result:
         watch = handlers(on_output, on_display, on_alive)
-        offer = Offer(self.functions if functions is None else functions)
+        offer = self.offer({"functions": functions, "approve": approve})
         request = steps.attachment(
-            self.id, key, cell, stream=bool(watch), input=input is not None, calls=bool(offer.functions)
+            self.id, key, cell, stream=bool(watch), input=input is not None, calls=offer.answers
         )
         patience = steps.deadline({"deadline": deadline})
         return await finish(follow(self.connection, request, patience, input, offer=offer), watch)
 
     async def results(self) -> list[m.ResultRecord]:
         return await self._do(steps.results(self.id))
+
+    async def calls(self) -> Waiting:
+        return await self._do(steps.calls(self.id))
+
+    async def answer_call(
+        self, number: int, value: Any = None, *, error: str | None = None, text: str | None = None
+    ) -> None:
+        await self._do(steps.answer_call(steps.of(self.id, number), value, error, text))
+
+    async def approve_call(self, number: int) -> None:
+        await self._do(steps.approve_call(steps.of(self.id, number)))
+
+    async def refuse_call(self, number: int, why: str = "") -> None:
+        await self._do(steps.refuse_call(steps.of(self.id, number), why))
 
     async def interrupt(self, *, kill: bool = False) -> bool:
         return await self._do(steps.interrupt(self.id, kill))

@@ -164,6 +164,15 @@ class Client:
         AskEvent; LairError `gone` if that is not the open question."""
         self.call(m.Input(id=self.new_id(), exec=cell, text=text, eof=text is None, number=number), m.Reply)
 
+    def calls(self, session: str | None = None) -> list[m.CallRecord]:
+        """The calls of functions that wait for an answer."""
+        reply = self.call(m.Calls(id=self.new_id(), session=session), m.CallsReply)
+        return [codec.read(m.CallRecord, item) for item in reply.calls]
+
+    def answer_call(self, number: int, session: str | None = None, **answer: Any) -> None:
+        """Answer a call, or approve it; `answer` has fields of AnswerCall."""
+        self.call(m.AnswerCall(id=self.new_id(), session=session, number=number, **answer), m.Reply)
+
     def interrupt(self, session: str) -> bool:
         return self.call(m.Interrupt(id=self.new_id(), session=session), m.InterruptReply).interrupted
 

@@ -27,14 +27,15 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import zmq
 
 from . import codec
 from . import messages as m
+from .calling import Hear, refused, unsendable
 from .errors import BEGIN_AGAIN, DeadlineError, LairError
-from .functions import refused, unsendable
 from .link import Link, Lost, open_link
 from .result import refusal
 from .start import find_socket, listening, start_daemon, trust
@@ -122,6 +123,14 @@ class Call(Generic[R]):
         if isinstance(self.request, m.Exec | m.Attach):
             for name, seen in self.seen.items():
                 setattr(self.request, name, seen)
+
+
+def about(cell: m.Request, number: int) -> m.AnswerCall:
+    """To answer a call of the cell that this is the request of."""
+    assert isinstance(cell, m.Exec | m.Attach)
+    if cell.key is not None:
+        return m.AnswerCall(id=0, of=cell.key, number=number)
+    return m.AnswerCall(id=0, session=cell.session, cell=getattr(cell, "cell", 0), number=number)
 
 
 def _size(event: m.Event) -> int:
@@ -218,6 +227,25 @@ class Connection:
             self._send_about(call, Call(request, m.Reply, _Then(answered)))
 
         self._post_if_open(give)
+
+    def decide(self, call: Call[Any], number: int, refusal: str | None) -> None:
+        """Approve a call that asks, or refuse it and say why. If somebody else has, nothing is to be done."""
+
+        def answered(outcome: Any) -> None:
+            if refused(outcome):
+                call.sink.put(outcome)  # the cell still waits
+
+        def decide() -> None:
+            request = about(call.request, number)
+            request.approve = refusal is None
+            request.error, request.text = (None, None) if refusal is None else ("PermissionError", refusal)
+            self._send_about(call, Call(request, m.Reply, _Then(answered)))
+
+        self._post_if_open(decide)
+
+    def hear(self, call: Call[Any]) -> Hear:
+        """For the calls of functions that the cell of this call makes."""
+        return Hear(call.name, partial(self.give_back, call), partial(self.decide, call), call.sink.put)
 
     def cancel(self, call: Call[Any]) -> None:
         """Interrupt the cell of a call, or take it out of its queue, and drop its answers."""

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
+from .calling import current
 from .errors import LairError
-from .functions import Function, current
+from .functions import Function
 
 _LOOK_SECONDS = 0.2
 _END_SECONDS = 5

@@ -136,6 +136,26 @@ class Effects(Sequence[Effect]):
         return ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
 
 
+@dataclass(frozen=True)
+class Waiting(Sequence[m.CallRecord]):
+    """Calls of functions that wait for an answer. `more`: how many more there are."""
+
+    items: tuple[m.CallRecord, ...] = ()
+    more: int = 0
+
+    @overload
+    def __getitem__(self, index: int) -> m.CallRecord: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[m.CallRecord, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> m.CallRecord | tuple[m.CallRecord, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
 def effects(reply: m.ExecReply | m.StateReply | m.ResetReply | m.SessionInfo) -> Effects:
     items = (codec.read(m.Effect, item) for item in reply.effects or ())
     return Effects(

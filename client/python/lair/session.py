@@ -6,14 +6,14 @@ import queue
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import messages as m
 from . import steps
+from .calling import Approve, Offer
 from .connection import Call, Connection, shared
 from .errors import DeadlineError, LairError
-from .functions import Functions, Offer
+from .functions import Functions
 from .result import (
     Alive,
     Collector,
@@ -26,6 +26,7 @@ from .result import (
     SavedState,
     State,
     Stray,
+    Waiting,
     effects,
     handlers,
 )
@@ -97,14 +98,13 @@ def follow(
     offer = offer or Offer(None)
     until = time.monotonic() + patience
     call = connection.submit(request, m.ExecReply, sink)
+    hear = connection.hear(call)
     try:
         while not isinstance(item := _next(call, sink, until, offer), m.ExecReply):
             if isinstance(item, m.AskEvent):
                 connection.answer(call, input(item.prompt, item.password) if input else None, item.number)
-            elif isinstance(item, m.CallEvent):
-                offer.take(item, call.name, partial(connection.give_back, call))
-            elif isinstance(item, m.CancelEvent):
-                offer.cancel(item.number)
+            elif isinstance(item, m.CallEvent | m.HeldEvent | m.CancelEvent):
+                offer.take(item, hear)
             else:
                 yield collector.event(item)
                 connection.taken(call, item)
@@ -144,7 +144,7 @@ def run(
 ) -> Result:
     """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
-    offer = Offer(options.get("functions"))
+    offer = Offer(options.get("functions"), options.get("approve"))
     request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None, offer=offer)
     events = follow(connection or shared(), request, steps.deadline(options), input, offer=offer)
     return finish(events, watch)
@@ -158,6 +158,35 @@ def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
 def saves(connection: Connection | None = None) -> list[SavedState]:
     """The saved states of your own sessions; root gets those of all users."""
     return perform(connection or shared(), steps.saves(None))
+
+
+def calls(session: str | None = None, *, connection: Connection | None = None) -> Waiting:
+    """The calls of functions that wait for an answer, in that session or in all of your own; root gets those of all
+    users."""
+    return perform(connection or shared(), steps.calls(session))
+
+
+def answer_call(
+    call: m.CallRecord,
+    value: Any = None,
+    *,
+    error: str | None = None,
+    text: str | None = None,
+    connection: Connection | None = None,
+) -> None:
+    """Answer a call that waits, with a value, or with the name of an error and its text. Raises LairError `gone` if it does
+    not wait any more."""
+    perform(connection or shared(), steps.answer_call(call, value, error, text))
+
+
+def approve_call(call: m.CallRecord, *, connection: Connection | None = None) -> None:
+    """A call that asks may be done."""
+    perform(connection or shared(), steps.approve_call(call))
+
+
+def refuse_call(call: m.CallRecord, why: str = "", *, connection: Connection | None = None) -> None:
+    """A call that waits is a PermissionError in its cell."""
+    perform(connection or shared(), steps.refuse_call(call, why))
 
 
 def check(code: str, *, profile: str | None = None, connection: Connection | None = None) -> m.CheckReply:
@@ -255,14 +284,15 @@ class Session(steps.Handle):
         on_alive: Callable[[Alive], object] | None = None,
         input: Input | None = None,
         functions: Functions | None = None,
+        approve: Approve | None = None,
     ) -> Result:
         """The result of a cell that was detached, or whose answer was lost: by its key or its number. If the cell
         still runs, this waits for it; if the caller stops waiting, the cell is interrupted. Raises LairError `gone`
         if the result is not kept any more."""
         watch = handlers(on_output, on_display, on_alive)
-        offer = Offer(self.functions if functions is None else functions)
+        offer = self.offer({"functions": functions, "approve": approve})
         request = steps.attachment(
-            self.id, key, cell, stream=bool(watch), input=input is not None, calls=bool(offer.functions)
+            self.id, key, cell, stream=bool(watch), input=input is not None, calls=offer.answers
         )
         patience = steps.deadline({"deadline": deadline})
         return finish(follow(self.connection, request, patience, input, offer=offer), watch)
@@ -270,6 +300,25 @@ class Session(steps.Handle):
     def results(self) -> list[m.ResultRecord]:
         """The results that are kept, and the cells that will have one."""
         return self._do(steps.results(self.id))
+
+    def calls(self) -> Waiting:
+        """The calls of functions that wait for an answer: `state` is out, asks (for approval) or held."""
+        return self._do(steps.calls(self.id))
+
+    def answer_call(
+        self, number: int, value: Any = None, *, error: str | None = None, text: str | None = None
+    ) -> None:
+        """Answer a call of the running cell, with a value, or with the name of an error and its text. Raises LairError
+        `gone` if it does not wait."""
+        self._do(steps.answer_call(steps.of(self.id, number), value, error, text))
+
+    def approve_call(self, number: int) -> None:
+        """A call of the running cell that asks may be done."""
+        self._do(steps.approve_call(steps.of(self.id, number)))
+
+    def refuse_call(self, number: int, why: str = "") -> None:
+        """A call of the running cell is a PermissionError."""
+        self._do(steps.refuse_call(steps.of(self.id, number), why))
 
     def interrupt(self, *, kill: bool = False) -> bool:
         """Send the running cell a KeyboardInterrupt. False: no cell was running. With `kill` the cell is killed,

@@ -17,9 +17,10 @@ from typing import Any, TypedDict, TypeVar
 
 from . import codec
 from . import messages as m
+from .calling import Approve, Offer, plain
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
-from .functions import Functions, Offer
+from .functions import Functions
 from .result import (
     UNKNOWN,
     Effects,
@@ -29,6 +30,7 @@ from .result import (
     SavedState,
     State,
     Stray,
+    Waiting,
     effects,
     ended,
     refused,
@@ -86,7 +88,9 @@ class CellOptions(TypedDict, total=False):
     cell works, in the workspace; `env`: is added to its environment. Both are for this cell alone. `figure`: "png"
     or "svg", the format of figures. `values`: an error tells the values of small local variables. `reload`: before
     the cell, modules that were edited in the workspace are imported again. `functions`: what it may call, as
-    tools.NAME; see lair.Function."""
+    tools.NAME; see lair.Function. `approve`: is called with each call that asks, a Calling; True approves it, False or a text
+    that says why refuses it, None leaves it to somebody else. `again`: calls of functions with an effect may be done once
+    more after going back."""
 
     timeout: float | None
     deadline: float | None
@@ -97,6 +101,8 @@ class CellOptions(TypedDict, total=False):
     values: bool
     reload: bool
     functions: Functions | None
+    approve: Approve | None
+    again: bool
 
 
 def new_id(beside: str = "") -> str:
@@ -143,6 +149,7 @@ def cell(
         stream=stream,
         input=input,
         functions=None if offer is None else offer.wire(),
+        again=options.get("again", False),
     )
 
 
@@ -189,8 +196,10 @@ class Handle:
         renew: bool = False,
         connection: Connection | None = None,
         functions: Functions | None = None,
+        approve: Approve | None = None,
     ) -> None:
-        self.functions = functions  # what its cells may call, if they are given none of their own
+        # What its cells may call, and who is asked about calls, if they are not given their own.
+        self.functions, self.approve = functions, approve
         self.id = new_id() if id is None else id
         self.profile = profile
         self.connection = connection or shared()
@@ -206,8 +215,10 @@ class Handle:
         return f"Session({self.id!r})"
 
     def offer(self, options: CellOptions) -> Offer:
-        functions = options.get("functions")
-        return Offer(self.functions if functions is None else functions)
+        functions, approve = options.get("functions"), options.get("approve")
+        return Offer(
+            self.functions if functions is None else functions, self.approve if approve is None else approve
+        )
 
     def mark(self, request: m.Request) -> None:
         """Makes a request for the session that was used, and no other. To open one, or with `renew`, any session
@@ -275,6 +286,44 @@ def sessions() -> Steps[list[m.SessionInfo]]:
 def interrupt(session: str, kill: bool) -> Steps[bool]:
     reply: m.InterruptReply = yield m.Interrupt(id=0, session=session, kill=kill), m.InterruptReply
     return reply.interrupted
+
+
+# ---- calls of functions ----
+
+
+def calls(session: str | None) -> Steps[Waiting]:
+    reply: m.CallsReply = yield m.Calls(id=0, session=session), m.CallsReply
+    return Waiting(tuple(codec.read(m.CallRecord, item) for item in reply.calls), reply.more)
+
+
+def of(session: str, number: int) -> m.AnswerCall:
+    return m.AnswerCall(id=0, session=session, number=number)
+
+
+def _answer(call: m.CallRecord | m.AnswerCall) -> m.AnswerCall:
+    if isinstance(call, m.AnswerCall):
+        return call
+    return m.AnswerCall(id=0, session=call.session, of=call.key, cell=call.cell, number=call.number)
+
+
+def answer_call(call: m.CallRecord | m.AnswerCall, value: Any, error: str | None, text: str | None) -> Steps[None]:
+    request = _answer(call)
+    if error is None:
+        request.value = plain(value)
+    else:
+        request.error, request.text = error, text or error
+    yield request, m.Reply
+
+
+def approve_call(call: m.CallRecord | m.AnswerCall) -> Steps[None]:
+    request = _answer(call)
+    request.approve = True
+    yield request, m.Reply
+
+
+def refuse_call(call: m.CallRecord | m.AnswerCall, why: str) -> Steps[None]:
+    what = f"{call.function} was refused" if isinstance(call, m.CallRecord) else "the call was refused"
+    yield from answer_call(call, None, "PermissionError", f"{what}: {why}" if why else what)
 
 
 def reset(session: str, keep: Sequence[str]) -> Steps[Effects]:

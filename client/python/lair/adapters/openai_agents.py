@@ -12,7 +12,7 @@ from agents import FunctionTool, ToolOutputImage, ToolOutputText
 from agents.tool_context import ToolContext
 
 from .. import schema as schemas
-from ..functions import current
+from ..calling import current
 from ..tools import TOOLS, Tool, Tools
 
 

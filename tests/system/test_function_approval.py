@@ -1,0 +1,142 @@
+"""Calls that a function puts aside, from Python."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import lair
+from daemon import Daemon, wait_until
+from lair import Connection, LairError, Result, Session, aio
+from test_router_death import kill_router
+
+SETTINGS = {"profile default": {"checkpoint": "cell"}}
+
+done: list[Any] = []
+
+
+def wait_for_the_boss(what: str) -> str:
+    done.append(lair.current().number)
+    raise lair.Hold(f"the boss has to say about {what}")
+
+
+@pytest.fixture
+def connection(daemon: Daemon) -> Iterator[Connection]:
+    done.clear()
+    with Connection(str(daemon.socket), start=False) as it:
+        yield it
+
+
+Run = Callable[..., "Future[Result]"]
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """A cell that runs meanwhile."""
+    with ThreadPoolExecutor() as pool:
+
+        def begin(session: Session, code: str, **options: Any) -> Future[Result]:
+            return pool.submit(lambda: session.run(code, **options))
+
+        yield begin
+
+
+def waiting(session: Session, state: str, n: int = 1) -> lair.Waiting:
+    wait_until(lambda: [it.state for it in session.calls()] == [state] * n, f"{n} calls are {state}")
+    return session.calls()
+
+
+# ---- put aside ----
+
+
+def test_a_call_that_is_put_aside(connection: Connection, run: Run) -> None:
+    with Session(connection=connection, functions=[wait_for_the_boss]) as s:
+        cell = run(s, "x = 5\n(x, tools.wait_for_the_boss('lunch'))")
+        (held,) = waiting(s, "held")
+        assert (held.function, held.arguments, held.text) == (
+            "wait_for_the_boss",
+            {"what": "lunch"},
+            "the boss has to say about lunch",
+        )
+        assert [it.number for it in lair.calls(connection=connection) if it.session == s.id] == [held.number]
+        s.answer_call(held.number, {"yes": True})
+        assert cell.result().text == "(5, {'yes': True})"
+        assert not s.calls()
+        with pytest.raises(LairError, match="gone"):
+            s.answer_call(held.number, 1)
+
+
+def test_each_kind_of_answer(connection: Connection, run: Run) -> None:
+    code = """
+import asyncio
+def said(n):
+    return tools.wait_for_the_boss.aio(str(n))
+await asyncio.gather(*map(said, range(3)), return_exceptions=True)"""
+    with Session(connection=connection, functions=[wait_for_the_boss]) as s:
+        cell = run(s, code)
+        first, second, third = sorted(waiting(s, "held", 3), key=lambda it: str(it.arguments))
+        lair.answer_call(first, (1, b"2"), connection=connection)
+        lair.answer_call(second, error="KeyError", text="none", connection=connection)
+        lair.refuse_call(third, "too dear", connection=connection)
+        assert cell.result().text == (
+            "[[1, b'2'], KeyError('none'), PermissionError('wait_for_the_boss was refused: too dear')]"
+        )
+        with pytest.raises(TypeError, match="a set cannot be sent"):
+            s.answer_call(1, {1})
+
+
+def test_the_time_of_a_program_stands_still(connection: Connection, run: Run) -> None:
+    with Session(connection=connection, functions=[wait_for_the_boss]) as s:
+        cell = run(s, "tools.wait_for_the_boss('a')", deadline=0.5, timeout=0.5)
+        (held,) = waiting(s, "held")
+        with pytest.raises(TimeoutError):
+            cell.exception(1.5)
+        s.answer_call(held.number, "yes")
+        assert cell.result().text == "'yes'"
+
+
+def test_a_router_that_dies_meanwhile(daemon: Daemon, connection: Connection, run: Run) -> None:
+    with Session(connection=connection, functions=[wait_for_the_boss]) as s:
+        cell = run(s, "tools.wait_for_the_boss('a')")
+        (held,) = waiting(s, "held")
+        kill_router(daemon)
+        (again,) = waiting(s, "held")
+        assert (again.number, again.text) == (held.number, held.text)
+        s.answer_call(again.number, "yes")
+        assert cell.result().text == "'yes'"
+        assert done == [1]
+
+
+def test_an_interrupt_of_a_cell_whose_call_is_held(connection: Connection, run: Run) -> None:
+    with Session(connection=connection, functions=[wait_for_the_boss]) as s:
+        cell = run(s, "tools.wait_for_the_boss('a')")
+        waiting(s, "held")
+        s.interrupt()
+        assert cell.result().cause == "interrupt"
+        assert not s.calls()
+
+
+def test_the_same_for_asyncio(daemon: Daemon) -> None:
+    async def held(s: aio.Session) -> lair.CallRecord:
+        while not (calls := await s.calls()) or calls[0].state != "held":
+            await asyncio.sleep(0.01)
+        return calls[0]
+
+    async def run() -> None:
+        with Connection(str(daemon.socket), start=False) as connection:
+            async with aio.Session(connection=connection, functions=[wait_for_the_boss]) as s:
+                cell = asyncio.create_task(s.run("tools.wait_for_the_boss('a')"))
+                await s.answer_call((await held(s)).number, 3)
+                assert (await cell).text == "3"
+                cell = asyncio.create_task(s.run("tools.wait_for_the_boss('b')"))
+                await held(s)
+                (call,) = [it for it in await aio.calls(connection=connection) if it.session == s.id]
+                await aio.refuse_call(call, "no", connection=connection)
+                error = (await cell).error
+                assert error and error.name == "PermissionError"
+
+    asyncio.run(run())
