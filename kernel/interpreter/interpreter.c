@@ -440,6 +440,9 @@ int interpreter_rehearse(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
 		rehearse(cells[i]);
+	/* The closed loop is forgotten here, and not anew in each interpreter. */
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_LOOP_WAITS)));
+	PyErr_Clear();
 	return 0;
 }
 

@@ -29,7 +29,7 @@ _eval = eval
 _getpid = os.getpid
 _thread = threading.get_ident
 _poll = select.poll
-_policy = getattr(asyncio.events, "_get_event_loop_policy", asyncio.get_event_loop_policy)
+_events: Any = asyncio.events
 _plain_create_task = asyncio.create_task
 _COROUTINE = inspect.CO_COROUTINE
 
@@ -42,10 +42,12 @@ _home: Optional[Tuple[int, int]] = None  # the process and the thread that run c
 
 
 def _found() -> Any:
-    """The loop if there is one: ours, or one that get_event_loop() has given to a cell."""
+    """The loop if there is one: ours, or one that get_event_loop() has given to a cell. To ask asyncio for its policy
+    would make one in each interpreter, which costs as much as some cells do."""
     global _loop
     if _loop is None or _loop.is_closed():
-        loop = getattr(getattr(_policy(), "_local", None), "_loop", None)
+        policy = getattr(_events, "_event_loop_policy", None)
+        loop = getattr(getattr(policy, "_local", None), "_loop", None)
         _loop = loop if loop is not None and not loop.is_closed() else None
     return _loop
 
