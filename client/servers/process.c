@@ -8,8 +8,10 @@
 #include "outbox.h"
 #include "text.h"
 
+#include "proto/clock.h"
+
 #include <fcntl.h>
-#include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -20,6 +22,8 @@
 /* While so much waits to be read by a server, it gets no more calls. */
 #define OUTBOX_MAX ((size_t)64 << 20)
 #define READS_A_TURN 16
+/* Most servers end at once when their input does: for these it is worth to wait. */
+#define END_PATIENCE 0.3
 
 struct process {
 	struct process *next;
@@ -540,10 +544,16 @@ void process_sweep(struct servers *servers)
 
 void process_abandon(struct servers *servers)
 {
+	double until = clock_seconds() + END_PATIENCE;
 	struct process *process;
 
 	while ((process = servers->processes)) {
+		struct pollfd exit = {.fd = process->exit.fd, .events = POLLIN};
+		double left = MAX(until - clock_seconds(), 0.0);
+
 		servers->processes = process->next;
+		if (!process->ended && poll(&exit, 1, (int)(left * 1e3)) > 0)
+			(void)waitpid(process->guard, NULL, WNOHANG);
 		process_free(process);
 	}
 }

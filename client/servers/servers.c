@@ -62,23 +62,13 @@ static double sooner(double a, double b)
 	return !a || (b && b < a) ? b : a;
 }
 
-/* Whether something is to be said or sent, for which nothing must come first. */
-static bool pressing(const struct servers *servers)
-{
-	for (const struct upstream *it = servers->upstreams; it; it = it->next)
-		if ((it->waiting && (it->state == UPSTREAM_READY || it->state == UPSTREAM_DOWN)) ||
-		    (it->state == UPSTREAM_DOWN && it->failure && !it->told))
-			return true;
-	return servers->changed;
-}
-
 double servers_due(const struct servers *servers)
 {
 	double due = http_due(servers);
 
 	for (const struct upstream *it = servers->upstreams; it; it = it->next)
-		due = sooner(due, it->due);
-	return pressing(servers) ? clock_seconds() : due;
+		due = sooner(due, upstream_due(it));
+	return servers->changed ? clock_seconds() : due;
 }
 
 static void owner_told(struct servers *servers)

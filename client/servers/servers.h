@@ -22,7 +22,7 @@ struct servers_options {
 /* Read @path, which has {"mcpServers": {...}}. Nothing is started. Returns 0; or -errno, with a sentence in *whyp,
  * the caller's to free. @options are copied, what they point to is borrowed. */
 int servers_new(struct servers **serversp, const char *path, const struct servers_options *options, char **whyp);
-/* Ends the servers, without waiting for their ends. Calls that are out are forgotten. */
+/* Ends the servers, and waits for a moment. Calls that are out are forgotten. */
 struct servers *servers_free(struct servers *servers);
 
 /* To be waited for: when it is readable, or at servers_due (in clock_seconds(); 0: never), call servers_process. */

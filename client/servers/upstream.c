@@ -15,8 +15,12 @@
 #define START_PATIENCE 60.0
 #define LIST_PATIENCE 60.0
 #define PAGES_MAX 100
-/* Before a server that has failed is started again; twice as long each time. */
+/* With what it lies in, it is as deep as a message may be. */
+#define STRUCTURE_DEPTH 12
+/* Before a server that has failed is started again: nothing the first time, then this, then twice as long each
+ * time. A call waits for it, if that is soon. */
 #define RETRY_FIRST 0.5
+#define RETRY_SOON 2.0
 #define RETRY_MAX 60.0
 /* A server that was up for so long had not failed to start. */
 #define UP_LONG 10.0
@@ -196,11 +200,12 @@ static void failure_set(struct upstream *upstream, const char *format, ...)
 
 static void retry_set(struct upstream *upstream)
 {
-	double now = clock_seconds(), pause = RETRY_FIRST;
+	double now = clock_seconds(), pause;
 
 	if (upstream->up_since && now - upstream->up_since >= UP_LONG)
 		upstream->failures = 0;
-	for (unsigned i = 0; i < upstream->failures && pause < RETRY_MAX; i++)
+	pause = upstream->failures ? RETRY_FIRST : 0;
+	for (unsigned i = 1; i < upstream->failures && pause < RETRY_MAX; i++)
 		pause *= 2;
 	upstream->failures++;
 	upstream->up_since = 0;
@@ -396,6 +401,46 @@ static void discover_take(struct upstream *upstream, json_t *result)
 
 /* ---- messages ---- */
 
+/* How deep it is nested, or @most. */
+static unsigned depth_of(const json_t *value, unsigned most)
+{
+	unsigned depth = 0;
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	if (most == 0)
+		return 0;
+	json_object_foreach((json_t *)value, key, item) depth = MAX(depth, depth_of(item, most - 1));
+	json_array_foreach(value, i, item) depth = MAX(depth, depth_of(item, most - 1));
+	return depth + 1;
+}
+
+/* What of a result means something to a cell. A value that is nested deeper than messages may be is sent as text.
+ * New. */
+static json_t *result_for_cells(const json_t *result)
+{
+	json_t *structured = json_object_get(result, "structuredContent");
+	json_t *made = json_pack("{s:O*, s:O*}", "content", json_object_get(result, "content"), "isError",
+				 json_object_get(result, "isError"));
+
+	if (structured && depth_of(structured, STRUCTURE_DEPTH) < STRUCTURE_DEPTH) {
+		json_object_set(made, "structuredContent", structured);
+	} else if (structured) {
+		_cleanup_(freep) char *text = json_compact(structured);
+
+		json_object_set_new(made, "structuredJson", text ? json_string(text) : NULL);
+	}
+	return made;
+}
+
+/* @made is taken over. */
+static void call_succeeded(struct servers_call *call, json_t *made)
+{
+	call_end(call, made, made ? NULL : "MemoryError", "out of memory");
+	json_decref(made);
+}
+
 static void call_take(struct servers_call *call, json_t *result)
 {
 	const char *type = json_string_value(json_object_get(result, "resultType"));
@@ -405,7 +450,7 @@ static void call_take(struct servers_call *call, json_t *result)
 	else if (type && strcmp(type, "complete") != 0)
 		call_end(call, NULL, "MCPError", "the server asks for something that cannot be given to it");
 	else
-		call_end(call, result, NULL, NULL);
+		call_succeeded(call, result_for_cells(result));
 }
 
 static void exchange_succeeded(struct upstream *upstream, const struct exchange *exchange, json_t *result)
@@ -554,11 +599,23 @@ void upstream_settle(struct upstream *upstream)
 			call_end(call, NULL, "ConnectionError", "the call could not be sent");
 	}
 	if (upstream->waiting && upstream->state == UPSTREAM_DOWN) {
-		if (upstream->retry_at > clock_seconds())
+		if (upstream->retry_at > clock_seconds() + RETRY_SOON)
 			calls_fail(upstream);
 		else
 			upstream_start(upstream);
 	}
+}
+
+double upstream_due(const struct upstream *upstream)
+{
+	double now = clock_seconds();
+	bool down = upstream->state == UPSTREAM_DOWN;
+
+	if (down && upstream->failure && !upstream->told)
+		return now;
+	if (upstream->waiting && (down || upstream->state == UPSTREAM_READY))
+		return down && upstream->retry_at <= now + RETRY_SOON ? MAX(upstream->retry_at, now) : now;
+	return upstream->due;
 }
 
 int servers_call(struct servers *servers, struct servers_call **callp, const char *function, json_t *arguments,

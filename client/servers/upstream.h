@@ -130,6 +130,8 @@ void upstream_forgotten(struct upstream *upstream, json_int_t id);
 void upstream_late(struct upstream *upstream);
 /* Send or refuse the calls that wait, if that is possible now. */
 void upstream_settle(struct upstream *upstream);
+/* When something is to be done for it, although nothing has come; 0: never. */
+double upstream_due(const struct upstream *upstream);
 
 /* ---- process.c: stdio ---- */
 
@@ -143,7 +145,7 @@ int process_send(struct process *process, json_t *document);
 void process_end(struct process *process);
 /* Free those that have ended. */
 void process_sweep(struct servers *servers);
-/* Free all; those that were told to end do so without being waited for. */
+/* Free all, which were told to end. Those that take longer than a moment for that are not waited for. */
 void process_abandon(struct servers *servers);
 
 /* ---- http.c ---- */

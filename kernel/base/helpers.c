@@ -26,6 +26,7 @@ EMBED(questions);
 EMBED(reloading);
 EMBED(stdin);
 EMBED(functions);
+EMBED(servers);
 EMBED(setup);
 EMBED(display);
 EMBED(tables);
@@ -40,6 +41,7 @@ enum module {
 	ERRORS,
 	STDIN,
 	FUNCTIONS,
+	SERVERS,
 	SETUP,
 	DISPLAY,
 	TABLES,
@@ -75,6 +77,7 @@ static const struct {
 	[ERRORS] = MODULE(errors),
 	[STDIN] = MODULE(stdin),
 	[FUNCTIONS] = MODULE(functions),
+	[SERVERS] = MODULE(servers, .in = FUNCTIONS),
 	[SETUP] = MODULE(setup),
 	[DISPLAY] = MODULE(display),
 	[TABLES] = MODULE(tables, .in = DISPLAY),

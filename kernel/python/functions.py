@@ -9,7 +9,10 @@ import keyword
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+
+if TYPE_CHECKING:
+    from servers import MCPError, Tool, servers_offered
 
 call: Callable[[str, Dict[str, Any]], int]
 hear: Callable[[bool], Optional[Tuple[int, Any, Optional[str], Optional[str]]]]
@@ -168,6 +171,8 @@ def _kind(error: str) -> type:
     kind = getattr(builtins, error, None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
         return kind
+    if error == MCPError.__name__:
+        return MCPError
     return type(error, (FunctionError,), {"__module__": "tools"}) if error.isidentifier() else FunctionError
 
 
@@ -454,7 +459,9 @@ class Function:
     def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any], waiter: _Waiter) -> int:
         if self._path not in tools._offered:
             raise FunctionError(f"{self._path}: the client of this cell does not offer it")
-        arguments = self._arguments(args, kwargs)
+        return self._call_with(self._arguments(args, kwargs), waiter)
+
+    def _call_with(self, arguments: Dict[str, Any], waiter: _Waiter) -> int:
         try:
             number = self._send(arguments)
         except (ValueError, OverflowError) as error:
@@ -468,12 +475,15 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         waiter = _Waiter()
-        return _result(self._path, _wait(self._call(args, kwargs, waiter), waiter))
+        return self._result(_wait(self._call(args, kwargs, waiter), waiter))
 
     async def aio(self, *args: Any, **kwargs: Any) -> Any:
         """The same, to be awaited: other tasks go on meanwhile."""
         waiter = _Future(_running_loop())
-        return _result(self._path, await _await(self._call(args, kwargs, waiter), waiter))
+        return self._result(await _await(self._call(args, kwargs, waiter), waiter))
+
+    def _result(self, answer: Answer) -> Any:
+        return _result(self._path, answer)
 
 
 # ---- all of them ----
@@ -540,10 +550,11 @@ _known: Dict[str, Function] = {}  # of this cell and those before it
 
 def _made(it: Dict[str, Any]) -> Function:
     """Without its schema, if that makes no sense: then the client alone looks at the arguments."""
+    kind = Tool if "server" in it and "tool" in it else Function
     try:
-        return Function(it)
+        return kind(it)
     except Exception:
-        made = Function({"name": it["name"], "doc": it.get("doc"), "schema": '{"additionalProperties": true}'})
+        made = kind({**it, "schema": '{"additionalProperties": true}', "returns": None})
         made._offer = it
         return made
 
@@ -559,6 +570,7 @@ def offer(functions: List[Dict[str, Any]]) -> None:
     tools.__dict__["_offered"] = {it["name"]: _known[it["name"]] for it in functions}
     vars(_main).setdefault("tools", tools)
     sys.modules.setdefault("tools", tools)
+    servers_offered()
 
 
 def take_back() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -169,13 +170,22 @@ def test_a_server_that_dies_is_started_again(opened: Open) -> None:
     ):
         servers.call("u.die")
 
-    def back() -> bool:
-        try:
-            return said(servers.call("u.echo", {"text": "x"})) == "echo: x"
-        except ConnectionError:
-            return False
+    assert said(servers.call("u.echo", {"text": "x"})) == "echo: x"
+    assert servers.failed == {}
 
-    wait_until(back, "the server is back")
+
+def test_a_server_that_fails_again_and_again_is_left_alone_for_longer_and_longer(
+    opened: Open, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    servers = opened(u=entry("dies", env={"LOG": str(log)}))
+    assert servers.functions
+    began = time.monotonic()
+    for _ in range(12):
+        with pytest.raises(ConnectionError):
+            servers.call("u.echo")
+    assert time.monotonic() - began < 20
+    assert log.read_text().count('"initialize"') == 5
 
 
 @pytest.mark.parametrize("how", ["close", "kill", "stubborn"])

@@ -38,6 +38,7 @@ TOOLS = [
         outputSchema={"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]},
     ),
     tool("record", outputSchema={"type": "object", "properties": {"a": {"type": "integer"}}}),
+    tool("deep"),
     tool("picture"),
     tool("mixed"),
     tool("fail"),
@@ -65,6 +66,11 @@ def result(name: str, arguments: dict[str, Any], params: dict[str, Any]) -> dict
         return text("3", structuredContent={"result": 3})
     if name == "record":
         return text('{"a": 1}', structuredContent={"a": 1})
+    if name == "deep":
+        value: Any = 1
+        for _ in range(40):
+            value = [value]
+        return text("deep", structuredContent={"a": value})
     if name == "picture":
         return {"content": [picture]}
     if name == "mixed":
@@ -156,6 +162,8 @@ def answer(message: dict[str, Any]) -> None:
         )
     elif method == "tools/list":
         say({"id": id, "result": listed(params)})
+    elif method == "tools/call" and "dies" in MODES:
+        os._exit(1)
     elif method == "tools/call" and params["name"] == "refuse":
         say({"id": id, "error": {"code": -32602, "message": "no, not that"}})
     elif method == "tools/call":

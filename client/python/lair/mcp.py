@@ -99,7 +99,10 @@ class Servers:
     def call(self, function: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Call SERVER.TOOL, as a cell would. Returns the result of MCP: content, structuredContent, isError."""
         self._first.result()
-        return self._call(function, dict(arguments or {}))
+        result = self._call(function, dict(arguments or {}))
+        if "structuredJson" in result:  # it is nested too deep for the messages of cells
+            result["structuredContent"] = json.loads(result.pop("structuredJson"))
+        return result
 
     # ---- lines ----
 
