@@ -96,7 +96,7 @@ int cli_trouble(const struct cli *cli, int error)
 		return 0;
 	if (error == -EINTR)
 		return cli_fail(cli, "interrupted",
-				"not waiting any longer; what was asked for is done nevertheless");
+				"not waiting any longer; laird carries the request out nevertheless");
 	/* If a daemon could not start, its own message is printed as it is, all lines of it. */
 	if (error == LAIR_E_START && !cli->json) {
 		fprintf(stderr, "%s\n", lair_error(cli->lair));

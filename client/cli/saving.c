@@ -48,7 +48,7 @@ void loaded_notice(const char *session, const struct lair_loaded *loaded)
 	char age[HUMAN_SIZE], names[32], refused[800];
 
 	if (loaded->age > 0)
-		cli_notice("session \"%s\" goes on from what was saved %s ago: %s%s", session,
+		cli_notice("session \"%s\" goes on from the state that was saved %s ago: %s%s", session,
 			   human_seconds(age, loaded->age), names_text(names, sizeof(names), loaded->names),
 			   refused_text(refused, sizeof(refused), loaded->refused));
 }
@@ -166,7 +166,7 @@ static int saves_show(struct cli *cli)
 	if (r)
 		return cli_trouble(cli, r);
 	if (!lair_next_save(lair_save_list(call), &cursor, &save))
-		return cli_fail(cli, "protocol", "the daemon does not say what is saved");
+		return cli_fail(cli, "protocol", "the daemon does not list the saved states");
 	if (cli->json)
 		return json_print(json_save(&save));
 	printf("saved %s, %s", human_date(text, save.created), human_bytes(line, save.size));

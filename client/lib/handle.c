@@ -146,7 +146,7 @@ static int greet(struct lair *lair, double timeout)
 		r = lair_wait(call, timeout);
 	}
 	if (r == -ETIMEDOUT)
-		lair_fail(lair, r, "what listens on %s does not answer", lair->socket);
+		lair_fail(lair, r, "the process that listens on %s does not answer", lair->socket);
 	lair_call_free(call);
 	return r;
 }

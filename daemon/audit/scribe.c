@@ -214,7 +214,8 @@ static bool record_write(struct scribe *scribe, const struct audit_record *recor
 	if (atomic_fetch_add(&page->tried, 1) < TRIES_MAX)
 		return object_write(scribe, object_of(record));
 	atomic_fetch_add(&page->left_out, 1);
-	log_error(NULL, "a line of the audit log is left out: what writes it has died of it %d times", TRIES_MAX);
+	log_error(NULL, "a line of the audit log is left out: its scribe has died of that line %d times",
+		  TRIES_MAX);
 	return missed_write(scribe, 1);
 }
 
@@ -260,7 +261,9 @@ static bool step(struct scribe *scribe, bool *rested)
 		uint64_t lines = audit_ring_give_up(&scribe->ring);
 
 		atomic_fetch_add(&scribe->ring.page->left_out, lines);
-		log_error(NULL, "what waits for the audit log makes no sense: it misses %" PRIu64 " lines", lines);
+		log_error(NULL,
+			  "the lines that wait for the audit log make no sense: the log misses %" PRIu64 " of them",
+			  lines);
 		return missed_write(scribe, lines);
 	}
 	if (r) {
@@ -383,7 +386,7 @@ int scribe_run(void)
 	uint64_t left;
 
 	if (r) {
-		log_error(NULL, "cannot read what waits for the audit log: %s", strerror(-r));
+		log_error(NULL, "cannot read the lines that wait for the audit log: %s", strerror(-r));
 		return EXIT_FAILURE;
 	}
 	opened = scribe.ring.page->inode ? file_open_again(&scribe) : file_open_first(&scribe);

@@ -217,7 +217,7 @@ static int check_socket(const struct key *key, char **itemp, char *reason)
 	int r = check_path(key, itemp, reason);
 
 	if (r == 0 && strlen(*itemp) > SOCKET_PATH_MAX)
-		return expected(reason, "at most %d bytes of path, which is what a socket's address holds",
+		return expected(reason, "at most %d bytes of path: the address of a socket holds no more",
 				SOCKET_PATH_MAX);
 	return r;
 }

@@ -171,7 +171,7 @@ static int ledger_take(struct old_family *old, struct vault_item *held)
 
 static void family_lost(struct promises *promises, uint64_t family, int r)
 {
-	log_error(NULL, "the sessions of family %" PRIu64 " end: what the last router wrote cannot be used: %s",
+	log_error(NULL, "the sessions of family %" PRIu64 " end: the records of the last router cannot be used: %s",
 		  family, r == -ECANCELED ? "routers died of it again and again" : strerror(-r));
 	vault_forget_family(family);
 	/* Nobody knows any more which of them these sessions had begun with. */

@@ -93,9 +93,8 @@ void front_count_unread(struct front *front, uid_t uid, size_t n)
 {
 	if (front->n_unread == 0)
 		log_warn(NULL,
-			 "client of uid %u does not read: its connection is closed, and what waited for it is "
-			 "dropped "
-			 "(further ones are only counted, see stats)",
+			 "client of uid %u does not read: its connection is closed, and the messages "
+			 "for it are dropped (further ones are only counted, see stats)",
 			 uid);
 	front->n_unread += n;
 }

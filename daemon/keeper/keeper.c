@@ -159,7 +159,7 @@ static void on_store(struct keeper *keeper, const struct keeper_message *request
 	if (request->serial)
 		handover_leave_ledger(&keeper->handover, &request->name, fds[0]);
 	if (store_put(&keeper->store, &request->name, fds, n_fds) < 0)
-		log_error(NULL, "out of memory to hold what the router stores");
+		log_error(NULL, "no memory is left to hold the router's things");
 	for (size_t i = 0; i < n_fds; i++)
 		fds[i] = -1;
 }
@@ -224,7 +224,8 @@ static void descriptors_lost(struct keeper *keeper, const struct keeper_message 
 	struct keeper_message answer = {.op = KEEPER_STARTED, .serial = request->serial, .error = -EMFILE};
 
 	if (!keeper->short_of_descriptors)
-		log_error(NULL, "no descriptors are left for what the router passes: sessions may not outlive it");
+		log_error(NULL,
+			  "no descriptors are left for those that the router stores: sessions may not outlive it");
 	keeper->short_of_descriptors = true;
 	if (size == keeper_message_size(KEEPER_START_TEMPLATE) && request->op == KEEPER_START_TEMPLATE)
 		(void)router_tell(keeper, &answer, NULL, 0);
@@ -402,7 +403,7 @@ static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
 
 	if (!children) {
 		/* A kernel without the list of children: they die with us. */
-		log_warn(NULL, "cannot list what is left: %s", strerror(errno));
+		log_warn(NULL, "cannot list the processes that are left: %s", strerror(errno));
 		return false;
 	}
 	while (fscanf(children, "%d", &pid) == 1) {

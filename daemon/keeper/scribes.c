@@ -89,7 +89,7 @@ static void start(struct scribe *scribe, uint64_t now)
 		return;
 	scribe->pid = 0;
 	scribe->start_at = now + throttle_died(&scribe->throttle, now, false);
-	log_error(NULL, "cannot start what writes the audit log: %s; its lines wait", strerror(-r));
+	log_error(NULL, "cannot start the scribe of the audit log: %s; the lines wait", strerror(-r));
 }
 
 uint64_t scribes_start(struct scribes *scribes, uint64_t now)
@@ -131,10 +131,10 @@ bool scribes_reap(struct scribes *scribes, pid_t pid, int status, uint64_t now)
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		log_error(NULL, "the audit log did not open within %d s", SCRIBE_OPEN_MS / 1000);
 	else if (WIFSIGNALED(status))
-		log_error(NULL, "what writes the audit log was killed by signal %d (%s): another one goes on",
+		log_error(NULL, "the scribe of the audit log was killed by signal %d (%s): another one goes on",
 			  WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		log_error(NULL, "what writes the audit log ended with status %d: another one goes on",
+		log_error(NULL, "the scribe of the audit log ended with status %d: another one goes on",
 			  WEXITSTATUS(status));
 	return true;
 }

@@ -42,7 +42,7 @@ static const struct {
 	{-EXDEV, "denied", "this lies on another file system"},
 	{-EACCES, "denied", "the permissions of the file or of a directory above do not allow it"},
 	{-EPERM, "denied", "the permissions of the file or of a directory above do not allow it"},
-	{-ESTALE, "denied", "a directory above it is not what it was when laird was told of it"},
+	{-ESTALE, "denied", "a directory above it was replaced since laird was told of it"},
 	{-ENAMETOOLONG, "bad_request", "the name is too long"},
 	{-ENOSPC, "limit", "no space is left"},
 	{-EDQUOT, "limit", "the quota is used up"},

@@ -121,7 +121,7 @@ static void askers_tell(struct router *router, const struct changes *changes)
 	reply.changes = wire_bytes(&array);
 	if (r)
 		askers_refuse(router, &router->reload.askers, "internal",
-			      "the new settings are in force; out of memory to say what has changed");
+			      "the new settings are in force; no memory is left to list the changes");
 	list_for_each (waiter, &router->reload.askers, node) {
 		reply.id = waiter->request.id;
 		client_send(&router->clients, &waiter->request, &reload_reply_schema, &reply);

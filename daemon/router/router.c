@@ -303,7 +303,7 @@ static void breaker_begin(struct router *router, enum router_end last_end)
 	else if (router->breaker.fd >= 0)
 		r = vault_store(VAULT_BREAKER, 0, 0, &router->breaker.fd, 1);
 	if (r)
-		log_warn(NULL, "the next router will not know what this one dies of: %s", strerror(-r));
+		log_warn(NULL, "the next router will not know of which work this one died: %s", strerror(-r));
 	router->loop.on_turn = on_turn;
 	fault_begin(breaker_faults(&router->breaker));
 }

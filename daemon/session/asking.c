@@ -55,7 +55,7 @@ void session_finish_told(struct session *session, const struct details *details)
 
 	if (told->serial != question->serial ||
 	    question_reply(question, session->sessions->clients, &session->operation->request, told, &done)) {
-		session_on_lost(session, session->live, "it told what was not asked");
+		session_on_lost(session, session->live, "it answered a question that nobody asked");
 		return;
 	}
 	answered(session, done && question->changes);

@@ -220,7 +220,7 @@ static bool find_state_to_go_on_from(struct session *session)
 	session->idle_deaths = 0;
 	if (base) {
 		log_warn(session->name,
-			 "what is made of the checkpoint after cell %" PRIu64 " dies: going further back",
+			 "each interpreter from the checkpoint after cell %" PRIu64 " dies: going further back",
 			 base->cell);
 		session->target = base->parent;
 		return true;

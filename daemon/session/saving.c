@@ -398,11 +398,13 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	if (!cell->saved || load_report_make(load_report, cell->saved, verdict)) {
 		/* Without memory the next reply tells of the age alone. */
 		client_error(session->sessions->clients, &cell->reply, cell->saved ? "internal" : "gone",
-			     cell->saved ? "out of memory to tell what was loaded" : "the saved state is no more");
+			     cell->saved ? "no memory is left to list the names that were loaded"
+					 : "the saved state is no more");
 		return;
 	}
-	log_info(session->name, "loaded what was saved %.0f s ago: %zu names, and %zu not", load_report->age,
-		 wire_count(wire_bytes(&load_report->loaded)), wire_count(wire_bytes(&load_report->not_loaded)));
+	log_info(session->name, "loaded the state that was saved %.0f s ago: %zu names; %zu could not be loaded",
+		 load_report->age, wire_count(wire_bytes(&load_report->loaded)),
+		 wire_count(wire_bytes(&load_report->not_loaded)));
 	if (cell->telling == TELL_OPEN)
 		reply_opened(session, &cell->reply);
 	reply.saved_age = load_report->age;

@@ -341,7 +341,7 @@ static void end_unswept(struct session *session, const struct details *details)
 		session_give_up_successor(session);
 		return;
 	}
-	log_error(session->name, "what its interpreter left behind could not be killed: the session is ended");
+	log_error(session->name, "processes of its interpreter could not be killed: the session is ended");
 	session_end(session, "internal");
 }
 

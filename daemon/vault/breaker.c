@@ -174,7 +174,8 @@ void breaker_open(struct breaker *breaker, int fd, enum router_end end)
 		breaker->page = page_map(breaker->fd);
 	}
 	if (!breaker->page) {
-		log_warn(NULL, "no memory to note what the router does: what it dies of is tried again");
+		log_warn(NULL, "no memory to note the router's work: if it dies of some work, the next router "
+			       "tries that again");
 		breaker->page = &private_page;
 	}
 	if (page_is_ours(breaker->page)) {

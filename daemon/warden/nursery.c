@@ -30,7 +30,7 @@
 #define DEATHS_MAX 5
 #define BACKOFF_MAX_US (30 * 1000000ULL)
 
-#define GIVEN_UP "laird's router died again and again of what it does"
+#define GIVEN_UP "laird's router died again and again of this template's messages"
 
 static void wanted_request(struct nursery *nursery);
 

@@ -292,9 +292,10 @@ static int add_listed(struct places *places, struct bytes list, bool own, char *
 void places_explain(char *text, size_t size, int r, const char *culprit)
 {
 	if (r == PLACE_E_CHANGED)
-		snprintf(text, size,
-			 "%.120s is not what it was when the settings were read; SIGHUP has laird take it as it is",
-			 culprit);
+		snprintf(
+			text, size,
+			"%.120s was replaced after the settings were read; lair reload makes laird use the new one",
+			culprit);
 	else if (r == PLACE_E_OWN)
 		snprintf(text, size,
 			 "%.120s holds files of laird's own, which sessions may not see; keep one elsewhere",

@@ -59,7 +59,7 @@ DEALT = (
     "the router has not stirred for ",
     "template of profile default: it died",
     "a spare could not be made: ",
-    "what writes the audit log was killed by signal 9 ",
+    "the scribe of the audit log was killed by signal 9 ",
 )
 DEALT_WILDLY = ("it died before it had a state of its own",)
 

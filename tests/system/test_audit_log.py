@@ -253,7 +253,7 @@ def test_scribe_killed(start_daemon: Start, tmp_path: Path) -> None:
     os.kill(pid, signal.SIGKILL)
     wait_until(all_of(log, 200), "no cell is missed")
     assert len(cells(log, "s")) <= 201 and scribe(daemon) != pid
-    assert "what writes the audit log was killed by signal 9" in daemon.log()
+    assert "the scribe of the audit log was killed by signal 9" in daemon.log()
     for i in range(1, 4):
         os.kill(scribe(daemon), signal.SIGKILL)
         run(client, 100)

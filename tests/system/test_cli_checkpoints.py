@@ -476,7 +476,7 @@ def test_ctrl_c_ends_waiting_for_a_command(
         it.type("%undo\r")
         it.expect("%undo\r\n")
         it.type("\x03")
-        it.expect("not waiting any longer; what was asked for is done nevertheless")
+        it.expect("not waiting any longer; laird carries the request out nevertheless")
         it.prompt()
     finally:
         os.kill(pid, signal.SIGCONT)

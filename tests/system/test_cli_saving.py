@@ -20,7 +20,7 @@ def test_save_close_exec(start_daemon: object, tmp_path: Path) -> None:
 
     done = daemon.lair("exec", "-s", "a", "x + y")
     assert done.stdout == "3\n"
-    assert done.stderr.startswith('lair: session "a" goes on from what was saved ')
+    assert done.stderr.startswith('lair: session "a" goes on from the state that was saved ')
     assert "2 names; not g (" in done.stderr
     daemon.lair("exec", "-s", "a", "x = 5")
     assert daemon.lair("load", "a").stderr.startswith('lair: session "a" goes on')

@@ -184,9 +184,9 @@ def test_an_import_that_is_another_by_now(home: Path, start: Start) -> None:
         client.copy_in("s", f"{home}/import/file")
         (home / "import").rename(home / "before")
         (home / "import").symlink_to("secret")
-        with pytest.raises(LairError, match="not what it was"):
+        with pytest.raises(LairError, match="was replaced"):
             client.copy_in("s", f"{home}/import/file")
-        with pytest.raises(LairError, match="not what it was"):
+        with pytest.raises(LairError, match="was replaced"):
             client.files("s", f"{home}/import", host=True)
         assert client.get("s", "file") == b"this"
         daemon.hang_up("settings re-read")
@@ -243,10 +243,10 @@ def test_a_place_that_is_another_by_now(home: Path, start: Start, kind: str, lan
         data.rename(home / "before")
         data.symlink_to("secret")
         for _ in range(2):
-            failed(daemon, client, read, f"{data} is not what it was when the settings were read")
+            failed(daemon, client, read, f"{data} was replaced after the settings were read")
         data.unlink()
         (directory(data) / "f").write_text("two")
-        failed(daemon, client, read, "not what it was")
+        failed(daemon, client, read, "was replaced")
         daemon.hang_up("settings re-read")
         assert run(client, read) == "'two'"
         assert run(client, "1", "old") == "1"
@@ -305,7 +305,7 @@ def test_a_hidden_directory_that_is_another_by_now(home: Path, start: Start) -> 
         secret.rename(home / "data/before")
         failed(daemon, client, look, "No such file")
         (directory(secret) / "key").write_text("2")
-        failed(daemon, client, look, "not what it was")
+        failed(daemon, client, look, "was replaced")
         daemon.hang_up("settings re-read")
         assert run(client, look) == repr([str(secret)])
 

@@ -154,7 +154,7 @@ static void test_changed(void)
 	CHECK(init(&places, &buffer, culprit) == PLACE_E_CHANGED && places.n == 0);
 	CHECK(strcmp(culprit, below("/data/out")) == 0);
 	places_explain(text, sizeof(text), PLACE_E_CHANGED, culprit);
-	CHECK(strstr(text, "is not what it was when the settings were read"));
+	CHECK(strstr(text, "was replaced after the settings were read"));
 	CHECK(unlink(below("/data/out")) == 0 && rename(below("/data/away"), below("/data/out")) == 0);
 	CHECK(init(&places, &buffer, culprit) == 0);
 	places_deinit(&places);

@@ -358,7 +358,9 @@ class Connection:
         if isinstance(error, Lost):
             return LairError("lost", f"the daemon on {self.socket} ended the connection")
         if isinstance(error, codec.CodecError):
-            return LairError("protocol", f"what listens on {self.socket} does not speak the protocol: {error}")
+            return LairError(
+                "protocol", f"the process that listens on {self.socket} does not speak the protocol: {error}"
+            )
         return LairError("internal", f"{type(error).__name__}: {error}")
 
     def _stop(self) -> None:
@@ -530,9 +532,7 @@ class Connection:
             for call in list(self._calls.values()):
                 self._send_again(call)
             return
-        self._fail(
-            LairError("lost", f"the daemon on {self.socket} is gone; whether it did what was asked is unknown")
-        )
+        self._fail(LairError("lost", f"the daemon on {self.socket} is gone; whether it did the request is unknown"))
 
     def _send_again(self, call: Call[Any]) -> None:
         """Sends a call again, under its number, because other requests are about that number."""

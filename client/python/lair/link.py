@@ -62,7 +62,7 @@ class Link:
         """Before any other request, the process that listens must answer as a daemon of our version."""
         self.dealer.send(codec.encode(m.Hello(id=0, client="lair for Python")))
         if not self._wait(timeout):
-            raise DeadlineError("what listens on the socket does not answer")
+            raise DeadlineError("the process that listens on the socket does not answer")
         kind, content = codec.unpack(self.dealer.recv())
         if kind == "error":
             error = codec.read(m.ErrorReply, content)
