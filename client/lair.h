@@ -501,9 +501,10 @@ struct lair_artifact {
 
 /* Something that a session did and that going back does not undo. */
 struct lair_effect {
-	struct lair_text act;	     /* connected, sent, wrote, made, renamed, removed or ran */
-	struct lair_text target, to; /* any bytes: an address, a path or a program; to: of renamed, else absent */
-	uint64_t cell;		     /* the cell that did it; between two cells: the cell before */
+	struct lair_text act; /* connected, sent, wrote, made, renamed, removed, ran, called or maybe_called */
+	struct lair_text target,
+		to;    /* any bytes: an address, a path, a program or a call; to: of renamed, else absent */
+	uint64_t cell; /* the cell that did it; between two cells: the cell before */
 };
 
 /* The effects since the state that is in force now, as far as Lair saw them. */

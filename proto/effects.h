@@ -5,7 +5,8 @@
 
 #include "proto/base.h"
 
-/* What was done. Each has a name in the protocol. */
+/* What was done. Each has a name in the protocol. Of those from CALLED on the router knows by itself: no note is of
+ * them. */
 enum effect_act {
 	EFFECT_CONNECTED = 1, /* to an address */
 	EFFECT_SENT,	      /* to an address, by a datagram or over an earlier connection */
@@ -13,7 +14,9 @@ enum effect_act {
 	EFFECT_MADE,	      /* a directory, a link, a FIFO */
 	EFFECT_RENAMED,
 	EFFECT_REMOVED,
-	EFFECT_RAN, /* a program */
+	EFFECT_RAN,    /* a program */
+	EFFECT_CALLED, /* a function of the client, which has answered */
+	EFFECT_MAYBE_CALLED,
 	_EFFECT_ACT_N,
 };
 

@@ -313,8 +313,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, STR, type, REQUIRED)                                                                                  \
 	F(m, STR, change, REQUIRED)
-/* An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: the cell that did it,
- * or the cell before it. */
+/* An element of effects. act: connected, sent, wrote, made, renamed, removed, ran, called or maybe_called. cell:
+ * the cell that did it, or the cell before it. */
 #define EFFECT_FIELDS(F, m)                                                                                        \
 	F(m, STR, act, REQUIRED)                                                                                   \
 	F(m, BIN, target, REQUIRED)                                                                                \

@@ -106,8 +106,14 @@ const char *human_state(char out[static HUMAN_SIZE], uint64_t cell)
 const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect *effect)
 {
 	bool address = text_is(effect->act, "connected") || text_is(effect->act, "sent");
+	bool maybe = text_is(effect->act, "maybe_called");
 	char act[32], target[600], to[600];
 
+	if (maybe || text_is(effect->act, "called")) {
+		snprintf(out, EFFECT_SIZE, "%scalled %s in cell %" PRIu64, maybe ? "may have " : "",
+			 text_tamed(target, sizeof(target), effect->target), effect->cell);
+		return out;
+	}
 	snprintf(out, EFFECT_SIZE, "%s%s %s%s%s", text_tamed(act, sizeof(act), effect->act), address ? " to" : "",
 		 text_tamed(target, sizeof(target), effect->target), effect->to.data ? " to " : "",
 		 text_tamed(to, sizeof(to), effect->to));

@@ -74,14 +74,15 @@ static void compress(uint32_t state[8], const uint8_t *block)
 	state[7] += h;
 }
 
-const char *sha256_hex(char out[static SHA256_HEX_SIZE], struct bytes data)
+static void digest(uint32_t state[static 8], struct bytes data)
 {
-	uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-			     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+					    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 	const uint8_t *at = (const uint8_t *)data.data;
 	uint8_t rest[2 * BLOCK] = {0};
 	size_t left = data.size, size;
 
+	memcpy(state, initial, sizeof(initial));
 	for (; left >= BLOCK; at += BLOCK, left -= BLOCK)
 		compress(state, at);
 	if (left > 0)
@@ -93,6 +94,22 @@ const char *sha256_hex(char out[static SHA256_HEX_SIZE], struct bytes data)
 	compress(state, rest);
 	if (size > BLOCK)
 		compress(state, rest + BLOCK);
+}
+
+void sha256(uint8_t out[static SHA256_SIZE], struct bytes data)
+{
+	uint32_t state[8];
+
+	digest(state, data);
+	for (unsigned i = 0; i < SHA256_SIZE; i++)
+		out[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+const char *sha256_hex(char out[static SHA256_HEX_SIZE], struct bytes data)
+{
+	uint32_t state[8];
+
+	digest(state, data);
 	for (int i = 0; i < 8; i++)
 		snprintf(out + 8 * i, 9, "%08x", state[i]);
 	return out;

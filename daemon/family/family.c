@@ -171,6 +171,7 @@ static int call_write(struct ledger *ledger, const struct cell *cell, struct cal
 		record.arguments = call->arguments;
 		record.since = call->since;
 		record.timeout = call->timeout;
+		record.again = call->again;
 	}
 	r = ledger_append(ledger, &kept_call_schema, &record);
 	call->written |= r == 0;
@@ -253,7 +254,7 @@ static int details_write(struct warden *warden)
 
 	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : details_of(warden, session);
-	return r;
+	return r ? r : deeds_write(&warden->deeds, &warden->ledger);
 }
 
 static void question_again(struct question *question)
@@ -289,6 +290,7 @@ static int everything_again(struct warden *warden)
 	struct session *session;
 	int r = 0;
 
+	deeds_rewrite(&warden->deeds);
 	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : session_again(warden, session);
 	return r;
@@ -344,7 +346,8 @@ static uint64_t alive_of_session(const struct session *session)
 
 static uint64_t family_alive(const struct warden *warden)
 {
-	uint64_t alive = warden->profile_size + LEDGER_RECORD_OVERHEAD + warden->record_size;
+	uint64_t alive = warden->profile_size + LEDGER_RECORD_OVERHEAD + warden->record_size + warden->deeds.size +
+			 warden->deeds.n * (sizeof(struct deed) + LEDGER_RECORD_OVERHEAD);
 	const struct session *session;
 
 	list_for_each (session, (struct list *)&warden->tenants, tenant.node)

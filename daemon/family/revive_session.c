@@ -87,7 +87,8 @@ static int call_from(struct calls *calls, const struct kept_call *record)
 		r = calls_add(&call, calls,
 			      &(struct call_message){.number = record->number,
 						     .function = record->function,
-						     .arguments = record->arguments});
+						     .arguments = record->arguments,
+						     .again = record->again});
 	if (r || !call)
 		return r;
 	if (record->function.data) {
@@ -265,6 +266,7 @@ static int checkpoint_from(const struct revival *revival, struct session *sessio
 	if (record->name.data)
 		history_name(&session->history, checkpoint, record->name);
 	CHECKPOINT_VALUES(RECORD_TAKE, checkpoint);
+	past_deeds_read(&checkpoint->deeds, record->deeds);
 	/* An older one, so it is there already. */
 	checkpoint->parent = record->parent ? checkpoint_at(session, record->parent) : NULL;
 	return 0;
@@ -465,6 +467,7 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->freezing = revival_interpreter(revival, record->freezing);
 	session->successor = revival_interpreter(revival, record->successor);
 	expiry_from(session, record);
+	past_deeds_read(&session->deeds, record->deeds);
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
 	text_from(session->not_saved, sizeof(session->not_saved), record->not_saved);

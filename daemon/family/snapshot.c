@@ -110,6 +110,7 @@ static int put_checkpoints(struct snapshot *snapshot, const struct session *sess
 	list_for_each (checkpoint, (struct list *)all, node) {
 		struct kept_checkpoint record = {
 			.name = text_or_absent(checkpoint->name),
+			.deeds = past_deeds_bytes(&checkpoint->deeds),
 			.parent = checkpoint_place(session, checkpoint->parent),
 			.interpreter = checkpoint->interpreter->serial,
 		};
@@ -216,6 +217,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.successor = serial_of(session->successor),
 		.successor_of = checkpoint_place(session, session->successor_of),
 		.not_saved = text_or_absent(session->not_saved),
+		.deeds = past_deeds_bytes(&session->deeds),
 		.effects_dropped = session->effects.dropped,
 		.effects_dropped_at = session->effects.dropped_at,
 		.deadline = session->deadline.index ? session->deadline.deadline : 0,
@@ -340,6 +342,7 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 		.quota_step = quota->step,
 		.quota_settling = quota->settling,
 		.quota_asked = quota->asked,
+		.deeds_forgotten = warden->deeds.forgotten,
 		.interpreters = part(snapshot, PART_INTERPRETERS),
 		.sessions = part(snapshot, PART_SESSIONS),
 		.messages = part(snapshot, PART_MESSAGES),

@@ -78,6 +78,7 @@ int calls_add(struct call **callp, struct calls *calls, const struct call_messag
 		return -EDQUOT;
 	}
 	call->number = message->number;
+	call->again = message->again;
 	call->since = event_now();
 	list_init(&call->node);
 	list_append(&calls->list, &call->node);

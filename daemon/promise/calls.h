@@ -25,6 +25,7 @@ struct call {
 			    it */
 	uint64_t timeout;		  /* how long its provider may take, in microseconds; 0: any time */
 	struct bytes function, arguments; /* owned */
+	bool again;			  /* it may repeat what was done before */
 	bool written, turn_written;	  /* in the ledger: all of it, what may change */
 };
 

@@ -83,6 +83,7 @@ static int cell_copy(struct cell *cell, const struct exec_request *request)
 		r = span_copy(&cell->options.functions, request->functions);
 	cell->options.values = request->values;
 	cell->options.reload = request->reload;
+	cell->options.again = request->again;
 	return r;
 }
 

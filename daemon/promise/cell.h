@@ -10,7 +10,7 @@
 /* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
 struct cell_options {
 	struct bytes figure, env, directory, functions;
-	bool values, reload;
+	bool values, reload, again;
 };
 
 /* Code of a client, or a task of ours: see saving.h. */

@@ -118,7 +118,7 @@ static void refuse(struct session *session, const struct call_message *message, 
 		   const char *format, ...)
 {
 	const struct call call = {.number = message->number, .function = message->function, .since = event_now()};
-	char text[320];
+	char text[REPEAT_TEXT_SIZE];
 	va_list args;
 
 	va_start(args, format);
@@ -183,6 +183,17 @@ static void call_begin(struct session *session, struct call *call, const struct 
 	session_heed_calls(session);
 }
 
+/* What cannot be looked up is not repeated either. */
+static bool refuse_repetition(struct session *session, const struct call_message *message)
+{
+	char text[REPEAT_TEXT_SIZE] = "out of memory to look whether it was done";
+
+	if (calls_find(&session->cell->calls, message->number) || !session_repeats(text, session, message))
+		return false;
+	refuse(session, message, "RepeatError", "%s", text);
+	return true;
+}
+
 void session_pass_call(struct session *session, const struct details *details)
 {
 	const struct call_message *message = details->call;
@@ -203,7 +214,7 @@ void session_pass_call(struct session *session, const struct details *details)
 		       (int)message->function.size, message->function.data);
 		return;
 	}
-	if (is_too_much(session, message))
+	if ((function.effect && refuse_repetition(session, message)) || is_too_much(session, message))
 		return;
 	r = calls_add(&call, &cell->calls, message);
 	if (r == -EEXIST)
@@ -222,6 +233,7 @@ void session_pass_abandon(struct session *session, const struct details *details
 	if (!call)
 		return;
 	audit_log_call(session, call, "abandoned");
+	session_note_call(session, call, CALL_ABANDONED, (struct bytes){.data = NULL});
 	promise_cancel(session->cell->reply.promise, call->number);
 	calls_remove(&session->cell->calls, call);
 	session_heed_calls(session);
@@ -246,9 +258,12 @@ static void call_end(struct session *session, struct call *call, const struct re
 	returned.number = call->number;
 	outcome_write(outcome, answer);
 	audit_log_call(session, call, outcome);
+	session_note_call(session, call, CALL_ANSWERED, answer->error);
 	calls_remove(&session->cell->calls, call);
 	session_heed_calls(session);
-	interpreter_return(session, &returned);
+	/* If it has been killed, another one will not know of the call. */
+	if (session_busy(session))
+		interpreter_return(session, &returned);
 }
 
 bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer)
@@ -295,6 +310,7 @@ void session_end_calls(struct session *session)
 	timer_clear(session_loop(session), &session->call_due);
 	list_for_each (call, &session->cell->calls.list, node) {
 		audit_log_call(session, call, "none: its cell has ended");
+		session_note_call(session, call, CALL_CUT_OFF, (struct bytes){.data = NULL});
 		calls_remove(&session->cell->calls, call);
 	}
 }

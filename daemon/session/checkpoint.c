@@ -115,6 +115,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 		session_end(session, "internal");
 		return -1;
 	}
+	session->history.base->deeds = session->deeds;
 	measure_after(session, MEASURE_US);
 	/* With its name, it does not count among those without. */
 	operation_on_frozen(session, NULL);

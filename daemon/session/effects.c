@@ -23,12 +23,18 @@ static const char *const acts[_EFFECT_ACT_N] = {
 	[EFFECT_RENAMED] = "renamed",
 	[EFFECT_REMOVED] = "removed",
 	[EFFECT_RAN] = "ran",
+	[EFFECT_CALLED] = "called",
+	[EFFECT_MAYBE_CALLED] = "maybe_called",
 };
+
+/* What is told before others, and forgotten after them. */
+enum weight { WEIGHT_CALL, WEIGHT_SEEN, WEIGHT_EFFECT, _WEIGHT_N };
 
 struct entry {
 	struct list node;
 	uint64_t when, count;
 	unsigned act; /* 0: only that there were @count of them */
+	enum weight weight;
 	bool written; /* to the ledger */
 	size_t target, to;
 	char text[];
@@ -72,6 +78,24 @@ static struct bytes to_of(const struct entry *entry)
 	return (struct bytes){.data = entry->to ? entry->text + entry->target : NULL, .size = entry->to};
 }
 
+static enum weight weight_of(const struct effect_record *record)
+{
+	if (record->act != EFFECT_CALLED && record->act != EFFECT_MAYBE_CALLED)
+		return WEIGHT_SEEN;
+	return record->effect ? WEIGHT_EFFECT : WEIGHT_CALL;
+}
+
+/* The oldest of those that weigh least. */
+static struct entry *lightest(struct effects *effects)
+{
+	struct entry *entry, *found = NULL;
+
+	list_for_each (entry, &effects->entries, node)
+		if (!found || entry->weight < found->weight)
+			found = entry;
+	return found;
+}
+
 /* Without memory it is only counted. */
 static void entry_add(struct effects *effects, const struct effect_record *record, bool written)
 {
@@ -86,6 +110,7 @@ static void entry_add(struct effects *effects, const struct effect_record *recor
 		.when = record->when,
 		.count = MIN(record->count, COUNT_MAX),
 		.act = record->act < _EFFECT_ACT_N ? (unsigned)record->act : 0,
+		.weight = weight_of(record),
 		.written = written,
 		.target = record->target.size,
 		.to = record->to.size,
@@ -100,7 +125,7 @@ static void entry_add(struct effects *effects, const struct effect_record *recor
 	effects->n++;
 	effects->size += sizeof(*entry) + size;
 	while (effects->n > ENTRIES_MAX || effects->size > SIZE_MAX_ALL) {
-		entry = container_of(list_first(&effects->entries), struct entry, node);
+		entry = lightest(effects);
 		count_dropped(effects, entry->when, entry->count);
 		entry_drop(effects, entry);
 	}
@@ -110,7 +135,7 @@ static void entry_add(struct effects *effects, const struct effect_record *recor
 
 static bool note_valid(const struct effect_note *note, uint64_t number)
 {
-	return note->number == number && note->act > 0 && note->act < _EFFECT_ACT_N && note->target > 0 &&
+	return note->number == number && note->act > 0 && note->act < EFFECT_CALLED && note->target > 0 &&
 	       (size_t)note->target + note->to <= sizeof(note->text);
 }
 
@@ -144,6 +169,19 @@ void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t 
 		entry_add(effects, &others, false);
 }
 
+void effects_call(struct effects *effects, bool maybe, bool effect, const char *text, uint64_t when)
+{
+	const struct effect_record record = {
+		.when = when,
+		.count = 1,
+		.act = maybe ? EFFECT_MAYBE_CALLED : EFFECT_CALLED,
+		.effect = effect,
+		.target = bytes_of(text),
+	};
+
+	entry_add(effects, &record, false);
+}
+
 /* ---- to clients ---- */
 
 static bool is_told(const struct entry *const told[], size_t n, const struct entry *entry)
@@ -167,22 +205,34 @@ static int entry_put(const struct entry *entry, msgpack_sbuffer *buffer)
 	return wire_encode_body(buffer, &effect_schema, &effect);
 }
 
+/* Those of that weight are told after the *@np that are, as far as there is room. Returns how many are left out. */
+static uint64_t choose(const struct entry *told[static TOLD_MAX], size_t *np, const struct effects *effects,
+		       enum weight weight, uint64_t since, uint64_t until)
+{
+	struct entry *entry;
+	uint64_t more = 0;
+
+	list_for_each (entry, (struct list *)&effects->entries, node) {
+		if (entry->weight != weight || entry->when <= since || entry->when >= until ||
+		    (entry->act && is_told(told, *np, entry)))
+			continue;
+		if (entry->act && *np < TOLD_MAX)
+			told[(*np)++] = entry;
+		else
+			more += entry->count;
+	}
+	return more;
+}
+
 uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t until, msgpack_sbuffer *buffer)
 {
 	uint64_t since = EFFECTS_DURING(cell), more = effects->dropped_at > since ? effects->dropped : 0;
 	const struct entry *told[TOLD_MAX];
-	struct entry *entry;
 	size_t n = 0;
 	int r = 0;
 
-	list_for_each (entry, (struct list *)&effects->entries, node) {
-		if (entry->when <= since || entry->when >= until || (entry->act && is_told(told, n, entry)))
-			continue;
-		if (entry->act && n < TOLD_MAX)
-			told[n++] = entry;
-		else
-			more += entry->count;
-	}
+	for (int weight = _WEIGHT_N - 1; weight >= 0; weight--)
+		more += choose(told, &n, effects, (enum weight)weight, since, until);
 	if (n == 0)
 		return more;
 	wire_put_array(buffer, n);
@@ -200,6 +250,7 @@ static struct effect_record record_of(const struct entry *entry, uint64_t sessio
 		.when = entry->when,
 		.count = entry->count,
 		.act = entry->act,
+		.effect = entry->weight == WEIGHT_EFFECT,
 		.target = target_of(entry),
 		.to = to_of(entry),
 	};

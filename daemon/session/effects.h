@@ -24,7 +24,12 @@ void effects_deinit(struct effects *effects);
 /* Take in what an interpreter has noted in @file, its memory file: after number @heard, up to @last. */
 void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t last, uint64_t when);
 
-/* Append what was done after the state of @cell and before @until, without repetitions, as an array of `effect`;
+/* A call was answered, or (@maybe) nobody knows whether it was done. @effect: of an `effect` function: it is told
+ * first, and forgotten last. */
+void effects_call(struct effects *effects, bool maybe, bool effect, const char *text, uint64_t when);
+
+/* Append what was done after the state of @cell and before @until, without repetitions, as an array of `effect`:
+ * calls of `effect` functions first and other calls last, and apart from that as they were done;
  * nothing if there is none. Returns how many more there were than the array holds. */
 uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t until, msgpack_sbuffer *buffer);
 

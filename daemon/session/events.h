@@ -147,6 +147,23 @@ void session_arm_calls(struct session *session);
 /* Its interpreter or its cell ends: they have no answer. */
 void session_end_calls(struct session *session);
 
+/* ---- what calls leave behind: deeds.c ---- */
+
+enum call_end {
+	CALL_ANSWERED,
+	CALL_ABANDONED, /* nobody in its cell waits any more */
+	CALL_CUT_OFF,	/* its cell has ended */
+};
+
+/* @error: the name, if that is its answer. */
+void session_note_call(struct session *session, const struct call *call, enum call_end end, struct bytes error);
+
+#define REPEAT_TEXT_SIZE 1024
+
+/* Whether a call of an `effect` function was done already, and is not in the past of the present state: 1, and @out
+ * says so; 0; or -ENOMEM. */
+int session_repeats(char out[static REPEAT_TEXT_SIZE], struct session *session, const struct call_message *message);
+
 /* ---- entries of the table: asking.c ---- */
 
 void session_finish_told(struct session *session, const struct details *details);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "warden/deeds.h"
 
 #define CHECKPOINT_NAME_MAX 64
 
@@ -18,6 +19,7 @@ struct checkpoint {
 	uint64_t measured;		    /* event_now() when it was last asked */
 	struct checkpoint *parent;	    /* NULL: the pristine image */
 	bool severed;			    /* the state before it has been forgotten */
+	struct past_deeds deeds;	    /* in its past */
 	struct interpreter *interpreter;    /* frozen */
 };
 

@@ -41,6 +41,10 @@ static void restored(struct session *session)
 			session->verdict.state = "rolled_back";
 		session_finish_cell(session, &session->verdict);
 	}
+	if (target)
+		session->deeds = target->deeds;
+	else if (!grown)
+		session->deeds = (struct past_deeds){.forgotten = 0};
 	if (!list_empty(&session->resets) && (target || grown)) {
 		/* Asked for while it was on its way. */
 		session_kill_interpreter(session, "reset");

@@ -137,6 +137,7 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 	session->opened = parent->opened;
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);
+	session->deeds = from->deeds;
 	effects_copy(&session->effects, &parent->effects, from->cell);
 	operation->effects_more = effects_put(&parent->effects, from->cell, EFFECTS_FOREVER, &operation->effects);
 	warden_join(session->warden, &session->tenant);

@@ -69,6 +69,7 @@ struct session {
 	struct history history;
 	struct journal journal;
 	struct effects effects;
+	struct past_deeds deeds;    /* of the live state */
 	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */
 	bool growing;		    /* out of another session's checkpoint */
 	bool was_saved;		    /* the running cell began in a saved state */

@@ -160,6 +160,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		if (!told.cause)
 			told.cause = session->lost_cause;
 	}
+	if (session->cell->calls.n > 0)
+		session_end_calls(session);
 	msgpack_sbuffer_init(&effects);
 	msgpack_sbuffer_init(&ended);
 	if (of_client && !session_put_ended(session, &ended) && ended.size > 0) {
@@ -174,8 +176,6 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
 	told.forgotten = session->n_forgotten;
-	if (session->cell->calls.n > 0)
-		session_end_calls(session);
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && of_client)
 		journal_add(&session->journal, session->cell, &told);

@@ -50,6 +50,7 @@
 	F(m, UINT, quota_step, OPTIONAL)                                                                           \
 	F(m, FLAG, quota_settling, OPTIONAL)                                                                       \
 	F(m, FLAG, quota_asked, OPTIONAL)                                                                          \
+	F(m, UINT, deeds_forgotten, OPTIONAL)                                                                      \
 	F(m, BIN, interpreters, REQUIRED)                                                                          \
 	F(m, BIN, sessions, REQUIRED)                                                                              \
 	F(m, BIN, messages, REQUIRED)
@@ -127,6 +128,7 @@
 	F(m, UINT, successor_of, OPTIONAL)                                                                         \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
+	F(m, BIN, deeds, OPTIONAL)                                                                                 \
 	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
 	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
 	F(m, STR, not_saved, OPTIONAL)                                                                             \
@@ -171,6 +173,7 @@
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
+	F(m, FLAG, again, OPTIONAL)                                                                                \
 	F(m, BIN, functions, OPTIONAL)
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
@@ -196,7 +199,19 @@
 	F(m, UINT, timeout, OPTIONAL)                                                                              \
 	F(m, UINT, state, OPTIONAL)                                                                                \
 	F(m, STR, text, OPTIONAL)                                                                                  \
-	F(m, UINT, turned, OPTIONAL)
+	F(m, UINT, turned, OPTIONAL)                                                                               \
+	F(m, FLAG, again, OPTIONAL)
+/* What a call has done for the family, see deeds.h. */
+#define DEED_FIELDS(F, m)                                                                                          \
+	F(m, UINT, family, OPTIONAL)                                                                               \
+	F(m, UINT, place, OPTIONAL)                                                                                \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, session, REQUIRED)                                                                              \
+	F(m, UINT, cell, REQUIRED)                                                                                 \
+	F(m, BIN, digest, REQUIRED)                                                                                \
+	F(m, STR, where, REQUIRED)                                                                                 \
+	F(m, STR, text, REQUIRED)                                                                                  \
+	F(m, FLAG, maybe, OPTIONAL)
 #define ENTRY_VALUES(F, m)                                                                                         \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, UINT, after, OPTIONAL)                                                                                \
@@ -215,6 +230,7 @@
 	F(m, UINT, when, REQUIRED)                                                                                 \
 	F(m, UINT, count, OPTIONAL)                                                                                \
 	F(m, UINT, act, OPTIONAL)                                                                                  \
+	F(m, FLAG, effect, OPTIONAL)                                                                               \
 	F(m, BIN, target, OPTIONAL)                                                                                \
 	F(m, BIN, to, OPTIONAL)
 #define CHECKPOINT_VALUES(F, m)                                                                                    \
@@ -225,6 +241,7 @@
 #define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	CHECKPOINT_VALUES(F, m)                                                                                    \
+	F(m, BIN, deeds, OPTIONAL)                                                                                 \
 	F(m, UINT, parent, OPTIONAL)                                                                               \
 	F(m, UINT, interpreter, REQUIRED)
 #define OPERATION_VALUES(F, m)                                                                                     \
@@ -267,6 +284,7 @@ WIRE_MESSAGE(entry_record, "entry", NO_ID, ENTRY_FIELDS);
 WIRE_MESSAGE(effect_record, "effect", NO_ID, EFFECT_RECORD_FIELDS);
 WIRE_MESSAGE(display_record, "display", NO_ID, KEPT_DISPLAY_FIELDS);
 WIRE_MESSAGE(kept_call, "call", NO_ID, KEPT_CALL_FIELDS);
+WIRE_MESSAGE(deed_record, "deed", NO_ID, DEED_FIELDS);
 WIRE_MESSAGE(kept_checkpoint, "checkpoint", NO_ID, KEPT_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(operation_record, "operation", NO_ID, OPERATION_FIELDS);
 WIRE_MESSAGE(waiter_record, "waiter", NO_ID, WAITER_FIELDS);

@@ -120,6 +120,7 @@ struct warden *warden_free(struct warden *warden)
 	table_remove(&warden->by_uid);
 	list_remove(&warden->touched);
 	ledger_deinit(&warden->ledger);
+	deeds_deinit(&warden->deeds);
 	msgpack_sbuffer_destroy(&warden->guards);
 	fd_closep(&warden->directory);
 	group_deinit(&warden->group);

@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "cgroup/group.h"
 #include "config/config.h"
+#include "deeds.h"
 #include "interpreter.h"
 #include "quota.h"
 #include "tenant.h"
@@ -57,7 +58,8 @@ struct warden {
 	char *level;
 	msgpack_sbuffer guards; /* array of str */
 	struct list tenants;	/* a session and its branches; empty: a spare */
-	bool used;		/* a session has had it */
+	struct deeds deeds;
+	bool used; /* a session has had it */
 	struct list interpreters;
 	uint64_t last_interpreter, last_session, last_question;
 	struct usage usage;		    /* as it was then */

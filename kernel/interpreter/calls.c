@@ -37,11 +37,12 @@ static PyObject *call(PyObject *module, PyObject *args)
 	PyObject *arguments;
 	const char *name;
 	Py_ssize_t size;
-	int r;
+	int again, r;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "s#O!", &name, &size, &PyDict_Type, &arguments))
+	if (!PyArg_ParseTuple(args, "s#O!p", &name, &size, &PyDict_Type, &arguments, &again))
 		return NULL;
+	message.again = again;
 	message.function = (struct bytes){.data = name, .size = (size_t)size};
 	msgpack_sbuffer_init(&packed);
 	r = pack_object(&packed, arguments);

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 if TYPE_CHECKING:
     from servers import MCPError, Tool, servers_offered
 
-call: Callable[[str, Dict[str, Any]], int]
+call: Callable[[str, Dict[str, Any], bool], int]
 hear: Callable[[bool], Optional[Tuple[int, Any, Optional[str], Optional[str]]]]
 drop: Callable[[int], None]
 descriptor: Callable[[], int]
@@ -34,6 +34,13 @@ Answer = Tuple[Any, Optional[str], Optional[str]]
 
 class FunctionError(RuntimeError):
     """A function of the client has failed, or cannot be called."""
+
+    __module__ = "tools"
+
+
+class RepeatError(FunctionError):
+    """It was done before, and going back has not undone it: it is not repeated in silence. tools.NAME.again(...) does it
+    once more."""
 
     __module__ = "tools"
 
@@ -168,6 +175,8 @@ def _result(function: str, answer: Answer) -> Any:
 
 def _kind(error: str) -> type:
     """The exception of that name: Python's own, if a sentence makes one."""
+    if error == "RepeatError":
+        return RepeatError
     kind = getattr(builtins, error, None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
         return kind
@@ -391,6 +400,8 @@ class _Annotation:
 
 
 class Function:
+    _again = False
+
     def __init__(self, offer: Dict[str, Any]) -> None:
         path = offer["name"]
         self._offer = offer
@@ -450,11 +461,11 @@ class Function:
 
     def _send(self, arguments: Dict[str, Any]) -> int:
         try:
-            return call(self._path, arguments)
+            return call(self._path, arguments, self._again)
         except TypeError:
             if "numpy" not in sys.modules:
                 raise
-        return call(self._path, _without_numpy(arguments))
+        return call(self._path, _without_numpy(arguments), self._again)
 
     def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any], waiter: _Waiter) -> int:
         if self._path not in tools._offered:
@@ -485,6 +496,13 @@ class Function:
     def _result(self, answer: Answer) -> Any:
         return _result(self._path, answer)
 
+    @property
+    def again(self) -> "Function":
+        """The same, also if it was done before and going back has not undone it."""
+        same = object.__new__(type(self))
+        same.__dict__.update(self.__dict__, _again=True)
+        return same
+
 
 # ---- all of them ----
 
@@ -495,7 +513,7 @@ class Tools(types.ModuleType):
 
     def __init__(self, name: str, prefix: str = "") -> None:
         super().__init__(name, Tools.__doc__)
-        self.__dict__.update(_prefix=prefix, _offered={}, FunctionError=FunctionError)
+        self.__dict__.update(_prefix=prefix, _offered={}, FunctionError=FunctionError, RepeatError=RepeatError)
 
     def _here(self) -> Iterator[str]:
         """The next part of the names below this one."""

@@ -461,8 +461,8 @@ class Artifact(Message):
 
 
 class Effect(Message):
-    """An element of effects. act: connected, sent, wrote, made, renamed, removed or ran. cell: the cell that did
-    it, or the cell before it."""
+    """An element of effects. act: connected, sent, wrote, made, renamed, removed, ran, called or maybe_called.
+    cell: the cell that did it, or the cell before it."""
 
     TYPE = "effect"
     act: Str

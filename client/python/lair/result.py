@@ -93,8 +93,8 @@ class Artifact:
 @dataclass(frozen=True)
 class Effect:
     """Something that was done and that going back has not undone. `act` is connected, sent, wrote, made, renamed
-    (`to`), removed or ran. `target` is an address, a path or a program. `cell` did it, or it happened after that
-    cell."""
+    (`to`), removed or ran; called, or maybe_called if the cell ended before the answer. `target` is an address, a
+    path, a program or a call. `cell` did it, or it happened after that cell."""
 
     act: str
     target: str
@@ -102,6 +102,8 @@ class Effect:
     to: str | None = None
 
     def __str__(self) -> str:
+        if self.act in ("called", "maybe_called"):
+            return f"{'called' if self.act == 'called' else 'may have called'} {self.target} in cell {self.cell}"
         where = f"to {self.target}" if self.act in ("connected", "sent") else self.target
         return f"{self.act} {where}" if self.to is None else f"{self.act} {where} to {self.to}"
 

@@ -1,0 +1,16 @@
+/* A call in a few words, as pay(to="bob", amount=5), and the digest by which the same call is known again. Names
+ * and arguments are hostile, but have been scanned as part of a frame. */
+#pragma once
+
+#include "base/sha256.h"
+
+#include "proto/wire.h"
+
+#define CALL_TEXT_SIZE 256
+
+/* Visible characters of UTF-8 and blanks; what is too long is cut and ends with "...)". Returns @out. */
+const char *call_text(char out[static CALL_TEXT_SIZE], struct bytes function, struct bytes arguments);
+
+/* The same for the same function and arguments, in whatever order the keys of their maps are. Returns 0 or
+ * -ENOMEM. */
+int call_digest(uint8_t out[static SHA256_SIZE], struct bytes function, struct bytes arguments);
