@@ -66,9 +66,14 @@ static int functions_print(struct cli *cli, const struct servers *servers)
 
 	if (cli->json)
 		return json_print(json_pack("{s:o, s:o}", "functions", functions, "failed", failed));
-	json_array_foreach(functions, i, function) width =
-		MAX(width, (int)json_string_length(json_object_get(function, "name")));
-	json_array_foreach(functions, i, function) function_print(function, width);
+	json_array_foreach(functions, i, function)
+	{
+		width = MAX(width, (int)json_string_length(json_object_get(function, "name")));
+	}
+	json_array_foreach(functions, i, function)
+	{
+		function_print(function, width);
+	}
 	json_decref(functions);
 	json_decref(failed);
 	r = any_failed || ferror(stdout) ? EXIT_TROUBLE : 0;
@@ -84,7 +89,7 @@ static int functions_list(struct cli *cli)
 	if (r)
 		return r;
 	servers_start(servers);
-	while (!r && (!servers_settled(servers) || servers_due(servers))) {
+	while (!r && !servers_settled(servers)) {
 		struct pollfd fd = {.fd = servers_fd(servers), .events = POLLIN};
 
 		if (poll(&fd, 1, milliseconds_until(servers_due(servers))) < 0 && errno != EINTR)
@@ -92,6 +97,8 @@ static int functions_list(struct cli *cli)
 		if (!r)
 			r = servers_process(servers);
 	}
+	if (!r)
+		r = servers_process(servers); /* it tells the last failure */
 	r = r ? cli_fail(cli, "error", "%s", strerror(-r)) : functions_print(cli, servers);
 	servers_free(servers);
 	return r;

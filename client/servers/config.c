@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <strings.h>
 
 #define SERVERS_MAX 100
 
@@ -30,10 +31,18 @@ static bool all_texts(const json_t *value)
 	size_t i;
 
 	if (json_is_object(value)) {
-		json_object_foreach((json_t *)value, key, item) if (!json_is_string(item)) return false;
+		json_object_foreach((json_t *)value, key, item)
+		{
+			if (!json_is_string(item))
+				return false;
+		}
 		return true;
 	}
-	json_array_foreach(value, i, item) if (!json_is_string(item)) return false;
+	json_array_foreach(value, i, item)
+	{
+		if (!json_is_string(item))
+			return false;
+	}
 	return true;
 }
 
@@ -55,6 +64,11 @@ static const struct {
 	{"autoApprove", JSON_ARRAY, "a list of strings"},
 };
 
+bool config_is_http(const char *url)
+{
+	return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+}
+
 static int entry_check(const char *name, const json_t *entry, char **whyp)
 {
 	const char *type = json_string_value(json_object_get(entry, "type")), *url;
@@ -70,7 +84,7 @@ static int entry_check(const char *name, const json_t *entry, char **whyp)
 	url = json_string_value(json_object_get(entry, "url"));
 	if (!json_object_get(entry, "command") == !url)
 		return refuse(whyp, "%s: expected either command or url", name);
-	if (url && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0 && url[0] != '$')
+	if (url && !config_is_http(url) && url[0] != '$')
 		return refuse(whyp, "%s: url: expected http:// or https://", name);
 	if (type && strcmp(type, "sse") == 0)
 		return refuse(whyp,
@@ -153,9 +167,13 @@ bool config_allows(const json_t *entry, const char *tool)
 	size_t i;
 
 	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
-		json_array_foreach(json_object_get(entry, keys[k]), i,
-				   allowed) if (strcmp(json_string_value(allowed), "*") == 0 ||
-						strcmp(json_string_value(allowed), tool) == 0) return true;
+		json_array_foreach(json_object_get(entry, keys[k]), i, allowed)
+		{
+			const char *name = json_string_value(allowed);
+
+			if (strcmp(name, "*") == 0 || strcmp(name, tool) == 0)
+				return true;
+		}
 	}
 	return false;
 }

@@ -1,52 +1,621 @@
-/* Servers over streamable HTTP: not in this build. */
+/* Servers over streamable HTTP. Each message is a POST of its own, whose answer is a document or a stream of
+ * events; one GET listens for what comes unasked. libcurl moves the bytes, on the loop's descriptors. Its callbacks
+ * only collect: what has come is handed on when it is at rest, and only then transfers are freed. */
 #include "upstream.h"
 
-#include <stdio.h>
+#if LAIR_CURL
 
-int http_start(struct upstream *upstream, char **whyp)
+#include "curl.h"
+#include "json.h"
+#include "jsonrpc.h"
+#include "text.h"
+
+#include "proto/clock.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define CONNECT_PATIENCE 30L
+#define SESSION_SIZE_MAX ((size_t)1024)
+/* A stream that has ended sooner is not opened again. */
+#define LISTEN_LONG 1.0
+
+struct buffer {
+	char *data;
+	size_t size, allocated;
+};
+
+struct http {
+	struct upstream *upstream;
+	struct http_loop *loop;
+	char *url;
+	struct curl_slist *headers; /* that the file gives */
+	char *session;		    /* that the server has given; or NULL */
+};
+
+struct transfer {
+	struct transfer *next;
+	struct http *http; /* NULL: nobody waits for it */
+	CURL *easy;
+	struct curl_slist *headers;
+	json_int_t id; /* of the request; 0: none, or it is answered */
+	bool listening, events, done;
+	double since;
+	CURLcode outcome;
+	struct buffer body, event; /* what has come and was not looked at; what of an event was */
+	size_t looked;
+	char error[CURL_ERROR_SIZE];
+};
+
+struct socket {
+	struct watch watch;
+	struct http_loop *loop;
+	struct socket *next; /* among those that curl needs no longer */
+};
+
+struct http_loop {
+	const struct curl *curl;
+	struct servers *servers;
+	CURLM *multi;
+	double due;
+	struct transfer *transfers;
+	struct socket *done;
+};
+
+/* ---- what has come ---- */
+
+static bool buffer_add(struct buffer *buffer, const char *data, size_t size)
 {
-	(void)upstream;
-	return asprintf(whyp, "this lair was built without libcurl, so it knows no servers with a url") < 0
-		       ? -ENOMEM
-		       : -ENOTSUP;
+	size_t allocated = MAX(buffer->allocated, (size_t)4096);
+	char *grown;
+
+	if (size > MESSAGE_SIZE_MAX - MIN(buffer->size, MESSAGE_SIZE_MAX))
+		return false;
+	while (allocated < buffer->size + size)
+		allocated *= 2;
+	if (allocated > buffer->allocated) {
+		grown = realloc(buffer->data, allocated);
+		if (!grown)
+			return false;
+		buffer->data = grown;
+		buffer->allocated = allocated;
+	}
+	memcpy(buffer->data + buffer->size, data, size);
+	buffer->size += size;
+	return true;
+}
+
+static void message_take(struct transfer *transfer, struct lair_text text)
+{
+	if (transfer->http && text.size > 0)
+		upstream_message(transfer->http->upstream, text);
+}
+
+static void event_line(struct transfer *transfer, const char *line, size_t size)
+{
+	static const char data[] = "data:";
+	const size_t n = sizeof(data) - 1;
+
+	if (size == 0) {
+		message_take(transfer, (struct lair_text){transfer->event.data, transfer->event.size});
+		transfer->event.size = 0;
+	} else if (size > n && memcmp(line, data, n) == 0) {
+		size_t skip = n + (line[n] == ' ');
+
+		if (!buffer_add(&transfer->event, line + skip, size - skip) && transfer->http)
+			upstream_lost(transfer->http->upstream, "it has sent a message that is too long");
+	}
+}
+
+/* The whole lines of a stream, which end with \n, \r\n or \r. */
+static void events_take(struct transfer *transfer)
+{
+	struct buffer *body = &transfer->body;
+	size_t start = 0, at = transfer->looked;
+
+	while (transfer->http && at < body->size) {
+		char c = body->data[at];
+
+		if (c != '\n' && c != '\r') {
+			at++;
+			continue;
+		}
+		if (c == '\r' && at + 1 == body->size && !transfer->done)
+			break;
+		event_line(transfer, body->data + start, at - start);
+		at += c == '\r' && at + 1 < body->size && body->data[at + 1] == '\n' ? 2 : 1;
+		start = at;
+	}
+	if (start > 0)
+		memmove(body->data, body->data + start, body->size - start);
+	body->size -= start;
+	transfer->looked = at - start;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *userdata)
+{
+	struct transfer *transfer = userdata;
+
+	(void)one;
+	return buffer_add(&transfer->body, data, size) ? size : 0;
+}
+
+static bool header_is(struct lair_text header, const char *name, struct lair_text *valuep)
+{
+	size_t n = strlen(name);
+
+	if (header.size <= n || header.data[n] != ':' || strncasecmp(header.data, name, n) != 0)
+		return false;
+	*valuep = (struct lair_text){header.data + n + 1, header.size - n - 1};
+	while (valuep->size > 0 && isspace((unsigned char)valuep->data[0])) {
+		valuep->data++;
+		valuep->size--;
+	}
+	while (valuep->size > 0 && isspace((unsigned char)valuep->data[valuep->size - 1]))
+		valuep->size--;
+	return true;
+}
+
+/* It goes into every header afterwards. */
+static void session_take(struct http *http, struct lair_text value)
+{
+	for (size_t i = 0; i < value.size; i++)
+		if (value.data[i] <= ' ' || value.data[i] > '~')
+			return;
+	if (value.size == 0 || value.size > SESSION_SIZE_MAX)
+		return;
+	free(http->session);
+	http->session = strndup(value.data, value.size);
+}
+
+static size_t on_header(char *data, size_t one, size_t size, void *userdata)
+{
+	static const char stream[] = "text/event-stream";
+	struct transfer *transfer = userdata;
+	struct lair_text header = {data, size}, value;
+
+	(void)one;
+	if (header_is(header, "content-type", &value))
+		transfer->events = value.size >= sizeof(stream) - 1 &&
+				   strncasecmp(value.data, stream, sizeof(stream) - 1) == 0;
+	else if (transfer->http && transfer->http->upstream->state == UPSTREAM_STARTING &&
+		 header_is(header, "mcp-session-id", &value))
+		session_take(transfer->http, value);
+	return size;
+}
+
+/* ---- libcurl's view of the loop ---- */
+
+static void on_socket_ready(struct watch *watch, uint32_t events)
+{
+	struct socket *it = (struct socket *)((char *)watch - offsetof(struct socket, watch));
+	int bits = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		   (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0),
+	    running;
+
+	(void)it->loop->curl->multi_socket_action(it->loop->multi, watch->fd, bits, &running);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known)
+{
+	struct http_loop *loop = userdata;
+	struct socket *it = known;
+	bool fresh = !it;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (!it)
+			return 0;
+		(void)watch_set(loop->servers, &it->watch, 0, false);
+		(void)loop->curl->multi_assign(loop->multi, fd, NULL);
+		/* An event of this round may refer to it. */
+		it->next = loop->done;
+		loop->done = it;
+		return 0;
+	}
+	if (fresh) {
+		it = calloc(1, sizeof(*it));
+		if (!it)
+			return -1;
+		*it = (struct socket){.watch = {on_socket_ready, fd}, .loop = loop};
+		(void)loop->curl->multi_assign(loop->multi, fd, it);
+	}
+	return watch_set(loop->servers, &it->watch,
+			 (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), fresh);
+}
+
+static int on_timer(CURLM *multi, long ms, void *userdata)
+{
+	struct http_loop *loop = userdata;
+
+	(void)multi;
+	loop->due = ms < 0 ? 0 : clock_seconds() + (double)ms / 1e3;
+	return 0;
+}
+
+static struct http_loop *loop_of(struct servers *servers, const struct curl *curl)
+{
+	struct http_loop *loop = servers->http ? servers->http : calloc(1, sizeof(*loop));
+
+	if (servers->http || !loop)
+		return loop;
+	*loop = (struct http_loop){.curl = curl, .servers = servers, .multi = curl->multi_init()};
+	if (!loop->multi) {
+		free(loop);
+		return NULL;
+	}
+	(void)curl->multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	(void)curl->multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
+	(void)curl->multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	(void)curl->multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
+	servers->http = loop;
+	return loop;
+}
+
+/* ---- transfers ---- */
+
+static void transfer_free(struct transfer *transfer, const struct http_loop *loop)
+{
+	(void)loop->curl->multi_remove_handle(loop->multi, transfer->easy);
+	loop->curl->easy_cleanup(transfer->easy);
+	loop->curl->slist_free_all(transfer->headers);
+	free(transfer->body.data);
+	free(transfer->event.data);
+	free(transfer);
+}
+
+static bool header_add(struct transfer *transfer, const char *name, const char *value)
+{
+	const struct curl *curl = transfer->http->loop->curl;
+	_cleanup_(freep) char *line = NULL;
+	struct curl_slist *longer;
+
+	if (asprintf(&line, "%s: %s", name, value) < 0)
+		return false;
+	longer = curl->slist_append(transfer->headers, line);
+	if (longer)
+		transfer->headers = longer;
+	return longer != NULL;
+}
+
+/* In a header, only printable ASCII without space at its ends is itself. */
+static bool header_add_text(struct transfer *transfer, const char *name, const char *value)
+{
+	_cleanup_(freep) char *encoded = NULL, *wrapped = NULL;
+	size_t n = strlen(value);
+	bool plain = n > 0 && value[0] != ' ' && value[n - 1] != ' ' && strncmp(value, "=?", 2) != 0;
+
+	for (size_t i = 0; i < n; i++)
+		plain &= value[i] >= ' ' && value[i] <= '~';
+	if (plain)
+		return header_add(transfer, name, value);
+	encoded = text_base64(lair_text(value));
+	if (!encoded || asprintf(&wrapped, "=?base64?%s?=", encoded) < 0)
+		return false;
+	return header_add(transfer, name, wrapped);
+}
+
+/* In the stateless era the headers say what the document says. */
+static bool headers_add(struct transfer *transfer, const json_t *document)
+{
+	const struct http *http = transfer->http;
+	const struct upstream *upstream = http->upstream;
+	const char *method = json_string_value(json_object_get(document, "method"));
+	const char *name = json_string_value(json_object_get(json_object_get(document, "params"), "name"));
+	bool fine = header_add(transfer, "Accept",
+			       transfer->listening ? "text/event-stream" : "application/json, text/event-stream") &&
+		    header_add(transfer, "Content-Type", "application/json");
+
+	for (const struct curl_slist *it = http->headers; fine && it; it = it->next) {
+		struct curl_slist *longer = http->loop->curl->slist_append(transfer->headers, it->data);
+
+		fine = longer != NULL;
+		transfer->headers = longer ? longer : transfer->headers;
+	}
+	if (fine && upstream->version)
+		fine = header_add(transfer, "MCP-Protocol-Version", upstream->version);
+	if (fine && http->session && !upstream->modern)
+		fine = header_add(transfer, "MCP-Session-Id", http->session);
+	if (fine && upstream->modern && method)
+		fine = header_add(transfer, "Mcp-Method", method) &&
+		       (strcmp(method, "tools/call") != 0 ||
+			header_add_text(transfer, "Mcp-Name", name ? name : ""));
+	return fine;
+}
+
+static void transfer_options(struct transfer *transfer)
+{
+	const struct curl *curl = transfer->http->loop->curl;
+	CURL *easy = transfer->easy;
+
+	(void)curl->easy_setopt(easy, CURLOPT_URL, transfer->http->url);
+	(void)curl->easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+	(void)curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	(void)curl->easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+	(void)curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	(void)curl->easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+	(void)curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
+	(void)curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+	(void)curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	(void)curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_PATIENCE);
+	(void)curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void)curl->easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	(void)curl->easy_setopt(easy, CURLOPT_USERAGENT, "lair/" LAIR_VERSION);
+}
+
+static int transfer_start(struct http *http, const json_t *document, json_int_t id)
+{
+	_cleanup_(freep) char *body = document ? json_compact(document) : NULL;
+	struct transfer *transfer = calloc(1, sizeof(*transfer));
+	struct http_loop *loop = http->loop;
+
+	if (!transfer)
+		return -ENOMEM;
+	*transfer = (struct transfer){.http = http,
+				      .easy = loop->curl->easy_init(),
+				      .id = id,
+				      .listening = !document,
+				      .since = clock_seconds()};
+	if (!transfer->easy || (document && !body) || !headers_add(transfer, document)) {
+		transfer_free(transfer, loop);
+		return -ENOMEM;
+	}
+	transfer_options(transfer);
+	if (body) {
+		(void)loop->curl->easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+					      (curl_off_t)strlen(body));
+		(void)loop->curl->easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS, body);
+	}
+	if (loop->curl->multi_add_handle(loop->multi, transfer->easy) != CURLM_OK) {
+		transfer_free(transfer, loop);
+		return -ENOMEM;
+	}
+	transfer->next = loop->transfers;
+	loop->transfers = transfer;
+	return 0;
 }
 
 int http_send(struct http *http, json_t *document, json_int_t id)
 {
-	(void)http;
-	(void)id;
-	json_decref(document);
-	return -ENOTSUP;
-}
+	int r = document ? transfer_start(http, document, id) : -ENOMEM;
 
-void http_drop(struct http *http, json_int_t id)
-{
-	(void)http;
-	(void)id;
+	json_decref(document);
+	return r;
 }
 
 void http_listen(struct http *http)
 {
-	(void)http;
+	(void)transfer_start(http, NULL, 0);
 }
 
-void http_end(struct http *http)
+void http_answered(struct http *http, json_int_t id)
 {
-	(void)http;
+	for (struct transfer *it = http->loop->transfers; it; it = it->next)
+		if (it->http == http && it->id == id)
+			it->id = 0;
+}
+
+void http_drop(struct http *http, json_int_t id)
+{
+	for (struct transfer *it = http->loop->transfers; it; it = it->next)
+		if (it->http == http && it->id == id)
+			it->http = NULL;
+}
+
+/* ---- ends of transfers ---- */
+
+/* What the server says in place of an answer, in a few words. */
+static void refusal_make(const struct transfer *transfer, long status, char *why, size_t size)
+{
+	char said[200];
+	struct lair_text body = {transfer->body.data ? transfer->body.data : "",
+				 MIN(transfer->body.size, sizeof(said) - 1)};
+
+	if (status == 401 || status == 403)
+		snprintf(why, size,
+			 "it refuses with HTTP status %ld: the headers of its entry must have credentials", status);
+	else if (status >= 300 && status < 400)
+		snprintf(why, size, "it is elsewhere (HTTP status %ld): redirections are not followed", status);
+	else
+		snprintf(why, size, "HTTP status %ld%s%s", status, body.size ? ": " : "",
+			 transfer->events ? "" : text_tamed(said, sizeof(said), body));
+}
+
+static void request_refused(struct transfer *transfer, long status)
+{
+	struct upstream *upstream = transfer->http->upstream;
+	json_int_t id = transfer->id;
+	char why[300];
+
+	if (status == 404 && transfer->http->session && !upstream->modern) {
+		upstream_forgotten(upstream, id);
+		return;
+	}
+	/* It may be an answer in spite of its status. */
+	message_take(transfer, (struct lair_text){transfer->body.data, transfer->body.size});
+	if (!transfer->http || !transfer->id)
+		return;
+	refusal_make(transfer, status, why, sizeof(why));
+	if (status == 401 || status == 403 || (status >= 300 && status < 400))
+		upstream_unanswered(upstream, id, why, upstream->state == UPSTREAM_READY);
+	else
+		upstream_unanswered(upstream, id, why, status < 500);
+}
+
+static void listening_ended(const struct transfer *transfer, long status)
+{
+	if (status == 200 && clock_seconds() - transfer->since > LISTEN_LONG)
+		http_listen(transfer->http);
+}
+
+static void transfer_ended(struct transfer *transfer)
+{
+	const struct curl *curl = transfer->http->loop->curl;
+	long status = 0;
+
+	(void)curl->easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (transfer->listening) {
+		listening_ended(transfer, status);
+		return;
+	}
+	if (status >= 300 && transfer->outcome == CURLE_OK) {
+		request_refused(transfer, status);
+		return;
+	}
+	if (!transfer->events && transfer->outcome == CURLE_OK)
+		message_take(transfer, (struct lair_text){transfer->body.data, transfer->body.size});
+	if (!transfer->http || !transfer->id)
+		return;
+	if (transfer->outcome == CURLE_WRITE_ERROR)
+		upstream_unanswered(transfer->http->upstream, transfer->id, "its answer is too long", false);
+	else if (transfer->outcome != CURLE_OK)
+		upstream_unanswered(transfer->http->upstream, transfer->id,
+				    *transfer->error ? transfer->error : curl->easy_strerror(transfer->outcome),
+				    transfer->outcome == CURLE_COULDNT_CONNECT &&
+					    transfer->http->upstream->state == UPSTREAM_READY);
+	else
+		upstream_unanswered(transfer->http->upstream, transfer->id,
+				    "it has ended the stream without an answer", false);
+}
+
+/* ---- the loop ---- */
+
+static void outcomes_read(struct http_loop *loop)
+{
+	struct transfer *transfer;
+	CURLMsg *message;
+	int left;
+
+	while ((message = loop->curl->multi_info_read(loop->multi, &left))) {
+		if (message->msg != CURLMSG_DONE ||
+		    loop->curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) != CURLE_OK)
+			continue;
+		transfer->done = true;
+		transfer->outcome = message->data.result;
+	}
+}
+
+static void loop_sweep(struct http_loop *loop)
+{
+	struct transfer **at = &loop->transfers, *transfer;
+	struct socket *it;
+
+	while ((transfer = *at)) {
+		if (transfer->http) {
+			at = &transfer->next;
+			continue;
+		}
+		*at = transfer->next;
+		transfer_free(transfer, loop);
+	}
+	while ((it = loop->done)) {
+		loop->done = it->next;
+		free(it);
+	}
 }
 
 double http_due(const struct servers *servers)
 {
-	(void)servers;
-	return 0;
+	return servers->http ? servers->http->due : 0;
 }
 
 void http_process(struct servers *servers)
 {
-	(void)servers;
+	struct http_loop *loop = servers->http;
+	int running;
+
+	if (!loop)
+		return;
+	if (loop->due && loop->due <= clock_seconds()) {
+		loop->due = 0;
+		(void)loop->curl->multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
+	outcomes_read(loop);
+	/* New ones come before those that are looked at, and have nothing yet. */
+	for (struct transfer *it = loop->transfers; it; it = it->next) {
+		if (it->http && it->events)
+			events_take(it);
+		if (it->http && it->done)
+			transfer_ended(it);
+		if (it->done)
+			it->http = NULL;
+	}
+	loop_sweep(loop);
 }
 
 void http_loop_free(struct servers *servers)
 {
-	(void)servers;
+	struct http_loop *loop = servers->http;
+
+	if (!loop)
+		return;
+	loop_sweep(loop);
+	(void)loop->curl->multi_cleanup(loop->multi);
+	loop_sweep(loop);
+	free(loop);
+	servers->http = NULL;
 }
+
+/* ---- one server ---- */
+
+static int header_take(struct http *http, const char *name, const char *value, char **whyp)
+{
+	_cleanup_(freep) char *expanded = NULL, *line = NULL;
+	int r = config_expand(&expanded, value, whyp);
+	struct curl_slist *longer;
+
+	if (r)
+		return r;
+	if (strpbrk(name, ": \r\n") || !*name || strpbrk(expanded, "\r\n"))
+		return asprintf(whyp, "the header %.100s is none", name) < 0 ? -ENOMEM : -EINVAL;
+	if (asprintf(&line, "%s: %s", name, expanded) < 0)
+		return -ENOMEM;
+	longer = http->loop->curl->slist_append(http->headers, line);
+	if (longer)
+		http->headers = longer;
+	return longer ? 0 : -ENOMEM;
+}
+
+int http_start(struct upstream *upstream, char **whyp)
+{
+	const struct curl *curl = curl_loaded();
+	json_t *value;
+	const char *name;
+	int r;
+
+	if (!curl)
+		return asprintf(whyp, "there is no libcurl on this host, so there are no servers with a url") < 0
+			       ? -ENOMEM
+			       : -ENOTSUP;
+	upstream->http = calloc(1, sizeof(*upstream->http));
+	if (!upstream->http || !loop_of(upstream->servers, curl))
+		return -ENOMEM;
+	upstream->http->upstream = upstream;
+	upstream->http->loop = upstream->servers->http;
+	r = config_expand(&upstream->http->url, json_string_value(json_object_get(upstream->entry, "url")), whyp);
+	if (!r && !config_is_http(upstream->http->url))
+		r = asprintf(whyp, "its url is not http:// or https://") < 0 ? -ENOMEM : -EINVAL;
+	json_object_foreach(json_object_get(upstream->entry, "headers"), name, value)
+	{
+		if (!r)
+			r = header_take(upstream->http, name, json_string_value(value), whyp);
+	}
+	return r;
+}
+
+void http_end(struct http *http)
+{
+	struct http_loop *loop = http->loop;
+
+	for (struct transfer *it = loop ? loop->transfers : NULL; it; it = it->next)
+		if (it->http == http)
+			it->http = NULL;
+	if (loop)
+		loop->curl->slist_free_all(http->headers);
+	free(http->session);
+	free(http->url);
+	free(http);
+}
+
+#endif

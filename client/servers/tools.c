@@ -15,8 +15,11 @@ static json_t *find_in(json_t *functions, const char *key, const char *value)
 	json_t *function;
 	size_t i;
 
-	json_array_foreach(functions, i, function) if (strcmp(json_string_value(json_object_get(function, key)),
-							      value) == 0) return function;
+	json_array_foreach(functions, i, function)
+	{
+		if (strcmp(json_string_value(json_object_get(function, key)), value) == 0)
+			return function;
+	}
 	return NULL;
 }
 

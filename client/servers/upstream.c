@@ -388,8 +388,10 @@ static void discover_take(struct upstream *upstream, json_t *result)
 	bool known = false;
 	size_t i;
 
-	json_array_foreach(versions, i, version) known |=
-		json_is_string(version) && strcmp(json_string_value(version), MODERN) == 0;
+	json_array_foreach(versions, i, version)
+	{
+		known |= json_is_string(version) && strcmp(json_string_value(version), MODERN) == 0;
+	}
 	if (!known) {
 		upstream_lost(upstream, "it speaks no version of the protocol that is known here");
 		return;
@@ -411,8 +413,14 @@ static unsigned depth_of(const json_t *value, unsigned most)
 
 	if (most == 0)
 		return 0;
-	json_object_foreach((json_t *)value, key, item) depth = MAX(depth, depth_of(item, most - 1));
-	json_array_foreach(value, i, item) depth = MAX(depth, depth_of(item, most - 1));
+	json_object_foreach((json_t *)value, key, item)
+	{
+		depth = MAX(depth, depth_of(item, most - 1));
+	}
+	json_array_foreach(value, i, item)
+	{
+		depth = MAX(depth, depth_of(item, most - 1));
+	}
 	return depth + 1;
 }
 
@@ -508,7 +516,7 @@ static void response_take(struct upstream *upstream, json_t *document)
 	if (!exchange)
 		return;
 	if (upstream->http)
-		http_drop(upstream->http, exchange->id);
+		http_answered(upstream->http, exchange->id);
 	if (result)
 		exchange_succeeded(upstream, exchange, result);
 	else
@@ -554,16 +562,23 @@ void upstream_message(struct upstream *upstream, struct lair_text line)
 	rpc_deinit(&rpc);
 }
 
-void upstream_unanswered(struct upstream *upstream, json_int_t id, const char *why)
+void upstream_unanswered(struct upstream *upstream, json_int_t id, const char *why, bool refused)
 {
-	struct exchange *exchange = id ? exchange_take(upstream, id) : NULL;
+	struct exchange *exchange = exchange_take(upstream, id);
 	_cleanup_(freep) char *text = NULL;
 
-	if (exchange && exchange->kind == EXCHANGE_CALL &&
-	    asprintf(&text, "Server '%s': %s", upstream->name, why) < 0)
-		text = NULL;
-	if (exchange)
-		exchange_failed(upstream, exchange, text ? text : why);
+	if (!exchange)
+		return;
+	if (exchange->kind == EXCHANGE_CALL) {
+		if (asprintf(&text, "Server '%s': %s%s", upstream->name, why,
+			     refused ? "" : ". It may have had the call, so this may have been done") < 0)
+			text = NULL;
+		call_end(exchange->call, NULL, "ConnectionError", text ? text : why);
+	} else if (refused) {
+		exchange_failed(upstream, exchange, why);
+	} else if (exchange->kind != EXCHANGE_LISTEN) {
+		upstream_lost(upstream, why);
+	}
 	free(exchange);
 }
 

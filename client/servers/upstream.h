@@ -90,6 +90,7 @@ struct servers {
 
 /* Returns 0 or -errno with a sentence. */
 int config_read(struct servers *servers, const char *path, char **whyp);
+bool config_is_http(const char *url);
 /* Whether @entry has @tool among those that need no approval. */
 bool config_allows(const json_t *entry, const char *tool);
 /* @text with its ${NAME}s replaced from the environment. Returns 0, -ENOMEM, or -ENOENT with the sentence in *whyp.
@@ -122,8 +123,8 @@ void upstream_start(struct upstream *upstream);
 void upstream_message(struct upstream *upstream, struct lair_text line);
 /* It has ended, or cannot be reached any more. @why is a sentence without a period. */
 void upstream_lost(struct upstream *upstream, const char *why);
-/* One request has failed on its way; @id 0: none that is answered. */
-void upstream_unanswered(struct upstream *upstream, json_int_t id, const char *why);
+/* One request has failed on its way. @refused: by the server, which is there; else it may have been done. */
+void upstream_unanswered(struct upstream *upstream, json_int_t id, const char *why, bool refused);
 /* Its session has ended over there, but it can be started again: the request was not read. */
 void upstream_forgotten(struct upstream *upstream, json_int_t id);
 /* Its deadline has come. */
@@ -148,17 +149,22 @@ void process_sweep(struct servers *servers);
 /* Free all, which were told to end. Those that take longer than a moment for that are not waited for. */
 void process_abandon(struct servers *servers);
 
-/* ---- http.c ---- */
+/* ---- http.c: streamable HTTP, if there is libcurl ---- */
 
+/* Returns 0 or -errno, with a sentence in *whyp if there is one. */
 int http_start(struct upstream *upstream, char **whyp);
-/* @id: of the request, 0 if it is none; @name: of the tool, or NULL. */
+/* @document is taken over; @id: of the request, 0 if it is none. Returns 0 or -errno. */
 int http_send(struct http *http, json_t *document, json_int_t id);
-/* Nobody waits for that request any more. */
+/* The request has its answer. */
+void http_answered(struct http *http, json_int_t id);
+/* Nobody waits for its answer any more: its connection ends. */
 void http_drop(struct http *http, json_int_t id);
 /* The handshake is over: listen to what the server says unasked. */
 void http_listen(struct http *http);
+/* Its transfers end, and it is freed. */
 void http_end(struct http *http);
 double http_due(const struct servers *servers);
+/* Hand on what has come. */
 void http_process(struct servers *servers);
 void http_loop_free(struct servers *servers);
 
