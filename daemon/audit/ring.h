@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #define AUDIT_RING_SIZE ((uint64_t)64 << 20)
-#define AUDIT_TEXTS 4 /* the first is the name of the session */
+#define AUDIT_TEXTS 8 /* the first is the name of the session */
 #define AUDIT_ABSENT UINT32_MAX
 
 enum audit_event { AUDIT_OPEN, AUDIT_EXEC, AUDIT_BLOCKED, AUDIT_END, AUDIT_CODE, AUDIT_CALL, _AUDIT_N };

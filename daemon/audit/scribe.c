@@ -6,6 +6,7 @@
  * The scribe does not trust the router: it measures sizes, and writes texts as JSON. */
 #include "scribe.h"
 
+#include "arguments.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "ring.h"
@@ -42,12 +43,16 @@ struct scribe {
 /* What a line has besides what all have. */
 static const struct row {
 	const char *event, *number, *texts[AUDIT_TEXTS - 1];
+	unsigned numbers; /* which of the texts are numbers, as bits */
 } rows[_AUDIT_N] = {
 	[AUDIT_OPEN] = {"open", NULL, {"profile", "workspace"}},
 	[AUDIT_EXEC] = {"exec", "cell", {"sha256"}},
 	[AUDIT_CODE] = {"exec", "cell", {"sha256"}}, /* and the code itself */
 	[AUDIT_BLOCKED] = {"blocked", "cell", {"act", "target", "reason"}},
-	[AUDIT_CALL] = {"call", "cell", {"function", "outcome", "seconds"}},
+	[AUDIT_CALL] = {"call",
+			"cell",
+			{"function", "outcome", "seconds", "arguments_size", "answer_size", "by", "arguments"},
+			.numbers = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5},
 	[AUDIT_END] = {"end", "cells", {"cause"}},
 };
 
@@ -65,6 +70,19 @@ static json_t *digest_of(struct bytes code)
 	char digest[SHA256_HEX_SIZE];
 
 	return code.data ? json_string(sha256_hex(digest, code)) : json_null();
+}
+
+static json_t *value_of(const struct audit_record *record, size_t i, struct bytes text)
+{
+	const struct row *row = &rows[record->event];
+	char digits[40];
+
+	if (!strcmp(row->texts[i], "arguments"))
+		return arguments_as_json(text);
+	if (!(row->numbers & 1U << i))
+		return text_of(text);
+	snprintf(digits, sizeof(digits), "%.*s", (int)MIN(text.size, sizeof(digits) - 1), text.data);
+	return strchr(digits, '.') ? json_real(strtod(digits, NULL)) : json_integer(strtoll(digits, NULL, 10));
 }
 
 /* How much of @text to write: no character is cut in two. */
@@ -105,9 +123,9 @@ static json_t *object_of(const struct audit_record *record)
 		}
 		if (i == 0 && row->number)
 			(void)json_object_set_new(object, row->number, json_integer((json_int_t)record->number));
-		if (i > 0 && row->texts[i - 1])
+		if (i > 0 && row->texts[i - 1] && (there || record->event != AUDIT_CALL))
 			(void)json_object_set_new(object, row->texts[i - 1],
-						  is_exec ? digest_of(text) : text_of(text));
+						  is_exec ? digest_of(text) : value_of(record, i - 1, text));
 		if (i == 1 && record->event == AUDIT_CODE)
 			code_add(object, text);
 		at += text.size;

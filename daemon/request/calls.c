@@ -203,8 +203,8 @@ void handle_answer_call(struct sessions *sessions, const struct address *from, c
 	if (!call_takes(sessions, from, session, call, answer))
 		return;
 	if (answer->approve)
-		session_approve_call(session, call);
+		session_approve_call(session, call, from->uid);
 	else
-		session_answer_call(session, call, &returned);
+		session_answer_call(session, call, &returned, from->uid);
 	client_send(sessions->clients, from, &empty_reply_schema, &reply);
 }

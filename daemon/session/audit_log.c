@@ -243,15 +243,60 @@ void audit_log_blocked(const struct session *session, const struct cell *cell, s
 	}
 }
 
+static struct bytes number(char out[static 24], uint64_t value)
+{
+	snprintf(out, 24, "%" PRIu64, value);
+	return bytes_of(out);
+}
+
+/* @answered, @by: absent if there is no such thing. */
+static void put_call(const struct session *session, const struct call *call, const char *outcome,
+		     struct bytes answered, struct bytes by)
+{
+	bool with_arguments = session->profile->call_log == CALL_LOG_ARGUMENTS;
+	struct bytes arguments = {.data = NULL};
+	char seconds[32], size[24];
+
+	if (with_arguments && call->arguments.size <= audit_ring_room(&session->sessions->audit_log.ring) / 2)
+		arguments = call->arguments;
+	snprintf(seconds, sizeof(seconds), "%.3f", event_seconds(event_now() - call->since));
+	put(session, AUDIT_CALL, session->cell->number,
+	    (const struct bytes[AUDIT_TEXTS - 1]){text(call->function), bytes_of(outcome), bytes_of(seconds),
+						  number(size, call->arguments.size), answered, by, arguments});
+}
+
 void audit_log_call(const struct session *session, const struct call *call, const char *outcome)
 {
-	char seconds[32];
+	const struct bytes nothing = {.data = NULL};
+
+	if (!off(session))
+		put_call(session, call, outcome, nothing, nothing);
+}
+
+void audit_log_answer(const struct session *session, const struct call *call, const struct returned_message *answer,
+		      const uid_t *by)
+{
+	struct bytes answered, whose = {.data = NULL};
+	char outcome[128] = "answered", size[24], uid[24];
 
 	if (off(session))
 		return;
-	snprintf(seconds, sizeof(seconds), "%.3f", event_seconds(event_now() - call->since));
-	put(session, AUDIT_CALL, session->cell->number,
-	    (const struct bytes[AUDIT_TEXTS - 1]){text(call->function), bytes_of(outcome), bytes_of(seconds)});
+	answered = number(size, answer->value.size + answer->error.size + answer->text.size);
+	if (by)
+		whose = number(uid, *by);
+	if (answer->error.data)
+		snprintf(outcome, sizeof(outcome), "error %.*s", (int)MIN(answer->error.size, (size_t)100),
+			 answer->error.data);
+	put_call(session, call, outcome, answered, whose);
+}
+
+void audit_log_approval(const struct session *session, const struct call *call, uid_t by)
+{
+	const struct bytes nothing = {.data = NULL};
+	char uid[24];
+
+	if (!off(session))
+		put_call(session, call, "approved", nothing, number(uid, by));
 }
 
 void audit_log_ended(const struct session *session, const char *cause)

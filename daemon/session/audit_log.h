@@ -55,6 +55,11 @@ void audit_log_exec(const struct session *session, const struct cell *cell);
 /* What the cage refused to the cell: @blocked as in `done`. */
 void audit_log_blocked(const struct session *session, const struct cell *cell, struct bytes blocked);
 struct call;
-/* A call of the cell is over. @outcome: how. */
+struct returned_message;
+/* A call of the cell is over, without an answer. @outcome: how. */
 void audit_log_call(const struct session *session, const struct call *call, const char *outcome);
+/* It is answered. @by: NULL: by its provider. */
+void audit_log_answer(const struct session *session, const struct call *call, const struct returned_message *answer,
+		      const uid_t *by);
+void audit_log_approval(const struct session *session, const struct call *call, uid_t by);
 void audit_log_ended(const struct session *session, const char *cause);

@@ -43,47 +43,7 @@ void session_heed_clock(struct session *session)
 	}
 }
 
-static void expire(struct session *session, struct call *call)
-{
-	const struct profile *profile = session->profile;
-	bool own = call->timeout != profile->call_timeout;
-	struct returned_message late = {.number = call->number, .error = BYTES("TimeoutError")};
-	int name = (int)call->function.size;
-	char text[320];
-
-	if (call->state == CALL_OUT)
-		snprintf(text, sizeof(text), "%.*s: no answer within %s%g s", name, call->function.data,
-			 own ? "its own limit of " : "call_timeout = ", event_seconds(call->timeout));
-	else
-		snprintf(text, sizeof(text), "%.*s: nobody has %s it within hold_timeout = %g s", name,
-			 call->function.data, call->state == CALL_ASKS ? "approved" : "answered",
-			 event_seconds(profile->hold_timeout));
-	late.text = bytes_of(text);
-	session_answer_call(session, call, &late);
-}
-
-static void on_call_due(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, call_due);
-	struct call *call, *due;
-
-	hand_session(session, TURN_CALL);
-	do {
-		due = NULL;
-		if (!session->cell || !session_busy(session))
-			return;
-		list_for_each (call, &session->cell->calls.list, node) {
-			uint64_t end = call_due(call, session->profile->hold_timeout);
-
-			if (!due && end && end <= event_now())
-				due = call;
-		}
-		if (due)
-			expire(session, due);
-	} while (due);
-	if (session->cell)
-		session_heed_calls(session);
-}
+static void on_call_due(struct timer *timer);
 
 void session_arm_calls(struct session *session)
 {
@@ -241,23 +201,14 @@ void session_pass_abandon(struct session *session, const struct details *details
 
 /* ---- back to it ---- */
 
-static void outcome_write(char out[static 128], const struct returned_message *answer)
-{
-	if (answer->error.data)
-		snprintf(out, 128, "error %.*s", (int)MIN(answer->error.size, (size_t)100), answer->error.data);
-	else
-		snprintf(out, 128, "a value of %zu bytes", answer->value.size);
-}
-
-/* Without a word to its provider. */
-static void call_end(struct session *session, struct call *call, const struct returned_message *answer)
+/* Without a word to its provider. @by: who has answered; NULL: its provider. */
+static void call_end(struct session *session, struct call *call, const struct returned_message *answer,
+		     const uid_t *by)
 {
 	struct returned_message returned = *answer;
-	char outcome[128];
 
 	returned.number = call->number;
-	outcome_write(outcome, answer);
-	audit_log_call(session, call, outcome);
+	audit_log_answer(session, call, answer, by);
 	session_note_call(session, call, CALL_ANSWERED, answer->error);
 	calls_remove(&session->cell->calls, call);
 	session_heed_calls(session);
@@ -273,20 +224,21 @@ bool session_return_call(struct session *session, struct call *call, const struc
 	char text[160];
 
 	if (size <= limit) {
-		call_end(session, call, answer);
+		call_end(session, call, answer, NULL);
 		return true;
 	}
 	snprintf(text, sizeof(text),
 		 "the answer has %zu bytes, and call_size = %" PRIu64 " is the limit: ask for less", size, limit);
-	call_end(session, call,
-		 &(struct returned_message){.error = BYTES("FunctionError"), .text = bytes_of(text)});
+	call_end(session, call, &(struct returned_message){.error = BYTES("FunctionError"), .text = bytes_of(text)},
+		 NULL);
 	return false;
 }
 
-void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer)
+void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer,
+			 uid_t by)
 {
 	promise_cancel(session->cell->reply.promise, call->number);
-	call_end(session, call, answer);
+	call_end(session, call, answer, &by);
 }
 
 void session_hold_call(struct session *session, struct call *call, struct bytes why)
@@ -295,12 +247,60 @@ void session_hold_call(struct session *session, struct call *call, struct bytes 
 	session_heed_calls(session);
 }
 
-void session_approve_call(struct session *session, struct call *call)
+void session_approve_call(struct session *session, struct call *call, uid_t by)
 {
-	audit_log_call(session, call, "approved");
+	audit_log_approval(session, call, by);
 	call_turn(&session->cell->calls, call, CALL_OUT, BYTES(""));
 	promise_call(session->cell->reply.promise, call);
 	session_heed_calls(session);
+}
+
+/* ---- too late ---- */
+
+static void expire(struct session *session, struct call *call)
+{
+	const struct profile *profile = session->profile;
+	bool own = call->timeout != profile->call_timeout;
+	struct returned_message late = {.error = BYTES("TimeoutError")};
+	int name = (int)call->function.size;
+	char text[320];
+
+	if (call->state == CALL_OUT)
+		snprintf(text, sizeof(text), "%.*s: no answer within %s%g s", name, call->function.data,
+			 own ? "its own limit of " : "call_timeout = ", event_seconds(call->timeout));
+	else
+		snprintf(text, sizeof(text), "%.*s: nobody has %s it within hold_timeout = %g s", name,
+			 call->function.data, call->state == CALL_ASKS ? "approved" : "answered",
+			 event_seconds(profile->hold_timeout));
+	late.text = bytes_of(text);
+	promise_cancel(session->cell->reply.promise, call->number);
+	call_end(session, call, &late, NULL);
+}
+
+static struct call *first_due(const struct session *session)
+{
+	struct call *call;
+
+	list_for_each (call, &session->cell->calls.list, node) {
+		uint64_t due = call_due(call, session->profile->hold_timeout);
+
+		if (due && due <= event_now())
+			return call;
+	}
+	return NULL;
+}
+
+/* The session may end of an answer that cannot be sent. */
+static void on_call_due(struct timer *timer)
+{
+	struct session *session = container_of(timer, struct session, call_due);
+	struct call *call;
+
+	hand_session(session, TURN_CALL);
+	while (session->cell && session_busy(session) && (call = first_due(session)))
+		expire(session, call);
+	if (session->cell && session_busy(session))
+		session_arm_calls(session);
 }
 
 void session_end_calls(struct session *session)
@@ -309,8 +309,9 @@ void session_end_calls(struct session *session)
 
 	timer_clear(session_loop(session), &session->call_due);
 	list_for_each (call, &session->cell->calls.list, node) {
-		audit_log_call(session, call, "none: its cell has ended");
+		audit_log_call(session, call, "its cell has ended");
 		session_note_call(session, call, CALL_CUT_OFF, (struct bytes){.data = NULL});
+		promise_cancel(session->cell->reply.promise, call->number);
 		calls_remove(&session->cell->calls, call);
 	}
 }

@@ -137,12 +137,13 @@ void session_answer(struct session *session, const struct input_request *input);
 /* The answer of its provider to a call of the running cell, without its number. The call is no more. False if the
  * answer is too large, and the cell has been told so. */
 bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer);
-/* The same from somebody else: its provider is told that nobody waits for it. */
-void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer);
+/* The same from somebody else, @by: its provider is told that nobody waits for it. */
+void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer,
+			 uid_t by);
 /* Its provider puts it aside. */
 void session_hold_call(struct session *session, struct call *call, struct bytes why);
 /* It asks, and may be done. */
-void session_approve_call(struct session *session, struct call *call);
+void session_approve_call(struct session *session, struct call *call, uid_t by);
 /* Its calls have changed, or who answers them. */
 void session_heed_calls(struct session *session);
 

@@ -522,8 +522,7 @@ def test_an_audit_line_a_call(tmp_path: Path) -> None:
     finally:
         daemon.end()
     lines = [json.loads(line) for line in log.read_text().splitlines() if '"call"' in line]
-    assert [(it["function"], it["outcome"]) for it in lines] == [
-        ("nap", "a value of 1 bytes"),
-        ("fail", "error KeyError"),
-    ]
-    assert all(float(it["seconds"]) >= 0 and it["cell"] == 1 for it in lines)
+    assert [(it["function"], it["outcome"]) for it in lines] == [("nap", "answered"), ("fail", "error KeyError")]
+    assert [it["answer_size"] for it in lines] == [1, 21]
+    assert all(it["seconds"] >= 0 and it["arguments_size"] > 5 and it["cell"] == 1 for it in lines)
+    assert not any("arguments" in it or "by" in it for it in lines)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +87,7 @@ class Provider:
 
 
 Begin = Callable[..., Provider]
+Start = Callable[..., Daemon]
 
 
 @pytest.fixture
@@ -586,3 +588,40 @@ print(c.finish(exec, m.ExecReply).text)"""
     thread.join()
     assert said == ["'of root'"]
     answer(client, provider.session, value=1)
+
+
+# ---- what the operator sees ----
+
+
+def test_the_audit_log_has_who_answered_and_what_was_asked(start_daemon: Start, tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    daemon = start_daemon({"daemon": {"audit_log": str(log)}, "profile default": {"call_log": "arguments"}})
+    code = """values = [None, True, -5, 2**63, 1.5, "Grüße", b"xy", {"a": []}]
+try: tools.pay(amount=5, how=values)
+except PermissionError: pass
+tools.pay(amount=6)
+tools.pay(amount=7)"""
+    schema = '{"type": "object", "properties": {"amount": {}, "how": {}}}'
+    provider = Provider(daemon, code, functions=[{"name": "pay", "schema": schema, "ask": True}])
+    with daemon.client() as client:
+        provider.held()
+        answer(client, provider.session, error="PermissionError", text="no")
+        assert provider.cancelled() == 1
+        provider.held()
+        answer(client, provider.session, number=2, approve=True)
+        provider.give(provider.called(), value=6)
+        provider.held()
+        client.interrupt(provider.session)
+        assert provider.error().startswith("KeyboardInterrupt")
+    provider.client.close()
+    wait_until(lambda: log.read_text().count('"event":"call"') == 4, "there are all lines")
+    lines = [json.loads(line) for line in log.read_text().splitlines() if '"event":"call"' in line]
+    me = os.getuid()
+    assert [(it["outcome"], it["arguments"].get("amount"), it.get("by")) for it in lines] == [
+        ("error PermissionError", 5, me),
+        ("approved", 6, me),
+        ("answered", 6, None),
+        (lines[3]["outcome"], 7, None),
+    ]
+    assert lines[0]["arguments"]["how"] == [None, True, -5, str(2**63), 1.5, "Grüße", "<2 bytes>", {"a": []}]
+    assert lines[3]["outcome"] in ("abandoned", "its cell has ended")

@@ -2,6 +2,7 @@
 #include "base/quantity.h"
 #include "config/changes.h"
 #include "config/config.h"
+#include "config/policy.h"
 
 #include "check.h"
 
@@ -195,6 +196,75 @@ static void test_references(void)
 	CHECK(!profile_unref(NULL));
 }
 
+static void test_rulings(void)
+{
+	static const struct {
+		const char *settings, *name;
+		enum function_ruling ruling;
+	} rows[] = {
+		{"", "f", FUNCTION_ALLOWED},
+		{"functions = off\n", "f", FUNCTION_DENIED},
+		{"functions = ask\n", "f", FUNCTION_ASKED_FOR},
+		{"functions_deny = f\nfunctions_ask = f\nfunctions_allow = f\n", "f", FUNCTION_DENIED},
+		{"functions_ask = f\nfunctions_allow = f\n", "f", FUNCTION_ASKED_FOR},
+		{"functions = off\nfunctions_allow = f\n", "f", FUNCTION_NAMED},
+		{"functions_allow = f\n", "ff", FUNCTION_ALLOWED},
+		{"functions_allow = f*\n", "f", FUNCTION_NAMED},
+		{"functions_allow = *f*\n", "aafaa", FUNCTION_NAMED},
+		{"functions_allow = a wiki.* b\n", "wiki.find", FUNCTION_NAMED},
+		{"functions_allow = wiki.*\n", "wiki", FUNCTION_ALLOWED},
+		{"functions_allow = *.delete\n", "a.delete.delete", FUNCTION_NAMED},
+		{"functions_allow = *.delete\n", "a.deleted", FUNCTION_ALLOWED},
+		{"functions_allow = ?\n", "f", FUNCTION_NAMED},
+		{"functions_allow = ?\n", "", FUNCTION_ALLOWED},
+		{"functions_allow = f?g*?\n", "fxg", FUNCTION_ALLOWED},
+		{"functions_allow = f?g*?\n", "fxgh", FUNCTION_NAMED},
+		{"functions_allow = [a-z]\n", "b", FUNCTION_ALLOWED},
+		{"functions_allow = *\n", "", FUNCTION_NAMED},
+		/* Not for ever. */
+		{"functions_allow = *a*a*a*a*a*a*a*a*a*a*a*a*a*a*b\n",
+		 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		 "a",
+		 FUNCTION_ALLOWED},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char text[256];
+		struct config *config;
+
+		snprintf(text, sizeof(text), "[profile a]\n%s", rows[i].settings);
+		config = parse(text);
+		CHECK(config &&
+		      profile_ruling(config_profile(config, BYTES("a")), bytes_of(rows[i].name)) == rows[i].ruling);
+		config_free(config);
+	}
+}
+
+static void test_lets_call(void)
+{
+	static const struct {
+		const char *settings;
+		bool lets;
+	} rows[] = {
+		{"", true},
+		{"functions = ask\n", true},
+		{"functions = off\n", false},
+		{"functions = off\nfunctions_deny = f\n", false},
+		{"functions = off\nfunctions_ask = f\n", true},
+		{"functions = off\nfunctions_allow = f\n", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char text[256];
+		struct config *config;
+
+		snprintf(text, sizeof(text), "[profile a]\n%s", rows[i].settings);
+		config = parse(text);
+		CHECK(config && profile_lets_call(config_profile(config, BYTES("a"))) == rows[i].lets);
+		config_free(config);
+	}
+}
+
 static const struct {
 	const char *text, *message;
 } refused[] = {
@@ -249,6 +319,11 @@ static const struct {
 	{"[profile a]\nforbid = module a:\n", "expected KIND NAME: MESSAGE"},
 	{"[profile a]\nforbid = module a.: x\n", "expected KIND NAME: MESSAGE"},
 	{"[profile a]\nforbid = call a max 99999999999: x\n", "expected KIND NAME: MESSAGE"},
+	{"[profile a]\nfunctions = maybe\n", "expected one of: off ask on"},
+	{"[profile a]\nfunctions_allow = a,b\n",
+	 "2: functions_allow = a,b: expected names of functions separated by"},
+	{"[profile a]\ncalls_at_once = 0\n", "expected a number from 1 to 10000"},
+	{"[profile a]\ncall_log = all\n", "expected one of: names arguments"},
 	{"[profile a]\nforbid_in = cell\n", "expected one of: check exec"},
 	{"[profile a]\npreload = numpy??\n", "expected names of modules"},
 	{"[profile a]\npreload = a..b\n", "expected names of modules"},
@@ -541,6 +616,8 @@ int main(void)
 	test_values();
 	test_home();
 	test_references();
+	test_rulings();
+	test_lets_call();
 	test_refused();
 	test_paths();
 	test_allowed();
