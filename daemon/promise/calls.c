@@ -65,8 +65,6 @@ int calls_add(struct call **callp, struct calls *calls, const struct call_messag
 {
 	struct call *call;
 
-	if (calls_find(calls, message->number))
-		return -EEXIST;
 	call = calloc(1, sizeof(*call));
 	if (!call || call_copy(call, message)) {
 		free(call);

@@ -38,7 +38,8 @@ struct calls {
 /* All zeroes but for the list, which is empty at first. */
 void calls_deinit(struct calls *calls);
 
-/* Copies what it needs of @message. Returns 0; -EEXIST; -EDQUOT: its user holds too much; or -ENOMEM. */
+/* Copies what it needs of @message, whose number is new. Returns 0; -EDQUOT: its user holds too much; or -ENOMEM.
+ */
 int calls_add(struct call **callp, struct calls *calls, const struct call_message *message);
 /* NULL if none of that number waits. */
 struct call *calls_find(const struct calls *calls, uint64_t number);

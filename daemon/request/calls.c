@@ -155,7 +155,7 @@ static struct session *session_of(struct sessions *sessions, const struct addres
 static bool answer_says_one_thing(struct sessions *sessions, const struct address *from,
 				  const struct answer_call_request *answer)
 {
-	if (!answer->session.data && !answer->of.data)
+	if (answer->of.data ? !key_valid(answer->of) : !answer->session.data)
 		client_error(sessions->clients, from, "bad_request",
 			     "answer_call: the session, or of: the key of the cell's exec");
 	else if (answer->approve + !!answer->value.data + !!answer->error.data != 1)

@@ -84,7 +84,9 @@ static void refuse(struct session *session, const struct call_message *message, 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	audit_log_call(session, &call, "refused");
+	/* A line each, or hostile code could fill the log. */
+	if (session->cell->n_calls <= session->profile->calls)
+		audit_log_call(session, &call, "refused");
 	interpreter_return(session, &(struct returned_message){.number = message->number,
 							       .error = bytes_of(error),
 							       .text = bytes_of(text)});
@@ -96,11 +98,10 @@ static bool is_too_much(struct session *session, const struct call_message *mess
 	const struct profile *profile = session->profile;
 	const struct cell *cell = session->cell;
 
-	if (cell->n_calls >= profile->calls)
+	if (cell->n_calls > profile->calls)
 		refuse(session, message, "FunctionError",
-		       "this cell has made %" PRIu64 " calls, and calls = %" PRIu64
-		       " is the limit: go on in another cell",
-		       cell->n_calls, profile->calls);
+		       "calls = %" PRIu64 " is the limit of one cell, and it has made so many: go on in another",
+		       profile->calls);
 	else if (cell->calls.n >= profile->calls_at_once)
 		refuse(session, message, "FunctionError",
 		       "%zu calls are out, and calls_at_once = %" PRIu64 " is the limit: wait for some",
@@ -136,7 +137,6 @@ static void call_begin(struct session *session, struct call *call, const struct 
 	if (function->timeout > 0)
 		call->timeout =
 			function->timeout < 1e12 ? MAX((uint64_t)(function->timeout * 1e6), (uint64_t)1) : 0;
-	session->cell->n_calls++;
 	if (why)
 		call_turn(&session->cell->calls, call, CALL_ASKS, bytes_of(why));
 	promise_call(session->cell->reply.promise, call);
@@ -148,7 +148,7 @@ static bool refuse_repetition(struct session *session, const struct call_message
 {
 	char text[REPEAT_TEXT_SIZE] = "out of memory to look whether it was done";
 
-	if (calls_find(&session->cell->calls, message->number) || !session_repeats(text, session, message))
+	if (!session_repeats(text, session, message))
 		return false;
 	refuse(session, message, "RepeatError", "%s", text);
 	return true;
@@ -164,6 +164,10 @@ void session_pass_call(struct session *session, const struct details *details)
 	int r;
 
 	interpreter_drain(session->live);
+	/* Sent again after a router's death. */
+	if (calls_find(&cell->calls, message->number))
+		return;
+	cell->n_calls++;
 	if (!functions_find(&function, cell->options.functions, message->function)) {
 		refuse(session, message, "FunctionError", "the client of this cell does not offer that function");
 		return;
@@ -174,11 +178,9 @@ void session_pass_call(struct session *session, const struct details *details)
 		       (int)message->function.size, message->function.data);
 		return;
 	}
-	if ((function.effect && refuse_repetition(session, message)) || is_too_much(session, message))
+	if (is_too_much(session, message) || (function.effect && refuse_repetition(session, message)))
 		return;
 	r = calls_add(&call, &cell->calls, message);
-	if (r == -EEXIST)
-		return; /* sent again after a router's death */
 	if (r)
 		refuse(session, message, "FunctionError",
 		       "the session's user holds too much already: wait for some calls");
@@ -263,7 +265,7 @@ static void expire(struct session *session, struct call *call)
 	bool own = call->timeout != profile->call_timeout;
 	struct returned_message late = {.error = BYTES("TimeoutError")};
 	int name = (int)call->function.size;
-	char text[320];
+	char text[REPEAT_TEXT_SIZE];
 
 	if (call->state == CALL_OUT)
 		snprintf(text, sizeof(text), "%.*s: no answer within %s%g s", name, call->function.data,

@@ -27,7 +27,7 @@ SETTINGS = {
     "profile picky": {**QUICK, "functions_ask": "pay", "functions_deny": "x*"},
     "profile only": {**QUICK, "functions": "off", "functions_allow": "look"},
     "profile none": {**QUICK, "functions": "off", "functions_deny": "look"},
-    "profile small": {**QUICK, "calls": "3", "calls_at_once": "2", "call_size": "1K"},
+    "profile small": {**QUICK, "calls": "4", "calls_at_once": "2", "call_size": "1K"},
     "profile fleeting": {**QUICK, "idle_ttl": "300ms"},
 }
 
@@ -38,9 +38,9 @@ numbers = itertools.count(1)
 class Provider:
     """A client that offers a function, and answers its calls as a test says."""
 
-    def __init__(self, daemon: Daemon, code: str, session: str = "", **fields: Any) -> None:
+    def __init__(self, daemon: Daemon, code: str, session: str | None = "", **fields: Any) -> None:
         self.client = Client(str(daemon.socket))
-        self.session = session or f"s{next(numbers)}"
+        self.session = f"s{next(numbers)}" if session == "" else session
         self.key = f"key-{next(numbers)}"
         fields.setdefault("functions", [FUNCTION])
         self.exec = self.client.send(
@@ -175,11 +175,22 @@ def test_a_call_is_named_by_the_key_of_its_exec(begin: Begin, client: Client) ->
     assert provider.result().text == "1"
 
 
+def test_calls_of_a_one_shot(daemon: Daemon, client: Client) -> None:
+    provider = Provider(daemon, "tools.pay(amount=5)", session=None)
+    provider.called()
+    (call,) = [it for it in calls(client) if it.key == provider.key]
+    assert (call.session, call.cell, call.number) == (None, 1, 1)
+    answer(client, None, of=provider.key, value=1)
+    assert provider.result().text == "1"
+    provider.client.close()
+
+
 def test_an_answer_is_one_thing(begin: Begin, client: Client) -> None:
     provider = begin("tools.pay(amount=5)")
     provider.called()
     for session, fields, said in (
         (None, {"value": 1}, "answer_call: the session, or of: the key"),
+        (provider.session, {"of": "", "value": 1}, "answer_call: the session, or of: the key"),
         (provider.session, {}, "one of approve, value and error"),
         (provider.session, {"value": 1, "error": "ValueError"}, "one of approve, value and error"),
         (provider.session, {"value": 1, "approve": True}, "one of approve, value and error"),
@@ -270,12 +281,15 @@ def test_the_router_dies_while_a_call_is_held(daemon: Daemon, begin: Begin, clie
         assert provider.again(daemon).result().text == "8"
 
 
-def test_the_same_daemon_read_its_settings_meanwhile(begin: Begin, client: Client) -> None:
+def test_a_reload_and_an_upgrade_meanwhile(daemon: Daemon, begin: Begin) -> None:
     provider = begin("tools.pay(amount=5)")
-    provider.give(provider.called(), hold=True)
-    client.call(m.Reload(id=client.new_id()), m.ReloadReply)
-    answer(client, provider.session, value=8)
-    assert provider.result().text == "8"
+    provider.give(provider.called(), text="later", hold=True)
+    assert daemon.lair("reload").returncode == 0
+    assert daemon.lair("upgrade").returncode == 0
+    with daemon.client() as client:
+        assert calls(client, provider.session)[0].text == "later"
+        answer(client, provider.session, value=8)
+    assert provider.again(daemon).result().text == "8"
 
 
 def test_a_call_is_held_longer_than_a_session_may_be_idle(begin: Begin, client: Client) -> None:
@@ -485,7 +499,7 @@ for _ in range(2):
     provider.give(second, value=0)
     provider.give(provider.called(), value=0)
     said = provider.event()
-    assert said.data == b"this cell has made 3 calls, and calls = 3 is the limit: go on in another cell\n"
+    assert said.data == b"calls = 4 is the limit of one cell, and it has made so many: go on in another\n"
     assert provider.result().returncode == 0
     provider = begin("tools.pay(amount=5)", session=provider.session)
     provider.give(provider.called(), value=0)
@@ -609,11 +623,17 @@ tools.pay(amount=7)"""
         assert provider.cancelled() == 1
         provider.held()
         answer(client, provider.session, number=2, approve=True)
-        provider.give(provider.called(), value=6)
-        provider.held()
+        provider.called()
+        time.sleep(0.2)
+        kill_router(daemon)
+    with daemon.client() as client:
+        again = provider.again(daemon)
+        again.give(again.called(), value=6)
+        again.held()
         client.interrupt(provider.session)
-        assert provider.error().startswith("KeyboardInterrupt")
+        assert again.error().startswith("KeyboardInterrupt")
     provider.client.close()
+    again.client.close()
     wait_until(lambda: log.read_text().count('"event":"call"') == 4, "there are all lines")
     lines = [json.loads(line) for line in log.read_text().splitlines() if '"event":"call"' in line]
     me = os.getuid()
@@ -624,4 +644,5 @@ tools.pay(amount=7)"""
         (lines[3]["outcome"], 7, None),
     ]
     assert lines[0]["arguments"]["how"] == [None, True, -5, str(2**63), 1.5, "Grüße", "<2 bytes>", {"a": []}]
+    assert lines[2]["seconds"] > 0.2
     assert lines[3]["outcome"] in ("abandoned", "its cell has ended")
