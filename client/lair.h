@@ -655,8 +655,8 @@ struct lair_kept {
 
 /* A call that waits for its answer. */
 struct lair_waiting {
-	struct lair_text session, key; /* session: absent for a one-shot; key: of its exec. on_held has neither */
-	uint64_t cell, number;
+	struct lair_text session, key; /* session: absent for a one-shot; key: of its exec */
+	uint64_t cell, number;	       /* cell: 0 in on_held, unless it was attached to by number */
 	struct lair_text function;
 	struct lair_text arguments; /* msgpack, which lair_json shows; absent if they are large */
 	uint64_t bytes;		    /* of the arguments */

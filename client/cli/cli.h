@@ -15,8 +15,8 @@ enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
 /* How many --env a command line may have. */
 #define CLI_ENV_MAX 64
-/* How many --allow it may have. */
-#define CLI_ALLOW_MAX 64
+/* How often it may have a flag that may be repeated. */
+#define CLI_LIST_MAX 64
 /* Of the name of a session, with room for the name of a user before it. */
 #define CLI_NAME_SIZE 192
 
@@ -49,6 +49,9 @@ enum {
 	WITH_TOP = 16777216,
 	WITH_ALLOW = 33554432,
 	WITH_SERVE = 67108864,
+	WITH_FUNCTIONS = 134217728,
+	WITH_ANSWER = 268435456,
+	WITH_AGAIN = 536870912,
 };
 
 /* Which daemon a verb needs. */
@@ -69,20 +72,26 @@ struct verb {
 	int (*fn)(struct cli *cli);
 };
 
+/* What a flag that may be repeated was given, ended by NULL. */
+struct cli_list {
+	const char *items[CLI_LIST_MAX + 1];
+	size_t n;
+};
+
 /* The command line and what it led to. All text is in argv or the environment. */
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep, *tools, *format, *color, *sort;
+		*keep, *tools, *format, *color, *sort, *refuse;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
-		instructions, longer, once, serve;
+		instructions, longer, once, serve, approve, again;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
-	char names[2][CLI_NAME_SIZE];	      /* of sessions, if these differ from the arguments */
-	const char *env[CLI_ENV_MAX + 1];     /* ended by NULL */
-	const char *allow[CLI_ALLOW_MAX + 1]; /* ended by NULL */
-	size_t n_env, n_allow;
+	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */
+	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
+	size_t n_env;
+	struct cli_list allow, functions, ask, effect;
 	char **args;
 	int n_args;
 	struct lair *lair;
@@ -138,6 +147,8 @@ void ended_notice(const char *session, const struct lair_ended *ended, const str
 int verb_exec(struct cli *cli);
 int verb_attach(struct cli *cli);
 int verb_results(struct cli *cli);
+int verb_calls(struct cli *cli);
+int verb_answer(struct cli *cli);
 int verb_save(struct cli *cli);
 int verb_load(struct cli *cli);
 int verb_saves(struct cli *cli);

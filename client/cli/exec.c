@@ -107,7 +107,7 @@ static int run_start(struct run *run, struct cli *cli)
 	return r ? cli_fail(cli, "error", "cannot take signals: %s", strerror(-r)) : 0;
 }
 
-static int code_run(struct cli *cli, struct lair_call **callp, const struct lair_exec *asked, bool stdin_free)
+static int code_run(struct cli *cli, struct lair_call **callp, const struct lair_exec *asked, struct offer *offer)
 {
 	_cleanup_(run_deinit) struct run run;
 	struct lair_exec exec = *asked;
@@ -116,7 +116,8 @@ static int code_run(struct cli *cli, struct lair_call **callp, const struct lair
 	r = run_start(&run, cli);
 	if (r)
 		return r;
-	run.answers = stdin_free;
+	run.answers = !code_is_stdin(cli);
+	run.offer = offer;
 	return run_cell(&run, callp, &exec);
 }
 
@@ -151,20 +152,26 @@ int verb_exec(struct cli *cli)
 				 .directory = cli->directory,
 				 .env = cli->n_env ? cli->env : NULL,
 				 .detach = cli->detach,
+				 .again = cli->again,
 				 .reload = cli->reload};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
+	_cleanup_(offer_freep) struct offer *offer = NULL;
 	_cleanup_(freep) char *read = NULL;
 	int r;
 
 	r = cli_code(cli, &exec.code, &read);
+	if (!r)
+		r = offer_new(&offer, cli);
 	/* A daemon is started only if the command line is right. */
 	if (!r)
 		r = cli_connect(cli, NEED_STARTED);
 	if (r)
 		return r;
+	if (offer)
+		exec.functions = offer_functions(offer, &exec.n_functions);
 	if (cli->detach)
 		return code_detach(cli, &exec);
-	r = code_run(cli, &call, &exec, !code_is_stdin(cli));
+	r = code_run(cli, &call, &exec, offer);
 	return r ? r : result_show(cli, lair_result(call));
 }
 
@@ -181,9 +188,13 @@ static bool number_parse(uint64_t *np, const char *text)
 
 static int attach_run(struct cli *cli, struct lair_call **callp, struct lair_attach *attach)
 {
+	_cleanup_(offer_freep) struct offer *offer = NULL;
 	_cleanup_(run_deinit) struct run run;
 	int r = run_start(&run, cli);
 
+	if (!r)
+		r = offer_new(&offer, cli);
+	run.offer = offer;
 	return r ? r : run_attach(&run, callp, attach);
 }
 

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <math.h>
 
-enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_SETTING, FLAG_PATTERN };
+enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_SETTING, FLAG_LIST };
 
 struct flag {
 	char letter;
@@ -64,10 +64,19 @@ static const struct flag flags[] = {
 	{'o', FLAG_TEXT, "format", "API", PLACE(format), WITH_FORMAT, "openai, anthropic or mcp"},
 	{'P', FLAG_ON, "print-config", NULL, PLACE(print_config), WITH_CONFIG,
 	 "print what goes into the configuration of a client, and serve nothing"},
-	{'A', FLAG_PATTERN, "allow", "PATTERN", PLACE(allow), WITH_ALLOW,
+	{'A', FLAG_LIST, "allow", "PATTERN", PLACE(allow), WITH_ALLOW,
 	 "functions that need no approval although they may change something; fs.write_*"},
 	{'E', FLAG_ON, "serve", NULL, PLACE(serve), WITH_SERVE,
 	 "for programs: answer calls, one JSON document a line, until stdin ends"},
+	{'N', FLAG_LIST, "function", "NAME=COMMAND", PLACE(functions), WITH_FUNCTIONS,
+	 "cells may call it: the command gets the arguments as JSON, and prints the value"},
+	{'q', FLAG_LIST, "ask", "PATTERN", PLACE(ask), WITH_FUNCTIONS,
+	 "somebody approves each call of these functions"},
+	{'z', FLAG_LIST, "effect", "PATTERN", PLACE(effect), WITH_FUNCTIONS,
+	 "these functions change something: after going back they are not repeated in silence"},
+	{'a', FLAG_ON, "again", NULL, PLACE(again), WITH_AGAIN, "its calls may repeat what was done before"},
+	{'Y', FLAG_ON, "approve", NULL, PLACE(approve), WITH_ANSWER, "let the call be done"},
+	{'R', FLAG_TEXT, "refuse", "WHY", PLACE(refuse), WITH_ANSWER, "refuse it; the cell is told why"},
 	{'S', FLAG_TEXT, "socket", "PATH", PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
 	{'c', FLAG_TEXT, "config", "FILE", PLACE(config), 0,
 	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},
@@ -109,6 +118,7 @@ static bool seconds_parse(double *secondsp, const char *text)
 static int flag_set(struct cli *cli, const struct flag *flag, const char *argument)
 {
 	void *place = (char *)cli + flag->offset;
+	struct cli_list *list;
 
 	switch (flag->type) {
 	case FLAG_ON:
@@ -124,10 +134,11 @@ static int flag_set(struct cli *cli, const struct flag *flag, const char *argume
 			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_ENV_MAX);
 		cli->env[cli->n_env++] = argument;
 		break;
-	case FLAG_PATTERN:
-		if (cli->n_allow == CLI_ALLOW_MAX)
-			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_ALLOW_MAX);
-		cli->allow[cli->n_allow++] = argument;
+	case FLAG_LIST:
+		list = place;
+		if (list->n == CLI_LIST_MAX)
+			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_LIST_MAX);
+		list->items[list->n++] = argument;
 		break;
 	case FLAG_SECONDS:
 		if (!seconds_parse(place, argument))

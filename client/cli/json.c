@@ -228,6 +228,19 @@ json_t *json_state(const char *session, const struct lair_state *state)
 	return document;
 }
 
+json_t *json_waiting(const struct lair_waiting *waiting)
+{
+	_cleanup_(freep) char *text = waiting->arguments.data ? lair_json(waiting->arguments) : NULL;
+	json_t *arguments = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
+
+	return json_pack("{s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:f, s:I}", "session",
+			 json_text(waiting->session), "key", json_text(waiting->key), "cell",
+			 (json_int_t)waiting->cell, "number", (json_int_t)waiting->number, "function",
+			 json_text(waiting->function), "arguments", arguments ? arguments : json_null(), "bytes",
+			 (json_int_t)waiting->bytes, "state", json_text(waiting->state), "why",
+			 json_text(waiting->text), "age", waiting->age, "uid", (json_int_t)waiting->uid);
+}
+
 json_t *json_kept(const struct lair_kept *kept)
 {
 	bool finished = text_is(kept->state, "finished");

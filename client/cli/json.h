@@ -21,6 +21,7 @@ json_t *json_ended(const struct lair_ended *ended);
 /* null if nothing was loaded. */
 json_t *json_loaded(const struct lair_loaded *loaded);
 json_t *json_kept(const struct lair_kept *kept);
+json_t *json_waiting(const struct lair_waiting *waiting);
 json_t *json_counters(const struct lair_counters *counters);
 json_t *json_result(const struct lair_result *result);
 

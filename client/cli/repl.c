@@ -366,9 +366,12 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 		.unlimited = repl->edit && !(cli->timeout > 0),
 		.figure = cli->svg ? "svg" : NULL,
 		.reload = cli->reload,
+		.again = cli->again,
 	};
 	int status;
 
+	if (repl->run.offer)
+		exec.functions = offer_functions(repl->run.offer, &exec.n_functions);
 	status = run_cell(&repl->run, &call, &exec);
 	if (!status) {
 		result_show(repl, lair_result(call));
@@ -462,13 +465,18 @@ static void take_leave(const struct repl *repl)
 
 int verb_repl(struct cli *cli)
 {
-	struct repl repl = {.session = strdup(cli->session ? cli->session : SESSION_DEFAULT)};
-	int r;
+	_cleanup_(offer_freep) struct offer *offer = NULL;
+	struct repl repl = {.session = NULL};
+	int r = offer_new(&offer, cli);
 
+	if (r)
+		return r;
+	repl.session = strdup(cli->session ? cli->session : SESSION_DEFAULT);
 	r = run_init(&repl.run, cli);
 	if (!repl.session)
 		r = -ENOMEM;
 	repl.run.answers = true;
+	repl.run.offer = offer;
 	cli->run = &repl.run;
 	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		r = edit_new(&repl.edit, repl.run.signals, &cli->terminal, on_tab, &repl);

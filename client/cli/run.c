@@ -288,7 +288,7 @@ static void on_alive(struct lair_call *call, const struct lair_alive *alive, voi
 	if (run->events && run->stop != SIGPIPE)
 		run_print(run, json_pack("{s:s, s:f, s:I, s:f}", "event", "alive", "elapsed", alive->elapsed,
 					 "memory", (json_int_t)alive->memory, "cpu", alive->cpu));
-	if (run->cli->json || run->in_line || run->asking || !isatty(STDERR_FILENO))
+	if (run->cli->json || run->in_line || run->asking || run->approving || !isatty(STDERR_FILENO))
 		return;
 	if (second && passed > 0 && used >= 0)
 		snprintf(cpu, sizeof(cpu), ", CPU %.0f%%", 100 * used / passed);
@@ -412,6 +412,7 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 		(void)tcflush(STDIN_FILENO, TCIFLUSH);
 		cli_notice("somebody else has answered the question before");
 	}
+	approval_put_off(run);
 	/* Before it is asked for: whoever sees the question may type at once. */
 	if (password)
 		echo_set(false);
@@ -420,6 +421,39 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	(void)write_waiting(run, on_stdout ? STDOUT_FILENO : STDERR_FILENO, prompt);
 	run->asking = true;
 	run->hidden = password;
+}
+
+/* ---- calls of functions ---- */
+
+static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)call;
+	offer_call(run->offer, calling);
+}
+
+static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)call;
+	alive_erase(run);
+	approval_cancel(run, number);
+	offer_cancel(run->offer, number);
+}
+
+static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)call;
+	alive_erase(run);
+	if (run->in_line && !run->events)
+		fputc('\n', stderr);
+	run->in_line = false;
+	screen_mark(&run->cli->terminal.screen);
+	approval_begin(run, waiting);
 }
 
 /* A line that is not taken must not vanish without a word. */
@@ -439,6 +473,10 @@ static int answer(struct run *run)
 	r = lines_next(&run->input, &line);
 	if (r == LINES_E_EMPTY)
 		return 0;
+	if (run->approving) {
+		approval_answer(run, line);
+		return 0;
+	}
 	asked(run);
 	r = line.data ? text_mend(&line, &owned) : 0;
 	run->answer = lair_call_free(run->answer);
@@ -446,36 +484,53 @@ static int answer(struct run *run)
 		r = lair_input(run->cli->lair, &run->answer, run->call, line);
 	if (run->answer)
 		lair_on_done(run->answer, on_answered, run);
+	approval_ask(run);
 	return r;
 }
 
 /* ---- the loop ---- */
+
+/* For poll: the sooner of two. */
+static int sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 ? b_ms : b_ms < 0 ? a_ms : MIN(a_ms, b_ms);
+}
+
+static int turn_patience(const struct run *run)
+{
+	bool unheard = run->unheard_since > 0 && !run->stop;
+	int patience = unheard ? milliseconds_until(run->unheard_since + REACTION) : patience_left(run);
+	double due = run->offer ? offer_due(run->offer) : 0;
+
+	return due > 0 ? sooner(patience, milliseconds_until(due)) : patience;
+}
 
 static int run_turn(struct run *run)
 {
 	struct pollfd fds[] = {
 		{.fd = lair_fd(run->cli->lair), .events = POLLIN},
 		{.fd = run->signals, .events = POLLIN},
-		{.fd = run->asking ? STDIN_FILENO : -1, .events = POLLIN},
+		{.fd = run->asking || run->approving ? STDIN_FILENO : -1, .events = POLLIN},
+		{.fd = run->offer ? offer_fd(run->offer) : -1, .events = POLLIN},
 	};
-	bool unheard = run->unheard_since > 0 && !run->stop;
 	int r = 0;
 
-	if (poll(fds, ARRAY_SIZE(fds),
-		 unheard ? milliseconds_until(run->unheard_since + REACTION) : patience_left(run)) < 0)
+	if (poll(fds, ARRAY_SIZE(fds), turn_patience(run)) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[1].revents)
 		on_signal(run);
 	unheard_notice(run);
+	if (run->offer)
+		offer_process(run->offer);
 	if (fds[0].revents)
 		r = lair_process(run->cli->lair);
-	if (!r && run->asking && fds[2].revents) {
+	if (!r && (run->asking || run->approving) && fds[2].revents) {
 		r = lines_fill(&run->input);
 		if (r) /* a stdin that cannot be read has ended */
 			run->input.eof = true;
 		r = 0;
 	}
-	if (!r && run->asking)
+	if (!r && (run->asking || run->approving))
 		r = answer(run);
 	return r == LAIR_E_LOST ? 0 : r; /* the call has this error itself */
 }
@@ -510,6 +565,9 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 		r = run_turn(run);
 	asked(run);
 	alive_erase(run);
+	approvals_end(run);
+	if (run->offer)
+		offer_end(run->offer);
 	events_end(run);
 	written(run, cli_said(run->cli));
 	run->call = NULL;
@@ -551,6 +609,11 @@ int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 	exec->on_display = on_display;
 	exec->on_alive = on_alive;
 	exec->on_ask = run->answers ? on_ask : NULL;
+	if (run->offer) {
+		exec->on_call = on_call;
+		exec->on_cancel = on_cancel;
+		exec->on_held = on_held;
+	}
 	exec->userdata = run;
 	r = run_follow(run, &call, lair_exec(run->cli->lair, &call, exec), exec->session);
 	if (!r)
@@ -568,6 +631,11 @@ int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *at
 	attach->on_display = on_display;
 	attach->on_alive = on_alive;
 	attach->on_ask = run->answers ? on_ask : NULL;
+	if (run->offer) {
+		attach->on_call = on_call;
+		attach->on_cancel = on_cancel;
+		attach->on_held = on_held;
+	}
 	attach->userdata = run;
 	r = run_follow(run, &call, lair_attach(run->cli->lair, &call, attach), attach->session);
 	if (!r)

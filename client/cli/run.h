@@ -3,20 +3,24 @@
 
 #include "cli.h"
 #include "lines.h"
+#include "offer.h"
 
 #include <signal.h>
 
 struct run {
 	struct cli *cli;
-	int signals;	    /* signalfd, owned */
-	sigset_t mask;	    /* which signals were blocked before */
-	struct lines input; /* stdin */
-	bool answers;	    /* stdin may answer the questions of the cell */
-	bool events;	    /* output and result as JSON, line by line */
+	int signals;	     /* signalfd, owned */
+	sigset_t mask;	     /* which signals were blocked before */
+	struct lines input;  /* stdin */
+	bool answers;	     /* stdin may answer the questions of the cell */
+	bool events;	     /* output and result as JSON, line by line */
+	struct offer *offer; /* functions that cells may call; NULL: none */
 
 	/* of the running cell */
 	struct lair_call *call;
-	struct lair_call *answer; /* the last to a question of the cell; owned, or NULL */
+	struct approval *approvals; /* calls that ask, in the order in which they did; owned */
+	bool approving;		    /* the first of them is asked about */
+	struct lair_call *answer;   /* the last to a question of the cell; owned, or NULL */
 	struct {
 		char columns[32], lines[32];
 		const char *env[CLI_ENV_MAX + 3];
@@ -44,9 +48,10 @@ int run_init(struct run *run, struct cli *cli);
 /* From now on signals do what they did before. */
 void run_deinit(struct run *run);
 
-/* Run @exec, whose callbacks are set here, and wait for its result. The first SIGINT interrupts the cell. The
- * second says what the third does, which kills it. SIGTERM, SIGHUP and a stdout that nobody reads interrupt it and
- * then kill it. Returns 0 and *callp, answered, the caller's; or the exit status, having said why. */
+/* Run @exec, whose callbacks and functions are set here, and wait for its result. The first SIGINT interrupts the
+ * cell. The second says what the third does, which kills it. SIGTERM, SIGHUP and a stdout that nobody reads
+ * interrupt it and then kill it. Returns 0 and *callp, answered, the caller's; or the exit status, having said why.
+ */
 int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec);
 
 /* The same with a cell that runs already, or has ended. */
@@ -65,6 +70,19 @@ void run_print(struct run *run, json_t *document);
 
 /* Wait for any other call. SIGINT, or a signal that ends us, ends the wait: -EINTR. Else returns as lair_wait. */
 int run_wait(struct run *run, struct lair_call *call);
+
+/* approval.c: a call asks to be approved, and the person at the terminal is asked; or told who may answer. */
+void approval_begin(struct run *run, const struct lair_waiting *waiting);
+/* It does not ask any more. */
+void approval_cancel(struct run *run, uint64_t number);
+/* None of them does. */
+void approvals_end(struct run *run);
+/* Ask about the next one, if nothing else is asked. */
+void approval_ask(struct run *run);
+/* Something else is asked. */
+void approval_put_off(struct run *run);
+/* What was typed; absent: nothing more will be. */
+void approval_answer(struct run *run, struct lair_text line);
 
 /* Notices about refusals that have not ended the cell. If one has ended it, its error says so. */
 void run_blocked_notice(const struct lair_result *result);

@@ -82,7 +82,7 @@ static int functions_print(struct cli *cli, const struct servers *servers)
 
 static int functions_list(struct cli *cli)
 {
-	struct servers_options options = {.allow = cli->allow, .on_failure = cli->json ? NULL : on_failure};
+	struct servers_options options = {.allow = cli->allow.items, .on_failure = cli->json ? NULL : on_failure};
 	struct servers *servers = NULL;
 	int r = servers_open(cli, &servers, &options);
 
@@ -281,7 +281,7 @@ static void serving_turn(struct serving *serving)
 static int functions_serve(struct cli *cli)
 {
 	struct serving serving = {.told = false};
-	struct servers_options options = {.allow = cli->allow,
+	struct servers_options options = {.allow = cli->allow.items,
 					  .on_functions = on_functions,
 					  .on_failure = on_serving_failure,
 					  .userdata = &serving};

@@ -50,6 +50,8 @@ void callings_end(struct lair_call *call)
 		calling_unlink(call->callings);
 	}
 	free(call->held);
+	free(call->cell_name);
+	call->cell_name = NULL;
 	call->held = NULL;
 	call->n_held = 0;
 }
@@ -85,39 +87,58 @@ static bool held_add(struct lair_call *call, uint64_t number)
 
 /* ---- events ---- */
 
-/* The same over every connection. */
-static char *key_of(const struct lair_call *call, uint64_t number)
+/* Which cell it is: that of an exec or attach of this handle. */
+static void cell_of(struct answer_call_request *request, const struct lair_call *exec)
 {
 	struct wire_frame frame;
 	struct wire_fault fault;
-	struct attach_request attach = {.id = 0};
-	struct bytes key = {.data = NULL}, raw;
-	bool binary;
-	char *made = NULL;
+	struct attach_request attach;
+	struct exec_request asked;
 
-	if (wire_open(&frame, wire_bytes(&call->request)))
-		return NULL;
-	raw = wire_find(frame.body, BYTES("key"));
-	if (raw.data && wire_read_span(raw, &key, &binary)) {
-		if (asprintf(&made, "%.*s/%" PRIu64, (int)key.size, key.data, number) < 0)
-			return NULL;
-	} else if (!wire_decode(&attach, &attach_request_schema, frame.body, &fault)) {
-		if (asprintf(&made, "%.*s-%" PRIu64 "/%" PRIu64, (int)attach.session.size, attach.session.data,
-			     attach.cell, number) < 0)
-			return NULL;
+	if (wire_open(&frame, wire_bytes(&exec->request)))
+		return;
+	if (exec->asked == &exec_request_schema && !wire_decode(&asked, exec->asked, frame.body, &fault)) {
+		request->of = asked.key;
+		request->session = asked.session;
+	} else if (exec->asked == &attach_request_schema &&
+		   !wire_decode(&attach, exec->asked, frame.body, &fault)) {
+		request->of = attach.key;
+		request->session = attach.session;
+		request->cell = attach.cell;
 	}
-	return made;
+}
+
+/* The same over every connection. */
+static const char *cell_name(struct lair_call *call)
+{
+	struct answer_call_request cell = {.id = 0};
+	struct bytes key, session;
+	int n;
+
+	if (call->cell_name)
+		return call->cell_name;
+	cell_of(&cell, call);
+	key = cell.of;
+	session = cell.session;
+	if (key.data)
+		n = asprintf(&call->cell_name, "%.*s", (int)key.size, key.data);
+	else
+		n = asprintf(&call->cell_name, "%.*s-%" PRIu64, (int)session.size, session.data, cell.cell);
+	if (n < 0)
+		call->cell_name = NULL;
+	return call->cell_name;
 }
 
 /* Its users are the list and the program. */
 static struct lair_calling *calling_add(struct lair_call *call, const struct call_event *event)
 {
-	struct lair_calling *calling = calling_new(call->lair->desk, event);
+	const char *name = cell_name(call);
+	struct lair_calling *calling = name ? calling_new(call->lair->desk, event) : NULL;
 
 	if (!calling)
 		return NULL;
-	calling->key = key_of(call, event->number);
-	if (!calling->key) {
+	if (asprintf(&calling->key, "%s/%" PRIu64, name, event->number) < 0) {
+		calling->key = NULL;
 		calling_leave(calling);
 		return NULL;
 	}
@@ -152,12 +173,17 @@ void calling_on_call(struct lair_call *call, struct bytes body)
 void calling_on_held(struct lair_call *call, struct bytes body)
 {
 	struct lair_waiting waiting = {.state = lair_text("asks")};
+	struct answer_call_request cell = {.id = 0};
 	struct held_event event;
 	struct wire_fault fault;
 
 	if (!call->exec.on_held || wire_decode_known(&event, &held_event_schema, body, &fault) ||
 	    !held_add(call, event.number))
 		return;
+	cell_of(&cell, call);
+	waiting.session = text_from(cell.session);
+	waiting.key = text_from(cell.of);
+	waiting.cell = cell.cell;
 	waiting.number = event.number;
 	waiting.function = text_from(event.function);
 	waiting.arguments = text_from(event.arguments);
@@ -306,26 +332,6 @@ int lair_calls(struct lair *lair, struct lair_call **callp, const char *session)
 	struct calls_request request = {.session = bytes_of(session)};
 
 	return call_start(callp, lair, &calls_request_schema, &request, &calls_reply_schema);
-}
-
-/* Which cell it is: that of an exec or attach of this handle. */
-static void cell_of(struct answer_call_request *request, const struct lair_call *exec)
-{
-	struct wire_frame frame;
-	struct wire_fault fault;
-	struct attach_request attach;
-	struct exec_request asked;
-
-	if (wire_open(&frame, wire_bytes(&exec->request)))
-		return;
-	if (exec->asked == &exec_request_schema && !wire_decode(&asked, exec->asked, frame.body, &fault)) {
-		request->of = asked.key;
-	} else if (exec->asked == &attach_request_schema &&
-		   !wire_decode(&attach, exec->asked, frame.body, &fault)) {
-		request->of = attach.key;
-		request->session = attach.session;
-		request->cell = attach.cell;
-	}
 }
 
 int lair_answer_call(struct lair *lair, struct lair_call **callp, const struct lair_answer *answer)

@@ -56,6 +56,7 @@ struct lair_call {
 	struct lair_calling *callings;	 /* the calls of its cell that have come and have no answer yet, */
 	uint64_t *held;			 /* and the numbers of those that ask to be approved */
 	size_t n_held;
+	char *cell_name; /* of its cell, for their keys; NULL: not needed yet */
 
 	const struct wire_schema *reply; /* the kind of a good answer */
 	zmq_msg_t frame;		 /* the answer, which the texts below point into */

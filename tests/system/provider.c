@@ -14,6 +14,8 @@ enum { KEPT_MAX = 64 };
 
 static struct lair *lair;
 static struct lair_calling *kept[KEPT_MAX];
+static pthread_t late;
+static bool is_late;
 
 static void *later(void *data)
 {
@@ -50,9 +52,8 @@ static void *too_late(void *data)
 
 static int answer_too_late(struct lair_calling *calling)
 {
-	pthread_t thread;
-
-	return pthread_create(&thread, NULL, too_late, calling);
+	is_late = pthread_create(&late, NULL, too_late, calling) == 0;
+	return is_late ? 0 : -1;
 }
 
 static int answer_add(struct lair_calling *calling)
@@ -291,6 +292,8 @@ int main(int argc, char **argv)
 		       (int)result->error_value.size, result->error_value.data);
 	else if (result)
 		printf("result: %.*s\n", (int)result->text.size, result->text.data);
+	if (is_late)
+		pthread_join(late, NULL);
 	for (size_t i = 0; i < KEPT_MAX; i++)
 		lair_calling_free(kept[i]);
 	lair_call_free(call);

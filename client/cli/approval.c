@@ -1,0 +1,186 @@
+/* Calls that ask to be approved, while a cell runs in the foreground. At a terminal the person is asked, one call
+ * after the other; what was typed before the question is no answer to it. Elsewhere it is told who may answer,
+ * once. */
+#include "run.h"
+
+#include "calls.h"
+#include "json.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <termios.h>
+
+/* Nobody approves of what is not shown, so much of each value is. */
+#define VALUE_MAX 400
+
+struct approval {
+	struct approval *next;
+	uint64_t number;
+	char *function, *text;
+};
+
+static bool at_terminal(const struct run *run)
+{
+	return run->answers && !run->cli->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+static void say(const char *text)
+{
+	(void)write_all(STDERR_FILENO, lair_text(text));
+}
+
+static struct approval *approval_free(struct approval *approval)
+{
+	free(approval->function);
+	free(approval->text);
+	free(approval);
+	return NULL;
+}
+
+void approvals_end(struct run *run)
+{
+	struct approval *approval;
+
+	if (run->approving)
+		say("\n");
+	run->approving = false;
+	while ((approval = run->approvals)) {
+		run->approvals = approval->next;
+		approval_free(approval);
+	}
+}
+
+/* ---- asking ---- */
+
+void approval_ask(struct run *run)
+{
+	if (run->asking || run->approving || !run->approvals)
+		return;
+	(void)tcflush(STDIN_FILENO, TCIFLUSH);
+	run->input.start = run->input.end = 0;
+	say(run->approvals->text);
+	say(": allow? [y/N] ");
+	run->approving = true;
+}
+
+/* Ask again later. */
+void approval_put_off(struct run *run)
+{
+	if (run->approving)
+		say("\n");
+	run->approving = false;
+}
+
+static void on_decided(struct lair_call *call, void *userdata)
+{
+	(void)userdata;
+	if (lair_outcome(call))
+		cli_notice("the decision was not used: %s", lair_call_error(call));
+	lair_call_free(call);
+}
+
+static void decide(struct run *run, const struct approval *approval, bool approve)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct lair_answer answer = {.exec = run->call, .number = approval->number, .approve = approve};
+	struct lair_call *call = NULL;
+	int r = 0;
+
+	if (!approve &&
+	    asprintf(&text, "%s was refused: the person at the terminal said no", approval->function) < 0)
+		r = -ENOMEM;
+	if (!approve) {
+		answer.error = "PermissionError";
+		answer.text = text;
+	}
+	if (!r)
+		r = lair_answer_call(run->cli->lair, &call, &answer);
+	if (r)
+		cli_notice("the decision could not be sent: %s", lair_error(run->cli->lair));
+	else
+		lair_on_done(call, on_decided, NULL);
+}
+
+static bool is_yes(struct lair_text line)
+{
+	return line.size > 0 && (line.data[0] == 'y' || line.data[0] == 'Y') &&
+	       (line.size == 1 || (line.size == 3 && strncasecmp(line.data, "yes", 3) == 0));
+}
+
+void approval_answer(struct run *run, struct lair_text line)
+{
+	struct approval *approval = run->approvals;
+
+	run->approving = false;
+	run->approvals = approval->next;
+	if (line.data) {
+		decide(run, approval, is_yes(line));
+	} else {
+		say("\n");
+		cli_notice("%s still waits: lair answer answers it, lair calls shows it", approval->text);
+	}
+	approval_free(approval);
+	approval_ask(run);
+}
+
+/* ---- calls that come and go ---- */
+
+static void event_print(struct run *run, const struct lair_waiting *waiting)
+{
+	run_print(run, json_pack("{s:s, s:o}", "event", "held", "call", json_waiting(waiting)));
+}
+
+static void approval_add(struct run *run, const struct lair_waiting *waiting, char **textp)
+{
+	struct approval *approval = calloc(1, sizeof(*approval)), **place = &run->approvals;
+
+	if (!approval)
+		return;
+	approval->number = waiting->number;
+	approval->text = steal_ptr(textp);
+	approval->function = strndup(waiting->function.data, waiting->function.size);
+	if (!approval->function) {
+		approval_free(approval);
+		return;
+	}
+	while (*place)
+		place = &(*place)->next;
+	*place = approval;
+}
+
+void approval_begin(struct run *run, const struct lair_waiting *waiting)
+{
+	_cleanup_(freep) char *text = call_text(waiting->function, waiting->arguments, waiting->bytes, VALUE_MAX);
+	char name[CALL_NAME_SIZE];
+
+	if (!text)
+		return;
+	if (run->events) {
+		event_print(run, waiting);
+	} else if (at_terminal(run)) {
+		approval_add(run, waiting, &text);
+		approval_ask(run);
+	} else {
+		cli_notice("%.600s waits for approval: lair answer %s --approve, or --refuse WHY", text,
+			   call_name(name, waiting));
+	}
+}
+
+void approval_cancel(struct run *run, uint64_t number)
+{
+	struct approval **place = &run->approvals, *approval;
+
+	while (*place && (*place)->number != number)
+		place = &(*place)->next;
+	approval = *place;
+	if (!approval)
+		return;
+	if (run->approving && approval == run->approvals) {
+		run->approving = false;
+		say("\n");
+		cli_notice("the call does not ask any more: somebody else has answered, or the cell does not wait");
+	}
+	*place = approval->next;
+	approval_free(approval);
+	approval_ask(run);
+}

@@ -1,0 +1,12 @@
+/* Calls of functions, for people. */
+#pragma once
+
+#include "cli.h"
+
+/* The call as code: pay(to="bob", amount=5). Each value is cut after @value_max bytes, so that none hides another;
+ * characters that a terminal would act on are replaced. @arguments: msgpack; absent: only their size is told, which
+ * is @bytes. The caller's to free; NULL without memory. */
+char *call_text(struct lair_text function, struct lair_text arguments, uint64_t bytes, size_t value_max);
+/* What somebody types after `lair answer` to name the call: "a 1" or "--key KEY 1". */
+#define CALL_NAME_SIZE (CLI_NAME_SIZE + 96)
+const char *call_name(char out[static CALL_NAME_SIZE], const struct lair_waiting *waiting);

@@ -1,0 +1,53 @@
+/* Functions that the command line offers to cells: a list of them, and for each somebody who answers its calls. */
+#pragma once
+
+#include "cli.h"
+
+/* Who answers calls: commands, for one. It belongs to its offer. */
+struct source {
+	struct source *next;
+	/* Begin to answer. The call is the source's until it is answered or freed. */
+	void (*call)(struct source *source, struct lair_calling *calling);
+	/* The cell waits for that call no longer. */
+	void (*cancel)(struct source *source, uint64_t number);
+	/* The cell has ended. What still goes on for it is ended, too, before this returns. */
+	void (*end)(struct source *source);
+	/* When @fd is readable, or @due (in clock_seconds(); 0: never) has come. */
+	void (*process)(struct source *source);
+	void (*free)(struct source *source);
+	int fd;
+	double due;
+};
+
+struct offer;
+
+/* What cli->functions and the like say; NULL in *offerp if that is nothing. Returns 0 or an exit status, having
+ * said why. */
+int offer_new(struct offer **offerp, const struct cli *cli);
+struct offer *offer_free(struct offer *offer);
+/* Takes @source over, also if it fails. Returns 0 or -ENOMEM. */
+int offer_source(struct offer *offer, struct source *source);
+/* Offer a function, whose texts are copied. --ask and --effect are heeded. Returns 0, -EEXIST or -ENOMEM. */
+int offer_add(struct offer *offer, struct source *source, const struct lair_function *function);
+
+/* For the exec. Valid until something is added. */
+const struct lair_function *offer_functions(const struct offer *offer, size_t *np);
+
+/* Calls of the cell that runs, and its end. */
+void offer_call(struct offer *offer, struct lair_calling *calling);
+void offer_cancel(struct offer *offer, uint64_t number);
+void offer_end(struct offer *offer);
+
+/* To be waited for: when it is readable, or at offer_due (0: never), call offer_process. */
+int offer_fd(const struct offer *offer);
+double offer_due(const struct offer *offer);
+void offer_process(struct offer *offer);
+
+static inline void offer_freep(struct offer **offerp)
+{
+	*offerp = offer_free(*offerp);
+}
+
+/* commands.c: the functions of cli->functions, each of which is a command. Returns 0 or an exit status, having said
+ * why. */
+int commands_offer(struct offer *offer, const struct cli *cli);
