@@ -13,6 +13,7 @@
 
 EMBED(source);
 EMBED(awaiting);
+EMBED(seeds);
 EMBED(branching);
 EMBED(saving);
 EMBED(errors);
@@ -43,6 +44,7 @@ enum module {
 	FUNCTIONS,
 	SERVERS,
 	SETUP,
+	SEEDS,
 	DISPLAY,
 	TABLES,
 	FIGURES,
@@ -79,6 +81,7 @@ static const struct {
 	[FUNCTIONS] = MODULE(functions),
 	[SERVERS] = MODULE(servers, .in = FUNCTIONS),
 	[SETUP] = MODULE(setup),
+	[SEEDS] = MODULE(seeds),
 	[DISPLAY] = MODULE(display),
 	[TABLES] = MODULE(tables, .in = DISPLAY),
 	[FIGURES] = MODULE(figures, .in = DISPLAY),
@@ -133,8 +136,8 @@ static const struct {
 	[HELPER_PASS_ON] = {FUNCTIONS, "pass_on"},
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},
-	[HELPER_RESEED] = {BRANCHING, "reseed"},
-	[HELPER_GENERATOR] = {BRANCHING, "generator"},
+	[HELPER_RESEED] = {SEEDS, "renew"},
+	[HELPER_GENERATOR] = {SEEDS, "generator"},
 	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
 	[HELPER_BRANCH_HOME] = {BRANCHING, "home"},
 	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},

@@ -166,8 +166,8 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 		r = cage_enter_interpreter(self.cage);
 	if (!r)
 		loop_renew();
-	if (!r && spawn->reseed)
-		seeds_renew_any();
+	if (!r)
+		seeds_renew_any(spawn->reseed);
 	if (!r && spawn->directory.data)
 		branch_files(spawn->directory);
 	return r;

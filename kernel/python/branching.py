@@ -1,13 +1,11 @@
-"""Makes a fork differ from its origin: new random numbers and, if asked, a copy of the files."""
+"""A branch may have a copy of the files."""
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import reloading
 
-_modules = sys.modules
 _environ = os.environ
 _chdir, _getcwd = os.chdir, os.getcwd
 _scandir, _mkdir, _rmdir, _unlink = os.scandir, os.mkdir, os.rmdir, os.unlink
@@ -17,32 +15,6 @@ _chmod, _utime = os.chmod, os.utime
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _BRANCHES = ".branches"
-
-
-def reseed() -> None:
-    """Seeds the global generators. Generators that a cell has made draw the same numbers in every branch."""
-    for name in ("random", "numpy.random"):
-        seed = getattr(_modules.get(name), "seed", None)
-        if seed is not None:
-            seed()
-
-
-def generator() -> int:
-    """Gives numpy a new generator, which lies where there is room now. Returns the address of its state: 624 words
-    and an int, which are compared to be sure. Or 0."""
-    numpy: Any = _modules.get("numpy")
-    if numpy is None:
-        return 0
-    import ctypes  # numpy has imported it
-
-    replace = getattr(numpy.random, "set_bit_generator", None)  # since numpy 1.24
-    if replace is not None and type(numpy.random.mtrand._rand._bit_generator) is numpy.random.MT19937:
-        replace(numpy.random.MT19937())
-    name, key, position, has_gauss, _ = numpy.random.get_state()
-    address = int(numpy.random.mtrand._rand._bit_generator.ctypes.state_address)
-    found = numpy.ctypeslib.as_array((ctypes.c_uint32 * (len(key) + 1)).from_address(address))
-    known = name == "MT19937" and len(key) == 624 and not has_gauss
-    return address if known and (found[:-1] == key).all() and found[-1] == position else 0
 
 
 def _like(status: os.stat_result, target: Any) -> None:

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence
 
 if TYPE_CHECKING:
+    import seeds
     from display import (
         DisplayHandle,
         clear_output,
@@ -100,6 +101,7 @@ def _meet_pillow(module: Any) -> None:
 
 
 _met: Dict[str, Callable[[Any], None]] = {
+    "numpy.random": seeds.watch,
     "matplotlib": _meet_matplotlib,
     "matplotlib._pylab_helpers": _meet_pylab,
     "pdb": _meet_pdb,

@@ -1,8 +1,8 @@
 /* numpy.random.seed() walks through numpy. In every session each page that it touches would be copied, and each
  * large page split. All it does in the end is to put random words into the state of the generator; so we put
  * them there. Python's own generator starts anew in every fork that Python knows of, such as an interpreter's; a
- * branch's fork is not one. sqlite's starts anew when a process of another number opens a file, but not for
- * files that are open. */
+ * branch's fork is not one, and neither is that of a state that a session goes back to. sqlite's starts anew when a
+ * process of another number opens a file, but not for files that are open. */
 #include <Python.h>
 
 #include "seeds.h"
@@ -62,7 +62,7 @@ void seeds_renew(void)
 	uint32_t key[WORDS];
 
 	if (!twister || getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key)) {
-		seeds_renew_any();
+		seeds_renew_any(true);
 		return;
 	}
 	key[0] = 1U << 31; /* as numpy does it: the state is then never zero */
@@ -71,10 +71,10 @@ void seeds_renew(void)
 	sqlite_renew();
 }
 
-void seeds_renew_any(void)
+void seeds_renew_any(bool every)
 {
 	sqlite_find();
 	sqlite_renew();
-	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RESEED)));
+	Py_XDECREF(PyObject_CallOneArg(helper(HELPER_RESEED), every ? Py_True : Py_False));
 	PyErr_Clear();
 }

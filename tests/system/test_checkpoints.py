@@ -259,13 +259,6 @@ def test_what_a_loop_watches_it_watches_in_a_copy(client: Client, session: str) 
     assert client.exec("sorted(map(str, seen))", session).text == """["b'x'", 'signal']"""
 
 
-def test_undo_draws_the_same(client: Client, session: str) -> None:
-    client.exec("import random", session)
-    first = client.exec("random.random()", session).text
-    client.undo(session)
-    assert client.exec("random.random()", session).text == first
-
-
 def test_unfaithful_threads(client: Client, session: str) -> None:
     client.exec("x = 1\nimport threading, time", session)
     reply = client.exec(
