@@ -399,6 +399,10 @@ class _Annotation:
         return self._text
 
 
+# Of what has none, help() shows the class.
+_NO_DOC = "It has no description."
+
+
 class Function:
     _again = False
 
@@ -419,7 +423,7 @@ class Function:
             self._rest += "_"
         self.__signature__ = self._signature(_schema(offer.get("returns")))
         doc = offer.get("doc") or ""
-        self.__doc__ = "\n\n".join(filter(None, [doc, self._types.described(self._properties, doc)])) or None
+        self.__doc__ = "\n\n".join(filter(None, [doc, self._types.described(self._properties, doc)])) or _NO_DOC
 
     def _signature(self, returns: Dict[str, Any]) -> inspect.Signature:
         properties, required = self._properties, self._required
@@ -550,9 +554,10 @@ class Tools(types.ModuleType):
         """The functions whose names or descriptions have all of the words, each with its signature."""
         found = []
         for path, function in tools._offered.items():
-            text = f"{path} {function.__doc__ or ''}".lower()
+            doc = "" if function.__doc__ == _NO_DOC else function.__doc__ or ""
+            text = f"{path} {doc}".lower()
             if path.startswith(self._prefix) and all(word in text for word in words.lower().split()):
-                first = (function.__doc__ or "").strip().partition("\n")[0]
+                first = doc.strip().partition("\n")[0]
                 found.append(f"{path}{function.__signature__}" + (f": {first}" if first else ""))
         return found
 

@@ -178,6 +178,37 @@ def test_another_program_answers_what_is_out(begin: Begin, daemon: Daemon) -> No
     assert second.rest() == ['call 3 add {"a": 5, "b": 0}', "result: 6"]
 
 
+# ---- approved, or not ----
+
+
+def test_a_call_that_asks(begin: Begin, client: Client) -> None:
+    held = 'held 1 pay {"a": 2, "b": 3}'
+    assert begin("tools.pay(2, 3)", APPROVE="yes").rest() in (
+        [held, "decided: yes", 'call 1 pay {"a": 2, "b": 3}', "result: 5"],
+        [held, 'call 1 pay {"a": 2, "b": 3}', "decided: yes", "result: 5"],
+    )
+    said = begin("tools.pay(2, 3)", APPROVE="no").rest()
+    assert said[0] == held and "decided: yes" in said
+    assert said[-1] == "error: PermissionError: pay was refused: too much"
+    provider = begin("tools.pay(2, 3)")
+    assert provider.line() == held
+    answer(client, provider.session, value=7)
+    assert provider.rest() == ["cancel 1", "result: 7"]
+
+
+def test_the_router_dies_while_a_call_asks(begin: Begin, start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon(SETTINGS)
+    provider = begin("tools.pay(2, 3)", socket=daemon.socket)
+    assert provider.line() == 'held 1 pay {"a": 2, "b": 3}'
+    for _ in range(3):
+        kill_router(daemon)
+    with daemon.client() as client:
+        client.call(
+            m.AnswerCall(id=client.new_id(), session=provider.session, number=1, approve=True, key="k"), m.Reply
+        )
+    assert provider.rest() == ['call 1 pay {"a": 2, "b": 3}', "result: 5"]
+
+
 # ---- nothing is lost, and nothing done twice ----
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from daemon import BIN, TROUBLE, USAGE, Daemon, children, command_of, wait_until
 from terminal import Terminal
+from test_lost_connections import Proxy
 from test_router_death import kill_router
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
@@ -31,7 +32,7 @@ def begin(daemon: Daemon) -> Iterator[Begin]:
     """The command line, in the background."""
     begun = []
 
-    def it(*arguments: str, on: Daemon = daemon, **options: Any) -> subprocess.Popen[str]:
+    def it(*arguments: str, on: Path = daemon.socket) -> subprocess.Popen[str]:
         begun.append(
             subprocess.Popen(
                 [str(BIN / "lair"), *arguments],
@@ -39,8 +40,7 @@ def begin(daemon: Daemon) -> Iterator[Begin]:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                env={**daemon.env, "LAIR_SOCKET": str(on.socket), "LAIR_NO_START": "1"},
-                **options,
+                env={**daemon.env, "LAIR_SOCKET": str(on), "LAIR_NO_START": "1"},
             )
         )
         return begun[-1]
@@ -229,7 +229,7 @@ def test_the_end_of_lair_ends_the_command(begin: Begin, number: int) -> None:
 def test_the_router_dies_meanwhile(begin: Begin, start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
     daemon = start_daemon(SETTINGS)
     count = f"f=echo x >>{tmp_path}/count; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo 1"
-    process = begin("exec", "-s", "a", "--function", count, "tools.f() + tools.f()", on=daemon)
+    process = begin("exec", "-s", "a", "--function", count, "tools.f() + tools.f()", on=daemon.socket)
     wait_until(lambda: (tmp_path / "count").exists(), "the command runs")
     for _ in range(3):
         kill_router(daemon)
@@ -237,6 +237,39 @@ def test_the_router_dies_meanwhile(begin: Begin, start_daemon: Callable[..., Dae
     (tmp_path / "go").touch()
     assert process.communicate(timeout=20) == ("2\n", "")
     assert (tmp_path / "count").read_text() == "x\nx\n"
+
+
+def test_the_connection_is_cut_meanwhile(begin: Begin, daemon: Daemon, tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path / "proxy", daemon.socket)
+
+    def run(*cut: int) -> None:
+        count = tmp_path / f"count{cut}"
+        proxy.cut_after(*cut)
+        process = begin(
+            "exec", "--function", f"f=echo x >>'{count}'; echo 2", "tools.f() + tools.f()", on=proxy.path
+        )
+        assert process.communicate(timeout=20) == ("4\n", ""), f"cut after {cut} bytes"
+        assert count.read_text() == "x\nx\n", f"cut after {cut} bytes"
+
+    try:
+        run()
+        ends = proxy.ends
+        for at in sorted({*ends, *(end - 3 for end in ends[4:])}):
+            run(at)
+    finally:
+        proxy.close()
+
+
+def test_what_was_done_is_not_repeated_in_silence(daemon: Daemon, tmp_path: Path) -> None:
+    pay = f"pay(to)=echo x >>{tmp_path}/paid; echo 1"
+    arguments = ["exec", "-s", "a", "--function", pay, "--effect", "p*", "tools.pay('bob')"]
+    daemon.lair("exec", "-s", "a", "1")
+    assert daemon.lair(*arguments).stdout == "1\n"
+    assert 'not undone: called pay(to="bob") in cell 2' in daemon.lair("undo", "a").stderr
+    assert "RepeatError" in daemon.lair(*arguments).stderr
+    assert (tmp_path / "paid").read_text() == "x\n"
+    assert daemon.lair(*arguments, "--again").stdout == "1\n"
+    assert (tmp_path / "paid").read_text() == "x\nx\n"
 
 
 def test_a_detached_cell_is_answered_by_who_attaches(daemon: Daemon) -> None:

@@ -86,6 +86,9 @@ def test_what_there_is(s: Session) -> None:
     )
     said = s.run("help(tools.search)").stdout
     assert "tools.search(query: str, limit: int = 5) -> list[dict]" in said and "Search the wiki." in said
+    said = s.run("help(tools.nap)").stdout
+    assert "tools.nap(seconds: float) -> float" in said and "__init__" not in said
+    assert s.run("tools.find('nap')").text == "['nap(seconds: float) -> float']"
     assert "Literal['red', 'blue']" in str(s.run("import inspect; inspect.signature(tools.pick)").text)
 
 
