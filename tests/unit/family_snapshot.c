@@ -153,7 +153,51 @@ static void add_successor(struct session *session, bool pristine)
 	CHECK(pristine == !session->successor_of);
 }
 
-enum more { MORE_WAITING, MORE_VALUES, MORE_FRESH, MORE_OLDER };
+/* One that is put aside, one that is approved, two that ask, one that is no more. What becomes of
+ * them is written after they are. */
+static void add_calls(struct session *session)
+{
+	const struct bytes arguments = BYTES("\x81\xa1\x61\x01");
+
+	for (uint64_t number = 1; number <= 5; number++) {
+		const struct call_message message = {
+			.number = number, .function = BYTES("f"), .arguments = arguments};
+
+		fake_say(session->live, &call_message_schema, &message);
+		fake_now += 1000;
+	}
+	stage_settle(&former);
+	families_commit(&families[0]);
+	CHECK(session->cell->calls.n == 5);
+	session_hold_call(session, calls_find(&session->cell->calls, 1),
+			  BYTES("Gr\xc3\xbc\xc3\x9f"
+				"e"));
+	session_approve_call(session, calls_find(&session->cell->calls, 2), STAGE_OWNER);
+	fake_say(session->live, &abandon_message_schema, &(struct abandon_message){.number = 5});
+	CHECK(session->cell->calls.n == 4 && session->cell->n_calls == 5);
+}
+
+static void calls_compare(const struct cell *one, const struct cell *two)
+{
+	const struct call *call, *other;
+
+	CHECK(one->calls.n == two->calls.n && one->calls.size == two->calls.size && one->n_calls == two->n_calls);
+	list_for_each (call, (struct list *)&one->calls.list, node) {
+		other = calls_find(&two->calls, call->number);
+		CHECK(other && other->state == call->state && other->since == call->since &&
+		      other->turned == call->turned);
+		CHECK(other && bytes_equal(other->function, call->function) &&
+		      bytes_equal(other->arguments, call->arguments));
+		CHECK(other && !strcmp(other->text ? other->text : "", call->text ? call->text : ""));
+	}
+}
+
+static struct session *first_of(struct stage *stage)
+{
+	return container_of(list_first(&stage->sessions.all), struct session, node);
+}
+
+enum more { MORE_WAITING, MORE_VALUES, MORE_FRESH, MORE_OLDER, MORE_CALLS };
 
 static void add(struct session *session, enum more more)
 {
@@ -167,6 +211,9 @@ static void add(struct session *session, enum more more)
 	case MORE_FRESH:
 	case MORE_OLDER:
 		add_successor(session, more == MORE_FRESH);
+		break;
+	case MORE_CALLS:
+		add_calls(session);
 	}
 }
 
@@ -176,6 +223,9 @@ static void test_state(enum session_state state, enum more more)
 	struct session *session;
 
 	begin(&former, &families[0]);
+	if (more == MORE_CALLS)
+		former.functions = BYTES("\x91\x82\xa4name\xa1\x66\xa3"
+					 "ask\xc3");
 	session = state_enter(&former, state);
 	CHECK(session && session->state == state);
 	if (!session)
@@ -198,6 +248,8 @@ static void test_state(enum session_state state, enum more more)
 		CHECK(before.record.last_session == after.record.last_session);
 		CHECK(before.record.last_question == after.record.last_question);
 		CHECK(journal_size(&former) == journal_size(&next));
+		if (more == MORE_CALLS)
+			calls_compare(session->cell, first_of(&next)->cell);
 		snapshot_deinit(&after.snapshot);
 	}
 	snapshot_deinit(&before.snapshot);
@@ -217,6 +269,7 @@ int main(void)
 	}
 	test_state(SESSION_FREEZING, MORE_FRESH);
 	test_state(SESSION_FREEZING, MORE_OLDER);
+	test_state(SESSION_BUSY, MORE_CALLS);
 	config_free(config);
 	return check_report();
 }

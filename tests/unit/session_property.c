@@ -23,6 +23,8 @@
 #define SESSIONS_MAX 24
 #define CELLS_MAX 600
 #define QUEUE_MAX 64
+/* Of a cell. */
+#define CALLS_MAX 40
 #define SECOND 1000000ULL
 
 /* ---- chance: by the step, so that one step less changes no other ---- */
@@ -55,6 +57,8 @@ struct say {
 	union {
 		struct done_message done;
 		struct ask_message ask;
+		struct call_message call;
+		struct abandon_message abandon;
 		struct shown shown;
 		struct told_message told;
 		struct frozen_message frozen;
@@ -69,7 +73,8 @@ struct process {
 	int status;
 	size_t truth;
 	uint64_t computing;
-	bool waits; /* for an answer to what it has asked */
+	bool waits;		  /* for an answer to what it has asked */
+	uint64_t calls, answered; /* how many its cell has made; a bit for each that has an answer */
 	struct order inbox[QUEUE_MAX];
 	struct say outbox[QUEUE_MAX];
 	size_t n_in, n_out;
@@ -335,10 +340,16 @@ static void obey(struct process *process, const struct order *order)
 	} else if (order->schema == &run_message_schema) {
 		process->computing = order->number;
 		process->interrupted = false;
+		process->calls = process->answered = 0;
 	} else if (order->schema == &question_message_schema) {
 		process_says(process, &say);
 	} else if (order->schema == &answer_message_schema) {
 		process->waits = false;
+	} else if (order->schema == &returned_message_schema) {
+		if (order->number == 0 || order->number > process->calls ||
+		    process->answered & 1ULL << order->number)
+			fail("an answer to a call that waits for none", order->number);
+		process->answered |= 1ULL << order->number;
 	} else if (order->schema == &measure_message_schema) {
 		process_says(process,
 			     &(struct say){.schema = &measured_message_schema, .as.measured = {.memory = 1}});
@@ -366,7 +377,8 @@ static bool can_take(const struct process *process)
 {
 	bool forks = process->n_in > 0 &&
 		     (process->inbox[0].kind == ORDER_FREEZE || process->inbox[0].kind == ORDER_THAW);
-	bool goes_on = process->n_in > 0 && process->inbox[0].schema == &answer_message_schema;
+	bool goes_on = process->n_in > 0 && (process->inbox[0].schema == &answer_message_schema ||
+					     process->inbox[0].schema == &returned_message_schema);
 
 	return !process->dead && process->n_in > 0 && (!process->computing || goes_on) &&
 	       !(forks && warden->sweeping);
@@ -423,6 +435,25 @@ static void cell_done(struct process *process, uint64_t cell)
 	process_says(process, &say);
 }
 
+/* Three functions: the second asks, the third has little time. */
+static void cell_calls(struct process *process)
+{
+	static const char no_arguments[] = "\x80";
+	struct say call = {.schema = &call_message_schema,
+			   .as.call = {.number = ++process->calls,
+				       .function = {.data = &"abc"[chance(3)], .size = 1},
+				       .arguments = {no_arguments, 1}}};
+
+	process_says(process, &call);
+}
+
+static void cell_abandons(struct process *process)
+{
+	if (process->calls > 0)
+		process_says(process, &(struct say){.schema = &abandon_message_schema,
+						    .as.abandon = {.number = 1 + chance(process->calls)}});
+}
+
 static bool step_cell_goes_on(void)
 {
 	static const char empty_map[] = "\x80";
@@ -433,7 +464,7 @@ static bool step_cell_goes_on(void)
 	if (!process)
 		return false;
 	show("  %llu is in its cell\n", (unsigned long long)serial);
-	switch (quiet ? 0 : chance(10)) {
+	switch (quiet ? 0 : chance(20)) {
 	case 0:
 	case 1:
 	case 2:
@@ -453,8 +484,15 @@ static bool step_cell_goes_on(void)
 	case 8:
 		process_dies(serial, 3 << 8);
 		break;
-	default:
+	case 9:
 		process_dies(serial, SIGSEGV);
+		break;
+	case 10:
+		cell_abandons(process);
+		break;
+	default:
+		if (process->calls < CALLS_MAX)
+			cell_calls(process);
 	}
 	return true;
 }
@@ -600,11 +638,42 @@ static void answer_input(struct session *session)
 		session_answer(session, &input);
 }
 
+static struct call *call_pick(const struct session *session)
+{
+	struct call *call, *found = NULL;
+	uint64_t n = 0;
+
+	if (session_busy(session))
+		list_for_each (call, &session->cell->calls.list, node)
+			if (chance(++n) == 0)
+				found = call;
+	return found;
+}
+
+static void answer_call(struct session *session)
+{
+	struct call *call = call_pick(session);
+	const struct returned_message answer = {.error = BYTES("ValueError"), .text = BYTES("no")};
+	uint64_t act = chance(4);
+
+	if (!call)
+		return;
+	show("  %s: call %llu: %llu\n", session->id, (unsigned long long)call->number, (unsigned long long)act);
+	if (call->state == CALL_ASKS && act < 2)
+		session_approve_call(session, call, STAGE_OWNER);
+	else if (act < 1)
+		session_hold_call(session, call, BYTES("later"));
+	else if (act < 3)
+		(void)session_return_call(session, call, &answer);
+	else
+		session_answer_call(session, call, &answer, 0);
+}
+
 static bool step_client(void)
 {
 	struct session *session = session_pick();
 	struct address request = {.fd = 1, .connection = 1, .uid = STAGE_OWNER};
-	uint64_t act = chance(30);
+	uint64_t act = chance(34);
 
 	if (!session || quiet)
 		return false;
@@ -629,7 +698,9 @@ static bool step_client(void)
 		request_note(REQUEST_RESET, session, NULL);
 		show("  %s: request %llu: reset\n", session->id, (unsigned long long)stage.last_request + 1);
 		stage_reset(&stage, session);
-	} else if (chance(12) == 0) {
+	} else if (act < 33) {
+		answer_call(session);
+	} else if (chance(3) == 0) {
 		request_note(REQUEST_OTHER, session, NULL);
 		show("  %s: request %llu: shutdown\n", session->id, (unsigned long long)stage.last_request + 1);
 		stage_close(&stage, session);
@@ -662,7 +733,8 @@ static void read_result(struct answer *answer, struct bytes body)
 
 static void on_message(uint64_t connection, struct bytes message)
 {
-	static const char *const events[] = {"stdout", "stderr", "ask", "display", "alive"};
+	static const char *const events[] = {"stdout", "stderr", "ask",	 "display",
+					     "alive",  "call",	 "held", "cancel"};
 	struct answer answer = {.request = 0};
 	struct wire_frame frame;
 
@@ -829,6 +901,24 @@ static const char *const state_names[_SESSION_STATE_N] = {
 	"freezing", "killing", "sweeping", "restoring", "closing",
 };
 
+/* Who is gone has no calls. A cell's time stands still, or goes on, and it has one that ends. */
+static void calls_check(const struct session *session)
+{
+	const struct cell *cell = session->cell;
+	bool any = cell && cell->calls.n > 0;
+
+	if (any && session->state != SESSION_BUSY && session->state != SESSION_GRACE &&
+	    session->state != SESSION_KILLING)
+		fail("a call of an interpreter that is gone", session->state);
+	if (!any && session->call_due.index)
+		fail("no call, and a timer for one", session->state);
+	if (any && session_busy(session) && calls_wait(&cell->calls) && !session->call_due.index)
+		fail("a call that waits for somebody does so for ever", session->state);
+	if (session->state == SESSION_BUSY && !session->freezing && cell->timeout &&
+	    cell->stands == (session->deadline.index > 0))
+		fail(cell->stands ? "its time stands still and goes on" : "its time has no end", cell->number);
+}
+
 /* Whoever waits for somebody else does not wait for ever. */
 static void sessions_check(void)
 {
@@ -844,6 +934,7 @@ static void sessions_check(void)
 		/* The news of a death that has been told waits for nobody's answer. */
 		if (waits && !session->exited && !session->deadline.index)
 			fail("it waits without a deadline", session->state);
+		calls_check(session);
 		if (session->n_queued != list_size(&session->queue))
 			fail("the queue is counted wrong", session->n_queued);
 		if (session->cell && session->state != SESSION_BUSY && session->state != SESSION_GRACE &&
@@ -958,6 +1049,15 @@ static void world_begin(uint64_t seed)
 	stage_begin(&stage);
 	stage.profile.checkpoint = policies[chance(ARRAY_SIZE(policies))];
 	stage.profile.checkpoints = 1 + chance(4);
+	stage.profile.functions = FUNCTIONS_ON;
+	stage.profile.calls = CALLS_MAX - 4;
+	stage.profile.calls_at_once = 4;
+	stage.profile.call_size = 1024;
+	stage.profile.call_timeout = chance(3) ? 0 : SECOND;
+	stage.profile.hold_timeout = SECOND;
+	stage.functions = chance(2) ? BYTES("\x93\x81\xa4name\xa1\x61\x82\xa4name\xa1\x62\xa3"
+					    "ask\xc3\x82\xa4name\xa1\x63\xa7timeout\xcb\x3f\xb0\0\0\0\0\0\0")
+				    : (struct bytes){.data = NULL};
 	stage.profile.hard_ttl = chance(8) ? 0 : 30 * SECOND;
 	scarcity = chance(3) ? 0 : 60;
 	hostility = chance(3) ? (chance(2) ? 100 : 20) : 0;

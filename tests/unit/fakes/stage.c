@@ -110,8 +110,8 @@ struct address stage_address(struct stage *stage)
 uint64_t stage_exec(struct stage *stage, struct session *session, bool input, uint64_t timeout)
 {
 	const struct keeping keeping = profile_keeping(&stage->profile);
-	const struct exec_request request = {.code = BYTES("x"), .input = input};
-	const struct watch watch = {.input = input};
+	const struct exec_request request = {.code = BYTES("x"), .input = input, .functions = stage->functions};
+	const struct watch watch = {.input = input, .calls = stage->functions.data};
 	struct address address = stage_address(stage);
 	struct address to = address;
 	struct cell *cell;

@@ -23,6 +23,7 @@ struct stage {
 	struct profile profile;
 	struct sessions sessions;
 	uint64_t last_request;
+	struct bytes functions; /* that cells may call; absent: none */
 };
 
 void stage_begin(struct stage *stage);

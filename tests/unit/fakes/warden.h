@@ -20,7 +20,7 @@ enum order_kind {
 	ORDER_DISCARD, /* to the warden */
 	ORDER_SWEEP,   /* to the warden */
 	ORDER_KILL,    /* the warden itself */
-	ORDER_SEND,    /* to the interpreter: a message of @schema; @number is its cell or serial */
+	ORDER_SEND, /* to the interpreter: a message of @schema; @number is its cell or serial, or that of a call */
 	_ORDER_N,
 };
 
