@@ -52,6 +52,7 @@ enum {
 	WITH_FUNCTIONS = 134217728,
 	WITH_ANSWER = 268435456,
 	WITH_AGAIN = 536870912,
+	WITH_SERVERS = 1073741824,
 };
 
 /* Which daemon a verb needs. */
@@ -63,6 +64,7 @@ enum need {
 
 struct cli;
 struct run;
+struct servers;
 
 struct verb {
 	const char *name, *usage, *summary;
@@ -82,7 +84,7 @@ struct cli_list {
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep, *tools, *format, *color, *sort, *refuse;
+		*keep, *servers, *tools, *format, *color, *sort, *refuse;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
 		instructions, longer, once, serve, approve, again;
@@ -142,6 +144,10 @@ static inline void call_freep(struct lair_call **callp)
  * that name before. */
 void loaded_notice(const char *session, const struct lair_loaded *loaded);
 void ended_notice(const char *session, const struct lair_ended *ended, const struct lair_loaded *loaded);
+
+/* servers.c: the servers of cli->servers, if that is given; their failures are told on stderr. Returns 0 or an exit
+ * status, having said why. */
+int cli_servers(const struct cli *cli, struct servers **serversp);
 
 /* The verbs. Return exit statuses. */
 int verb_exec(struct cli *cli);

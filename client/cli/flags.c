@@ -64,6 +64,8 @@ static const struct flag flags[] = {
 	{'o', FLAG_TEXT, "format", "API", PLACE(format), WITH_FORMAT, "openai, anthropic or mcp"},
 	{'P', FLAG_ON, "print-config", NULL, PLACE(print_config), WITH_CONFIG,
 	 "print what goes into the configuration of a client, and serve nothing"},
+	{'M', FLAG_TEXT, "servers", "FILE", PLACE(servers), WITH_SERVERS,
+	 "the tools of the MCP servers that FILE names are functions of the cells"},
 	{'A', FLAG_LIST, "allow", "PATTERN", PLACE(allow), WITH_ALLOW,
 	 "functions that need no approval although they may change something; fs.write_*"},
 	{'E', FLAG_ON, "serve", NULL, PLACE(serve), WITH_SERVE,

@@ -5,6 +5,7 @@
 
 #include "instructions.h"
 #include "mcp.h"
+#include "servers.h"
 
 #include <limits.h>
 
@@ -41,7 +42,7 @@ static int config_print(const struct cli *cli)
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	json_t *args = json_pack("[s]", "mcp");
-	char timeout[32], config[PATH_MAX];
+	char timeout[32], config[PATH_MAX], servers[PATH_MAX];
 
 	path[MAX(n, (ssize_t)0)] = '\0';
 	add_argument(args, "--tools", cli->tools);
@@ -53,6 +54,9 @@ static int config_print(const struct cli *cli)
 	add_argument(args, "--patience", cli->patience > 0 ? timeout : NULL);
 	add_argument(args, "--socket", lair_socket(cli->lair));
 	add_argument(args, "--config", cli->config && realpath(cli->config, config) ? config : cli->config);
+	add_argument(args, "--servers", cli->servers && realpath(cli->servers, servers) ? servers : cli->servers);
+	for (size_t i = 0; i < cli->allow.n; i++)
+		add_argument(args, "--allow", cli->allow.items[i]);
 	if (cli->instructions)
 		json_array_append_new(args, json_string("--instructions"));
 	if (cli->no_start)
@@ -78,7 +82,11 @@ int verb_mcp(struct cli *cli)
 		return r;
 	if (cli->print_config)
 		return config_print(cli);
+	r = cli_servers(cli, &options.servers);
+	if (r)
+		return r;
 	r = mcp_serve(&options, STDIN_FILENO, STDOUT_FILENO);
+	servers_free(options.servers);
 	return r ? cli_fail(cli, "error", "%s", strerror(-r)) : 0;
 }
 

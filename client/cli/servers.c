@@ -27,15 +27,23 @@ static void on_failure(const char *text, void *userdata)
 }
 
 /* Returns 0 or an exit status, having said why. */
-static int servers_open(struct cli *cli, struct servers **serversp, const struct servers_options *options)
+static int servers_open(const struct cli *cli, struct servers **serversp, const char *path,
+			const struct servers_options *options)
 {
 	_cleanup_(freep) char *why = NULL;
-	int r = servers_new(serversp, cli->args[0], options, &why);
+	int r = servers_new(serversp, path, options, &why);
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (r == -EINVAL && why)
 		return cli_usage(cli, "%s", why);
 	return r ? cli_fail(cli, "error", "%s", why ? why : strerror(-r)) : 0;
+}
+
+int cli_servers(const struct cli *cli, struct servers **serversp)
+{
+	struct servers_options options = {.allow = cli->allow.items, .on_failure = on_failure};
+
+	return cli->servers ? servers_open(cli, serversp, cli->servers, &options) : 0;
 }
 
 static int milliseconds_until(double due)
@@ -84,7 +92,7 @@ static int functions_list(struct cli *cli)
 {
 	struct servers_options options = {.allow = cli->allow.items, .on_failure = cli->json ? NULL : on_failure};
 	struct servers *servers = NULL;
-	int r = servers_open(cli, &servers, &options);
+	int r = servers_open(cli, &servers, cli->args[0], &options);
 
 	if (r)
 		return r;
@@ -285,7 +293,7 @@ static int functions_serve(struct cli *cli)
 					  .on_functions = on_functions,
 					  .on_failure = on_serving_failure,
 					  .userdata = &serving};
-	int r = servers_open(cli, &serving.servers, &options);
+	int r = servers_open(cli, &serving.servers, cli->args[0], &options);
 
 	if (r)
 		return r;

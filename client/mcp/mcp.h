@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+struct servers;
+
 struct mcp_options {
 	struct lair_options lair;
 	const char *session; /* for calls that name none; NULL: one that only this process uses */
@@ -15,6 +17,7 @@ struct mcp_options {
 	double patience;     /* of the client, in seconds: a call that takes longer is answered; 0: MCP_PATIENCE */
 	bool instructions;   /* also tell what there is in a session */
 	bool full;	     /* all tools, not only those that everybody needs */
+	struct servers *servers; /* whose tools are functions of cells; borrowed, or NULL */
 };
 
 /* Most clients give up after 60 seconds, so this is less. */

@@ -1,4 +1,5 @@
 /* Messages of a client: each line is a request, a notification or an error. If it needs an answer, it gets one. */
+#include "functions.h"
 #include "resources.h"
 #include "server.h"
 #include "tools.h"
@@ -71,7 +72,7 @@ static const struct method *method_find(const char *name)
 static struct request *request_find(struct server *server, const json_t *id)
 {
 	for (struct request *request = server->requests; request; request = request->next)
-		if (!request->cancelled && json_equal(request->id, id))
+		if (!request->cancelled && !request->answered && json_equal(request->id, id))
 			return request;
 	return NULL;
 }
@@ -151,6 +152,9 @@ static void take_request(struct server *server, const struct rpc *rpc)
 		return;
 	}
 	request->modern = versions_modern(rpc->params);
+	request->elicits = versions_elicits(server, rpc->params);
+	request->state = json_incref(json_object_get(rpc->params, "requestState"));
+	request->responses = json_incref(json_object_get(rpc->params, "inputResponses"));
 	request->token = rpc_id(token_of(rpc));
 	request->arguments = json_incref(rpc->params);
 	method->run(request);
@@ -178,6 +182,7 @@ void server_line(struct server *server, struct lair_text line)
 		take_request(server, &rpc);
 	else if (rpc.kind == RPC_NOTIFICATION)
 		take_notification(server, &rpc);
-	/* This server sends no requests, so a response answers nothing. */
+	else
+		functions_response(server, &rpc);
 	rpc_deinit(&rpc);
 }

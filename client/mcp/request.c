@@ -2,6 +2,7 @@
  * come at any time, so nothing else refers to it. */
 #include "server.h"
 
+#include "functions.h"
 #include "result.h"
 #include "versions.h"
 
@@ -32,6 +33,7 @@ void request_drop(struct request *request)
 	if (request->next)
 		request->next->previous = request->previous;
 	server->n_requests--;
+	functions_end(request);
 	lair_call_free(request->call);
 	if (request->work_free)
 		request->work_free(request->work);
@@ -39,16 +41,24 @@ void request_drop(struct request *request)
 	json_decref(request->token);
 	json_decref(request->arguments);
 	json_decref(request->news);
+	json_decref(request->state);
+	json_decref(request->responses);
+	json_decref(request->asking);
 	free(request);
 }
 
 /* ---- ends ---- */
 
-void request_reply(struct request *request, json_t *result)
+void request_answer(struct request *request, json_t *result)
 {
 	if (request->modern)
 		versions_complete(result);
 	server_send(request->server, rpc_result(request->id, result));
+}
+
+void request_reply(struct request *request, json_t *result)
+{
+	request_answer(request, result);
 	request_drop(request);
 }
 
@@ -101,7 +111,8 @@ static void on_done(struct lair_call *call, void *userdata)
 
 	request->call = NULL;
 	request->runs = false;
-	if (request->cancelled)
+	functions_end(request);
+	if (request->cancelled || request->answered)
 		request_drop(request);
 	else if (lair_outcome(call) && !request->tolerant)
 		request_fail(request, lair_outcome(call), lair_call_error(call));

@@ -401,7 +401,29 @@ static void add_handle(json_t *structured, const struct seen *seen)
 	tell_pieces(structured, seen, &seen->err, "stderr", seen->printed.err, " and of_stderr");
 }
 
-json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, double seconds)
+/* How somebody can answer: on the command line, under the key of the cell. */
+static void tell_asking(json_t *structured, json_t *asking, const char *key)
+{
+	json_t *sentence;
+	json_int_t first = json_integer_value(json_object_get(json_array_get(asking, 0), "number"));
+
+	if (!asking)
+		return;
+	json_object_set(structured, "asking", asking);
+	sentence = json_sprintf("%s%s wait%s for approval by a person, who can give it with `lair answer --key %s "
+				"%" JSON_INTEGER_FORMAT
+				" --approve`, or refuse with --refuse WHY; `lair calls` lists them.",
+				json_array_size(asking) > 1 ? "Calls, listed in `asking`, " : "A call of ",
+				json_array_size(asking) > 1
+					? ""
+					: json_string_value(json_object_get(json_array_get(asking, 0), "function")),
+				json_array_size(asking) > 1 ? "" : "s", key, first);
+	note_add(structured, json_string_value(sentence));
+	json_decref(sentence);
+}
+
+json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, json_t *asking,
+		       const char *key, double seconds)
 {
 	json_t *structured = json_pack("{s:b, s:b, s:o}", "ok", 1, "running", 1, "handle", handle), *result;
 	const char *session = strchr(json_string_value(handle), '@');
@@ -415,6 +437,7 @@ json_t *result_running(const struct request *request, const struct seen *seen, j
 		json_sprintf("The code still runs after %.0f s. python_result with this handle waits for the "
 			     "rest.%s",
 			     seconds, session ? " python_session_reset ends it." : ""));
+	tell_asking(structured, asking, key);
 	result = result_new(structured);
 	shown_append(&seen->shown, json_object_get(result, "content"));
 	return result;

@@ -37,8 +37,10 @@ struct seen {
 	struct lair_point printed; /* how far its output has come, since the cell began */
 };
 
-/* The result of a cell that still runs after so many seconds: what has come until now. @handle is taken over. */
-json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, double seconds);
+/* The result of a cell that still runs after so many seconds: what has come until now. @handle is taken over.
+ * @asking: its calls that wait for approval, or NULL; @key: its key. */
+json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, json_t *asking,
+		       const char *key, double seconds);
 
 /* The result of a cell that has ended. */
 json_t *result_cell(const struct request *request, const struct lair_result *cell, const struct seen *seen);

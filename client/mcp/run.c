@@ -5,6 +5,7 @@
  * the handle works in another process, and the same handle gets the same answer. */
 #include "tools.h"
 
+#include "functions.h"
 #include "json.h"
 #include "result.h"
 #include "text.h"
@@ -20,6 +21,9 @@
 /* If so much waits for the client to read, it gets no more progress. */
 #define PROGRESS_FULL ((size_t)1 << 20)
 
+/* If calls of the code ask already, they may be answered at this moment. */
+#define ASKING_PATIENCE 1.0
+
 #define KEY_SIZE 17
 /* How much of a long output is sent at once. */
 #define PAGE_SIZE ((size_t)20000)
@@ -30,6 +34,7 @@ struct run_work {
 	struct seen seen;
 	char key[KEY_SIZE];
 	double heard_due, answer_due; /* when the client gets a sign of life, if any; and an answer */
+	double patient_until;	      /* when it gets one in any case */
 	/* if only a piece of the output is wanted: the piece */
 	bool paging, page_full;
 	enum lair_stream page_of;
@@ -138,13 +143,15 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	struct lair_point end = lair_point(call);
 	uint64_t at = (stream == LAIR_STDOUT ? end.out : end.err) - data.size;
 
+	if (request->answered)
+		return;
 	if (run->paging) {
 		if (stream == run->page_of)
 			page_add(request, at, data);
 		return;
 	}
 	seen_add(&run->seen, stream, at, data);
-	if (request->cancelled || !request->token)
+	if (request->cancelled || request->answered || !request->token)
 		return;
 	pending_add(run, data);
 	if (clock_seconds() >= run->sent + GATHER) {
@@ -161,7 +168,8 @@ static void on_display(struct lair_call *call, const struct lair_display *displa
 	struct run_work *run = request->work;
 
 	(void)call;
-	shown_add(&run->seen.shown, display);
+	if (!request->answered)
+		shown_add(&run->seen.shown, display);
 }
 
 /* ---- answers ---- */
@@ -204,18 +212,39 @@ static void page_reply(struct request *request, bool more)
 static void unfinished_reply(struct request *request)
 {
 	struct run_work *run = request->work;
+	json_t *handle = handle_of(request, request->call), *result = functions_input_required(request, handle);
 
-	request_reply(request, result_running(request, &run->seen, handle_of(request, request->call),
-					      clock_seconds() - run->started));
+	if (!result)
+		result = result_running(request, &run->seen, json_incref(handle), functions_asking(request),
+					run->key, clock_seconds() - run->started);
+	json_decref(handle);
+	request_answer(request, result);
+	if (!functions_go_on(request))
+		request_drop(request);
+}
+
+/* A call of the code waits for a person. */
+static void hurry(struct request *request, double due)
+{
+	struct run_work *run = request->work;
+
+	if (run->paging)
+		return;
+	run->answer_due = fmin(run->answer_due, due);
+	due_set(request);
 }
 
 static void on_due(struct request *request)
 {
-	const struct run_work *run = request->work;
+	struct run_work *run = request->work;
 
-	if (clock_seconds() < run->answer_due)
+	if (clock_seconds() < run->answer_due) {
 		hear(request);
-	else if (run->paging)
+	} else if (clock_seconds() < run->patient_until && !run->page_full && !functions_asking(request)) {
+		/* What asked has its answer meanwhile. */
+		run->answer_due = run->patient_until;
+		due_set(request);
+	} else if (run->paging)
 		page_reply(request, true);
 	else
 		unfinished_reply(request);
@@ -266,7 +295,7 @@ static bool run_begin(struct request *request)
 	request->work = run;
 	request->work_free = run_free;
 	run->started = clock_seconds();
-	run->answer_due = run->started + (patience > 0 ? patience : MCP_PATIENCE);
+	run->answer_due = run->patient_until = run->started + (patience > 0 ? patience : MCP_PATIENCE);
 	if (request->token)
 		run->heard_due = run->started + SILENCE;
 	request->on_due = on_due;
@@ -311,17 +340,19 @@ static void run(struct request *request, const char *session)
 		request_fail(request, -errno, "no random numbers");
 		return;
 	}
-	exec.key = work->key;
+	exec.key = request->key = work->key;
+	request->hurry = hurry;
+	functions_offer(request, &exec);
 	request->runs = true;
 	request_wait(request, lair_exec(lair, &call, &exec), &call, on_result);
 }
 
-void run_once(struct request *request)
+static void once_begin(struct request *request)
 {
 	run(request, NULL);
 }
 
-void run_in_session(struct request *request)
+static void in_session_begin(struct request *request)
 {
 	run(request, argument_session(request));
 }
@@ -363,20 +394,23 @@ static void rest_wait(struct request *request, struct lair_attach *attach)
 	struct lair_call *call = NULL;
 
 	memcpy(run->key, attach->key, KEY_SIZE);
+	request->key = run->key;
+	request->hurry = hurry;
 	page_choose(request, attach);
 	run->seen.printed = attach->from;
+	functions_attach(request, attach);
 	attach->on_output = on_output;
 	attach->on_display = on_display;
 	attach->userdata = request;
 	request_wait(request, lair_attach(request->server->lair, &call, attach), &call, on_result);
 }
 
-void run_rest(struct request *request)
+static void rest_begin_at(struct request *request, const char *handle)
 {
 	struct lair_attach attach = {.session = NULL};
 	char key[KEY_SIZE];
 
-	if (!handle_parse(&attach, key, argument_text(request, "handle")) ||
+	if (!handle || !handle_parse(&attach, key, handle) ||
 	    (attach.session && session_is_anothers(request->server, attach.session))) {
 		request_reply(request, result_refused(request, "bad_arguments",
 						      "handle must be one that a result has given"));
@@ -385,6 +419,36 @@ void run_rest(struct request *request)
 	/* The answer looks for the session here. */
 	if (attach.session)
 		json_object_set_new(request->arguments, "session_id", json_text(lair_text(attach.session)));
-	if (request_lair(request) && run_begin(request))
-		rest_wait(request, &attach);
+	if (!request_lair(request) || !run_begin(request))
+		return;
+	functions_input_take(request, key, request->responses);
+	rest_wait(request, &attach);
+	if (functions_asking(request))
+		hurry(request, clock_seconds() + ASKING_PATIENCE);
+}
+
+static void rest_begin(struct request *request)
+{
+	rest_begin_at(request, argument_text(request, "handle"));
+}
+
+void run_rest(struct request *request)
+{
+	functions_wait(request, rest_begin);
+}
+
+/* A request that was answered with a question comes again with the answer: its code has begun already. */
+static void rest_of_state(struct request *request)
+{
+	rest_begin_at(request, json_text_value(request->state));
+}
+
+void run_once(struct request *request)
+{
+	functions_wait(request, request->state ? rest_of_state : once_begin);
+}
+
+void run_in_session(struct request *request)
+{
+	functions_wait(request, request->state ? rest_of_state : in_session_begin);
 }

@@ -1,7 +1,8 @@
 /* The server: one thread, one blocking call. Lines come in, documents go out, and in between any number of
  * requests wait for the daemon. No session belongs to the process: it can be started twice or killed, or its
  * input closed, and only answers that nobody reads are lost. */
-#include "server.h"
+#include "functions.h"
+#include "offered.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,6 +23,7 @@ void server_init(struct server *server, const struct mcp_options *options, int i
 {
 	*server = (struct server){.options = options, .signals = -1};
 	server->births = json_object();
+	server->asked = json_object();
 	lines_init(&server->input, in);
 	server->input.size_max = LINE_SIZE_MAX;
 	outbox_init(&server->outbox, out);
@@ -32,7 +34,9 @@ void server_deinit(struct server *server)
 	while (server->requests)
 		request_drop(server->requests);
 	server->lair = lair_free(server->lair);
+	server->offered = offered_free(server->offered);
 	json_decref(server->births);
+	json_decref(server->asked);
 	server->signals = fd_close(server->signals);
 	lines_deinit(&server->input);
 	outbox_deinit(&server->outbox);
@@ -82,7 +86,9 @@ static void input_ended(struct server *server)
 	server->ending_since = clock_seconds();
 	for (request = server->requests; request; request = next) {
 		next = request->next;
-		if (!request->call)
+		if (request->answered || request->resume)
+			request_drop(request);
+		else if (!request->call)
 			request_reply(request, json_pack("{s:{s:O}}", "_meta",
 							 "io.modelcontextprotocol/subscriptionId", request->id));
 	}
@@ -112,7 +118,7 @@ static void cells_interrupt(struct server *server)
 
 	for (request = server->requests; request; request = next) {
 		next = request->next;
-		if (!request->cancelled)
+		if (!request->cancelled && !request->answered)
 			request_cancel(request);
 	}
 }
@@ -126,6 +132,11 @@ static void client_gone(struct server *server)
 	cells_interrupt(server);
 }
 
+static double sooner(double a, double b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
 /* When something must be done although nothing has come; 0: never. */
 static double next_due(const struct server *server)
 {
@@ -134,6 +145,8 @@ static double next_due(const struct server *server)
 	for (const struct request *request = server->requests; request; request = request->next)
 		if (request->due && (!due || request->due < due))
 			due = request->due;
+	if (server->options->servers)
+		due = sooner(due, servers_due(server->options->servers));
 	if (server->ending_since && (!due || server->ending_since + END_PATIENCE < due))
 		due = server->ending_since + END_PATIENCE;
 	return due;
@@ -160,7 +173,7 @@ static void run_due(struct server *server)
 	}
 }
 
-enum { FD_INPUT, FD_LAIR, FD_OUTPUT, FD_SIGNALS, N_FDS };
+enum { FD_INPUT, FD_LAIR, FD_OUTPUT, FD_SIGNALS, FD_SERVERS, N_FDS };
 
 static int server_wait(const struct server *server, struct pollfd fds[static N_FDS])
 {
@@ -172,6 +185,8 @@ static int server_wait(const struct server *server, struct pollfd fds[static N_F
 	fds[FD_OUTPUT] =
 		(struct pollfd){.fd = outbox_waiting(&server->outbox) ? server->outbox.fd : -1, .events = POLLOUT};
 	fds[FD_SIGNALS] = (struct pollfd){.fd = server->mute ? -1 : server->signals, .events = POLLIN};
+	fds[FD_SERVERS] = (struct pollfd){
+		.fd = server->options->servers ? servers_fd(server->options->servers) : -1, .events = POLLIN};
 	return poll(fds, N_FDS, timeout) < 0 && errno != EINTR ? -errno : 0;
 }
 
@@ -194,6 +209,8 @@ static void server_turn(struct server *server)
 	/* Also lines that were read while the outbox was full. */
 	if (!r)
 		input_lines(server);
+	if (!r)
+		r = functions_process(server);
 	if (!r)
 		run_due(server);
 	if (r)
@@ -243,6 +260,8 @@ int mcp_serve(const struct mcp_options *options, int in, int out)
 
 	server_init(&server, options, in, out);
 	server.error = session_name(&server);
+	if (!server.error && options->servers)
+		server.error = offered_new(&server.offered, options->servers);
 	if (!server.error)
 		server.error = signals_take(&server);
 	while (!server_done(&server))

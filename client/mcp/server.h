@@ -24,6 +24,11 @@ struct server {
 	struct request *requests; /* newest first */
 	unsigned n_requests;
 	unsigned legacy; /* the old version that the handshake has agreed on */
+	bool elicits;	 /* the client of the handshake can ask its person */
+	/* functions of cells */
+	struct offered *offered; /* NULL: none */
+	json_t *asked;		 /* questions to the client: by their ids, which call they are of */
+	uint64_t last_asked;
 	/* how it ends */
 	double ending_since; /* when the input ended; 0: it has not */
 	bool interrupted;    /* since then, the cells that ran were interrupted */
@@ -40,6 +45,10 @@ struct request {
 	json_t *id, *token; /* token: NULL if no progress is wanted */
 	bool modern;	    /* of the stateless era */
 	bool cancelled;	    /* nobody waits for the answer, but its cell must still end */
+	bool answered;	    /* the client has its answer, but the calls of its cell still want theirs */
+	bool elicits;	    /* its client can ask its person */
+	json_t *state,
+		*responses; /* of a request that goes on: what it was answered, and what the person has said */
 
 	const struct tool *tool; /* of tools/call: the tool, */
 	json_t *arguments;	 /* and its checked arguments; of other methods: the params */
@@ -51,7 +60,11 @@ struct request {
 	json_t *news;  /* what its result says of the session, whatever else comes of it; owned, or NULL */
 	double due;    /* when on_due is to be run, in clock_seconds(); 0: never */
 	void (*on_due)(struct request *request);
-	void *work; /* shared by the steps, freed with work_free */
+	void (*resume)(struct request *request);	    /* it waits for servers; this comes then */
+	const char *key;				    /* of its cell, in @work; NULL: none */
+	json_t *asking;					    /* calls of its cell that ask; owned, or NULL */
+	void (*hurry)(struct request *request, double due); /* answer until then */
+	void *work;					    /* shared by the steps, freed with work_free */
 	void (*work_free)(void *work);
 };
 
@@ -59,6 +72,8 @@ struct request {
 
 /* @result is taken over. The fields of every result of the era are added. */
 void request_reply(struct request *request, json_t *result);
+/* The same, but the request goes on: nobody waits for it any more. */
+void request_answer(struct request *request, json_t *result);
 /* An error of the protocol. @data is taken over, and may be NULL. */
 void request_refuse(struct request *request, int code, const char *message, json_t *data);
 /* The daemon has refused, or cannot be asked. A tool gets a result that says so to the model, anything else an

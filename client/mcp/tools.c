@@ -67,6 +67,8 @@ static const struct property entry_members[] = {MEMBER("name", KIND_TEXT), MEMBE
 static const struct property variable_members[] = {MEMBER("name", KIND_TEXT),	 MEMBER("type", KIND_TEXT),
 						   MEMBER("shape", KIND_COUNTS), MEMBER("size", KIND_COUNT),
 						   MEMBER("text", KIND_TEXT),	 LAST};
+static const struct property asking_members[] = {MEMBER("number", KIND_COUNT), MEMBER("function", KIND_TEXT),
+						 MEMBER("arguments", KIND_TEXT), LAST};
 static const char *const states[] = {"kept", "new", "rolled_back", "reset", "ended", NULL};
 
 PROPERTY(ok, "ok", KIND_FLAG, "Whether it did what was asked.");
@@ -108,6 +110,8 @@ PROPERTY(out_not_loaded, "not_loaded", KIND_OBJECTS, "Those that did not, and wh
 
 PROPERTY(out_running, "running", KIND_FLAG,
 	 "The code still runs, or waits to: python_result with the handle gets what is to come.");
+PROPERTY(out_asking, "asking", KIND_OBJECTS, "Calls of functions that wait until a person approves.",
+	 .members = asking_members);
 PROPERTY(out_handle, "handle", KIND_TEXT, "What python_result wants, for the rest of this result.");
 PROPERTY(out_from_byte, "from_byte", KIND_COUNT, "Where in the output the piece begins.");
 PROPERTY(out_next_byte, "next_byte", KIND_COUNT, "Where the next piece begins; absent at the end.");
@@ -132,7 +136,8 @@ PROPERTY(out_more, "more", KIND_FLAG, "Whether there are more entries than are l
 
 #define CELL                                                                                                       \
 	&ok, &out_stdout, &out_stderr, &out_text, &out_displays, &out_images, &out_left_out, &out_error,           \
-		&out_state, &out_cause, &out_returncode, &out_blocked, &out_note, &out_running, &out_handle
+		&out_state, &out_cause, &out_returncode, &out_blocked, &out_note, &out_running, &out_handle,       \
+		&out_asking
 #define DONE &ok, &out_session, &out_error
 
 /* ---- the tools ---- */

@@ -2,6 +2,7 @@
  * only the client's old version is remembered. */
 #include "versions.h"
 
+#include "functions.h"
 #include "instructions.h"
 
 #define META_VERSION "io.modelcontextprotocol/protocolVersion"
@@ -42,6 +43,11 @@ static json_t *meta_get(const json_t *params, const char *key)
 	return json_object_get(json_object_get(params, "_meta"), key);
 }
 
+bool versions_elicits(const struct server *server, const json_t *params)
+{
+	return versions_modern(params) ? functions_elicits(meta_get(params, META_CAPABILITIES)) : server->elicits;
+}
+
 bool versions_modern(const json_t *params)
 {
 	return meta_get(params, META_VERSION) != NULL;
@@ -75,7 +81,8 @@ void versions_complete(json_t *result)
 		meta = json_object();
 		json_object_set_new(result, "_meta", meta);
 	}
-	json_object_set_new(result, "resultType", json_string("complete"));
+	if (!json_object_get(result, "resultType"))
+		json_object_set_new(result, "resultType", json_string("complete"));
 	json_object_set_new(meta, META_SERVER, server_info());
 }
 
@@ -104,15 +111,23 @@ static void find_out(struct request *request, step *then)
 	request_wait(request, instructions_ask(lair, &call, options->profile), &call, then);
 }
 
-static json_t *instructions_of(const struct lair_call *call)
+static json_t *instructions_of(const struct request *request, const struct lair_call *call)
 {
-	return instructions_json(call && !lair_outcome(call) ? lair_result(call) : NULL);
+	json_t *found = instructions_json(call && !lair_outcome(call) ? lair_result(call) : NULL);
+	json_t *more = functions_instructions(request->server);
+	json_t *all = json_sprintf("%s%s", json_string_value(found), json_string_value(more));
+
+	json_decref(more);
+	if (!all)
+		return found;
+	json_decref(found);
+	return all;
 }
 
 static void discovered(struct request *request, struct lair_call *call)
 {
 	json_t *result = json_pack("{s:o, s:o, s:o}", "supportedVersions", array_of(modern, ARRAY_SIZE(modern)),
-				   "capabilities", capabilities(), "instructions", instructions_of(call));
+				   "capabilities", capabilities(), "instructions", instructions_of(request, call));
 
 	versions_cacheable(request, result, DISCOVER_TTL_MS, true);
 	request_reply(request, result);
@@ -134,7 +149,7 @@ static void initialized(struct request *request, struct lair_call *call)
 {
 	request_reply(request, json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", legacy[request->server->legacy],
 					 "capabilities", capabilities(), "serverInfo", server_info(),
-					 "instructions", instructions_of(call)));
+					 "instructions", instructions_of(request, call)));
 }
 
 void versions_initialize(struct request *request)
@@ -150,5 +165,6 @@ void versions_initialize(struct request *request)
 		if (strcmp(wanted, legacy[i]) == 0)
 			version = i;
 	request->server->legacy = version;
+	request->server->elicits = functions_elicits(json_object_get(request->arguments, "capabilities"));
 	find_out(request, initialized);
 }

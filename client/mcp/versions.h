@@ -9,6 +9,9 @@ bool versions_modern(const json_t *params);
 /* Checks the _meta of such params. Returns the code of an error, its message and data (new, may be NULL); or 0. */
 int versions_check(const json_t *params, const char **messagep, json_t **datap);
 
+/* Whether the client of a request with @params can ask its person. */
+bool versions_elicits(const struct server *server, const json_t *params);
+
 /* Adds the fields of every result of the stateless era. */
 void versions_complete(json_t *result);
 /* If the client is of that era: adds the fields that allow it to keep the result for @ttl_ms. */

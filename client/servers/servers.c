@@ -146,3 +146,22 @@ json_t *servers_failed(const struct servers *servers)
 			json_object_set_new_nocheck(failed, it->name, json_string_nocheck(it->failure));
 	return failed;
 }
+
+char *servers_names(const struct servers *servers)
+{
+	char *names = NULL;
+	size_t size;
+	FILE *out = open_memstream(&names, &size);
+
+	for (const struct upstream *it = servers->upstreams; out && it; it = it->next) {
+		const char *about = json_string_value(json_object_get(it->entry, "description"));
+
+		fprintf(out, "%s%s%s%s%s", it == servers->upstreams ? "" : ", ", it->alias, about ? " (" : "",
+			about ? about : "", about ? ")" : "");
+	}
+	if (out && fclose(out) != 0) {
+		free(names);
+		names = NULL;
+	}
+	return names;
+}

@@ -31,6 +31,9 @@ double servers_due(const struct servers *servers);
 /* Returns 0 or -errno, after which the servers are of no use. */
 int servers_process(struct servers *servers);
 
+/* Names of the servers and what the file says of them, as a list in words; the caller's to free. */
+char *servers_names(const struct servers *servers);
+
 /* Start all that do not run. */
 void servers_start(struct servers *servers);
 /* Whether each server has listed its tools, or has failed. */

@@ -51,6 +51,7 @@ class McpServer:
         self._ids = itertools.count(1)
         self._said: queue.Queue[Optional[bytes]] = queue.Queue()
         self.notifications: list[Json] = []
+        self.requests: list[Json] = []
         self._answers: dict[Any, Json] = {}
         env = {"PATH": "/usr/bin:/bin", "LAIR_SOCKET": str(daemon.socket) if daemon else socket}
         self.process = subprocess.Popen(
@@ -111,12 +112,14 @@ class McpServer:
         return id
 
     def wait(self, id: Any, timeout: float = 30) -> Json:
-        """The answer to that request; what else comes meanwhile is kept."""
+        """The answer to that request, or the next request of that method; what else comes meanwhile is kept."""
         while id not in self._answers:
             message = self.receive(timeout)
             assert message is not None, self.errors()
+            if "method" in message and "id" in message:
+                self.requests.append(message)
+                return message if id == message["method"] else self.wait(id, timeout)
             if "method" in message:
-                assert "id" not in message
                 self.notifications.append(message)
             else:
                 assert message["id"] not in self._answers
@@ -133,11 +136,15 @@ class McpServer:
         assert (result.get("resultType") == "complete") == self.modern
         return result
 
-    def greet(self, version: str = LEGACY) -> Json:
+    def greet(self, version: str = LEGACY, **capabilities: Json) -> Json:
         """As clients do that are not modern."""
         it = self.request(
             "initialize",
-            {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}},
+            {
+                "protocolVersion": version,
+                "capabilities": capabilities,
+                "clientInfo": {"name": "test", "version": "0"},
+            },
         )
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return it

@@ -100,7 +100,9 @@ def result(name: str, arguments: dict[str, Any], params: dict[str, Any]) -> dict
     if name == "long":
         return text("x" * arguments.get("n", 0))
     if name == "environment":
-        return text(json.dumps({**os.environ, "cwd": os.getcwd(), "argv": " ".join(sys.argv[1:])}))
+        return text(
+            json.dumps({**os.environ, "cwd": os.getcwd(), "argv": " ".join(sys.argv[1:]), "pid": os.getpid()})
+        )
     return text(f"{name}: {arguments.get('text', '')}")
 
 

@@ -1,0 +1,337 @@
+/* Functions of cells. Calls go to the servers; a call that asks first becomes a question to the client's person, or
+ * a line in the result that says how to answer it. A cell whose request was answered early, with a handle, still
+ * makes calls: its request stays in the server's list until the cell has ended. */
+#include "functions.h"
+
+#include "json.h"
+#include "offered.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The first cell waits so long for servers; those that are later have their functions in a later cell. */
+#define SERVERS_PATIENCE 20.0
+/* Calls that ask come together, mostly; and a client that cannot ask gets its answer soon. */
+#define GATHER 0.1
+#define SHOWN_MAX ((size_t)2000)
+#define ASK_PREFIX "ask-"
+
+/* ---- which there are ---- */
+
+static void resume(struct request *request)
+{
+	void (*then)(struct request * request) = request->resume;
+
+	request->resume = NULL;
+	request->due = 0;
+	then(request);
+}
+
+void functions_wait(struct request *request, void (*then)(struct request *request))
+{
+	struct servers *servers = request->server->options->servers;
+
+	if (servers)
+		servers_start(servers);
+	if (!servers || servers_settled(servers)) {
+		then(request);
+		return;
+	}
+	request->resume = then;
+	request->on_due = resume;
+	request->due = clock_seconds() + SERVERS_PATIENCE;
+}
+
+int functions_process(struct server *server)
+{
+	struct servers *servers = server->options->servers;
+	struct request *request, *next;
+	int r = servers ? servers_process(servers) : 0;
+
+	if (r || !servers || !servers_settled(servers))
+		return r;
+	for (request = server->requests; request; request = next) {
+		next = request->next;
+		if (request->resume)
+			resume(request);
+	}
+	return 0;
+}
+
+json_t *functions_instructions(const struct server *server)
+{
+	struct servers *servers = server->options->servers;
+	_cleanup_(freep) char *names = servers ? servers_names(servers) : NULL;
+
+	if (!names || !*names)
+		return json_string("");
+	return json_sprintf(
+		"Code can call functions of these servers as tools.SERVER.FUNCTION(name=value): %s. In the code, "
+		"tools.find('words') lists functions and help(tools.SERVER.FUNCTION) explains one. Call many in "
+		"one piece of code, and print only what matters.\n",
+		names);
+}
+
+/* ---- calls ---- */
+
+static struct request *answered_of(const struct server *server, const char *key)
+{
+	for (struct request *it = server->requests; it; it = it->next)
+		if (it->answered && it->key && strcmp(it->key, key) == 0)
+			return it;
+	return NULL;
+}
+
+/* The request that has the calls of this one's cell. */
+static struct request *caller_of(const struct request *request)
+{
+	struct request *answered = request->key ? answered_of(request->server, request->key) : NULL;
+
+	return answered ? answered : (struct request *)request;
+}
+
+json_t *functions_asking(const struct request *request)
+{
+	json_t *asking = caller_of(request)->asking;
+
+	return json_array_size(asking) > 0 ? asking : NULL;
+}
+
+static json_int_t number_of(const json_t *asking)
+{
+	return json_integer_value(json_object_get(asking, "number"));
+}
+
+/* It does not ask any more: nor does the client. */
+static void asking_drop(struct request *request, uint64_t number)
+{
+	struct server *server = request->server;
+	json_t *asking, *asked;
+	const char *id;
+	size_t i;
+	void *next;
+
+	json_array_foreach(request->asking, i, asking)
+	{
+		if (number_of(asking) == (json_int_t)number) {
+			json_array_remove(request->asking, i);
+			break;
+		}
+	}
+	json_object_foreach_safe(server->asked, next, id, asked)
+	{
+		if (number_of(asked) != (json_int_t)number ||
+		    strcmp(json_string_value(json_object_get(asked, "key")), request->key) != 0)
+			continue;
+		server_send(server,
+			    rpc_notification("notifications/cancelled", json_pack("{s:s}", "requestId", id)));
+		json_object_del(server->asked, id);
+	}
+}
+
+static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+{
+	struct request *request = userdata;
+
+	(void)call;
+	asking_drop(request, lair_calling_number(calling));
+	offered_call(request->server->offered, request, calling);
+}
+
+static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
+{
+	struct request *request = userdata;
+
+	(void)call;
+	asking_drop(request, number);
+	offered_cancel(request->server->offered, request, number);
+}
+
+/* ---- questions ---- */
+
+static json_t *elicitation(const json_t *asking, bool modern)
+{
+	const char *arguments = json_string_value(json_object_get(asking, "arguments"));
+	json_t *schema =
+		json_pack("{s:s, s:{s:{s:s, s:s, s:b}}, s:[s]}", "type", "object", "properties", "approve", "type",
+			  "boolean", "title", "Allow this call", "default", 1, "required", "approve");
+	json_t *params = json_pack("{s:o, s:o}", "message",
+				   json_sprintf("Code wants to call %s with %s. Allow it?",
+						json_string_value(json_object_get(asking, "function")), arguments),
+				   "requestedSchema", schema);
+
+	if (modern)
+		json_object_set_new(params, "mode", json_string("form"));
+	return params;
+}
+
+static void ask_client(struct request *request, const json_t *asking)
+{
+	struct server *server = request->server;
+	char id[40];
+
+	snprintf(id, sizeof(id), ASK_PREFIX "%" PRIu64, ++server->last_asked);
+	json_object_set_new(server->asked, id,
+			    json_pack("{s:s, s:I}", "key", request->key, "number", number_of(asking)));
+	server_send(server, json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
+				      "elicitation/create", "params", elicitation(asking, false)));
+}
+
+/* Whoever waits for this cell is told soon. */
+static void waiters_hurry(const struct request *request)
+{
+	for (struct request *it = request->server->requests; it; it = it->next)
+		if (it->key && !it->answered && strcmp(it->key, request->key) == 0 && it->hurry)
+			it->hurry(it, clock_seconds() + GATHER);
+}
+
+static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
+{
+	struct request *request = userdata;
+	_cleanup_(freep) char *arguments = waiting->arguments.data ? lair_json(waiting->arguments) : NULL;
+	struct lair_text shown = lair_text(arguments ? arguments : "arguments that are too long to be shown");
+	json_t *asking;
+
+	(void)call;
+	shown.size = MIN(shown.size, SHOWN_MAX);
+	asking = json_pack("{s:I, s:o, s:o}", "number", (json_int_t)waiting->number, "function",
+			   json_text(waiting->function), "arguments", json_text(shown));
+	if (!request->asking)
+		request->asking = json_array();
+	json_array_append_new(request->asking, asking);
+	if (request->elicits && !request->modern)
+		ask_client(request, asking);
+	else
+		waiters_hurry(request);
+}
+
+bool functions_elicits(const json_t *capabilities)
+{
+	const json_t *elicitation = json_object_get(capabilities, "elicitation");
+
+	return json_is_object(elicitation) &&
+	       (json_object_size(elicitation) == 0 || json_object_get(elicitation, "form"));
+}
+
+/* ---- answers ---- */
+
+static void on_told(struct lair_call *call, void *userdata)
+{
+	(void)userdata;
+	lair_call_free(call);
+}
+
+/* @response: {action, content}. To dismiss the question is no answer. */
+static void answer_take(struct server *server, const char *key, uint64_t number, const json_t *response)
+{
+	const char *action = json_string_value(json_object_get(response, "action"));
+	json_t *approve = json_object_get(json_object_get(response, "content"), "approve");
+	struct lair_answer answer = {.key = key, .number = number};
+	struct lair_call *call = NULL;
+
+	if (!action || (strcmp(action, "accept") != 0 && strcmp(action, "decline") != 0))
+		return;
+	answer.approve = strcmp(action, "accept") == 0 && json_is_true(approve);
+	if (!answer.approve) {
+		answer.error = "PermissionError";
+		answer.text = "the call was refused by the user";
+	}
+	if (server->lair && lair_answer_call(server->lair, &call, &answer) == 0)
+		lair_on_done(call, on_told, NULL);
+}
+
+void functions_response(struct server *server, const struct rpc *rpc)
+{
+	const char *id = json_text_value(json_object_get(rpc->document, "id"));
+	json_t *asked = id ? json_incref(json_object_get(server->asked, id)) : NULL;
+	json_t *result = json_object_get(rpc->document, "result");
+	struct request *request;
+	const char *key;
+
+	if (!asked)
+		return;
+	json_object_del(server->asked, id);
+	key = json_string_value(json_object_get(asked, "key"));
+	answer_take(server, key, (uint64_t)number_of(asked), result);
+	/* If it is no answer, the result of the cell's request tells of the call. */
+	for (request = server->requests; request; request = request->next)
+		if (request->key && !request->answered && strcmp(request->key, key) == 0 && request->hurry &&
+		    strcmp(json_text_value(json_object_get(result, "action")) ?: "", "accept") != 0 &&
+		    strcmp(json_text_value(json_object_get(result, "action")) ?: "", "decline") != 0)
+			request->hurry(request, clock_seconds() + GATHER);
+	json_decref(asked);
+}
+
+json_t *functions_input_required(const struct request *request, json_t *handle)
+{
+	json_t *asking = functions_asking(request), *requests, *one;
+	char number[32];
+	size_t i;
+
+	if (!asking || !request->modern || !request->elicits)
+		return NULL;
+	requests = json_object();
+	json_array_foreach(asking, i, one)
+	{
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, number_of(one));
+		json_object_set_new(
+			requests, number,
+			json_pack("{s:s, s:o}", "method", "elicitation/create", "params", elicitation(one, true)));
+	}
+	return json_pack("{s:s, s:o, s:O}", "resultType", "input_required", "inputRequests", requests,
+			 "requestState", handle);
+}
+
+void functions_input_take(struct request *request, const char *key, const json_t *responses)
+{
+	const char *number;
+	json_t *response;
+
+	json_object_foreach((json_t *)responses, number, response)
+	{
+		answer_take(request->server, key, strtoull(number, NULL, 10), response);
+	}
+}
+
+/* ---- cells ---- */
+
+void functions_offer(struct request *request, struct lair_exec *exec)
+{
+	struct offered *offered = request->server->offered;
+
+	if (!offered)
+		return;
+	exec->functions = offered_functions(offered, &exec->n_functions);
+	exec->on_call = on_call;
+	exec->on_cancel = on_cancel;
+	exec->on_held = on_held;
+}
+
+void functions_attach(struct request *request, struct lair_attach *attach)
+{
+	if (!request->server->offered || answered_of(request->server, attach->key))
+		return;
+	attach->on_call = on_call;
+	attach->on_cancel = on_cancel;
+	attach->on_held = on_held;
+}
+
+bool functions_go_on(struct request *request)
+{
+	struct server *server = request->server;
+
+	/* Another one has the calls already. */
+	if (!server->offered || !request->call || (request->key && answered_of(server, request->key)))
+		return false;
+	request->answered = true;
+	request->runs = false;
+	request->due = 0;
+	return true;
+}
+
+void functions_end(struct request *request)
+{
+	if (request->server->offered)
+		offered_end(request->server->offered, request);
+}

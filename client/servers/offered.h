@@ -1,0 +1,21 @@
+/* Functions of MCP servers, as cells are offered them, and the calls that cells have made of them. */
+#pragma once
+
+#include "servers.h"
+
+#include "lair.h"
+
+struct offered;
+
+/* @servers is borrowed, and must be freed later. Returns 0 or -ENOMEM. */
+int offered_new(struct offered **offeredp, struct servers *servers);
+struct offered *offered_free(struct offered *offered);
+
+/* What the servers have now; valid until this is called again. */
+const struct lair_function *offered_functions(struct offered *offered, size_t *np);
+
+/* A call of @cell, whatever that is to the caller: it is answered in servers_process, at the latest. */
+void offered_call(struct offered *offered, const void *cell, struct lair_calling *calling);
+/* The cell does not wait for it any more; or for none of its calls. */
+void offered_cancel(struct offered *offered, const void *cell, uint64_t number);
+void offered_end(struct offered *offered, const void *cell);
