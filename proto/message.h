@@ -9,7 +9,7 @@
 /* What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. effect: not to
  * be repeated in silence. ask: a person approves each call; caution: the same, unless the profile allows the
  * function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its tool.
- */
+ * bare: its name alone is enough in the cell, without `tools`. */
 #define FUNCTION_FIELDS(F, m)                                                                                      \
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, schema, OPTIONAL)                                                                                \
@@ -20,7 +20,8 @@
 	F(m, FLAG, caution, OPTIONAL)                                                                              \
 	F(m, REAL, timeout, OPTIONAL)                                                                              \
 	F(m, STR, server, OPTIONAL)                                                                                \
-	F(m, STR, tool, OPTIONAL)
+	F(m, STR, tool, OPTIONAL)                                                                                  \
+	F(m, FLAG, bare, OPTIONAL)
 WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 
 #define HELLO_FIELDS(F, m) F(m, STR, client, OPTIONAL)

@@ -23,6 +23,7 @@ _running_loop = asyncio.get_running_loop
 _main = sys.modules["__main__"]
 _Parameter = inspect.Parameter
 _MISSING = inspect.Parameter.empty
+_BUILTINS = frozenset(vars(builtins))  # Python's own
 _SHOWN = 20
 _DEPTH = 16  # of a message, and of what is looked at in a schema
 _LOOK_SECONDS = 0.05
@@ -582,6 +583,15 @@ def _made(it: Dict[str, Any]) -> Function:
         return made
 
 
+def _place(name: str) -> None:
+    """Make the name alone mean tools.NAME. It is a builtin, so that the session's own variables come first; but Python's own
+    builtins are for all code, so one of their names is placed in the session alone. It stays: a call of a function that is
+    not offered any more says so."""
+    space = vars(_main if name in _BUILTINS else builtins)
+    if name not in space or isinstance(space[name], (Function, Tools)):
+        space[name] = getattr(tools, name)
+
+
 def offer(functions: List[Dict[str, Any]]) -> None:
     """A cell begins, whose client offers these. A function that is offered again stays the same object."""
     global _open
@@ -591,6 +601,9 @@ def offer(functions: List[Dict[str, Any]]) -> None:
         if made is None or made._offer != it:
             _known[it["name"]] = _made(it)
     tools.__dict__["_offered"] = {it["name"]: _known[it["name"]] for it in functions}
+    for it in functions:
+        if it.get("bare"):
+            _place(it["name"].partition(".")[0])
     vars(_main).setdefault("tools", tools)
     sys.modules.setdefault("tools", tools)
     servers_offered()

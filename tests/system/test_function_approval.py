@@ -1,8 +1,9 @@
-"""Calls that a function puts aside, from Python."""
+"""Calls that a function puts aside, and calls that somebody approves, from Python."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,11 @@ from test_router_death import kill_router
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
 
 done: list[Any] = []
+
+
+def pay(to: str, amount: int = 1) -> str:
+    done.append((to, amount))
+    return f"paid {amount} to {to}"
 
 
 def wait_for_the_boss(what: str) -> str:
@@ -137,6 +143,129 @@ def test_the_same_for_asyncio(daemon: Daemon) -> None:
                 (call,) = [it for it in await aio.calls(connection=connection) if it.session == s.id]
                 await aio.refuse_call(call, "no", connection=connection)
                 error = (await cell).error
+                assert error and error.name == "PermissionError"
+
+    asyncio.run(run())
+
+
+# ---- approved ----
+
+ASKS = lair.Function(pay, ask=True)
+
+
+def test_a_call_is_approved_or_refused(connection: Connection) -> None:
+    asked: list[lair.Calling] = []
+
+    def approve(call: lair.Calling) -> bool | str:
+        asked.append(call)
+        if call.arguments["amount"] > 100:
+            return "that is a lot"
+        return bool(call.arguments["to"] == "bob")
+
+    with Session(connection=connection, functions=[ASKS], approve=approve) as s:
+        assert s.run("tools.pay('bob', 5)").text == "'paid 5 to bob'"
+        assert repr(asked[0]) == "pay(to='bob', amount=5)" and asked[0].number == 1
+        assert asked[0].key.endswith("/1")
+        error = s.run("tools.pay('bob', 500)").error
+        assert error and (error.name, error.value) == ("PermissionError", "pay was refused: that is a lot")
+        error = s.run("tools.pay('eve', 1)").error
+        assert error and (error.name, error.value) == ("PermissionError", "pay was refused")
+    assert done == [("bob", 5)]
+
+
+def test_it_is_asked_about_one_after_the_other(connection: Connection) -> None:
+    at_once, most = 0, 0
+    lock = threading.Lock()
+
+    def approve(call: lair.Calling) -> bool:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        threading.Event().wait(0.01)
+        with lock:
+            at_once -= 1
+        return bool(call.arguments["amount"] % 2 == 0)
+
+    code = """
+import asyncio
+calls = [tools.pay.aio('bob', n) for n in range(10)]
+[type(it).__name__ for it in await asyncio.gather(*calls, return_exceptions=True)]"""
+    with Session(connection=connection, functions=[ASKS], approve=approve) as s:
+        assert s.run(code).text == str(["str", "PermissionError"] * 5)
+    assert most == 1
+
+
+def test_somebody_else_approves(connection: Connection, run: Run) -> None:
+    """Without `approve`, and if that says None."""
+    code = """
+r = []
+for n in range(2):
+    try:
+        r.append(tools.pay('bob', n))
+    except PermissionError as error:
+        r.append(str(error))
+r"""
+    for options in ({}, {"approve": lambda call: None}):
+        with Session(connection=connection, functions=[ASKS]) as s:
+            cell = run(s, code, **options)
+            (asks,) = waiting(s, "asks")
+            assert asks.arguments == {"to": "bob", "amount": 0}
+            s.approve_call(asks.number)
+            wait_until(lambda: [it.number for it in s.calls()] == [2], "the second asks")
+            lair.refuse_call(s.calls()[0], "no", connection=connection)
+            assert cell.result().text == "['paid 0 to bob', 'pay was refused: no']"
+
+
+def test_an_approval_that_fails_ends_the_cell(connection: Connection) -> None:
+    def fails(call: lair.Calling) -> bool:
+        raise RuntimeError("no idea")
+
+    with Session(connection=connection, functions=[ASKS]) as s:
+        with pytest.raises(RuntimeError, match="no idea"):
+            s.run("tools.pay('bob')", approve=fails)
+        with pytest.raises(TypeError, match="approve: expected True, False, a text or None"):
+            s.run("tools.pay('bob')", approve=lambda call: 1)
+        assert s.run("1 + 1").text == "2"
+    assert not done
+
+
+def test_an_interrupt_while_a_person_thinks(connection: Connection) -> None:
+    def approve(call: lair.Calling) -> bool:
+        s.interrupt()
+        return call.cancelled.wait(20)
+
+    with Session(connection=connection, functions=[ASKS]) as s:
+        assert s.run("tools.pay('bob')", approve=approve).cause == "interrupt"
+        assert s.run("tools.pay('bob')", approve=lambda call: True).ok
+    assert done == [("bob", 1)]
+
+
+def test_a_router_that_dies_while_a_person_thinks(daemon: Daemon, connection: Connection) -> None:
+    asked = 0
+
+    def approve(call: lair.Calling) -> bool:
+        nonlocal asked
+        asked += 1
+        kill_router(daemon)
+        return True
+
+    with Session(connection=connection, functions=[ASKS], approve=approve) as s:
+        assert s.run("tools.pay('bob')").text == "'paid 1 to bob'"
+    assert asked == 1 and done == [("bob", 1)]
+
+
+def test_approval_in_asyncio(daemon: Daemon) -> None:
+    async def approve(call: lair.Calling) -> bool:
+        await asyncio.sleep(0.01)
+        return bool(call.arguments["to"] == "bob")
+
+    async def run() -> None:
+        connection = Connection(str(daemon.socket), start=False)
+        for it in (approve, lambda call: call.arguments["to"] == "bob"):
+            async with aio.Session(connection=connection, functions=[ASKS], approve=it) as s:
+                assert (await s.run("tools.pay('bob')")).text == "'paid 1 to bob'"
+                error = (await s.run("tools.pay('eve')")).error
                 assert error and error.name == "PermissionError"
 
     asyncio.run(run())

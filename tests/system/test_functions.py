@@ -251,6 +251,27 @@ def test_names_with_dots(connection: Connection) -> None:
         )
 
 
+def test_names_without_tools(connection: Connection) -> None:
+    """They are for names that are free; whoever has one keeps it, and one that is not offered any more says so."""
+    given: Any = {"search": search, "wiki.search": search, "print": nap, "nap": nap}
+    with Session(connection=connection, functions=given, globals=True) as s:
+        assert s.run("len(search('x', 2)), len(wiki.search('x', 3)), print(0)").text == "(2, 3, 0)"
+        assert [it.name for it in s.vars() if it.name in ("search", "wiki", "nap")] == []
+        assert s.run("search = 'mine'\nsearch, len(tools.search('x', 1))").text == "('mine', 1)"
+        assert s.run("search").text == "'mine'"
+        assert s.run("del search\nlen(search('x', 1))").text == "1"
+        for functions in ([], [fail]):
+            error = s.run("nap(0)", functions=functions).error
+            assert error and error.name == "FunctionError" and "does not offer it" in error.value
+        assert s.run("nap(0)", globals=False).text == "0"
+    with Session(connection=connection, functions=given) as s:
+        error = s.run("nap(0)").error
+        assert error and error.name == "NameError"
+        assert s.run("nap(0)", globals=True).text == "0"
+        s.undo()
+        assert not s.run("nap(0)").ok
+
+
 def test_a_name_of_the_cell_s_own_stays(s: Session) -> None:
     s.run("tools = 'mine'", functions=[])
     assert s.run("tools").text == "'mine'"

@@ -124,8 +124,9 @@ def _verdict(calling: Calling, said: Any) -> str | None:
 class Offer:
     """The functions of one cell, and the calls that it has made of them. A call is done once, however often it is put."""
 
-    def __init__(self, functions: Functions | None, approve: Approve | None = None) -> None:
+    def __init__(self, functions: Functions | None, approve: Approve | None = None, bare: bool = False) -> None:
         self.functions = collected(functions)
+        self._bare = bare
         self._approve = approve
         self._answers: dict[int, m.Return | None] = {}  # None: it is being worked on
         self._calling: dict[int, Calling] = {}  # those that are worked on
@@ -139,7 +140,7 @@ class Offer:
         self._since, self._spent = 0.0, 0.0
 
     def wire(self) -> list[dict[str, Any]] | None:
-        return [it.wire() for it in self.functions.values()] or None
+        return [it.wire(self._bare) for it in self.functions.values()] or None
 
     @property
     def answers(self) -> bool:

@@ -18,6 +18,8 @@ _TOOLS = {
     ("agents", "FunctionTool"): "openai_agents",
     ("langchain_core", "BaseTool"): "langchain",
     ("pydantic_ai", "Tool"): "pydantic_ai",
+    ("smolagents", "Tool"): "smolagents",
+    ("smolagents", "MultiStepAgent"): "smolagents",
 }
 
 # ---- what the cell is told ----
@@ -39,8 +41,8 @@ def _is_name(name: str) -> bool:
 
 
 class Function:
-    """A function that a cell may call as tools.NAME, made of a function, or of a tool of the OpenAI Agents SDK, LangChain
-    or Pydantic AI. `schema`, JSON Schema of its arguments, `returns`, of its value, and `doc` are taken from
+    """A function that a cell may call as tools.NAME, made of a function, or of a tool of the OpenAI Agents SDK, LangChain,
+    Pydantic AI or smolagents. `schema`, JSON Schema of its arguments, `returns`, of its value, and `doc` are taken from
     its signature and docstring, if they are not given. A name with dots is in a namespace of that name. It may be a
     coroutine function.
 
@@ -87,7 +89,7 @@ class Function:
             raise ValueError(f"{name!r} is no name for a function")
         return new
 
-    def wire(self) -> dict[str, Any]:
+    def wire(self, bare: bool = False) -> dict[str, Any]:
         offer: dict[str, Any] = {"name": self.name, "schema": json.dumps(self.schema)}
         if self.returns:
             offer["returns"] = json.dumps(self.returns)
@@ -95,7 +97,8 @@ class Function:
             offer["doc"] = self.doc
         if self.timeout is not None:
             offer["timeout"] = self.timeout
-        return offer | {flag: True for flag in ("effect", "ask", "caution") if getattr(self, flag)}
+        flags = {"effect": self.effect, "ask": self.ask, "caution": self.caution, "bare": bare}
+        return offer | {flag: True for flag, it in flags.items() if it}
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Models, dataclasses, enums, dates and the like are made of what the cell sends."""

@@ -44,11 +44,8 @@ class _Tool(Function):
         self.server, self.tool = str(offer["server"]), str(offer["tool"])
         self.caution = bool(offer.get("caution"))
 
-    def wire(self) -> dict[str, Any]:
-        offer = {**super().wire(), "server": self.server, "tool": self.tool}
-        if self.caution:
-            offer["caution"] = True
-        return offer
+    def wire(self, bare: bool = False) -> dict[str, Any]:
+        return {**super().wire(bare), "server": self.server, "tool": self.tool}
 
 
 def _error(name: str, text: str) -> Exception:

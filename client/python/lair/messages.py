@@ -22,8 +22,8 @@ class Reply(Message):
 class Function(Message):
     """What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. effect: not
     to be repeated in silence. ask: a person approves each call; caution: the same, unless the profile allows the
-    function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its
-    tool."""
+    function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its tool.
+    bare: its name alone is enough in the cell, without `tools`."""
 
     TYPE = "function"
     name: Str
@@ -36,6 +36,7 @@ class Function(Message):
     timeout: Real | None = None
     server: Str | None = None
     tool: Str | None = None
+    bare: Flag = False
 
 
 class Hello(Request):

@@ -144,7 +144,7 @@ def run(
 ) -> Result:
     """Run one cell in a session of its own, which ends with the cell. See Session.run."""
     watch = handlers(on_output, on_display, on_alive)
-    offer = Offer(options.get("functions"), options.get("approve"))
+    offer = steps.offer(options)
     request = steps.cell(code, None, profile, options, stream=bool(watch), input=input is not None, offer=offer)
     events = follow(connection or shared(), request, steps.deadline(options), input, offer=offer)
     return finish(events, watch)

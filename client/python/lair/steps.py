@@ -13,7 +13,7 @@ import secrets
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 from . import codec
 from . import messages as m
@@ -89,7 +89,8 @@ class CellOptions(TypedDict, total=False):
     or "svg", the format of figures. `values`: an error tells the values of small local variables. `reload`: before
     the cell, modules that were edited in the workspace are imported again. `functions`: what it may call, as
     tools.NAME; see lair.Function. `approve`: is called with each call that asks, a Calling; True approves it, False or a text
-    that says why refuses it, None leaves it to somebody else. `again`: calls of functions with an effect may be done once
+    that says why refuses it, None leaves it to somebody else. `globals`: NAME alone means tools.NAME, for names that
+    the session has not given to anything else. `again`: calls of functions with an effect may be done once
     more after going back."""
 
     timeout: float | None
@@ -102,6 +103,7 @@ class CellOptions(TypedDict, total=False):
     reload: bool
     functions: Functions | None
     approve: Approve | None
+    globals: bool | None
     again: bool
 
 
@@ -153,6 +155,10 @@ def cell(
     )
 
 
+def offer(options: CellOptions) -> Offer:
+    return Offer(options.get("functions"), options.get("approve"), bool(options.get("globals")))
+
+
 def detached(request: m.Exec) -> Steps[str]:
     request.detach = True
     reply: m.DetachedReply = yield request, m.DetachedReply
@@ -197,9 +203,10 @@ class Handle:
         connection: Connection | None = None,
         functions: Functions | None = None,
         approve: Approve | None = None,
+        globals: bool = False,
     ) -> None:
-        # What its cells may call, and who is asked about calls, if they are not given their own.
-        self.functions, self.approve = functions, approve
+        # What its cells may call, who is asked about calls, and how they are named, if they are not given their own.
+        self.functions, self.approve, self.globals = functions, approve, globals
         self.id = new_id() if id is None else id
         self.profile = profile
         self.connection = connection or shared()
@@ -215,10 +222,9 @@ class Handle:
         return f"Session({self.id!r})"
 
     def offer(self, options: CellOptions) -> Offer:
-        functions, approve = options.get("functions"), options.get("approve")
-        return Offer(
-            self.functions if functions is None else functions, self.approve if approve is None else approve
-        )
+        own = CellOptions(functions=self.functions, approve=self.approve, globals=self.globals)
+        given = {name: it for name, it in options.items() if name in own and it is not None}
+        return offer(cast(CellOptions, {**own, **given}))
 
     def mark(self, request: m.Request) -> None:
         """Makes a request for the session that was used, and no other. To open one, or with `renew`, any session

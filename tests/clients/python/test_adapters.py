@@ -26,6 +26,7 @@ OFFERS = {
     "openai-agents": "offer_openai_agents.py",
     "pydantic-ai": "offer_pydantic_ai.py",
     "langchain-core": "offer_langchain.py",
+    "smolagents": "offer_smolagents.py",
     "mcp": "offer_mcp.py",
 }
 

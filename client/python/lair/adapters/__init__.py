@@ -1,4 +1,4 @@
-"""Lair for agent frameworks, one module each, which imports its framework. Some also say how a tool of the
+"""Lair for agent frameworks, one module each, which imports its framework. The first four also say how a tool of the
 framework becomes a function that cells may call: `functions=[tool]` is enough. For tools of MCP servers it is
 `functions=await lair.adapters.mcp.functions(client)`.
 
