@@ -26,6 +26,23 @@ IMPORTS = "import numpy, pandas, matplotlib.pyplot; 1+1"
 PRINTS = "for i in range(100_000): print('x' * 99)"
 STRING = "print('x' * 10_000_000)"
 KEPT = 8  # checkpoints
+LOOP = """
+from time import perf_counter
+def sample(f):
+    began = perf_counter()
+    f(1)
+    return perf_counter() - began
+print(*[sample(tools.echo) * 1e6 for _ in range(1000)], sep="\\n")
+"""
+GATHER = """
+import asyncio
+from time import perf_counter
+async def sample(f):
+    began = perf_counter()
+    await asyncio.gather(*[f.aio(i) for i in range(100)])
+    return (perf_counter() - began) / 100
+print(*[await sample(tools.echo) * 1e6 for _ in range(20)], sep="\\n")
+"""
 FLUSHES = "for i in range(100_000): print(i, flush=True)"
 
 SETTINGS: Settings = {
@@ -286,6 +303,26 @@ class Bench:
                 lambda: [timed(jupyter.restart)],
                 then=697e-3,
                 p50=2e-3,
+            ),
+            Measure(
+                "a call of a function, in a loop",
+                lambda: self.lair("calls", "default", 3, code=LOOP),
+                "a cell's round trip",
+                lambda: self.lair("exec", "default", 3000),
+            ),
+            Measure(
+                "a call of a function, 100 at once",
+                lambda: self.lair("calls", "default", 3, code=GATHER),
+                "two queues",
+                lambda: [timed(lambda: queues.run("1+1")) for _ in range(3000)],
+                then=85e-6,
+                p50=60e-6,
+            ),
+            Measure(
+                "round trip, a function offered",
+                lambda: self.lair("offer", "default", 3000),
+                "none offered",
+                lambda: self.lair("exec", "default", 3000),
             ),
             Measure(
                 "interrupt of a loop",

@@ -1,5 +1,6 @@
 /* What a client of Lair waits for, measured by one that adds next to nothing itself: each line of the output is one
- * sample, in microseconds. usage: lair_bench SOCKET MEASURE PROFILE COUNT GAP_US [CODE] */
+ * sample, in microseconds. usage: lair_bench SOCKET MEASURE PROFILE COUNT GAP_US [CODE]. CODE is of "exec"; of
+ * "calls" it is a cell that calls tools.echo and prints the samples. */
 #include "clock.h"
 #include "lair.h"
 
@@ -126,13 +127,64 @@ static double measure_interrupt(struct bench *bench)
 	return began;
 }
 
+/* ---- functions ---- */
+
+static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+{
+	(void)call;
+	(void)userdata;
+	if (lair_return(calling, lair_text("7")))
+		exit(EXIT_FAILURE);
+}
+
+/* A cell that may call tools.echo, which answers at once; its output. */
+static struct lair_call *run_offering(struct bench *bench, const char *code)
+{
+	static const struct lair_function echo = {
+		.name = "echo", .schema = "{\"properties\": {\"x\": {\"type\": \"integer\"}}}", .doc = "x."};
+	struct lair_exec exec = {.session = "bench",
+				 .profile = bench->profile,
+				 .code = lair_text(code),
+				 .functions = &echo,
+				 .n_functions = 1,
+				 .on_call = on_call};
+	struct lair_call *call = NULL;
+	int r = lair_exec(bench->lair, &call, &exec);
+
+	finish(bench, r, call, "exec");
+	if (lair_result(call)->returncode != 0) {
+		fprintf(stderr, "lair_bench: %.*s\n", (int)lair_result(call)->err.size,
+			lair_result(call)->err.data);
+		exit(EXIT_FAILURE);
+	}
+	return call;
+}
+
+static double measure_offer(struct bench *bench)
+{
+	double began = now_us();
+
+	lair_call_free(run_offering(bench, bench->code));
+	return now_us() - began;
+}
+
+/* The cell takes the time itself, and prints as many samples as it likes. */
+static void measure_calls(struct bench *bench)
+{
+	struct lair_call *call = run_offering(bench, bench->code);
+
+	fwrite(lair_result(call)->out.data, 1, lair_result(call)->out.size, stdout);
+	lair_call_free(call);
+}
+
 static const struct {
 	const char *name;
 	double (*fn)(struct bench *bench);
 	bool session; /* works on one session, which is made first */
 } measures[] = {
 	{"open", measure_open, false},	{"oneshot", measure_oneshot, false},	{"exec", measure_exec, true},
-	{"reset", measure_reset, true}, {"interrupt", measure_interrupt, true},
+	{"reset", measure_reset, true}, {"interrupt", measure_interrupt, true}, {"offer", measure_offer, true},
+	{"calls", NULL, true},
 };
 
 static int bench_run(struct bench *bench, size_t measure)
@@ -141,7 +193,10 @@ static int bench_run(struct bench *bench, size_t measure)
 		run(bench, "bench", "1+1");
 	for (long i = 0; i < bench->count; i++) {
 		pause_us(bench->gap_us);
-		printf("%.1f\n", measures[measure].fn(bench));
+		if (measures[measure].fn)
+			printf("%.1f\n", measures[measure].fn(bench));
+		else
+			measure_calls(bench);
 	}
 	if (measures[measure].session)
 		shutdown_session(bench, "bench");
