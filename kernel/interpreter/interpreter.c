@@ -125,10 +125,13 @@ int interpreter_tell(const struct wire_schema *schema, const void *message)
 		PyErr_SetString(PyExc_ValueError, "it is too large to be sent");
 	else if (r)
 		PyErr_SetString(PyExc_RuntimeError, "the session is ending");
-	if (r)
+	return r ? -1 : 0;
+}
+
+int interpreter_show(const struct wire_schema *schema, const void *message)
+{
+	if (interpreter_tell(schema, message))
 		return -1;
-	/* Output that is written from now on takes another way. If somebody watches, it must not arrive first, so
-	 * wait until the router has read this. */
 	while (self.watched && exec_channel_unheard())
 		if (PyErr_CheckSignals() < 0)
 			return -1;

@@ -29,6 +29,9 @@ bool interpreter_is_main(void);
 /* Send from the running cell to the router, after all output before it. Returns 0, or -1 with an exception, for
  * example if no cell runs in this process. */
 int interpreter_tell(const struct wire_schema *schema, const void *message);
+/* The same, and before all output after it. Output takes another way, so if somebody watches it, this waits until
+ * the router has read the message. */
+int interpreter_show(const struct wire_schema *schema, const void *message);
 
 /* In a fresh fork that holds the GIL: become an interpreter and serve @fds until the channel closes. @home: absent,
  * or the name of the copy of the workspace in which it works. */

@@ -34,7 +34,7 @@ static PyObject *publish(PyObject *module, PyObject *args)
 	r = pack_object(&packed, data);
 	shown.data = wire_bytes(&packed);
 	if (!r)
-		r = interpreter_tell(&display_message_schema, &shown);
+		r = interpreter_show(&display_message_schema, &shown);
 	msgpack_sbuffer_destroy(&packed);
 	if (r && !PyErr_Occurred())
 		PyErr_SetString(PyExc_OSError, "it could not be sent");

@@ -20,6 +20,7 @@ drop: Callable[[int], None]
 descriptor: Callable[[], int]
 
 _running_loop = asyncio.get_running_loop
+_running = asyncio._get_running_loop
 _main = sys.modules["__main__"]
 _Parameter = inspect.Parameter
 _MISSING = inspect.Parameter.empty
@@ -87,7 +88,10 @@ class _Future(_Waiter):
             self.future.set_result(answer)
 
     def tell(self, answer: Answer) -> None:
-        self._loop.call_soon_threadsafe(self._settle, answer)
+        if _running() is self._loop:
+            self._settle(answer)
+        else:
+            self._loop.call_soon_threadsafe(self._settle, answer)
 
     def wake(self) -> None:
         pass
@@ -244,6 +248,13 @@ class _Types:
     def _values(self, schema: Dict[str, Any]) -> Optional[List[Any]]:
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         return values if isinstance(values, list) else None
+
+    def scalar(self, schema: Any) -> str:
+        """Its type, if that is all that it says of its values; or nothing."""
+        schema, _ = self.resolved(schema)
+        kind = schema.get("type")
+        plain = kind in ("string", "integer", "number", "boolean") and self._values(schema) is None
+        return kind if plain and self._options(schema) is None else ""
 
     def hint(self, schema: Any) -> str:
         resolved, name = self.resolved(schema)
@@ -418,11 +429,13 @@ class Function:
         properties, required = parameters.get("properties"), parameters.get("required")
         self._more = bool(parameters.get("additionalProperties"))
         self._properties = properties if isinstance(properties, dict) else {}
-        self._required = required if isinstance(required, list) else []
+        self._required = [it for it in required if isinstance(it, str)] if isinstance(required, list) else []
         self._rest = "more"  # the parameter that takes all others; its name is none of theirs
         while self._rest in self._properties:
             self._rest += "_"
         self.__signature__ = self._signature(_schema(offer.get("returns")))
+        self._names = [name for name, it in self.__signature__.parameters.items() if it.kind is not it.VAR_KEYWORD]
+        self._scalars = {name: kind for name in self._names if (kind := self._types.scalar(self._properties[name]))}
         doc = offer.get("doc") or ""
         self.__doc__ = "\n\n".join(filter(None, [doc, self._types.described(self._properties, doc)])) or _NO_DOC
 
@@ -445,13 +458,24 @@ class Function:
     def __repr__(self) -> str:
         return f"<function tools.{self._path}{self.__signature__}>"
 
-    def _arguments(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    def _bound(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+        """The arguments by their names. Most calls are so simple that the signature need not be asked."""
+        if len(args) <= len(self._names):
+            arguments = dict(zip(self._names, args))
+            if kwargs.keys() <= set(self._names[len(args) :]):
+                arguments.update(kwargs)
+                if all(name in arguments for name in self._required):
+                    return arguments
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.__name__}(): {error}") from None
         arguments = dict(bound.arguments)
         arguments.update(arguments.pop(self._rest, {}))
+        return arguments
+
+    def _arguments(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+        arguments = self._bound(args, kwargs)
         problem = self._problem(arguments)
         if problem is not None and "numpy" in sys.modules:
             arguments = _without_numpy(arguments)
@@ -461,8 +485,13 @@ class Function:
         return arguments
 
     def _problem(self, arguments: Dict[str, Any]) -> Optional[str]:
-        problems = (self._types.problem(it, self._properties.get(name), name) for name, it in arguments.items())
-        return next(filter(None, problems), None)
+        for name, value in arguments.items():
+            kind = self._scalars.get(name)
+            if kind is None or not _fits(value, kind):
+                problem = self._types.problem(value, self._properties.get(name), name)
+                if problem is not None:
+                    return problem
+        return None
 
     def _send(self, arguments: Dict[str, Any]) -> int:
         try:
