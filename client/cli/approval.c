@@ -166,6 +166,78 @@ void approval_begin(struct run *run, const struct lair_waiting *waiting)
 	}
 }
 
+/* ---- calls of somebody else's functions ---- */
+
+static bool is_of(const struct lair_waiting *waiting, const struct lair_attach *attach)
+{
+	if (attach->key)
+		return text_is(waiting->key, attach->key);
+	return waiting->cell == attach->cell;
+}
+
+/* Whether it was not told yet, and now is to be. */
+static bool is_news(struct run *run, const struct lair_waiting *waiting)
+{
+	uint64_t what = 2 * waiting->number + text_is(waiting->state, "held"), *grown;
+
+	for (size_t i = 0; i < run->others.n_told; i++)
+		if (run->others.told[i] == what)
+			return false;
+	grown = reallocarray(run->others.told, run->others.n_told + 1, sizeof(*grown));
+	if (!grown)
+		return false;
+	run->others.told = grown;
+	run->others.told[run->others.n_told++] = what;
+	return true;
+}
+
+void others_end(struct run *run)
+{
+	run->others.call = lair_call_free(run->others.call);
+	free(run->others.told);
+	run->others.told = NULL;
+	run->others.n_told = 0;
+}
+
+static void other_tell(struct run *run, const struct lair_waiting *waiting)
+{
+	_cleanup_(freep) char *text = NULL;
+	char name[CALL_NAME_SIZE], why[200];
+
+	if (text_is(waiting->state, "asks")) {
+		approval_begin(run, waiting);
+		return;
+	}
+	text = call_text(waiting->function, waiting->arguments, waiting->bytes, VALUE_MAX);
+	if (text && text_is(waiting->state, "held") && !run->events)
+		cli_notice("%.600s is put aside: %s. lair answer %s VALUE answers it", text,
+			   text_tamed(why, sizeof(why), waiting->text), call_name(name, waiting));
+}
+
+static void on_looked(struct lair_call *call, void *userdata)
+{
+	struct run *run = userdata;
+	const struct lair_waiting_list *list = lair_waiting_list(call);
+	struct lair_waiting waiting;
+	size_t cursor = 0;
+
+	while (list && lair_next_waiting(list->calls, &cursor, &waiting)) {
+		if (!text_is(waiting.state, "out") && is_of(&waiting, run->others.attach) && is_news(run, &waiting))
+			other_tell(run, &waiting);
+	}
+	run->others.call = lair_call_free(call);
+}
+
+void approval_look(struct run *run)
+{
+	const struct lair_attach *attach = run->others.attach;
+
+	if (!attach || run->others.call)
+		return;
+	if (lair_calls(run->cli->lair, &run->others.call, attach->session) == 0)
+		lair_on_done(run->others.call, on_looked, run);
+}
+
 void approval_cancel(struct run *run, uint64_t number)
 {
 	struct approval **place = &run->approvals, *approval;

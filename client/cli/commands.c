@@ -398,28 +398,38 @@ static char *arguments_of(const struct command *command, struct lair_calling *ca
 	return text;
 }
 
-static void on_call(struct source *source, struct lair_calling *calling)
+static struct running *running_new(struct commands *commands, struct lair_calling *calling)
 {
-	struct commands *commands = (struct commands *)source;
 	const char *name = lair_calling_function(calling).data;
-	struct running *running = calloc(1, sizeof(*running)), **place = &commands->first;
+	struct running *running = calloc(1, sizeof(*running));
 
 	for (size_t i = 0; running && i < commands->n; i++)
 		if (strcmp(commands->commands[i].name, name) == 0)
 			running->command = &commands->commands[i];
-	if (running)
+	if (running && running->command)
 		running->arguments = arguments_of(running->command, calling);
 	if (!running || !running->arguments) {
 		free(running);
-		if (lair_raise(calling, "MemoryError", "lair has no memory for the call"))
-			lair_calling_free(calling);
-		return;
+		return NULL;
 	}
 	for (int end = 0; end < N_ENDS; end++)
 		running->fds[end] = -1;
 	running->commands = commands;
 	running->calling = calling;
 	running->number = lair_calling_number(calling);
+	return running;
+}
+
+static void on_call(struct source *source, struct lair_calling *calling)
+{
+	struct commands *commands = (struct commands *)source;
+	struct running *running = running_new(commands, calling), **place = &commands->first;
+
+	if (!running) {
+		if (lair_raise(calling, "MemoryError", "lair has no memory for the call"))
+			lair_calling_free(calling);
+		return;
+	}
 	while (*place)
 		place = &(*place)->next;
 	*place = running;

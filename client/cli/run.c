@@ -283,6 +283,7 @@ static void on_alive(struct lair_call *call, const struct lair_alive *alive, voi
 	char line[3 * HUMAN_SIZE], elapsed[HUMAN_SIZE], memory[HUMAN_SIZE], cpu[HUMAN_SIZE] = "";
 
 	(void)call;
+	approval_look(run);
 	run->last_alive.elapsed = alive->elapsed;
 	run->last_alive.cpu = alive->cpu;
 	if (run->events && run->stop != SIGPIPE)
@@ -566,6 +567,7 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 	asked(run);
 	alive_erase(run);
 	approvals_end(run);
+	others_end(run);
 	if (run->offer)
 		offer_end(run->offer);
 	events_end(run);
@@ -631,6 +633,7 @@ int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *at
 	attach->on_display = on_display;
 	attach->on_alive = on_alive;
 	attach->on_ask = run->answers ? on_ask : NULL;
+	run->others.attach = run->offer ? NULL : attach;
 	if (run->offer) {
 		attach->on_call = on_call;
 		attach->on_cancel = on_cancel;

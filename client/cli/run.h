@@ -20,7 +20,13 @@ struct run {
 	struct lair_call *call;
 	struct approval *approvals; /* calls that ask, in the order in which they did; owned */
 	bool approving;		    /* the first of them is asked about */
-	struct lair_call *answer;   /* the last to a question of the cell; owned, or NULL */
+	struct {
+		const struct lair_attach *attach; /* the cell is somebody else's, and so are its functions */
+		struct lair_call *call;		  /* asks which of its calls wait; owned, or NULL */
+		uint64_t *told; /* the calls that were told: twice the number, and 1 if held; owned */
+		size_t n_told;
+	} others;
+	struct lair_call *answer; /* the last to a question of the cell; owned, or NULL */
 	struct {
 		char columns[32], lines[32];
 		const char *env[CLI_ENV_MAX + 3];
@@ -73,6 +79,10 @@ int run_wait(struct run *run, struct lair_call *call);
 
 /* approval.c: a call asks to be approved, and the person at the terminal is asked; or told who may answer. */
 void approval_begin(struct run *run, const struct lair_waiting *waiting);
+/* Tell the calls that wait in a cell that was attached to without functions: nobody else may be there to see them.
+ */
+void approval_look(struct run *run);
+void others_end(struct run *run);
 /* It does not ask any more. */
 void approval_cancel(struct run *run, uint64_t number);
 /* None of them does. */

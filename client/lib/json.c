@@ -8,12 +8,8 @@
 
 /* ---- JSON to msgpack ---- */
 
-static void pack(msgpack_packer *packer, const json_t *value)
+static void pack(msgpack_packer *packer, json_t *value)
 {
-	const char *key;
-	const json_t *item;
-	size_t i;
-
 	switch (json_typeof(value)) {
 	case JSON_NULL:
 		msgpack_pack_nil(packer);
@@ -35,14 +31,16 @@ static void pack(msgpack_packer *packer, const json_t *value)
 		break;
 	case JSON_ARRAY:
 		msgpack_pack_array(packer, json_array_size(value));
-		json_array_foreach(value, i, item) pack(packer, item);
+		for (size_t i = 0; i < json_array_size(value); i++)
+			pack(packer, json_array_get(value, i));
 		break;
 	case JSON_OBJECT:
 		msgpack_pack_map(packer, json_object_size(value));
-		json_object_foreach((json_t *)value, key, item)
-		{
+		for (void *it = json_object_iter(value); it; it = json_object_iter_next(value, it)) {
+			const char *key = json_object_iter_key(it);
+
 			msgpack_pack_str_with_body(packer, key, strlen(key));
-			pack(packer, item);
+			pack(packer, json_object_iter_value(it));
 		}
 		break;
 	}

@@ -430,6 +430,22 @@ def test_a_command_puts_a_call_aside(begin: Begin, daemon: Daemon) -> None:
     assert process.communicate(timeout=20)[0] == "3\n"
 
 
+@pytest.mark.parametrize("session", [["-s", "a"], []])
+def test_who_attaches_is_told_what_waits(begin: Begin, daemon: Daemon, session: list[str]) -> None:
+    code = f"{CALL}, tools.later()"
+    later = "later=echo Anna decides >&2; exit 75"
+    functions = ["--function", PAY, "--function", later, "--ask", "pay"]
+    key = daemon.lair("exec", "-d", *session, *functions, code).stdout.strip()
+    process = begin("attach", *session[1:], "--key", key)
+    assert process.stderr
+    assert process.stderr.readline().startswith('lair: pay(to="bob", amount=5) waits for approval: lair answer ')
+    daemon.lair("answer", "--key", key, "1", "7")
+    other = begin("attach", *session[1:], "--key", key, *functions)
+    assert process.stderr.readline().startswith("lair: later() is put aside: Anna decides. lair answer ")
+    daemon.lair("answer", "--key", key, "2", "8")
+    assert process.communicate(timeout=20) == other.communicate(timeout=20)[:1] + ("",)
+
+
 # ---- at a terminal ----
 
 
@@ -501,6 +517,16 @@ def test_the_end_of_input_leaves_it_open(daemon: Daemon, terminal: Callable[...,
     assert daemon.lair("answer", "a", "1", "--approve").returncode == 0
     it.expect("'paid'")
     assert it.wait() == 0
+
+
+def test_who_attaches_is_asked(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
+    daemon.lair("exec", "-d", "-s", "a", "--function", PAY, "--ask", "pay", CALL)
+    waiting(daemon, "a")
+    it = terminal("attach", "a", "1")
+    it.expect('pay(to="bob", amount=5): allow? [y/N] ')
+    it.type("n\r")
+    it.expect("PermissionError: pay was refused: the person at the terminal said no")
+    assert it.wait() == 1
 
 
 def test_ctrl_c_at_the_question(terminal: Callable[..., Terminal]) -> None:
