@@ -8,11 +8,12 @@ static int verb_help(struct cli *cli);
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
 	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY | WITH_FIGURES | WITH_SVG |
-		 WITH_RUN | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS | WITH_AGAIN,
+		 WITH_RUN | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS | WITH_AGAIN | WITH_SERVERS | WITH_ALLOW,
 	 0, 1, NEED_NOTHING, verb_exec},
 	{"attach", "ID CELL | [ID] --key KEY", "wait for a cell that runs, or get its result again",
-	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_COLOR | WITH_FUNCTIONS, 0, 2, NEED_RUNNING,
-	 verb_attach},
+	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS |
+		 WITH_ALLOW,
+	 0, 2, NEED_RUNNING, verb_attach},
 	{"results", "[ID]", "list the cells of a session, or those without one, that can be attached to",
 	 ON_SESSION, 0, 1, NEED_RUNNING, verb_results},
 	{"calls", "[ID]", "list the calls of functions that wait for an answer", ON_SESSION, 0, 1, NEED_RUNNING,
@@ -22,7 +23,7 @@ static const struct verb verbs[] = {
 	 ON_SESSION | WITH_KEY | WITH_ANSWER, 1, 3, NEED_RUNNING, verb_answer},
 	{"repl", "[-s ID]", "a Python prompt in a session",
 	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_SVG | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS |
-		 WITH_AGAIN,
+		 WITH_AGAIN | WITH_SERVERS | WITH_ALLOW,
 	 0, 0, NEED_STARTED, verb_repl},
 	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE, 1, 1, NEED_STARTED,
 	 verb_open},

@@ -109,7 +109,7 @@ int offer_new(struct offer **offerp, const struct cli *cli)
 	int r;
 
 	*offerp = NULL;
-	if (cli->functions.n == 0)
+	if (cli->functions.n == 0 && !cli->servers)
 		return 0;
 	offer = calloc(1, sizeof(*offer));
 	if (!offer)
@@ -118,7 +118,9 @@ int offer_new(struct offer **offerp, const struct cli *cli)
 	offer->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (offer->epoll < 0)
 		return cli_fail(cli, "error", "%s", strerror(errno));
-	r = commands_offer(offer, cli);
+	r = cli->functions.n ? commands_offer(offer, cli) : 0;
+	if (!r && cli->servers)
+		r = server_tools_offer(offer, cli);
 	if (!r)
 		*offerp = steal_ptr(&offer);
 	return r;

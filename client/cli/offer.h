@@ -51,3 +51,5 @@ static inline void offer_freep(struct offer **offerp)
 /* commands.c: the functions of cli->functions, each of which is a command. Returns 0 or an exit status, having said
  * why. */
 int commands_offer(struct offer *offer, const struct cli *cli);
+/* server_tools.c: the tools of the servers of cli->servers, once they are known. Returns the same. */
+int server_tools_offer(struct offer *offer, const struct cli *cli);

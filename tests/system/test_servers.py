@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from daemon import BIN, TROUBLE, USAGE, wait_until
+from daemon import BIN, TROUBLE, USAGE, Daemon, wait_until
 from lair import LairError
 from lair.mcp import MCPError, Servers
 
@@ -293,3 +293,49 @@ def test_threads_may_call(opened: Open) -> None:
     for it in threads:
         it.join()
     assert sorted(seen) == sorted(f"echo: {n}" for n in range(20))
+
+
+# ---- the command line ----
+
+SETTINGS = {"profile default": {"checkpoint": "cell"}}
+
+
+def test_a_cell_of_the_command_line(daemon: Daemon, tmp_path: Path) -> None:
+    path = file(tmp_path, {"u": entry(), "bad": {"command": "/nonexistent/x"}})
+    done = daemon.lair(
+        "exec", "--servers", str(path), "[tools.u.sum(), (await mcp_u.echo(text='x'))['content'][0]['text']]"
+    )
+    assert done.stdout == "[3, 'echo: x']\n" and "Server 'bad' is not available" in done.stderr
+    code = "tools.u.add(a=1), tools.u.sum()"
+    both = daemon.lair("exec", "--servers", str(path), "--function", "u.add(a: int)=cat", code)
+    assert both.stdout == "({'a': 1}, 3)\n"
+    clash = daemon.lair("exec", "--servers", str(path), "--function", "u.echo(a: int)=cat", code)
+    assert clash.returncode == USAGE and "a server has a function u.echo, too" in clash.stderr
+
+
+def test_a_call_of_the_command_line_asks(daemon: Daemon, tmp_path: Path) -> None:
+    path = str(file(tmp_path, {"u": entry()}))
+    command = ["exec", "-s", "asks", "--servers", path, "tools.u.write(text='x')"]
+    assert daemon.lair(*command[:-1], "--allow", "u.*", command[-1]).stdout == "'write: x'\n"
+    done: list[str] = []
+    asks = threading.Thread(target=lambda: done.append(daemon.lair(*command).stdout))
+    asks.start()
+    wait_until(lambda: daemon.lair_json("calls")["calls"], "the call that asks")
+    daemon.lair("answer", "asks", "1", "--approve")
+    asks.join()
+    assert done == ["'write: x'\n"]
+
+
+def test_a_cell_that_is_interrupted_cancels_its_calls(daemon: Daemon, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    path = file(tmp_path, {"u": entry(env={"LOG": str(log)})})
+    done = daemon.lair(
+        "exec", "--servers", str(path), "import asyncio\nawait asyncio.wait_for(tools.u.sleep.aio(), 0.5)"
+    )
+    assert "TimeoutError" in done.stderr and "notifications/cancelled" in log.read_text()
+
+
+def test_a_repl(daemon: Daemon, tmp_path: Path) -> None:
+    path = file(tmp_path, {"u": entry()})
+    done = daemon.lair("repl", "--servers", str(path), input="tools.u.sum()\ntools.u.die()\ntools.u.sum() + 1\n")
+    assert "3\n" in done.stdout and "4\n" in done.stdout and "has ended" in done.stderr
