@@ -45,15 +45,15 @@ static const struct row {
 	const char *event, *number, *texts[AUDIT_TEXTS - 1];
 	unsigned numbers; /* which of the texts are numbers, as bits */
 } rows[_AUDIT_N] = {
-	[AUDIT_OPEN] = {"open", NULL, {"profile", "workspace"}},
-	[AUDIT_EXEC] = {"exec", "cell", {"sha256"}},
-	[AUDIT_CODE] = {"exec", "cell", {"sha256"}}, /* and the code itself */
-	[AUDIT_BLOCKED] = {"blocked", "cell", {"act", "target", "reason"}},
+	[AUDIT_OPEN] = {"open", NULL, {"profile", "workspace"}, 0},
+	[AUDIT_EXEC] = {"exec", "cell", {"sha256"}, 0},
+	[AUDIT_CODE] = {"exec", "cell", {"sha256"}, 0}, /* and the code itself */
+	[AUDIT_BLOCKED] = {"blocked", "cell", {"act", "target", "reason"}, 0},
 	[AUDIT_CALL] = {"call",
 			"cell",
 			{"function", "outcome", "seconds", "arguments_size", "answer_size", "by", "arguments"},
 			.numbers = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5},
-	[AUDIT_END] = {"end", "cells", {"cause"}},
+	[AUDIT_END] = {"end", "cells", {"cause"}, 0},
 };
 
 /* ---- lines ---- */

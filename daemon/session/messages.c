@@ -357,12 +357,18 @@ static int on_done(struct session *session, struct bytes body, struct wire_fault
 	return 0;
 }
 
+/* One that waits behind a checkpoint has not begun. */
+static bool cell_runs(const struct session *session)
+{
+	return session->cell && !session->freezing;
+}
+
 static int on_ask(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct ask_message ask;
 	struct details details = {.ask = &ask};
 
-	if (wire_decode(&ask, &ask_message_schema, body, fault) || !session->cell || session->cell->asking)
+	if (wire_decode(&ask, &ask_message_schema, body, fault) || !cell_runs(session) || session->cell->asking)
 		return WIRE_E_FIELD;
 	session_event(session, EVENT_ASK, &details);
 	return 0;
@@ -373,7 +379,7 @@ static int on_call(struct session *session, struct bytes body, struct wire_fault
 	struct call_message call;
 	struct details details = {.call = &call};
 
-	if (wire_decode(&call, &call_message_schema, body, fault) || !session->cell)
+	if (wire_decode(&call, &call_message_schema, body, fault) || !cell_runs(session))
 		return WIRE_E_FIELD;
 	session_event(session, EVENT_CALL, &details);
 	return 0;
@@ -384,7 +390,7 @@ static int on_abandon(struct session *session, struct bytes body, struct wire_fa
 	struct abandon_message abandon;
 	struct details details = {.abandon = &abandon};
 
-	if (wire_decode(&abandon, &abandon_message_schema, body, fault) || !session->cell)
+	if (wire_decode(&abandon, &abandon_message_schema, body, fault) || !cell_runs(session))
 		return WIRE_E_FIELD;
 	session_event(session, EVENT_ABANDON, &details);
 	return 0;
