@@ -407,7 +407,7 @@ void promise_call(struct promise *promise, struct call *call)
 			asker_free(promise, asker);
 }
 
-void promise_cancel(struct promise *promise, uint64_t number)
+void promise_cancel(struct promise *promise, uint64_t number, const struct address *but)
 {
 	struct clients *clients = promise->shelf->promises->clients;
 	struct asker *asker;
@@ -415,7 +415,9 @@ void promise_cancel(struct promise *promise, uint64_t number)
 	list_for_each (asker, &promise->askers, node) {
 		const struct cancel_event event = {.id = asker->to.id, .number = number};
 
-		if (asker->calls && clients_say(clients, &asker->to, &cancel_event_schema, &event) == CLIENT_E_GONE)
+		if (!asker->calls || (but && address_same_request(&asker->to, but)))
+			continue;
+		if (clients_say(clients, &asker->to, &cancel_event_schema, &event) == CLIENT_E_GONE)
 			asker_free(promise, asker);
 	}
 }

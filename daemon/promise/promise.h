@@ -207,8 +207,8 @@ void promise_ask(struct promise *promise, const struct ask_event *ask);
 /* The cell calls a function: offer the call to those who answer calls. */
 struct call;
 void promise_call(struct promise *promise, struct call *call);
-/* The cell waits for it no longer. */
-void promise_cancel(struct promise *promise, uint64_t number);
+/* Whoever has it, or may have it, has nothing to do any more. @but: whoever said so knows; NULL: all are told. */
+void promise_cancel(struct promise *promise, uint64_t number, const struct address *but);
 /* Whether there is somebody who watches, answers what the cell asks, or answers its calls. */
 enum asking { ASKING_STREAM, ASKING_INPUT, ASKING_CALLS };
 bool promise_has(const struct promise *promise, enum asking how);

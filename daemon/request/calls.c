@@ -39,8 +39,8 @@ void handle_return(struct sessions *sessions, const struct address *from, const 
 		return;
 	}
 	if (answer->hold)
-		session_hold_call(session, call, answer->text);
-	else if (!session_return_call(session, call, &returned)) {
+		session_hold_call(session, call, answer->text, &exec);
+	else if (!session_return_call(session, call, &returned, &exec)) {
 		client_error(sessions->clients, from, "too_large",
 			     "the answer is larger than call_size = %" PRIu64
 			     " allows; the cell has an error instead of it",

@@ -196,14 +196,14 @@ void session_pass_abandon(struct session *session, const struct details *details
 		return;
 	audit_log_call(session, call, "abandoned");
 	session_note_call(session, call, CALL_ABANDONED, (struct bytes){.data = NULL});
-	promise_cancel(session->cell->reply.promise, call->number);
+	promise_cancel(session->cell->reply.promise, call->number, NULL);
 	calls_remove(&session->cell->calls, call);
 	session_heed_calls(session);
 }
 
 /* ---- back to it ---- */
 
-/* Without a word to its provider. @by: who has answered; NULL: its provider. */
+/* Without a word to those who have it. @by: who has answered; NULL: its provider. */
 static void call_end(struct session *session, struct call *call, const struct returned_message *answer,
 		     const uid_t *by)
 {
@@ -219,12 +219,14 @@ static void call_end(struct session *session, struct call *call, const struct re
 		interpreter_return(session, &returned);
 }
 
-bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer)
+bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer,
+			 const struct address *by)
 {
 	uint64_t limit = session->profile->call_size;
 	size_t size = answer->value.size + answer->error.size + answer->text.size;
 	char text[160];
 
+	promise_cancel(session->cell->reply.promise, call->number, by);
 	if (size <= limit) {
 		call_end(session, call, answer, NULL);
 		return true;
@@ -239,12 +241,13 @@ bool session_return_call(struct session *session, struct call *call, const struc
 void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer,
 			 uid_t by)
 {
-	promise_cancel(session->cell->reply.promise, call->number);
+	promise_cancel(session->cell->reply.promise, call->number, NULL);
 	call_end(session, call, answer, &by);
 }
 
-void session_hold_call(struct session *session, struct call *call, struct bytes why)
+void session_hold_call(struct session *session, struct call *call, struct bytes why, const struct address *by)
 {
+	promise_cancel(session->cell->reply.promise, call->number, by);
 	call_turn(&session->cell->calls, call, CALL_HELD, why);
 	session_heed_calls(session);
 }
@@ -275,7 +278,7 @@ static void expire(struct session *session, struct call *call)
 			 call->function.data, call->state == CALL_ASKS ? "approved" : "answered",
 			 event_seconds(profile->hold_timeout));
 	late.text = bytes_of(text);
-	promise_cancel(session->cell->reply.promise, call->number);
+	promise_cancel(session->cell->reply.promise, call->number, NULL);
 	call_end(session, call, &late, NULL);
 }
 
@@ -313,7 +316,7 @@ void session_end_calls(struct session *session)
 	list_for_each (call, &session->cell->calls.list, node) {
 		audit_log_call(session, call, "its cell has ended");
 		session_note_call(session, call, CALL_CUT_OFF, (struct bytes){.data = NULL});
-		promise_cancel(session->cell->reply.promise, call->number);
+		promise_cancel(session->cell->reply.promise, call->number, NULL);
 		calls_remove(&session->cell->calls, call);
 	}
 }

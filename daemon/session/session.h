@@ -134,14 +134,15 @@ void session_end(struct session *session, const char *cause);
 void session_heed_clock(struct session *session);
 /* What a client answers to an `ask` of the running cell. */
 void session_answer(struct session *session, const struct input_request *input);
-/* The answer of its provider to a call of the running cell, without its number. The call is no more. False if the
- * answer is too large, and the cell has been told so. */
-bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer);
+/* The answer of a provider, @by, to a call of the running cell, without its number. The call is no more, and others
+ * who have it are told so. False if the answer is too large, and the cell has been told that. */
+bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer,
+			 const struct address *by);
 /* The same from somebody else, @by: its provider is told that nobody waits for it. */
 void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer,
 			 uid_t by);
-/* Its provider puts it aside. */
-void session_hold_call(struct session *session, struct call *call, struct bytes why);
+/* A provider, @by, puts it aside: nobody else is to do it. */
+void session_hold_call(struct session *session, struct call *call, struct bytes why, const struct address *by);
 /* It asks, and may be done. */
 void session_approve_call(struct session *session, struct call *call, uid_t by);
 /* Its calls have changed, or who answers them. */

@@ -38,13 +38,19 @@ numbers = itertools.count(1)
 class Provider:
     """A client that offers a function, and answers its calls as a test says."""
 
-    def __init__(self, daemon: Daemon, code: str, session: str | None = "", **fields: Any) -> None:
+    def __init__(self, daemon: Daemon, code: str, session: str = "", one_shot: bool = False, **fields: Any) -> None:
         self.client = Client(str(daemon.socket))
-        self.session = f"s{next(numbers)}" if session == "" else session
+        self.session = session or f"s{next(numbers)}"
         self.key = f"key-{next(numbers)}"
         fields.setdefault("functions", [FUNCTION])
         self.exec = self.client.send(
-            m.Exec(id=self.client.new_id(), session=self.session, code=code, key=self.key, **fields)
+            m.Exec(
+                id=self.client.new_id(),
+                session=None if one_shot else self.session,
+                code=code,
+                key=self.key,
+                **fields,
+            )
         )
 
     def again(self, daemon: Daemon, calls: bool = True) -> Provider:
@@ -176,7 +182,7 @@ def test_a_call_is_named_by_the_key_of_its_exec(begin: Begin, client: Client) ->
 
 
 def test_calls_of_a_one_shot(daemon: Daemon, client: Client) -> None:
-    provider = Provider(daemon, "tools.pay(amount=5)", session=None)
+    provider = Provider(daemon, "tools.pay(amount=5)", one_shot=True)
     provider.called()
     (call,) = [it for it in calls(client) if it.key == provider.key]
     assert (call.session, call.cell, call.number) == (None, 1, 1)
@@ -212,6 +218,22 @@ def test_an_answer_with_a_key_is_given_once(begin: Begin, client: Client) -> Non
     answer(client, provider.session, number=2, value=2, key="k2")
     assert provider.result().text == "[1, 2]"
     answer(client, provider.session, number=2, value=2, key="k2")
+
+
+def test_who_else_works_on_it_can_stop(daemon: Daemon, begin: Begin) -> None:
+    provider = begin("[tools.pay(amount=5), tools.pay(amount=6)]")
+    other = provider.again(daemon)
+    call = provider.called()
+    assert other.called() == m.CallEvent(id=other.exec, number=1, function="pay", arguments={"amount": 5})
+    provider.give(call, value=1)
+    assert other.cancelled() == 1
+    other.give(other.called(), hold=True)
+    call = provider.called()
+    assert provider.cancelled() == 2
+    provider.give(call, value=2)
+    assert other.cancelled() == 2
+    assert provider.result().text == other.result().text == "[1, 2]"
+    other.client.close()
 
 
 # ---- put aside ----

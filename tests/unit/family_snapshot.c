@@ -171,7 +171,8 @@ static void add_calls(struct session *session)
 	CHECK(session->cell->calls.n == 5);
 	session_hold_call(session, calls_find(&session->cell->calls, 1),
 			  BYTES("Gr\xc3\xbc\xc3\x9f"
-				"e"));
+				"e"),
+			  NULL);
 	session_approve_call(session, calls_find(&session->cell->calls, 2), STAGE_OWNER);
 	fake_say(session->live, &abandon_message_schema, &(struct abandon_message){.number = 5});
 	CHECK(session->cell->calls.n == 4 && session->cell->n_calls == 5);

@@ -509,7 +509,7 @@ static bool step_provider(void)
 					    &(struct returned_message){.error = BYTES("PermissionError")},
 					    STAGE_OWNER);
 		} else if (!quiet && call->state == CALL_OUT && chance(5) == 0) {
-			session_hold_call(session, call, BYTES("later"));
+			session_hold_call(session, call, BYTES("later"), NULL);
 		} else if (chance(6) == 0) {
 			one->answered = true;
 			session_answer_call(session, call, &(struct returned_message){.error = BYTES("ValueError")},
@@ -518,7 +518,7 @@ static bool step_provider(void)
 			one->answered = true;
 			if (chance(3) == 0)
 				answer = (struct returned_message){.error = BYTES("ValueError")};
-			(void)session_return_call(session, call, &answer);
+			(void)session_return_call(session, call, &answer, NULL);
 		}
 		return true;
 	}
