@@ -20,7 +20,7 @@ SETTINGS = {
 }
 
 
-def run(daemon: Daemon, name: str, *arguments: str) -> str:
+def run(daemon: Daemon, name: str, *arguments: str, typed: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", str(ROOT / "examples" / name), *arguments],
         env={
@@ -30,6 +30,7 @@ def run(daemon: Daemon, name: str, *arguments: str) -> str:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUTF8": "1",
         },
+        input=typed,
         capture_output=True,
         text=True,
         timeout=50,
@@ -59,6 +60,23 @@ def test_analysis_with_chart(daemon: Daemon, tmp_path: Path) -> None:
     output = run(daemon, "analysis_with_chart.py", str(target))
     assert "the sharpest fall: south, week 57" in output
     assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_forty_tools(daemon: Daemon) -> None:
+    output = run(daemon, "forty_tools.py")
+    (cost,) = [line for line in output.splitlines() if line.startswith("40 tools in")]
+    assert int(cost.split()[3]) <= 1000
+    assert "create_order(customer: str, lines: list[Line], ship_to: Address = None) -> int" in output
+    assert "200 orders; tea came back in 29 lines" in output
+    assert output.endswith("206 calls, 1 task: Why does tea come back so often?\n")
+
+
+def test_approval(daemon: Daemon) -> None:
+    output = run(daemon, "approval.py", typed="y\ny\nnever heard of them\n")
+    assert "pay(to='the landlord', amount=900)" in output
+    assert "pay was refused: never heard of them\n" in output
+    assert "paid: ['40 euros to the printer', '900 euros to the landlord']\n" in output
+    assert output.endswith("deployed: '2.0 is out'\n")
 
 
 def test_every_example_is_run() -> None:

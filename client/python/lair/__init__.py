@@ -17,6 +17,7 @@ from .connection import Connection
 from .errors import CellFailed, DeadlineError, LairError, SessionLost
 from .functions import Function
 from .messages import Blocked, CallRecord, CellError, CheckpointRecord, Event, ExecReply, SessionInfo, StateReply
+from .outline import stubs, tokens
 from .result import (
     Alive,
     Artifact,
@@ -80,5 +81,7 @@ __all__ = [
     "run",
     "saves",
     "sessions",
+    "stubs",
+    "tokens",
 ]
 __version__ = "0.1.0"

@@ -21,6 +21,7 @@ from .calling import Approve, Offer, plain
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
 from .functions import Functions
+from .outline import stubs
 from .result import (
     UNKNOWN,
     Effects,
@@ -225,6 +226,10 @@ class Handle:
         own = CellOptions(functions=self.functions, approve=self.approve, globals=self.globals)
         given = {name: it for name, it in options.items() if name in own and it is not None}
         return offer(cast(CellOptions, {**own, **given}))
+
+    def stubs(self, budget: int = 1000) -> str:
+        """The session's functions as text for a prompt, in no more than so many tokens; see lair.stubs."""
+        return stubs(self.functions, budget, globals=self.globals)
 
     def mark(self, request: m.Request) -> None:
         """Makes a request for the session that was used, and no other. To open one, or with `renew`, any session
