@@ -277,6 +277,38 @@ def test_it_asks(daemon: Daemon) -> None:
         client.shutdown("asks")
 
 
+@pytest.mark.parametrize("call", ["sendmsg", "recvfrom", "write"])
+def test_a_call_that_is_answered(daemon: Daemon, call: str) -> None:
+    """Who answers with a key is told so when the cell has the answer, and not before."""
+    session, count = f"call-{call}", 0
+    asking = [{"name": "pay", "ask": True}]
+    run(daemon, "n = 0", session)
+
+    def waiting() -> list[Any]:
+        return list(insist(daemon, lambda id, key: m.Calls(id=id, session=session), m.CallsReply).calls)
+
+    def act() -> None:
+        nonlocal count
+        count += 1
+        exec = insist(
+            daemon,
+            lambda id, key: m.Exec(
+                id=id, key=key, session=session, code="n += tools.pay()\nn", functions=asking, detach=True
+            ),
+            m.DetachedReply,
+        )
+        wait_until(lambda: waiting() != [], "it asks")
+        insist(daemon, lambda id, key: m.AnswerCall(id=id, key=key, session=session, number=1, value=1), m.Reply)
+        reply = insist(daemon, lambda id, key: m.Attach(id=id, session=session, key=exec.key), m.ExecReply)
+        assert reply.text == str(count)
+        assert waiting() == []
+
+    deaths = at_every_call(daemon, [call], act)
+    assert deaths > 0
+    with Client(str(daemon.socket)) as client:
+        client.shutdown(session)
+
+
 def test_what_waits(daemon: Daemon) -> None:
     """Cells in a queue run, in their order."""
     keys = [uuid.uuid4().hex for _ in range(10)]
