@@ -90,9 +90,12 @@ static struct entry *lightest(struct effects *effects)
 {
 	struct entry *entry, *found = NULL;
 
-	list_for_each (entry, &effects->entries, node)
+	list_for_each (entry, &effects->entries, node) {
 		if (!found || entry->weight < found->weight)
 			found = entry;
+		if (found->weight == WEIGHT_CALL)
+			break;
+	}
 	return found;
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import zmq
 
@@ -33,6 +33,15 @@ class Lost(Exception):
     """No answer at all."""
 
 
+class Provider(Protocol):
+    """Does what a cell calls: its calls come with their numbers."""
+
+    def called(self, number: int, arguments: dict[str, Any]) -> Any: ...
+
+    def heard(self, number: int) -> None:
+        """laird has the answer, and will not ask for it again."""
+
+
 class Connection:
     """One client, one request at a time."""
 
@@ -52,14 +61,15 @@ class Connection:
         self._socket.close()
         self._context.term()
 
-    def call(self, request: Callable[[int], m.Request], reply: type[R]) -> R:
-        """Send what `request` makes of an id until something final comes back."""
+    def call(self, request: Callable[[int], m.Request], reply: type[R], provider: Provider | None = None) -> R:
+        """Send what `request` makes of an id until something final comes back. `provider` does what its cell calls."""
         self._id += 1
-        frame = codec.encode(request(self._id))
+        own = self._id
+        frame = codec.encode(request(own))
         deadline = time.monotonic() + DEADLINE
         while time.monotonic() < deadline:
             self._socket.send(frame)
-            answer = self._answer(self._id)
+            answer = self._answer(own, provider)
             if answer is None:
                 self._socket.close()
                 self._connect()
@@ -71,10 +81,21 @@ class Connection:
             return codec.read(reply, content)
         raise Lost(f"lost: {type(request(0)).__name__} was not answered within {DEADLINE:.0f} s")
 
-    def _answer(self, request_id: int) -> tuple[str, dict[str, Any]] | None:
+    def _answer(self, request_id: int, provider: Provider | None) -> tuple[str, dict[str, Any]] | None:
         """The final message of a request, or None after a while of silence."""
+        returned: dict[int, int] = {}  # calls by the requests that answer them
         while self._socket.poll(PATIENCE * 1000):
             kind, content = codec.unpack(self._socket.recv())
-            if content.get("id") == request_id and kind in ("reply", "error"):
+            id = content.get("id")
+            if id == request_id and kind in ("reply", "error"):
                 return kind, content
+            if id == request_id and kind == "call" and provider:
+                value = provider.called(content["number"], content["arguments"])
+                self._id += 1
+                returned[self._id] = content["number"]
+                self._socket.send(
+                    codec.encode(m.Return(id=self._id, exec=request_id, number=content["number"], value=value))
+                )
+            elif id in returned and kind == "reply" and provider:
+                provider.heard(returned[id])
         return None

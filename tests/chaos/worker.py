@@ -16,10 +16,12 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lair import codec
 from lair import messages as m
 from wire import Connection, Lost, Refused
 
@@ -27,6 +29,11 @@ GAVE_UP = 3  # the exit status of one that found something wrong, and has said s
 
 REMEMBERED = 24  # states a model keeps; more than the profile's checkpoints
 ACTS_A_LIFE = 60  # then the session is ended, and another begun
+
+# It does something that must not be done twice: the caller says which.
+FUNCTIONS = [
+    {"name": "note", "schema": '{"properties": {"n": {"type": "integer"}}, "required": ["n"]}', "effect": True}
+]
 
 # What ends an interpreter from within, and the cause that is told then.
 DEATHS = {
@@ -39,6 +46,8 @@ DEATHS = {
 # act: how often
 WEIGHTS = {
     "step": 30,
+    "calls": 14,
+    "repay": 4,
     "slow": 8,
     "chatty": 6,
     "die": 6,
@@ -72,6 +81,8 @@ class Model:
     ending: bool = False
     wrote: list[int] = field(default_factory=list)  # in its ledger, for certain
     tried: list[int] = field(default_factory=list)  # perhaps
+    # What its cells have called: under which key and number, and whether laird has the answer.
+    noted: dict[str, list[Any]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -92,10 +103,33 @@ class Model:
         self.marked = -1
         self.ending = False
         self.states, self.parents = {}, {}
-        self.wrote, self.tried = [], []
+        self.wrote, self.tried, self.noted = [], [], {}
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
+
+
+class Notes:
+    """The function that the cell of one act calls. Each call is done once, under one key, and it is known for ever."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker, self._key = worker, worker.key
+
+    def called(self, number: int, arguments: dict[str, Any]) -> Any:
+        n, noted = str(arguments["n"]), self._worker.model.noted
+        key, known, heard = noted.setdefault(n, [self._key, number, False])
+        if (key, known) != (self._key, number):
+            raise Wrong(f"duplicated: call {n} is put as {self._key}/{number}, and was put as {key}/{known}")
+        if heard:
+            raise Wrong(f"duplicated: call {n} was answered, and is put again")
+        self._worker.save()  # before anybody knows that it was done
+        return arguments["n"] * 2
+
+    def heard(self, number: int) -> None:
+        for noted in self._worker.model.noted.values():
+            if noted[:2] == [self._key, number]:
+                noted[2] = True
+        self._worker.save()
 
 
 class Worker:
@@ -129,9 +163,38 @@ class Worker:
             lambda id: m.Exec(id=id, session=where, code=code, key=self.key + suffix, timeout=20), m.ExecReply
         )
 
-    def run(self, code: str, then: list[int], stdout: str, text: str | None) -> bool:
+    def exec_calling(self, code: str) -> m.ExecReply:
+        reply = self.connection.call(
+            lambda id: m.Exec(
+                id=id, session=self.session, code=code, key=self.key, timeout=20, functions=FUNCTIONS
+            ),
+            m.ExecReply,
+            Notes(self),
+        )
+        if reply.state in ("rolled_back", "reset") and reply.returncode != 0:
+            self.told(reply, {n for n, (key, *_) in self.model.noted.items() if key == self.key})
+        return reply
+
+    def told(self, reply: m.ExecReply | m.StateReply, calls: set[str]) -> None:
+        """It went back, and tells that these were done, or may have been."""
+        effects = [codec.read(m.Effect, it) for it in reply.effects or ()]
+        told = {it.target for it in effects if it.act in ("called", "maybe_called")}
+        missing = [n for n in calls if f"note(n={n})".encode() not in told]
+        if missing and not reply.effects_more:
+            raise Wrong(
+                f"lost: it does not tell of the calls {missing[:5]}: {reply.state if isinstance(reply, m.ExecReply) else reply}"
+            )
+
+    def run(
+        self,
+        code: str,
+        then: list[int],
+        stdout: str,
+        text: str | None,
+        exec: Callable[[str], m.ExecReply] | None = None,
+    ) -> bool:
         """A cell after which the log must be `then`. False if it did not come to its end."""
-        reply = self.exec(code)
+        reply = (exec or self.exec)(code)
         if reply.state == "kept" and reply.cause is None:
             self.equal("stdout", reply.stdout.decode(), stdout)
             self.equal("text", reply.text, text)
@@ -170,6 +233,14 @@ class Worker:
         else:
             raise Wrong(f"a cell that cannot fail was {what}")
 
+    def went_back(self, reply: m.StateReply) -> None:
+        """Each step with calls that it has no more is told. Forward again, what came before is not."""
+        before, back = set(self.model.log), reply.cell < self.model.at
+        self.went_to(reply.cell)
+        if back and self.model.alive:
+            lost = before - set(self.model.log)
+            self.told(reply, {str(n) for n in lost if str(n) in self.model.noted})
+
     def went_to(self, cell: int) -> None:
         if cell == 0 or str(cell) not in self.model.states:
             if self.mild:
@@ -207,11 +278,31 @@ class Worker:
         self.save()  # before it is asked for
         return f"with open('ledger', 'a') as f: _ = f.write('{number}\\n')\n"
 
-    def _step(self, rng: random.Random, before: str, between: str, stdout: str) -> None:
-        number = self.model.act * 100 + rng.randrange(100)
+    def calls(self, rng: random.Random) -> None:
+        """Some calls one after the other or at the same time, of which the first has the number of the step."""
+        numbers = [self.model.act * 100 + i for i in range(rng.randrange(1, 9))]
+        each = f"[tools.note{rng.choice(['', '.aio'])}(n) for n in {numbers}]"
+        if ".aio" in each:
+            each = f"await __import__('asyncio').gather(*{each})"
+        self._step(rng, "", f"print(sum({each}))\n", f"{sum(numbers) * 2}\n", numbers[0])
+
+    def repay(self, rng: random.Random) -> None:
+        """What was done, and is not in the past, is not done again. The first call of a step has its number."""
+        log = set(map(str, self.model.log))
+        undone = [n for n in self.model.noted if n not in log and int(n) in self.model.tried]
+        if not undone:
+            return
+        n = rng.choice(sorted(undone))
+        code = f"try:\n    print(tools.note({n}))\nexcept tools.RepeatError: print('refused')\ntotal"
+        log_now = list(self.model.log)
+        self.run(code, log_now, "refused\n", repr(sum(log_now)), self.exec_calling)
+
+    def _step(self, rng: random.Random, before: str, between: str, stdout: str, calls: int | None = None) -> None:
+        number = self.model.act * 100 + rng.randrange(100) if calls is None else calls
         then = [*self.model.log, number]
         code = f"{before}log.append({number}); total += {number}\n{self._ledger(number)}{between}len(log), total, log[-3:]"
-        if self.run(code, then, stdout, repr((len(then), sum(then), then[-3:]))):
+        text = repr((len(then), sum(then), then[-3:]))
+        if self.run(code, then, stdout, text, None if calls is None else self.exec_calling):
             self.model.wrote.append(number)
 
     def step(self, rng: random.Random) -> None:
@@ -256,7 +347,7 @@ class Worker:
             raise
         if self.mild:
             self.equal("undone to cell", reply.cell, self.model.parents[str(self.model.at)])
-        self.went_to(reply.cell)
+        self.went_back(reply)
 
     def mark(self, rng: random.Random) -> None:
         reply = self.connection.call(
@@ -287,7 +378,7 @@ class Worker:
             return
         if self.mild:
             self.equal("restored cell", reply.cell, self.model.marked)
-        self.went_to(reply.cell)
+        self.went_back(reply)
 
     def branch(self, rng: random.Random) -> None:
         """Grow one, look into it, end it; the session must not notice."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import lair
 from daemon import Daemon
 from lair import Client, Connection, Effect, Session, State, aio
 from lair.tools import Tools
@@ -164,6 +165,46 @@ def test_tools(connection: Connection, outside: Path) -> None:
         answer = tools.call("python_session_reset", {})
         assert answer["note"] == f"Going back does not undo what was done outside: wrote {outside}/a."
         assert json.loads(json.dumps(answer)) == answer
+
+
+# ---- calls, by all ----
+
+
+def test_calls(
+    daemon: Daemon, connection: Connection, server: McpServer, terminal: Callable[..., Terminal]
+) -> None:
+    def pay(to: str) -> str:
+        return to
+
+    called, maybe = 'called pay(to="bob") in cell 2', 'may have called hang(to="eve") in cell 4'
+    with Session("a", connection=connection, functions=[pay]) as s:
+        s.run("x = 1")
+        s.run("tools.pay('bob')")
+        undo = daemon.lair("undo", "a")
+        assert undo.stderr == f"lair: not undone: {called}\n"
+        s.restore(2)
+        (record,) = daemon.lair_json("undo", "a")["effects"]
+        assert record == {"act": "called", "target": 'pay(to="bob")', "cell": 2}
+        s.restore(2)
+        undone = server.call("python_session_undo", session_id="a")
+        assert undone["effects"] == [{"act": "called", "target": 'pay(to="bob")'}]
+        assert undone["note"] == f"Going back does not undo what was done outside: {called}."
+        s.restore(2)
+        it = terminal("repl", "-s", "a")
+        it.prompt()
+        it.type("%undo\r")
+        it.expect(f"lair: not undone: {called}")
+        it.type("\x04")
+        s.restore(2)
+        assert str(s.undo().effects) == called
+        assert [str(it) for it in s.reset()] == [called]
+        s.run("x = 3")
+        result = s.run(
+            "import os, threading\nthreading.Timer(0.2, os._exit, (1,)).start()\ntools.hang('eve')",
+            functions={"pay": pay, "hang": lambda to: lair.current().cancelled.wait(20) and None},
+        )
+        assert str(result.effects) == maybe
+        assert daemon.lair("undo", "a").stderr == f"lair: not undone: {called}\nlair: not undone: {maybe}\n"
 
 
 # ---- models ----

@@ -110,9 +110,44 @@ static void add_waiting(struct session *session)
 		stage_operate(&former, session, OPERATION_UNDO, NULL, NULL, 2);
 }
 
+/* Two calls of `effect` functions, of which one is in the past of the session, and the other in that of its base.
+ */
+static void add_deeds(struct session *session)
+{
+	char where[] = "s", text[] = "pay(n=1)";
+	const struct deed deed = {.digest = {1, 2, 3}, .session = 1, .cell = 2, .where = where, .text = text};
+	struct deeds *deeds = &session->warden->deeds;
+	size_t place;
+
+	CHECK(deeds_place(&place, deeds, NULL, NULL) == 0 && deeds_add(deeds, place, &deed) == 0);
+	past_deeds_add(&session->deeds, place);
+	CHECK(deeds_place(&place, deeds, NULL, NULL) == 0 && deeds_add(deeds, place, &deed) == 0);
+	deeds->all[place].maybe = true;
+	if (session->history.base)
+		past_deeds_add(&session->history.base->deeds, place);
+	deeds->forgotten = 3;
+	session->deeds.forgotten = 2;
+	effects_call(&session->effects, true, true, "pay(n=1)", EFFECTS_DURING(2));
+}
+
+static void deeds_compare(const struct deeds *one, const struct deeds *two)
+{
+	CHECK(one->n == two->n && one->size == two->size && one->last == two->last &&
+	      one->forgotten == two->forgotten);
+	for (size_t i = 0; one->all && two->all && i < DEEDS_MAX; i++) {
+		const struct deed *left = &one->all[i], *right = &two->all[i];
+
+		CHECK(left->serial == right->serial && left->session == right->session &&
+		      left->cell == right->cell && left->maybe == right->maybe);
+		CHECK(!memcmp(left->digest, right->digest, sizeof(left->digest)));
+		CHECK(!left->serial || (!strcmp(left->where, right->where) && !strcmp(left->text, right->text)));
+	}
+}
+
 /* What is false or nothing in most sessions. */
 static void add_values(struct session *session)
 {
+	add_deeds(session);
 	session->exited = session->save_tried = session->restored = session->unloaded = true;
 	session->history.severed = true;
 	session->effects.dropped = 2;
@@ -249,6 +284,9 @@ static void test_state(enum session_state state, enum more more)
 		CHECK(before.record.last_session == after.record.last_session);
 		CHECK(before.record.last_question == after.record.last_question);
 		CHECK(journal_size(&former) == journal_size(&next));
+		deeds_compare(&session->warden->deeds, &first_of(&next)->warden->deeds);
+		CHECK(session->effects.n == first_of(&next)->effects.n &&
+		      session->effects.size == first_of(&next)->effects.size);
 		if (more == MORE_CALLS)
 			calls_compare(session->cell, first_of(&next)->cell);
 		snapshot_deinit(&after.snapshot);
