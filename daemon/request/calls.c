@@ -151,14 +151,14 @@ static struct session *session_of(struct sessions *sessions, const struct addres
 	return found;
 }
 
-/* Whether the answer says what it must, and no more; if not, the client has been told. */
+/* Whether the answer says what it must, and no more, where no value is None; if not, the client has been told. */
 static bool answer_says_one_thing(struct sessions *sessions, const struct address *from,
 				  const struct answer_call_request *answer)
 {
 	if (answer->of.data ? !key_valid(answer->of) : !answer->session.data)
 		client_error(sessions->clients, from, "bad_request",
 			     "answer_call: the session, or of: the key of the cell's exec");
-	else if (answer->approve + !!answer->value.data + !!answer->error.data != 1)
+	else if (answer->approve + !!answer->value.data + !!answer->error.data > 1)
 		client_error(sessions->clients, from, "bad_request",
 			     "answer_call: one of approve, value and error");
 	else
