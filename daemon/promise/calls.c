@@ -34,6 +34,7 @@ void calls_deinit(struct calls *calls)
 
 	list_for_each (call, &calls->list, node)
 		calls_remove(calls, call);
+	free(calls->functions);
 }
 
 struct call *calls_find(const struct calls *calls, uint64_t number)
@@ -173,12 +174,48 @@ bool functions_valid(struct bytes functions)
 	return cursor > 0 && n == wire_count(functions);
 }
 
-bool functions_find(struct function *function, struct bytes functions, struct bytes name)
+static int by_name(const void *a, const void *b)
 {
-	size_t cursor = 0;
+	const struct bytes left = ((const struct function *)a)->name, right = ((const struct function *)b)->name;
+	int r = memcmp(left.data, right.data, MIN(left.size, right.size));
 
-	while (functions.data && function_next(functions, &cursor, function))
-		if (bytes_equal(function->name, name))
-			return true;
-	return false;
+	return r ? r : (left.size > right.size) - (left.size < right.size);
+}
+
+/* Of two with one name the first one offered comes first. */
+static int by_name_and_place(const void *a, const void *b)
+{
+	const struct function *left = a, *right = b;
+	int r = by_name(a, b);
+
+	return r ? r : (left->name.data > right->name.data) - (left->name.data < right->name.data);
+}
+
+/* They may be many, and a cell may call often. */
+static void functions_read(struct calls *calls, struct bytes functions)
+{
+	size_t n = wire_count(functions), cursor = 0;
+
+	calls->functions = calloc(n + 1, sizeof(*calls->functions));
+	if (!calls->functions)
+		return;
+	while (calls->n_functions < n && function_next(functions, &cursor, &calls->functions[calls->n_functions]))
+		calls->n_functions++;
+	qsort(calls->functions, calls->n_functions, sizeof(*calls->functions), by_name_and_place);
+}
+
+const struct function *calls_function(struct calls *calls, struct bytes functions, struct bytes name)
+{
+	const struct function wanted = {.name = name}, *found;
+
+	if (!functions.data)
+		return NULL;
+	if (!calls->functions)
+		functions_read(calls, functions);
+	if (!calls->functions)
+		return NULL;
+	found = bsearch(&wanted, calls->functions, calls->n_functions, sizeof(wanted), by_name);
+	while (found && found > calls->functions && by_name(found - 1, &wanted) == 0)
+		found--;
+	return found;
 }

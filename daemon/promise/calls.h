@@ -32,7 +32,9 @@ struct call {
 struct calls {
 	struct list list; /* as they came */
 	size_t n, size;
-	struct user *user; /* who pays, twice: they are in the ledger, too */
+	struct user *user;	    /* who pays, twice: they are in the ledger, too */
+	struct function *functions; /* the cell's, by name, from its first call on; NULL before */
+	size_t n_functions;
 };
 
 /* All zeroes but for the list, which is empty at first. */
@@ -58,5 +60,6 @@ int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer);
 
 /* Whether @functions is an array of `function`, as a cell may have it. */
 bool functions_valid(struct bytes functions);
-/* The one of them that is called @name, which points into @functions. False if there is none. */
-bool functions_find(struct function *function, struct bytes functions, struct bytes name);
+/* The one of @functions, those of the cell of @calls, that is called @name. It points into @functions. NULL: there
+ * is none, or no memory. */
+const struct function *calls_function(struct calls *calls, struct bytes functions, struct bytes name);

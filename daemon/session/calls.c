@@ -18,6 +18,9 @@ static void interpreter_return(struct session *session, const struct returned_me
 		session_end(session, "internal");
 }
 
+/* Of the arguments of a function with an effect: the router computes a digest of them, and others wait for that. */
+#define EFFECT_SIZE_MAX (256 * 1024)
+
 /* ---- time ---- */
 
 void session_heed_clock(struct session *session)
@@ -93,7 +96,7 @@ static void refuse(struct session *session, const struct call_message *message, 
 }
 
 /* Whether the profile has no room for it, and the cell has been told so. */
-static bool is_too_much(struct session *session, const struct call_message *message)
+static bool is_too_much(struct session *session, const struct call_message *message, bool effect)
 {
 	const struct profile *profile = session->profile;
 	const struct cell *cell = session->cell;
@@ -110,6 +113,10 @@ static bool is_too_much(struct session *session, const struct call_message *mess
 		refuse(session, message, "FunctionError",
 		       "the arguments have %zu bytes, and call_size = %" PRIu64 " is the limit: pass less",
 		       message->arguments.size, profile->call_size);
+	else if (effect && message->arguments.size > EFFECT_SIZE_MAX)
+		refuse(session, message, "FunctionError",
+		       "the arguments have %zu bytes, and a function with an effect takes %d: pass less",
+		       message->arguments.size, EFFECT_SIZE_MAX);
 	else
 		return false;
 	return true;
@@ -158,8 +165,8 @@ void session_pass_call(struct session *session, const struct details *details)
 {
 	const struct call_message *message = details->call;
 	struct cell *cell = session->cell;
+	const struct function *function;
 	enum function_ruling ruling;
-	struct function function;
 	struct call *call;
 	int r;
 
@@ -168,7 +175,8 @@ void session_pass_call(struct session *session, const struct details *details)
 	if (calls_find(&cell->calls, message->number))
 		return;
 	cell->n_calls++;
-	if (!functions_find(&function, cell->options.functions, message->function)) {
+	function = calls_function(&cell->calls, cell->options.functions, message->function);
+	if (!function) {
 		refuse(session, message, "FunctionError", "the client of this cell does not offer that function");
 		return;
 	}
@@ -178,14 +186,15 @@ void session_pass_call(struct session *session, const struct details *details)
 		       (int)message->function.size, message->function.data);
 		return;
 	}
-	if (is_too_much(session, message) || (function.effect && refuse_repetition(session, message)))
+	if (is_too_much(session, message, function->effect) ||
+	    (function->effect && refuse_repetition(session, message)))
 		return;
 	r = calls_add(&call, &cell->calls, message);
 	if (r)
 		refuse(session, message, "FunctionError",
 		       "the session's user holds too much already: wait for some calls");
 	else
-		call_begin(session, call, &function, ruling);
+		call_begin(session, call, function, ruling);
 }
 
 void session_pass_abandon(struct session *session, const struct details *details)

@@ -109,7 +109,7 @@ static bool is_untouched(const struct call *call)
 void session_note_call(struct session *session, const struct call *call, enum call_end end, struct bytes error)
 {
 	char text[CALL_TEXT_SIZE + ERROR_SHOWN];
-	struct function function;
+	const struct function *function;
 	bool effect;
 
 	if (!session->id[0] || (is_untouched(call) && (end != CALL_ANSWERED || error.data)))
@@ -118,7 +118,8 @@ void session_note_call(struct session *session, const struct call *call, enum ca
 	if (call->state == CALL_HELD && bytes_is(error, "PermissionError"))
 		return;
 	warden_touch(session->warden);
-	effect = functions_find(&function, session->cell->options.functions, call->function) && function.effect;
+	function = calls_function(&session->cell->calls, session->cell->options.functions, call->function);
+	effect = !function || function->effect; /* it was offered, so without memory alone there is none */
 	call_text(text, call->function, call->arguments);
 	if (effect)
 		deed_note(session, call, end != CALL_ANSWERED || error.data, text);

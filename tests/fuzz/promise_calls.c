@@ -8,19 +8,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look_for_each(struct bytes functions)
 {
-	struct function function, found;
+	struct calls calls = {.n = 0};
+	const struct function *found;
+	struct function function;
 	struct wire_fault fault;
 	struct bytes item;
 	size_t cursor = 0;
 
+	list_init(&calls.list);
 	while (wire_next(functions, &cursor, &item)) {
 		if (wire_decode_known(&function, &function_schema, item, &fault))
 			continue;
-		if (functions_find(&found, functions, function.name) &&
-		    (!bytes_equal(found.name, function.name) || found.name.data < functions.data ||
-		     found.name.data + found.name.size > functions.data + functions.size))
+		found = calls_function(&calls, functions, function.name);
+		if (found && (!bytes_equal(found->name, function.name) || found->name.data < functions.data ||
+			      found->name.data + found->name.size > functions.data + functions.size))
 			abort();
 	}
+	calls_deinit(&calls);
 }
 
 static void check_text(struct bytes function, struct bytes arguments)

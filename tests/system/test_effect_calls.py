@@ -269,3 +269,11 @@ def test_more_than_is_kept(s: Session) -> None:
     s.undo(3)
     assert "so much was done, and undone since, that nobody knows" in tried(s, "tools.pay('al', 10000)")
     assert tried(s, "tools.pay('al', 10000)", again=True) == "done"
+
+
+def test_the_arguments_of_an_effect_are_bounded(s: Session) -> None:
+    """The router computes a digest of them, for which others wait."""
+    assert s.run("tools.pay('x' * 200_000, 1) and None").ok
+    error = s.run("tools.pay('x' * 300_000, 1)").error
+    assert error and "a function with an effect takes 262144: pass less" in error.value
+    assert s.run("tools.look('x' * 300_000)").text == "300000"

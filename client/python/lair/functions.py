@@ -77,6 +77,7 @@ class Function:
         self.schema = dict(given) if given is not None else schemas.of_parameters(run, self._hints)
         given = returns if returns is not None else told.get("returns")
         self.returns = dict(given) if given is not None else schemas.of_type(self._hints.get("return", Any))
+        self._texts = json.dumps(self.schema), json.dumps(self.returns) if self.returns else None
         self.effect, self.caution = effect, caution
         self.ask: bool = bool(told.get("ask") if ask is None else ask)
         self.timeout: float | None = seconds("timeout", told.get("timeout") if timeout is None else timeout)
@@ -90,9 +91,10 @@ class Function:
         return new
 
     def wire(self, bare: bool = False) -> dict[str, Any]:
-        offer: dict[str, Any] = {"name": self.name, "schema": json.dumps(self.schema)}
-        if self.returns:
-            offer["returns"] = json.dumps(self.returns)
+        schema, returns = self._texts
+        offer: dict[str, Any] = {"name": self.name, "schema": schema}
+        if returns:
+            offer["returns"] = returns
         if self.doc:
             offer["doc"] = self.doc
         if self.timeout is not None:
@@ -131,6 +133,11 @@ def words(error: BaseException) -> str:
     return words or type(error).__name__
 
 
+def ready(functions: Functions | None) -> Functions | None:
+    """The same, for many cells: signatures are looked at once. What is no list or dict may change between cells."""
+    return list(collected(functions).values()) if isinstance(functions, (list, tuple, dict)) else functions
+
+
 def collected(functions: Functions | None) -> dict[str, Function]:
     """By their names."""
     if functions is None:
@@ -147,4 +154,4 @@ def collected(functions: Functions | None) -> dict[str, Function]:
     return every
 
 
-__all__ = ["Function", "Functions", "collected", "words"]
+__all__ = ["Function", "Functions", "collected", "ready", "words"]

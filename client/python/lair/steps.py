@@ -20,7 +20,7 @@ from . import messages as m
 from .calling import Approve, Offer, plain
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
-from .functions import Functions
+from .functions import Functions, ready
 from .outline import stubs
 from .result import (
     UNKNOWN,
@@ -207,7 +207,7 @@ class Handle:
         globals: bool = False,
     ) -> None:
         # What its cells may call, who is asked about calls, and how they are named, if they are not given their own.
-        self.functions, self.approve, self.globals = functions, approve, globals
+        self.functions, self.approve, self.globals = ready(functions), approve, globals
         self.id = new_id() if id is None else id
         self.profile = profile
         self.connection = connection or shared()
