@@ -100,7 +100,7 @@ static void text_add_error(char text[static CALL_TEXT_SIZE + ERROR_SHOWN], struc
 	snprintf(text + used, ERROR_SHOWN, ": %.*s", (int)MIN(error.size, (size_t)ERROR_SHOWN - 3), error.data);
 }
 
-/* Nobody has begun with it. */
+/* Nobody has begun with it. If it has an answer, somebody gave that instead. */
 static bool is_untouched(const struct call *call)
 {
 	return call->state == CALL_ASKS || (call->state == CALL_OUT && !call->turned);
@@ -112,7 +112,7 @@ void session_note_call(struct session *session, const struct call *call, enum ca
 	const struct function *function;
 	bool effect;
 
-	if (!session->id[0] || (is_untouched(call) && (end != CALL_ANSWERED || error.data)))
+	if (!session->id[0] || is_untouched(call))
 		return;
 	/* Its provider had put it aside, and then it was refused. */
 	if (call->state == CALL_HELD && bytes_is(error, "PermissionError"))

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import lair
-from daemon import Daemon
-from lair import Connection, Session
+from daemon import Daemon, wait_until
+from lair import Client, Connection, Session
+from lair import messages as m
 from test_router_death import kill_router
 
 SETTINGS = {
@@ -148,6 +149,32 @@ def test_hostile_arguments_are_shown_tamely(s: Session) -> None:
     assert text[1] == (
         'called order(items={"deep": [[[...]]], "n": None, "b": <3 bytes>, "f": 2.0, "t": True, "i": -70000}) in cell 3'
     )
+
+
+@pytest.mark.parametrize("answer", [{"value": "paid"}, {"error": "PermissionError", "text": "no"}])
+def test_what_a_person_answered_was_not_done(
+    daemon: Daemon, connection: Connection, answer: dict[str, str]
+) -> None:
+    """Instead of the function: nothing has happened, and nothing is repeated."""
+    pays = lair.Function(pay, effect=True, ask=True)
+    done.clear()
+
+    def answer_it() -> None:
+        with Client(str(daemon.socket)) as client:
+            wait_until(
+                lambda: client.call(m.Calls(id=client.new_id(), session="asks"), m.CallsReply).calls, "it asks"
+            )
+            client.call(m.AnswerCall(id=client.new_id(), session="asks", number=1, **answer), m.Reply)
+
+    with Session("asks", connection=connection, functions=[pays]) as s:
+        s.run("x = 1")
+        for _ in range(2):
+            thread = threading.Thread(target=answer_it)
+            thread.start()
+            s.run("tools.pay('bob', 5)")
+            thread.join()
+            assert not s.undo().effects
+    assert not done
 
 
 # ---- what is not repeated ----

@@ -505,9 +505,9 @@ static bool step_provider(void)
 			session_approve_call(session, call, STAGE_OWNER);
 		} else if (call->state == CALL_ASKS || (!quiet && call->state == CALL_HELD && chance(3) == 0)) {
 			one->refused = one->answered = true;
-			session_answer_call(session, call,
-					    &(struct returned_message){.error = BYTES("PermissionError")},
-					    STAGE_OWNER);
+			if (call->state == CALL_HELD || chance(2))
+				answer = (struct returned_message){.error = BYTES("PermissionError")};
+			session_answer_call(session, call, &answer, STAGE_OWNER);
 		} else if (!quiet && call->state == CALL_OUT && chance(5) == 0) {
 			session_hold_call(session, call, BYTES("later"), NULL);
 		} else if (chance(6) == 0) {
