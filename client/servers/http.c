@@ -169,6 +169,7 @@ static void session_take(struct http *http, struct lair_text value)
 	http->session = strndup(value.data, value.size);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as libcurl wants it */
 static size_t on_header(char *data, size_t one, size_t size, void *userdata)
 {
 	static const char stream[] = "text/event-stream";

@@ -29,8 +29,9 @@ static void functions_free(struct offered *offered)
 		free((char *)offered->functions[i].schema);
 		free((char *)offered->functions[i].returns);
 	}
-	free(steal_ptr(&offered->functions));
-	json_decref(steal_ptr(&offered->listed));
+	freep(&offered->functions);
+	json_decref(offered->listed);
+	offered->listed = NULL;
 	offered->n = 0;
 }
 

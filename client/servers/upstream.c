@@ -308,7 +308,7 @@ static void list_ended(struct upstream *upstream)
 	if (upstream->state == UPSTREAM_LISTING) {
 		upstream->state = UPSTREAM_READY;
 		upstream->up_since = clock_seconds();
-		free(steal_ptr(&upstream->failure));
+		freep(&upstream->failure);
 	}
 	if (again)
 		list_begin(upstream);

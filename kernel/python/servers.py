@@ -88,10 +88,10 @@ def _is_wrapped(returns: Dict[str, Any]) -> bool:
 
 def _raw(result: Any) -> Dict[str, Any]:
     """What is nested deeper than a message may be has come as text."""
-    result = result if isinstance(result, dict) else {"content": []}
-    if "structuredJson" in result:
-        result["structuredContent"] = json.loads(result.pop("structuredJson"))
-    return result
+    raw: Dict[str, Any] = result if isinstance(result, dict) else {"content": []}
+    if "structuredJson" in raw:
+        raw["structuredContent"] = json.loads(raw.pop("structuredJson"))
+    return raw
 
 
 def _value(result: Dict[str, Any], returns: Dict[str, Any], name: str) -> Any:
@@ -158,7 +158,8 @@ def _all() -> Dict[str, Dict[str, Tool]]:
 
 
 def _alias(server: Dict[str, Tool]) -> str:
-    return next(iter(server.values()))._path.partition(".")[0]
+    alias: str = next(iter(server.values()))._path.partition(".")[0]
+    return alias
 
 
 def _of(name: str, error: str) -> Tuple[str, Dict[str, Tool]]:
@@ -400,5 +401,5 @@ def servers_offered() -> None:
         setattr(builtins, f"mcp_{_alias(its)}", _proxies[name])
     vars(builtins).update(mcp_servers=_servers, LOADED_MCP_SERVERS=tuple(every))
     if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
-        sys.meta_path.append(_Last)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder)
+        sys.meta_path.append(_Last)

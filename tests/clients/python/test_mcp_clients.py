@@ -13,6 +13,8 @@ CLIENTS = {
     "mcp, legacy": ("mcp", "drive_mcp.py", "legacy"),
     "mcp, auto": ("mcp", "drive_mcp.py", "auto"),
     "mcp, 2026-07-28": ("mcp", "drive_mcp.py", "2026-07-28"),
+    "mcp asks, legacy": ("mcp", "drive_mcp_asking.py", "legacy"),
+    "mcp asks, auto": ("mcp", "drive_mcp_asking.py", "auto"),
     "openai-agents": ("openai-agents", "drive_openai_agents_mcp.py", ""),
 }
 
