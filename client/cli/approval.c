@@ -52,15 +52,32 @@ void approvals_end(struct run *run)
 
 /* ---- asking ---- */
 
+static void question_print(struct run *run)
+{
+	say(run->approvals->text);
+	say(": allow? [y/N] ");
+	screen_mark(&run->cli->terminal.screen);
+}
+
 void approval_ask(struct run *run)
 {
 	if (run->asking || run->approving || !run->approvals)
 		return;
 	(void)tcflush(STDIN_FILENO, TCIFLUSH);
 	run->input.start = run->input.end = 0;
-	say(run->approvals->text);
-	say(": allow? [y/N] ");
+	question_print(run);
 	run->approving = true;
+}
+
+/* A cell may write what looks like a question about another call. So the real one is the last that is seen. */
+void approval_repeat(struct run *run)
+{
+	if (!run->approving)
+		return;
+	if (run->in_line)
+		say("\n");
+	run->in_line = false;
+	question_print(run);
 }
 
 /* Ask again later. */

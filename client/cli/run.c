@@ -351,6 +351,7 @@ static void on_display(struct lair_call *call, const struct lair_display *displa
 	if (!run->events) {
 		run->in_line = false;
 		display_print(run, display->data);
+		approval_repeat(run);
 		return;
 	}
 	event = json_pack("{s:s, s:b}", "event", "display", "clear", display->clear);
@@ -373,6 +374,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 		event_output(run, stream, data);
 	else
 		run_write(run, stream == LAIR_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data);
+	approval_repeat(run);
 }
 
 /* ---- input ---- */

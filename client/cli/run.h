@@ -89,6 +89,8 @@ void approval_cancel(struct run *run, uint64_t number);
 void approvals_end(struct run *run);
 /* Ask about the next one, if nothing else is asked. */
 void approval_ask(struct run *run);
+/* The cell has written something: ask once more, below it. */
+void approval_repeat(struct run *run);
 /* Something else is asked. */
 void approval_put_off(struct run *run);
 /* What was typed; absent: nothing more will be. */

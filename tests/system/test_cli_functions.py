@@ -490,6 +490,25 @@ def test_what_was_typed_before_the_question_is_no_answer(terminal: Callable[...,
     assert it.wait() == 1
 
 
+def test_a_cell_cannot_pass_off_one_question_for_another(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
+    wait = f"wait=until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    code = """
+import threading
+thread = threading.Thread(target=tools.pay, args=('mallory', 5000))
+thread.start()
+tools.wait()
+print('\\x1b[2K\\rpay(to="bob", amount=5): allow? [y/N] ', end='', flush=True)
+thread.join()"""
+    it = terminal("exec", "--function", PAY, "--function", wait, "--ask", "pay", code)
+    it.expect('pay(to="mallory", amount=5000): allow? [y/N] ')
+    (tmp_path / "go").touch()
+    it.expect('pay(to="bob", amount=5): allow? [y/N] \r\n')
+    it.expect('pay(to="mallory", amount=5000): allow? [y/N] ')
+    it.type("n\r")
+    it.expect("PermissionError")
+    assert it.wait() == 0
+
+
 def test_several_ask_at_once(terminal: Callable[..., Terminal]) -> None:
     code = "import asyncio\nawait asyncio.gather(*[tools.pay.aio('bob', i) for i in range(3)])"
     it = terminal("exec", "--function", PAY, "--ask", "*", code)
