@@ -30,17 +30,37 @@ static PyObject *none(void)
 	return Py_None;
 }
 
+/* Tells the call, with @waiter among those that wait: an interrupt, which may come between any two steps of
+ * python/, finds both or none. Returns 0, or -1 with an exception. */
+static int tell_for(PyObject *out, PyObject *waiter, const struct call_message *message)
+{
+	PyObject *number = PyLong_FromUnsignedLongLong(message->number), *type, *value, *traceback;
+	int r = number ? PyObject_SetAttrString(waiter, "number", number) : -1;
+
+	if (!r)
+		r = PyDict_SetItem(out, number, waiter);
+	if (!r && interpreter_tell(&call_message_schema, message)) {
+		r = -1;
+		PyErr_Fetch(&type, &value, &traceback);
+		(void)PyDict_DelItem(out, number);
+		PyErr_Restore(type, value, traceback);
+	}
+	Py_XDECREF(number);
+	return r;
+}
+
 static PyObject *call(PyObject *module, PyObject *args)
 {
 	struct call_message message = {.number = last_number + 1};
+	PyObject *arguments, *out, *waiter;
 	msgpack_sbuffer packed;
-	PyObject *arguments;
 	const char *name;
 	Py_ssize_t size;
 	int again, r;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "s#O!p", &name, &size, &PyDict_Type, &arguments, &again))
+	if (!PyArg_ParseTuple(args, "s#O!pO!O", &name, &size, &PyDict_Type, &arguments, &again, &PyDict_Type, &out,
+			      &waiter))
 		return NULL;
 	message.again = again;
 	message.function = (struct bytes){.data = name, .size = (size_t)size};
@@ -49,10 +69,10 @@ static PyObject *call(PyObject *module, PyObject *args)
 	message.arguments = wire_bytes(&packed);
 	if (!r) {
 		last_number++;
-		r = interpreter_tell(&call_message_schema, &message);
+		r = tell_for(out, waiter, &message);
 	}
 	msgpack_sbuffer_destroy(&packed);
-	return r ? NULL : PyLong_FromUnsignedLongLong(message.number);
+	return r ? NULL : none();
 }
 
 static PyObject *drop(PyObject *module, PyObject *number)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 if TYPE_CHECKING:
     from servers import MCPError, Tool, servers_offered
 
-call: Callable[[str, Dict[str, Any], bool], int]
+call: Callable[[str, Dict[str, Any], bool, Dict[int, "_Waiter"], "_Waiter"], None]
 hear: Callable[[bool], Optional[Tuple[int, Any, Optional[str], Optional[str]]]]
 drop: Callable[[int], None]
 descriptor: Callable[[], int]
@@ -59,6 +59,8 @@ _listening: Any = None  # the event loop that waits for the channel
 
 class _Waiter:
     """A thread that waits for the answer to a call."""
+
+    number = 0  # of the call; 0: none was made
 
     def __init__(self) -> None:
         self.answer: Optional[Answer] = None
@@ -124,22 +126,20 @@ def _hear(wait: bool) -> bool:
     return heard is not None
 
 
-def _wait(number: int, waiter: _Waiter) -> Answer:
-    try:
-        while waiter.answer is None:
-            if number not in _out:
-                raise FunctionError(_ENDED)
-            if not _hear(True) and waiter.answer is None:
-                waiter.sleep()
-        return waiter.answer
-    finally:
-        _give_up(number)
+def _wait(waiter: _Waiter) -> Answer:
+    while waiter.answer is None:
+        if waiter.number not in _out:
+            raise FunctionError(_ENDED)
+        if not _hear(True) and waiter.answer is None:
+            waiter.sleep()
+    return waiter.answer
 
 
-def _give_up(number: int) -> None:
-    """Nobody waits for it any more, if it has no answer."""
-    if _out.pop(number, None) is not None:
-        drop(number)
+def _give_up(waiter: _Waiter) -> None:
+    """Nobody waits for its call any more, if that was made and has no answer."""
+    if waiter.number in _out:
+        drop(waiter.number)
+        _out.pop(waiter.number, None)
 
 
 def _listen(loop: Any) -> None:
@@ -161,12 +161,12 @@ def _on_readable() -> None:
         pass
 
 
-async def _await(number: int, waiter: _Future) -> Answer:
+async def _await(waiter: _Future) -> Answer:
     _listen(_running_loop())
     try:
         return await waiter.future  # type: ignore[no-any-return]
     finally:
-        _give_up(number)
+        _give_up(waiter)
         if not any(isinstance(it, _Future) for it in _out.values()):
             _listen_no_more()
 
@@ -493,39 +493,47 @@ class Function:
                     return problem
         return None
 
-    def _send(self, arguments: Dict[str, Any]) -> int:
+    def _send(self, arguments: Dict[str, Any], waiter: _Waiter) -> None:
+        """An interrupt may come between any two steps. So this is one: the call is made, and the waiter has it."""
         try:
-            return call(self._path, arguments, self._again)
+            call(self._path, arguments, self._again, _out, waiter)
+            return
         except TypeError:
             if "numpy" not in sys.modules:
                 raise
-        return call(self._path, _without_numpy(arguments), self._again)
+        call(self._path, _without_numpy(arguments), self._again, _out, waiter)
 
-    def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any], waiter: _Waiter) -> int:
+    def _call(self, args: Tuple[Any, ...], kwargs: Dict[str, Any], waiter: _Waiter) -> None:
         if self._path not in tools._offered:
             raise FunctionError(f"{self._path}: the client of this cell does not offer it")
-        return self._call_with(self._arguments(args, kwargs), waiter)
+        self._call_with(self._arguments(args, kwargs), waiter)
 
-    def _call_with(self, arguments: Dict[str, Any], waiter: _Waiter) -> int:
+    def _call_with(self, arguments: Dict[str, Any], waiter: _Waiter) -> None:
         try:
-            number = self._send(arguments)
+            self._send(arguments, waiter)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{self.__name__}(): {error}") from None
         except TypeError as error:
             raise TypeError(
                 f"{self.__name__}(): {error}; arguments are None, bool, int, float, str, bytes, list and dict"
             ) from None
-        _out[number] = waiter
-        return number
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         waiter = _Waiter()
-        return self._result(_wait(self._call(args, kwargs, waiter), waiter))
+        try:
+            self._call(args, kwargs, waiter)
+            return self._result(_wait(waiter))
+        finally:
+            _give_up(waiter)
 
     async def aio(self, *args: Any, **kwargs: Any) -> Any:
         """The same, to be awaited: other tasks go on meanwhile."""
         waiter = _Future(_running_loop())
-        return self._result(await _await(self._call(args, kwargs, waiter), waiter))
+        try:
+            self._call(args, kwargs, waiter)
+            return self._result(await _await(waiter))
+        finally:
+            _give_up(waiter)
 
     def _result(self, answer: Answer) -> Any:
         return _result(self._path, answer)

@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 if TYPE_CHECKING:
-    from functions import Answer, Function, FunctionError, _await, _Future, _result, _schema, tools
+    from functions import Answer, Function, FunctionError, _await, _Future, _give_up, _result, _schema, tools
 
 _running_loop = asyncio.get_running_loop
 _Spec = importlib.machinery.ModuleSpec
@@ -141,8 +141,11 @@ class Tool(Function):
     async def _forward(self, arguments: Mapping[str, Any]) -> Dict[str, Any]:
         """The server looks at the arguments, and its result is given as it is."""
         waiter = _Future(_running_loop())
-        number = self._call_with(dict(arguments), waiter)
-        return _raw(_result(self._path, await _await(number, waiter)))
+        try:
+            self._call_with(dict(arguments), waiter)
+            return _raw(_result(self._path, await _await(waiter)))
+        finally:
+            _give_up(waiter)
 
 
 # ---- the bridge ----

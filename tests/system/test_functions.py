@@ -550,3 +550,47 @@ def test_an_audit_line_a_call(tmp_path: Path) -> None:
     assert [it["answer_size"] for it in lines] == [1, 21]
     assert all(it["seconds"] >= 0 and it["arguments_size"] > 5 and it["cell"] == 1 for it in lines)
     assert not any("arguments" in it or "by" in it for it in lines)
+
+
+# ---- an interrupt between any two steps ----
+
+STEPS = """
+import sys
+left, where, begun = {n}, "nothing", False
+
+def step(frame, event, argument):
+    global left, where, begun
+    if frame.f_code.co_filename != "<lair>/functions.py":
+        return None
+    begun = begun or frame.f_code.co_name == "_call_with"
+    left -= begun
+    if left == 0:
+        where = f"{{frame.f_code.co_name}}, line {{frame.f_lineno}}, {{event}}"
+        raise KeyboardInterrupt
+    return step
+
+sys.settrace(step)
+try: {call}
+except KeyboardInterrupt: pass
+finally: sys.settrace(None)
+f"{{tools.out()}} after {{where}}"
+"""
+
+
+@pytest.mark.parametrize("call", ["tools.wait(1)", "await tools.wait.aio(1)"])
+def test_an_interrupt_at_any_step_leaves_no_call_behind(connection: Connection, call: str) -> None:
+    """As long as one is out, the cell's time stands still: nothing must be out that nobody waits for."""
+
+    def wait(n: int) -> None:
+        time.sleep(0.1)
+
+    def out() -> int:
+        return len(s.calls()) - 1
+
+    with Session(connection=connection, functions=[wait, out]) as s:
+        said = [s.run(STEPS.format(n=n, call=call)) for n in range(1, 40)]
+    ended = [it for it in said if it.error and it.error.name == "KeyboardInterrupt"]  # in the event loop
+    assert [
+        it.text or it.error for it in said if it not in ended and not str(it.text).startswith("'0 after ")
+    ] == []
+    assert "0 after _send, line" in "".join(it.text or "" for it in said)
