@@ -72,7 +72,7 @@ static void account(struct session *session, const uint8_t digest[static SHA256_
 		past_deeds_add(&session->deeds, deed_place(deeds, earlier));
 }
 
-static void deed_note(struct session *session, const struct call *call, bool maybe, char *text)
+static void deed_note(struct session *session, const struct call *call, bool maybe, const char *text)
 {
 	struct deed deed = {.session = session->tenant.number,
 			    .cell = session->cell->number,

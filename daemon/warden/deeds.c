@@ -10,8 +10,8 @@ static void deed_drop(struct deeds *deeds, struct deed *deed)
 {
 	deeds->size -= strlen(deed->where) + strlen(deed->text);
 	deeds->n--;
-	free(deed->where);
-	free(deed->text);
+	free((char *)deed->where);
+	free((char *)deed->text);
 	*deed = (struct deed){.serial = 0};
 }
 

@@ -15,8 +15,8 @@ struct deed {
 	uint64_t serial; /* 0: there is none in this place */
 	uint8_t digest[SHA256_SIZE];
 	uint64_t session, cell; /* whose, by its number in the family */
-	char *where;		/* the session's id */
-	char *text;		/* the call in words */
+	const char *where;	/* the session's id */
+	const char *text;	/* the call in words */
 	bool maybe;		/* nobody knows whether it was done */
 };
 

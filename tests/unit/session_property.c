@@ -448,19 +448,27 @@ static void process_abandons(struct process *process)
 		}
 }
 
+/* The session that lives in it, if one does. */
+static struct session *session_of(const struct interpreter *interpreter)
+{
+	struct session *session;
+
+	list_for_each (session, &stage.sessions.all, node)
+		if (session->live == interpreter)
+			return session;
+	return NULL;
+}
+
 /* It comes to its session, which refuses it or has it put. */
 static void call_said(struct interpreter *interpreter, struct say *say)
 {
 	struct made *one = &made[say->made];
 	struct process *process = process_of(one->serial);
-	struct session *session = NULL;
+	struct session *session = session_of(interpreter);
 	bool repeats = one->payment && was_undone(process, one->payment), too_many;
 
-	list_for_each (session, &stage.sessions.all, node)
-		if (session->live == interpreter)
-			break;
 	/* One that is being killed is not heard. */
-	if (session->live != interpreter || !session_busy(session)) {
+	if (!session || !session_busy(session)) {
 		fake_say(interpreter, say->schema, &say->as);
 		return;
 	}
@@ -1104,7 +1112,7 @@ static const char *const state_names[_SESSION_STATE_N] = {
 	"freezing", "killing", "sweeping", "restoring", "closing",
 };
 
-/* Who is gone has no calls. A cell's time stands still, or goes on, and it has one that ends. */
+/* An interpreter that is gone has no calls out, and none waits for ever. */
 static void calls_check(const struct session *session)
 {
 	const struct cell *cell = session->cell;
@@ -1117,9 +1125,6 @@ static void calls_check(const struct session *session)
 		fail("no call, and a timer for one", session->state);
 	if (any && session_busy(session) && calls_wait(&cell->calls) && !session->call_due.index)
 		fail("a call that waits for somebody does so for ever", session->state);
-	if (session->state == SESSION_BUSY && !session->freezing && cell->timeout &&
-	    cell->stands == (session->deadline.index > 0))
-		fail(cell->stands ? "its time stands still and goes on" : "its time has no end", cell->number);
 }
 
 /* The time of a cell stands still exactly while it waits for somebody else. */
@@ -1127,8 +1132,16 @@ static void clock_check(const struct session *session)
 {
 	const struct cell *cell = session->cell;
 
-	if (session->state != SESSION_BUSY || session->freezing || !cell->timeout)
+	if (session->state != SESSION_BUSY || session->freezing)
 		return;
+	if (!cell) {
+		fail("it is busy without a cell", session->state);
+		return;
+	}
+	if (!cell->timeout)
+		return;
+	if (cell->stands == (session->deadline.index > 0))
+		fail(cell->stands ? "its time stands still and goes on" : "its time has no end", cell->number);
 	if ((cell->calls.n > 0 || (cell->asking && cell->input)) == (session->deadline.index != 0))
 		fail(cell->calls.n > 0 ? "its time goes on while it waits" : "its time stands still", cell->number);
 }
