@@ -164,7 +164,8 @@ struct lair_exec {
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	/* If set, the cell may read from stdin: answer with lair_input. If not, the cell gets an EOFError. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
-	/* Functions of this program that the cell may call: see "functions" below. */
+	/* Functions of this program that the cell may call: see "functions" below. With @detach the calls wait
+	 * until a program attaches that answers them. */
 	const struct lair_function *functions;
 	size_t n_functions;
 	bool again; /* a call of a function with an effect may repeat what was done before */
@@ -192,8 +193,8 @@ struct lair_attach {
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
-	/* If one of these is set, this program answers the calls of functions that the cell makes, also those that
-	 * are out already. */
+	/* If on_call is set, this program answers the calls of functions that the cell makes, also those that are
+	 * out already. The other two may be set, too. */
 	void (*on_call)(struct lair_call *call, struct lair_calling *calling, void *userdata);
 	void (*on_cancel)(struct lair_call *call, uint64_t number, void *userdata);
 	void (*on_held)(struct lair_call *call, const struct lair_waiting *waiting, void *userdata);

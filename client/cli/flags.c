@@ -197,7 +197,8 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 		if (letter == ':')
 			return cli_usage(cli, "%s needs an argument", argv[optind - 1]);
 		if (letter == '?' && optopt && !flag_of(optopt, verb))
-			return cli_usage(cli, "there is no flag -%c here", optopt);
+			return cli_usage(cli, "there is no flag -%c here%s", optopt,
+					 isdigit(optopt) ? "; a number below zero comes after --" : "");
 		if (letter == '?')
 			return cli_usage(cli, "there is no flag %s here", argv[optind - 1]);
 		r = flag_set(cli, flag_of(letter, verb), optarg);

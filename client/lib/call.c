@@ -315,7 +315,7 @@ int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_a
 		.displays = attach->from.displays,
 		.stream = attach->on_output != NULL,
 		.input = attach->on_ask != NULL,
-		.calls = attach->on_call || attach->on_held,
+		.calls = attach->on_call != NULL,
 	};
 	int r;
 

@@ -387,6 +387,7 @@ def test_an_answer_from_stdin(begin: Begin, daemon: Daemon) -> None:
     [
         (["a", "1", "nonsense"], 'the value is no JSON, in which text is "in quotes"'),
         (["a", "1", "[1"], "the value is no JSON"),
+        (["a", "1", "-5"], "there is no flag -5 here; a number below zero comes after --"),
         (["a", "1"], "expected a VALUE in JSON, --approve, or --refuse WHY"),
         (["a", "1", "1", "--approve"], "one of VALUE, --approve and --refuse WHY"),
         (["a", "1", "--approve", "--refuse", "x"], "one of VALUE, --approve and --refuse WHY"),
