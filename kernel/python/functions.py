@@ -254,7 +254,7 @@ class _Types:
         schema, _ = self.resolved(schema)
         kind = schema.get("type")
         plain = kind in ("string", "integer", "number", "boolean") and self._values(schema) is None
-        return kind if plain and self._options(schema) is None else ""
+        return str(kind) if plain and self._options(schema) is None else ""
 
     def hint(self, schema: Any) -> str:
         resolved, name = self.resolved(schema)

@@ -59,7 +59,7 @@ CAUGHT = "try:\n    {}\n    print('done')\nexcept tools.RepeatError as error:\n 
 
 @pytest.fixture
 def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(daemon.socket) as it:
+    with Connection(str(daemon.socket), start=False) as it:
         yield it
 
 
@@ -153,7 +153,7 @@ def test_hostile_arguments_are_shown_tamely(s: Session) -> None:
 
 @pytest.mark.parametrize("answer", [{"value": "paid"}, {"error": "PermissionError", "text": "no"}])
 def test_what_a_person_answered_was_not_done(
-    daemon: Daemon, connection: Connection, answer: dict[str, str]
+    daemon: Daemon, connection: Connection, answer: dict[str, Any]
 ) -> None:
     """Instead of the function: nothing has happened, and nothing is repeated."""
     pays = lair.Function(pay, effect=True, ask=True)

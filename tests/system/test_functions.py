@@ -585,12 +585,11 @@ def test_an_interrupt_at_any_step_leaves_no_call_behind(connection: Connection, 
         time.sleep(0.1)
 
     def out() -> int:
-        return len(s.calls()) - 1
+        return len(it.calls()) - 1
 
-    with Session(connection=connection, functions=[wait, out]) as s:
-        said = [s.run(STEPS.format(n=n, call=call)) for n in range(1, 40)]
-    ended = [it for it in said if it.error and it.error.name == "KeyboardInterrupt"]  # in the event loop
-    assert [
-        it.text or it.error for it in said if it not in ended and not str(it.text).startswith("'0 after ")
-    ] == []
-    assert "0 after _send, line" in "".join(it.text or "" for it in said)
+    with Session(connection=connection, functions=[wait, out]) as it:
+        said = [it.run(STEPS.format(n=n, call=call)) for n in range(1, 40)]
+    ended = [one for one in said if one.error and one.error.name == "KeyboardInterrupt"]  # in the event loop
+    wrong = [one for one in said if one not in ended and not str(one.text).startswith("'0 after ")]
+    assert [one.text or one.error for one in wrong] == []
+    assert "0 after _send, line" in "".join(one.text or "" for one in said)
