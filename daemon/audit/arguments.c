@@ -1,7 +1,9 @@
-/* msgpack as JSON. It comes from a session, and the scribe trusts nobody: msgpack-c bounds how deep it is. */
+/* msgpack as JSON. It comes from a session, and the scribe trusts nobody: it is looked at whole, and how deep it
+ * is, before it is read. */
 #include "arguments.h"
 
-#include <msgpack.h>
+#include "proto/wire.h"
+
 #include <stdio.h>
 
 /* Of msgpack in a line. */
@@ -36,7 +38,7 @@ static json_t *bytes_of_size(size_t size)
 	return json_string(text);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as msgpack-c reads */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as a message may be */
 static json_t *array_of(const msgpack_object_array *array)
 {
 	json_t *json = json_array();
@@ -103,7 +105,9 @@ json_t *arguments_as_json(struct bytes arguments)
 	json_t *json = NULL;
 	size_t offset = 0;
 
-	if (arguments.size > ARGUMENTS_MAX)
+	/* msgpack-c would allocate what a header announces. */
+	if (arguments.size > ARGUMENTS_MAX ||
+	    wire_scan(arguments, WIRE_DEPTH_MAX, arguments.size) != arguments.size)
 		return json_null();
 	msgpack_unpacked_init(&result);
 	if (msgpack_unpack_next(&result, arguments.data, arguments.size, &offset) == MSGPACK_UNPACK_SUCCESS)

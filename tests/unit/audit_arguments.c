@@ -3,6 +3,7 @@
 #include "audit/arguments.h"
 
 #include "check.h"
+#include "proto/wire.h"
 
 static const struct {
 	struct bytes arguments;
@@ -22,6 +23,8 @@ static const struct {
 	/* Not whole, or nothing. */
 	{BYTES("\x81\xa1\x61"), "null"},
 	{BYTES("\x81\xa1\x61\xdd\xff\xff\xff\xff"), "null"},
+	{BYTES("\x92\x05"), "null"},
+	{BYTES("\x05\x05"), "null"},
 	{BYTES("\xc1"), "null"},
 	{BYTES(""), "null"},
 };
@@ -47,6 +50,14 @@ static void test_bounds(void)
 	json_t *json;
 
 	memset(deep, '\x91', sizeof(deep));
+	deep[WIRE_DEPTH_MAX] = '\x05';
+	json = arguments_as_json((struct bytes){.data = deep, .size = WIRE_DEPTH_MAX + 1});
+	CHECK(json_is_null(json));
+	json_decref(json);
+	json = arguments_as_json((struct bytes){.data = deep + 1, .size = WIRE_DEPTH_MAX});
+	CHECK(json_is_array(json));
+	json_decref(json);
+	deep[WIRE_DEPTH_MAX] = '\x91';
 	json = arguments_as_json((struct bytes){.data = deep, .size = sizeof(deep)});
 	CHECK(json_is_null(json));
 	json_decref(json);

@@ -66,6 +66,7 @@ static void warden_free_dead(struct grave *grave)
 	list_remove(&warden->touched);
 	list_remove(&warden->node);
 	ledger_deinit(&warden->ledger);
+	deeds_deinit(&warden->deeds);
 	free(warden->workspace);
 	free(warden);
 }
