@@ -38,6 +38,7 @@ static void test_values(void)
 static void test_hostile(void)
 {
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa4\x1b\"\\\n"), "pay(n=\"\\x1b\\\"\\\\\\n\")"));
+	/* NOLINTNEXTLINE(misc-misleading-bidirectional): that is what it is about */
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa3\xe2\x80\xae"), "pay(n=\"\\xe2\\x80\\xae\")"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa2\xc3\xa9"), "pay(n=\"\xc3\xa9\")"));
 	CHECK(!strcmp(TEXT("\x81\xa2\x1bn\x01"), "pay(\\x1bn=1)"));
