@@ -13,6 +13,7 @@
 #include "proto/clock.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -20,6 +21,14 @@
 #define SESSION_SIZE_MAX ((size_t)1024)
 /* A stream that has ended sooner is not opened again. */
 #define LISTEN_LONG 1.0
+/* A stream that has ended without the answer is asked for the rest after so many seconds, or as the server says. */
+#define RESUME_PAUSE 1.0
+#define RESUME_PAUSE_MIN 0.1
+#define RESUME_PAUSE_MAX 60.0
+#define EVENT_ID_MAX ((size_t)1024)
+/* For those who keep sessions, which are told that theirs has ended. */
+#define PARTING_PATIENCE 0.3
+#define PARTING_SECONDS_MAX 5L
 
 struct buffer {
 	char *data;
@@ -41,7 +50,11 @@ struct transfer {
 	struct curl_slist *headers;
 	json_int_t id; /* of the request; 0: none, or it is answered */
 	bool listening, events, done;
-	double since;
+	bool parting;		/* it ends the session: nobody waits, but it is sent */
+	bool resumes;		/* the stream of a request that the server has */
+	double since, start_at; /* start_at: 0: it was started */
+	char *event_id;		/* the last event's, from which the stream can go on; or NULL */
+	double pause;		/* before it does */
 	CURLcode outcome;
 	struct buffer body, event; /* what has come and was not looked at; what of an event was */
 	size_t looked;
@@ -92,19 +105,54 @@ static void message_take(struct transfer *transfer, struct lair_text text)
 		upstream_message(transfer->http->upstream, text);
 }
 
+/* The value of a line that begins with @name; absent if it does not. */
+static struct lair_text field_of(const char *line, size_t size, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (size < n || memcmp(line, name, n) != 0)
+		return (struct lair_text){.data = NULL};
+	n += n < size && line[n] == ' ';
+	return (struct lair_text){line + n, size - n};
+}
+
+static bool header_safe(struct lair_text value, size_t most)
+{
+	for (size_t i = 0; i < value.size; i++)
+		if (value.data[i] <= ' ' || value.data[i] > '~')
+			return false;
+	return value.size > 0 && value.size <= most;
+}
+
+/* Digits are milliseconds. */
+static void pause_take(struct transfer *transfer, struct lair_text value)
+{
+	double ms = 0;
+
+	for (size_t i = 0; i < value.size; i++) {
+		if (!isdigit((unsigned char)value.data[i]))
+			return;
+		ms = fmin(ms * 10 + (value.data[i] - '0'), RESUME_PAUSE_MAX * 1e3);
+	}
+	transfer->pause = fmax(ms / 1e3, RESUME_PAUSE_MIN);
+}
+
 static void event_line(struct transfer *transfer, const char *line, size_t size)
 {
-	static const char data[] = "data:";
-	const size_t n = sizeof(data) - 1;
+	struct lair_text data = field_of(line, size, "data:"), id = field_of(line, size, "id:"),
+			 retry = field_of(line, size, "retry:");
 
 	if (size == 0) {
 		message_take(transfer, (struct lair_text){transfer->event.data, transfer->event.size});
 		transfer->event.size = 0;
-	} else if (size > n && memcmp(line, data, n) == 0) {
-		size_t skip = n + (line[n] == ' ');
-
-		if (!buffer_add(&transfer->event, line + skip, size - skip) && transfer->http)
+	} else if (data.data) {
+		if (!buffer_add(&transfer->event, data.data, data.size) && transfer->http)
 			upstream_lost(transfer->http->upstream, "it has sent a message that is too long");
+	} else if (id.data && header_safe(id, EVENT_ID_MAX)) {
+		free(transfer->event_id);
+		transfer->event_id = strndup(id.data, id.size);
+	} else if (retry.size > 0) {
+		pause_take(transfer, retry);
 	}
 }
 
@@ -160,10 +208,7 @@ static bool header_is(struct lair_text header, const char *name, struct lair_tex
 /* It goes into every header afterwards. */
 static void session_take(struct http *http, struct lair_text value)
 {
-	for (size_t i = 0; i < value.size; i++)
-		if (value.data[i] <= ' ' || value.data[i] > '~')
-			return;
-	if (value.size == 0 || value.size > SESSION_SIZE_MAX)
+	if (!header_safe(value, SESSION_SIZE_MAX))
 		return;
 	free(http->session);
 	http->session = strndup(value.data, value.size);
@@ -261,6 +306,7 @@ static void transfer_free(struct transfer *transfer, const struct http_loop *loo
 	(void)loop->curl->multi_remove_handle(loop->multi, transfer->easy);
 	loop->curl->easy_cleanup(transfer->easy);
 	loop->curl->slist_free_all(transfer->headers);
+	free(transfer->event_id);
 	free(transfer->body.data);
 	free(transfer->event.data);
 	free(transfer);
@@ -305,7 +351,7 @@ static bool headers_add(struct transfer *transfer, const json_t *document)
 	const char *method = json_string_value(json_object_get(document, "method"));
 	const char *name = json_string_value(json_object_get(json_object_get(document, "params"), "name"));
 	bool fine = header_add(transfer, "Accept",
-			       transfer->listening ? "text/event-stream" : "application/json, text/event-stream") &&
+			       document ? "application/json, text/event-stream" : "text/event-stream") &&
 		    header_add(transfer, "Content-Type", "application/json");
 
 	for (const struct curl_slist *it = http->headers; fine && it; it = it->next) {
@@ -345,20 +391,32 @@ static void transfer_options(struct transfer *transfer)
 	(void)curl->easy_setopt(easy, CURLOPT_USERAGENT, "lair/" LAIR_VERSION);
 }
 
-static int transfer_start(struct http *http, const json_t *document, json_int_t id)
+static int transfer_begin(struct transfer *transfer, struct http_loop *loop)
+{
+	transfer->start_at = 0;
+	transfer->since = clock_seconds();
+	return loop->curl->multi_add_handle(loop->multi, transfer->easy) == CURLM_OK ? 0 : -ENOMEM;
+}
+
+/* @document: NULL for a stream to listen to. @before: the stream that it goes on with, after its pause; or NULL. */
+static int transfer_start(struct http *http, const json_t *document, json_int_t id, const struct transfer *before)
 {
 	_cleanup_(freep) char *body = document ? json_compact(document) : NULL;
 	struct transfer *transfer = calloc(1, sizeof(*transfer));
 	struct http_loop *loop = http->loop;
+	int r = 0;
 
 	if (!transfer)
 		return -ENOMEM;
 	*transfer = (struct transfer){.http = http,
 				      .easy = loop->curl->easy_init(),
 				      .id = id,
-				      .listening = !document,
-				      .since = clock_seconds()};
-	if (!transfer->easy || (document && !body) || !headers_add(transfer, document)) {
+				      .listening = !document && !before,
+				      .resumes = before != NULL,
+				      .pause = before ? before->pause : RESUME_PAUSE,
+				      .event_id = before && before->event_id ? strdup(before->event_id) : NULL};
+	if (!transfer->easy || (document && !body) || !headers_add(transfer, document) ||
+	    (transfer->event_id && !header_add(transfer, "Last-Event-ID", transfer->event_id))) {
 		transfer_free(transfer, loop);
 		return -ENOMEM;
 	}
@@ -368,9 +426,13 @@ static int transfer_start(struct http *http, const json_t *document, json_int_t 
 					      (curl_off_t)strlen(body));
 		(void)loop->curl->easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS, body);
 	}
-	if (loop->curl->multi_add_handle(loop->multi, transfer->easy) != CURLM_OK) {
+	if (before)
+		transfer->start_at = clock_seconds() + transfer->pause;
+	else
+		r = transfer_begin(transfer, loop);
+	if (r) {
 		transfer_free(transfer, loop);
-		return -ENOMEM;
+		return r;
 	}
 	transfer->next = loop->transfers;
 	loop->transfers = transfer;
@@ -379,7 +441,7 @@ static int transfer_start(struct http *http, const json_t *document, json_int_t 
 
 int http_send(struct http *http, json_t *document, json_int_t id)
 {
-	int r = document ? transfer_start(http, document, id) : -ENOMEM;
+	int r = document ? transfer_start(http, document, id, NULL) : -ENOMEM;
 
 	json_decref(document);
 	return r;
@@ -387,7 +449,7 @@ int http_send(struct http *http, json_t *document, json_int_t id)
 
 void http_listen(struct http *http)
 {
-	(void)transfer_start(http, NULL, 0);
+	(void)transfer_start(http, NULL, 0, NULL);
 }
 
 void http_answered(struct http *http, json_int_t id)
@@ -429,7 +491,9 @@ static void request_refused(struct transfer *transfer, long status)
 	json_int_t id = transfer->id;
 	char why[300];
 
-	if (status == 404 && transfer->http->session && !upstream->modern) {
+	if (status == 404 && transfer->http->session && !upstream->modern && !transfer->resumes) {
+		free(transfer->http->session);
+		transfer->http->session = NULL;
 		upstream_forgotten(upstream, id);
 		return;
 	}
@@ -438,7 +502,9 @@ static void request_refused(struct transfer *transfer, long status)
 	if (!transfer->http || !transfer->id)
 		return;
 	refusal_make(transfer, status, why, sizeof(why));
-	if (status == 401 || status == 403 || (status >= 300 && status < 400))
+	if (transfer->resumes)
+		upstream_unanswered(upstream, id, why, false);
+	else if (status == 401 || status == 403 || (status >= 300 && status < 400))
 		upstream_unanswered(upstream, id, why, upstream->state == UPSTREAM_READY);
 	else
 		upstream_unanswered(upstream, id, why, status < 500);
@@ -448,6 +514,14 @@ static void listening_ended(const struct transfer *transfer, long status)
 {
 	if (status == 200 && clock_seconds() - transfer->since > LISTEN_LONG)
 		http_listen(transfer->http);
+}
+
+/* Some servers end a stream before its answer, and have it asked for again. */
+static bool resumed(const struct transfer *transfer)
+{
+	return transfer->events && transfer->event_id && !transfer->http->upstream->modern &&
+	       transfer->outcome != CURLE_WRITE_ERROR &&
+	       transfer_start(transfer->http, NULL, transfer->id, transfer) == 0;
 }
 
 static void transfer_ended(struct transfer *transfer)
@@ -466,14 +540,14 @@ static void transfer_ended(struct transfer *transfer)
 	}
 	if (!transfer->events && transfer->outcome == CURLE_OK)
 		message_take(transfer, (struct lair_text){transfer->body.data, transfer->body.size});
-	if (!transfer->http || !transfer->id)
+	if (!transfer->http || !transfer->id || resumed(transfer))
 		return;
 	if (transfer->outcome == CURLE_WRITE_ERROR)
 		upstream_unanswered(transfer->http->upstream, transfer->id, "its answer is too long", false);
 	else if (transfer->outcome != CURLE_OK)
 		upstream_unanswered(transfer->http->upstream, transfer->id,
 				    *transfer->error ? transfer->error : curl->easy_strerror(transfer->outcome),
-				    transfer->outcome == CURLE_COULDNT_CONNECT &&
+				    transfer->outcome == CURLE_COULDNT_CONNECT && !transfer->resumes &&
 					    transfer->http->upstream->state == UPSTREAM_READY);
 	else
 		upstream_unanswered(transfer->http->upstream, transfer->id,
@@ -503,7 +577,7 @@ static void loop_sweep(struct http_loop *loop)
 	struct socket *it;
 
 	while ((transfer = *at)) {
-		if (transfer->http) {
+		if (transfer->http || (transfer->parting && !transfer->done)) {
 			at = &transfer->next;
 			continue;
 		}
@@ -518,7 +592,13 @@ static void loop_sweep(struct http_loop *loop)
 
 double http_due(const struct servers *servers)
 {
-	return servers->http ? servers->http->due : 0;
+	const struct http_loop *loop = servers->http;
+	double due = loop ? loop->due : 0;
+
+	for (const struct transfer *it = loop ? loop->transfers : NULL; it; it = it->next)
+		if (it->start_at > 0 && (due <= 0 || it->start_at < due))
+			due = it->start_at;
+	return due;
 }
 
 void http_process(struct servers *servers)
@@ -532,6 +612,9 @@ void http_process(struct servers *servers)
 		loop->due = 0;
 		(void)loop->curl->multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
+	for (struct transfer *it = loop->transfers; it; it = it->next)
+		if (it->http && it->start_at > 0 && it->start_at <= clock_seconds() && transfer_begin(it, loop))
+			it->start_at = clock_seconds() + RESUME_PAUSE;
 	outcomes_read(loop);
 	/* New ones come before those that are looked at, and have nothing yet. */
 	for (struct transfer *it = loop->transfers; it; it = it->next) {
@@ -545,12 +628,38 @@ void http_process(struct servers *servers)
 	loop_sweep(loop);
 }
 
+static bool parting(const struct http_loop *loop)
+{
+	for (const struct transfer *it = loop->transfers; it; it = it->next)
+		if (it->parting && !it->done)
+			return true;
+	return false;
+}
+
+/* Sends the ends of sessions, or as many as there is time for. */
+static void loop_part(struct http_loop *loop)
+{
+	double until = clock_seconds() + PARTING_PATIENCE, left;
+	struct epoll_event event;
+
+	while (parting(loop) && (left = until - clock_seconds()) > 0) {
+		if (loop->due > 0)
+			left = fmin(left, fmax(0, loop->due - clock_seconds()));
+		if (epoll_wait(loop->servers->epoll, &event, 1, (int)ceil(left * 1e3)) == 1)
+			((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
+		http_process(loop->servers);
+	}
+	for (struct transfer *it = loop->transfers; it; it = it->next)
+		it->parting = false;
+}
+
 void http_loop_free(struct servers *servers)
 {
 	struct http_loop *loop = servers->http;
 
 	if (!loop)
 		return;
+	loop_part(loop);
 	loop_sweep(loop);
 	(void)loop->curl->multi_cleanup(loop->multi);
 	loop_sweep(loop);
@@ -605,7 +714,7 @@ int http_start(struct upstream *upstream, char **whyp)
 	return r;
 }
 
-void http_end(struct http *http)
+static void http_close(struct http *http)
 {
 	struct http_loop *loop = http->loop;
 
@@ -617,6 +726,26 @@ void http_end(struct http *http)
 	free(http->session);
 	free(http->url);
 	free(http);
+}
+
+/* It may forget the session. */
+static void session_end(struct http *http)
+{
+	struct http_loop *loop = http->loop;
+
+	if (!http->session || http->upstream->modern || transfer_start(http, NULL, 0, NULL))
+		return;
+	(void)loop->curl->easy_setopt(loop->transfers->easy, CURLOPT_CUSTOMREQUEST, "DELETE");
+	(void)loop->curl->easy_setopt(loop->transfers->easy, CURLOPT_TIMEOUT, PARTING_SECONDS_MAX);
+	loop->transfers->listening = false;
+	loop->transfers->parting = true;
+}
+
+void http_end(struct http *http)
+{
+	if (http->loop)
+		session_end(http);
+	http_close(http);
 }
 
 #endif

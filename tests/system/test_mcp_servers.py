@@ -13,6 +13,7 @@ import pytest
 from daemon import Daemon, wait_until
 from lair import Client
 from mcp_server import SCHEMAS, Json, McpServer, checked, conform, meta
+from test_router_death import kill_router
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
@@ -23,7 +24,12 @@ Serve = Callable[..., McpServer]
 @pytest.fixture
 def serve(daemon: Daemon, tmp_path: Path) -> Iterator[Serve]:
     path = tmp_path / "servers.json"
-    entry = {"command": sys.executable, "args": [str(UPSTREAM)], "description": "what tests need"}
+    entry = {
+        "command": sys.executable,
+        "args": [str(UPSTREAM)],
+        "description": "what tests need",
+        "env": {"LOG": str(tmp_path / "log")},
+    }
     path.write_text(json.dumps({"mcpServers": {"u": entry}}))
     every: list[McpServer] = []
 
@@ -189,6 +195,17 @@ def test_an_answered_cell_goes_on_calling(serve: Serve) -> None:
             break
         result = server.call("python_result", handle=result["handle"])
     assert result["text"] == "7"
+
+
+def test_a_call_outlives_a_router(serve: Serve, daemon: Daemon, tmp_path: Path) -> None:
+    """And the server gets it once."""
+    server = serve()
+    call = server.begin_call("python_session_execute", code="tools.u.slow(text='x')", session_id="k")
+    wait_until(lambda: daemon.lair_json("calls")["calls"], "the call")
+    kill_router(daemon)
+    assert checked(server.wait(call)["result"])["text"] == "'slow: x'"
+    sent = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert len([it for it in sent if it.get("method") == "tools/call"]) == 1
 
 
 def test_servers_end_with_it(serve: Serve) -> None:

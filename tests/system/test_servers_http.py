@@ -30,6 +30,7 @@ class Upstream(ThreadingHTTPServer):
         self.mode = ""
         self.got: list[tuple[str, dict[str, str], Json]] = []
         self.sessions = 0
+        self.pending = 0
         self.valid = ""
         self.ended = threading.Event()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -73,8 +74,22 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_GET(self) -> None:
-        self.server.got.append(("GET", dict(self.headers), {}))
-        self.say(405)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.got.append(("GET", headers, {}))
+        if headers.get("last-event-id") == "e2":
+            content = [{"type": "text", "text": '{"late": 1}'}]
+            answer = {"jsonrpc": "2.0", "id": self.server.pending, "result": {"content": content}}
+            self.stream(b"data: " + json.dumps(answer).encode() + b"\n\n")
+        elif headers.get("last-event-id") == "e1" and self.server.mode.isdecimal():
+            self.say(int(self.server.mode), b"no")
+        elif headers.get("last-event-id") == "e1":
+            self.stream(b"retry:\nretry: 1e9\nretry: 100\nid: e2\ndata:\n\n")
+        else:
+            self.say(405)
+
+    def do_DELETE(self) -> None:
+        self.server.got.append(("DELETE", dict(self.headers), {}))
+        self.say(200)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -123,6 +138,9 @@ class Handler(BaseHTTPRequestHandler):
             self.stream(b": open\n\n")
         elif body["params"]["name"] == "slow":
             self.stream(*[b": wait\n\n"] * 2000)
+        elif mode == "polled" or mode.isdecimal():
+            self.server.pending = body["id"]
+            self.stream(b"id: e1\nretry: 100\ndata: \n\n")
         elif mode == "silent":
             self.stream(b": nothing\n\n")
         elif mode == "long":
@@ -194,6 +212,33 @@ def test_a_session_that_was_forgotten_begins_again(opened: Callable[..., Servers
     upstream.valid = "other"
     assert call(servers, n=2) == {"n": 2}
     assert upstream.sessions == 2
+
+
+def test_a_stream_that_ends_early_is_asked_for_the_rest(opened: Callable[..., Servers], upstream: Upstream) -> None:
+    servers = opened()
+    assert servers.functions
+    upstream.mode = "polled"
+    assert call(servers) == {"late": 1}
+    assert len(upstream.calls("tools/call")) == 1
+
+
+@pytest.mark.parametrize("status", ["404", "405", "500"])
+def test_a_stream_that_does_not_go_on(opened: Callable[..., Servers], upstream: Upstream, status: str) -> None:
+    """The server has had the call: it is not sent once more, and nobody says that it was not done."""
+    servers = opened()
+    assert servers.functions
+    upstream.mode = status
+    with pytest.raises(Exception, match="this may have been done"):
+        call(servers)
+    assert len(upstream.calls("tools/call")) == 1
+
+
+def test_a_session_is_ended(opened: Callable[..., Servers], upstream: Upstream) -> None:
+    servers = opened()
+    assert call(servers, n=1) == {"n": 1}
+    servers.close()
+    ((_, headers, _),) = [it for it in upstream.got if it[0] == "DELETE"]
+    assert headers["MCP-Session-Id"] == "s1"
 
 
 @pytest.mark.parametrize("mode", ["", "modern"])

@@ -44,6 +44,7 @@ TOOLS = [
     tool("fail"),
     tool("refuse"),
     tool("sleep"),
+    tool("slow"),
     tool("die"),
     tool("grow"),
     tool("long"),
@@ -91,6 +92,8 @@ def result(name: str, arguments: dict[str, Any], params: dict[str, Any]) -> dict
             }
         )
         return None
+    if name == "slow":
+        time.sleep(1)
     if name == "die":
         print("the end is near", file=sys.stderr, flush=True)
         os._exit(7)
