@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import dataclasses
 import inspect
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import messages as m
-from . import schema as schemas
 from .errors import LairError
 from .functions import Functions, collected, words
+
+# Half of the time that `import lair` takes would be theirs, and few programs need them.
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
 _THREADS = 32
 # As deep as a value may be nested in a message, which is a map itself.
 _DEPTH_MAX = 15
+_AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 
 
 class Hold(Exception):
@@ -53,7 +56,10 @@ def current() -> Calling:
 def plain(value: Any, depth: int = _DEPTH_MAX) -> Any:
     """As it can be sent: None, bool, int, float, str, bytes, list and dict. Models and dataclasses become dicts, dates and
     paths text."""
-    value = schemas.written(value)
+    if type(value) not in _AS_THEY_ARE:
+        from .schema import written
+
+        value = written(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 64:
             raise TypeError("an int of more than 64 bits cannot be sent")
@@ -216,12 +222,12 @@ class Offer:
         elif isinstance(event, m.HeldEvent):
             asking = self._begin_asking(event, hear)
             if asking is not None:
-                self._asker = self._asker or ThreadPoolExecutor(1, "lair-approve")
+                self._asker = self._asker or _threads(1, "lair-approve")
                 self._asker.submit(contextvars.copy_context().run, self._ask, asking, hear)
         else:
             calling = self._begin(event, hear)
             if calling is not None:
-                self._threads = self._threads or ThreadPoolExecutor(_THREADS, "lair-function")
+                self._threads = self._threads or _threads(_THREADS, "lair-function")
                 self._threads.submit(contextvars.copy_context().run, self._work, calling, hear)
 
     def _work(self, calling: Calling, hear: Hear) -> None:
@@ -230,7 +236,7 @@ class Offer:
         try:
             value = function.run(**function.arguments(calling.arguments))
             if inspect.isawaitable(value):
-                value = asyncio.run(_awaited(value))
+                value = _waited_for(value)
             answer = m.Return(id=0, exec=0, number=calling.number, value=plain(value))
         except BaseException as error:
             answer = _failed(calling.number, error)
@@ -243,7 +249,7 @@ class Offer:
             assert self._approve is not None
             said = self._approve(calling)
             if inspect.isawaitable(said):
-                said = asyncio.run(_awaited(said))
+                said = _waited_for(said)
             self._decide(calling, said, hear)
         except BaseException as error:
             hear.fail(error)
@@ -262,6 +268,8 @@ class Offer:
                 self._begin_task(calling, self._work_in_loop(calling, hear))
 
     def _begin_task(self, calling: Calling, what: Any) -> None:
+        import asyncio
+
         task = self._tasks[calling.number] = asyncio.get_running_loop().create_task(what)
 
         def ended(it: asyncio.Task[None]) -> None:
@@ -281,6 +289,8 @@ class Offer:
         self._end(calling.number, answer, hear)
 
     async def _ask_in_loop(self, calling: Calling, hear: Hear) -> None:
+        import asyncio
+
         self._turn = self._turn or asyncio.Lock()
         try:
             async with self._turn:
@@ -312,12 +322,26 @@ class Offer:
 async def _in_loop(function: Any, /, *positional: Any, **named: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*positional, **named)
+    import asyncio
+
     value = await asyncio.to_thread(function, *positional, **named)
     return await value if inspect.isawaitable(value) else value
 
 
-async def _awaited(value: Any) -> Any:
-    return await value
+def _threads(most: int, name: str) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(most, name)
+
+
+def _waited_for(value: Any) -> Any:
+    """What an awaitable of this thread's comes to."""
+    import asyncio
+
+    async def awaited() -> Any:
+        return await value
+
+    return asyncio.run(awaited())
 
 
 __all__ = ["Approve", "Calling", "Hear", "Hold", "Offer", "current", "refused", "unsendable"]

@@ -1,6 +1,6 @@
 """Frames: one msgpack array [version, type, body], body a map, as proto/PROTOCOL.md has it.
 
-A message is a dataclass, made so by its base. Its annotations are the wire types below, in the order of the protocol's
+A message is a dataclass, made so by its base when the first one is made. Its annotations are the wire types below, in the order of the protocol's
 tables. A field that is None, or an optional zero, false or nothing, is not encoded. An absent optional field decodes to None, a
 flag to False. Both this codec and the one in C must reproduce the vectors in proto/vectors byte for byte.
 """
@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 import msgpack
 
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform(**_: object) -> Callable[[type], type]:
-        """typing has this only since Python 3.11. It tells type checkers what __init_subclass__ does."""
-        return lambda cls: cls
-
+from .late import dataclass_transform, late, made
 
 VERSION = 1
 DEPTH_MAX = 16
@@ -46,7 +39,7 @@ class Message:
     TYPE: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        dataclass(kw_only=True)(cls)
+        late(cls, kw_only=True)
 
 
 M = TypeVar("M", bound=Message)
@@ -78,7 +71,7 @@ def _table(cls: type[Message]) -> dict[str, _Field]:
         hints = get_type_hints(cls, include_extras=True)
         table = {
             f.name: _Field(f.name, _kind(hints[f.name]), f.default is MISSING)
-            for f in fields(cls)  # type: ignore[arg-type]
+            for f in fields(made(cls))  # type: ignore[arg-type]
         }
         _tables[cls] = table
     return table

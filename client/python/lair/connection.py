@@ -19,7 +19,6 @@ from __future__ import annotations
 import atexit
 import os
 import queue
-import secrets
 import sys
 import threading
 import time
@@ -117,7 +116,7 @@ class Call(Generic[R]):
         another request, if any."""
         request = self.request
         if hasattr(request, "key") and request.key is None and not isinstance(request, m.Attach):
-            request.key = secrets.token_hex(12)
+            request.key = os.urandom(12).hex()
 
     def prepare_again(self) -> None:
         if isinstance(self.request, m.Exec | m.Attach):

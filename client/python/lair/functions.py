@@ -10,7 +10,6 @@ import keyword
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union
 
-from . import schema as schemas
 from .errors import seconds
 
 # The tools of frameworks: package and class, and the module of lair.adapters that makes functions of them.
@@ -66,6 +65,8 @@ class Function:
         timeout: float | None = None,
         context: Any = None,
     ) -> None:
+        from . import schema as schemas
+
         told = _adapted(run, context) or {}
         self.run: Callable[..., Any] = told.get("run", run)
         self.name: str = name or str(told.get("name") or getattr(run, "__name__", ""))
@@ -107,6 +108,8 @@ class Function:
         return {name: self._argument(name, value) for name, value in given.items()}
 
     def _argument(self, name: str, value: Any) -> Any:
+        from . import schema as schemas
+
         try:
             return schemas.made_of(self._hints.get(name, Any), value)
         except (TypeError, ValueError) as error:

@@ -8,12 +8,13 @@ import os
 import time
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, overload
 
 from . import codec
 from . import messages as m
 from .errors import CellFailed, LairError, SessionLost
+from .late import frozen
 
 # How many characters of each stream a Result keeps, if the output was streamed.
 KEPT = 16 << 20
@@ -32,7 +33,7 @@ Stream = Literal["stdout", "stderr"]
 Bundle = dict[str, "str | bytes"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Output:
     """A piece of the cell's output, as the cell writes it. `missing`: how many bytes are lost before it. Bytes are
     lost if the connection was lost and the daemon does not keep everything, or if they were not read while other
@@ -43,7 +44,7 @@ class Output:
     missing: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Display:
     """Something that the cell shows, in one or more forms. `update`: it replaces the display with that
     `display_id`. `clear`: it replaces all displays before it."""
@@ -58,7 +59,7 @@ class Display:
         return _for_notebook(self.data)
 
 
-@dataclass(frozen=True)
+@frozen
 class Stray:
     """Output of threads and tasks while no cell ran. Of much output only the beginning and the end are kept. `missed`:
     how many bytes before it went to somebody else, or were lost with a connection."""
@@ -71,7 +72,7 @@ class Stray:
         return bool(self.stdout or self.stderr or self.missed)
 
 
-@dataclass(frozen=True)
+@frozen
 class Alive:
     """Comes about every second while a cell runs: how many seconds it has run, its memory and its CPU time."""
 
@@ -80,7 +81,7 @@ class Alive:
     cpu: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Artifact:
     """A file in the workspace that was created or modified while the cell ran; `type` is a MIME type."""
 
@@ -90,7 +91,7 @@ class Artifact:
     change: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Effect:
     """Something that was done and that going back has not undone. `act` is connected, sent, wrote, made, renamed
     (`to`), removed or ran; called, or maybe_called if the cell ended before the answer. `target` is an address, a
@@ -108,7 +109,7 @@ class Effect:
         return f"{self.act} {where}" if self.to is None else f"{self.act} {where} to {self.to}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Effects(Sequence[Effect]):
     """The effects since the state that the session went back to, as far as Lair saw them. `more`: how many more
     there are."""
@@ -138,7 +139,7 @@ class Effects(Sequence[Effect]):
         return ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
 
 
-@dataclass(frozen=True)
+@frozen
 class Waiting(Sequence[m.CallRecord]):
     """Calls of functions that wait for an answer. `more`: how many more there are."""
 
@@ -169,7 +170,7 @@ def effects(reply: m.ExecReply | m.StateReply | m.ResetReply | m.SessionInfo) ->
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class State:
     """A state of a session: the state after `cell`, 0 for before the first. `name`: of its checkpoint. `effects`:
     if the session went back to it, the effects that this has not undone."""
@@ -179,7 +180,7 @@ class State:
     effects: Effects = field(default_factory=Effects)
 
 
-@dataclass(frozen=True)
+@frozen
 class Saved:
     """Which variables were saved or came back, and for each that was not, or did not, why; `age` in seconds. `ended`: to
     load them has made the session anew, and so the one before has ended."""
@@ -200,7 +201,7 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Ended:
     """How a session has ended. `why` is a cause; or stopped or lost, if laird was; or unknown. `when` is in seconds
     since the epoch, if it is known. `saved`: its variables were saved, and come back. `not_saved`: why they were
@@ -239,7 +240,7 @@ def refusal(error: m.ErrorReply) -> LairError:
     return LairError(error.code, error.message)
 
 
-@dataclass(frozen=True)
+@frozen
 class SavedState:
     """The saved state of a session: `count` names in `size` bytes, until `expires`, if it expires. Both times are
     seconds since the epoch. `names` and `missing` (with the reasons) are known only if the state of one session was
@@ -261,7 +262,7 @@ def refused(items: Any) -> dict[str, str]:
 Event = Output | Display | Alive
 
 
-@dataclass(frozen=True)
+@frozen
 class Result:
     """How a cell ended: `ok`, or else `cause` and `error`. `state` says what became of the session."""
 

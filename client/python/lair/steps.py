@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from .calling import Approve, Offer, plain
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
 from .functions import Functions, ready
+from .late import frozen
 from .outline import stubs
 from .result import (
     UNKNOWN,
@@ -61,7 +61,7 @@ CELL_TIME = 3600.0
 FOREVER = 1e8
 
 
-@dataclass(frozen=True)
+@frozen
 class File:
     """An entry of a directory; `kind` is file, directory, link or other, `modified` in seconds since the epoch."""
 
@@ -72,7 +72,7 @@ class File:
     modified: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Completion:
     """Each of `matches` may replace the characters from `start` to `end`."""
 
@@ -112,7 +112,7 @@ def new_id(beside: str = "") -> str:
     """A new id for the user of the session `beside`: root's name for a session of another user begins with that
     user's number."""
     owner = re.match(r"\d+/", beside)
-    return f"{owner.group() if owner else ''}py-{secrets.token_hex(8)}"
+    return f"{owner.group() if owner else ''}py-{os.urandom(8).hex()}"
 
 
 def deadline(options: CellOptions) -> float:
