@@ -68,6 +68,30 @@ def test_a_daemon_is_started_and_stays(private: dict[str, str]) -> None:
     assert (second.stdout, second.stderr) == ("42\n", "")
 
 
+def test_it_is_found_where_path_does_not_lead(private: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / ".local").mkdir()
+    (tmp_path / ".local/bin").symlink_to(BIN)
+    env = {**private, "PATH": "/nowhere", "HOME": str(tmp_path)}
+    done = program("import lair; print(lair.run('6 * 7').text)", env)
+    assert done.stdout == "42\n", done.stderr
+
+
+def test_import_loads_what_all_programs_need() -> None:
+    """Each of these takes as long as a tenth of it."""
+    heavy = (
+        "asyncio",
+        "concurrent.futures",
+        "logging",
+        "subprocess",
+        "ssl",
+        "lair.schema",
+        "lair.aio",
+        "lair.tools",
+    )
+    code = f"import sys, lair; print([it for it in {heavy} if it in sys.modules])"
+    assert program(code, {}).stdout == "[]\n"
+
+
 def test_several_at_once_start_one(private: dict[str, str]) -> None:
     code = "import lair; print(lair.run('1').text)"
     threads = []
@@ -92,6 +116,8 @@ def test_none_is_started_where_that_is_forbidden_or_impossible(
     assert refusal(Connection(str(tmp_path / "socket"), start=False)).code == "no_daemon"
     assert refusal(Connection(str(tmp_path / "missing" / "socket"), start=False)).code == "no_daemon"
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("lair.start.PLACES", ())
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python3"))
     error = refusal(Connection(str(tmp_path / "socket")))
     assert (error.code, "PATH" in error.message) == ("start", True)
 

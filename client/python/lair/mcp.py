@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 from .calling import current
 from .errors import LairError
 from .functions import Function
+from .start import PLACES, find_program
 
 _LOOK_SECONDS = 0.2
 _END_SECONDS = 5
@@ -59,9 +59,11 @@ class Servers:
     when a person has approved it, but for those whose names, SERVER.TOOL, a pattern of `allow` has."""
 
     def __init__(self, path: str | os.PathLike[str], *, allow: Iterable[str] = (), program: str = "lair") -> None:
-        found = shutil.which(program)
+        found = find_program(program)
         if found is None:
-            raise LairError("start", f"there is no `{program}` in PATH, which runs the servers")
+            raise LairError(
+                "start", f"there is no `{program}`, which runs the servers, in PATH or {', '.join(PLACES)}"
+            )
         command = [found, "servers", "--serve", *(f"--allow={it}" for it in allow), "--", os.fspath(path)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

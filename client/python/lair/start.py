@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket as sockets
 import stat
-import subprocess
+import sys
 
 from .errors import DeadlineError, LairError
 
@@ -66,12 +65,30 @@ def listening(socket: str) -> bool:
     return True
 
 
+# Where `lair` is if it is not in PATH, as that of a service or a notebook may be short.
+PLACES = ("/usr/local/bin", "/usr/bin", "~/.local/bin")
+
+
+def find_program(name: str) -> str | None:
+    """The path of one of Lair's programs; or None."""
+    import shutil
+
+    places = (os.path.dirname(sys.executable), *map(os.path.expanduser, PLACES))
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(places))
+
+
 def start_daemon(socket: str, config: str | None, timeout: float) -> None:
     """Have the command line start a daemon, or find that one runs. The daemon is then no child of this process."""
-    program = shutil.which("lair")
-    if program is None:
-        raise LairError("start", f"no laird answers on {socket}, and there is no `lair` in PATH to start one")
-    command = [program, "start", "--socket", socket]
+    import subprocess
+
+    lair = find_program("lair")
+    if lair is None:
+        raise LairError(
+            "start",
+            f"no laird answers on {socket}, and there is no `lair` to start one, in PATH or {', '.join(PLACES)}:"
+            " this package is the client only; install Lair itself, or name the socket of a daemon that runs",
+        )
+    command = [lair, "start", "--socket", socket]
     if config is not None:
         command += ["--config", config]
     try:
@@ -81,6 +98,6 @@ def start_daemon(socket: str, config: str | None, timeout: float) -> None:
     except subprocess.TimeoutExpired:
         raise DeadlineError(f"laird was not ready within {timeout:g} s") from None
     except OSError as error:
-        raise LairError("start", f"cannot run {program}: {error.strerror}") from None
+        raise LairError("start", f"cannot run {lair}: {error.strerror}") from None
     if done.returncode != 0:
-        raise LairError("start", done.stderr.strip().removeprefix("lair: ") or f"{program} start failed")
+        raise LairError("start", done.stderr.strip().removeprefix("lair: ") or f"{lair} start failed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,14 +14,34 @@ from environments import MADE, environment
 SOURCE = ROOT / "client/python"
 
 
-@pytest.fixture(scope="module")
-def python() -> Path:
-    """Of a copy: what pip leaves in the directory is not to be left in the tree."""
-    files = sorted(path for path in SOURCE.rglob("*") if path.suffix in (".py", ".toml", ".typed"))
-    copy = MADE / "source"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
-    return environment("lair", b"".join(path.read_bytes() for path in files), str(copy))
+# How each is installed: from the directory, and from what is uploaded to an index.
+WAYS = ("directory", "sdist", "wheel")
+BUILD = "from flit_core import buildapi; print(buildapi.build_{}({!r}))"
+
+
+def files_of_tree() -> dict[str, bytes]:
+    return {str(it): it.read_bytes() for it in SOURCE.rglob("*") if it.is_file() and it.suffix != ".pyc"}
+
+
+def built(what: str) -> Path:
+    """An sdist or a wheel of the tree."""
+    builder = environment("flit", b"3", "flit_core>=3.4,<4")
+    out = MADE / "dist"
+    out.mkdir(exist_ok=True)
+    code = BUILD.format(what, str(out))
+    done = subprocess.run([str(builder), "-c", code], cwd=SOURCE, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    return out / done.stdout.strip()
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def python(request: pytest.FixtureRequest) -> Path:
+    before = files_of_tree()
+    source = SOURCE if request.param == "directory" else built(request.param)
+    content = b"".join(data for _, data in sorted(before.items()))
+    installed = environment(f"lair-{request.param}", content, str(source))
+    assert files_of_tree() == before  # nothing is left behind
+    return installed
 
 
 def run(python: Path, code: str, **env: str) -> str:
@@ -47,7 +66,9 @@ def test_all_of_it_is_there(python: Path) -> None:
 
 
 def test_what_it_needs_and_what_it_is(python: Path) -> None:
-    code = "from importlib.metadata import requires, version; print(version('lair'), *requires('lair'))"
+    code = (
+        "from importlib.metadata import requires, version; print(version('lair-client'), *requires('lair-client'))"
+    )
     version, *needs = run(python, code).split()
     assert sorted(re.split("[<>=]", need)[0] for need in needs) == ["msgpack", "pyzmq"]
     (ours,) = re.findall(r'LAIR_VERSION "(.*)"', (ROOT / "proto/base.h").read_text())
