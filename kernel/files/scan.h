@@ -1,0 +1,29 @@
+/* A look at every file of a tree, piece by piece. The tree may be changed meanwhile by somebody hostile, who has
+ * the same rights; no link is followed. */
+#pragma once
+
+#include "manifest.h"
+
+struct scan_directory;
+
+struct scan {
+	struct store *store;
+	int root; /* the caller's */
+	struct manifest *found;
+	struct scan_directory *waiting;
+};
+
+/* More than that are not looked at. */
+#define SCAN_FILES_MAX 200000
+
+/* Returns 0 or -errno. */
+int scan_begin(struct scan *scan, struct store *store, int root);
+/* Look at @entries more, or somewhat more than that. Returns 0 when all have been seen, then `found` is sorted and
+ * the caller's; 1 if there are more; or -errno. */
+int scan_step(struct scan *scan, unsigned entries);
+void scan_deinit(struct scan *scan);
+
+/* Where @found has what @before has, untouched, they share it. */
+void scan_share(struct store *store, struct manifest *found, const struct manifest *before);
+/* The directory of @path beneath @root, and its last component. Returns 0 or -errno. */
+int parent_open(int *fdp, const char **namep, int root, const char *path);

@@ -1,0 +1,40 @@
+/* What files have held, so that they can be brought back. The contents lie side by side in files without a name,
+ * the packs, on the disk of the workspace. Nothing can open these but who holds their descriptors, nothing can give
+ * them a name, and they go with the process that made them. */
+#pragma once
+
+#include "proto/base.h"
+
+struct pack;
+
+/* The content of a file. */
+struct blob {
+	struct blob *next, **slot; /* in its pack */
+	struct pack *pack;
+	unsigned uses;
+	uint64_t offset, size;
+	uint64_t stored; /* bytes of it that are no holes */
+};
+
+struct store {
+	struct pack *packs;
+	int root; /* where packs are made: the workspace, the caller's */
+	uint64_t max, held;
+};
+
+/* @max: bytes that all contents together may have. */
+void store_init(struct store *store, int root, uint64_t max);
+void store_deinit(struct store *store);
+
+/* Begin a content of @size bytes. Returns 0 or -errno: -EFBIG if there could never be room for it, -ENOSPC if there
+ * is none now. */
+int store_begin(struct blob **blobp, struct store *store, uint64_t size);
+/* Append what @fd, a regular file, has at @at, at most @most bytes, holes as holes. Returns how many bytes are done
+ * or -errno: -EAGAIN if it ended too early, -ENOSPC. */
+ssize_t store_append(struct store *store, struct blob *blob, int fd, uint64_t at, uint64_t most);
+
+/* Read from a content, as pread does. */
+ssize_t blob_read(const struct blob *blob, char *data, size_t size, uint64_t at);
+struct blob *blob_use(struct blob *blob);
+/* NULL is tolerated. Returns NULL. */
+struct blob *blob_drop(struct store *store, struct blob *blob);
