@@ -3,6 +3,7 @@
 
 #include "base/printable.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,11 +27,30 @@ static bool is_map(struct bytes value)
 	return (head & 0xf0) == 0x80 || head == 0xde || head == 0xdf;
 }
 
+/* Of a map: how many pairs its head announces. */
+static size_t pairs_of(struct bytes map)
+{
+	size_t width = head_of(map) == 0xdf ? 4 : 2, n = 0;
+
+	if ((head_of(map) & 0xf0) == 0x80)
+		return head_of(map) & 0x0f;
+	for (size_t i = 1; i <= width && i < map.size; i++)
+		n = n << 8 | (uint8_t)map.data[i];
+	return n;
+}
+
 static bool is_array(struct bytes value)
 {
 	uint8_t head = head_of(value);
 
 	return (head & 0xf0) == 0x90 || head == 0xdc || head == 0xdd;
+}
+
+static bool is_text(struct bytes value)
+{
+	uint8_t head = head_of(value);
+
+	return (head & 0xe0) == 0xa0 || (head >= 0xd9 && head <= 0xdb);
 }
 
 /* What follows the head of a number. */
@@ -201,12 +221,13 @@ static void put_array(struct pen *pen, struct bytes array, unsigned depth)
 static void put_map(struct pen *pen, struct bytes map, unsigned depth)
 {
 	struct bytes key, value;
-	size_t cursor = 0;
+	size_t cursor = 0, all = pairs_of(map);
 
 	put_text(pen, "{");
-	for (size_t n = 0; !pen->full && wire_next_pair(map, &cursor, &key, &value); n++) {
+	for (size_t n = 0; !pen->full && n < all; n++) {
 		put_text(pen, n ? ", " : "");
-		if (n == ELEMENTS_SHOWN || depth == 0) {
+		/* What has another key is not shown either. */
+		if (n == ELEMENTS_SHOWN || depth == 0 || !wire_next_pair(map, &cursor, &key, &value)) {
 			put_text(pen, "...");
 			break;
 		}
@@ -229,6 +250,18 @@ static void put_value(struct pen *pen, struct bytes value, unsigned depth)
 		put_scalar(pen, value);
 }
 
+/* One that is no word could look like several arguments. */
+static void put_name(struct pen *pen, struct bytes name)
+{
+	size_t n = 0;
+
+	while (n < name.size && (isalnum((unsigned char)name.data[n]) || name.data[n] == '_'))
+		n++;
+	put_text(pen, n < name.size ? "\"" : "");
+	put_characters(pen, name, STRING_SHOWN);
+	put_text(pen, n < name.size ? "\"" : "");
+}
+
 const char *call_text(char out[static CALL_TEXT_SIZE], struct bytes function, struct bytes arguments)
 {
 	struct pen pen = {.out = out};
@@ -239,7 +272,7 @@ const char *call_text(char out[static CALL_TEXT_SIZE], struct bytes function, st
 	put_text(&pen, "(");
 	for (size_t n = 0; !pen.full && wire_next_pair(arguments, &cursor, &key, &value); n++) {
 		put_text(&pen, n ? ", " : "");
-		put_characters(&pen, key, STRING_SHOWN);
+		put_name(&pen, key);
 		put_text(&pen, "=");
 		put_value(&pen, value, DEPTH_SHOWN);
 	}
@@ -254,12 +287,18 @@ struct pair {
 	struct bytes key, value;
 };
 
+static int bytes_compare(struct bytes left, struct bytes right)
+{
+	int r = memcmp(left.data, right.data, MIN(left.size, right.size));
+
+	return r ? r : (left.size > right.size) - (left.size < right.size);
+}
+
 static int pair_compare(const void *a, const void *b)
 {
 	const struct pair *left = a, *right = b;
-	int r = memcmp(left->key.data, right->key.data, MIN(left->key.size, right->key.size));
 
-	return r ? r : (left->key.size > right->key.size) - (left->key.size < right->key.size);
+	return bytes_compare(left->key, right->key);
 }
 
 static int write_bytes(msgpack_sbuffer *buffer, struct bytes bytes)
@@ -276,9 +315,17 @@ static int write_size(msgpack_sbuffer *buffer, char kind, uint64_t size)
 	return write_bytes(buffer, (struct bytes){.data = head, .size = sizeof(head)});
 }
 
+static int write_value(msgpack_sbuffer *buffer, struct bytes value)
+{
+	int r = write_size(buffer, 'v', value.size);
+
+	return r ? r : write_bytes(buffer, value);
+}
+
 static int canonical(msgpack_sbuffer *buffer, struct bytes value);
 
-/* The pairs of @map by their keys. Returns 0 or -ENOMEM; *@pairsp is to be freed. */
+/* The pairs of @map by their keys, but for those whose keys are no text. Returns 0 or -ENOMEM; *@pairsp is to be
+ * freed. */
 static int pairs_sorted(struct pair **pairsp, size_t *np, struct bytes map)
 {
 	struct bytes key, value;
@@ -308,6 +355,10 @@ static int canonical_map(msgpack_sbuffer *buffer, struct bytes map)
 
 	if (r)
 		return r;
+	if (n < pairs_of(map)) {
+		free(pairs);
+		return write_value(buffer, map);
+	}
 	r = write_size(buffer, 'm', n);
 	for (size_t i = 0; i < n && !r; i++) {
 		r = write_size(buffer, 'k', pairs[i].key.size);
@@ -332,14 +383,11 @@ static int canonical_array(msgpack_sbuffer *buffer, struct bytes array)
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as a frame may be */
 static int canonical(msgpack_sbuffer *buffer, struct bytes value)
 {
-	int r;
-
 	if (is_map(value))
 		return canonical_map(buffer, value);
 	if (is_array(value))
 		return canonical_array(buffer, value);
-	r = write_size(buffer, 'v', value.size);
-	return r ? r : write_bytes(buffer, value);
+	return write_value(buffer, value);
 }
 
 int call_digest(uint8_t out[static SHA256_SIZE], struct bytes function, struct bytes arguments)
@@ -355,4 +403,116 @@ int call_digest(uint8_t out[static SHA256_SIZE], struct bytes function, struct b
 		sha256(out, wire_bytes(&buffer));
 	msgpack_sbuffer_destroy(&buffer);
 	return r;
+}
+
+/* ---- what all who read it read in the same way ---- */
+
+struct key {
+	struct bytes text; /* or an integer, as two's complement */
+	uint64_t number;
+	bool negative;
+	struct bytes value; /* of the pair */
+};
+
+static bool key_read(struct key *key, struct bytes raw)
+{
+	uint8_t head = head_of(raw);
+	bool binary;
+
+	*key = (struct key){.text = {.data = NULL}};
+	if (wire_read_span(raw, &key->text, &binary))
+		return !binary;
+	if (head <= 0x7f)
+		key->number = head;
+	else if (head >= 0xcc && head <= 0xcf)
+		key->number = number_of(raw);
+	else if (head >= 0xd0 && head <= 0xd3)
+		key->number = (uint64_t)signed_of(raw);
+	else if (head >= 0xe0)
+		key->number = (uint64_t)(int8_t)head;
+	else
+		return false;
+	key->negative = (head >= 0xe0 || (head >= 0xd0 && head <= 0xd3)) && (int64_t)key->number < 0;
+	return true;
+}
+
+static int key_compare(const void *a, const void *b)
+{
+	const struct key *left = a, *right = b;
+
+	if (!left->text.data || !right->text.data) {
+		if (!left->text.data != !right->text.data)
+			return left->text.data ? 1 : -1;
+		if (left->negative != right->negative)
+			return left->negative ? -1 : 1;
+		return (left->number > right->number) - (left->number < right->number);
+	}
+	return bytes_compare(left->text, right->text);
+}
+
+/* The first of the values in @rest, which loses it. */
+static struct bytes value_take(struct bytes *rest)
+{
+	struct bytes value = {.data = rest->data, .size = wire_scan(*rest, WIRE_DEPTH_MAX, rest->size)};
+
+	rest->data += value.size;
+	rest->size -= value.size;
+	return value;
+}
+
+static struct bytes inside(struct bytes map)
+{
+	size_t head = (head_of(map) & 0xf0) == 0x80 ? 1 : head_of(map) == 0xde ? 3 : 5;
+
+	return (struct bytes){.data = map.data + head, .size = map.size - head};
+}
+
+static bool value_is_plain(struct bytes value);
+
+static bool keys_are_plain(struct key *keys, size_t n, struct bytes map, bool names)
+{
+	struct bytes rest = inside(map);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!key_read(&keys[i], value_take(&rest)) || (names && !keys[i].text.data))
+			return false;
+		keys[i].value = value_take(&rest);
+	}
+	if (n > 1)
+		qsort(keys, n, sizeof(*keys), key_compare);
+	for (size_t i = 1; i < n; i++)
+		if (key_compare(&keys[i - 1], &keys[i]) == 0)
+			return false;
+	return true;
+}
+
+static bool map_is_plain(struct bytes map, bool names)
+{
+	size_t n = pairs_of(map);
+	struct key *keys = calloc(n + 1, sizeof(*keys));
+	bool plain = keys && keys_are_plain(keys, n, map, names);
+
+	for (size_t i = 0; i < n && plain; i++)
+		plain = value_is_plain(keys[i].value);
+	free(keys);
+	return plain;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as a frame may be */
+static bool value_is_plain(struct bytes value)
+{
+	struct bytes item;
+	size_t cursor = 0;
+	bool binary, plain = true;
+
+	if (is_map(value))
+		return map_is_plain(value, false);
+	while (is_array(value) && plain && wire_next(value, &cursor, &item))
+		plain = value_is_plain(item);
+	return plain && (!is_text(value) || wire_read_span(value, &item, &binary));
+}
+
+bool call_arguments_plain(struct bytes arguments)
+{
+	return is_map(arguments) && map_is_plain(arguments, true);
 }

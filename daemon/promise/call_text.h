@@ -14,3 +14,8 @@ const char *call_text(char out[static CALL_TEXT_SIZE], struct bytes function, st
 /* The same for the same function and arguments, in whatever order the keys of their maps are. Returns 0 or
  * -ENOMEM. */
 int call_digest(uint8_t out[static SHA256_SIZE], struct bytes function, struct bytes arguments);
+
+/* Whether all who read @arguments read the same, which is not so if text is no UTF-8 or a key is there twice: those
+ * who show a call, and those who do it, could else see different arguments. They are a map whose keys are text; the
+ * keys of maps inside are text or integers. */
+bool call_arguments_plain(struct bytes arguments);

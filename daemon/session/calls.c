@@ -5,6 +5,7 @@
 #include "audit_log.h"
 #include "config/policy.h"
 #include "hand.h"
+#include "promise/call_text.h"
 #include "sessions.h"
 
 #include <inttypes.h>
@@ -171,10 +172,11 @@ void session_pass_call(struct session *session, const struct details *details)
 	int r;
 
 	interpreter_drain(session->live);
-	/* Sent again after a router's death. */
-	if (calls_find(&cell->calls, message->number))
+	/* Sent again after a router's death; or else somebody who approves of a call would approve of another one.
+	 */
+	if (message->number <= cell->n_calls)
 		return;
-	cell->n_calls++;
+	cell->n_calls = message->number;
 	function = calls_function(&cell->calls, cell->options.functions, message->function);
 	if (!function) {
 		refuse(session, message, "FunctionError", "the client of this cell does not offer that function");
@@ -183,6 +185,13 @@ void session_pass_call(struct session *session, const struct details *details)
 	ruling = profile_ruling(session->profile, message->function);
 	if (ruling == FUNCTION_DENIED) {
 		refuse(session, message, "PermissionError", "%.*s: the operator does not allow it",
+		       (int)message->function.size, message->function.data);
+		return;
+	}
+	if (!call_arguments_plain(message->arguments)) {
+		refuse(session, message, "TypeError",
+		       "%.*s: the names of arguments are text, keys of dicts are text or int, and each is there "
+		       "once",
 		       (int)message->function.size, message->function.data);
 		return;
 	}

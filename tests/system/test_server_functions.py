@@ -113,9 +113,16 @@ def test_runtime(session: Session) -> None:
     assert value(session.run("len(runtime.search_tool_docs_sync('what', limit=100))")) == 20
     assert value(session.run("runtime.discovered_servers()")) == ("u", "My Server")
     assert value(session.run("runtime.discovered_servers(detailed=True)[1]['alias']")) == "my_server"
-    assert value(session.run("runtime.describe_server('u')['tools'][0]['name'] if 0 else 1")) == 1
+    assert value(session.run("runtime.describe_server('u')['name']")) == "u"
     assert value(session.run("[it['name'] for it in runtime.list_loaded_server_metadata()]")) == ["u", "My Server"]
     assert "My Server as mcp_my_server" in value(session.run("runtime.capability_summary()"))
+
+
+def test_names_of_arguments_are_text(session: Session) -> None:
+    wrong = session.run("from mcp import runtime\nawait runtime.call_tool('u', 'echo', {5: 'x'})")
+    assert wrong.error and wrong.error.name == "TypeError"
+    assert wrong.error.value.startswith("u.echo: the names of arguments are text")
+    assert value(session.run("tools.u.echo(text='still')")) == "echo: still"
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,45 @@ static void test_hostile(void)
 	/* NOLINTNEXTLINE(misc-misleading-bidirectional): that is what it is about */
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa3\xe2\x80\xae"), "pay(n=\"\\xe2\\x80\\xae\")"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa2\xc3\xa9"), "pay(n=\"\xc3\xa9\")"));
-	CHECK(!strcmp(TEXT("\x81\xa2\x1bn\x01"), "pay(\\x1bn=1)"));
+	CHECK(!strcmp(TEXT("\x81\xa2\x1bn\x01"), "pay(\"\\x1bn\"=1)"));
+	CHECK(!strcmp(TEXT("\x81\xa5"
+			   "a=1,b\x01"),
+		      "pay(\"a=1,b\"=1)"));
+	/* Nothing is left out without a word. */
+	CHECK(!strcmp(TEXT("\x81\xa1n\x82\x05\x02\xa1k\x01"), "pay(n={...})"));
 	/* What is no map has no arguments, and what is cut off ends. */
 	CHECK(!strcmp(TEXT("\x01"), "pay()"));
+}
+
+static bool plain(struct bytes arguments)
+{
+	return call_arguments_plain(arguments);
+}
+
+static void test_plain(void)
+{
+	static char many[3 + 40000 * 5];
+
+	CHECK(plain(BYTES("\x80")) && plain(BYTES("\x81\xa1n\xc0")) && plain(BYTES("\xde\0\x01\xa1n\xc0")));
+	CHECK(plain(BYTES("\x82\xa1n\xc0\xa1m\x81\x05\x05")));
+	CHECK(!plain(BYTES("\xc0")) && !plain(BYTES("\x91\x80")) && !plain((struct bytes){.size = 0}));
+	CHECK(!plain(BYTES("\x81\x05\x05")) && !plain(BYTES("\x82\xa1n\xc0\x05\x05")));
+	CHECK(!plain(BYTES("\x81\xa1\xff\xc0")) && !plain(BYTES("\x81\xc4\x01n\xc0")));
+	CHECK(!plain(BYTES("\x82\xa1n\xc0\xa1n\x01")) && !plain(BYTES("\x83\xa1n\xc0\xa1m\x01\xa1n\xc0")));
+	/* Inside, keys may be integers, too. */
+	CHECK(plain(BYTES("\x81\xa1n\x84\x05\xc0\xa1\x05\xc0\xff\xc0\xcf\xff\xff\xff\xff\xff\xff\xff\xff\xc0")));
+	CHECK(!plain(BYTES("\x81\xa1n\x82\x05\xc0\xcc\x05\xc0")));
+	CHECK(!plain(BYTES("\x81\xa1n\x82\xff\xc0\xd1\xff\xff\xc0")));
+	CHECK(!plain(BYTES("\x81\xa1n\x91\x82\xa1k\xc0\xd9\x01k\xc0")));
+	CHECK(!plain(BYTES("\x81\xa1n\x81\xc0\xc0")) && !plain(BYTES("\x81\xa1n\x81\x90\xc0")));
+	CHECK(!plain(BYTES("\x81\xa1n\x81\xc3\xc0")) && !plain(BYTES("\x81\xa1n\x81\xca\0\0\0\0\xc0")));
+	CHECK(!plain(BYTES("\x81\xa1n\xa1\xff")) && !plain(BYTES("\x81\xa1n\x91\xd9\x01\xff")));
+	CHECK(plain(BYTES("\x81\xa1n\x92\xc4\x01\xff\xa1k")));
+	memcpy(many, "\xde\x9c\x40", 3);
+	for (int i = 0; i < 40000; i++)
+		memcpy(many + 3 + (ptrdiff_t)i * 5,
+		       (char[]){(char)0xa3, 'k', (char)(i / 128 % 128), (char)(i % 128), 1}, 5);
+	CHECK(!plain((struct bytes){.data = many, .size = sizeof(many)}));
 }
 
 static void test_long(void)
@@ -81,6 +117,7 @@ static void test_digests(void)
 	CHECK(same("pay", one, "pay", turned));
 	CHECK(!same("pay", one, "pay", other));
 	CHECK(!same("pay", one, "paid", one));
+	CHECK(!same("f", BYTES("\x81\xa1k\x81\x01\x02"), "f", BYTES("\x81\xa1k\x81\x01\x03")));
 	/* In an array the order counts, and what is inside what. */
 	CHECK(!same("f",
 		    BYTES("\x81\xa1"
@@ -106,6 +143,7 @@ int main(void)
 {
 	test_values();
 	test_hostile();
+	test_plain();
 	test_long();
 	test_digests();
 	return check_report();
