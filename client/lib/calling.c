@@ -255,14 +255,14 @@ static void on_given(struct lair_call *request, void *userdata)
 }
 
 /* Whether the daemon could read it. */
-static bool fits(const struct return_request *request)
+static bool legible(const struct wire_schema *schema, const void *request)
 {
 	msgpack_sbuffer buffer;
 	struct wire_frame frame;
 	bool fit;
 
 	msgpack_sbuffer_init(&buffer);
-	fit = !wire_encode(&buffer, &return_request_schema, request) && !wire_open(&frame, wire_bytes(&buffer));
+	fit = !wire_encode(&buffer, schema, request) && !wire_open(&frame, wire_bytes(&buffer));
 	msgpack_sbuffer_destroy(&buffer);
 	return fit;
 }
@@ -283,7 +283,7 @@ static int try_to_give(struct lair *lair, struct giving *giving)
 
 	if (giving->value.size == 0)
 		request.value.data = NULL;
-	if (!fits(&request)) {
+	if (!legible(&return_request_schema, &request)) {
 		give_instead(lair, giving, "the value is nested too deeply, or has too many parts");
 		return 0;
 	}
@@ -356,6 +356,8 @@ int lair_answer_call(struct lair *lair, struct lair_call **callp, const struct l
 	request.value = wire_bytes(&value);
 	if (r)
 		lair_fail(lair, r, r == -EINVAL ? "the answer is no JSON" : "out of memory");
+	else if (!legible(&answer_call_request_schema, &request))
+		r = lair_fail(lair, -EINVAL, "the answer is nested too deeply, or has too many parts");
 	else
 		r = call_start(callp, lair, &answer_call_request_schema, &request, &empty_reply_schema);
 	msgpack_sbuffer_destroy(&value);

@@ -4,7 +4,6 @@
 
 #include "interpreter/cell.h"
 
-#define DEPTH_MAX 8
 #define UNPACK_DEPTH_MAX 64
 /* pack_trim frees a buffer that is larger. */
 #define KEPT_MAX (256 << 10)
@@ -96,12 +95,12 @@ static int pack(msgpack_packer *packer, PyObject *object, unsigned depth)
 	return 0;
 }
 
-int pack_object(msgpack_sbuffer *buffer, PyObject *object)
+int pack_object(msgpack_sbuffer *buffer, PyObject *object, unsigned depth)
 {
 	msgpack_packer packer;
 
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
-	return pack(&packer, object, DEPTH_MAX);
+	return pack(&packer, object, depth);
 }
 
 void pack_trim(msgpack_sbuffer *buffer)

@@ -5,10 +5,14 @@
 
 #include "proto/wire.h"
 
-/* Append @object: None, bool, int, float, str, bytes, list, tuple or dict. Of types derived from
- * these only those of str and bytes are taken, so no code of a session runs. Text is made valid UTF-8. Returns 0,
- * or -1 with an exception. */
-int pack_object(msgpack_sbuffer *buffer, PyObject *object);
+/* How deep a value is nested at most: in most messages, and where it is an argument of a call, in their map. */
+#define PACK_DEPTH 8
+#define PACK_DEPTH_CALL (WIRE_DEPTH_MAX - 2)
+
+/* Append @object, which is nested no deeper than @depth: None, bool, int, float, str, bytes, list, tuple or dict.
+ * Of types derived from these only those of str and bytes are taken, so no code of a session runs. Text is made
+ * valid UTF-8. Returns 0, or -1 with an exception. */
+int pack_object(msgpack_sbuffer *buffer, PyObject *object, unsigned depth);
 /* Between two uses of @buffer: free its memory if it is large. */
 void pack_trim(msgpack_sbuffer *buffer);
 

@@ -14,6 +14,9 @@
 
 #include <poll.h>
 
+/* Of the arguments: the router reads no message with more than WIRE_OBJECTS_MAX, and there are some around them. */
+#define PARTS_MAX (WIRE_OBJECTS_MAX - 36)
+
 /* How long a thread that reads for the main one does so before it looks whether the cell still runs. */
 #define LOOK_MS 50
 
@@ -65,8 +68,14 @@ static PyObject *call(PyObject *module, PyObject *args)
 	message.again = again;
 	message.function = (struct bytes){.data = name, .size = (size_t)size};
 	msgpack_sbuffer_init(&packed);
-	r = pack_object(&packed, arguments);
+	r = pack_object(&packed, arguments, PACK_DEPTH_CALL);
 	message.arguments = wire_bytes(&packed);
+	if (!r && wire_scan(message.arguments, WIRE_DEPTH_MAX, PARTS_MAX) == 0) {
+		PyErr_Format(PyExc_ValueError,
+			     "arguments of more than %d parts cannot be sent: text and bytes are one each",
+			     PARTS_MAX);
+		r = -1;
+	}
 	if (!r) {
 		last_number++;
 		r = tell_for(out, waiter, &message);
@@ -96,8 +105,12 @@ static PyObject *returned(const struct wire_frame *message)
 		return NULL;
 	}
 	value = answer.value.data ? unpack_object(answer.value) : none();
-	if (!value)
-		return NULL;
+	/* It is for the one that called, and who reads it may be another. */
+	if (!value) {
+		PyErr_Clear();
+		return Py_BuildValue("KOss", (unsigned long long)answer.number, Py_None, "FunctionError",
+				     "the answer is no value of Python");
+	}
 	return Py_BuildValue("KNs#s#", (unsigned long long)answer.number, value, answer.error.data,
 			     (Py_ssize_t)answer.error.size, answer.text.data, (Py_ssize_t)answer.text.size);
 }

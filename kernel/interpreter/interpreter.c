@@ -283,7 +283,7 @@ static struct bytes bytes_in(PyObject *object)
 static struct bytes packed(msgpack_sbuffer *buffer, PyObject *object)
 {
 	buffer->size = 0;
-	if (object && pack_object(buffer, object) == 0)
+	if (object && pack_object(buffer, object, PACK_DEPTH) == 0)
 		return wire_bytes(buffer);
 	PyErr_Clear();
 	return (struct bytes){.data = NULL};
@@ -381,7 +381,7 @@ static int tell(uint64_t serial, PyObject *answer, PyObject *refused)
 	int r;
 
 	self.error.size = 0;
-	if (answer != Py_None && pack_object(&self.error, answer) == 0)
+	if (answer != Py_None && pack_object(&self.error, answer, PACK_DEPTH) == 0)
 		told.answer = wire_bytes(&self.error);
 	PyErr_Clear();
 	r = exec_channel_send(&told_message_schema, &told);

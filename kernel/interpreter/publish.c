@@ -31,7 +31,7 @@ static PyObject *publish(PyObject *module, PyObject *args)
 	if (PyErr_Occurred())
 		return NULL;
 	msgpack_sbuffer_init(&packed);
-	r = pack_object(&packed, data);
+	r = pack_object(&packed, data, PACK_DEPTH);
 	shown.data = wire_bytes(&packed);
 	if (!r)
 		r = interpreter_show(&display_message_schema, &shown);

@@ -121,6 +121,12 @@ static int answer_packed(struct lair_calling *calling)
 	return lair_return_packed(calling, lair_calling_packed(calling));
 }
 
+/* A map that Python has nothing for. */
+static int answer_keys(struct lair_calling *calling)
+{
+	return lair_return_packed(calling, (struct lair_text){"\x81\x90\xc0", 3});
+}
+
 static int answer_key(struct lair_calling *calling)
 {
 	char text[160];
@@ -180,6 +186,7 @@ static const struct {
 	{{.name = "parts"}, answer_parts},
 	{{.name = "json"}, answer_json},
 	{{.name = "packed", .schema = ANYTHING}, answer_packed},
+	{{.name = "keys"}, answer_keys},
 	{{.name = "key"}, answer_key},
 	{{.name = "deep"}, answer_deep},
 	{{.name = "own"}, answer_text},

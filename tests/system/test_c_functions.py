@@ -87,6 +87,7 @@ def answer(client: Client, session: str, value: Any, number: int = 1) -> None:
             "tools.json()",
             ["call 1 json {}", "result: [None, True, -5, 1.5, 'Grüße', {'k': ['']}, 9007199254740993]"],
         ),
+        ("tools.keys()", ["call 1 keys {}", "error: FunctionError: the answer is no value of Python"]),
         ("tools.key()", ["call 1 key {}", "result: 'the-key/1'"]),
     ],
 )

@@ -382,6 +382,16 @@ def test_an_answer_from_stdin(begin: Begin, daemon: Daemon) -> None:
     assert process.communicate(timeout=20)[0] == "300000\n"
 
 
+@pytest.mark.parametrize("value", ["[" * 20 + "]" * 20, json.dumps([0] * 70_000)])
+def test_an_answer_that_the_daemon_would_not_read(begin: Begin, daemon: Daemon, value: str) -> None:
+    begin("exec", "-s", "a", "--function", PAY, "--ask", "*", CALL)
+    waiting(daemon, "a")
+    answered = daemon.lair("answer", "a", "1", "-", input=value, timeout=10)
+    assert answered.returncode == 125
+    assert "the answer is nested too deeply, or has too many parts" in answered.stderr
+    assert waiting(daemon, "a")
+
+
 @pytest.mark.parametrize(
     "arguments, why",
     [

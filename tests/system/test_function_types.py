@@ -217,17 +217,46 @@ def huge(size: int) -> bytes:
     return bytes(size)
 
 
+def around_trip(value: Any) -> Any:
+    return value
+
+
+def many(n: int, kind: str = "list") -> Any:
+    return list(range(n)) if kind == "list" else {str(it): it for it in range(n)}
+
+
+def test_as_deep_as_values_may_be(connection: Connection) -> None:
+    """13 and no deeper, there and back."""
+    nest = "def nest(n):\n    value = 1\n    for _ in range(n): value = [value]\n    return value\n"
+    with Session(connection=connection, functions=[deep, around_trip]) as s:
+        assert s.run(f"{nest}tools.around_trip(nest(12)) == nest(12), tools.deep(13) == nest(13)").text == (
+            "(True, True)"
+        )
+        for n in (13, 14, 15, 16, 17):
+            error = s.run(f"tools.around_trip(nest({n}))").error
+            assert error and error.name == "ValueError" and "nested too deeply" in error.value
+        for n in (14, 15, 16, 17):
+            error = s.run(f"tools.deep({n})").error
+            assert error and error.name == "ValueError" and "nested deeper than 13" in error.value
+
+
 def test_deep_and_huge_values_are_errors_in_the_cell(connection: Connection) -> None:
-    with Session(connection=connection, functions=[deep, around, huge]) as s:
-        assert s.run("tools.deep(13)").ok
+    with Session(connection=connection, functions=[deep, around, huge, many, around_trip]) as s:
+        assert s.run("len(tools.many(65_490)), len(tools.many(30_000, 'dict'))").text == "(65490, 30000)"
         for call, words in (
             ("deep(40)", "nested deeper than"),
             ("deep(100_000)", "nested deeper than"),
             ("around()", "nested deeper than"),
             ("huge(40 << 20)", "the value cannot be sent"),
+            ("many(70_000)", "a value of 70,001 parts cannot be sent, 65,500 are the limit"),
+            ("many(35_000, 'dict')", "a value of 70,001 parts cannot be sent"),
         ):
             error = s.run(f"x = 5\ntools.{call}").error
             assert error and error.name == "ValueError" and words in error.value
+        for argument in ("[0] * 70_000", "dict.fromkeys(map(str, range(40_000)))"):
+            error = s.run(f"tools.around_trip({argument})").error
+            assert error and error.name == "ValueError" and "parts cannot be sent" in error.value
+        assert s.run("len(tools.around_trip([0] * 65_490))").text == "65490"
         code = "try: tools.huge(40 << 20)\nexcept ValueError: pass\nx, len(tools.huge(1 << 20))"
         assert s.run(code).text == "(5, 1048576)"
 

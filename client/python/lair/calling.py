@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 _THREADS = 32
-# As deep as a value may be nested in a message, which is a map itself.
-_DEPTH_MAX = 15
+# As deep as a value may be nested in a message, which is a map in a list itself.
+_DEPTH_MAX = 13
+# Of a message, less some for what is around the value.
+_PARTS_MAX = 65536 - 36
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 
 
@@ -79,6 +81,23 @@ def plain(value: Any, depth: int = _DEPTH_MAX) -> Any:
     raise TypeError(
         f"a {type(value).__name__} cannot be sent: return None, bool, int, float, str, bytes, list or dict"
     )
+
+
+def _parts(value: Any) -> int:
+    if isinstance(value, list):
+        return 1 + sum(map(_parts, value))
+    return 1 + sum(_parts(it) + 1 for it in value.values()) if isinstance(value, dict) else 1
+
+
+def sendable(value: Any) -> Any:
+    """The same, or why it cannot be sent: the daemon does not read a message that is too deep or has too many parts."""
+    made = plain(value)
+    parts = _parts(made)
+    if parts > _PARTS_MAX:
+        raise ValueError(
+            f"a value of {parts:,} parts cannot be sent, {_PARTS_MAX:,} are the limit: text and bytes are one each"
+        )
+    return made
 
 
 # Asked about a call: True approves it; False, or a text that says why, refuses it; None leaves it to somebody else.
@@ -237,7 +256,7 @@ class Offer:
             value = function.run(**function.arguments(calling.arguments))
             if inspect.isawaitable(value):
                 value = _waited_for(value)
-            answer = m.Return(id=0, exec=0, number=calling.number, value=plain(value))
+            answer = m.Return(id=0, exec=0, number=calling.number, value=sendable(value))
         except BaseException as error:
             answer = _failed(calling.number, error)
         self._end(calling.number, answer, hear)
@@ -283,7 +302,7 @@ class Offer:
         function = self.functions[calling.function]
         try:
             value = await _in_loop(function.run, **function.arguments(calling.arguments))
-            answer = m.Return(id=0, exec=0, number=calling.number, value=plain(value))
+            answer = m.Return(id=0, exec=0, number=calling.number, value=sendable(value))
         except BaseException as error:
             answer = _failed(calling.number, error)
         self._end(calling.number, answer, hear)
@@ -344,4 +363,4 @@ def _waited_for(value: Any) -> Any:
     return asyncio.run(awaited())
 
 
-__all__ = ["Approve", "Calling", "Hear", "Hold", "Offer", "current", "refused", "unsendable"]
+__all__ = ["Approve", "Calling", "Hear", "Hold", "Offer", "current", "refused", "sendable", "unsendable"]

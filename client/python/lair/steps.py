@@ -16,7 +16,7 @@ from typing import Any, TypedDict, TypeVar, cast
 
 from . import codec
 from . import messages as m
-from .calling import Approve, Offer, plain
+from .calling import Approve, Offer, sendable
 from .connection import Connection, shared
 from .errors import BEGIN_AGAIN, LairError, seconds
 from .functions import Functions, ready
@@ -320,7 +320,7 @@ def _answer(call: m.CallRecord | m.AnswerCall) -> m.AnswerCall:
 def answer_call(call: m.CallRecord | m.AnswerCall, value: Any, error: str | None, text: str | None) -> Steps[None]:
     request = _answer(call)
     if error is None:
-        request.value = plain(value)
+        request.value = sendable(value)
     else:
         request.error, request.text = error, text or error
     yield request, m.Reply
