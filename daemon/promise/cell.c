@@ -193,7 +193,7 @@ struct cell *cell_free(struct cell *cell)
 		}
 		if (cell->displays.n > 0)
 			displays_deinit(&cell->displays);
-		if (cell->calls.n > 0)
+		if (cell->calls.n > 0 || cell->calls.functions)
 			calls_deinit(&cell->calls);
 		free((char *)cell->code.data);
 		free((char *)cell->options.functions.data);

@@ -272,6 +272,7 @@ static void check_rest(void)
 	handled_size = 0;
 	/* One that is there alone does not wait, nor does the end of one that waits matter. */
 	user->party.due = event_now() + 10 * 1000000ULL;
+	loop.changed = event_now();
 	SAY(fds[0], "\2\0\0\0\0\0\1\x11\x70");
 	client_say(fds[0], text, sizeof(text));
 	run();
