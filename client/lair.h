@@ -287,6 +287,9 @@ struct lair_branch {
 	const char *branch;  /* the id of the new session */
 	const char *from;    /* a checkpoint of @session; NULL: its present state */
 	bool files;	     /* give it copies of the files in the workspace, not the same files */
+	/* Begin in the middle of the cell that @session runs, which waits for calls: both go on with it. The answer
+	 * has the key of the branch's own. */
+	bool at_call;
 };
 
 /* Keep the present state. If it has a @name (else NULL), it is forgotten only to make room in memory. */
@@ -595,6 +598,7 @@ struct lair_session {
 	struct lair_effects effects; /* of a branch: its parent's, since the state in which the branch began */
 	struct lair_ended ended;     /* how the last session of this id ended, if no cell has told that yet */
 	uint64_t birth;		     /* no other session of that id has the same number */
+	struct lair_text key;	     /* of a branch at a call: of its cell, see lair_attach */
 };
 
 /* Output that was written between two cells. Of much output only the beginning and the end are kept. */

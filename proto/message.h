@@ -166,6 +166,7 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, STR, branch, REQUIRED)                                                                                \
 	F(m, STR, origin, OPTIONAL)                                                                                \
 	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, FLAG, at_call, OPTIONAL)                                                                              \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 /* Files of a session. Paths are bytes, in its workspace. */
@@ -397,14 +398,15 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, idle_ttl, OPTIONAL)                                                                             \
 	F(m, REAL, hard_ttl, OPTIONAL)                                                                             \
 	F(m, FLAG, opened, OPTIONAL)
-/* One session, in the replies to open and info and in the list of list. Times are seconds; created is since the
- * epoch; idle is 0 while busy. */
+/* One session, in the replies to open, info and branch and in the list of list. Times are seconds; created is since
+ * the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun. */
 #define SESSION_INFO_FIELDS(F, m)                                                                                  \
 	SESSION_FACT_FIELDS(F, m)                                                                                  \
 	EFFECTS_FIELDS(F, m)                                                                                       \
 	LOADED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
-	F(m, RAW, ended, OPTIONAL)
+	F(m, RAW, ended, OPTIONAL)                                                                                 \
+	F(m, STR, key, OPTIONAL)
 /* checkpoint, restore, undo: the present state is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
@@ -828,12 +830,17 @@ WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 	F(m, FLAG, source, OPTIONAL)                                                                               \
 	F(m, RAW, names, OPTIONAL)
 
+/* cell: in the middle of that cell, which waits for calls; 0: between two cells. */
+#define FREEZE_FIELDS(F, m)                                                                                        \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, cell, OPTIONAL)
+
 WIRE_MESSAGE(run_message, "run", NO_ID, RUN_FIELDS);
 WIRE_MESSAGE(question_message, "question", NO_ID, QUESTION_FIELDS);
 WIRE_MESSAGE(task_message, "task", NO_ID, TASK_FIELDS);
 WIRE_MESSAGE(answer_message, "answer", NO_ID, ANSWER_FIELDS);
 WIRE_MESSAGE(returned_message, "returned", NO_ID, RETURNED_FIELDS);
-WIRE_MESSAGE(freeze_message, "freeze", NO_ID, SERIAL_FIELDS); /* one descriptor: the channel of the frozen copy */
+WIRE_MESSAGE(freeze_message, "freeze", NO_ID, FREEZE_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen interpreter, like spawn */
 
 /* ---- interpreter to router: every byte of it is hostile ---- */

@@ -87,7 +87,12 @@ int verb_branch(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct lair_branch branch = {
-		.session = cli->args[0], .branch = cli->args[1], .from = cli->from, .files = cli->files};
+		.session = cli->args[0],
+		.branch = cli->args[1],
+		.from = cli->from,
+		.files = cli->files,
+		.at_call = cli->at_call,
+	};
 	int r;
 
 	if (cli->files && !(cli->timeout > 0))
@@ -99,6 +104,10 @@ int verb_branch(struct cli *cli)
 		return json_print(json_session(lair_session(call)));
 	printf("session \"%s\" opened, a branch of \"%s\" on %s files\n", branch.branch, branch.session,
 	       branch.files ? "copies of its" : "the same");
+	if (branch.at_call)
+		printf("cell %llu goes on in both; \"lair attach %s %llu\" waits for its result in the branch\n",
+		       (unsigned long long)lair_session(call)->cells, branch.branch,
+		       (unsigned long long)lair_session(call)->cells);
 	effects_notice(&lair_session(call)->effects);
 	return 0;
 }

@@ -86,8 +86,8 @@ struct cli {
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
 		*keep, *servers, *tools, *format, *color, *sort, *refuse;
 	double timeout, patience; /* seconds; 0: not given */
-	bool json, stream, files, detach, svg, values, source, reload, print_config, no_start, help, version, kill,
-		instructions, longer, once, serve, approve, again;
+	bool json, stream, files, at_call, detach, svg, values, source, reload, print_config, no_start, help,
+		version, kill, instructions, longer, once, serve, approve, again;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
 	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */

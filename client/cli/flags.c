@@ -33,6 +33,8 @@ static const struct flag flags[] = {
 	{'b', FLAG_TEXT, "from", "NAME", PLACE(from), WITH_BRANCH,
 	 "from this checkpoint, not from the state of now"},
 	{'F', FLAG_ON, "files", NULL, PLACE(files), WITH_BRANCH, "on copies of the files, not on the same ones"},
+	{'A', FLAG_ON, "at-call", NULL, PLACE(at_call), WITH_BRANCH,
+	 "in the middle of the cell that waits for calls; both go on"},
 	{'d', FLAG_ON, "detach", NULL, PLACE(detach), WITH_DETACH,
 	 "do not wait; print the key under which lair attach gets the result"},
 	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_KEY,

@@ -204,6 +204,8 @@ json_t *json_session(const struct lair_session *session)
 	json_t *document = members_json(members, ARRAY_SIZE(members), session);
 
 	json_add_effects(document, &session->effects);
+	if (session->key.data)
+		json_object_set_new(document, "key", json_text(session->key));
 	return document;
 }
 

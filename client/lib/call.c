@@ -510,6 +510,7 @@ int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_b
 		.branch = bytes_of(branch->branch),
 		.origin = bytes_of(branch->from),
 		.files = branch->files,
+		.at_call = branch->at_call,
 	};
 
 	return call_start(callp, lair, &branch_request_schema, &request, &session_info_schema);

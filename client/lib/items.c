@@ -28,6 +28,7 @@ void items_session(struct lair_session *session, const struct session_info *info
 	session->effects = items_effects(info->effects, info->effects_more);
 	session->ended = items_ended(info->ended);
 	session->birth = info->birth;
+	session->key = text_from(info->key);
 }
 
 struct lair_display items_display(const struct shown *shown)

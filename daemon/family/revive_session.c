@@ -341,6 +341,13 @@ static int operations_from(const struct revival *revival, struct session *sessio
 	int r = record->operation.data ? operation_from(&session->operation, revival, session, record->operation)
 				       : 0;
 
+	if (!r && record->split.data)
+		r = operation_from(&session->split.operation, revival, session, record->split);
+	if (!r && record->split_answers.size > 0)
+		r = msgpack_sbuffer_write(&session->split.answers, record->split_answers.data,
+					  record->split_answers.size)
+			    ? -ENOMEM
+			    : 0;
 	while (!r && wire_next(record->operations, &cursor, &item)) {
 		r = operation_from(&operation, revival, session, item);
 		if (!r)
@@ -466,6 +473,7 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->source = revival_interpreter(revival, record->source);
 	session->freezing = revival_interpreter(revival, record->freezing);
 	session->successor = revival_interpreter(revival, record->successor);
+	session->split.copy = revival_interpreter(revival, record->split_copy);
 	expiry_from(session, record);
 	past_deeds_read(&session->deeds, record->deeds);
 	if (!session->birth) /* a router that knew of none */

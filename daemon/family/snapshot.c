@@ -157,6 +157,9 @@ static int put_operations(struct snapshot *snapshot, const struct session *sessi
 	snapshot->parts[PART_OPERATION].size = 0;
 	if (!r && session->operation)
 		r = put_operation(&snapshot->parts[PART_OPERATION], session->operation);
+	snapshot->parts[PART_SPLIT].size = 0;
+	if (!r && session->split.operation)
+		r = put_operation(&snapshot->parts[PART_SPLIT], session->split.operation);
 	return r;
 }
 
@@ -214,6 +217,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.source = serial_of(session->source),
 		.target = checkpoint_place(session, session->target),
 		.freezing = serial_of(session->freezing),
+		.split_copy = serial_of(session->split.copy),
 		.successor = serial_of(session->successor),
 		.successor_of = checkpoint_place(session, session->successor_of),
 		.not_saved = text_or_absent(session->not_saved),
@@ -243,6 +247,10 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	record.operations = part(snapshot, PART_OPERATIONS);
 	if (session->operation)
 		record.operation = part(snapshot, PART_OPERATION);
+	if (session->split.operation) {
+		record.split = part(snapshot, PART_SPLIT);
+		record.split_answers = wire_bytes(&session->split.answers);
+	}
 	record.resets = part(snapshot, PART_RESETS);
 	record.closers = part(snapshot, PART_CLOSERS);
 	record.transfers = part(snapshot, PART_TRANSFERS);

@@ -3,12 +3,11 @@
 
 #include <stdio.h>
 
-/* The profile may say that there are none: then none is made on request either. */
+/* The profile may say that there are none: then none is made on request either. @session: NULL if the client has
+ * been told already. */
 static struct session *session_that_keeps(struct sessions *sessions, const struct address *from,
-					  const struct request *request)
+					  struct session *session)
 {
-	struct session *session = session_between_cells(sessions, from, request);
-
 	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
 		return session;
 	client_error(sessions->clients, from, "unsupported",
@@ -35,7 +34,8 @@ static struct operation *operation_make(struct sessions *sessions, const struct 
 static void operate(struct sessions *sessions, const struct address *from, const struct request *request,
 		    enum operation_kind kind, struct bytes name, uint64_t n)
 {
-	struct session *session = session_that_keeps(sessions, from, request);
+	struct session *session =
+		session_that_keeps(sessions, from, session_between_cells(sessions, from, request));
 	struct operation *operation = session ? operation_make(sessions, from, session, kind, name) : NULL;
 
 	if (!operation)
@@ -68,10 +68,56 @@ void handle_drop(struct sessions *sessions, const struct address *from, const st
 	operate(sessions, from, request, OPERATION_DROP, request->drop.name, 0);
 }
 
+/* NULL, or why there can be no branch in the middle of its cell. */
+static const char *why_not_at_call(const char **codep, const struct session *session,
+				   const struct branch_request *branch)
+{
+	const struct cell *cell = session_busy(session) ? session->cell : NULL;
+
+	*codep = "bad_request";
+	if (branch->origin.data || branch->files)
+		return "at_call: without origin, and without files";
+	*codep = "gone";
+	if (!cell || !cell->options.functions.data)
+		return "at_call: that session runs no cell that may call functions";
+	if (session->state != SESSION_BUSY || cell->timed_out)
+		return "at_call: the cell that waits is being interrupted";
+	*codep = "unsupported";
+	if (cell->asking)
+		return "at_call: the cell waits for input, too";
+	*codep = "busy";
+	return session->split.copy ? "at_call: another branch of that cell is being made; try again" : NULL;
+}
+
+/* The session, if it can be branched now; NULL when the client has been told why not. */
+static struct session *session_to_branch(struct sessions *sessions, const struct address *from,
+					 const struct request *request)
+{
+	const struct branch_request *branch = &request->branch;
+	struct session *session;
+	const char *why, *code;
+
+	if (!branch->at_call)
+		return session_that_keeps(sessions, from, session_between_cells(sessions, from, request));
+	session = session_that_keeps(sessions, from, session_named(sessions, from, request));
+	why = session ? why_not_at_call(&code, session, branch) : NULL;
+	if (why)
+		client_error(sessions->clients, from, code, "%s", why);
+	return why ? NULL : session;
+}
+
+/* What a copy of its cell takes of its user's room. */
+static uint64_t price_of_cell(const struct session *session)
+{
+	const struct cell *cell = session->cell;
+
+	return cell->paid + 2 * cell->calls.size + cell->stdout_.limit + cell->stderr_.limit;
+}
+
 void handle_branch(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	const struct branch_request *branch = &request->branch;
-	struct session *session = session_that_keeps(sessions, from, request);
+	struct session *session = session_to_branch(sessions, from, request);
 	struct operation *operation;
 	struct session_name name;
 
@@ -88,14 +134,18 @@ void handle_branch(struct sessions *sessions, const struct address *from, const 
 			     (int)branch->branch.size, branch->branch.data);
 		return;
 	}
-	if (!sessions_room(sessions, from, session->owner))
+	if (!sessions_room(sessions, from, session->owner) ||
+	    (branch->at_call && !user_room(sessions, from, session->owner, price_of_cell(session))))
 		return;
 	operation = operation_make(sessions, from, session, OPERATION_BRANCH, branch->origin);
 	if (!operation)
 		return;
 	operation->files = branch->files;
 	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)name.id.size, name.id.data);
-	session_operate(session, operation);
+	if (branch->at_call)
+		split_begin(session, operation);
+	else
+		session_operate(session, operation);
 }
 
 void handle_checkpoints(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -15,6 +15,7 @@
 /* The interpreter gets an answer, whichever it is. */
 static void interpreter_return(struct session *session, const struct returned_message *returned)
 {
+	split_note(session, returned);
 	if (interpreter_send(session->live, &returned_message_schema, returned))
 		session_end(session, "internal");
 }

@@ -13,12 +13,14 @@
 
 void session_forget(struct session *session, struct checkpoint *checkpoint)
 {
+	struct interpreter *frozen = checkpoint->interpreter;
+
 	if (session->target == checkpoint)
 		session->target = checkpoint->parent;
 	if (session->successor_of == checkpoint)
 		session_drop_successor(session);
-	warden_discard(session->warden, checkpoint->interpreter);
 	history_remove(&session->history, checkpoint);
+	warden_discard(session->warden, frozen); /* another one of the family may have it, too */
 }
 
 /* Forget until the rest is within the limits, but not the one that is being restored. */
@@ -150,7 +152,7 @@ void session_note_frozen(struct session *session, const struct details *details)
 
 void session_freeze(struct session *session)
 {
-	int r = warden_freeze(session->warden, session->live, &session->freezing);
+	int r = warden_freeze(session->warden, session->live, 0, &session->freezing);
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->name, "no checkpoint: %s", strerror(-r));

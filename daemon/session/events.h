@@ -32,6 +32,7 @@ enum session_event {
 	EVENT_EXITED,
 	EVENT_SWEPT,
 	EVENT_FROZEN,
+	EVENT_SPLIT,
 	EVENT_SPAWNED,
 	EVENT_RESET,
 	EVENT_FULL,
@@ -46,7 +47,7 @@ struct details {
 	const struct abandon_message *abandon;
 	const struct shown *shown; /* DISPLAY */
 	const struct told_message *told;
-	const struct frozen_message *frozen;
+	const struct frozen_message *frozen; /* FROZEN, SPLIT */
 	const struct spawned_message *spawned;
 	const char *why; /* LOST */
 	int status;	 /* EXITED */
@@ -102,6 +103,10 @@ void session_kill_interpreter(struct session *session, const char *cause);
 
 /* A session without any past. NULL when out of memory. */
 struct session *session_alloc(struct sessions *sessions, struct profile *profile, const char *id, uid_t owner);
+/* The same as a branch of @parent for @operation, which it owns then; in its warden, and working in @workspace.
+ * Returns 0 or -ENOMEM. */
+int session_alloc_branch(struct session **sessionp, struct session *parent, struct operation *operation,
+			 const char *workspace);
 /* Timers, where there are any. */
 void session_arm_hard(struct session *session);
 /* It is as a former router had it, except for its timers, which are set here. */
@@ -118,6 +123,13 @@ void session_abandon_freeze(struct session *session, const char *why);
 void session_trim_history(struct session *session);
 /* Its timer, where there are any. */
 void session_arm_measure(struct session *session);
+
+/* ---- entries of the table: split.c ---- */
+
+/* The copy of the running cell is there, or there is none. */
+void session_finish_split(struct session *session, const struct details *details);
+/* The same when it comes too late. */
+void session_drop_split(struct session *session, const struct details *details);
 
 /* ---- entries of the table: restore.c ---- */
 

@@ -21,6 +21,7 @@
 #define MEASURED_REST_US 10000
 /* At the state that is being saved, if nobody says that it is. */
 #define SAVING_LOOK_AGAIN_US 100000
+#define SPLIT_LOOK_AGAIN_US 500
 
 /* ---- from its warden ---- */
 
@@ -75,10 +76,11 @@ static void on_full(struct tenant *tenant)
 static void checkpoint_lost(struct session *session, struct interpreter *frozen, const char *why)
 {
 	struct details details = {.why = why};
-	struct checkpoint *checkpoint = history_of(&session->history, frozen);
+	struct warden *warden = session->warden;
+	struct checkpoint *checkpoint;
 	struct session *member;
 
-	list_for_each (member, &session->warden->tenants, tenant.node) {
+	list_for_each (member, &warden->tenants, tenant.node) {
 		if (member->source != frozen)
 			continue;
 		if (member->state == SESSION_RESTORING)
@@ -87,10 +89,13 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 			session_let_source_go(member);
 	}
 	/* The event may have forgotten it already. */
-	if (checkpoint && history_of(&session->history, frozen) == checkpoint) {
-		log_warn(session->name, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);
-		session->n_forgotten++;
-		session_forget(session, checkpoint);
+	list_for_each (member, &warden->tenants, tenant.node) {
+		checkpoint = history_of(&member->history, frozen);
+		if (!checkpoint)
+			continue;
+		log_warn(member->name, "the checkpoint after cell %" PRIu64 " is lost: %s", checkpoint->cell, why);
+		member->n_forgotten++;
+		session_forget(member, checkpoint);
 	}
 }
 
@@ -426,7 +431,10 @@ static int on_frozen(struct session *session, struct bytes body, struct wire_fau
 
 	if (wire_decode(&frozen, &frozen_message_schema, body, fault))
 		return WIRE_E_FIELD;
-	session_event(session, EVENT_FROZEN, &details);
+	if (session->split.copy && session->split.copy->serial == frozen.serial)
+		session_event(session, EVENT_SPLIT, &details);
+	else
+		session_event(session, EVENT_FROZEN, &details);
 	return 0;
 }
 
@@ -485,6 +493,11 @@ static void on_frame(struct tenant *tenant, struct interpreter *interpreter, str
 	struct wire_fault fault;
 	struct wire_frame message;
 
+	/* It goes on with its cell at once, and may speak before it is known to live. */
+	if (interpreter == session->live && session_is_split(session)) {
+		interpreter_unhear(interpreter, SPLIT_LOOK_AGAIN_US);
+		return;
+	}
 	warden_touch(session->warden);
 	if (wire_open(&message, frame)) {
 		session_on_lost(session, interpreter, "it sent a malformed frame");
@@ -553,7 +566,9 @@ static bool has_successor(const struct tenant *tenant)
 
 static bool grows_from(const struct tenant *tenant, const struct interpreter *frozen)
 {
-	return session_of(tenant)->source == frozen;
+	struct session *session = session_of(tenant);
+
+	return session->source == frozen || history_of(&session->history, frozen);
 }
 
 const struct tenant_ops session_tenant_ops = {

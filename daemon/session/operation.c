@@ -219,6 +219,7 @@ void operation_on_born(struct session *session)
 
 	info.id = request->id;
 	info.opened = true;
+	info.key = bytes_of(session->cell ? session->cell->reply.promise->key : NULL);
 	info.effects = wire_bytes(&session->operation->effects);
 	info.effects_more = session->operation->effects_more;
 	client_send(clients_of(session), request, &session_info_schema, &info);

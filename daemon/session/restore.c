@@ -255,6 +255,7 @@ void session_put_back(struct session *session)
  * next interpreter is ready. */
 void session_replace_after_exit(struct session *session, const struct details *details)
 {
+	split_abandon(session);
 	if (session->freezing && session->cell && list_empty(&session->resets))
 		session_put_back(session);
 	session->verdict = verdict_of_exit(session, details);
@@ -322,10 +323,14 @@ void session_give_up_successor(struct session *session)
 
 void session_adopt_restored(struct session *session, const struct details *details)
 {
-	if (!session->growing || is_copying(session))
+	bool split = session_is_split(session);
+
+	if (!split && (!session->growing || is_copying(session)))
 		session_let_source_go(session);
 	if (warden_adopt(session->warden, session->live, details->spawned->pid))
 		session_end(session, "internal");
+	else if (split)
+		session_begin_split(session);
 	else
 		restored(session);
 }

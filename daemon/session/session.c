@@ -55,6 +55,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 	history_init(&session->history);
 	journal_init(&session->journal);
 	effects_init(&session->effects);
+	split_init(&session->split);
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->owner = owner;
 	session_name_write(session->name, id, owner, geteuid());
@@ -111,30 +112,42 @@ static int branch_directory(struct session *session, char name[32])
 	return asprintf(&session->workspace, "%s/.branches/%s", session->warden->workspace, name) < 0 ? -ENOMEM : 0;
 }
 
-int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
-		       struct operation *operation)
+int session_alloc_branch(struct session **sessionp, struct session *parent, struct operation *operation,
+			 const char *workspace)
 {
 	struct session *session =
 		session_alloc(parent->sessions, parent->profile, operation->branch, parent->owner);
-	struct spawn_message how = {.reseed = true};
-	char directory[32];
 
 	if (!session)
 		return -ENOMEM;
 	session->warden = parent->warden;
-	if (transcripts_create(session) || (operation->files && branch_directory(session, directory))) {
+	if (transcripts_create(session) || (workspace && !(session->workspace = strdup(workspace)))) {
 		session_free(session);
 		return -ENOMEM;
 	}
-	if (!operation->files && parent->workspace && !(session->workspace = strdup(parent->workspace))) {
+	session->operation = operation;
+	/* It shares its parent's cage, so it shares the end of that cage's life. */
+	session->opened = parent->opened;
+	*sessionp = session;
+	return 0;
+}
+
+int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
+		       struct operation *operation)
+{
+	struct spawn_message how = {.reseed = true};
+	char directory[32];
+	struct session *session;
+
+	if (session_alloc_branch(&session, parent, operation, operation->files ? NULL : parent->workspace))
+		return -ENOMEM;
+	if (operation->files && branch_directory(session, directory)) {
+		session->operation = NULL; /* the caller's still */
 		session_free(session);
 		return -ENOMEM;
 	}
 	how.directory = bytes_of(operation->files ? directory : NULL);
 	session->growing = true;
-	session->operation = operation;
-	/* It shares its parent's cage, so it shares the end of that cage's life. */
-	session->opened = parent->opened;
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);
 	session->deeds = from->deeds;
@@ -180,6 +193,7 @@ struct session *session_free(struct session *session)
 	timer_clear(session_loop(session), &session->alive);
 	timer_clear(session_loop(session), &session->trim);
 	timer_clear(session_loop(session), &session->call_due);
+	split_deinit(session);
 	cell_free(session->cell);
 	history_empty(session);
 	list_for_each (operation, &session->operations, node)
@@ -335,6 +349,7 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->alive);
 	timer_clear(session_loop(session), &session->trim);
 	timer_clear(session_loop(session), &session->call_due);
+	split_abandon(session);
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session_drop_successor(session);
 	session->live = NULL;

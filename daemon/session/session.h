@@ -11,6 +11,7 @@
 #include "operation.h"
 #include "past.h"
 #include "promise/cell.h"
+#include "split.h"
 #include "warden/transcript.h"
 #include "warden/warden.h"
 
@@ -80,6 +81,7 @@ struct session {
 	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
 	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
+	struct split split;		 /* a branch in the middle of the running cell, being made */
 	bool hurried;			 /* the last cell came soon after the answer to the one before */
 	struct list operations;		 /* on checkpoints, and questions, waiting for an idle moment */
 	struct operation *operation;	 /* the one under way */

@@ -142,21 +142,24 @@ int sessions_readmit(struct sessions *sessions, struct session *session)
 	return 0;
 }
 
-void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,
-		     struct operation *operation)
+/* While the state was being saved, other sessions may have been made, and one may have taken the id. If there is no
+ * room for the branch, @operation is refused. */
+static bool branch_fits(struct sessions *sessions, struct session *parent, struct operation *operation)
 {
 	struct session_name name = {.owner = parent->owner, .id = bytes_of(operation->branch)};
-	struct session *session;
 
-	/* While the state was being saved, other sessions may have been made, and one may have taken the id. */
-	if (!sessions_room(sessions, &operation->request, parent->owner)) {
+	if (!sessions_room(sessions, &operation->request, parent->owner))
 		operation_free(operation);
-		return;
-	}
-	if (sessions_find(sessions, &name) || session_new_branch(&session, parent, from, operation)) {
+	else if (sessions_find(sessions, &name))
 		operation_refuse(parent, operation, "the branch could not be made");
-		return;
-	}
+	else
+		return true;
+	return false;
+}
+
+static void admit_branch(struct sessions *sessions, struct session *session, const struct session *parent,
+			 uint64_t cell)
+{
 	admit(sessions, session);
 	sessions->stats.opened++;
 	if (session->state == SESSION_CLOSING)
@@ -166,9 +169,37 @@ void sessions_branch(struct sessions *sessions, struct session *parent, struct c
 		return;
 	}
 	(void)past_begin(&sessions->past, session->owner, session->id, session->birth);
-	log_info(session->name, "branched from session %s after cell %llu", parent->name,
-		 (unsigned long long)from->cell);
+	log_info(session->name, "branched from session %s after cell %llu", parent->name, (unsigned long long)cell);
 	audit_log_opened(session);
+}
+
+void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,
+		     struct operation *operation)
+{
+	uint64_t cell = from->cell;
+	struct session *session;
+
+	if (!branch_fits(sessions, parent, operation))
+		return;
+	if (session_new_branch(&session, parent, from, operation))
+		operation_refuse(parent, operation, "the branch could not be made");
+	else
+		admit_branch(sessions, session, parent, cell);
+}
+
+void sessions_split(struct sessions *sessions, struct session *parent, struct operation *operation)
+{
+	struct interpreter *copy = parent->split.copy;
+	struct session *session;
+
+	if (!branch_fits(sessions, parent, operation)) {
+		warden_discard(parent->warden, copy);
+	} else if (session_new_split(&session, parent, copy, operation)) {
+		operation_refuse(parent, operation, "the branch could not be made");
+		warden_discard(parent->warden, copy);
+	} else {
+		admit_branch(sessions, session, parent, parent->at);
+	}
 }
 
 void sessions_on_ended(struct sessions *sessions, struct session *session)

@@ -65,6 +65,8 @@ int sessions_open(struct session **sessionp, struct sessions *sessions, struct p
  */
 void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,
 		     struct operation *operation);
+/* Grow one out of the copy of the running cell of @parent, likewise: see split.h. */
+void sessions_split(struct sessions *sessions, struct session *parent, struct operation *operation);
 /* One of the last router's. Returns 0 or -ENOMEM. */
 int sessions_readmit(struct sessions *sessions, struct session *session);
 /* Its id is free again. */

@@ -160,6 +160,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		if (!told.cause)
 			told.cause = session->lost_cause;
 	}
+	split_refuse(session, "gone", "it has ended");
 	if (session->cell->calls.n > 0)
 		session_end_calls(session);
 	msgpack_sbuffer_init(&effects);
@@ -350,6 +351,7 @@ void session_on_revived(struct session *session)
 	if (session->state == SESSION_IDLE)
 		idle_arm(session);
 	quota_on_run(session->warden);
+	split_on_revived(session);
 	if (session->cell && session->cell->calls.n > 0)
 		session_arm_calls(session);
 }

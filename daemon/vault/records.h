@@ -128,6 +128,9 @@
 	F(m, UINT, successor_of, OPTIONAL)                                                                         \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
+	F(m, BIN, split, OPTIONAL)                                                                                 \
+	F(m, UINT, split_copy, OPTIONAL)                                                                           \
+	F(m, BIN, split_answers, OPTIONAL)                                                                         \
 	F(m, BIN, deeds, OPTIONAL)                                                                                 \
 	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
 	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \

@@ -29,6 +29,7 @@ struct interpreter {
 	enum interpreter_role role;
 	bool adopted; /* its warden knows it */
 	bool alive;   /* and it has its descriptors */
+	bool loose;   /* nobody knows when it will be there: no sweep waits for it, and one may take it */
 	enum interpreter_stored stored;
 	uint64_t size;	       /* of a frozen one: bytes it had beyond the image when it was made */
 	struct tenant *tenant; /* who is told; NULL while it is a spare */

@@ -38,7 +38,7 @@ struct tenant_ops {
 
 	/* The interpreter has no successor; a cell runs; its interpreter is being replaced, and processes of the
 	 * old one may not be dead yet; another interpreter is to follow it; the tenant is forked from this
-	 * frozen one. */
+	 * frozen one, or may go back to it. */
 	bool (*is_closing)(const struct tenant *tenant);
 	bool (*is_busy)(const struct tenant *tenant);
 	bool (*is_recovering)(const struct tenant *tenant);

@@ -65,17 +65,29 @@ ssize_t transcript_take(struct transcript *transcript, int pipe, char *buffer, s
 	return n;
 }
 
-void transcript_replace(struct transcript *transcript, struct bytes text)
+/* At its end. */
+static void append(struct transcript *transcript, struct bytes text)
 {
 	ssize_t n;
 
-	transcript->begin = transcript->end;
 	while (text.size > 0 && ((n = pwrite(transcript->fd, text.data, text.size, (off_t)transcript->end)) > 0 ||
 				 (n < 0 && errno == EINTR))) {
 		n = MAX(n, 0);
 		transcript->end += (uint64_t)n;
 		text = (struct bytes){.data = text.data + n, .size = text.size - (size_t)n};
 	}
+}
+
+void transcript_replace(struct transcript *transcript, struct bytes text)
+{
+	transcript->begin = transcript->end;
+	append(transcript, text);
+}
+
+void transcript_put(struct transcript *transcript, uint64_t at, struct bytes text)
+{
+	transcript->end = MAX(transcript->end, at);
+	append(transcript, text);
 }
 
 void transcript_settle(struct transcript *transcript)

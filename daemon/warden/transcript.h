@@ -32,6 +32,9 @@ ssize_t transcript_read(const struct transcript *transcript, uint64_t at, char *
 /* @text takes the place of what no reply holds yet. Without memory, nothing does. */
 void transcript_replace(struct transcript *transcript, struct bytes text);
 
+/* @text was written @at bytes after the beginning, to a fresh one. */
+void transcript_put(struct transcript *transcript, uint64_t at, struct bytes text);
+
 /* All that this router knows of it is written down: what is before its beginning will not be needed. */
 void transcript_settle(struct transcript *transcript);
 /* Give back memory: of what is not needed, and of the middle of what does not fit into @limit. That takes time, so

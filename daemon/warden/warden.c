@@ -238,7 +238,7 @@ static bool in_flight(const struct warden *warden)
 	struct interpreter *interpreter;
 
 	list_for_each (interpreter, &warden->interpreters, node)
-		if (!interpreter->adopted)
+		if (!interpreter->adopted && !interpreter->loose)
 			return true;
 	return false;
 }
@@ -319,9 +319,9 @@ int warden_spawn(struct warden *warden, const char *workspace, struct interprete
 			       INTERPRETER_FDS);
 }
 
-int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp)
+int warden_freeze(struct warden *warden, struct interpreter *live, uint64_t cell, struct interpreter **frozenp)
 {
-	struct freeze_message message = {0};
+	struct freeze_message message = {.cell = cell};
 	int theirs[INTERPRETER_FDS], r;
 
 	r = interpreter_make(frozenp, warden, ROLE_FROZEN, theirs);
@@ -329,6 +329,7 @@ int warden_freeze(struct warden *warden, struct interpreter *live, struct interp
 		return r;
 	budget_count(warden);
 	message.serial = (*frozenp)->serial;
+	(*frozenp)->loose = cell != 0;
 	return interpreter_ask(warden, frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);
 }
 

@@ -106,10 +106,10 @@ struct interpreter *warden_first(struct warden *warden);
 struct bytes warden_session(const struct warden *warden);
 
 /* Three ways to get an interpreter: from the pristine image, which works in @workspace, a branch's, if that is
- * not NULL; a frozen copy of @live; a fork of @frozen. The last two are in flight until they are adopted. Return
- * 0 or -errno. */
+ * not NULL; a frozen copy of @live, in the middle of @cell, which is loose then, or, if that is 0, between two
+ * cells; a fork of @frozen. The last two are in flight until they are adopted. Return 0 or -errno. */
 int warden_spawn(struct warden *warden, const char *workspace, struct interpreter **interpreterp);
-int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp);
+int warden_freeze(struct warden *warden, struct interpreter *live, uint64_t cell, struct interpreter **frozenp);
 int warden_thaw(struct warden *warden, struct interpreter *frozen, const struct spawn_message *how,
 		struct interpreter **interpreterp);
 

@@ -9,10 +9,13 @@
 #include "base/pack.h"
 #include "channel.h"
 #include "interpreter.h"
+#include "output.h"
 #include "process.h"
 #include "proto/message.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 
 /* Of the arguments: the router reads no message with more than WIRE_OBJECTS_MAX, and there are some around them. */
 #define PARTS_MAX (WIRE_OBJECTS_MAX - 36)
@@ -20,7 +23,10 @@
 /* How long a thread that reads for the main one does so before it looks whether the cell still runs. */
 #define LOOK_MS 50
 
-static uint64_t last_number;
+static struct {
+	uint64_t cell;	 /* the last one that was offered functions */
+	uint64_t number; /* of its last call */
+} last;
 
 static void nobody_waits(void)
 {
@@ -54,7 +60,7 @@ static int tell_for(PyObject *out, PyObject *waiter, const struct call_message *
 
 static PyObject *call(PyObject *module, PyObject *args)
 {
-	struct call_message message = {.number = last_number + 1};
+	struct call_message message = {.number = last.number + 1};
 	PyObject *arguments, *out, *waiter;
 	msgpack_sbuffer packed;
 	const char *name;
@@ -77,7 +83,7 @@ static PyObject *call(PyObject *module, PyObject *args)
 		r = -1;
 	}
 	if (!r) {
-		last_number++;
+		last.number++;
 		r = tell_for(out, waiter, &message);
 	}
 	msgpack_sbuffer_destroy(&packed);
@@ -115,10 +121,55 @@ static PyObject *returned(const struct wire_frame *message)
 			     (Py_ssize_t)answer.error.size, answer.text.data, (Py_ssize_t)answer.text.size);
 }
 
+/* The cell is to be copied as it is now, see process_freeze. In a fork of the copy its loops and its channel are
+ * other ones. Returns 0, or -1 with an exception. */
+static int halt(const struct wire_frame *message, const char *why)
+{
+	bool forked = false;
+	int r;
+
+	if (!why)
+		Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_HALT)));
+	r = process_freeze(message, last.cell, why, &forked);
+	if (!why)
+		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_GO_ON), forked ? Py_True : Py_False));
+	PyErr_Clear();
+	if (r)
+		nobody_waits();
+	return r ? -1 : 0;
+}
+
+/* The same in one step, as far as signals can tell. */
+static int answer_freeze(const struct wire_frame *message, const char *why)
+{
+	PyObject *type, *value, *traceback;
+	sigset_t all, before;
+	int r;
+
+	if (!interpreter_is_main())
+		why = "another thread than the main one waits for a call, and a copy would not have it";
+	output_flush_all();
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!why && PyErr_CheckSignals() < 0)
+		why = "it is being interrupted";
+	PyErr_Fetch(&type, &value, &traceback);
+	r = halt(message, why);
+	if (type)
+		PyErr_Restore(type, value, traceback);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return type ? -1 : r;
+}
+
 bool calls_heard(const struct wire_frame *message)
 {
 	PyObject *answer, *done = NULL;
 
+	if (bytes_is(message->type, freeze_message_schema.type)) {
+		(void)answer_freeze(message, "it waits for input");
+		PyErr_Clear();
+		return true;
+	}
 	if (!bytes_is(message->type, returned_message_schema.type))
 		return false;
 	answer = returned(message);
@@ -130,9 +181,10 @@ bool calls_heard(const struct wire_frame *message)
 	return true;
 }
 
-void calls_begin(void)
+void calls_begin(uint64_t cell)
 {
-	last_number = 0;
+	last.cell = cell;
+	last.number = 0;
 }
 
 /* Whether there is a message. Only the main thread is interrupted by signals, and may wait without end. */
@@ -149,6 +201,20 @@ static int wait_for_message(bool wait)
 	return n > 0 && !interpreter_is_asking();
 }
 
+/* Returns 1 with the next message; 0 if there is none yet; or -1 with an exception. */
+static int next_message(struct wire_frame *message, bool wait)
+{
+	int r = wait_for_message(wait);
+
+	if (r <= 0)
+		return r;
+	(void)exec_channel_cramped();
+	if (!exec_channel_receive(message))
+		return 1;
+	nobody_waits();
+	return -1;
+}
+
 /* New reference: the next answer, or None if there is none yet. */
 static PyObject *hear(PyObject *module, PyObject *wait)
 {
@@ -160,17 +226,13 @@ static PyObject *hear(PyObject *module, PyObject *wait)
 		PyErr_SetString(PyExc_RuntimeError, "a child process cannot call the client's functions");
 		return NULL;
 	}
-	r = wait_for_message(wait == Py_True);
+	do
+		r = next_message(&message, wait == Py_True);
+	while (r > 0 && bytes_is(message.type, freeze_message_schema.type) && !(r = answer_freeze(&message, NULL)));
 	if (r < 0)
 		return NULL;
 	if (r == 0)
 		return none();
-	(void)exec_channel_cramped();
-	r = exec_channel_receive(&message);
-	if (r) {
-		nobody_waits();
-		return NULL;
-	}
 	/* An answer to a question that was interrupted. */
 	if (bytes_is(message.type, answer_message_schema.type))
 		return none();

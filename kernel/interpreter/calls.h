@@ -5,9 +5,10 @@
 
 #include "proto/wire.h"
 
-/* A cell begins: its calls are numbered from 1. */
-void calls_begin(void);
-/* Whether @message is the answer to a call; then it is passed on to who waits for it. */
+/* @cell begins: its calls are numbered from 1. */
+void calls_begin(uint64_t cell);
+/* Whether @message is the answer to a call, which is passed on to who waits for it; or asks for a copy of the cell,
+ * which waits for something else and is not copied. */
 bool calls_heard(const struct wire_frame *message);
 
 /* New reference: a dict of the functions in C that functions.py calls. NULL with an exception. */

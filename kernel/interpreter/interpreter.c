@@ -246,7 +246,7 @@ static void functions_offer(const struct run_message *run)
 {
 	PyObject *functions = run->functions.data ? unpack_object(run->functions) : PyList_New(0);
 
-	calls_begin();
+	calls_begin(run->cell);
 	if (functions)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_OFFER), functions));
 	Py_XDECREF(functions);
@@ -461,7 +461,8 @@ static void rehearse_idly(void)
 
 static int serve_freeze(const struct wire_frame *message)
 {
-	int r = process_freeze(message);
+	bool forked;
+	int r = process_freeze(message, 0, NULL, &forked);
 
 	if (!r)
 		rehearse_idly();

@@ -223,18 +223,28 @@ static int wait_frozen(void)
 	return 0;
 }
 
-int process_freeze(const struct wire_frame *message)
+/* NULL, or why there can be no copy. */
+static const char *why_not(const struct freeze_message *freeze, uint64_t cell)
 {
-	const char *why = self.homeless[0] ? self.homeless : freeze_unfaithful();
+	if (self.homeless[0])
+		return self.homeless;
+	return freeze->cell == cell ? freeze_unfaithful() : "the cell has ended";
+}
+
+int process_freeze(const struct wire_frame *message, uint64_t cell, const char *why, bool *forked)
+{
 	struct freeze_message freeze;
 	const int *fd = exec_channel_fds(1);
 	struct frozen_message frozen;
 	pid_t pid = 0;
 	int r;
 
+	*forked = false;
 	r = exec_channel_decode(&freeze, &freeze_message_schema, message);
 	if (r || !fd)
 		return r ? r : -EBADMSG;
+	if (!why)
+		why = why_not(&freeze, cell);
 	if (!why)
 		pid = fork_sibling(0, NULL);
 	if (!why && pid == 0) {
@@ -242,6 +252,7 @@ int process_freeze(const struct wire_frame *message)
 
 		exec_channel_drop_fds();
 		let_go(channel);
+		*forked = true;
 		return wait_frozen();
 	}
 	exec_channel_drop_fds();

@@ -15,6 +15,7 @@ from typing import Any, Coroutine, Dict, Optional, Tuple
 _new_event_loop = asyncio.new_event_loop
 _set_event_loop = asyncio.set_event_loop
 _running_loop = asyncio._get_running_loop
+_set_running_loop = asyncio._set_running_loop
 _current_task = asyncio.current_task
 _CancelledError = asyncio.CancelledError
 _all_tasks = asyncio.all_tasks
@@ -39,6 +40,7 @@ _BRIEF_REST_SECONDS = 0.01
 
 _loop: Optional[asyncio.AbstractEventLoop] = None
 _home: Optional[Tuple[int, int]] = None  # the process and the thread that run cells
+_halted: Any = None  # the loop that runs in the cell, which is being copied
 
 
 def _found() -> Any:
@@ -149,9 +151,13 @@ async def together(parts: Tuple[Optional[CodeType], Optional[CodeType]], names: 
 
 
 def renew() -> None:
-    """In a fork: the loop shares its selector and its wake-up pair with the process that was forked, so it gets its
-    own."""
-    loop: Any = _loop
+    """In a fork: a loop shares its selector and its wake-up pair with the process that was forked, so it gets its own."""
+    _renew(_loop)
+    if _halted is not _loop:
+        _renew(_halted)
+
+
+def _renew(loop: Any) -> None:
     if loop is None or loop.is_closed() or not issubclass(type(loop), _SelectorLoop):
         return
     before, loop._selector = loop._selector, type(loop._selector)()
@@ -165,6 +171,24 @@ def renew() -> None:
     loop._make_self_pipe()
     if loop._signal_handlers:
         _set_wakeup_fd(loop._csock.fileno())
+
+
+# ---- a copy of a cell that waits ----
+
+
+def halt() -> None:
+    """It is made now. asyncio knows the loop that runs by its process, too, so it would not find it in the copy."""
+    global _halted
+    _halted = _running_loop()
+
+
+def go_on(forked: bool) -> None:
+    """It is made; in a fork of the copy, after renew()."""
+    global _halted, _home
+    if forked:
+        _home = (_getpid(), _thread())
+        _set_running_loop(_halted)
+    _halted = None
 
 
 # ---- between two cells ----
@@ -233,11 +257,10 @@ def idle(channel: int) -> bool:
 def unforkable() -> int:
     """How many tasks wait in a loop that a fork cannot renew. First the loop's idle threads end, because they would
     prevent the fork."""
-    loop = _found()
-    if loop is None:
-        return 0
-    _rest(loop, _BRIEF_REST_SECONDS)
-    return 0 if issubclass(type(loop), _SelectorLoop) else len(_all_tasks(loop))
+    loops = {loop for loop in (_found(), _running_loop()) if loop is not None}
+    for loop in loops:
+        _rest(loop, _BRIEF_REST_SECONDS)
+    return sum(len(_all_tasks(loop)) for loop in loops if not issubclass(type(loop), _SelectorLoop))
 
 
 asyncio.create_task = asyncio.tasks.create_task = functools.wraps(asyncio.create_task)(create_task)

@@ -12,6 +12,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 if TYPE_CHECKING:
+    import awaiting
     from servers import MCPError, Tool, servers_offered
 
 call: Callable[[str, Dict[str, Any], bool, Dict[int, "_Waiter"], "_Waiter"], None]
@@ -55,6 +56,7 @@ _reading = threading.RLock()
 _open = False  # a cell runs that has functions
 _out: Dict[int, "_Waiter"] = {}
 _listening: Any = None  # the event loop that waits for the channel
+_channel = -1  # at that descriptor
 
 
 class _Waiter:
@@ -143,17 +145,26 @@ def _give_up(waiter: _Waiter) -> None:
 
 
 def _listen(loop: Any) -> None:
-    global _listening
+    global _listening, _channel
     if _listening is None:
-        _listening = loop
-        loop.add_reader(descriptor(), _on_readable)
+        _listening, _channel = loop, descriptor()
+        loop.add_reader(_channel, _on_readable)
 
 
 def _listen_no_more() -> None:
     global _listening
     loop, _listening = _listening, None
     if loop is not None and not loop.is_closed():
-        loop.remove_reader(descriptor())
+        loop.remove_reader(_channel)
+
+
+def go_on(forked: bool) -> None:
+    """A copy of the cell has been made. A fork of it has another channel."""
+    awaiting.go_on(forked)
+    loop = _listening
+    if forked and loop is not None:
+        _listen_no_more()
+        _listen(loop)
 
 
 def _on_readable() -> None:

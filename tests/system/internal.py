@@ -222,8 +222,11 @@ class Returned(Message):
 
 
 class Freeze(Message):
+    """cell: in the middle of that cell, which waits for calls; 0: between two cells."""
+
     TYPE = "freeze"
     serial: Uint
+    cell: Uint = 0
 
 
 class Measure(Message):

@@ -203,6 +203,53 @@ def test_branches(daemon: Daemon, call: str) -> None:
         client.shutdown(parent)
 
 
+@pytest.mark.parametrize("call", ["sendmsg", "recvfrom", "write", "epoll_ctl"])
+def test_branches_at_a_call(daemon: Daemon, call: str) -> None:
+    """Each goes on with the cell once, with the answers that it was given."""
+    parent = f"caller-{call}"
+    function = {"name": "f", "schema": '{"additionalProperties": true}', "ask": True}
+    code = "import asyncio\nprint('begun')\nsum(await asyncio.gather(tools.f.aio(n=1), tools.f.aio(n=2)))"
+    insist(
+        daemon,
+        lambda id, key: m.Exec(id=id, key=key, session=parent, code=code, functions=[function], detach=True),
+        m.DetachedReply,
+    )
+
+    def waiting(session: str) -> list[int]:
+        reply = insist(daemon, lambda id, key: m.Calls(id=id, session=session), m.CallsReply)
+        return [codec.read(m.CallRecord, it).number for it in reply.calls]
+
+    def answer(session: str, number: int, value: int) -> None:
+        insist(
+            daemon,
+            lambda id, key: m.AnswerCall(id=id, key=key, session=session, number=number, value=value),
+            m.Reply,
+        )
+
+    wait_until(lambda: waiting(parent) == [1, 2], "it waits for two calls")
+    count = 0
+
+    def act() -> None:
+        nonlocal count
+        count += 1
+        name = f"called-{call}-{count}"
+        info = insist(
+            daemon,
+            lambda id, key: m.Branch(id=id, key=key, session=parent, branch=name, at_call=True),
+            m.SessionInfo,
+        )
+        assert waiting(name) == waiting(parent) == [1, 2]
+        answer(name, 1, count)
+        answer(name, 2, 2 * count)
+        reply = insist(daemon, lambda id, key: m.Attach(id=id, session=name, key=info.key), m.ExecReply)
+        assert (reply.text, reply.stdout, reply.state) == (str(3 * count), b"begun\n", "kept")
+        insist(daemon, lambda id, key: m.Shutdown(id=id, key=key, session=name), m.Reply)
+
+    assert at_every_call(daemon, [call], act) > 0
+    with Client(str(daemon.socket)) as client:
+        client.shutdown(parent)
+
+
 def kill_soon(daemon: Daemon, after: float) -> threading.Thread:
     pid = router_of(daemon)
 

@@ -359,7 +359,12 @@ class Session(steps.Handle):
         return await self._do(steps.undo(self.id, n))
 
     async def branch(
-        self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False
+        self,
+        id: str | None = None,
+        *,
+        checkpoint: str | int | None = None,
+        files: bool = False,
+        at_call: bool = False,
     ) -> Session:
         new = Session(
             steps.new_id(self.id) if id is None else id,
@@ -367,7 +372,8 @@ class Session(steps.Handle):
             keep=id is not None,
             connection=self.connection,
         )
-        new.effects = effects(await self._do(steps.branch(self.id, new.id, checkpoint, files)))
+        info = await self._do(steps.branch(self.id, new.id, checkpoint, files, at_call))
+        new.effects, new.key = effects(info), info.key or ""
         return new
 
     async def save(self) -> Saved:

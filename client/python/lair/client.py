@@ -205,10 +205,13 @@ class Client:
         return self.call(m.Undo(id=self.new_id(), session=session, n=n), m.StateReply)
 
     def branch(
-        self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False
+        self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False, at_call: bool = False
     ) -> m.SessionInfo:
-        """Make a session that begins as a checkpoint of this one, or as this one is now."""
-        request = m.Branch(id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files)
+        """Make a session that begins as a checkpoint of this one, or as this one is now; also in the middle of a
+        cell that waits for calls."""
+        request = m.Branch(
+            id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files, at_call=at_call
+        )
         return self.call(request, m.SessionInfo)
 
     # ---- files: paths are beneath the session's workspace; they are bytes if they are not text ----

@@ -225,6 +225,7 @@ class Branch(Request):
     branch: Str
     origin: Str | None = None
     files: Flag = False
+    at_call: Flag = False
     key: Str | None = None
     birth: Uint = 0
 
@@ -573,8 +574,8 @@ class InterruptReply(Reply):
 
 
 class SessionInfo(Message):
-    """One session, in the replies to open and info and in the list of list. Times are seconds; created is since the
-    epoch; idle is 0 while busy."""
+    """One session, in the replies to open, info and branch and in the list of list. Times are seconds; created is
+    since the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -615,6 +616,7 @@ class SessionInfo(Message):
     not_loaded: Raw = None
     birth: Uint = 0
     ended: Raw = None
+    key: Str | None = None
 
 
 class StateReply(Reply):

@@ -381,17 +381,26 @@ class Session(steps.Handle):
         """Go n states back. Files stay as they are. `effects` of the returned State has what was done outside."""
         return self._do(steps.undo(self.id, n))
 
-    def branch(self, id: str | None = None, *, checkpoint: str | int | None = None, files: bool = False) -> Session:
+    def branch(
+        self,
+        id: str | None = None,
+        *,
+        checkpoint: str | int | None = None,
+        files: bool = False,
+        at_call: bool = False,
+    ) -> Session:
         """A second session that begins as this one is now, or as it was at a checkpoint. With `files` it works on
         copies of the files. As with Session, it ends with its block if it has no id. Its `effects`: what this
-        session has done since that state."""
+        session has done since that state. With `at_call` it begins in the middle of the cell that runs and waits
+        for calls: both go on with it, and `attach(branch.key)` of the branch has the result of its own."""
         new = Session(
             steps.new_id(self.id) if id is None else id,
             profile=self.profile,
             keep=id is not None,
             connection=self.connection,
         )
-        new.effects = effects(self._do(steps.branch(self.id, new.id, checkpoint, files)))
+        info = self._do(steps.branch(self.id, new.id, checkpoint, files, at_call))
+        new.effects, new.key = effects(info), info.key or ""
         return new
 
     def save(self) -> Saved:

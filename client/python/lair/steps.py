@@ -216,6 +216,7 @@ class Handle:
         self._stray = 0  # how many bytes of the output between cells the daemon has given to anybody
         self._lost: Ended | None = None  # how the one before has ended, which the next result tells
         self.effects = Effects()  # of a branch: what its parent has done since the state in which it began
+        self.key = ""  # of a branch at a call: of the cell that it began in
         if not (id is not None if keep is None else keep):
             adopt(self, self.connection, self.id)
 
@@ -380,10 +381,12 @@ def undo(session: str, n: int) -> Steps[State]:
     return _state((yield m.Undo(id=0, session=session, n=n), m.StateReply))
 
 
-def branch(session: str, new: str, checkpoint: str | int | None, files: bool) -> Steps[m.SessionInfo]:
+def branch(
+    session: str, new: str, checkpoint: str | int | None, files: bool, at_call: bool
+) -> Steps[m.SessionInfo]:
     origin = None if checkpoint is None else str(checkpoint)
     reply: m.SessionInfo = yield (
-        m.Branch(id=0, session=session, branch=new, origin=origin, files=files),
+        m.Branch(id=0, session=session, branch=new, origin=origin, files=files, at_call=at_call),
         m.SessionInfo,
     )
     return reply

@@ -187,7 +187,7 @@ bool fake_in_flight(const struct warden *warden)
 	struct interpreter *interpreter;
 
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
-		if (!interpreter->adopted)
+		if (!interpreter->adopted && !interpreter->loose)
 			return true;
 	return false;
 }
@@ -221,11 +221,12 @@ int warden_spawn(struct warden *warden, const char *workspace, struct interprete
 	return 0;
 }
 
-int warden_freeze(struct warden *warden, struct interpreter *live, struct interpreter **frozenp)
+int warden_freeze(struct warden *warden, struct interpreter *live, uint64_t cell, struct interpreter **frozenp)
 {
 	if (fails())
 		return fake_failure;
 	*frozenp = interpreter_make(warden, ROLE_FROZEN);
+	(*frozenp)->loose = cell != 0;
 	order(&(struct order){
 		.kind = ORDER_FREEZE, .warden = warden, .serial = (*frozenp)->serial, .source = live->serial});
 	return 0;
