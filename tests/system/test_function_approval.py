@@ -76,6 +76,23 @@ def test_a_call_that_is_put_aside(connection: Connection, run: Run) -> None:
             s.answer_call(held.number, 1)
 
 
+def test_what_a_person_is_asked_is_tame(connection: Connection) -> None:
+    """As the documentation has it: input(f"{call}? [y/n] ")."""
+    asked = []
+
+    def approve(call: lair.Calling) -> bool:
+        asked.append(str(call))
+        return True
+
+    def anything(**more: Any) -> None:
+        pass
+
+    functions = [lair.Function(anything, ask=True)]
+    with Session(connection=connection, functions=functions, approve=approve) as s:
+        assert s.run("tools.anything(**{'a=1, b': '\x1b[2J', '\x1b\u202e': 2, 'c': ['\u202e']})").ok
+    assert asked == [r"anything('a=1, b'='\x1b[2J', '\x1b\u202e'=2, c=['\u202e'])"]
+
+
 def test_each_kind_of_answer(connection: Connection, run: Run) -> None:
     code = """
 import asyncio

@@ -197,6 +197,54 @@ def test_names_that_code_cannot_say() -> None:
             lair.Function(plant, name=name)
 
 
+# ---- what code sends that goes around the cell's own checks ----
+
+
+@pytest.mark.parametrize(
+    "given, why",
+    [
+        ("n='x'", "n: it is int, not str"),
+        ("n=True", "n: it is int, not bool"),
+        ("n=1, flag=1", "flag: it is bool, not int"),
+        ("n=1, many=[1, 'x']", "many: it is int, not str"),
+        ("n=1, table={'a': [1]}", "table: it is float, not list"),
+        ("n=1, some='x'", "some: it is int, not str"),
+        ("n=1, secret=2", "careful has no argument 'secret'"),
+        ("", "missing 1 required positional argument: 'n'"),
+    ],
+)
+def test_the_program_looks_at_arguments_again(connection: Connection, given: str, why: str) -> None:
+    called = []
+
+    def careful(
+        n: int,
+        flag: bool = False,
+        many: list[int] | None = None,
+        table: dict[str, float] | None = None,
+        some: int | None = None,
+    ) -> None:
+        called.append(n)
+
+    with Session(connection=connection, functions=[careful]) as s:
+        assert s.run("tools.careful(1, True, [2], {'a': 3, 'b': 0.5})\ntools.careful(2, some=None)").ok
+        assert s.run("type(tools.careful)._arguments = lambda self, args, kwargs: kwargs").ok
+        error = s.run(f"tools.careful({given})").error
+        assert error and error.name == "TypeError" and why in error.value
+    assert called == [1, 2]
+
+
+def test_a_parameter_that_the_schema_hides(connection: Connection) -> None:
+    def pay(to: str, dry: bool = True) -> str:
+        return f"{to}, {dry}"
+
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+    with Session(connection=connection, functions=[lair.Function(pay, schema=schema)]) as s:
+        assert s.run("tools.pay('bob')").text == "'bob, True'"
+        assert s.run("type(tools.pay)._arguments = lambda self, args, kwargs: kwargs").ok
+        error = s.run("tools.pay(to='bob', dry=False)").error
+        assert error and error.name == "TypeError" and error.value == "pay has no argument 'dry'"
+
+
 # ---- values that cannot be sent ----
 
 

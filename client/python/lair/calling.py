@@ -43,7 +43,8 @@ class Calling:
         self.cancelled = threading.Event()
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        names = (name if name.isidentifier() else repr(name) for name in self.arguments)  # anything may be a name
+        given = ", ".join(f"{name}={value!r}" for name, value in zip(names, self.arguments.values()))
         return f"{self.function}({given})"
 
 

@@ -104,8 +104,18 @@ class Function:
         return offer | {flag: True for flag, it in flags.items() if it}
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Models, dataclasses, enums, dates and the like are made of what the cell sends."""
+        """Models, dataclasses, enums, dates and the like are made of what the cell sends. That is looked at in the cell, too,
+        but code can go around it."""
+        for name in given:
+            if self._names is not None and name not in self._names:
+                raise TypeError(f"{self.name} has no argument {name!r}")
         return {name: self._argument(name, value) for name, value in given.items()}
+
+    @property
+    def _names(self) -> Mapping[str, Any] | None:
+        """Of its arguments; None: it takes others, too."""
+        known = self.schema.get("properties")
+        return None if self.schema.get("additionalProperties") or not isinstance(known, dict) else known
 
     def _argument(self, name: str, value: Any) -> Any:
         from . import schema as schemas

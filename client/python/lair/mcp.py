@@ -44,6 +44,11 @@ class _Tool(Function):
         self.server, self.tool = str(offer["server"]), str(offer["tool"])
         self.caution = bool(offer.get("caution"))
 
+    @property
+    def _names(self) -> None:
+        """The server looks at them."""
+        return None
+
     def wire(self, bare: bool = False) -> dict[str, Any]:
         return {**super().wire(bare), "server": self.server, "tool": self.tool}
 

@@ -41,6 +41,17 @@ _TEXTS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     pathlib.Path: ("path", pathlib.Path),
     uuid.UUID: ("uuid", uuid.UUID),
 }
+# Values of which types are taken for a plain type, as in a cell.
+_TAKEN: dict[Any, tuple[type, ...]] = {
+    str: (str, bytes),
+    bytes: (str, bytes),
+    int: (int,),
+    float: (int, float),
+    bool: (bool,),
+    list: (list,),
+    dict: (dict,),
+    type(None): (type(None),),
+}
 _WRITTEN = (datetime.date, datetime.time, decimal.Decimal, pathlib.PurePath, uuid.UUID)
 _LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Set)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
@@ -285,10 +296,12 @@ def _numpy(lines: list[str], found: dict[str, list[str]]) -> None:
 
 
 def made_of(hint: Any, value: Any) -> Any:
-    """A value of that type, of what JSON has for it: models, dataclasses, enums, dates and the like. A value that has no
-    such type stays as it is."""
+    """A value of that type, of what JSON has for it: models, dataclasses, enums, dates and the like. A plain value is of its
+    plain type, or a TypeError; anything else stays as it is."""
     hint, _ = _bare(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and not _is_of(value, hint):
+        raise TypeError(f"it is {hint.__name__}, not {type(value).__name__}")
     if origin in (Union, types.UnionType):
         return _one_of(arguments, value)
     if origin in _LISTS and isinstance(value, list):
@@ -310,6 +323,11 @@ def made_of(hint: Any, value: Any) -> Any:
     return value
 
 
+def _is_of(value: Any, hint: Any) -> bool:
+    kinds = _TAKEN.get(hint, (object,))
+    return isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
+
+
 def _list_of(origin: Any, arguments: tuple[Any, ...], value: list[Any]) -> Any:
     if origin is tuple and arguments and Ellipsis not in arguments:
         return tuple(made_of(hint, it) for hint, it in zip(arguments, value)) + tuple(value[len(arguments) :])
@@ -318,21 +336,15 @@ def _list_of(origin: Any, arguments: tuple[Any, ...], value: list[Any]) -> Any:
 
 
 def _one_of(options: tuple[Any, ...], value: Any) -> Any:
-    """The first option that the value fits: a plain type as it is, or one that can be made of it."""
-    plain = [it for it in options if it in (str, int, float, bool, bytes, list, dict, type(None))]
-    error = None
+    """The first option that the value fits, or that can be made of it."""
+    error: Exception | None = None
     for option in options:
-        if option in plain:
-            if type(value) is option:
-                return value
-            continue
         try:
             return made_of(option, value)
         except (TypeError, ValueError) as failed:
-            error = failed
-    if error is not None and type(value) not in plain:
-        raise error
-    return value
+            if error is None or option not in _TAKEN:
+                error = failed
+    raise error or TypeError("it is of no type")
 
 
 def written(value: Any) -> Any:
