@@ -12,11 +12,14 @@
 
 /* Nobody approves of what is not shown, so much of each value is. */
 #define VALUE_MAX 400
+/* Of a call in a line. */
+#define TOLD_SIZE 600
 
 struct approval {
 	struct approval *next;
 	uint64_t number;
 	char *function, *text;
+	char *whole; /* if the text leaves something out */
 };
 
 static bool at_terminal(const struct run *run)
@@ -33,6 +36,7 @@ static struct approval *approval_free(struct approval *approval)
 {
 	free(approval->function);
 	free(approval->text);
+	free(approval->whole);
 	free(approval);
 	return NULL;
 }
@@ -55,7 +59,7 @@ void approvals_end(struct run *run)
 static void question_print(struct run *run)
 {
 	say(run->approvals->text);
-	say(": allow? [y/N] ");
+	say(run->approvals->whole ? ": allow? [y/N, all shows all of it] " : ": allow? [y/N] ");
 	screen_mark(&run->cli->terminal.screen);
 }
 
@@ -124,11 +128,25 @@ static bool is_yes(struct lair_text line)
 	       (line.size == 1 || (line.size == 3 && strncasecmp(line.data, "yes", 3) == 0));
 }
 
+/* Then it is asked again. */
+static bool wants_all(struct run *run, struct lair_text line)
+{
+	if (!run->approvals->whole || line.size != 3 || strncasecmp(line.data, "all", 3) != 0)
+		return false;
+	say(run->approvals->whole);
+	say("\n");
+	return true;
+}
+
 void approval_answer(struct run *run, struct lair_text line)
 {
 	struct approval *approval = run->approvals;
 
 	run->approving = false;
+	if (wants_all(run, line)) {
+		approval_ask(run);
+		return;
+	}
 	run->approvals = approval->next;
 	if (line.data) {
 		decide(run, approval, is_yes(line));
@@ -155,6 +173,11 @@ static void approval_add(struct run *run, const struct lair_waiting *waiting, ch
 		return;
 	approval->number = waiting->number;
 	approval->text = steal_ptr(textp);
+	approval->whole = call_text(waiting->function, waiting->arguments, waiting->bytes, SIZE_MAX);
+	if (approval->whole && strcmp(approval->whole, approval->text) == 0) {
+		free(approval->whole);
+		approval->whole = NULL;
+	}
 	approval->function = strndup(waiting->function.data, waiting->function.size);
 	if (!approval->function) {
 		approval_free(approval);
@@ -168,7 +191,7 @@ static void approval_add(struct run *run, const struct lair_waiting *waiting, ch
 void approval_begin(struct run *run, const struct lair_waiting *waiting)
 {
 	_cleanup_(freep) char *text = call_text(waiting->function, waiting->arguments, waiting->bytes, VALUE_MAX);
-	char name[CALL_NAME_SIZE];
+	char name[CALL_NAME_SIZE], shown[TOLD_SIZE];
 
 	if (!text)
 		return;
@@ -178,8 +201,8 @@ void approval_begin(struct run *run, const struct lair_waiting *waiting)
 		approval_add(run, waiting, &text);
 		approval_ask(run);
 	} else {
-		cli_notice("%.600s waits for approval: lair answer %s --approve, or --refuse WHY", text,
-			   call_name(name, waiting));
+		cli_notice("%s waits for approval: lair answer %s --approve, or --refuse WHY",
+			   text_cut(shown, sizeof(shown), text), call_name(name, waiting));
 	}
 }
 
@@ -219,7 +242,7 @@ void others_end(struct run *run)
 static void other_tell(struct run *run, const struct lair_waiting *waiting)
 {
 	_cleanup_(freep) char *text = NULL;
-	char name[CALL_NAME_SIZE], why[200];
+	char name[CALL_NAME_SIZE], shown[TOLD_SIZE], why[200];
 
 	if (text_is(waiting->state, "asks")) {
 		approval_begin(run, waiting);
@@ -227,8 +250,9 @@ static void other_tell(struct run *run, const struct lair_waiting *waiting)
 	}
 	text = call_text(waiting->function, waiting->arguments, waiting->bytes, VALUE_MAX);
 	if (text && text_is(waiting->state, "held") && !run->events)
-		cli_notice("%.600s is put aside: %s. lair answer %s VALUE answers it", text,
-			   text_tamed(why, sizeof(why), waiting->text), call_name(name, waiting));
+		cli_notice("%s is put aside: %s. lair answer %s VALUE answers it",
+			   text_cut(shown, sizeof(shown), text), text_tamed(why, sizeof(why), waiting->text),
+			   call_name(name, waiting));
 }
 
 static void on_looked(struct lair_call *call, void *userdata)

@@ -12,7 +12,12 @@
 #include <inttypes.h>
 
 #define LISTED_VALUE_MAX 40
-#define ARGUMENTS_MAX 24
+#define NAMES_SHOWN 24
+
+struct call_style {
+	size_t value_max, names_max; /* bytes of each value; how many arguments */
+	bool json;
+};
 
 /* ---- a call as text ---- */
 
@@ -28,24 +33,51 @@ static void value_write(FILE *out, struct lair_text packed, size_t max)
 		fprintf(out, "... (%zu bytes)", size);
 }
 
-static void arguments_write(FILE *out, struct lair_text arguments, size_t value_max)
+static bool is_word(struct bytes name)
+{
+	for (size_t i = 0; i < name.size; i++)
+		if (!isalnum((unsigned char)name.data[i]) && name.data[i] != '_')
+			return false;
+	return name.size > 0;
+}
+
+/* One that is no word is in quotes: it could look like several arguments. */
+static void name_write(FILE *out, struct bytes name, size_t max)
+{
+	size_t size = name.size > max ? max - text_cut_end(name.data, max) : name.size;
+	json_t *json = json_stringn(name.data, size);
+	char *text = json ? json_dumps(json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+
+	fprintf(out, "%s%s", text ? text : "?", name.size > max ? "..." : "");
+	free(text);
+	json_decref(json);
+}
+
+static void arguments_write(FILE *out, struct lair_text arguments, const struct call_style *style)
 {
 	struct bytes raw = {.data = arguments.data, .size = arguments.size}, key, value;
 	size_t cursor = 0, n = 0;
 
 	while (wire_next_pair(raw, &cursor, &key, &value)) {
-		if (n < ARGUMENTS_MAX) {
-			fprintf(out, "%s%.*s=", n ? ", " : "", (int)MIN(key.size, value_max), key.data);
-			value_write(out, (struct lair_text){value.data, value.size}, value_max);
+		if (n < style->names_max) {
+			fputs(n ? ", " : "", out);
+			if (style->json || !is_word(key) || key.size > style->value_max)
+				name_write(out, key, style->value_max);
+			else
+				fprintf(out, "%.*s", (int)key.size, key.data);
+			fputs(style->json ? ": " : "=", out);
+			value_write(out, (struct lair_text){value.data, value.size}, style->value_max);
 		}
 		n++;
 	}
-	if (n > ARGUMENTS_MAX)
-		fprintf(out, " and %zu more", n - ARGUMENTS_MAX);
+	if (n > style->names_max)
+		fprintf(out, " and %zu more", n - style->names_max);
 }
 
 char *call_text(struct lair_text function, struct lair_text arguments, uint64_t bytes, size_t value_max)
 {
+	const struct call_style style = {.value_max = value_max,
+					 .names_max = value_max == SIZE_MAX ? SIZE_MAX : NAMES_SHOWN};
 	char size[HUMAN_SIZE], *text = NULL;
 	size_t n;
 	FILE *out = open_memstream(&text, &n);
@@ -54,10 +86,29 @@ char *call_text(struct lair_text function, struct lair_text arguments, uint64_t 
 		return NULL;
 	fprintf(out, "%.*s(", (int)function.size, function.data);
 	if (arguments.data)
-		arguments_write(out, arguments, value_max);
+		arguments_write(out, arguments, &style);
 	else
 		fprintf(out, "... %s", human_bytes(size, bytes));
 	fputc(')', out);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text_tame(text);
+}
+
+char *call_arguments_text(struct lair_text arguments, size_t value_max)
+{
+	const struct call_style style = {.value_max = value_max, .names_max = NAMES_SHOWN, .json = true};
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	fputc('{', out);
+	arguments_write(out, arguments, &style);
+	fputc('}', out);
 	if (fclose(out) != 0) {
 		free(text);
 		return NULL;
@@ -69,8 +120,9 @@ const char *call_name(char out[static CALL_NAME_SIZE], const struct lair_waiting
 {
 	char name[CLI_NAME_SIZE];
 
-	if (waiting->session.data)
-		snprintf(out, CALL_NAME_SIZE, "%s %" PRIu64, name_shown(name, waiting->session), waiting->number);
+	if (waiting->session.data && waiting->cell)
+		snprintf(out, CALL_NAME_SIZE, "%s %" PRIu64 "/%" PRIu64, name_shown(name, waiting->session),
+			 waiting->cell, waiting->number);
 	else
 		snprintf(out, CALL_NAME_SIZE, "--key %s %" PRIu64, text_tamed(name, sizeof(name), waiting->key),
 			 waiting->number);
@@ -89,17 +141,16 @@ static bool waiting_row(struct lair_items items, size_t *cursor, table_row row)
 		return false;
 	text = call_text(waiting.function, waiting.arguments, waiting.bytes, LISTED_VALUE_MAX);
 	snprintf(row[0], TABLE_CELL, "%.*s", TABLE_CELL - 1, call_name(name, &waiting));
-	snprintf(row[1], TABLE_CELL, "%" PRIu64, waiting.cell);
-	text_tamed(row[2], TABLE_CELL, waiting.state);
-	snprintf(row[3], TABLE_CELL, "%s", human_seconds(word, waiting.age));
-	text_tamed(row[4], TABLE_CELL, lair_text(text ? text : "?"));
-	text_tamed(row[5], TABLE_CELL, waiting.text.data ? waiting.text : lair_text("-"));
+	text_tamed(row[1], TABLE_CELL, waiting.state);
+	snprintf(row[2], TABLE_CELL, "%s", human_seconds(word, waiting.age));
+	text_cut(row[3], TABLE_CELL, text ? text : "?");
+	text_tamed(row[4], TABLE_CELL, waiting.text.data ? waiting.text : lair_text("-"));
 	return true;
 }
 
 int verb_calls(struct cli *cli)
 {
-	static const table_row heads = {"CALL", "CELL", "STATE", "AGE", "FUNCTION", "WHY"};
+	static const table_row heads = {"CALL", "STATE", "AGE", "FUNCTION", "WHY"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	const struct lair_waiting_list *list;
 	struct lair_waiting waiting;
@@ -125,15 +176,25 @@ int verb_calls(struct cli *cli)
 
 /* ---- answer ---- */
 
-static bool number_parse(uint64_t *np, const char *text)
+static bool digits_parse(uint64_t *np, const char *text, const char **endp)
 {
-	char *end;
-
 	if (!isdigit((unsigned char)*text))
 		return false;
 	errno = 0;
-	*np = strtoull(text, &end, 10);
-	return !errno && !*end && *np > 0;
+	*np = strtoull(text, (char **)endp, 10);
+	return !errno && *np > 0;
+}
+
+/* CELL/N, or N of the running cell: that may be another one than what somebody has seen. */
+static bool number_parse(struct lair_answer *answer, const char *text)
+{
+	if (!digits_parse(&answer->number, text, &text))
+		return false;
+	if (*text == '/') {
+		answer->cell = answer->number;
+		return digits_parse(&answer->number, text + 1, &text) && !*text;
+	}
+	return !*text;
 }
 
 /* One of a value, --approve and --refuse. */
@@ -187,7 +248,8 @@ static int refusal_make(struct cli *cli, struct lair_answer *answer, char **text
 	if (r)
 		return cli_trouble(cli, r);
 	while (lair_next_waiting(lair_waiting_list(call)->calls, &cursor, &waiting)) {
-		if (waiting.number != answer->number || (answer->key && !text_is(waiting.key, answer->key)))
+		if (waiting.number != answer->number || (answer->key && !text_is(waiting.key, answer->key)) ||
+		    (answer->cell && waiting.cell != answer->cell))
 			continue;
 		answer->cell = waiting.cell;
 		answer->error = "PermissionError";
@@ -222,7 +284,7 @@ int verb_answer(struct cli *cli)
 	_cleanup_(freep) char *read = NULL, *text = NULL;
 	int r;
 
-	if (!number || !number_parse(&answer.number, number))
+	if (!number || !number_parse(&answer, number))
 		return cli_usage(cli, "answer: expected the number of a call, which lair calls shows%s%s%s",
 				 number ? "; got \"" : "", number ? number : "", number ? "\"" : "");
 	if (cli->n_args > at + 2)

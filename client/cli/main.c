@@ -19,7 +19,8 @@ static const struct verb verbs[] = {
 	{"calls", "[ID]", "list the calls of functions that wait for an answer", ON_SESSION, 0, 1, NEED_RUNNING,
 	 verb_calls},
 	{"answer", "ID N VALUE | ID N --approve | ID N --refuse WHY | --key KEY N ...",
-	 "answer a call in the place of who offers the function; VALUE is JSON, - for stdin",
+	 "answer a call in the place of who offers the function; N as lair calls has it; VALUE is JSON, - for "
+	 "stdin",
 	 ON_SESSION | WITH_KEY | WITH_ANSWER, 1, 3, NEED_RUNNING, verb_answer},
 	{"repl", "[-s ID]", "a Python prompt in a session",
 	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_SVG | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS |

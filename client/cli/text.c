@@ -168,6 +168,20 @@ size_t text_cut_end(const char *text, size_t size)
 	return text_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
 }
 
+const char *text_cut(char *out, size_t size, const char *text)
+{
+	static const char end[] = "...";
+	size_t n = strlen(text);
+
+	if (n < size)
+		return memcpy(out, text, n + 1);
+	n = size - sizeof(end);
+	n -= text_cut_end(text, n);
+	memcpy(out, text, n);
+	memcpy(out + n, end, sizeof(end));
+	return out;
+}
+
 /* Control characters, of one byte or of two (C1), and characters that change the direction of writing: U+061C,
  * 200E, 200F, 2028 to 202E and 2066 to 2069. */
 static bool is_wild(const char *text, size_t size)

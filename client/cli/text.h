@@ -34,6 +34,9 @@ const char *human_ended(char out[static ENDED_SIZE], const struct lair_ended *en
 /* How many bytes the character at @at has, 0 if there is none. */
 size_t text_character_size(const char *at, size_t left);
 
+/* As much of @text as there is room for in @out; what is cut ends with "...". Returns @out. */
+const char *text_cut(char *out, size_t size, const char *text);
+
 /* How many columns of a terminal @text takes. */
 size_t text_columns(const char *text);
 

@@ -3,6 +3,7 @@
  * makes calls: its request stays in the server's list until the cell has ended. */
 #include "functions.h"
 
+#include "calls.h"
 #include "json.h"
 #include "offered.h"
 #include "text.h"
@@ -14,7 +15,7 @@
 #define SERVERS_PATIENCE 20.0
 /* Calls that ask come together, mostly; and a client that cannot ask gets its answer soon. */
 #define GATHER 0.1
-#define SHOWN_MAX ((size_t)2000)
+#define SHOWN_MAX ((size_t)1000)
 #define ASK_PREFIX "ask-"
 
 /* ---- which there are ---- */
@@ -189,14 +190,12 @@ static void waiters_hurry(const struct request *request)
 static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
 {
 	struct request *request = userdata;
-	_cleanup_(freep) char *arguments = waiting->arguments.data ? lair_json(waiting->arguments) : NULL;
-	struct lair_text shown = lair_text(arguments ? arguments : "arguments that are too long to be shown");
+	_cleanup_(freep) char *arguments = call_arguments_text(waiting->arguments, SHOWN_MAX);
 	json_t *asking;
 
 	(void)call;
-	shown.size = MIN(shown.size, SHOWN_MAX);
-	asking = json_pack("{s:I, s:o, s:o}", "number", (json_int_t)waiting->number, "function",
-			   json_text(waiting->function), "arguments", json_text(shown));
+	asking = json_pack("{s:I, s:o, s:s}", "number", (json_int_t)waiting->number, "function",
+			   json_text(waiting->function), "arguments", arguments ? arguments : "?");
 	if (!request->asking)
 		request->asking = json_array();
 	json_array_append_new(request->asking, asking);

@@ -296,10 +296,11 @@ def test_a_prompt_has_functions(terminal: Callable[..., Terminal]) -> None:
 
 PAY = "pay(to, amount: int)=echo '\"paid\"'"
 CALL = "tools.pay('bob', 5)"
+LONG = "tools.pay('bob' + ' ' * 3000 + 'rm -rf /', 5)"
 
 
 def test_calls_are_listed(begin: Begin, daemon: Daemon) -> None:
-    assert daemon.lair("calls").stdout == "CALL  CELL  STATE  AGE  FUNCTION  WHY\n"
+    assert daemon.lair("calls").stdout == "CALL  STATE  AGE  FUNCTION  WHY\n"
     process = begin("exec", "-s", "a", "--function", PAY, "--ask", "p*", CALL)
     (call,) = waiting(daemon, "a")
     assert {**call, "age": 0, "key": ""} == {
@@ -316,7 +317,7 @@ def test_calls_are_listed(begin: Begin, daemon: Daemon) -> None:
         "uid": os.getuid(),
     }
     heads, row = daemon.lair("calls", "a").stdout.splitlines()
-    assert row.startswith("a 1") and ' pay(to="bob", amount=5) ' in row and " asks " in row
+    assert row.startswith("a 1/1 ") and ' pay(to="bob", amount=5) ' in row and " asks " in row
     assert daemon.lair("calls", "b").returncode == TROUBLE
     assert daemon.lair("answer", "a", "1", "--approve").stdout == "call 1 was approved\n"
     assert process.communicate(timeout=20)[0] == "'paid'\n"
@@ -331,13 +332,13 @@ def test_a_hostile_call_is_listed_tamely(begin: Begin, daemon: Daemon) -> None:
 
 
 def test_who_is_not_at_a_terminal_is_told_how_to_answer(begin: Begin, daemon: Daemon) -> None:
-    for session, number in ((["-s", "a"], ["a", "1"]), ([], None)):
+    for session in (["-s", "a"], []):
         process = begin("exec", *session, "--function", PAY, "--ask", "*", CALL)
         assert process.stderr
         told = process.stderr.readline()
         assert told.startswith('lair: pay(to="bob", amount=5) waits for approval: lair answer ')
         words = shlex.split(told.partition("lair answer ")[2].partition(" --approve")[0])
-        assert number is None or words == number
+        assert words[0] == "--key" and words[2] == "1"  # no other cell's
         assert daemon.lair("answer", *words, "--approve").returncode == 0
         assert process.communicate(timeout=20) == ("'paid'\n", "")
 
@@ -375,6 +376,17 @@ def test_answers(begin: Begin, daemon: Daemon, arguments: list[str], said: str) 
     assert again.returncode == TROUBLE and "no such call waits" in again.stderr
 
 
+@pytest.mark.parametrize("arguments", [["--approve"], ["--refuse", "no"], ["5"]])
+def test_an_answer_is_for_one_cell(begin: Begin, daemon: Daemon, arguments: list[str]) -> None:
+    """The next one has calls of the same numbers, and nobody has seen them."""
+    daemon.lair("exec", "-s", "a", "1")
+    begin("exec", "-s", "a", "--function", PAY, "--ask", "*", CALL)
+    waiting(daemon, "a")
+    gone = daemon.lair("answer", "a", "1/1", *arguments)
+    assert gone.returncode == TROUBLE and "no such call waits" in gone.stderr
+    assert daemon.lair("answer", "a", "2/1", *arguments).returncode == 0
+
+
 def test_an_answer_from_stdin(begin: Begin, daemon: Daemon) -> None:
     process = begin("exec", "-s", "a", "--function", PAY, "--ask", "*", f"len({CALL})")
     waiting(daemon, "a")
@@ -402,6 +414,9 @@ def test_an_answer_that_the_daemon_would_not_read(begin: Begin, daemon: Daemon, 
         (["a", "1", "1", "--approve"], "one of VALUE, --approve and --refuse WHY"),
         (["a", "1", "--approve", "--refuse", "x"], "one of VALUE, --approve and --refuse WHY"),
         (["a"], "expected the number of a call, which lair calls shows"),
+        (["a", "1/x", "1"], 'expected the number of a call, which lair calls shows; got "1/x"'),
+        (["a", "0/1", "1"], 'expected the number of a call, which lair calls shows; got "0/1"'),
+        (["a", "1/1/1", "1"], 'expected the number of a call, which lair calls shows; got "1/1/1"'),
         (["a", "x", "1"], 'expected the number of a call, which lair calls shows; got "x"'),
         (["a", "1", "2", "3"], "one argument too many"),
         (["--key", "k", "1", "2", "3"], "one argument too many"),
@@ -477,6 +492,26 @@ def test_everything_else_is_a_no(terminal: Callable[..., Terminal], answer: str)
     it.type(answer + "\r")
     it.expect("PermissionError: pay was refused: the person at the terminal said no")
     assert it.wait() == 1
+
+
+def test_all_of_it_can_be_seen(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("exec", "--function", PAY, "--ask", "*", LONG)
+    it.expect("... (3013 bytes), amount=5): allow? [y/N, all shows all of it] ")
+    it.type("all\r")
+    it.expect('rm -rf /", amount=5)\r\n')
+    it.expect("allow? [y/N, all shows all of it] ")
+    it.type("n\r")
+    it.expect("PermissionError")
+    assert it.wait() == 1
+
+
+def test_a_name_is_not_many_arguments(terminal: Callable[..., Terminal]) -> None:
+    it = terminal(
+        "exec", "--function", "any=echo 1", "--ask", "*", "tools.any(**{'a=1, b': 2, 'c\\x1b\\0': 3, 'd': 4})"
+    )
+    it.expect('any("a=1, b"=2, "c\\u001B\\u0000"=3, d=4): allow? [y/N] ')
+    it.type("y\r")
+    assert it.wait() == 0
 
 
 def test_what_was_typed_before_the_question_is_no_answer(terminal: Callable[..., Terminal], tmp_path: Path) -> None:

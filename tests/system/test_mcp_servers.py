@@ -131,6 +131,17 @@ def test_elicitation_of_the_handshake_era(serve: Serve, answer: Json, text: str)
     conform(result, SCHEMAS["python_session_execute"])
 
 
+def test_no_argument_hides_another(serve: Serve) -> None:
+    server = serve(modern=False)
+    server.greet(elicitation={})
+    server.begin_call(
+        "python_session_execute", code="await mcp_u.write(a='\u202e' + 'x' * 5000, b='rm')", session_id="h"
+    )
+    said = server.wait("elicitation/create")["params"]["message"]
+    assert said.startswith('Code wants to call u.write with {"a": "?xxx')
+    assert said.endswith('xxx... (5005 bytes), "b": "rm"}. Allow it?')
+
+
 def test_a_question_that_is_dismissed_stays(serve: Serve, daemon: Daemon) -> None:
     server = serve(modern=False)
     server.greet(elicitation={})

@@ -38,6 +38,9 @@ static void check_human(void)
 					  "txt\xff\u2009.")),
 		     "\u00e9?2J?txt?\u2009.") == 0);
 	CHECK(strcmp(text_tamed(tamed, 4, lair_text("ab\u00e9")), "ab?") == 0);
+	CHECK(strcmp(text_cut(tamed, 6, "abcde"), "abcde") == 0);
+	CHECK(strcmp(text_cut(tamed, 6, "abcdef"), "ab...") == 0);
+	CHECK(strcmp(text_cut(tamed, 6, "a\u00e9def"), "a...") == 0);
 	CHECK(text_is(lair_text("a"), "a") && !text_is(lair_text("ab"), "a") && !text_is(lair_text(NULL), ""));
 }
 
