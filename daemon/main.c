@@ -164,18 +164,16 @@ static int standard_descriptors(void)
 	}
 }
 
-/* @log: a file, or "stderr". */
-static int start(const struct arguments *arguments, const char *log, const char *config_path, const char *socket)
+/* Of the settings what the daemon itself needs. */
+static int start(const struct arguments *arguments, struct keeper_options *options)
 {
-	struct keeper_options options = {
-		.config = config_path, .socket = socket, .ready_fd = -1, .restart_at_once = arguments->at_once};
-
-	if (arguments->ready_fd && parse_ready_fd(&options.ready_fd, arguments->ready_fd) < 0)
+	options->ready_fd = -1;
+	options->restart_at_once = arguments->at_once;
+	if (arguments->ready_fd && parse_ready_fd(&options->ready_fd, arguments->ready_fd) < 0)
 		return fail(arguments->ready_fd, "expected the number of an open descriptor");
-	options.log = strcmp(log, "stderr") ? log : NULL;
 	if (chdir("/") < 0)
 		return fail("/", strerror(errno));
-	return keeper_run(&options);
+	return keeper_run(options);
 }
 
 /* Returns 0, or the exit status with all said. */
@@ -207,6 +205,7 @@ static int load_and_start(const struct arguments *arguments)
 	struct config_error error;
 	char path[PATH_SIZE] = "", socket[PATH_SIZE];
 	_cleanup_(freep) char *log = NULL;
+	struct keeper_options options;
 	int status;
 
 	if (find_config(path, arguments->config) < 0)
@@ -219,10 +218,19 @@ static int load_and_start(const struct arguments *arguments)
 	if (!status && arguments->check)
 		status = print_config(config);
 	log = strdup(config->log);
+	options = (struct keeper_options){
+		.config = *path ? path : NULL,
+		.socket = socket,
+		.socket_mode = (mode_t)config->socket_mode,
+		.socket_group = config->socket_group ? (gid_t)strtoul(config->socket_group, NULL, 10) : (gid_t)-1,
+		.uid_first = config->uid_first,
+		.uid_last = config->uid_last,
+		.log = log && strcmp(log, "stderr") ? log : NULL,
+	};
 	config_free(config);
 	if (status || arguments->check)
 		return status;
-	return log ? start(arguments, log, *path ? path : NULL, socket) : fail("the settings", strerror(ENOMEM));
+	return log ? start(arguments, &options) : fail("the settings", strerror(ENOMEM));
 }
 
 /* For lair doctor: which control groups a laird could have that is started where we are. */

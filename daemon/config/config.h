@@ -34,6 +34,9 @@ struct profile {
 	char *name;
 	unsigned refs; /* sessions outlive a re-read of the file */
 
+	/* who may open sessions with it: access.h */
+	struct string_list users, groups;
+
 	/* the interpreter */
 	char *python; /* NULL: the distribution's */
 	struct string_list preload;
@@ -84,12 +87,14 @@ struct config {
 	char *text; /* what was read */
 
 	/* [daemon] */
-	char *socket;	  /* NULL: path_default_socket */
-	char *workspaces; /* NULL: chosen by the router, see workspace.h */
-	char *saves;	  /* NULL: chosen as for workspaces */
-	char *log;	  /* "stderr" or a file */
-	char *audit_log;  /* NULL: none */
-	bool audit_code;  /* the code of cells is written into it */
+	char *socket; /* NULL: path_default_socket */
+	uint64_t socket_mode;
+	char *socket_group; /* NULL: laird's */
+	char *workspaces;   /* NULL: chosen by the router, see workspace.h */
+	char *saves;	    /* NULL: chosen as for workspaces */
+	char *log;	    /* "stderr" or a file */
+	char *audit_log;    /* NULL: none */
+	bool audit_code;    /* the code of cells is written into it */
 	uint64_t sessions;
 	uint64_t sessions_per_uid; /* 0: not given */
 	uint64_t frame_size, results_per_uid, saves_per_uid;

@@ -35,6 +35,10 @@ static const char *const checkpoint_policies[] = {
 static const struct key daemon_rows[] = {
 	KEY("socket", SOCKET, socket, NULL, .optional = true, .at_start = true,
 	    .doc = "where clients connect; empty: in $XDG_RUNTIME_DIR or /run"),
+	KEY("socket_mode", MODE, socket_mode, "0600", .at_start = true,
+	    .doc = "who may connect: 0600 laird's user, 0660 also its group, 0666 everybody"),
+	KEY("socket_group", GROUP, socket_group, NULL, .optional = true, .at_start = true,
+	    .doc = "the group of the socket; empty: laird's own"),
 	KEY("workspaces", PATH, workspaces, NULL, .optional = true, .at_start = true,
 	    .doc = "the directory that holds the workspaces; empty: a standard place"),
 	KEY("saves", PATH, saves, NULL, .optional = true,
@@ -66,13 +70,18 @@ static const struct key daemon_rows[] = {
 	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,
 	    .doc = "how long a user without sessions keeps a template where there are several users"),
-	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293,
+	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293, .at_start = true,
 	    .doc = "host users for sessions, one each, when laird is root"),
 };
 #undef SECTION
 
 #define SECTION profile
 static const struct key profile_rows[] = {
+	KEY("users", USERS, users, NULL,
+	    .doc = "users who may open sessions with it, besides root and laird's own; empty: see groups"),
+	KEY("groups", GROUPS, groups, NULL,
+	    .doc = "groups whose users may, too; users and groups empty: everybody"),
+
 	KEY("python", PYTHON, python, NULL, .optional = true,
 	    .doc = "a virtual environment or its interpreter; empty: the system's"),
 	KEY("preload", MODULES, preload, "numpy? pandas? matplotlib.pyplot?",

@@ -8,6 +8,7 @@
 #include "proto/paths.h"
 
 #include <ctype.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -111,6 +112,24 @@ static void print_range(const void *slot, const struct key *key, FILE *out)
 static void release_range(void *slot)
 {
 	memset(slot, 0, 2 * sizeof(uint64_t));
+}
+
+static int parse_mode(void *slot, const struct key *key, const char *text, char *reason)
+{
+	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
+
+	(void)key;
+	if (*text < '0' || *text > '7' || *end || (mode & ~0066UL) != 0600)
+		return expected(reason, "0600, or more of 0666: who may read and write");
+	*(uint64_t *)slot = mode;
+	return 0;
+}
+
+static void print_mode(const void *slot, const struct key *key, FILE *out)
+{
+	(void)key;
+	fprintf(out, " 0%03" PRIo64, *(const uint64_t *)slot);
 }
 
 /* ---- words ---- */
@@ -229,6 +248,57 @@ static int check_log(const struct key *key, char **itemp, char *reason)
 	if (**itemp != '/' && **itemp != '~')
 		return expected(reason, "stderr or an absolute path");
 	return check_path(key, itemp, reason);
+}
+
+/* (uid_t)-1 is nobody, to every system call. */
+#define ACCOUNT_LAST (UINT32_MAX - 1)
+
+static bool is_number(const char *item)
+{
+	uint64_t number;
+
+	return digits_parse(&number, &item) && !*item && number <= ACCOUNT_LAST;
+}
+
+static int account_check(char **itemp, bool found, unsigned number, const char *expectation, char *reason)
+{
+	char *text;
+
+	/* Settings in force may name somebody who is there no more. */
+	if (!found)
+		return isdigit((unsigned char)**itemp) && !is_number(*itemp) ? expected(reason, "%s", expectation)
+									     : 0;
+	if (asprintf(&text, "%u", number) < 0)
+		return -ENOMEM;
+	free(*itemp);
+	*itemp = text;
+	return 0;
+}
+
+static int check_user(const struct key *key, char **itemp, char *reason)
+{
+	const struct passwd *user = is_number(*itemp) ? NULL : getpwnam(*itemp);
+
+	(void)key;
+	return account_check(itemp, user, user ? user->pw_uid : 0, "names or numbers of users", reason);
+}
+
+static int check_group(const struct key *key, char **itemp, char *reason)
+{
+	const struct group *group = is_number(*itemp) ? NULL : getgrnam(*itemp);
+
+	(void)key;
+	return account_check(itemp, group, group ? group->gr_gid : 0, "names or numbers of groups", reason);
+}
+
+static int look_for_user(const char *item, char *reason)
+{
+	return is_number(item) ? 0 : expected(reason, "users that exist, but there is no %.100s", item);
+}
+
+static int look_for_group(const char *item, char *reason)
+{
+	return is_number(item) ? 0 : expected(reason, "groups that exist, but there is no %.100s", item);
 }
 
 static int look_for_any(const char *item, char *reason)
@@ -500,6 +570,7 @@ static const struct value_kind kinds[] = {
 	[VALUE_DURATION] = {NUMBER, .units = duration_units, .bare = 1000000,
 			    .what = "a time (200ms, 1.5s, 1h30m)"},
 	[VALUE_RANGE] = {.parse = parse_range, .print = print_range, .release = release_range},
+	[VALUE_MODE] = {.parse = parse_mode, .print = print_mode, .release = release_number},
 	[VALUE_FLAG] = {.parse = parse_flag, .print = print_flag, .release = release_flag},
 	[VALUE_CHOICE] = {.parse = parse_choice, .print = print_choice, .release = release_choice},
 	[VALUE_WORD] = {STRING, .check = check_word},
@@ -507,11 +578,14 @@ static const struct value_kind kinds[] = {
 	[VALUE_SOCKET] = {STRING, .check = check_socket},
 	[VALUE_LOG] = {STRING, .check = check_log},
 	[VALUE_PYTHON] = {STRING, .check = check_path, .look = look_for_any},
+	[VALUE_GROUP] = {STRING, .check = check_group, .look = look_for_group},
 	[VALUE_NETWORK] = {STRING, .check = check_network},
 	[VALUE_PATTERNS] = {LIST, .check = check_pattern},
 	[VALUE_MODULES] = {LIST, .check = check_module},
 	[VALUE_ENVIRONMENT] = {LIST, .check = check_environment},
 	[VALUE_DIRECTORIES] = {LIST, .check = check_path, .look = look_for_directory},
+	[VALUE_USERS] = {LIST, .check = check_user, .look = look_for_user},
+	[VALUE_GROUPS] = {LIST, .check = check_group, .look = look_for_group},
 	[VALUE_RULES] = {.parse = parse_line, .print = print_lines, .release = release_list, .check = check_rule},
 };
 

@@ -87,3 +87,26 @@ int admission_accept(struct admission *admission, int listener, int *fdp, uid_t 
 	*fdp = steal_fd(&fd);
 	return 0;
 }
+
+int admission_groups(gid_t **groupsp, int fd)
+{
+	socklen_t size = sizeof(struct ucred), space = 0;
+	struct ucred peer;
+	gid_t *groups;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	/* It says how much there is to be room for. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &space) < 0 && errno != ERANGE)
+		return -errno;
+	groups = malloc(space + sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	groups[0] = peer.gid;
+	if (space > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups + 1, &space) < 0) {
+		free(groups);
+		return -errno;
+	}
+	*groupsp = groups;
+	return (int)(space / sizeof(*groups)) + 1;
+}

@@ -23,3 +23,6 @@ void admission_deinit(struct admission *admission);
 /* Take the next connection. Returns 0 with @fdp and the user it belongs to, or ADMISSION_E_*; @whyp: a static
  * sentence. */
 int admission_accept(struct admission *admission, int listener, int *fdp, uid_t *uidp, const char **whyp);
+
+/* All groups that whoever connected was in; *@groupsp is the caller's to free. Returns how many, or -errno. */
+int admission_groups(gid_t **groupsp, int fd);

@@ -96,6 +96,26 @@ int instance_listen(struct instance *instance)
 	return r ? r : inode_find(&instance->inode, instance->socket);
 }
 
+int instance_share(const struct instance *instance, mode_t mode, gid_t group)
+{
+	char directory[PATH_SIZE];
+	struct stat status;
+	int r = path_directory(directory, instance->socket);
+
+	if (r < 0)
+		return r;
+	if (group != (gid_t)-1 && lchown(instance->socket, (uid_t)-1, group) < 0)
+		return -errno;
+	/* In a directory that only we may write to it is the socket that we have bound. */
+	if (chmod(instance->socket, mode) < 0)
+		return -errno;
+	if (!(mode & 0066))
+		return 0;
+	if (stat(directory, &status) < 0)
+		return -errno;
+	return chmod(directory, (status.st_mode & 07777) | S_IXGRP | S_IXOTH) < 0 ? -errno : 0;
+}
+
 int instance_inherit(struct instance *instance, int listener, uint64_t inode)
 {
 	int listens = 0, r;

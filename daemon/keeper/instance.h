@@ -27,6 +27,9 @@ int instance_init(struct instance *instance, const char *socket);
 /* Listen on the socket, which replaces one that an earlier daemon left there. A client that connects while
  * nobody accepts waits. The descriptor stays the instance's. Returns 0 or -errno. */
 int instance_listen(struct instance *instance);
+/* Let those connect whom @mode lets write, of @group if it is not -1; if these are others than us, they may pass
+ * through the directory. Returns 0 or -errno. */
+int instance_share(const struct instance *instance, mode_t mode, gid_t group);
 /* The same with @listener, the socket of the last daemon, if clients still find it by that name: @inode is what
  * it had. Returns 0, and the descriptor is the instance's, or -errno. */
 int instance_inherit(struct instance *instance, int listener, uint64_t inode);

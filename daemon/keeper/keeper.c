@@ -20,6 +20,7 @@
 #include "removal.h"
 #include "scribes.h"
 #include "throttle.h"
+#include "uids.h"
 
 #include "proto/channel.h"
 #include "proto/clock.h"
@@ -724,6 +725,9 @@ static int listener_store(struct keeper *keeper)
 			return r;
 		handover_leave_listener(&keeper->handover, &keeper->instance);
 	}
+	r = instance_share(&keeper->instance, keeper->options->socket_mode, keeper->options->socket_group);
+	if (r < 0)
+		return r;
 	fd = fcntl(keeper->instance.listener, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : store_put(&keeper->store, &name, &fd, 1);
 }
@@ -766,6 +770,23 @@ static int begin(struct keeper *keeper)
 	return r < 0 ? r : router_start(keeper);
 }
 
+/* Without the file, as where /run is not there, nobody else can look into it either. Returns whether we may go on.
+ */
+static bool uids_ours(int *fdp, const struct keeper_options *options)
+{
+	int r = geteuid() == 0 ? uids_claim(fdp, options->uid_first, options->uid_last) : 0;
+
+	if (r < 0)
+		log_warn(NULL, "no lock for uids, so that two daemons could give sessions one user: %s",
+			 strerror(-r));
+	if (r == UIDS_E_TAKEN)
+		fprintf(stderr,
+			"laird: another laird gives some of uids = %" PRIu64 "-%" PRIu64
+			" to its sessions; set others in sessions.conf\n",
+			options->uid_first, options->uid_last);
+	return r != UIDS_E_TAKEN;
+}
+
 static void explain_instance(const char *socket, int r)
 {
 	if (r == INSTANCE_E_RUNNING)
@@ -780,10 +801,15 @@ int keeper_run(const struct keeper_options *options)
 {
 	struct keeper keeper = {.options = options, .channel = -1, .signals = -1, .ready = options->ready_fd};
 	int r = instance_init(&keeper.instance, options->socket), status = EXIT_FAILURE;
+	_cleanup_(fd_closep) int uids = -1;
 
 	if (r != 0) {
 		explain_instance(options->socket, r);
 		return r == INSTANCE_E_RUNNING ? EXIT_RUNNING : EXIT_FAILURE;
+	}
+	if (!uids_ours(&uids, options)) {
+		instance_deinit(&keeper.instance);
+		return EXIT_FAILURE;
 	}
 	removals_init(&keeper.removals);
 	scribes_init(&keeper.scribes);

@@ -39,6 +39,11 @@ bool clients_there(const struct clients *clients, const struct address *to)
 	return front_has(&clients->front, to->fd, to->connection);
 }
 
+int clients_groups(const struct clients *clients, const struct address *to, gid_t **groupsp)
+{
+	return clients_there(clients, to) ? admission_groups(groupsp, to->fd) : -ENOTCONN;
+}
+
 int clients_post(struct clients *clients, const struct address *to, struct text *text)
 {
 	if (to->connection == 0)

@@ -54,6 +54,8 @@ void clients_use_reserve(struct clients *clients);
 /* The round is safe: let the messages go. */
 void clients_settle(struct clients *clients);
 
+/* The groups that it was in when it connected; *@groupsp is the caller's to free. Returns how many, or -errno. */
+int clients_groups(const struct clients *clients, const struct address *to, gid_t **groupsp);
 /* Whether its connection is there. */
 bool clients_there(const struct clients *clients, const struct address *to);
 /* Whether so much waits for this client that cells which stream to it must pause. */

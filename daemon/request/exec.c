@@ -1,6 +1,7 @@
 /* Sessions opened and ended, and cells run, answered and interrupted in them; saving and loading are cells, too. */
 #include "request.h"
 
+#include "config/access.h"
 #include "config/policy.h"
 #include "session/saving.h"
 #include "warden/nursery.h"
@@ -8,6 +9,23 @@
 #include <inttypes.h>
 
 /* ---- opening ---- */
+
+/* Whether the profile is for whoever asks, or that has been told. */
+static bool profile_permitted(struct sessions *sessions, const struct address *from, const struct profile *profile)
+{
+	_cleanup_(freep) gid_t *groups = NULL;
+	int n = clients_groups(sessions->clients, from, &groups);
+	const struct membership membership = {.uid = from->uid, .groups = groups, .n = (size_t)MAX(n, 0)};
+	_cleanup_(freep) char *others = NULL;
+
+	if (profile_is_for(profile, &membership))
+		return true;
+	others = config_profiles_for(sessions->config, &membership);
+	client_error(sessions->clients, from, "denied", "the profile \"%s\" is for other users; for you %s%s",
+		     profile->name, others && *others ? "there is: " : "there is none",
+		     others && *others ? others : "");
+	return false;
+}
 
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
 			     struct bytes profile_name)
@@ -22,7 +40,7 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 			     (int)profile_name.size, profile_name.data);
 		return NULL;
 	}
-	if (!sessions_room(sessions, from, from->uid))
+	if (!profile_permitted(sessions, from, profile) || !sessions_room(sessions, from, from->uid))
 		return NULL;
 	r = sessions_open(&session, sessions, profile, id, from->uid);
 	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -23,13 +24,24 @@ BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")).absolute()
 
 _PR_SET_CHILD_SUBREAPER = 36
 
-# Side by side with others: the kernel counts processes by user, so each worker's sessions have users of their own.
+# Users that tests are run as: each worker has its own.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-FIRST_UID = 1900000000 + 4096 * WORKER
+UIDS_EACH = 4096
+
+
+def own_uids() -> int:
+    """The first of UIDS_EACH numbers for the sessions of one laird of root: the kernel counts processes by user, and two
+    lairds must not share any. Others may run on this host, so it is one of many."""
+    return 1901000000 + UIDS_EACH * random.SystemRandom().randrange(20000)
+
+
+def uids(first: int, n: int = UIDS_EACH) -> str:
+    return f"{first}-{first + n - 1}"
+
 
 # Bare and quick, for most tests. A [daemon] or [profile default] of a test's own replaces the settings it names.
 DEFAULTS: dict[str, dict[str, str]] = {
-    "daemon": {"log": "stderr", "uids": f"{FIRST_UID}-{FIRST_UID + 4095}"},
+    "daemon": {"log": "stderr", "uids": uids(own_uids())},
     "profile default": {"preload": "", "spares": "1", "grace": "500ms", "checkpoint": "off"},
 }
 
@@ -159,6 +171,7 @@ class Daemon:
             **(env or {}),
         }
         self.passed: dict[str, int] = {}  # descriptors by name, as a service manager passes them on
+        self.uids = uids(own_uids())
         self._clients: list[Client] = []
         self.configure(settings or {})
         if uid is not None:
@@ -212,7 +225,8 @@ class Daemon:
 
     def configure(self, settings: Settings) -> None:
         """Write sessions.conf; a running daemon wants a SIGHUP to see it."""
-        base = {"daemon": {"workspaces": str(self.workspaces), "saves": str(self.directory / "saves")}}
+        places = {"workspaces": str(self.workspaces), "saves": str(self.directory / "saves")}
+        base = {"daemon": {"uids": self.uids, **places}}
         merged = {**settings, "daemon": {**base["daemon"], **settings.get("daemon", {})}}
         self.config.write_text(config_text(merged))
 
@@ -275,15 +289,16 @@ class Daemon:
         self.socket.parent.chmod(0o711)
         self.socket.chmod(0o666)
 
-    def as_user(self, uid: int, act: str) -> str:
+    def as_user(self, uid: int, act: str, groups: tuple[int, ...] = ()) -> str:
         """What a client of another user prints, or the code it is refused with. `c` is the client."""
         script = (
             "import sys, lair\n"
             f"c = lair.Client({str(self.socket)!r}, timeout=20)\n"
             f"try:\n{textwrap.indent(act, '    ')}\nexcept lair.LairError as e: print(e.code)\nc.close()"
         )
+        joined = f"--groups={','.join(map(str, groups))}" if groups else "--clear-groups"
         return subprocess.run(
-            ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "/usr/bin/python3", "-c", script],
+            ["setpriv", f"--reuid={uid}", f"--regid={uid}", joined, "/usr/bin/python3", "-c", script],
             env={"PYTHONPATH": str(ROOT / "client/python"), "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=subprocess.PIPE,
             text=True,

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from daemon import FIRST_UID, Daemon, wait_until
+from daemon import Daemon, own_uids, uids, wait_until
 from lair import Client, LairError
 from lair import messages as m
 
@@ -140,14 +140,15 @@ def test_a_branch_counts_for_its_owner(start_daemon: Callable[..., Daemon]) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives sessions users of their own")
 def test_host_users(start_daemon: Callable[..., Daemon]) -> None:
+    first = own_uids()
     settings = {
-        "daemon": {"uids": f"{FIRST_UID}-{FIRST_UID + 1}"},
+        "daemon": {"uids": uids(first, 2)},
         "profile default": {"spares": "0", "preload": ""},
     }
     client = start_daemon(settings).client()
     owners = [os.stat(client.open(name).workspace).st_uid for name in "ab"]
-    assert sorted(owners) == [FIRST_UID, FIRST_UID + 1]
-    with limit("uids", f"{FIRST_UID}-{FIRST_UID + 1}"):
+    assert sorted(owners) == [first, first + 1]
+    with limit("uids", uids(first, 2)):
         client.open("c")
     client.shutdown("a")
     wait_until(lambda: opens(client, "c"), "its user is free")
