@@ -494,7 +494,7 @@ static void on_frame(struct tenant *tenant, struct interpreter *interpreter, str
 	struct wire_frame message;
 
 	/* It goes on with its cell at once, and may speak before it is known to live. */
-	if (interpreter == session->live && session_is_split(session)) {
+	if (session->midway && interpreter == session->live) {
 		interpreter_unhear(interpreter, SPLIT_LOOK_AGAIN_US);
 		return;
 	}

@@ -173,7 +173,7 @@ void session_restore_older(struct session *session, const struct details *detail
 	(void)details;
 	session_let_source_go(session);
 	session->live = warden_discard(session->warden, session->live);
-	if (!broken && !operation_is_birth(session)) {
+	if (!broken && !session->midway && !operation_is_birth(session)) {
 		session->growing = false;
 		restore_pristine(session);
 		return;
@@ -323,13 +323,11 @@ void session_give_up_successor(struct session *session)
 
 void session_adopt_restored(struct session *session, const struct details *details)
 {
-	bool split = session_is_split(session);
-
-	if (!split && (!session->growing || is_copying(session)))
+	if (!session->midway && (!session->growing || is_copying(session)))
 		session_let_source_go(session);
 	if (warden_adopt(session->warden, session->live, details->spawned->pid))
 		session_end(session, "internal");
-	else if (split)
+	else if (session->midway)
 		session_begin_split(session);
 	else
 		restored(session);

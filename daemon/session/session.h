@@ -73,6 +73,7 @@ struct session {
 	struct past_deeds deeds;    /* of the live state */
 	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */
 	bool growing;		    /* out of another session's checkpoint */
+	bool midway;		    /* it begins in the middle of a cell, and does not yet: see split.h */
 	bool was_saved;		    /* the running cell began in a saved state */
 	bool exact;		    /* the same, and it can be gone back to */
 	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other.

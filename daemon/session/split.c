@@ -361,14 +361,10 @@ int session_new_split(struct session **sessionp, struct session *parent, struct 
 	warden_join(session->warden, &session->tenant);
 	session_arm_hard(session);
 	*sessionp = session;
+	session->midway = true;
 	session_thaw(session, &how, copy);
 	answers_pass_on(session, &parent->split.answers);
 	return 0;
-}
-
-bool session_is_split(const struct session *session)
-{
-	return session->state == SESSION_RESTORING && session->cell && operation_is_birth(session);
 }
 
 void session_begin_split(struct session *session)
@@ -376,6 +372,7 @@ void session_begin_split(struct session *session)
 	struct cell *cell = session->cell;
 
 	session_let_source_go(session);
+	session->midway = false;
 	session->state = SESSION_BUSY;
 	session->sessions->stats.cells++;
 	audit_log_exec(session, cell);
@@ -385,7 +382,8 @@ void session_begin_split(struct session *session)
 	session_watch(session);
 	session_heed_calls(session);
 	log_info(session->name, "goes on with cell %llu, at a call", (unsigned long long)cell->number);
-	operation_on_born(session);
+	if (session->operation)
+		operation_on_born(session);
 	if (!list_empty(&session->resets))
 		session_event(session, EVENT_RESET, &session_nothing);
 }

@@ -39,7 +39,5 @@ void split_on_revived(struct session *session);
 /* Make the branch as a fork of @copy, for @operation, which it owns from now on. Returns 0 or -errno. */
 int session_new_split(struct session **sessionp, struct session *parent, struct interpreter *copy,
 		      struct operation *operation);
-/* Whether it is one that has not begun yet. */
-bool session_is_split(const struct session *session);
 /* Its interpreter lives: it goes on with the cell. */
 void session_begin_split(struct session *session);

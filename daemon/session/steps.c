@@ -30,9 +30,11 @@ static bool may_be_answered(const struct session *session)
 	case SESSION_KILLING:
 	case SESSION_SWEEPING:
 		return speaks(&session->warden->peer);
+	case SESSION_RESTORING:
+		/* One that begins in the middle of a cell may go on with that already. */
+		return !session->midway && speaks(&session->live->peer);
 	case SESSION_ANSWERING:
 	case SESSION_FREEZING:
-	case SESSION_RESTORING:
 		return speaks(&session->live->peer);
 	case SESSION_BUSY:
 		return session->freezing && speaks(&session->live->peer);

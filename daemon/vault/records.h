@@ -81,6 +81,7 @@
 	F(m, UINT, lost_to, OPTIONAL)                                                                              \
 	F(m, UINT, at, OPTIONAL)                                                                                   \
 	F(m, FLAG, growing, OPTIONAL)                                                                              \
+	F(m, FLAG, midway, OPTIONAL)                                                                               \
 	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
 	F(m, FLAG, restored, OPTIONAL)                                                                             \
 	F(m, FLAG, unloaded, OPTIONAL)                                                                             \

@@ -21,6 +21,7 @@ SETTINGS = {
     "profile default": {"checkpoint": "cell"},
     "profile none": {**QUICK, "checkpoint": "off"},
     "profile asked": {**QUICK, "checkpoint": "manual"},
+    "profile few": {**QUICK, "checkpoint": "cell", "checkpoints": "2"},
     "profile short": {**QUICK, "checkpoint": "cell", "cell_timeout": "1s", "hold_timeout": "1s"},
 }
 
@@ -50,8 +51,9 @@ def branch(client: Client, session: str, new: str, **fields: Any) -> m.SessionIn
     return client.call(request, m.SessionInfo)
 
 
-def run(client: Client, code: str, session: str) -> m.ExecReply:
-    return client.finish(client.send(m.Exec(id=client.new_id(), session=session, code=code)), m.ExecReply)
+def run(client: Client, code: str, session: str, **fields: Any) -> m.ExecReply:
+    request = m.Exec(id=client.new_id(), session=session, code=code, **fields)
+    return client.finish(client.send(request), m.ExecReply)
 
 
 def result_of(client: Client, session: str, key: str | None, timeout: float = 10) -> m.ExecReply:
@@ -378,6 +380,8 @@ def test_a_cell_that_makes_endless_calls(daemon: Daemon, client: Client, begin: 
     def answer_all() -> None:
         while not ends.is_set():
             call = provider.event()
+            if isinstance(call, m.ExecReply):
+                break
             if isinstance(call, m.CallEvent):
                 value = call.arguments["n"]
                 provider.client.send(
@@ -422,3 +426,33 @@ def test_the_number_of_sessions() -> None:
             assert raised.value.code == "denied"
     finally:
         small.end()
+
+
+def test_the_state_before_is_shared(daemon: Daemon, client: Client, begin: Begin) -> None:
+    """It stays until the last of those who have it lets it go, however its parent fares."""
+    run(client, "x = 1", "x", profile="few")
+    client.checkpoint("x", "before")
+    provider = begin("x = 2; tools.look(); x", session="x", functions=FUNCTIONS)
+    call = provider.called()
+    keys = {name: branch(client, "x", name).key for name in ("x1", "x2", "x3")}
+    assert [it.cell for it in client.checkpoints("x1")] == [1]
+    provider.give(call, value=0)
+    provider.result()
+    client.drop("x", "before")
+    for n in range(4):
+        run(client, f"x = {n}", "x")
+    assert 1 not in [it.cell for it in client.checkpoints("x")]
+    kill_router(daemon)
+    with Client(str(daemon.socket)) as other:
+        other.call(m.Interrupt(id=other.new_id(), session="x1", kill=True), m.InterruptReply)
+        lost = result_of(other, "x1", keys["x1"])
+        assert (lost.state, lost.restored) == ("rolled_back", 1)
+        other.shutdown("x")
+        other.shutdown("x1")
+        other.call(m.Interrupt(id=other.new_id(), session="x2", kill=True), m.InterruptReply)
+        assert result_of(other, "x2", keys["x2"]).restored == 1
+        assert run(other, "x", "x2").text == "1"
+        other.call(m.Interrupt(id=other.new_id(), session="x3", kill=True), m.InterruptReply)
+        assert result_of(other, "x3", keys["x3"]).restored == 1
+        other.drop("x3", "1")
+        assert run(other, "x", "x3").text == "1"
