@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from daemon import BIN, WORKER, Daemon, Settings, command_of, own_uids, uids, wait_until
+from daemon import BIN, Daemon, Settings, command_of, own_uids, uids, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several users")
 
 Start = Callable[..., Daemon]
-ANN, BEN, STAFF, TEAM = (61700 + 10 * WORKER + i for i in range(4))
+ANN, BEN, STAFF, TEAM = 61700, 61701, 61702, 61703
 CHECK = "from lair import messages as m; c.call(m.Check(id=c.new_id(), code='1', profile='team'), m.CheckReply)"
 ONE = "print(c.exec('6 * 7', profile={!r}).text)"
 
