@@ -59,6 +59,28 @@ static bool matches(const struct cli_list *patterns, const char *name)
 	return false;
 }
 
+static bool matches_some(const struct offer *offer, const char *pattern)
+{
+	for (size_t i = 0; i < offer->n; i++)
+		if (fnmatch(pattern, offer->functions[i].name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* A slip in a pattern would let calls pass without a question. A server may be missing, and its functions with it.
+ */
+static int patterns_check(const struct offer *offer, const char *flag, const struct cli_list *patterns)
+{
+	for (size_t i = 0; i < patterns->n; i++) {
+		if (matches_some(offer, patterns->items[i]))
+			continue;
+		if (!offer->cli->servers)
+			return cli_usage(offer->cli, "%s: there is no function \"%s\"", flag, patterns->items[i]);
+		cli_notice("%s: there is no function \"%s\"", flag, patterns->items[i]);
+	}
+	return 0;
+}
+
 /* Puts copies in the place of its texts. Returns whether there was memory for all. */
 static bool texts_copy(struct lair_function *function)
 {
@@ -121,6 +143,10 @@ int offer_new(struct offer **offerp, const struct cli *cli)
 	r = cli->functions.n ? commands_offer(offer, cli) : 0;
 	if (!r && cli->servers)
 		r = server_tools_offer(offer, cli);
+	if (!r)
+		r = patterns_check(offer, "--ask", &cli->ask);
+	if (!r)
+		r = patterns_check(offer, "--effect", &cli->effect);
 	if (!r)
 		*offerp = steal_ptr(&offer);
 	return r;

@@ -478,6 +478,8 @@ class Function:
                 if all(name in arguments for name in self._required):
                     return arguments
         try:
+            if args and self._more and not self._names:
+                raise TypeError(f"its arguments are given by name, as {self.__name__}(name=value)")
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.__name__}(): {error}") from None

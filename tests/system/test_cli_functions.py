@@ -157,6 +157,18 @@ def test_two_functions_of_one_name(daemon: Daemon) -> None:
     assert result.returncode == USAGE and "two functions are called f" in result.stderr
 
 
+def test_arguments_by_name(daemon: Daemon) -> None:
+    result = daemon.lair("exec", "--function", "f=cat", "tools.f(1, 2)")
+    assert "TypeError: f(): its arguments are given by name, as f(name=value)" in result.stderr
+
+
+@pytest.mark.parametrize("flag", ["--ask", "--effect"])
+def test_a_pattern_without_a_function(daemon: Daemon, flag: str) -> None:
+    """A slip would let the call pass without a question."""
+    result = daemon.lair("exec", "--function", "pay=x", flag, "p*", flag, "apy", "1")
+    assert result.returncode == USAGE and f'{flag}: there is no function "apy"' in result.stderr
+
+
 def test_a_wrong_function_starts_no_daemon(daemon: Daemon) -> None:
     result = daemon.lair("exec", "--function", "f", "1", env={"LAIR_SOCKET": "/nonexistent/socket"})
     assert result.returncode == USAGE
