@@ -154,6 +154,7 @@ struct lair_exec {
 	const char *figure;    /* the format of figures: "png" or "svg"; NULL: png */
 	const char *directory; /* the cell's working directory, in the workspace; NULL: where the session is */
 	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
+	const char *notebook;	/* how a notebook wants it run, in JSON: proto/PROTOCOL.md, "Cells of notebooks" */
 	uint64_t birth;		/* run the cell only in the session of this birth (lair_result has it); 0: in any.
 				   LAIR_E_GONE: that session has ended */
 	/* If set, on_output gets output as the cell writes it, and on_display gets what the cell shows. Then

@@ -49,6 +49,7 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
 	F(m, RAW, functions, OPTIONAL)                                                                             \
 	F(m, FLAG, again, OPTIONAL)                                                                                \
+	F(m, STR, notebook, OPTIONAL)                                                                              \
 	F(m, UINT, birth, OPTIONAL)
 /* The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach.
  * hold: no answer yet, the call is put aside, and text says why. */
@@ -790,7 +791,8 @@ WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */
 
-/* figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run. */
+/* figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run.
+ * notebook: JSON, how a notebook wants the cell to be run. */
 #define RUN_FIELDS(F, m)                                                                                           \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, code, REQUIRED)                                                                                  \
@@ -801,7 +803,8 @@ WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
-	F(m, RAW, functions, OPTIONAL)
+	F(m, RAW, functions, OPTIONAL)                                                                             \
+	F(m, STR, notebook, OPTIONAL)
 /* Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
  * saved within half of budget seconds are left out. "load": load what begins in it at offset. */
 #define TASK_FIELDS(F, m)                                                                                          \

@@ -54,6 +54,8 @@ enum {
 	WITH_AGAIN = 536870912,
 	WITH_SERVERS = 1073741824,
 };
+/* The last bit is no int. */
+#define WITH_KERNEL 2147483648u
 
 /* Which daemon a verb needs. */
 enum need {
@@ -84,10 +86,10 @@ struct cli_list {
 struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep, *servers, *tools, *format, *color, *sort, *refuse;
+		*keep, *servers, *tools, *format, *color, *sort, *refuse, *prefix, *name;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, at_call, detach, svg, values, source, reload, print_config, no_start, help,
-		version, kill, instructions, longer, once, serve, approve, again;
+		version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix, by_path;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
 	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */
@@ -183,6 +185,7 @@ int verb_inspect(struct cli *cli);
 int verb_history(struct cli *cli);
 int verb_check(struct cli *cli);
 int verb_mcp(struct cli *cli);
+int verb_jupyter(struct cli *cli);
 int verb_tools(struct cli *cli);
 int verb_servers(struct cli *cli);
 int verb_start(struct cli *cli);

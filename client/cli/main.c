@@ -72,6 +72,8 @@ static const struct verb verbs[] = {
 	{"mcp", "", "serve sessions as tools, over stdin and stdout, by the Model Context Protocol",
 	 WITH_SESSION | WITH_PROFILE | WITH_TOOLS | WITH_CONFIG | WITH_INSTRUCTIONS | WITH_SERVERS | WITH_ALLOW, 0,
 	 0, NEED_NOTHING, verb_mcp},
+	{"jupyter", "install | run -f FILE", "be a kernel of Jupyter, or install it: notebooks in sessions",
+	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_KERNEL, 1, 1, NEED_NOTHING, verb_jupyter},
 	{"tools", "", "print the schemas of those tools, for the API of a model",
 	 WITH_TOOLS | WITH_FORMAT | WITH_PROFILE | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_tools},
 	{"servers", "FILE", "list the tools of the MCP servers in FILE, as functions", WITH_ALLOW | WITH_SERVE, 1,

@@ -274,6 +274,7 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.unlimited = exec->unlimited,
 		.birth = exec->birth,
 		.again = exec->again,
+		.notebook = bytes_of(exec->notebook),
 	};
 	msgpack_sbuffer env, functions;
 	int r;

@@ -81,6 +81,8 @@ static int cell_copy(struct cell *cell, const struct exec_request *request)
 		r = span_copy(&cell->options.directory, request->directory);
 	if (!r)
 		r = span_copy(&cell->options.functions, request->functions);
+	if (!r)
+		r = span_copy(&cell->options.notebook, request->notebook);
 	cell->options.values = request->values;
 	cell->options.reload = request->reload;
 	cell->options.again = request->again;
@@ -106,8 +108,8 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 
 uint64_t cell_price(const struct exec_request *request)
 {
-	return sizeof(struct cell) +
-	       2 * (request->code.size + request->env.size + request->directory.size + request->functions.size);
+	return sizeof(struct cell) + 2 * (request->code.size + request->env.size + request->directory.size +
+					  request->functions.size + request->notebook.size);
 }
 
 static void cell_charge(struct cell *cell, const struct exec_request *request)
@@ -200,6 +202,7 @@ struct cell *cell_free(struct cell *cell)
 		free((char *)cell->options.figure.data);
 		free((char *)cell->options.env.data);
 		free((char *)cell->options.directory.data);
+		free((char *)cell->options.notebook.data);
 		free(cell);
 	}
 	return NULL;

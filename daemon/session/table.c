@@ -86,6 +86,7 @@ static int send_run(struct session *session, const struct cell *cell)
 		.directory = cell->options.directory,
 		.reload = cell->options.reload,
 		.functions = cell->options.functions,
+		.notebook = cell->options.notebook,
 	};
 
 	return interpreter_send(session->live, &run_message_schema, &run);

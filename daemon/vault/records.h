@@ -178,7 +178,8 @@
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, FLAG, again, OPTIONAL)                                                                                \
-	F(m, BIN, functions, OPTIONAL)
+	F(m, BIN, functions, OPTIONAL)                                                                             \
+	F(m, STR, notebook, OPTIONAL)
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, STR, code, REQUIRED)                                                                                  \

@@ -20,6 +20,7 @@ EMBED(errors);
 EMBED(objects);
 EMBED(variables);
 EMBED(magics);
+EMBED(notebook);
 EMBED(checking);
 EMBED(completion);
 EMBED(inspection);
@@ -51,6 +52,7 @@ enum module {
 	LIBRARIES,
 	FIFOS,
 	MAGICS,
+	NOTEBOOK,
 	OBJECTS,
 	VARIABLES,
 	CHECKING,
@@ -90,6 +92,7 @@ static const struct {
 	[OBJECTS] = MODULE(objects),
 	[VARIABLES] = MODULE(variables),
 	[MAGICS] = MODULE(magics),
+	[NOTEBOOK] = MODULE(notebook),
 	[CHECKING] = MODULE(checking),
 	[COMPLETION] = MODULE(completion),
 	[INSPECTION] = MODULE(inspection),
@@ -114,6 +117,10 @@ static const struct {
 	[HELPER_MEET_IPYTHON] = {MAGICS, "meet"},
 	[HELPER_IPYTHONS] = {MAGICS, "shells"},
 	[HELPER_ANNOUNCE] = {MAGICS, "announce"},
+	[HELPER_NOTEBOOK_ENTER] = {NOTEBOOK, "enter"},
+	[HELPER_NOTEBOOK_LEAVE] = {NOTEBOOK, "leave"},
+	[HELPER_NOTEBOOK_SHOWN] = {NOTEBOOK, "shown"},
+	[HELPER_NOTEBOOK_RECEIVE] = {NOTEBOOK, "receive"},
 	[HELPER_SET_RULES] = {CHECKING, "configure"},
 	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},
 	[HELPER_EXPLAIN] = {ERRORS, "explain"},

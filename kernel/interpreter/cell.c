@@ -13,6 +13,8 @@
 #include "stream.h"
 
 #define NOTE_MAX 48
+/* Cells of a notebook: one that it shows, one whose value is only told, and one that is a message. */
+enum { KIND_CELL = 1, KIND_SILENT, KIND_MESSAGE };
 /* A longer list is left to python/display.py, which may shorten it. */
 #define FEW 100
 
@@ -25,6 +27,8 @@ static struct {
 	bool heed_rules;
 	bool of_session; /* a cell of the session runs, not a rehearsal; its error is the session's last */
 	bool surrounded; /* the cell has an environment of its own, which may say how wide its terminal is */
+	long kind;	 /* of a cell of a notebook, as python/notebook.py has it; 0: of any other */
+	uint64_t number;
 } cells;
 
 int cell_init(size_t text_max)
@@ -328,12 +332,26 @@ static int represent(struct cell_result *result, PyObject *value)
 	return result->text || text == Py_None ? 0 : -1;
 }
 
+/* Out of a notebook. */
+static int notebook_shown(PyObject *value)
+{
+	PyObject *done =
+		PyObject_CallFunction(helper(HELPER_NOTEBOOK_SHOWN), "OK", value, (unsigned long long)cells.number);
+
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
 /* As sys.displayhook: None shows nothing. Any other value is shown and becomes _. */
 static int display(struct cell_result *result, PyObject *value)
 {
 	if (value == Py_None)
 		return 0;
 	if (represent(result, value) < 0)
+		return -1;
+	if (cells.kind == KIND_SILENT)
+		return 0;
+	if (cells.kind == KIND_CELL && notebook_shown(value) < 0)
 		return -1;
 	return PyDict_SetItem(cells.builtins, cells.underscore, value);
 }
@@ -403,7 +421,8 @@ static void fail(struct cell_result *result)
 		result->returncode = interrupt ? 130 : 1;
 		result->error = explain(error);
 		trace = result->error ? PyDict_GetItemString(result->error, "traceback") : NULL; /* borrowed */
-		if (trace && stream_write(OUTPUT_ERR, trace) < 0)
+		/* A notebook shows it in its own way. */
+		if (trace && !cells.kind && stream_write(OUTPUT_ERR, trace) < 0)
 			PyErr_Clear();
 	}
 	Py_DECREF(error);
@@ -457,6 +476,44 @@ static PyObject *source_of(struct bytes code, PyObject *filename)
 	return source;
 }
 
+/* Returns false with an exception. */
+static bool notebook_entered(const struct run_message *run, PyObject *source)
+{
+	PyObject *kind;
+
+	cells.kind = 0;
+	cells.number = run->cell;
+	if (!run->notebook.data)
+		return true;
+	cells.kind = KIND_CELL;
+	kind = PyObject_CallFunction(helper(HELPER_NOTEBOOK_ENTER), "s#KO", run->notebook.data,
+				     (Py_ssize_t)run->notebook.size, (unsigned long long)run->cell, source);
+	if (kind)
+		cells.kind = PyLong_AsLong(kind);
+	Py_XDECREF(kind);
+	return kind && !PyErr_Occurred();
+}
+
+static void notebook_left(PyObject *filename)
+{
+	if (cells.kind)
+		Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_NOTEBOOK_LEAVE)));
+	if (cells.kind == KIND_MESSAGE && filename)
+		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_FORGET), filename));
+	cells.kind = 0;
+	PyErr_Clear();
+}
+
+/* New reference. */
+static PyObject *run_as_wanted(struct cell_result *result, PyObject *source, PyObject *filename)
+{
+	if (cells.kind == KIND_MESSAGE)
+		return PyObject_CallOneArg(helper(HELPER_NOTEBOOK_RECEIVE), source);
+	if ((cells.heed_rules && !permitted(result, source)) || !announced(source, Py_None) || !ipython_met(source))
+		return NULL;
+	return run_source(result, source, filename);
+}
+
 void cell_run(struct cell_result *result, const struct run_message *run)
 {
 	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)run->cell);
@@ -469,16 +526,17 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	 * the last cell is dropped. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
-	if (source && (!cells.heed_rules || permitted(result, source)) && (!run->reload || edited_reloaded()) &&
-	    (!options_wanted(run) || options_set(run) == 0) && announced(source, Py_None) && ipython_met(source))
-		value = run_source(result, source, filename);
+	if (source && notebook_entered(run, source) && (!run->reload || edited_reloaded()) &&
+	    (!options_wanted(run) || options_set(run) == 0))
+		value = run_as_wanted(result, source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
-	if (source)
+	if (source && cells.kind != KIND_MESSAGE)
 		announce_end(result, source);
 	end_figures(result);
 	if (options_wanted(run))
 		options_reset();
+	notebook_left(filename);
 	Py_XDECREF(value);
 	Py_XDECREF(source);
 	Py_XDECREF(filename);

@@ -52,6 +52,7 @@ _uuid4 = uuid.uuid4
 _islice, _chain = islice, chain
 _modules = sys.modules
 _clear_next = False
+in_notebook = False  # while a cell of a notebook runs
 
 
 # ---- finding out, without running what need not run ----
@@ -372,6 +373,9 @@ def update_display(obj: object, *, display_id: str, **options: Any) -> None:
 def clear_output(wait: bool = False) -> None:
     """Remove what the cell has shown so far. With wait, it goes when there is something to show instead."""
     global _clear_next
+    if in_notebook:  # which waits by itself, also for what is printed
+        publish({}, _dumps({"wait": bool(wait)}), None, False, True)
+        return
     _clear_next = True
     if not wait:
         send({}, {})

@@ -50,7 +50,7 @@ def _show(figure: Any) -> None:
         send({"text/plain": repr(figure), **data}, {})
 
 
-def _show_all() -> None:
+def show_all() -> None:
     try:
         for manager in list(opened[0].values()):
             contained("figure", _show, manager.canvas.figure)
@@ -65,7 +65,7 @@ def end_cell(quietly: bool) -> None:
         opened[0].clear()
         del _shown[:]
     else:
-        _show_all()
+        show_all()
 
 
 formats["matplotlib.figure", "Figure"] = _picture
@@ -94,7 +94,7 @@ def make_backend(module: Any) -> None:
 
     def show(*unused: Any, **unused_options: Any) -> None:
         if opened:
-            _show_all()
+            show_all()
 
     for thing in (FigureManager, FigureCanvas, new_figure_manager_given_figure, new_figure_manager, show):
         thing.__module__ = BACKEND

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         text_of,
         update_display,
     )
-    from figures import BACKEND, make_backend, watch_figures
+    from figures import BACKEND, make_backend, opened, show_all, watch_figures
 
 _ModuleSpec = importlib.machinery.ModuleSpec
 _PathFinder = importlib.machinery.PathFinder
@@ -100,6 +100,16 @@ def _meet_pillow(module: Any) -> None:
     module.register(Viewer(), 0)
 
 
+def _meet_interaction(module: Any) -> None:
+    """The plots of an interaction belong into its own output, so they are shown when its function returns."""
+
+    def show_plots() -> None:
+        if opened and opened[0]:
+            show_all()
+
+    module.show_inline_matplotlib_plots = show_plots
+
+
 _met: Dict[str, Callable[[Any], None]] = {
     "numpy.random": seeds.watch,
     "matplotlib": _meet_matplotlib,
@@ -109,9 +119,15 @@ _met: Dict[str, Callable[[Any], None]] = {
     "plotly.io._renderers": _meet_plotly,
     "altair": _meet_altair,
     "PIL.ImageShow": _meet_pillow,
+    "ipywidgets.widgets.interaction": _meet_interaction,
     "IPython.core.display": _meet_ipython,
     "IPython.core.display_functions": _meet_ipython,
 }
+
+
+def meet(name: str, function: Callable[[Any], None]) -> None:
+    """Have the library of that name adapted by a function of another module."""
+    _met[name] = function
 
 
 class _BackendLoader(importlib.abc.Loader):

@@ -16,7 +16,7 @@ import shlex
 import subprocess
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 if TYPE_CHECKING:
     import display
@@ -32,8 +32,15 @@ _Told = types.SimpleNamespace
 _SyntaxError = SyntaxError
 _PermissionError = PermissionError
 
+
+def _nothing(*unused: object) -> None:
+    pass
+
+
 _shell: Any = None
 shells: List[Any] = []  # the shell, to which cells are announced; empty if there is none
+tell_page: Callable[[Dict[str, str]], None] = _nothing  # by a notebook
+tell_next_input: Callable[[str, bool], None] = _nothing
 hidden: Dict[str, Any] = {}  # IPython's own names in the session's namespace
 
 _FOREIGN = re.compile(
@@ -390,6 +397,9 @@ def _shell_class(module: Any) -> Any:
             super().safe_execfile(fname, *where, **{**options, "raise_exceptions": True})
 
         def set_next_input(self, text: str, replace: bool = False) -> None:
+            if display.in_notebook:
+                tell_next_input(text, replace)
+                return
             print(text, end="" if text.endswith("\n") else "\n")
             print("nothing was run: this is text for a prompt, which a cell has none of", file=sys.stderr)
 
@@ -411,12 +421,11 @@ def _shell_class(module: Any) -> Any:
     return Shell
 
 
-def _nothing(value: object) -> None:
-    pass
-
-
 def _print_page(text: Any, *unused: Any, **options: Any) -> None:
-    print(text["text/plain"] if isinstance(text, dict) else text)
+    if display.in_notebook:
+        tell_page(text if isinstance(text, dict) else {"text/plain": str(text)})
+    else:
+        print(text["text/plain"] if isinstance(text, dict) else text)
 
 
 def _new_shell() -> Any:
@@ -475,6 +484,9 @@ def shell() -> Any:
     _shell.history_manager.input_hist_parsed[:] = _shell.history_manager.input_hist_raw[:] = history
     _shell.execution_count = newest
     return _shell
+
+
+setup.WARM["IPython"] = lambda ipython: shell()
 
 
 def meet() -> None:

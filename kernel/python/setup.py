@@ -12,7 +12,7 @@ import sysconfig
 import tempfile
 import warnings
 from multiprocessing import process, resource_tracker
-from typing import Any, List
+from typing import Any, Callable, Dict, List
 
 _machinery = importlib.machinery
 _USER_SITE_TAIL = "/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
@@ -79,7 +79,11 @@ def _warm_matplotlib(matplotlib: Any) -> None:
         fonts.cache_clear()
 
 
-_WARM = {"numpy": _warm_numpy, "pandas": _warm_pandas, "matplotlib.pyplot": _warm_matplotlib}
+WARM: Dict[str, Callable[[Any], Any]] = {
+    "numpy": _warm_numpy,
+    "pandas": _warm_pandas,
+    "matplotlib.pyplot": _warm_matplotlib,
+}
 
 
 def warm() -> None:
@@ -87,7 +91,7 @@ def warm() -> None:
     pages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, run in _WARM.items():
+        for name, run in WARM.items():
             if name in sys.modules:
                 run(sys.modules[name])
 

@@ -165,8 +165,8 @@ class Surveyed(Message):
 
 
 class Run(Message):
-    """figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to
-    run."""
+    """figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run.
+    notebook: JSON, how a notebook wants the cell to be run."""
 
     TYPE = "run"
     cell: Uint
@@ -179,6 +179,7 @@ class Run(Message):
     directory: Str | None = None
     reload: Flag = False
     functions: Raw = None
+    notebook: Str | None = None
 
 
 class Question(Message):

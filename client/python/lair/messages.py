@@ -72,6 +72,7 @@ class Exec(Request):
     unlimited: Flag = False
     functions: Raw = None
     again: Flag = False
+    notebook: Str | None = None
     birth: Uint = 0
 
 

@@ -1,0 +1,107 @@
+/* [identities...] <IDS|MSG> signature header parent metadata content [buffers...] */
+#include "message.h"
+
+#define DELIMITER "<IDS|MSG>"
+/* JSON that is nested deeper is refused by jansson itself. */
+#define DOCUMENTS 4
+
+int frames_add(struct frames *frames, const void *data, size_t size)
+{
+	char *copy;
+
+	if (frames->n == FRAMES_MAX || frames->size + size > MESSAGE_SIZE_MAX)
+		return -E2BIG;
+	if (frames->n == frames->allocated) {
+		size_t wanted = MAX(2 * frames->allocated, (size_t)8);
+		struct lair_text *grown = reallocarray(frames->items, wanted, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		frames->items = grown;
+		frames->allocated = wanted;
+	}
+	copy = malloc(size + 1);
+	if (!copy)
+		return -ENOMEM;
+	if (size > 0)
+		memcpy(copy, data, size);
+	copy[size] = '\0';
+	frames->items[frames->n++] = (struct lair_text){.data = copy, .size = size};
+	frames->size += size;
+	return 0;
+}
+
+void frames_deinit(struct frames *frames)
+{
+	for (size_t i = 0; i < frames->n; i++)
+		free((char *)frames->items[i].data);
+	free(frames->items);
+	*frames = (struct frames){.items = NULL};
+}
+
+static bool is_delimiter(struct lair_text frame)
+{
+	return frame.size == sizeof(DELIMITER) - 1 && memcmp(frame.data, DELIMITER, frame.size) == 0;
+}
+
+static json_t *object_of(struct lair_text text)
+{
+	json_t *document = json_loadb(text.data, text.size, JSON_ALLOW_NUL, NULL);
+
+	if (json_is_object(document))
+		return document;
+	json_decref(document);
+	return NULL;
+}
+
+int message_read(struct message *message, const struct frames *frames, struct signer *signer)
+{
+	const struct lair_text *at = frames->items;
+	json_t *documents[DOCUMENTS];
+	size_t n = 0;
+	bool read = true;
+
+	while (n < frames->n && !is_delimiter(at[n]))
+		n++;
+	if (n + 2 + DOCUMENTS > frames->n || !signer_accepts(signer, at[n + 1], at + n + 2))
+		return -EBADMSG;
+	for (size_t i = 0; i < DOCUMENTS; i++) {
+		documents[i] = object_of(at[n + 2 + i]);
+		read = read && documents[i];
+	}
+	*message = (struct message){
+		.n_identities = n,
+		.header = documents[0],
+		.parent = documents[1],
+		.metadata = documents[2],
+		.content = documents[3],
+		.buffers = n + 2 + DOCUMENTS,
+	};
+	if (read && *message_text(message->header, "msg_type"))
+		return 0;
+	message_deinit(message);
+	return -EBADMSG;
+}
+
+void message_deinit(struct message *message)
+{
+	json_decref(message->header);
+	json_decref(message->parent);
+	json_decref(message->metadata);
+	json_decref(message->content);
+	*message = (struct message){.header = NULL};
+}
+
+const char *message_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+bool message_flag(const json_t *object, const char *key, bool otherwise)
+{
+	const json_t *flag = json_object_get(object, key);
+
+	return json_is_boolean(flag) ? json_is_true(flag) : otherwise;
+}

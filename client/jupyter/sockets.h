@@ -1,0 +1,22 @@
+/* The five sockets of a kernel, as its connection file names them. */
+#pragma once
+
+#include "message.h"
+
+enum channel { CHANNEL_CONTROL, CHANNEL_SHELL, CHANNEL_STDIN, CHANNEL_IOPUB, CHANNEL_HEARTBEAT, N_CHANNELS };
+
+struct sockets {
+	void *context, *channels[N_CHANNELS];
+};
+
+/* Opens what @connection, the object in the file, says. Returns 0 or -errno. *whyp: which socket, static. */
+int sockets_open(struct sockets *sockets, const json_t *connection, const char **whyp);
+/* What was sent has a second to leave. */
+void sockets_close(struct sockets *sockets);
+
+/* The next message, if there is one. Returns 0; -EAGAIN: none has come; -E2BIG: one has, and was too large. */
+int sockets_receive(const struct sockets *sockets, enum channel channel, struct frames *frames);
+/* One frame. Returns 0 or -errno; what nobody takes is no error. */
+int sockets_send(const struct sockets *sockets, enum channel channel, struct lair_text frame, bool more);
+/* Answers what has come there. */
+void sockets_beat(const struct sockets *sockets);

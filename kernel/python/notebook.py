@@ -1,0 +1,207 @@
+"""What a notebook has beside a prompt: In and Out, pages, comms. A cell that a notebook sends comes with a note of how it
+is to be run; other cells pay nothing. What only a notebook can do something with goes out as a display of a type that
+nobody else takes: NOTICE, and BUFFERS if it has any."""
+
+import base64
+import builtins
+import importlib
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+
+if TYPE_CHECKING:
+    import display
+    import magics
+
+NOTICE = "application/vnd.lair.notebook+json"
+BUFFERS = "application/vnd.lair.buffers"
+
+_CELL, _SILENT, _MESSAGE = 1, 2, 3  # as kernel/interpreter/cell.c has them
+_KINDS = {"cell": _CELL, "silent": _SILENT, "message": _MESSAGE}
+_SIZE_MAX = 8 << 20
+_OUT_MAX = 1000
+
+_builtins: Dict[str, Any] = vars(builtins)
+_import_module = importlib.import_module
+_modules = sys.modules
+_loads, _dumps = json.loads, json.dumps
+_b64decode = base64.b64decode
+
+_header: Dict[str, Any] = {}  # of the message by which the cell was asked for
+_inputs: List[str] = [""]
+_outputs: Dict[int, Any] = {}
+
+
+def enter(note: str, number: int, source: str) -> int:
+    """A cell of a notebook begins. Returns what kind of cell it is."""
+    global _header
+    told = _loads(note)
+    kind = _KINDS.get(told.get("kind"), _CELL)
+    _header = told.get("header") or {}
+    display.in_notebook = True
+    if "IPython" in _modules:
+        magics.meet()
+    for shell in magics.shells:
+        _dress(shell)
+    if kind == _CELL:
+        _note_input(number, source)
+    return kind
+
+
+def leave() -> None:
+    display.in_notebook = False
+
+
+# ---- In, Out ----
+
+
+def _note_input(number: int, source: str) -> None:
+    _inputs.extend("" for _ in range(number + 1 - len(_inputs)))
+    _inputs[number] = source
+    _builtins.update(In=_inputs, Out=_outputs, _i=_inputs[number - 1], _ii=_inputs[max(number - 2, 0)])
+    _builtins[f"_i{number}"] = source
+
+
+def shown(value: object, number: int) -> None:
+    """The value of the cell of that number was shown. Called before it becomes `_`."""
+    _builtins["___"], _builtins["__"] = _builtins.get("__", ""), _builtins.get("_", "")
+    if value is _outputs:
+        return
+    _outputs[number] = value
+    _builtins[f"_{number}"] = value
+    if len(_outputs) > _OUT_MAX:
+        oldest = next(iter(_outputs))
+        del _outputs[oldest]
+        _builtins.pop(f"_{oldest}", None)
+
+
+# ---- what goes out ----
+
+
+def tell(what: str, told: Dict[str, Any], buffers: Optional[List[Any]] = None) -> None:
+    """Only while a cell of a notebook runs: nobody would hear it otherwise."""
+    if not display.in_notebook:
+        return
+    blobs = [bytes(memoryview(buffer).cast("B")) for buffer in buffers or ()]
+    text = display.utf8(_dumps({**told, "type": what, "sizes": [*map(len, blobs)]}, default=_plain))
+    size = len(text) + sum(map(len, blobs))
+    if size > _SIZE_MAX:
+        raise ValueError(f"a message of {size} bytes is too large for a notebook: at most {_SIZE_MAX}")
+    data: Dict[str, Any] = {NOTICE: text}
+    if blobs:
+        data[BUFFERS] = b"".join(blobs)
+    display.publish(data, None, None, False, False)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: bytes, dates, and the scalars of numpy."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    for name in ("isoformat", "item", "tolist"):
+        convert = getattr(value, name, None)
+        if callable(convert):
+            return convert()
+    raise TypeError(f"{type(value).__name__} cannot be sent to a notebook")
+
+
+def page(data: Dict[str, str]) -> None:
+    tell("payload", {"payload": {"source": "page", "data": data, "start": 0}})
+
+
+def next_input(text: str, replace: bool) -> None:
+    tell("payload", {"payload": {"source": "set_next_input", "text": text, "replace": bool(replace)}})
+
+
+# ---- comms: of the package of that name, which ipywidgets and others use ----
+
+
+def _meet_getipython(module: Any) -> None:
+    """A library that looks for IPython's shell finds one."""
+    own = module.get_ipython
+
+    def get_ipython() -> Any:
+        if display.in_notebook:
+            magics.meet()
+            for shell in magics.shells:
+                _dress(shell)
+        return own()
+
+    module.get_ipython = get_ipython
+
+
+class _Kernel:
+    """What libraries ask of the kernel that get_ipython() has."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+
+    @property
+    def comm_manager(self) -> Any:
+        return _import_module("comm").get_comm_manager()
+
+    @property
+    def _parent_header(self) -> Dict[str, Any]:
+        return self.get_parent()
+
+    def get_parent(self, channel: Optional[str] = None) -> Dict[str, Any]:
+        return {"header": _header, "msg_id": _header.get("msg_id", ""), "parent_header": {}, "metadata": {}}
+
+
+def _dress(shell: Any) -> None:
+    if getattr(shell, "kernel", None) is None:
+        object.__setattr__(shell, "kernel", _Kernel(shell))
+
+
+def _meet_comm(module: Any) -> None:
+    """The package `comm` has hooks for whoever carries its messages."""
+    base = module.BaseComm if hasattr(module, "BaseComm") else _import_module("comm.base_comm").BaseComm
+
+    class Comm(base):  # type: ignore[misc]
+        def publish_msg(
+            self, msg_type: str, data: Any = None, metadata: Any = None, buffers: Any = None, **keys: Any
+        ) -> None:
+            content = {"comm_id": self.comm_id, "data": data or {}, **keys}
+            tell("message", {"msg_type": msg_type, "content": content, "metadata": metadata or {}}, buffers)
+
+    module.create_comm = Comm
+    manager = _import_module("comm.base_comm").CommManager
+    register = manager.register_target
+
+    def register_target(self: Any, target_name: str, f: Any) -> None:
+        register(self, target_name, f)
+        tell("used", {})
+
+    manager.register_target = register_target
+
+
+def _unpacked(told: Dict[str, Any]) -> Dict[str, Any]:
+    told["buffers"] = [memoryview(_b64decode(text)) for text in told.get("buffers") or ()]
+    told["msg_id"] = _header.get("msg_id", "")
+    told.setdefault("header", _header)
+    return told
+
+
+def _comm_info(manager: Any) -> None:
+    comms = {name: {"target_name": one.target_name} for name, one in manager.comms.items()}
+    tell("comms", {"comms": comms})
+
+
+def receive(text: str) -> None:
+    """A message of the notebook, as JSON, in the place of code."""
+    told = _unpacked(_loads(text))
+    if "comm" not in _modules and told["msg_type"] == "comm_info_request":
+        tell("comms", {"comms": {}})
+        return
+    manager = _import_module("comm").get_comm_manager()
+    handlers: Dict[str, Callable[[], None]] = {
+        "comm_open": lambda: manager.comm_open(None, None, told),
+        "comm_msg": lambda: manager.comm_msg(None, None, told),
+        "comm_close": lambda: manager.comm_close(None, None, told),
+        "comm_info_request": lambda: _comm_info(manager),
+    }
+    handlers[told["msg_type"]]()
+
+
+magics.tell_page, magics.tell_next_input = page, next_input
+display.meet("comm", _meet_comm)
+display.meet("IPython.core.getipython", _meet_getipython)
