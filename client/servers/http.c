@@ -29,6 +29,8 @@
 /* For those who keep sessions, which are told that theirs has ended. */
 #define PARTING_PATIENCE 0.3
 #define PARTING_SECONDS_MAX 5L
+/* What nobody waits for, on its way at once: answers to a server that asks, mostly. */
+#define UNASKED_MAX 32
 
 struct buffer {
 	char *data;
@@ -52,6 +54,7 @@ struct transfer {
 	bool listening, events, done;
 	bool parting;		/* it ends the session: nobody waits, but it is sent */
 	bool resumes;		/* the stream of a request that the server has */
+	bool unasked;		/* a notification, or an answer */
 	double since, start_at; /* start_at: 0: it was started */
 	char *event_id;		/* the last event's, from which the stream can go on; or NULL */
 	double pause;		/* before it does */
@@ -439,10 +442,25 @@ static int transfer_start(struct http *http, const json_t *document, json_int_t 
 	return 0;
 }
 
+static bool too_many_unasked(const struct http *http)
+{
+	size_t n = 0;
+
+	for (const struct transfer *it = http->loop->transfers; it; it = it->next)
+		n += it->http == http && it->unasked && !it->done;
+	return n >= UNASKED_MAX;
+}
+
 int http_send(struct http *http, json_t *document, json_int_t id)
 {
-	int r = document ? transfer_start(http, document, id, NULL) : -ENOMEM;
+	int r = document ? 0 : -ENOMEM;
 
+	if (!r && !id && too_many_unasked(http))
+		r = -ENOBUFS;
+	if (!r)
+		r = transfer_start(http, document, id, NULL);
+	if (!r)
+		http->loop->transfers->unasked = !id;
 	json_decref(document);
 	return r;
 }

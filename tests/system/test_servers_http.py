@@ -31,6 +31,7 @@ class Upstream(ThreadingHTTPServer):
         self.got: list[tuple[str, dict[str, str], Json]] = []
         self.sessions = 0
         self.pending = 0
+        self.answering, self.most = 0, 0
         self.valid = ""
         self.ended = threading.Event()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -95,6 +96,11 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.got.append(("POST", headers, body))
+        if "method" not in body:
+            self.server.answering += 1
+            self.server.most = max(self.server.most, self.server.answering)
+            self.server.ended.wait(10)
+            self.server.answering -= 1
         self.answer(headers, body, body.get("method"), self.server.mode)
 
     def answer(self, headers: dict[str, str], body: Json, method: str, mode: str) -> None:
@@ -141,6 +147,11 @@ class Handler(BaseHTTPRequestHandler):
         elif mode == "polled" or mode.isdecimal():
             self.server.pending = body["id"]
             self.stream(b"id: e1\nretry: 100\ndata: \n\n")
+        elif mode == "asks":
+            self.server.ended.clear()
+            ping = b'data: {"jsonrpc": "2.0", "id": "p", "method": "ping"}\n\n'
+            self.stream(*[ping * 100] * 20)
+            self.server.ended.set()
         elif mode == "silent":
             self.stream(b": nothing\n\n")
         elif mode == "long":
@@ -231,6 +242,17 @@ def test_a_stream_that_does_not_go_on(opened: Callable[..., Servers], upstream: 
     with pytest.raises(Exception, match="this may have been done"):
         call(servers)
     assert len(upstream.calls("tools/call")) == 1
+
+
+def test_a_server_that_asks_without_end(opened: Callable[..., Servers], upstream: Upstream) -> None:
+    servers = opened()
+    assert servers.functions
+    upstream.mode = "asks"
+    with pytest.raises(Exception, match="ended the stream without an answer"):
+        call(servers)
+    assert 0 < upstream.most <= 32
+    upstream.mode = ""
+    assert call(servers, n=1) == {"n": 1}
 
 
 def test_a_session_is_ended(opened: Callable[..., Servers], upstream: Upstream) -> None:
