@@ -323,6 +323,23 @@ def test_a_killed_cell_goes_back(s: Session) -> None:
     assert s.run("x, tools.nap(0)").text == "(1, 0)"
 
 
+def test_a_killed_cell_cancels_its_calls(connection: Connection) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        if lair.current().cancelled.wait(20):
+            cancelled.set()
+
+    def kill() -> None:
+        assert begun.wait(20)
+
+    with Session(connection=connection, functions=[wait, kill]) as s:
+        code = "import os, threading\nthreading.Thread(target=tools.wait).start()\ntools.kill()\nos.kill(os.getpid(), 9)"
+        assert s.run(code).state == "rolled_back"
+        assert cancelled.wait(20)
+
+
 def test_undo_and_branch_call_again(s: Session) -> None:
     s.run("a = tools.nap(0)")
     s.run("a = tools.nap(0.1)")
