@@ -34,6 +34,8 @@ ACTS_A_LIFE = 60  # then the session is ended, and another begun
 FUNCTIONS = [
     {"name": "note", "schema": '{"properties": {"n": {"type": "integer"}}, "required": ["n"]}', "effect": True}
 ]
+GATE = [{"name": "gate", "schema": "{}", "ask": True}]
+SPLITS = 50  # how often a branch at a call is tried
 
 # What ends an interpreter from within, and the cause that is told then.
 DEATHS = {
@@ -55,6 +57,7 @@ WEIGHTS = {
     "mark": 4,
     "back": 4,
     "branch": 4,
+    "apart": 5,
     "once": 4,
     "carry": 4,
     "audit": 3,
@@ -404,6 +407,79 @@ class Worker:
         except Refused as error:
             if error.code not in ("no_session", "gone"):
                 raise
+
+    def apart(self, rng: random.Random) -> None:
+        """A cell that waits goes on in two sessions, with another answer in each."""
+        new, log, code = (
+            f"{self.session}:{self.model.act}",
+            list(self.model.log),
+            "print('asks'); tools.gate(), len(log)",
+        )
+        self.connection.call(
+            lambda id: m.Exec(
+                id=id, session=self.session, code=code, key=self.key, timeout=20, functions=GATE, detach=True
+            ),
+            m.DetachedReply,
+        )
+        info = self._split(new)
+        if info:
+            self._open(new, "b", ".b")
+            reply = self._result(new, info.key)
+            logs = [log] if self.mild else list(self.model.states.values())
+            if reply and reply.state == "kept" and reply.cause is None:
+                expected = [(b"asks\n", repr(("b", len(log)))) for log in logs]
+                if (reply.stdout, reply.text) not in expected:
+                    raise Wrong(f"a branch at a call: {reply.stdout!r} {reply.text}, expected one of {expected}")
+            elif self.mild:
+                raise Wrong(f"a branch at a call was {reply}")
+        self._open(self.session, "a", ".a")
+        self.run(code, log, "asks\n", repr(("a", len(log))), lambda code: self._attached(self.session, self.key))
+        try:
+            self.connection.call(lambda id: m.Shutdown(id=id, session=new), m.Reply)
+        except Refused as error:
+            if error.code not in ("no_session", "gone"):
+                raise
+
+    def _split(self, new: str) -> m.SessionInfo | None:
+        """None if there is no such branch, or it is not known what its cell is called."""
+        for n in range(SPLITS):
+            try:
+                return self.connection.call(
+                    lambda id, n=n: m.Branch(  # type: ignore[misc]
+                        id=id, session=self.session, branch=new, at_call=True, key=f"{self.key}.{n}"
+                    ),
+                    m.SessionInfo,
+                )
+            except Refused as error:
+                if error.code not in ("gone", "busy"):
+                    self.model.count(f"apart: {error.code}")
+                    return None
+            time.sleep(0.02)  # the cell has not begun, or has ended
+        self.model.count("apart: never")
+        if self.mild:
+            raise Wrong("a cell that waits for a call could not be branched")
+        return None
+
+    def _open(self, session: str, value: str, suffix: str) -> None:
+        try:
+            self.connection.call(
+                lambda id: m.AnswerCall(id=id, session=session, number=1, value=value, key=self.key + suffix),
+                m.Reply,
+            )
+        except Refused as error:
+            if self.mild or error.code not in ("gone", "no_session"):
+                raise
+
+    def _attached(self, session: str, key: str | None) -> m.ExecReply:
+        return self.connection.call(lambda id: m.Attach(id=id, session=session, key=key), m.ExecReply)
+
+    def _result(self, session: str, key: str | None) -> m.ExecReply | None:
+        try:
+            return self._attached(session, key)
+        except Refused as error:
+            if self.mild or error.code not in ("gone", "no_session"):
+                raise
+        return None
 
     def once(self, rng: random.Random) -> None:
         n = rng.randrange(1000)

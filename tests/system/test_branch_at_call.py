@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import Any
 
 import pytest
 
+import lair.aio
 from daemon import Daemon, wait_until
 from lair import Client, LairError
 from lair import messages as m
@@ -260,6 +262,7 @@ def test_what_cannot_be_branched(daemon: Daemon, client: Client, begin: Begin) -
     assert "runs no cell that may call" in refused(client, "m", "gone")
     assert "without origin" in refused(client, "m", "bad_request", files=True)
     threads = """
+import asyncio
 import threading
 answers = []
 thread = threading.Thread(target=lambda: answers.append(tools.look(n=2)))
@@ -456,3 +459,61 @@ def test_the_state_before_is_shared(daemon: Daemon, client: Client, begin: Begin
         assert result_of(other, "x3", keys["x3"]).restored == 1
         other.drop("x3", "1")
         assert run(other, "x", "x3").text == "1"
+
+
+def test_the_python_client(daemon: Daemon, client: Client) -> None:
+    """One answer for the one, another for the other: how a tree of approvals grows."""
+    code = "plan = ['a', 'b']; verdict = tools.ask(plan=plan); (plan, verdict)"
+    with (
+        lair.Connection(str(daemon.socket), start=False) as connection,
+        lair.Session("y", connection=connection) as session,
+    ):
+        request = m.Exec(id=client.new_id(), session="y", code=code, functions=FUNCTIONS, key="first", detach=True)
+        client.call(request, m.DetachedReply)
+        wait_until(session.calls, "it waits")
+        with pytest.raises(LairError):
+            session.branch("z")
+        with session.branch(at_call=True) as other:
+            assert other.key and other.key != "first"
+            assert [it.state for it in other.calls()] == ["asks"]
+            other.answer_call(1, "only a")
+            session.answer_call(1, "all")
+            assert other.attach(other.key).text == "(['a', 'b'], 'only a')"
+            assert session.attach("first").text == "(['a', 'b'], 'all')"
+        assert session.branch().key == ""
+
+
+async def both_ways(connection: lair.Connection) -> tuple[str | None, str | None]:
+    def hold() -> None:
+        raise lair.Hold("later")
+
+    async with lair.aio.Session(connection=connection) as session:
+        cell = asyncio.create_task(session.run("tools.hold()", functions=[hold]))
+        while not [it for it in await session.calls() if it.state == "held"]:
+            await asyncio.sleep(0.01)
+        async with await session.branch(at_call=True) as other:
+            await other.answer_call(1, "b")
+            await session.answer_call(1, "a")
+            return (await cell).text, (await other.attach(other.key)).text
+
+
+def test_async_python(daemon: Daemon) -> None:
+    with lair.Connection(str(daemon.socket), start=False) as connection:
+        assert asyncio.run(both_ways(connection)) == ("'a'", "'b'")
+
+
+def test_the_shell(daemon: Daemon, client: Client, begin: Begin) -> None:
+    provider = begin("tools.ask()", session="A", functions=FUNCTIONS)
+    provider.held()
+    busy = daemon.lair("branch", "A", "B")
+    assert busy.returncode and "a cell runs" in busy.stderr
+    told = daemon.lair("branch", "--at-call", "A", "B").stdout
+    assert "lair attach B 1" in told, told
+    daemon.lair("answer", "B", "1", '"no"')
+    assert daemon.lair("attach", "B", "1").stdout == "'no'\n"
+    document = daemon.lair_json("branch", "--at-call", "A", "C")
+    assert document["key"] and document["state"] == "busy"
+    daemon.lair("answer", "C", "1", '"perhaps"')
+    assert daemon.lair("attach", "C", "--key", document["key"]).stdout == "'perhaps'\n"
+    both = daemon.lair("branch", "--at-call", "--files", "A", "D")
+    assert both.returncode and "without files" in both.stderr
