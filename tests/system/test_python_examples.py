@@ -79,6 +79,16 @@ def test_approval(daemon: Daemon) -> None:
     assert output.endswith("deployed: '2.0 is out'\n")
 
 
+def test_approval_tree(daemon: Daemon) -> None:
+    lines = run(daemon, "approval_tree.py").splitlines()
+    assert len(lines) == 4
+    stock = sum(n * n for n in range(200_000)) % 1000
+    for first in (0, 10):
+        for second in (0, 10):
+            bill = [3 * first, 4 * second]
+            assert f"[{first}, {second}] -> ({stock}, {bill}, {sum(bill)})" in lines
+
+
 def test_every_example_is_run() -> None:
     tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
     assert {path.name for path in (ROOT / "examples").glob("*.py")} <= tested
