@@ -1,0 +1,583 @@
+/* The signal is the one that glibc keeps for setuid() in all threads. So glibc itself never lets code block it or
+ * handle it, and setuid() is refused in a session. Code can do both by bare system calls: then it is not used to
+ * copy threads, and the reason names the thread that does not stand still.
+ *
+ * A thread keeps in the copy the number that libc remembers, though the kernel gives it another: recursive mutexes,
+ * and locks that are held for writing, know their holder by it. crowd_number tells the kernel's.
+ *
+ * A handler touches its member only as long as nobody else does: the states say who. It makes its system calls
+ * itself, since libc's would set errno and may be a session's own. */
+#include "crowd.h"
+
+#include "machine.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#ifndef PR_GET_TID_ADDRESS
+#define PR_GET_TID_ADDRESS 40
+#endif
+
+#define MEMBERS_MAX 1024
+/* How long all others may take to stand still. One that blocks the signal may be about to begin or to end, so it
+ * has a little time as well; less and less, if it goes on to do so. */
+#define PATIENCE_NS 100000000
+#define DEAF_NS 16000000
+#define DEAF_MIN_NS 1000000
+#define LOOK_NS 1000000
+
+int crowd_size(void)
+{
+	struct stat status;
+
+	/* the entries "." and ".." count as links, too, and the process itself */
+	return stat("/proc/self/task", &status) < 0 ? -1 : (int)status.st_nlink - 3;
+}
+
+#if CROWD_MACHINE
+
+#define SIGNAL 33
+#define SIGNAL_BIT (1ULL << (SIGNAL - 1))
+#define AFFINITY_SIZE 128
+
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+enum state {
+	FREE,
+	ASKED,	   /* a signal is on its way */
+	DESCRIBES, /* in the handler: the thread fills the member in */
+	STANDS,	   /* in the handler, until the epoch changes */
+	STRANGE,   /* the same, but the thread was not made by libc */
+	LATE,	   /* a signal is still on its way, and nobody waits for it */
+	GIVEN_UP   /* the thread still fills the member in, and nobody waits for it */
+};
+
+struct member {
+	pid_t number; /* the kernel's */
+	int state;
+	bool seen;
+	char name[16];
+	ucontext_t *context;
+	char *pointer; /* to its thread-local memory */
+	int *address;  /* of the number that libc remembers, which the kernel clears at the end of the thread */
+	int kept;      /* that number */
+	uintptr_t segment;
+	long affinity_size;
+	char affinity[AFFINITY_SIZE];
+};
+
+static struct {
+	const char *never;		/* why it cannot be done; NULL: it can */
+	ptrdiff_t address, robust, own; /* where they, and what pthread_self() says, lie, relative to the pointer */
+	size_t robust_size;
+	struct action before; /* who else handles the signal */
+	struct member members[MEMBERS_MAX];
+	int n;		      /* members after these have never been used */
+	int epoch;	      /* changes when all are to run on */
+	int standing, wanted; /* how many stand still; at which number somebody is waked */
+	int gate;	      /* open: those that came back run on */
+	int fresh;	      /* how many the last look has found that were not asked before */
+	int held;	      /* how many stood still the last time; -1: not all did */
+	long patience;	      /* with one that blocks the signal */
+	char why[128];
+} self = {.never = "", .held = -1, .patience = DEAF_NS};
+
+/* ---- system calls ---- */
+
+#define CALL(...) CALL_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define CALL_(n, a, b, c, d, e, f, ...)                                                                            \
+	raw(SYS_##n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static void wait_on(int *word, int value, long ns)
+{
+	const struct timespec limit = {.tv_nsec = ns};
+
+	CALL(futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, ns ? &limit : NULL);
+}
+
+static void wake(int *word)
+{
+	CALL(futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX);
+}
+
+static bool change(int *state, int from, int to)
+{
+	return __atomic_compare_exchange_n(state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static int get(const int *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* ---- in the others ---- */
+
+static struct member *member_of(pid_t number)
+{
+	int n = get(&self.n);
+
+	for (int i = 0; i < n; i++)
+		if (self.members[i].number == number && get(&self.members[i].state) != FREE)
+			return &self.members[i];
+	return NULL;
+}
+
+static void segment_get(struct member *member)
+{
+	CALL(arch_prctl, 0x1004 /* ARCH_GET_GS */, &member->segment);
+}
+
+static void segment_set(const struct member *member)
+{
+	if (member->segment)
+		CALL(arch_prctl, 0x1001 /* ARCH_SET_GS */, member->segment);
+}
+
+static void member_describe(struct member *member, void *context)
+{
+	member->context = context;
+	member->pointer = thread_pointer();
+	segment_get(member);
+	CALL(prctl, PR_GET_TID_ADDRESS, &member->address);
+	CALL(prctl, PR_GET_NAME, member->name);
+	member->affinity_size = CALL(sched_getaffinity, 0, AFFINITY_SIZE, member->affinity);
+}
+
+/* The epoch is that of the one who waits: who has given the member up before it ends cannot be mistaken. */
+static void stand_still(struct member *member, void *context)
+{
+	bool strange;
+	int epoch;
+
+	if (!change(&member->state, ASKED, DESCRIBES)) {
+		(void)change(&member->state, LATE, FREE);
+		return;
+	}
+	epoch = get(&self.epoch);
+	member_describe(member, context);
+	strange = (char *)member->address != member->pointer + self.address;
+	member->kept = strange ? 0 : *member->address;
+	if (!change(&member->state, DESCRIBES, strange ? STRANGE : STANDS)) {
+		(void)change(&member->state, GIVEN_UP, FREE);
+		return;
+	}
+	if (__atomic_add_fetch(&self.standing, 1, __ATOMIC_ACQ_REL) >= get(&self.wanted))
+		wake(&self.standing);
+	while (get(&self.epoch) == epoch)
+		wait_on(&self.epoch, epoch, 0);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	struct member *member = member_of((pid_t)CALL(gettid));
+
+	(void)number;
+	(void)info;
+	if (member)
+		stand_still(member, context);
+}
+
+/* ---- in the one that waits for them ---- */
+
+static void *handler(void)
+{
+	void (*function)(int, siginfo_t *, void *) = on_signal;
+
+	return *(void **)&function;
+}
+
+static void handler_install(void)
+{
+	struct action ours = {.handler = handler(),
+			      .flags = SA_RESTORER | SA_SIGINFO | SA_RESTART | SA_ONSTACK,
+			      .restorer = *(void *[]){(void *)(uintptr_t)crowd_restorer},
+			      .mask = UINT64_MAX};
+	struct action before = {0};
+
+	CALL(rt_sigaction, SIGNAL, &ours, &before, sizeof(before.mask));
+	if (before.handler != ours.handler)
+		self.before = before;
+}
+
+/* Only if no signal is on its way: glibc's own handler would not survive it. */
+static void handler_remove(void)
+{
+	CALL(rt_sigaction, SIGNAL, &self.before, NULL, sizeof(self.before.mask));
+}
+
+void crowd_learn(void)
+{
+	char *pointer = thread_pointer(), *robust = NULL, *address = NULL;
+	unsigned long features = 0;
+
+	crowd_numbers();
+	if (CALL(get_robust_list, 0, &robust, &self.robust_size) < 0 || !robust ||
+	    CALL(prctl, PR_GET_TID_ADDRESS, &address) < 0)
+		self.never = "this kernel does not tell what belongs to a thread";
+	else
+		self.never = NULL;
+	if (CALL(arch_prctl, 0x5005 /* ARCH_SHSTK_STATUS */, &features) == 0 && features)
+		self.never = "threads with shadow stacks cannot be copied";
+	self.robust = robust - pointer;
+	self.address = address - pointer;
+	self.own = (char *)pthread_self() - pointer;
+}
+
+static long now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Returns how much of the file of a thread was read, as a string. */
+static size_t file_of(pid_t thread, const char *name, char *text, size_t size)
+{
+	char path[64];
+	long fd, n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)thread, name);
+	fd = CALL(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : CALL(read, fd, text, size - 1);
+	if (fd >= 0)
+		CALL(close, fd);
+	text[MAX(n, 0)] = '\0';
+	return (size_t)MAX(n, 0);
+}
+
+/* Whether the signal is in a set of signals of the thread. */
+static bool has_signal(pid_t thread, const char *set)
+{
+	static char text[4096];
+	const char *found;
+
+	(void)file_of(thread, "status", text, sizeof(text));
+	found = strstr(text, set);
+	return found && (strtoull(found + strlen(set), NULL, 16) & SIGNAL_BIT);
+}
+
+/* Members that a signal is on its way to are not sent another one. */
+static void members_recall(void)
+{
+	for (int i = 0; i < self.n; i++) {
+		struct member *member = &self.members[i];
+
+		if (get(&member->state) == GIVEN_UP)
+			continue;
+		if (get(&member->state) == LATE && has_signal(member->number, "SigPnd:"))
+			(void)change(&member->state, LATE, ASKED);
+		else
+			__atomic_store_n(&member->state, FREE, __ATOMIC_RELEASE);
+	}
+	self.standing = self.wanted = 0;
+}
+
+static struct member *member_add(pid_t number)
+{
+	int i = 0;
+
+	while (i < self.n && get(&self.members[i].state) != FREE)
+		i++;
+	if (i == MEMBERS_MAX)
+		return NULL;
+	self.members[i].number = number;
+	__atomic_store_n(&self.members[i].state, ASKED, __ATOMIC_RELEASE);
+	if (i == self.n)
+		__atomic_store_n(&self.n, i + 1, __ATOMIC_RELEASE);
+	return &self.members[i];
+}
+
+static const char *ask(pid_t number)
+{
+	struct member *member = member_add(number);
+	long r;
+
+	if (!member)
+		return "there are too many threads to copy them";
+	member->seen = true;
+	self.fresh++;
+	r = CALL(tgkill, CALL(getpid), number, SIGNAL);
+	if (r == 0)
+		return NULL;
+	__atomic_store_n(&member->state, FREE, __ATOMIC_RELEASE);
+	self.fresh -= r == -ESRCH; /* it has ended; in any other case it is asked again */
+	return r == -EPERM ? "threads cannot be copied where a session may not send signals" : NULL;
+}
+
+struct entry {
+	uint64_t inode, offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+/* Asks every thread that has not been asked. */
+static const char *ask_all(void)
+{
+	_Alignas(struct entry) static char entries[8192];
+	long fd = CALL(openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+	pid_t me = (pid_t)CALL(gettid);
+	const char *why = NULL;
+
+	if (fd < 0)
+		return "the threads cannot be counted";
+	self.fresh = 0;
+	for (int i = 0; i < self.n; i++)
+		self.members[i].seen = false;
+	while (!why && (n = CALL(getdents64, fd, entries, sizeof(entries))) > 0)
+		for (long at = 0; !why && at < n; at += ((struct entry *)(entries + at))->size) {
+			pid_t number = (pid_t)strtol(((struct entry *)(entries + at))->name, NULL, 10);
+			struct member *member = number > 0 ? member_of(number) : NULL;
+
+			if (member)
+				member->seen = true;
+			else if (number > 0 && number != me)
+				why = ask(number);
+		}
+	CALL(close, fd);
+	return why;
+}
+
+static int members_that(int state)
+{
+	int n = 0;
+
+	for (int i = 0; i < self.n; i++)
+		n += get(&self.members[i].state) == state;
+	return n;
+}
+
+static int members_moving(void)
+{
+	return members_that(ASKED) + members_that(DESCRIBES) + members_that(GIVEN_UP);
+}
+
+static void members_bury(void)
+{
+	for (int i = 0; i < self.n; i++)
+		if (!self.members[i].seen)
+			(void)change(&self.members[i].state, ASKED, FREE);
+}
+
+static const char *refuse(const struct member *member, const char *what)
+{
+	char name[32];
+	size_t size = file_of(member->number, "comm", name, sizeof(name));
+
+	if (size > 0)
+		name[size - 1] = '\0';
+	for (char *at = name; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	snprintf(self.why, sizeof(self.why), "thread %s %s, so it cannot be copied", name, what);
+	return self.why;
+}
+
+static const char *who_is(int state, const char *what)
+{
+	for (int i = 0; i < self.n; i++)
+		if (get(&self.members[i].state) == state)
+			return refuse(&self.members[i], what);
+	return NULL;
+}
+
+static const char *who_is_deaf(void)
+{
+	for (int i = 0; i < self.n; i++)
+		if (get(&self.members[i].state) == ASKED && has_signal(self.members[i].number, "SigBlk:"))
+			return refuse(&self.members[i], "blocks all signals");
+	return NULL;
+}
+
+static const char *who_moves(void)
+{
+	const char *why = who_is(ASKED, "does not stand still");
+
+	return why ? why : "threads come and go, so they cannot be copied";
+}
+
+/* One more look: if all stood still before it, and the list of threads has no others, then these are all. Returns
+ * whether it is known how it ends. */
+static bool look(const char **why)
+{
+	bool settled = members_moving() == 0;
+	int standing = get(&self.standing), moving;
+
+	*why = ask_all();
+	members_bury();
+	if (*why || (settled && self.fresh == 0))
+		return true;
+	moving = members_moving();
+	__atomic_store_n(&self.wanted, standing + moving, __ATOMIC_RELEASE);
+	if (moving > 0)
+		wait_on(&self.standing, standing, LOOK_NS);
+	return false;
+}
+
+static const char *gather(void)
+{
+	long begin = now(), since = 0;
+	const char *why = NULL;
+
+	while (!look(&why)) {
+		since = now() - begin;
+		why = since > self.patience ? who_is_deaf() : NULL;
+		if (why)
+			self.patience = MAX(self.patience / 2, DEAF_MIN_NS);
+		else if (since > PATIENCE_NS)
+			why = who_moves();
+		if (why)
+			return why;
+	}
+	if (!why)
+		self.patience = DEAF_NS;
+	return why ? why : who_is(STRANGE, "is not one of libc's");
+}
+
+void crowd_release(void)
+{
+	for (int i = 0; i < self.n; i++) {
+		(void)change(&self.members[i].state, ASKED, LATE);
+		(void)change(&self.members[i].state, DESCRIBES, GIVEN_UP);
+	}
+	__atomic_add_fetch(&self.epoch, 1, __ATOMIC_ACQ_REL);
+	wake(&self.epoch);
+	if (members_that(LATE) == 0)
+		handler_remove();
+}
+
+const char *crowd_hold(void)
+{
+	const char *why = self.never;
+
+	if (!why) {
+		handler_install();
+		members_recall();
+		why = gather();
+		if (why)
+			crowd_release();
+	}
+	self.held = why ? -1 : members_that(STANDS);
+	return why;
+}
+
+const char *crowd_unfaithful(void)
+{
+	const char *why;
+
+	if (self.held >= crowd_size())
+		return NULL;
+	why = crowd_hold();
+	if (!why)
+		crowd_release();
+	return why;
+}
+
+/* When the thread has ended, what libc remembered is cleared, and then another thread's. */
+pid_t crowd_number(pthread_t thread, int **remembered)
+{
+	for (int i = 0; i < self.n; i++) {
+		const struct member *member = &self.members[i];
+
+		if (get(&member->state) == STANDS && member->pointer + self.own == (char *)thread) {
+			*remembered = member->address;
+			return *member->address == member->kept && member->kept != member->number ? member->number
+												  : 0;
+		}
+	}
+	return 0;
+}
+
+/* ---- in a copy ---- */
+
+void crowd_come_back(struct member *member)
+{
+	CALL(set_robust_list, member->pointer + self.robust, self.robust_size);
+	if (&__rseq_size && __rseq_size)
+		CALL(rseq, member->pointer + __rseq_offset, MAX(__rseq_size, 32U), 0, RSEQ_SIGNATURE);
+	CALL(prctl, PR_SET_NAME, member->name);
+	segment_set(member);
+	if (member->affinity_size > 0)
+		CALL(sched_setaffinity, 0, member->affinity_size, member->affinity);
+	while (!get(&self.gate))
+		wait_on(&self.gate, 0, 0);
+	crowd_return(member->context);
+}
+
+static long come_back(struct member *member)
+{
+	unsigned long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
+			      CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+	uintptr_t stack = ((uintptr_t)member->context - 512) & ~(uintptr_t)15;
+	long number = crowd_clone(flags, (void *)stack, NULL, member->address, member->pointer, member);
+
+	if (number > 0)
+		member->number = (pid_t)number;
+	return MIN(number, 0L);
+}
+
+/* Signals are blocked until each thread has its own mask again, by the return from its signal. */
+int crowd_revive(void)
+{
+	uint64_t all = UINT64_MAX, before = 0;
+	long r = 0;
+
+	CALL(rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	self.gate = 0;
+	self.epoch++;
+	for (int i = 0; !r && i < self.n; i++)
+		if (self.members[i].state == STANDS)
+			r = come_back(&self.members[i]);
+		else
+			self.members[i].state = FREE;
+	CALL(rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	if (r)
+		return (int)r;
+	handler_remove();
+	__atomic_store_n(&self.gate, 1, __ATOMIC_RELEASE);
+	wake(&self.gate);
+	return 0;
+}
+
+#else
+
+void crowd_learn(void)
+{
+	crowd_numbers();
+}
+
+const char *crowd_hold(void)
+{
+	return "threads cannot be copied on this kind of processor";
+}
+
+const char *crowd_unfaithful(void)
+{
+	return "threads cannot be copied on this kind of processor";
+}
+
+void crowd_release(void)
+{
+}
+
+int crowd_revive(void)
+{
+	return -ENOSYS;
+}
+
+pid_t crowd_number(pthread_t thread, int **remembered)
+{
+	(void)thread;
+	(void)remembered;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* The other threads of a process, kept through a copy of it. Each is made to stand still in the handler of a
+ * signal: then the kernel has put its registers on its stack, and the copy has both. In the copy a new thread is
+ * made for each, with the old one's thread-local memory, and returns from that signal.
+ *
+ * While the others stand still they may hold any lock, and the GIL must not change hands. So between crowd_hold and
+ * crowd_release, and in the copy until crowd_revive, nothing may take a lock, allocate memory, run Python or let go
+ * of the GIL. */
+#pragma once
+
+#include "proto/base.h"
+
+#include <pthread.h>
+
+/* In the template, while it has one thread and no filter of system calls: find out where libc keeps what belongs
+ * to a thread. */
+void crowd_learn(void);
+
+/* How many other threads there are, or -1 if that cannot be seen. One that ends may still be counted. */
+int crowd_size(void);
+
+/* Make all other threads stand still. Returns NULL; or why they do not: then all of them run on. Signals that come
+ * too late find nobody who waits, and do nothing. The reason is valid until the next call. */
+const char *crowd_hold(void);
+
+/* Whether a copy could be made now, as far as can be told: why not, or NULL. Tries it if the last try has failed,
+ * or if there are other threads than then. */
+const char *crowd_unfaithful(void);
+
+/* After crowd_hold, in the process that was copied: all run on. */
+void crowd_release(void);
+
+/* After crowd_hold, in a copy: all are there again and run on. On failure, -errno, none of them runs, and the
+ * process must end at once. */
+int crowd_revive(void);
+
+/* The kernel's number of @thread if libc remembers another one, which is then at @remembered; or 0. */
+pid_t crowd_number(pthread_t thread, int **remembered);
+
+/* For crowd_learn: find the functions of libc that numbers.c replaces. */
+void crowd_numbers(void);

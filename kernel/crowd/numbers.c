@@ -1,0 +1,156 @@
+/* Functions that name a thread to the kernel by the number that libc remembers. For a thread that has got another
+ * one in a copy they would fail, or mean somebody else. This executable takes them over from libc, as output.c does
+ * with write(). */
+#include "crowd.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#define SIGNAL_OF_CANCEL 32
+
+#define FUNCTIONS(F)                                                                                               \
+	F(pthread_kill)                                                                                            \
+	F(pthread_cancel)                                                                                          \
+	F(pthread_getcpuclockid)                                                                                   \
+	F(pthread_setaffinity_np)                                                                                  \
+	F(pthread_getaffinity_np)                                                                                  \
+	F(pthread_getattr_np)                                                                                      \
+	F(pthread_setname_np)                                                                                      \
+	F(pthread_getname_np)
+
+#define POINTER_OF(name) __typeof__(&name) name;
+#define FIND(name) *(void **)&libc.name = dlsym(RTLD_NEXT, #name);
+
+static struct {
+	FUNCTIONS(POINTER_OF)
+} libc;
+
+void crowd_numbers(void)
+{
+	FUNCTIONS(FIND)
+}
+
+/* Libraries may call a function before crowd_learn. */
+#define LIBC(name) (libc.name ? (void)0 : crowd_numbers(), libc.name)
+
+static pid_t number_of(pthread_t thread)
+{
+	int *remembered;
+
+	return crowd_number(thread, &remembered);
+}
+
+static int send(pid_t number, int signal)
+{
+	return syscall(SYS_tgkill, getpid(), number, signal) < 0 ? errno : 0;
+}
+
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's are not for us to name
+int pthread_kill(pthread_t thread, int signal)
+{
+	pid_t number = number_of(thread);
+
+	return number ? send(number, signal) : LIBC(pthread_kill)(thread, signal);
+}
+
+/* libc notes that the thread is to end, and then sends a signal to nobody. */
+int pthread_cancel(pthread_t thread)
+{
+	pid_t number = number_of(thread);
+	int r = LIBC(pthread_cancel)(thread);
+
+	return number && r == ESRCH ? send(number, SIGNAL_OF_CANCEL) : r;
+}
+
+/* As the kernel makes such a number: the thread's, that it is one, and that its time on a processor is meant. */
+int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
+{
+	pid_t number = number_of(thread);
+
+	if (!number)
+		return LIBC(pthread_getcpuclockid)(thread, clock);
+	*clock = (clockid_t)(~(unsigned)number << 3 | 6);
+	return 0;
+}
+
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+	pid_t number = number_of(thread);
+
+	if (!number)
+		return LIBC(pthread_setaffinity_np)(thread, size, set);
+	return sched_setaffinity(pthread_equal(thread, pthread_self()) ? 0 : number, size, set) < 0 ? errno : 0;
+}
+
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
+{
+	pid_t number = number_of(thread);
+
+	if (!number)
+		return LIBC(pthread_getaffinity_np)(thread, size, set);
+	return sched_getaffinity(pthread_equal(thread, pthread_self()) ? 0 : number, size, set) < 0 ? errno : 0;
+}
+
+/* libc asks for the processors of the thread, by its number, and fails without them. */
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+	int *remembered, kept, r;
+	pid_t number = crowd_number(thread, &remembered);
+
+	if (!number)
+		return LIBC(pthread_getattr_np)(thread, attributes);
+	kept = __atomic_exchange_n(remembered, number, __ATOMIC_SEQ_CST);
+	r = LIBC(pthread_getattr_np)(thread, attributes);
+	__atomic_store_n(remembered, kept, __ATOMIC_SEQ_CST);
+	return r;
+}
+
+static int name_open(pid_t number, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)number);
+	return open(path, flags | O_CLOEXEC);
+}
+
+int pthread_setname_np(pthread_t thread, const char *name)
+{
+	pid_t number = pthread_equal(thread, pthread_self()) ? 0 : number_of(thread);
+	size_t size = strlen(name);
+	int fd, r;
+
+	if (!number)
+		return LIBC(pthread_setname_np)(thread, name);
+	if (size > 15)
+		return ERANGE;
+	fd = name_open(number, O_WRONLY);
+	r = fd < 0 || syscall(SYS_write, fd, name, size) < 0 ? errno : 0;
+	fd_close(fd);
+	return r;
+}
+
+int pthread_getname_np(pthread_t thread, char *name, size_t room)
+{
+	pid_t number = pthread_equal(thread, pthread_self()) ? 0 : number_of(thread);
+	ssize_t size;
+	int fd, r = 0;
+
+	if (!number)
+		return LIBC(pthread_getname_np)(thread, name, room);
+	if (room < 16)
+		return ERANGE;
+	fd = name_open(number, O_RDONLY);
+	size = fd < 0 ? -1 : read(fd, name, room - 1);
+	if (size > 0)
+		name[size - 1] = '\0';
+	else
+		r = errno;
+	fd_close(fd);
+	return r;
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
