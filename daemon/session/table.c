@@ -146,6 +146,22 @@ static void proceed(struct session *session, const struct details *details)
 	session_proceed(session);
 }
 
+/* What the interpreter says is missing, and how far a crash would go back now. */
+static struct bytes unfaithful_tell(char *text, size_t room, const struct session *session, struct bytes why)
+{
+	const struct checkpoint *base = session->history.base;
+	int said = (int)MIN(why.size, room / 2), size;
+
+	if (!why.data || session->profile->checkpoint == CHECKPOINT_OFF)
+		return (struct bytes){.data = NULL};
+	if (base)
+		size = snprintf(text, room, "a crash now would go back to cell %" PRIu64 ": %.*s", base->cell, said,
+				why.data);
+	else
+		size = snprintf(text, room, "a crash now would go back to the beginning: %.*s", said, why.data);
+	return (struct bytes){.data = text, .size = (size_t)size};
+}
+
 static void finish_done(struct session *session, const struct details *details)
 {
 	static const char *const causes[] = {"error", "exit", "interrupt", "forbidden"};
@@ -158,13 +174,13 @@ static void finish_done(struct session *session, const struct details *details)
 				  .blocked = done->blocked,
 				  .artifacts = done->artifacts,
 				  .artifacts_more = done->artifacts_more,
-				  .report = done->report,
-				  .unfaithful = done->unfaithful};
+				  .report = done->report};
 	bool forbidden = bytes_is(done->cause, "forbidden");
 	bool changed = session->cell->task != CELL_SAVE;
 	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
 			  !done->unfaithful.data;
 	msgpack_sbuffer blocked;
+	char unfaithful[512];
 
 	if (done->cell != session->cell->number || session->freezing) {
 		session_on_lost(session, session->live, "it answered for a cell that it does not run");
@@ -186,8 +202,7 @@ static void finish_done(struct session *session, const struct details *details)
 	} else {
 		session->at = session->cell->number;
 	}
-	if (session->profile->checkpoint == CHECKPOINT_OFF)
-		verdict.unfaithful.data = NULL;
+	verdict.unfaithful = unfaithful_tell(unfaithful, sizeof(unfaithful), session, done->unfaithful);
 	msgpack_sbuffer_init(&blocked);
 	if (group_oom_killed(&session->warden->group))
 		verdict_tell_killed(&verdict, &blocked);

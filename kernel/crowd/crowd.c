@@ -469,6 +469,11 @@ const char *crowd_hold(void)
 	return why;
 }
 
+int crowd_held(void)
+{
+	return self.held;
+}
+
 const char *crowd_unfaithful(void)
 {
 	const char *why;
@@ -562,6 +567,11 @@ const char *crowd_hold(void)
 const char *crowd_unfaithful(void)
 {
 	return "threads cannot be copied on this kind of processor";
+}
+
+int crowd_held(void)
+{
+	return 0;
 }
 
 void crowd_release(void)

@@ -22,6 +22,9 @@ int crowd_size(void);
  * too late find nobody who waits, and do nothing. The reason is valid until the next call. */
 const char *crowd_hold(void);
 
+/* How many stood still the last time. */
+int crowd_held(void);
+
 /* Whether a copy could be made now, as far as can be told: why not, or NULL. Tries it if the last try has failed,
  * or if there are other threads than then. */
 const char *crowd_unfaithful(void);

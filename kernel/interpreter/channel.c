@@ -26,6 +26,7 @@ static struct {
 	int fd;
 	int spare;		 /* keeps a number free for a descriptor that a message brings */
 	bool cramped;		 /* few other descriptors are left */
+	bool alone;		 /* no other thread may get the GIL */
 	bool crowded;		 /* there was no room for the last message */
 	long nap;		 /* nanoseconds */
 	uint64_t sent, received; /* the numbers of the last messages */
@@ -58,6 +59,27 @@ void exec_channel_use(int fd)
 	self.fd = fd;
 	spare_take();
 	self.sent = self.received = 0;
+}
+
+/* What is sent by one that is alone is short, and needs no more memory than any message gets. */
+void exec_channel_alone(bool alone)
+{
+	static const char room[LINK_HEADER];
+
+	if (alone && !self.frame.alloc)
+		(void)msgpack_sbuffer_write(&self.frame, room, sizeof(room));
+	self.alone = alone;
+}
+
+static PyThreadState *gil_release(void)
+{
+	return self.alone ? NULL : PyEval_SaveThread();
+}
+
+static void gil_take(PyThreadState *state)
+{
+	if (state)
+		PyEval_RestoreThread(state);
 }
 
 bool exec_channel_cramped(void)
@@ -117,9 +139,9 @@ static int receive(struct bytes *data)
 	self.letter = NULL;
 	if (self.cramped)
 		self.spare = fd_close(self.spare);
-	state = PyEval_SaveThread();
+	state = gil_release();
 	r = channel_recv(self.fd, self.buffer, sizeof(self.buffer), data, self.fds, &self.n_fds);
-	PyEval_RestoreThread(state);
+	gil_take(state);
 	return r;
 }
 
@@ -185,9 +207,9 @@ bool exec_channel_unheard(void)
 		return false;
 	/* The longer it waits, the less often it looks: many may wait, and the router needs a processor. */
 	self.nap = MIN(2 * moment.tv_nsec, NAP_MAX_NS);
-	state = PyEval_SaveThread();
+	state = gil_release();
 	nanosleep(&moment, NULL);
-	PyEval_RestoreThread(state);
+	gil_take(state);
 	return true;
 }
 

@@ -24,6 +24,10 @@ void exec_channel_drop_fds(void);
  * it keeps room for the next message, whatever is open. */
 bool exec_channel_cramped(void);
 
+/* While it is, nothing here lets go of the GIL or needs memory: for a process without the threads that it should
+ * have. */
+void exec_channel_alone(bool alone);
+
 /* Send @message, once the router has read enough. Returns 0 or -errno. -EAGAIN: it has not; then this has waited a
  * moment, in which other threads ran, and the caller decides whether to try again. */
 int exec_channel_try(const struct wire_schema *schema, const void *message);

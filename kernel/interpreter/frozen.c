@@ -1,59 +1,21 @@
-/* Finds what a fork cannot copy: other threads, tasks in a foreign event loop, a GPU's context. It is called
- * after every cell, so it must be cheap: a few system calls. */
+/* Finds what a fork cannot copy: threads that do not stand still, tasks in a foreign event loop, a GPU's context.
+ * It is called after every cell, so it must be cheap: a few system calls. */
 #include <Python.h>
 
 #include "frozen.h"
 
 #include "base/helpers.h"
 #include "channel.h"
+#include "crowd/crowd.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <time.h>
 
 /* cuDeviceGetCount returns this until somebody initialises CUDA. */
 #define CUDA_ERROR_NOT_INITIALIZED 3
-/* How long to wait for the end of threads that Python does not know any more. */
-#define SETTLE_NS 2000000
-#define SETTLE_TRIES 20
-
-/* The ninth field of /proc/PID/stat, after a name that may hold anything. */
-#define FLAGS_FORMAT "%*c %*d %*d %*d %*d %*d %u"
-#define FLAG_EXITING 0x4u
-
-static bool is_exiting(const char *thread)
-{
-	char path[64], line[512];
-	unsigned flags = 0;
-	const char *fields;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", thread);
-	file = fopen(path, "re");
-	if (!file)
-		return true;
-	fields = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return fields && sscanf(fields + 1, FLAGS_FORMAT, &flags) == 1 && (flags & FLAG_EXITING);
-}
-
-static unsigned threads_living(void)
-{
-	DIR *directory = opendir("/proc/self/task");
-	struct dirent *entry;
-	unsigned n = 0;
-
-	if (!directory)
-		return 1;
-	while ((entry = readdir(directory)))
-		n += entry->d_name[0] != '.' && !is_exiting(entry->d_name);
-	closedir(directory);
-	return n;
-}
 
 /* In a cage without /proc only the threads that Python knows are counted. */
 static unsigned threads_of_python(void)
@@ -66,30 +28,19 @@ static unsigned threads_of_python(void)
 	return n;
 }
 
-/* A thread that Python has joined may still run its last steps, so it is waited for. A thread of a C library does
- * not end, so it is waited for only once. */
-static unsigned threads_settled(void)
+static const char *threads_unfaithful(void)
 {
-	static unsigned native;
-	const struct timespec pause = {.tv_nsec = SETTLE_NS / SETTLE_TRIES};
-	unsigned known = threads_of_python(), living = threads_living();
+	static char why[128];
+	int others = crowd_size();
 
-	for (int i = 0; i < SETTLE_TRIES && living > known + native; i++) {
-		(void)nanosleep(&pause, NULL);
-		living = threads_living();
-	}
-	native = living > known ? living - known : 0;
-	return living;
-}
-
-static unsigned thread_count(void)
-{
-	struct stat status;
-
-	if (stat("/proc/self/task", &status) < 0)
-		return threads_of_python();
-	/* the entries "." and ".." count as links, too */
-	return status.st_nlink > 3 ? threads_settled() : 1;
+	if (others >= 0)
+		return others > 0 ? crowd_unfaithful() : NULL;
+	others = (int)threads_of_python() - 1;
+	if (others <= 0)
+		return NULL;
+	snprintf(why, sizeof(why),
+		 "%d threads besides the main one are running, and without /proc none can be copied", others);
+	return why;
 }
 
 /* Where libcuda lies, as of the last time that a library was loaded. */
@@ -146,32 +97,29 @@ const char *freeze_unfaithful(void)
 	static char why[128];
 	bool cramped = exec_channel_cramped();
 	long tasks = tasks_unforkable();
-	unsigned threads = thread_count();
 
-	if (threads > 1)
-		snprintf(why, sizeof(why),
-			 "%u threads besides the main one are running, which a copy would not have", threads - 1);
-	else if (tasks > 0)
+	if (tasks > 0) {
 		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, in a loop that a copy could not have",
 			 tasks);
-	if (threads > 1 || tasks > 0)
 		return why;
+	}
 	if (cramped)
 		return "almost all descriptors are open, and a copy needs some";
-	return cuda_in_use() ? "CUDA is initialised, which does not survive a copy" : NULL;
+	if (cuda_in_use())
+		return "CUDA is initialised, which does not survive a copy";
+	return threads_unfaithful();
 }
 
+/* A frozen copy may have no memory to allocate. */
 uint64_t freeze_memory(void)
 {
-	FILE *file = fopen("/proc/self/smaps_rollup", "re");
-	unsigned long long kilobytes, sum = 0;
-	char line[128];
+	static const char field[] = "Private_Dirty:";
+	_cleanup_(fd_closep) int fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	const char *found;
 
-	if (!file)
-		return 0;
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "Private_Dirty: %llu kB", &kilobytes) == 1)
-			sum += kilobytes;
-	fclose(file);
-	return sum * 1024;
+	text[MAX(size, 0)] = '\0';
+	found = strstr(text, field);
+	return found ? strtoull(found + strlen(field), NULL, 10) * 1024 : 0;
 }

@@ -45,6 +45,13 @@ static struct stream streams[] = {
 /* Until an interpreter adopts shared buffers, and in the children that a cell forks. */
 static struct outbuffers private_buffers, *shared_buffers;
 
+/* Where the shared buffers lie, in this process and in all its copies: a thread may have the address of one of them
+ * while it is copied. */
+static void *place;
+
+/* How long a thread may go on to write when it is to stand still. */
+#define HOLD_NS 20000000
+
 static struct {
 	int file;
 	bool second; /* the last letter lies in the second half of the room */
@@ -217,6 +224,34 @@ void output_flush_all(void)
 			;
 }
 
+bool output_hold(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += HOLD_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		locking++;
+		while (sem_timedwait(&streams[i].lock, &until) < 0) {
+			if (errno == EINTR)
+				continue;
+			locking--;
+			while (i-- > 0)
+				unlock(&streams[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+void output_let_go(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
+		unlock(&streams[i]);
+}
+
 /* ---- libc's stdout and stderr ---- */
 
 static ssize_t cookie_write(void *cookie, const char *text, size_t size)
@@ -359,7 +394,8 @@ void output_release(void)
 	}
 	effects_adopt(NULL);
 	if (shared_buffers)
-		munmap(shared_buffers, sizeof(*shared_buffers));
+		(void)mmap(place, sizeof(*shared_buffers), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	shared_buffers = NULL;
 	letters.file = fd_close(letters.file);
 }
@@ -384,11 +420,12 @@ int output_put_letter(uint32_t *offset, const char *text, size_t size)
 
 int output_adopt(int buffers, int floor)
 {
-	void *memory = mmap(NULL, sizeof(*shared_buffers), PROT_READ | PROT_WRITE, MAP_SHARED, buffers, 0);
+	int flags = place ? MAP_SHARED | MAP_FIXED : MAP_SHARED;
+	void *memory = mmap(place, sizeof(*shared_buffers), PROT_READ | PROT_WRITE, flags, buffers, 0);
 
 	if (memory == MAP_FAILED)
 		return -errno;
-	shared_buffers = memory;
+	shared_buffers = place = memory;
 	effects_adopt(&shared_buffers->effects);
 	letters.second = false;
 	letters.file = fcntl(buffers, F_DUPFD_CLOEXEC, floor);

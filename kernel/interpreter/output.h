@@ -19,6 +19,11 @@ int output_put_letter(uint32_t *offset, const char *text, size_t size);
 
 /* The cell that was interrupted last, as the router wrote it into that file; 0 for none. */
 uint64_t output_interrupted(void);
+/* Keep all other threads from writing, so that none is in the middle of it; a copy holds what was held. False: a
+ * thread is in the middle of it, and does not end. */
+bool output_hold(void);
+void output_let_go(void);
+
 /* In a frozen copy: give up the shared buffers, the copies and the letters. */
 void output_release(void);
 

@@ -9,6 +9,7 @@
 #include "base/fork.h"
 #include "base/helpers.h"
 #include "channel.h"
+#include "crowd/crowd.h"
 #include "frozen.h"
 #include "outlets.h"
 #include "output.h"
@@ -30,6 +31,8 @@
 static struct {
 	pid_t pid;
 	const struct cage *cage;
+	pid_t copied;	    /* what this one is a copy of, or a fork of the copy */
+	bool crowded;	    /* there are other threads, or were when this copy was made */
 	char homeless[512]; /* why it lacks the files that it should have; "": it has them */
 } self;
 
@@ -122,18 +125,89 @@ bool process_is_interpreter(void)
  * outlets. The copy talks only on @channel. */
 static void let_go(int channel)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null;
 
 	setpgid(0, 0);
 	self.pid = getpid();
-	exec_channel_use(channel);
 	output_release();
+	exec_channel_use(channel);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null >= 0 && (dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0))
 		_exit(1);
 	fd_close(null);
 	prctl(PR_SET_NAME, "lair-frozen");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	outlets_cut();
+}
+
+/* All other threads stand still, and hold nothing that is needed here, until others_go_on. Returns NULL, or why
+ * they cannot. */
+static const char *others_stand_still(uint64_t cell)
+{
+	const char *why;
+
+	self.crowded = crowd_size() > 0;
+	if (!self.crowded)
+		return NULL;
+	if (!output_hold())
+		return "a thread writes, and nobody reads it";
+	exec_channel_alone(true);
+	why = crowd_hold();
+	/* In the middle of a cell one of them may wait for a call, too, at a channel that a copy does not have. */
+	if (!why && cell && crowd_held() > 0) {
+		crowd_release();
+		why = "other threads are running";
+	}
+	if (why) {
+		exec_channel_alone(false);
+		output_let_go();
+	}
+	return why;
+}
+
+static void others_go_on(void)
+{
+	if (!self.crowded)
+		return;
+	crowd_release();
+	exec_channel_alone(false);
+	output_let_go();
+}
+
+/* Until Python 3.12 a thread takes its event loop for another process's if the number of the process has changed.
+ */
+static void loops_keep(void)
+{
+#if PY_VERSION_HEX < 0x030c0000
+	struct holder {
+		PyObject head;
+		PyObject *loop;
+		pid_t pid;
+	};
+	PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+
+	for (; thread; thread = PyThreadState_Next(thread)) {
+		PyObject *found =
+			thread->dict ? PyDict_GetItemString(thread->dict, "__asyncio_running_event_loop__") : NULL;
+		struct holder *holder = (struct holder *)found;
+
+		if (found && strcmp(Py_TYPE(found)->tp_name, "_RunningLoopHolder") == 0 &&
+		    Py_TYPE(found)->tp_basicsize == sizeof(*holder) && holder->pid == self.copied)
+			holder->pid = getpid();
+	}
+#endif
+}
+
+/* In a fork of the copy. What is held there can be had only now, so without them nothing can be said. */
+static void others_come_back(void)
+{
+	if (!self.crowded)
+		return;
+	if (crowd_revive() < 0)
+		_exit(1);
+	loops_keep();
+	exec_channel_alone(false);
+	output_let_go();
 }
 
 /* A branch may have files of its own: a copy of the workspace, in which it works from now on. If there is no copy,
@@ -164,13 +238,14 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	exec_channel_drop_fds();
 	if (!r)
 		r = cage_enter_interpreter(self.cage);
-	if (!r)
-		loop_renew();
-	if (!r)
-		seeds_renew_any(spawn->reseed);
-	if (!r && spawn->directory.data)
+	if (r)
+		_exit(1);
+	others_come_back();
+	loop_renew();
+	seeds_renew_any(spawn->reseed);
+	if (spawn->directory.data)
 		branch_files(spawn->directory);
-	return r;
+	return 0;
 }
 
 static int serve_spawn(const struct wire_frame *message, bool *alive)
@@ -243,8 +318,11 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 	r = exec_channel_decode(&freeze, &freeze_message_schema, message);
 	if (r || !fd)
 		return r ? r : -EBADMSG;
+	self.copied = getpid();
 	if (!why)
 		why = why_not(&freeze, cell);
+	if (!why)
+		why = others_stand_still(cell);
 	if (!why)
 		pid = fork_sibling(0, NULL);
 	if (!why && pid == 0) {
@@ -255,6 +333,8 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 		*forked = true;
 		return wait_frozen();
 	}
+	if (!why)
+		others_go_on();
 	exec_channel_drop_fds();
 	frozen = (struct frozen_message){
 		.serial = freeze.serial, .pid = (uint64_t)MAX(pid, 0), .homeless = self.homeless[0] != '\0'};

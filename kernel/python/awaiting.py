@@ -108,8 +108,8 @@ def _finish(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[object]") -> ob
 
 
 def _rest(loop: Any, patience: float) -> None:
-    """Ends idle threads, as asyncio.run() does: threads of to_thread() and of look-ups of names would prevent
-    checkpoints. A busy thread ends when its work is done."""
+    """Ends idle threads, as asyncio.run() does: threads of to_thread() and of look-ups of names would be
+    copied with each checkpoint. A busy thread ends when its work is done."""
     executor: Any = getattr(loop, "_default_executor", None)
     if getattr(executor, "_thread_name_prefix", None) != "asyncio":  # there is none, or a cell has set one
         return
@@ -255,8 +255,8 @@ def idle(channel: int) -> bool:
 
 
 def unforkable() -> int:
-    """How many tasks wait in a loop that a fork cannot renew. First the loop's idle threads end, because they would
-    prevent the fork."""
+    """How many tasks wait in a loop that a fork cannot renew. First the loop's idle threads end, so that they need not
+    be copied."""
     loops = {loop for loop in (_found(), _running_loop()) if loop is not None}
     for loop in loops:
         _rest(loop, _BRIEF_REST_SECONDS)

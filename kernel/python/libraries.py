@@ -54,7 +54,7 @@ def _meet_pdb(module: Any) -> None:
 
 
 def _meet_tqdm(module: Any) -> None:
-    """tqdm's thread would prevent checkpoints. It only refreshes bars that are updated too rarely."""
+    """tqdm's thread would be copied with each checkpoint. It only refreshes bars that are updated too rarely."""
     module.tqdm.monitor_interval = 0
 
 

@@ -292,7 +292,7 @@ _SCRIPT_NAMES = ("--out", "--err", "--proc")
 
 
 def _script(line: str, cell: str) -> None:
-    """%%bash and the like. IPython's own starts a thread that stays and would prevent checkpoints."""
+    """%%bash and the like. IPython's own starts a thread that stays and would be copied with each checkpoint."""
     words: List[str] = []
     options: Dict[str, str] = {}
     given = iter(shlex.split(line))

@@ -8,6 +8,7 @@
 #include "base/helpers.h"
 #include "base/pack.h"
 #include "changeable.h"
+#include "crowd/crowd.h"
 #include "gather.h"
 #include "interpreter/cell.h"
 #include "interpreter/interpreter.h"
@@ -146,6 +147,7 @@ static int python_initialize(const struct configure_message *configure, struct p
 		return fail(report, "out of memory", NULL);
 	changeable_begin(configure->changeable);
 	gather_arenas();
+	crowd_learn();
 	signal(SIGINT, SIG_DFL); /* if laird's parent ignores SIGINT, it is ignored here, too */
 	status = initialize(executable);
 	if (PyStatus_Exception(status))

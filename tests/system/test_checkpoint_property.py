@@ -113,8 +113,17 @@ CELLS = [
 ]
 SEED = "import random, numpy\nrandom.seed(K); numpy.random.seed(K)"
 DRAW = "drawn = [random.random(), random.choice('abc'), float(numpy.random.rand())]"
-THREAD = "import threading\ngate = threading.Event()\nworker = threading.Thread(target=gate.wait, daemon=True)"
-JOIN = "del gate, worker"
+# It blocks all signals, so it cannot be copied.
+THREAD = """
+import threading, ctypes
+gate, deaf = threading.Event(), threading.Event()
+def wait():
+    ctypes.CDLL(None).syscall(14, 2, ctypes.byref(ctypes.c_uint64(2**64 - 1)), None, 8)
+    deaf.set()
+    gate.wait()
+worker = threading.Thread(target=wait, daemon=True)
+"""
+JOIN = "del gate, deaf, wait, worker"
 
 ERRORS = ["{}['x']", "1 / 0", "undefined", "def g(n): return g(n) if n else n.x\ng(0)", "raise SystemExit(4)"]
 
@@ -301,7 +310,7 @@ class Round:
         names = World(model.world.past) if ending in DEATHS else model.world
         assert not names.run(did), f"{code} must not fail"
         tell = f"exec({DESCRIBE!r}, {{'target': globals(), 'seeded': {names.seeded}}})"
-        started = "\nworker.start()" if code == THREAD else ""
+        started = "\nworker.start(); deaf.wait()" if code == THREAD else ""
         stopped = "gate.set(); worker.join(); import time as t; t.sleep(0.01); del t\n" if code == JOIN else ""
         reply = self.client.exec(f"{stopped}{code}{started}\n{tell}\n{ending}", model.id, timeout=timeout)
         model.cells += 1
