@@ -298,6 +298,8 @@ static int past_copy(struct session *session, const struct session *parent)
 	session->was_saved = parent->was_saved;
 	session->exact = parent->exact;
 	session->deeds = parent->deeds;
+	session->lost_to = parent->lost_to;
+	memcpy(session->lost_cause, parent->lost_cause, sizeof(session->lost_cause));
 	journal_copy(&session->journal, &parent->journal, parent->cell->number);
 	effects_copy(&session->effects, &parent->effects, parent->cell->number);
 	session->history.severed = true;

@@ -138,10 +138,10 @@ static struct made made[CALLS_MADE_MAX];
 static uint64_t last_process, last_run;
 static size_t n_made;
 static size_t n_orders, n_news, n_nodes, n_answers, n_branches;
-static bool warden_killed, quiet;
-static uint64_t hostility, scarcity; /* in one step of so many; 0: never */
+static bool warden_killed, quiet, splits; /* splits: sessions branch at calls, and nothing is paid */
+static uint64_t hostility, scarcity;	  /* in one step of so many; 0: never */
 static char wrong[256];
-static uint64_t n_steps_all, n_truths, n_unseen, n_calls_all, n_repeats_all, n_told_all;
+static uint64_t n_steps_all, n_truths, n_unseen, n_calls_all, n_repeats_all, n_told_all, n_splits_all;
 static bool shown;
 
 static void fail(const char *what, uint64_t request)
@@ -318,15 +318,39 @@ static bool step_warden_tells(void)
 
 /* ---- processes ---- */
 
+/* It is in the middle of its cell. What it waits for, its copy waits for, too. */
+static void cell_copied(const struct process *process, struct process *copy)
+{
+	size_t n = n_made;
+
+	copy->computing = process->computing;
+	copy->n_calls = process->n_calls;
+	copy->run = ++last_run;
+	for (size_t i = 0; i < n; i++) {
+		if (made[i].run != process->run || made[i].heard || made[i].abandoned)
+			continue;
+		if (n_made == CALLS_MADE_MAX)
+			abort();
+		made[n_made] = (struct made){.cell = made[i].cell, .number = made[i].number, .run = copy->run};
+		memcpy(made[n_made].text, made[i].text, sizeof(made[i].text));
+		n_made++;
+	}
+}
+
 static void fork_frozen(struct process *process, const struct order *order)
 {
 	struct say say = {.schema = &frozen_message_schema, .as.frozen = {.serial = order->serial}};
 
-	if (!quiet && chance(8) == 0) {
+	if (order->number != process->computing || process->waits ||
+	    (order->number && n_made + 10 > CALLS_MADE_MAX)) {
+		say.as.frozen.reason = BYTES("it has ended, or waits for input");
+	} else if (!quiet && chance(8) == 0) {
 		say.as.frozen.reason = BYTES("threads");
 	} else {
 		say.as.frozen.pid = 1000 + order->serial;
 		process_born(order->serial, process->truth, true);
+		if (order->number)
+			cell_copied(process, process_of(order->serial));
 	}
 	process_says(process, &say);
 }
@@ -339,6 +363,9 @@ static void fork_live(struct process *process, const struct order *order)
 		say.as.spawned.pid = 1000 + order->serial;
 		if (fake_interpreter(warden, order->serial))
 			process_born(order->serial, process->truth, false);
+		process_of(order->serial)->computing = process->computing;
+		process_of(order->serial)->n_calls = process->n_calls;
+		process_of(order->serial)->run = process->run;
 	}
 	process_says(process, &say);
 }
@@ -422,6 +449,9 @@ static void process_calls(struct process *process, uint64_t serial)
 	struct say say = {.schema = &call_message_schema, .made = n_made};
 	const char *name = names[chance(ARRAY_SIZE(names))];
 	struct made *one = &made[n_made];
+
+	if (splits && !strcmp(name, "pay"))
+		name = names[0];
 
 	if (n_made == CALLS_MADE_MAX || !stage.functions.data)
 		return;
@@ -581,7 +611,8 @@ static bool can_take(const struct process *process)
 	bool forks = process->n_in > 0 &&
 		     (process->inbox[0].kind == ORDER_FREEZE || process->inbox[0].kind == ORDER_THAW);
 	bool goes_on = process->n_in > 0 && (process->inbox[0].schema == &answer_message_schema ||
-					     process->inbox[0].schema == &returned_message_schema);
+					     process->inbox[0].schema == &returned_message_schema ||
+					     (forks && process->inbox[0].number) || process->frozen);
 
 	return !process->dead && process->n_in > 0 && (!process->computing || goes_on) &&
 	       !(forks && warden->sweeping);
@@ -589,13 +620,16 @@ static bool can_take(const struct process *process)
 
 static bool can_end_cell(const struct process *process)
 {
-	return !process->dead && process->computing && !process->waits;
+	return !process->dead && !process->frozen && process->computing && !process->waits;
 }
 
 static bool can_speak(const struct process *process)
 {
 	const struct interpreter *interpreter = fake_interpreter(warden, (uint64_t)(process - processes));
 
+	/* What one in the middle of a cell says before it is known to live waits in its channel. */
+	if (interpreter && session_of(interpreter) && session_of(interpreter)->midway && process->n_out > 0)
+		return false;
 	return interpreter && fake_listens(interpreter) && (process->n_out > 0 || process->dead || process->closed);
 }
 
@@ -816,6 +850,27 @@ static void ask_operation(struct session *session)
 	stage_operate(&stage, session, kind, name[0] ? name : NULL, branch[0] ? branch : NULL, 1 + chance(2));
 }
 
+static void ask_split(struct session *session)
+{
+	struct address address;
+	struct operation *operation;
+	char branch[16];
+
+	if (!splits || session->state != SESSION_BUSY || session->freezing || session->split.copy ||
+	    session->cell->asking || session->profile->checkpoint == CHECKPOINT_OFF || !session->id[0] ||
+	    list_size(&stage.sessions.all) > 4 || warden->last_session + 2 >= SESSIONS_MAX)
+		return;
+	snprintf(branch, sizeof(branch), "b%zu", ++n_branches);
+	request_note(REQUEST_BRANCH, session, branch);
+	show("  %s: request %llu: branch at a call %s\n", session->id, (unsigned long long)stage.last_request + 1,
+	     branch);
+	address = stage_address(&stage);
+	if (operation_new(&operation, OPERATION_BRANCH, &address, (struct bytes){.data = NULL}))
+		abort();
+	snprintf(operation->branch, sizeof(operation->branch), "%s", branch);
+	split_begin(session, operation);
+}
+
 static void answer_input(struct session *session)
 {
 	const struct input_request input = {.text = BYTES("yes")};
@@ -828,10 +883,14 @@ static bool step_client(void)
 {
 	struct session *session = session_pick();
 	struct address request = {.fd = 1, .connection = 1, .uid = STAGE_OWNER};
-	uint64_t act = chance(30);
+	uint64_t act = chance(splits ? 36 : 30);
 
 	if (!session || quiet)
 		return false;
+	if (act >= 30) {
+		ask_split(session);
+		return true;
+	}
 	if (act < 14) {
 		if (session->n_queued >= 4 || session->n_cells + 10 >= CELLS_MAX)
 			return false;
@@ -1047,6 +1106,51 @@ static void check_state(const struct answer *answer)
 	view->state = truth;
 }
 
+static bool is_on_its_way(const struct process *process, uint64_t number)
+{
+	for (size_t i = 0; i < process->n_in; i++)
+		if (process->inbox[i].schema == &returned_message_schema && process->inbox[i].number == number)
+			return true;
+	return false;
+}
+
+/* It goes on with a cell: somebody attaches. Each call that the cell waits for has an answer, or will get one. */
+static void join(struct session *session)
+{
+	const struct process *process = process_of(session->live->serial);
+	struct address address;
+
+	n_splits_all++;
+	request_note(REQUEST_EXEC, session, NULL);
+	address = stage_address(&stage);
+	orders_take();
+	for (size_t i = 0; i < n_made; i++) {
+		if (made[i].run != process->run || made[i].serial)
+			continue;
+		made[i].session = session->tenant.number;
+		made[i].serial = session->live->serial;
+		made[i].over = made[i].heard;
+		if (calls_find(&session->cell->calls, made[i].number))
+			made[i].request = address.id;
+		else if (!made[i].heard && process->computing && !process->dead &&
+			 !is_on_its_way(process, made[i].number))
+			fail("a call of the branch is answered by nobody", address.id);
+	}
+	if (promise_join(session->cell->reply.promise, &address,
+			 &(struct watch){.input = session->cell->input, .calls = true}))
+		abort();
+	session_heed_calls(session);
+}
+
+/* It may have come to the end of its cell already. */
+static size_t before_cell(const struct session *session, size_t truth)
+{
+	const struct process *process = process_of(session->live->serial);
+	bool ended = session->cell && truth && !process->computing && nodes[truth].run == process->run;
+
+	return ended ? nodes[truth].parent : truth;
+}
+
 static void check_branch(const struct answer *answer)
 {
 	const struct request *request = &requests[answer->request];
@@ -1062,8 +1166,10 @@ static void check_branch(const struct answer *answer)
 	*view = *parent;
 	snprintf(view->id, sizeof(view->id), "%s", request->branch);
 	view->state = parent->after[session->at];
-	if (truth_of(&truth, session) && truth != view->state)
+	if (truth_of(&truth, session) && before_cell(session, truth) != view->state)
 		fail("the branch grew from another state", answer->request);
+	if (session_busy(session) && list_empty(&session->cell->reply.promise->askers))
+		join(session);
 }
 
 static void check_reset(const struct answer *answer)
@@ -1119,7 +1225,7 @@ static void calls_check(const struct session *session)
 	bool any = cell && cell->calls.n > 0;
 
 	if (any && session->state != SESSION_BUSY && session->state != SESSION_GRACE &&
-	    session->state != SESSION_KILLING)
+	    session->state != SESSION_KILLING && !session->midway)
 		fail("a call of an interpreter that is gone", session->state);
 	if (!any && session->call_due.index)
 		fail("no call, and a timer for one", session->state);
@@ -1297,6 +1403,7 @@ static void world_begin(uint64_t seed)
 	chance_begin(seed, UINT32_MAX);
 	stage_begin(&stage);
 	stage.functions = chance(3) ? offer() : (struct bytes){.data = NULL};
+	splits = stage.functions.data && chance(3) == 0;
 	stage.profile.functions = FUNCTIONS_ON;
 	stage.profile.calls = 1000;
 	stage.profile.call_size = 1024;
@@ -1425,6 +1532,6 @@ int main(int argc, char **argv)
 	printf("%llu events, %.0f a second, %llu answers compared with the state, %llu when there was none\n",
 	       (unsigned long long)n_steps_all, (double)n_steps_all / MAX(took, 0.001),
 	       (unsigned long long)n_truths, (unsigned long long)n_unseen);
-	CHECK((n_truths > 100 && n_repeats_all > 100 && n_told_all > 100) || argc > 1);
+	CHECK((n_truths > 100 && n_repeats_all > 100 && n_told_all > 100 && n_splits_all > 100) || argc > 1);
 	return check_report();
 }

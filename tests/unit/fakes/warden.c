@@ -227,8 +227,11 @@ int warden_freeze(struct warden *warden, struct interpreter *live, uint64_t cell
 		return fake_failure;
 	*frozenp = interpreter_make(warden, ROLE_FROZEN);
 	(*frozenp)->loose = cell != 0;
-	order(&(struct order){
-		.kind = ORDER_FREEZE, .warden = warden, .serial = (*frozenp)->serial, .source = live->serial});
+	order(&(struct order){.kind = ORDER_FREEZE,
+			      .warden = warden,
+			      .serial = (*frozenp)->serial,
+			      .source = live->serial,
+			      .number = cell});
 	return 0;
 }
 

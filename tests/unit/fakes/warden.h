@@ -13,7 +13,7 @@ struct breaker;
 
 enum order_kind {
 	ORDER_SPAWN,   /* to the warden: of the pristine image */
-	ORDER_FREEZE,  /* to @source, a live one: a frozen copy */
+	ORDER_FREEZE,  /* to @source, a live one: a frozen copy; @number is the cell in whose middle, or 0 */
 	ORDER_THAW,    /* to @source, a frozen one: a fork */
 	ORDER_ADOPT,   /* to the warden; @number is the pid */
 	ORDER_SIGNAL,  /* to the warden; @number is the signal */
