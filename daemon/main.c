@@ -18,7 +18,7 @@
 #define EXIT_USAGE 2
 
 struct arguments {
-	const char *config, *socket, *ready_fd;
+	const char *config, *socket, *ready_fd, *uids;
 	bool check, defaults, groups, router, scribe, at_once, faults, version, help;
 };
 
@@ -39,6 +39,7 @@ static const struct option_row rows[] = {
 	{'d', "defaults", NULL, PLACE(defaults), "print the sessions.conf inside laird, and exit"},
 	{'r', "ready-fd", "N", PLACE(ready_fd), "write a byte to this descriptor once the socket answers"},
 	{'G', "groups", NULL, PLACE(groups), NULL},
+	{'U', "uids", "RANGE", PLACE(uids), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
 	{'S', "scribe", NULL, PLACE(scribe), NULL},
 	{'A', "restart-at-once", NULL, PLACE(at_once), NULL},
@@ -223,8 +224,7 @@ static int load_and_start(const struct arguments *arguments)
 		.socket = socket,
 		.socket_mode = (mode_t)config->socket_mode,
 		.socket_group = config->socket_group ? (gid_t)strtoul(config->socket_group, NULL, 10) : (gid_t)-1,
-		.uid_first = config->uid_first,
-		.uid_last = config->uid_last,
+		.uids = {.first = config->uid_first, .last = config->uid_last},
 		.log = log && strcmp(log, "stderr") ? log : NULL,
 	};
 	config_free(config);
@@ -265,7 +265,7 @@ int main(int argc, char *argv[])
 	/* What is for laird alone is made so by name; workspaces must be passable to the users sessions run as. */
 	umask(022);
 	if (arguments.router)
-		return router_run(arguments.config, arguments.socket);
+		return router_run(arguments.config, arguments.socket, arguments.uids);
 	if (arguments.scribe)
 		return scribe_run();
 	if (arguments.help)

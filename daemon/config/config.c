@@ -194,6 +194,38 @@ struct profile *profile_ref(struct profile *profile)
 	return profile;
 }
 
+static void profile_clear(struct profile *profile, const char *name)
+{
+	for (size_t i = 0; i < profile_keys.n; i++)
+		if (!strcmp(profile_keys.keys[i].name, name))
+			value_free(profile, &profile_keys.keys[i]);
+}
+
+struct profile *profile_bare(const struct profile *profile)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct profile *bare = NULL;
+	struct config_error error;
+	struct config *config;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	profile_print(profile, out);
+	if (fclose(out) != 0 || config_parse_in_force(&config, bytes_of(text), "a profile in force", &error))
+		return NULL;
+	for (size_t i = 0; i < config->n_profiles; i++)
+		if (!strcmp(config->profiles[i]->name, profile->name))
+			bare = profile_ref(config->profiles[i]);
+	config_free(config);
+	if (bare) {
+		profile_clear(bare, "preload");
+		profile_clear(bare, "spares");
+	}
+	return bare;
+}
+
 struct profile *profile_unref(struct profile *profile)
 {
 	if (profile && --profile->refs == 0) {

@@ -100,7 +100,7 @@ struct config {
 	uint64_t frame_size, results_per_uid, saves_per_uid;
 	uint64_t stop_save; /* how long sessions are saved when laird stops */
 	uint64_t connections_per_uid, router_memory, work_per_uid, template_ttl;
-	uint64_t uid_first, uid_last; /* as root: a host uid per session */
+	uint64_t uid_first, uid_last; /* as root: a host uid per session; 0: see keeper/uids.h */
 
 	struct profile **profiles; /* NULL-terminated, each with a reference */
 	size_t n_profiles;
@@ -148,4 +148,6 @@ void profile_print(const struct profile *profile, FILE *out);
 struct profile *config_profile(const struct config *config, struct bytes name);
 
 struct profile *profile_ref(struct profile *profile);
+/* The same settings, but nothing is preloaded and no spares are kept: a reference, or NULL without memory. */
+struct profile *profile_bare(const struct profile *profile);
 struct profile *profile_unref(struct profile *profile); /* NULL is fine; returns NULL */

@@ -70,8 +70,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,
 	    .doc = "how long a user without sessions keeps a template where there are several users"),
-	KEY("uids", RANGE, uid_first, "1900000000-1900065535", .min = 1, .max = 4294967293, .at_start = true,
-	    .doc = "host users for sessions, one each, when laird is root"),
+	KEY("uids", RANGE, uid_first, NULL, .min = 1, .max = 4294967293, .optional = true, .at_start = true,
+	    .doc = "host users for sessions, one each, when laird is root; empty: 65536 that no other laird has"),
 };
 #undef SECTION
 

@@ -92,6 +92,8 @@ static int parse_range(void *slot, const struct key *key, const char *text, char
 {
 	uint64_t *ends = slot, first, last;
 
+	if (!*text && key->optional)
+		return 0;
 	if (digits_parse(&first, &text) && *text++ == '-' && digits_parse(&last, &text) && !*text &&
 	    first <= last && first >= key->min && last <= key->max) {
 		ends[0] = first;
@@ -106,7 +108,8 @@ static void print_range(const void *slot, const struct key *key, FILE *out)
 	const uint64_t *ends = slot;
 
 	(void)key;
-	fprintf(out, " %" PRIu64 "-%" PRIu64, ends[0], ends[1]);
+	if (ends[1])
+		fprintf(out, " %" PRIu64 "-%" PRIu64, ends[0], ends[1]);
 }
 
 static void release_range(void *slot)

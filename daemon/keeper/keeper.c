@@ -20,7 +20,6 @@
 #include "removal.h"
 #include "scribes.h"
 #include "throttle.h"
-#include "uids.h"
 
 #include "proto/channel.h"
 #include "proto/clock.h"
@@ -48,7 +47,8 @@
 struct keeper {
 	const struct keeper_options *options;
 	struct instance instance;
-	int channel; /* to the router */
+	char uids[UIDS_TEXT_SIZE]; /* the host users of its sessions */
+	int channel;		   /* to the router */
 	int signals;
 	int ready;
 	pid_t router;	/* 0: there is none */
@@ -495,13 +495,13 @@ static int router_execute(struct keeper *keeper, const char *const argv[], int c
 static int router_start(struct keeper *keeper)
 {
 	const struct keeper_options *options = keeper->options;
-	const char *argv[8] = {"laird", "--router", "--socket", keeper->instance.socket};
+	const char *argv[10] = {"laird", "--router", "--socket", keeper->instance.socket, "--uids", keeper->uids};
 	_cleanup_(fd_closep) int theirs = -1;
 	int r;
 
 	if (options->config) {
-		argv[4] = "--config";
-		argv[5] = options->config;
+		argv[6] = "--config";
+		argv[7] = options->config;
 	}
 	r = channel_pair(&keeper->channel, &theirs);
 	if (r == 0)
@@ -772,18 +772,20 @@ static int begin(struct keeper *keeper)
 
 /* Without the file, as where /run is not there, nobody else can look into it either. Returns whether we may go on.
  */
-static bool uids_ours(int *fdp, const struct keeper_options *options)
+static bool uids_ours(struct keeper *keeper, int *fdp)
 {
-	int r = geteuid() == 0 ? uids_claim(fdp, options->uid_first, options->uid_last) : 0;
+	struct uids uids = keeper->options->uids;
+	int r = geteuid() == 0 ? uids_claim(&uids, fdp) : 0;
 
+	uids_print(keeper->uids, &uids);
 	if (r < 0)
 		log_warn(NULL, "no lock for uids, so that two daemons could give sessions one user: %s",
 			 strerror(-r));
 	if (r == UIDS_E_TAKEN)
 		fprintf(stderr,
-			"laird: another laird gives some of uids = %" PRIu64 "-%" PRIu64
-			" to its sessions; set others in sessions.conf\n",
-			options->uid_first, options->uid_last);
+			"laird: another laird gives some of uids = %s to its sessions; set others in "
+			"sessions.conf, or none\n",
+			keeper->uids);
 	return r != UIDS_E_TAKEN;
 }
 
@@ -807,7 +809,7 @@ int keeper_run(const struct keeper_options *options)
 		explain_instance(options->socket, r);
 		return r == INSTANCE_E_RUNNING ? EXIT_RUNNING : EXIT_FAILURE;
 	}
-	if (!uids_ours(&uids, options)) {
+	if (!uids_ours(&keeper, &uids)) {
 		instance_deinit(&keeper.instance);
 		return EXIT_FAILURE;
 	}

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "store.h"
+#include "uids.h"
 
 /* The router finds its end of the pair here. */
 #define KEEPER_FD 3
@@ -57,10 +58,10 @@ struct keeper_options {
 	const char *config; /* absolute path, or NULL for the embedded default */
 	const char *socket; /* absolute path */
 	mode_t socket_mode;
-	gid_t socket_group;	      /* -1: ours */
-	uint64_t uid_first, uid_last; /* that sessions get if we are root */
-	const char *log;	      /* path, or NULL for stderr */
-	int ready_fd;		      /* -1, or the descriptor that gets one byte once the socket answers */
+	gid_t socket_group;   /* -1: ours */
+	struct uids uids;     /* that sessions get if we are root; 0: any */
+	const char *log;      /* path, or NULL for stderr */
+	int ready_fd;	      /* -1, or the descriptor that gets one byte once the socket answers */
 	bool restart_at_once; /* replace a router that was ready at once, however often it dies: for tests that kill
 				 it */
 };

@@ -28,7 +28,7 @@ static bool profile_permitted(struct sessions *sessions, const struct address *f
 }
 
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
-			     struct bytes profile_name)
+			     struct bytes profile_name, struct bytes code)
 {
 	struct profile *profile = config_profile(sessions->config, profile_name);
 	struct session *session;
@@ -42,7 +42,7 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 	}
 	if (!profile_permitted(sessions, from, profile) || !sessions_room(sessions, from, from->uid))
 		return NULL;
-	r = sessions_open(&session, sessions, profile, id, from->uid);
+	r = sessions_open(&session, sessions, profile, id, from->uid, code);
 	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
 		client_error(sessions->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
 			     reason_told(nursery->reason));
@@ -50,7 +50,7 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 		client_error(sessions->clients, from, "limit",
 			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64
 			     "; end one first",
-			     sessions->config->uid_first, sessions->config->uid_last);
+			     sessions->cages->uids_given.first, sessions->cages->uids_given.last);
 	else if (r)
 		client_error(sessions->clients, from, "internal", "the session could not be made: %s",
 			     strerror(-r));
@@ -60,7 +60,8 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 /* The session that @request names, made if it is missing, a one-shot if it names none; NULL when the client has
  * been told why not. */
 static struct session *session_find_or_make(struct sessions *sessions, const struct address *from,
-					    const struct request *request, struct bytes profile, bool *madep)
+					    const struct request *request, struct bytes profile, struct bytes code,
+					    bool *madep)
 {
 	struct session *session = request->session;
 
@@ -70,7 +71,7 @@ static struct session *session_find_or_make(struct sessions *sessions, const str
 		return NULL;
 	}
 	if (!session)
-		return session_make(sessions, from, request->name.id, profile);
+		return session_make(sessions, from, request->name.id, profile, code);
 	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
 		client_error(sessions->clients, from, "bad_request",
 			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
@@ -111,7 +112,8 @@ static int come_back(struct session *session, const struct address *from, enum t
 void handle_open(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	bool made;
-	struct session *session = session_find_or_make(sessions, from, request, request->open.profile, &made);
+	struct session *session = session_find_or_make(sessions, from, request, request->open.profile,
+						       (struct bytes){.data = NULL}, &made);
 	char name[SESSION_NAME_SIZE];
 	struct session_info info;
 	msgpack_sbuffer ended;
@@ -218,7 +220,7 @@ void handle_exec(struct sessions *sessions, const struct address *from, const st
 	/* Refused before a session is made for it. */
 	if ((session || profile) && !exec_acceptable(sessions, from, exec, profile))
 		return;
-	session = session_find_or_make(sessions, from, request, exec->profile, &made);
+	session = session_find_or_make(sessions, from, request, exec->profile, exec->code, &made);
 	if (session && made && session->id[0]) {
 		int r = come_back(session, from, TELL_NEXT);
 
@@ -345,7 +347,8 @@ void handle_load(struct sessions *sessions, const struct address *from, const st
 			     (int)text.size, text.data);
 		return;
 	}
-	session = session_find_or_make(sessions, from, request, (struct bytes){.data = NULL}, &made);
+	session = session_find_or_make(sessions, from, request, (struct bytes){.data = NULL},
+				       (struct bytes){.data = NULL}, &made);
 	if (!session || !session_room_for_cell(sessions, from, session)) {
 		saved_free(saved);
 	} else if (saving_load(session, saved, from, TELL_LOAD)) {

@@ -533,13 +533,26 @@ static void on_beat(struct timer *timer)
 	(void)timer_set(&router->loop, timer, event_now() + PULSE_BEAT_MS * 1000, on_beat);
 }
 
-int router_run(const char *config_path, const char *socket_path)
+/* A keeper of an earlier build does not say. */
+static void uids_take(struct router *router, const char *text)
+{
+	struct uids *uids = &router->cages.uids_given;
+	const struct config *config = router->config;
+
+	if (text && uids_parse(uids, text))
+		return;
+	*uids = config->uid_last ? (struct uids){config->uid_first, config->uid_last} : UIDS_BEFORE;
+}
+
+int router_run(const char *config_path, const char *socket_path, const char *uids)
 {
 	struct keeper_message ready = {.op = KEEPER_READY};
 	struct router router;
 	int r;
 
 	r = router_init(&router, config_path, socket_path);
+	if (!r)
+		uids_take(&router, uids);
 	if (!r) {
 		log_info(NULL, "listening on %s", router.socket_path);
 		if (router.config->path)

@@ -56,7 +56,7 @@ struct router {
 /* ---- router.c ---- */
 
 /* The whole of a router process. @config_path: NULL for the embedded default. Returns its exit status. */
-int router_run(const char *config_path, const char *socket_path);
+int router_run(const char *config_path, const char *socket_path, const char *uids);
 
 /* ---- settings.c ---- */
 

@@ -88,10 +88,10 @@ void session_arm_hard(struct session *session)
 }
 
 int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
-		uid_t owner)
+		uid_t owner, struct bytes code)
 {
 	struct session *session = session_alloc(sessions, profile, id, owner);
-	struct nursery *nursery = cages_nursery(sessions->cages, profile, owner);
+	struct nursery *nursery = cages_nursery_for(sessions->cages, profile, owner, code);
 	int r = session && nursery ? transcripts_create(session) : -ENOMEM;
 
 	if (!r)

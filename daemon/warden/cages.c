@@ -83,6 +83,40 @@ struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_
 	return nursery;
 }
 
+static bool names_any(struct bytes code, const struct string_list *modules)
+{
+	for (size_t i = 0; i < modules->n; i++)
+		if (memmem(code.data, code.size, modules->items[i], strcspn(modules->items[i], ".?")))
+			return true;
+	return false;
+}
+
+static struct nursery *bare_of(struct cages *cages, struct nursery *nursery)
+{
+	struct profile *profile = nursery->bare ? NULL : profile_bare(nursery->profile);
+
+	if (profile)
+		nursery->bare = make(cages, profile);
+	if (profile && nursery->bare) {
+		nursery->bare->makeshift = true;
+		nursery_own(nursery->bare, nursery->owner);
+	}
+	profile_unref(profile);
+	return nursery->bare;
+}
+
+struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, uid_t owner, struct bytes code)
+{
+	struct nursery *nursery = cages_nursery(cages, profile, owner), *bare;
+
+	if (!nursery || !code.data || !nursery_loads(nursery) || nursery_spares(nursery) > 0 ||
+	    names_any(code, &profile->preload))
+		return nursery;
+	nursery_warm(nursery);
+	bare = bare_of(cages, nursery);
+	return bare && bare->failures == 0 ? bare : nursery;
+}
+
 void cages_warm(struct cages *cages, struct profile *profile)
 {
 	struct nursery *nursery = geteuid() == 0 ? make(cages, profile) : cages_nursery(cages, profile, geteuid());
@@ -102,6 +136,13 @@ void cages_retire_all(struct cages *cages)
 
 void cages_retire(struct cages *cages, struct nursery *nursery)
 {
+	const struct list *heads[] = {&cages->nurseries, &cages->retired};
+	struct nursery *other;
+
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (other, (struct list *)heads[i], node)
+			if (other->bare == nursery)
+				other->bare = NULL;
 	list_move(&cages->retired, &nursery->node);
 	nursery_retire(nursery);
 }
@@ -144,14 +185,14 @@ static bool uid_in_use(const struct cages *cages, uid_t uid)
 
 int cages_take_uid(uid_t *uidp, struct cages *cages)
 {
-	uint64_t n = cages->config->uid_last - cages->config->uid_first + 1;
+	uint64_t n = cages->uids_given.last - cages->uids_given.first + 1;
 
 	*uidp = 0;
 	if (geteuid() != 0)
 		return 0;
 	while (n-- > 0) {
-		if (cages->last_uid < cages->config->uid_first || cages->last_uid >= cages->config->uid_last)
-			cages->last_uid = (uid_t)cages->config->uid_first;
+		if (cages->last_uid < cages->uids_given.first || cages->last_uid >= cages->uids_given.last)
+			cages->last_uid = (uid_t)cages->uids_given.first;
 		else
 			cages->last_uid++;
 		if (uid_in_use(cages, cages->last_uid))

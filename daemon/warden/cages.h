@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cgroup/cgroup.h"
 #include "config/config.h"
+#include "keeper/uids.h"
 #include "keeper/workspace.h"
 #include "quota.h"
 
@@ -29,6 +30,7 @@ struct cages {
 	unsigned n_measured; /* wardens, in this round */
 	uint64_t last_serial;
 	struct table uids; /* wardens by theirs */
+	struct uids uids_given;
 	uid_t last_uid;
 	uint32_t last_template;
 	bool any_user, several_users; /* have had a template */
@@ -43,6 +45,9 @@ void cages_deinit(struct cages *cages);
 
 /* The nursery whose template makes the sessions of @owner. NULL only when out of memory. */
 struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner);
+/* The same for a session that begins with @code, absent: nobody knows with what. While the template still loads
+ * what the profile preloads, code that names nothing of it need not wait for that. */
+struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, uid_t owner, struct bytes code);
 /* A nursery that belonged to nobody is @owner's from now on. */
 void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner);
 /* A profile of new settings: start a template before the first session comes. */

@@ -96,6 +96,9 @@ static void nursery_failed(struct nursery *nursery, struct bytes reason)
 	list_for_each (warden, &nursery->wardens, node)
 		if (warden->state <= WARDEN_MAKING)
 			warden_failed(warden, bytes_of(nursery->reason));
+	/* What is wrong with the profile is for every session to know. */
+	if (nursery->bare)
+		cages_retire(nursery->cages, nursery->bare);
 }
 
 /* Whether a session waits for something that only a template can make. */
@@ -133,6 +136,13 @@ static void template_died(struct nursery *nursery)
 		if (warden->state == WARDEN_MAKING)
 			warden_want_again(warden);
 	nursery_warm(nursery);
+}
+
+/* A template that has made all that it owes has nothing to do any more once its nursery is retired. */
+static void template_end(struct nursery *nursery)
+{
+	if (nursery->state == NURSERY_UP && !is_needed(nursery))
+		template_drop(nursery);
 }
 
 static struct thing thing_of_nursery(const struct nursery *nursery, uint32_t turn)
@@ -280,8 +290,12 @@ static void wanted_request(struct nursery *nursery)
 	}
 }
 
-/* The session joins only when all has been done that may fail at once: what fails later is told to it. */
 /* ---- whose it is ---- */
+
+bool nursery_loads(const struct nursery *nursery)
+{
+	return nursery->state != NURSERY_UP && nursery->failures == 0 && nursery->profile->preload.n > 0;
+}
 
 bool nursery_is_used(const struct nursery *nursery)
 {
@@ -319,6 +333,7 @@ void nursery_own(struct nursery *nursery, uid_t owner)
 	nursery_idle(nursery);
 }
 
+/* The session joins only when all has been done that may fail at once: what fails later is told to it. */
 int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp)
 {
 	struct warden *warden, *best = NULL;
@@ -380,6 +395,7 @@ void nursery_retire(struct nursery *nursery)
 	list_for_each (warden, &nursery->wardens, node)
 		if (list_empty(&warden->tenants))
 			warden_kill(warden);
+	template_end(nursery);
 	if (list_empty(&nursery->wardens))
 		cages_bury_nursery(nursery->cages, nursery);
 }
@@ -481,13 +497,16 @@ static void on_template_ready(struct nursery *nursery, struct heard *heard)
 	nursery->failures = 0;
 	if (nursery->owned)
 		snprintf(whose, sizeof(whose), "uid %u", nursery->owner);
-	log_info(NULL, "profile %s is ready: Python %.*s, pid %d, for %s", nursery->profile->name,
-		 (int)ready.python.size, ready.python.data, nursery->pid, whose);
+	log_info(NULL, "profile %s is ready%s: Python %.*s, pid %d, for %s", nursery->profile->name,
+		 nursery->makeshift ? ", without what it preloads" : "", (int)ready.python.size, ready.python.data,
+		 nursery->pid, whose);
 	while (wire_next_string(ready.missing, &cursor, &missing))
 		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
 			 (int)missing.size, missing.data);
 	wanted_request(nursery);
 	refill_soon(nursery, 0);
+	if (nursery->bare)
+		cages_retire(nursery->cages, nursery->bare);
 }
 
 static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
@@ -537,6 +556,7 @@ static void on_template_made(struct nursery *nursery, struct heard *heard)
 	warden->baseline = nursery->baseline;
 	nursery->deaths = 0;
 	warden_made(warden, (pid_t)made.pid, steal_fd(&heard->pidfd));
+	template_end(nursery);
 }
 
 static const struct {

@@ -17,7 +17,9 @@ struct nursery {
 	struct cages *cages;
 	struct profile *profile;
 	enum nursery_state state;
-	bool owned; /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
+	struct nursery *bare; /* one without what this one still loads, for cells that can do without; or NULL */
+	bool makeshift;	      /* it is such a one */
+	bool owned;	      /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
 	uid_t owner;
 	bool retired; /* the profile has changed: make no more, end when the last warden has gone */
 	uint32_t serial;
@@ -48,6 +50,8 @@ void nursery_own(struct nursery *nursery, uid_t owner);
 /* Its user has no session. If that does not change, tell the router in a while. */
 void nursery_idle(struct nursery *nursery);
 
+/* Whether it loads what the profile preloads, and has not failed to before. */
+bool nursery_loads(const struct nursery *nursery);
 /* Whether a session has one of its wardens. */
 bool nursery_is_used(const struct nursery *nursery);
 /* How many wardens wait for a session. */

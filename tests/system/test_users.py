@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon import BIN, Daemon, Settings, command_of, own_uids, uids, wait_until
+from test_router_death import kill_router
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root serves several users")
 
@@ -173,3 +174,20 @@ def test_numbers_are_free_when_a_daemon_has_died(start_daemon: Start) -> None:
     wait_until(lambda: not any(map(command_of, parts)), "all of it is gone")
     daemon.start()
     assert daemon.client().exec("1").text == "1"
+
+
+def test_without_a_range_each_finds_its_own(start_daemon: Start) -> None:
+    both = [start_daemon({"daemon": {"uids": ""}}) for _ in range(2)]
+    owners = [os.stat(it.client().open("a").workspace).st_uid for it in both]
+    assert owners[0] // 65536 != owners[1] // 65536
+    for it in both:
+        assert it.lair("reset", "a").returncode == 0
+
+
+def test_a_new_router_gives_numbers_of_the_same_range(start_daemon: Start) -> None:
+    daemon = start_daemon({"daemon": {"uids": ""}})
+    before = os.stat(daemon.client().open("a").workspace).st_uid
+    kill_router(daemon)
+    after = os.stat(daemon.client().open("b").workspace).st_uid
+    assert after != before
+    assert abs(after - before) < 65536

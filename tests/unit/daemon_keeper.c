@@ -291,7 +291,8 @@ static void keeper_start(const char *scenario)
 
 static int play_keeper(char *argv[])
 {
-	struct keeper_options options = {.config = argv[1], .socket = argv[2], .ready_fd = atoi(argv[3])};
+	struct keeper_options options = {
+		.config = argv[1], .socket = argv[2], .ready_fd = atoi(argv[3]), .socket_mode = 0600};
 
 	return keeper_run(&options);
 }
@@ -496,8 +497,8 @@ int main(int argc, char *argv[])
 {
 	if (!strcmp(argv[0], "lair-kernel"))
 		return play_template(argc, argv);
-	if (argc == 6 && !strcmp(argv[1], "--router"))
-		return play_router(argv[3], argv[5]);
+	if (argc == 8 && !strcmp(argv[1], "--router"))
+		return play_router(argv[3], argv[7]);
 	if (!strcmp(argv[0], "keeper"))
 		return play_keeper(argv);
 	prepare();

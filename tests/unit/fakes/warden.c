@@ -115,10 +115,11 @@ void fake_cages_deinit(struct cages *cages)
 }
 
 /* There is one. */
-struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner)
+struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, uid_t owner, struct bytes code)
 {
 	(void)profile;
 	(void)owner;
+	(void)code;
 	return nursery_of(cages);
 }
 

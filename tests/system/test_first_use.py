@@ -1,0 +1,97 @@
+"""The first cells after a start, while the template still loads what the profile preloads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon import Daemon, wait_until
+from test_router_death import kill_router
+
+Start = Callable[..., Daemon]
+# So many modules take a while.
+HEAVY = {"preload": "numpy? pandas? matplotlib.pyplot? scipy.stats? IPython?", "checkpoint": "cell"}
+READY = "profile default is ready: Python"
+WITHOUT = "profile default is ready, without what it preloads: Python"
+
+
+def begin(start_daemon: Start, **settings: str) -> Daemon:
+    return start_daemon({"profile default": {**HEAVY, **settings}})
+
+
+def test_a_cell_that_names_nothing_of_it_does_not_wait(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    assert (
+        daemon.client().exec("import sys; 6 * 7, 'pandas' in sys.modules".replace("'pandas'", "'pan' 'das'")).text
+        == "(42, False)"
+    )
+    assert WITHOUT in daemon.log()
+    assert READY not in daemon.log()
+    wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
+    assert daemon.client().exec("import sys; 'pan' 'das' in sys.modules").text == "True"
+
+
+def test_one_that_names_something_gets_it_loaded(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    code = "import sys; there = 'scipy' in sys.modules; import numpy; there"
+    assert daemon.client().exec(code, timeout=60).text == "True"
+    assert WITHOUT not in daemon.log()
+
+
+def test_a_session_that_stays_has_all_that_others_have(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    client = daemon.client()
+    assert client.exec("x = 41", "a").returncode == 0
+    assert READY not in daemon.log()
+    wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
+    assert client.exec("import numpy; int(numpy.arange(3).sum()) + x", "a", timeout=60).text == "44"
+    assert client.exec("import os; os._exit(9)", "a").state == "rolled_back"
+    assert client.exec("x", "a").text == "41"
+    client.branch("a", "b")
+    kill_router(daemon)
+    assert daemon.client().exec("x + 1", "b").text == "42"
+    daemon.client().reset("a")
+    assert daemon.client().exec("'x' in globals()", "a").text == "False"
+
+
+def test_its_template_ends_when_the_other_is_there(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    daemon.client().exec("1", "a")
+    wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
+
+    def templates() -> int:
+        names = [
+            Path(f"/proc/{pid}/comm").read_text() for pid in daemon.processes() if os.path.exists(f"/proc/{pid}")
+        ]
+        return names.count("lair-template\n")
+
+    wait_until(lambda: templates() == 1, "one template")
+    assert daemon.client().exec("1", "a").text == "1"
+
+
+def test_several_at_once_share_one(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    keys = [daemon.lair("exec", "--detach", f"{i} * 10").stdout.strip() for i in range(4)]
+    assert [daemon.lair("attach", "--key", key).stdout for key in keys] == [f"{i * 10}\n" for i in range(4)]
+    assert daemon.log().count(WITHOUT) == 1
+
+
+def test_a_profile_that_cannot_be_loaded_says_so(start_daemon: Start) -> None:
+    daemon = begin(start_daemon, preload="numpy? nonesuch")
+    client = daemon.client()
+    wait_until(lambda: "nonesuch" in daemon.log(), "the template fails", 60)
+    with pytest.raises(Exception, match="nonesuch"):
+        client.exec("1")
+
+
+def test_a_reload_while_it_loads(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    client = daemon.client()
+    assert client.exec("x = 1", "a").returncode == 0
+    daemon.configure({"profile default": {"preload": ""}})
+    assert daemon.lair("reload").returncode == 0
+    assert client.exec("x", "a").text == "1"
+    assert client.exec("2", "b").text == "2"
