@@ -7,6 +7,9 @@
 #include <stdio.h>
 
 #define EVENTS_MAX 32
+/* A cell is offered no more. */
+#define OFFERED_MAX ((size_t)500)
+#define OFFERED_SIZE_MAX ((size_t)700 << 10)
 
 int servers_new(struct servers **serversp, const char *path, const struct servers_options *options, char **whyp)
 {
@@ -130,10 +133,18 @@ bool servers_settled(const struct servers *servers)
 json_t *servers_functions(const struct servers *servers)
 {
 	json_t *functions = json_array();
+	size_t size = 0;
 
-	for (const struct upstream *it = servers->upstreams; it; it = it->next)
-		if (it->functions)
-			json_array_extend(functions, it->functions);
+	for (const struct upstream *it = servers->upstreams; it; it = it->next) {
+		if (!it->functions)
+			continue;
+		json_array_extend(functions, it->functions);
+		size += it->size;
+	}
+	while (json_array_size(functions) > OFFERED_MAX)
+		json_array_remove(functions, json_array_size(functions) - 1);
+	if (size > OFFERED_SIZE_MAX)
+		tools_shorten(functions, OFFERED_SIZE_MAX);
 	return functions;
 }
 

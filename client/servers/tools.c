@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define TOOLS_MAX 500
+#define NAME_SIZE_MAX ((size_t)512)
 #define DOC_SIZE_MAX ((size_t)8192)
 #define SCHEMA_SIZE_MAX ((size_t)65536)
 
@@ -38,6 +39,13 @@ static bool allowed(const struct upstream *upstream, const char *function, const
 	return config_allows(upstream->entry, tool);
 }
 
+static void schema_forget(json_t *function)
+{
+	json_object_set_new(function, "schema",
+			    json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 1));
+	json_object_del(function, "returns");
+}
+
 /* The schema, unless it is no object or very long: then any arguments go to the server, which looks at them. */
 static void add_schema(json_t *function, const char *key, json_t *schema)
 {
@@ -46,8 +54,7 @@ static void add_schema(json_t *function, const char *key, json_t *schema)
 	if (text && strlen(text) <= SCHEMA_SIZE_MAX)
 		json_object_set(function, key, schema);
 	else if (strcmp(key, "schema") == 0)
-		json_object_set_new(function, key,
-				    json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 1));
+		schema_forget(function);
 }
 
 static void add_doc(json_t *function, const json_t *tool)
@@ -81,7 +88,8 @@ static void tool_take(struct upstream *upstream, json_t *tool)
 	json_t *function;
 
 	/* Without a name nobody can call it, and of two with one name the server knows only one. */
-	if (!raw || !*raw || strlen(raw) != json_string_length(json_object_get(tool, "name")) ||
+	if (!raw || !*raw || strlen(raw) > NAME_SIZE_MAX ||
+	    strlen(raw) != json_string_length(json_object_get(tool, "name")) ||
 	    find_in(upstream->listed, "tool", raw))
 		return;
 	name_make(name, upstream, raw);
@@ -110,4 +118,43 @@ const char *tools_take(struct upstream *upstream, json_t *result)
 		tool_take(upstream, tool);
 	}
 	return NULL;
+}
+
+size_t tools_size(const json_t *functions)
+{
+	size_t size = 0, i;
+	json_t *function;
+
+	json_array_foreach(functions, i, function)
+	{
+		size += json_dumpb(function, NULL, 0, JSON_COMPACT);
+	}
+	return size;
+}
+
+/* Without its schema the server alone looks at its arguments; without a description it can be called, too. */
+static json_t *shortened(const json_t *function, size_t most)
+{
+	json_t *shorter = json_copy((json_t *)function);
+
+	schema_forget(shorter);
+	if (json_dumpb(shorter, NULL, 0, JSON_COMPACT) > most)
+		json_object_del(shorter, "doc");
+	return shorter;
+}
+
+void tools_shorten(json_t *functions, size_t most)
+{
+	json_t *function;
+	size_t i;
+
+	for (size_t each = most / 16; each > 256 && tools_size(functions) > most; each /= 2) {
+		json_array_foreach(functions, i, function)
+		{
+			if (json_dumpb(function, NULL, 0, JSON_COMPACT) > each)
+				json_array_set_new(functions, i, shortened(function, each));
+		}
+	}
+	while (json_array_size(functions) > 0 && tools_size(functions) > most)
+		json_array_remove(functions, json_array_size(functions) - 1);
 }

@@ -302,6 +302,7 @@ static void list_ended(struct upstream *upstream)
 
 	json_decref(upstream->functions);
 	upstream->functions = steal_ptr(&upstream->listed);
+	upstream->size = tools_size(upstream->functions);
 	list_drop(upstream);
 	upstream->servers->changed = true;
 	upstream->due = 0;

@@ -60,6 +60,7 @@ struct upstream {
 	char *failure;	     /* why it is down, if it should not be; owned */
 	bool told;	     /* the owner knows the failure */
 	json_t *functions;   /* what it offers, kept while it is down; NULL: never listed */
+	size_t size;	     /* of them, as JSON */
 	json_t *listed;	     /* what has come of the list that is under way; or NULL */
 	json_t *seen;	     /* cursors of that list; owned */
 	bool list_again;     /* the tools have changed while they were listed */
@@ -110,6 +111,9 @@ void alias_next(char alias[static ALIAS_SIZE], unsigned n);
 
 /* Adds what a page of tools/list says to upstream->listed. Returns 0 or a sentence. */
 const char *tools_take(struct upstream *upstream, json_t *result);
+size_t tools_size(const json_t *functions);
+/* Until they have no more than @most: the longest lose their schemas first, then descriptions; then the last go. */
+void tools_shorten(json_t *functions, size_t most);
 /* The function of that name; borrowed, or NULL. */
 json_t *tools_find(const struct upstream *upstream, const char *function);
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from daemon import BIN, TROUBLE, USAGE, Daemon, wait_until
-from lair import LairError
+from lair import Connection, LairError, Session
 from lair.mcp import MCPError, Servers
 
 UPSTREAM = Path(__file__).parent / "upstream.py"
@@ -250,6 +250,18 @@ def test_tools_that_make_no_sense_are_left_out(opened: Open) -> None:
     assert (
         only.name == "u.good" and only.schema == {"type": "object", "additionalProperties": True} and not only.doc
     )
+
+
+def test_more_schemas_than_a_cell_is_offered(opened: Open, daemon: Daemon, tmp_path: Path) -> None:
+    """Those of the longest are left out, and all tools can be called."""
+    every = [file(tmp_path, {"u": entry("fat"), "v": entry("fat")}), opened(u=entry("fat"), v=entry("fat"))]
+    schemas = {it.name: it.schema for it in every[1]}
+    assert "properties" in schemas["v.echo"] and "title" not in schemas["u.fat0"] and "v.fat199" in schemas
+    code = "tools.u.fat7(any='x'), tools.v.echo(text='y'), len(dir(tools.v)) > 200"
+    result = daemon.lair("exec", "--servers", every[0], code)
+    assert result.stdout == "('fat7: ', 'echo: y', True)\n", result.stderr
+    with Session(connection=Connection(str(daemon.socket), start=False), functions=every[1]) as s:
+        assert s.run(code).text == "('fat7: ', 'echo: y', True)"
 
 
 @pytest.mark.parametrize(

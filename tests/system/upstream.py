@@ -50,6 +50,8 @@ TOOLS = [
     tool("long"),
     tool("environment"),
 ]
+if "fat" in MODES:
+    TOOLS += [tool(f"fat{n}", inputSchema={"type": "object", "title": "x" * 20_000}) for n in range(200)]
 
 
 def say(message: dict[str, Any]) -> None:

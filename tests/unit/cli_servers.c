@@ -75,8 +75,53 @@ static void check_references(void)
 	free(why);
 }
 
+static json_t *offers(size_t n, size_t schema, size_t doc)
+{
+	_cleanup_(freep) char *text = calloc(1, MAX(schema, doc) + 1);
+	json_t *functions = json_array();
+
+	CHECK(text);
+	for (size_t i = 0; i < n; i++) {
+		json_t *function = json_pack("{s:s, s:b}", "name", "a", "caution", 1);
+
+		memset(text, 'x', MAX(schema, doc));
+		json_object_set_new(function, "doc", json_stringn(text, doc));
+		json_object_set_new(function, "schema", json_pack("{s:o}", "title", json_stringn(text, schema)));
+		json_object_set_new(function, "returns", json_object());
+		json_array_append_new(functions, function);
+	}
+	return functions;
+}
+
+static void check_shorter(void)
+{
+	json_t *functions = offers(10, 100, 10), *whole = json_deep_copy(functions), *first;
+
+	tools_shorten(functions, 100000);
+	CHECK(json_equal(functions, whole));
+	first = offers(20, 8000, 10);
+	json_array_extend(functions, first);
+	json_decref(first);
+	tools_shorten(functions, 65536);
+	CHECK(json_array_size(functions) == 30 && tools_size(functions) <= 65536);
+	for (size_t i = 0; i < 10; i++)
+		CHECK(json_equal(json_array_get(functions, i), json_array_get(whole, i)));
+	first = json_array_get(functions, 10);
+	CHECK(json_is_true(json_object_get(json_object_get(first, "schema"), "additionalProperties")));
+	CHECK(json_object_get(first, "doc") && json_object_get(first, "caution") &&
+	      !json_object_get(first, "returns"));
+	json_decref(functions);
+	json_decref(whole);
+	/* If nothing else helps, the last ones go. */
+	functions = offers(200, 10, 8000);
+	tools_shorten(functions, 8192);
+	CHECK(json_array_size(functions) > 10 && json_array_size(functions) < 200 && tools_size(functions) <= 8192);
+	json_decref(functions);
+}
+
 int main(void)
 {
+	check_shorter();
 	check_aliases();
 	check_next();
 	check_references();
