@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from daemon import USAGE, Daemon
-from notebook import Client, Kernel, kernel_of, sockets_of
+from kernels import Client, Kernel, kernel_of, sockets_of
 
 PROFILE = {"checkpoint": "cell", "checkpoints": "16"}
 
