@@ -25,11 +25,11 @@
 #endif
 
 #define MEMBERS_MAX 1024
-/* How long all others may take to stand still. One that blocks the signal may be about to begin or to end, so it
- * has a little time as well; less and less, if it goes on to do so. */
-#define PATIENCE_NS 100000000
-#define DEAF_NS 16000000
-#define DEAF_MIN_NS 1000000
+/* How long a thread may take to stand still. One that blocks the signal may be about to begin or to end, and one
+ * whose signal is still on its way from the last time has had its time. */
+#define PATIENCE_NS 300000000
+#define DEAF_NS 64000000
+#define LATE_NS 1000000
 #define LOOK_NS 1000000
 
 int crowd_size(void)
@@ -63,6 +63,7 @@ struct member {
 	pid_t number; /* the kernel's */
 	int state;
 	bool seen;
+	bool again; /* the signal was sent before, and is still on its way */
 	char name[16];
 	ucontext_t *context;
 	char *pointer; /* to its thread-local memory */
@@ -85,9 +86,8 @@ static struct {
 	int gate;	      /* open: those that came back run on */
 	int fresh;	      /* how many the last look has found that were not asked before */
 	int held;	      /* how many stood still the last time; -1: not all did */
-	long patience;	      /* with one that blocks the signal */
 	char why[128];
-} self = {.never = "", .held = -1, .patience = DEAF_NS};
+} self = {.never = "", .held = -1};
 
 /* ---- system calls ---- */
 
@@ -150,6 +150,49 @@ static void member_describe(struct member *member, void *context)
 	member->affinity_size = CALL(sched_getaffinity, 0, AFFINITY_SIZE, member->affinity);
 }
 
+/* Calls that end with EINTR after any handled signal, and would wait without a limit, or for a fixed moment, if
+ * they began again. */
+static bool is_endless(long call, const gregset_t registers)
+{
+	switch (call) {
+	case SYS_poll:
+		return (int)registers[REG_RDX] < 0;
+	case SYS_ppoll:
+		return registers[REG_RDX] == 0;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int)registers[REG_R10] < 0;
+	case SYS_select:
+	case SYS_pselect6:
+		return registers[REG_R8] == 0;
+	case SYS_clock_nanosleep:
+		return registers[REG_RSI] & TIMER_ABSTIME;
+	case SYS_futex:
+		return (registers[REG_RSI] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	default:
+		return call == SYS_pause;
+	}
+}
+
+/* If the thread was in such a call, it begins again. Which one it was is told by the instructions before, of the
+ * form that libc has: mov $call, %eax; syscall. Otherwise it ends with EINTR. */
+static void begin_again(ucontext_t *context)
+{
+	greg_t *registers = context->uc_mcontext.gregs;
+	const unsigned char *code = (const unsigned char *)registers[REG_RIP] - 7;
+	int32_t call;
+
+	/* Before the page there may be none. */
+	if (registers[REG_RAX] != -EINTR || (registers[REG_RIP] & 4095) < 7 || code[0] != 0xb8 || code[5] != 0x0f ||
+	    code[6] != 0x05)
+		return;
+	memcpy(&call, code + 1, sizeof(call));
+	if (!is_endless(call, registers))
+		return;
+	registers[REG_RAX] = call;
+	registers[REG_RIP] -= 2;
+}
+
 /* The epoch is that of the one who waits: who has given the member up before it ends cannot be mistaken. */
 static void stand_still(struct member *member, void *context)
 {
@@ -162,6 +205,7 @@ static void stand_still(struct member *member, void *context)
 	}
 	epoch = get(&self.epoch);
 	member_describe(member, context);
+	begin_again(context);
 	strange = (char *)member->address != member->pointer + self.address;
 	member->kept = strange ? 0 : *member->address;
 	if (!change(&member->state, DESCRIBES, strange ? STRANGE : STANDS)) {
@@ -273,7 +317,7 @@ static void members_recall(void)
 		if (get(&member->state) == GIVEN_UP)
 			continue;
 		if (get(&member->state) == LATE && has_signal(member->number, "SigPnd:"))
-			(void)change(&member->state, LATE, ASKED);
+			member->again = change(&member->state, LATE, ASKED);
 		else
 			__atomic_store_n(&member->state, FREE, __ATOMIC_RELEASE);
 	}
@@ -289,6 +333,7 @@ static struct member *member_add(pid_t number)
 	if (i == MEMBERS_MAX)
 		return NULL;
 	self.members[i].number = number;
+	self.members[i].again = false;
 	__atomic_store_n(&self.members[i].state, ASKED, __ATOMIC_RELEASE);
 	if (i == self.n)
 		__atomic_store_n(&self.n, i + 1, __ATOMIC_RELEASE);
@@ -389,19 +434,20 @@ static const char *who_is(int state, const char *what)
 	return NULL;
 }
 
-static const char *who_is_deaf(void)
+/* Why it is given up after @since, or NULL. */
+static const char *who_moves(long since)
 {
-	for (int i = 0; i < self.n; i++)
-		if (get(&self.members[i].state) == ASKED && has_signal(self.members[i].number, "SigBlk:"))
-			return refuse(&self.members[i], "blocks all signals");
-	return NULL;
-}
+	for (int i = 0; i < self.n; i++) {
+		struct member *member = &self.members[i];
+		bool deaf;
 
-static const char *who_moves(void)
-{
-	const char *why = who_is(ASKED, "does not stand still");
-
-	return why ? why : "threads come and go, so they cannot be copied";
+		if (get(&member->state) != ASKED || (since < DEAF_NS && !member->again))
+			continue;
+		deaf = has_signal(member->number, "SigBlk:");
+		if (deaf || member->again || since > PATIENCE_NS)
+			return refuse(member, deaf ? "blocks all signals" : "does not stand still");
+	}
+	return since > PATIENCE_NS ? "threads come and go, so they cannot be copied" : NULL;
 }
 
 /* One more look: if all stood still before it, and the list of threads has no others, then these are all. Returns
@@ -424,21 +470,16 @@ static bool look(const char **why)
 
 static const char *gather(void)
 {
-	long begin = now(), since = 0;
+	long begin = now();
 	const char *why = NULL;
 
 	while (!look(&why)) {
-		since = now() - begin;
-		why = since > self.patience ? who_is_deaf() : NULL;
-		if (why)
-			self.patience = MAX(self.patience / 2, DEAF_MIN_NS);
-		else if (since > PATIENCE_NS)
-			why = who_moves();
+		long since = now() - begin;
+
+		why = since > LATE_NS ? who_moves(since) : NULL;
 		if (why)
 			return why;
 	}
-	if (!why)
-		self.patience = DEAF_NS;
 	return why ? why : who_is(STRANGE, "is not one of libc's");
 }
 

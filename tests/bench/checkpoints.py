@@ -1,6 +1,6 @@
-"""What checkpoints cost: by the size of a session, to the cells that follow them, and in memory.
+"""What checkpoints cost: by the size and the threads of a session, to the cells that follow them, and in memory.
 
-usage: checkpoints.py
+usage: checkpoints.py [threads]: only those rows
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ COMMON = {"spares": "1", "memory": "4G", "checkpoint_memory": "off"}
 SETTINGS: Settings = {
     "daemon": {"log": "stderr"},
     "profile default": {**COMMON, "checkpoint": "manual"},
+    "profile threads": {**COMMON, "checkpoint": "cell"},
     "profile off": {**COMMON, "preload": "pandas", "checkpoint": "off"},
     "profile cell": {**COMMON, "preload": "pandas", "checkpoint": "cell"},
     "profile eight": {**COMMON, "checkpoint": "cell", "checkpoints": "8"},
@@ -57,11 +58,15 @@ KINDS = {
 }
 
 
-def by_size(client: Client, kind: str, size: int) -> None:
-    """Each after a cell that wrote to a single page, and a moment's rest."""
-    name = f"size{size}"
-    make, write = KINDS[kind]
-    client.exec(make.format(size=size * MB), name)
+# A pool of so many threads that have worked and wait.
+POOL = (
+    "import concurrent.futures, time\n"
+    "pool = concurrent.futures.ThreadPoolExecutor({n} or 1)\nlist(pool.map(time.sleep, [0.05] * {n})); x = [1]"
+)
+
+
+def costs(client: Client, name: str, write: str) -> str:
+    """Checkpoint, undo and branch, each after a cell that wrote to a single page, and a moment's rest."""
 
     def change() -> None:
         client.exec(write, name)
@@ -82,8 +87,32 @@ def by_size(client: Client, kind: str, size: int) -> None:
         client.shutdown(f"{name}.b")
         return took
 
-    print(f"{size:5} MB  {median_of(checkpoint)}  {median_of(undo)}  {median_of(branch)}", flush=True)
+    return f"{median_of(checkpoint)}  {median_of(undo)}  {median_of(branch)}"
+
+
+def by_size(client: Client, kind: str, size: int) -> None:
+    name = f"size{size}"
+    make, write = KINDS[kind]
+    client.exec(make.format(size=size * MB), name)
+    print(f"{size:5} MB  {costs(client, name, write)}", flush=True)
     client.shutdown(name)
+
+
+def by_threads(client: Client, n: int) -> None:
+    name = f"threads{n}"
+    client.exec(POOL.format(n=n), name)
+    manual = costs(client, name, "x[0] = 2")
+    client.exec(POOL.format(n=n), name + ".cell", profile="threads")
+
+    def trip(gap: float) -> float:
+        time.sleep(gap)
+        return timed(lambda: client.exec("x[0] = 2", name + ".cell"))
+
+    trips = f"{median_of(lambda: trip(0.005), 100)}  {median_of(lambda: trip(0), 200)}"
+    assert not client.exec("1", name + ".cell").unfaithful
+    print(f"{n:5}     {manual}  {trips}", flush=True)
+    client.shutdown(name)
+    client.shutdown(name + ".cell")
 
 
 def round_trips(socket: Path, profile: str, count: int, gap_us: int) -> float:
@@ -114,6 +143,12 @@ def main() -> int:
     daemon = Daemon(SETTINGS)
     try:
         with Client(str(daemon.socket), timeout=120) as client:
+            print("\npooled threads, round trips in ms; checkpoint = cell: of a cell after 5 ms, and back to back")
+            print("           checkpoint      undo    branch   after 5 ms   at once")
+            for n in (0, 8, 64):
+                by_threads(client, n)
+            if sys.argv[1:] == ["threads"]:
+                return 0
             for kind in KINDS:
                 print(f"\n{kind}, round trips in ms\n           checkpoint      undo    branch")
                 for size in SIZES:

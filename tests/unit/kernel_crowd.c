@@ -11,8 +11,11 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -587,6 +590,85 @@ static void run_join(void)
 	MUST(sem_post(&turn) == 0 && pthread_join(thread, &result) == 0 && !result);
 }
 
+/* Calls that never end. A signal that is handled would end each with EINTR. */
+static void *in_poll(void *pipe)
+{
+	struct pollfd readable = {.fd = *(int *)pipe, .events = POLLIN};
+
+	(void)poll(&readable, 1, -1);
+	WRONG("poll has ended");
+}
+
+static void *in_epoll(void *pipe)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)epoll_ctl(fd, EPOLL_CTL_ADD, *(int *)pipe, &event);
+	(void)epoll_wait(fd, &event, 1, -1);
+	WRONG("epoll_wait has ended");
+}
+
+static void *in_select(void *pipe)
+{
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(*(int *)pipe, &set);
+	(void)select(*(int *)pipe + 1, &set, NULL, NULL, NULL);
+	WRONG("select has ended");
+}
+
+static void *in_long_sleep(void *unused)
+{
+	struct timespec until;
+
+	(void)unused;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += 1000;
+	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	WRONG("clock_nanosleep has ended");
+}
+
+static void *in_recv(void *pipe)
+{
+	int ends[2];
+	char letter;
+
+	(void)pipe;
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+	(void)recv(ends[0], &letter, 1, 0);
+	WRONG("recv has ended");
+}
+
+static void run_endless(void)
+{
+	void *(*const calls[])(void *) = {in_poll, in_epoll, in_select, in_long_sleep, in_recv};
+	pthread_t thread;
+	int ends[2];
+	pid_t pid;
+
+	MUST(pipe2(ends, O_CLOEXEC) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		MUST(pthread_create(&thread, NULL, calls[i], &ends[0]) == 0);
+	for (int i = 0; i < 100; i++) {
+		const struct timespec moment = {.tv_nsec = 1000000};
+
+		nanosleep(&moment, NULL);
+		MUST(!crowd_hold());
+		pid = i % 10 == 0 ? copy() : -1;
+		if (pid == 0) {
+			MUST(crowd_revive() == 0);
+			nanosleep(&moment, NULL);
+			MUST(crowd_size() == (int)ARRAY_SIZE(calls));
+			_exit(0);
+		}
+		crowd_release();
+		MUST(pid < 0 || status_of(pid) == 0);
+	}
+	MUST(crowd_size() == (int)ARRAY_SIZE(calls));
+}
+
 static volatile int let_in;
 static int deaf_number;
 
@@ -711,6 +793,7 @@ int main(int argc, char **argv)
 	in_child(run_deaf);
 	in_child(run_strange);
 	in_child(run_churn);
+	in_child(run_endless);
 	in_child(run_generations);
 	return check_report();
 }
