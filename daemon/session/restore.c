@@ -149,16 +149,28 @@ static void grow_again(struct session *session)
 	session_thaw(session, &how, session->source);
 }
 
+/* What another session of the family has, too, is not to draw the same numbers in both. */
+static struct spawn_message how_to_thaw(const struct session *session, const struct checkpoint *target)
+{
+	return (struct spawn_message){.reseed = target->interpreter->tenant != &session->tenant};
+}
+
+static void thaw_target(struct session *session)
+{
+	struct interpreter *frozen = session->target->interpreter;
+	const struct spawn_message how = how_to_thaw(session, session->target);
+
+	session_thaw(session, &how, frozen);
+}
+
 static void restore_begin(struct session *session)
 {
-	const struct spawn_message plain = {0};
-
 	if (session->successor && session->successor_of != session->target)
 		session_drop_successor(session);
 	if (session->successor && session->successor->adopted)
 		take_over(session);
 	else if (session->target)
-		session_thaw(session, &plain, session->target->interpreter);
+		thaw_target(session);
 	else if (session->source)
 		grow_again(session);
 	else
@@ -346,12 +358,13 @@ void session_drop_successor(struct session *session)
  * another one follows when that is dead. */
 static int succeed(struct session *session, struct checkpoint *target)
 {
-	static const struct spawn_message plain = {0};
+	struct spawn_message how;
 
 	session->successor_of = target;
 	if (!target)
 		return warden_spawn(session->warden, session->workspace, &session->successor);
-	return warden_thaw(session->warden, target->interpreter, &plain, &session->successor);
+	how = how_to_thaw(session, target);
+	return warden_thaw(session->warden, target->interpreter, &how, &session->successor);
 }
 
 void session_replace(struct session *session, struct checkpoint *target, const char *cause)

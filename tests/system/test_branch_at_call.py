@@ -134,6 +134,23 @@ def test_a_plain_call(daemon: Daemon, client: Client, begin: Begin) -> None:
     assert "0.134" not in other.text
 
 
+def test_random_numbers_after_going_back(daemon: Daemon, client: Client, begin: Begin) -> None:
+    """The state before the cell is that of both, and they do not draw the same from it."""
+    run(client, "import random; random.seed(1)", "c2")
+    provider = begin("tools.ask()", session="c2", functions=FUNCTIONS)
+    provider.held()
+    keys = {name: branch(client, "c2", name).key for name in ("d1", "d2")}
+    drawn = set()
+    for name, key in keys.items():
+        client.call(m.Interrupt(id=client.new_id(), session=name, kill=True), m.InterruptReply)
+        assert result_of(client, name, key).restored == 1
+        drawn.add(run(client, "random.random()", name).text)
+    client.call(m.Interrupt(id=client.new_id(), session="c2", kill=True), m.InterruptReply)
+    provider.result()
+    drawn.add(run(client, "random.random()", "c2").text)
+    assert len(drawn) == 3 and "0.13436424411240122" in drawn
+
+
 def test_a_loop_of_its_own(daemon: Daemon, client: Client, begin: Begin) -> None:
     code = """
 import asyncio
