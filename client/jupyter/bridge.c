@@ -255,12 +255,22 @@ static int bridge_connect(struct bridge *bridge)
 	if (!bridge->lair) {
 		bridge->known = false;
 		bridge->stay = lair_call_free(bridge->stay);
+		bridge->opening = lair_call_free(bridge->opening);
 		r = lair_new(&bridge->lair, &bridge->options->lair);
 	}
 	return r ? r : lair_connect(bridge->lair);
 }
 
-/* The shipped settings have a profile for notebooks, somebody's own may not. Returns 0 or an error. */
+/* The shipped settings have a profile for notebooks, somebody's own may not. */
+static bool profile_given_up(struct bridge *bridge, int outcome)
+{
+	if (outcome != LAIR_E_BAD_REQUEST || !bridge->profile || bridge->options->profile)
+		return false;
+	bridge->profile = NULL;
+	return true;
+}
+
+/* Waits. Returns 0 or an error. */
 static int session_open(struct bridge *bridge)
 {
 	struct lair_call *call = NULL;
@@ -272,11 +282,30 @@ static int session_open(struct bridge *bridge)
 	if (!r)
 		session_met(bridge, lair_session(call));
 	(void)lair_call_free(call);
-	if (r == LAIR_E_BAD_REQUEST && bridge->profile && !bridge->options->profile) {
-		bridge->profile = NULL;
-		return session_open(bridge);
-	}
-	return r;
+	return profile_given_up(bridge, r) ? session_open(bridge) : r;
+}
+
+static void session_open_begin(struct bridge *bridge);
+
+/* If it could not be opened, the first cell tries it again, and tells. */
+static void on_opened(struct lair_call *call, void *userdata)
+{
+	struct bridge *bridge = userdata;
+	int r = lair_outcome(call);
+
+	bridge->opening = NULL;
+	if (!r)
+		session_met(bridge, lair_session(call));
+	else if (profile_given_up(bridge, r))
+		session_open_begin(bridge);
+	(void)lair_call_free(call);
+}
+
+/* Without waiting: the first session of a profile takes a while, and clients want a sign of life. */
+static void session_open_begin(struct bridge *bridge)
+{
+	if (!lair_open(bridge->lair, &bridge->opening, bridge->session, bridge->profile))
+		lair_on_done(bridge->opening, on_opened, bridge);
 }
 
 struct lair *job_lair(struct job *job)
@@ -501,7 +530,8 @@ static bool is_due(const struct bridge *bridge)
 {
 	const struct job *first = bridge->first;
 
-	return first && !first->begun && (bridge->heard || first->next || first->message.n_identities > 0);
+	return first && !first->begun && !bridge->opening &&
+	       (bridge->heard || first->next || first->message.n_identities > 0);
 }
 
 static long patience(const struct bridge *bridge)
@@ -729,6 +759,7 @@ static void bridge_deinit(struct bridge *bridge)
 		job_free(job);
 	}
 	(void)lair_call_free(bridge->stay);
+	(void)lair_call_free(bridge->opening);
 	lair_free(bridge->lair);
 	sockets_close(&bridge->sockets);
 	signer_deinit(&bridge->signer);
@@ -740,14 +771,12 @@ static void bridge_deinit(struct bridge *bridge)
 
 static void first_connect(struct bridge *bridge)
 {
-	int r = bridge_connect(bridge);
-
-	if (!r)
-		r = session_open(bridge);
-	if (r && bridge->lair)
-		fprintf(stderr, "lair jupyter: %s\n", lair_error(bridge->lair));
-	if (!r)
+	if (!bridge_connect(bridge)) {
+		session_open_begin(bridge);
 		outstanding_take_up(bridge);
+	} else if (bridge->lair) {
+		fprintf(stderr, "lair jupyter: %s\n", lair_error(bridge->lair));
+	}
 }
 
 int jupyter_run(const struct jupyter_options *options)

@@ -158,8 +158,8 @@ static void checkpoint_done(struct job *job)
 
 	if (!done(job))
 		return;
-	say(job, "%s is kept as \"%s\": %%restore %s goes back to it.",
-	    human_state(text, lair_state(job->call)->cell), argument(job), argument(job));
+	say(job, "Kept as \"%s\": %s. %%restore %s goes back to it.", argument(job),
+	    human_state(text, lair_state(job->call)->cell), argument(job));
 	execute_done(job);
 }
 
@@ -237,8 +237,15 @@ static bool text_same(struct lair_text a, struct lair_text b)
 
 static void say_variable(struct job *job, char sign, const struct lair_variable *it)
 {
-	say(job, "%c %.*s = %.*s", sign, (int)it->name.size, it->name.data, (int)it->text.size,
-	    it->text.data ? it->text.data : "");
+	char shape[96] = "";
+	uint64_t length;
+	size_t cursor = 0, n = 0;
+
+	while (lair_next_number(it->shape, &cursor, &length) && n < sizeof(shape))
+		n += (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%" PRIu64, n ? " x " : " # ", length);
+	/* Of a list its text says enough. */
+	say(job, "%c %.*s = %.*s%s", sign, (int)it->name.size, it->name.data, (int)it->text.size,
+	    it->text.data ? it->text.data : "", strstr(shape, " x ") ? shape : "");
 }
 
 static void diff_tell(struct job *job, struct lair_items before, struct lair_items now)

@@ -154,7 +154,7 @@ def _dress(shell: Any) -> None:
 
 def _meet_comm(module: Any) -> None:
     """The package `comm` has hooks for whoever carries its messages."""
-    base = module.BaseComm if hasattr(module, "BaseComm") else _import_module("comm.base_comm").BaseComm
+    base: Any = module.BaseComm if hasattr(module, "BaseComm") else _import_module("comm.base_comm").BaseComm
 
     class Comm(base):  # type: ignore[misc]
         def publish_msg(
@@ -186,11 +186,20 @@ def _comm_info(manager: Any) -> None:
     tell("comms", {"comms": comms})
 
 
+def _refuse(told: Dict[str, Any]) -> None:
+    """Nothing in this session has comms."""
+    if told["msg_type"] == "comm_info_request":
+        tell("comms", {"comms": {}})
+    elif told["msg_type"] == "comm_open":
+        content = {"comm_id": str(told["content"].get("comm_id")), "data": {}}
+        tell("message", {"msg_type": "comm_close", "content": content, "metadata": {}})
+
+
 def receive(text: str) -> None:
     """A message of the notebook, as JSON, in the place of code."""
     told = _unpacked(_loads(text))
-    if "comm" not in _modules and told["msg_type"] == "comm_info_request":
-        tell("comms", {"comms": {}})
+    if "comm" not in _modules:
+        _refuse(told)
         return
     manager = _import_module("comm").get_comm_manager()
     handlers: Dict[str, Callable[[], None]] = {
@@ -203,5 +212,6 @@ def receive(text: str) -> None:
 
 
 magics.tell_page, magics.tell_next_input = page, next_input
-display.meet("comm", _meet_comm)
-display.meet("IPython.core.getipython", _meet_getipython)
+_libraries: Any = display  # libraries.py shares its namespace
+_libraries.meet("comm", _meet_comm)
+_libraries.meet("IPython.core.getipython", _meet_getipython)

@@ -53,6 +53,7 @@ SETTINGS: Settings = {
     "profile data": {"preload": DATA, "spares": "4"},
     "profile cold-data": {"preload": DATA, "spares": "0"},
     "profile many": {"preload": DATA, "spares": "0"},
+    "profile notebook": {"preload": DATA + " IPython", "spares": "0", "checkpoint": "cell"},
     "profile unsaved": {"preload": "pandas", "spares": "1", "checkpoint": "off"},
     "profile saved": {"preload": "pandas", "spares": "1", "checkpoint": "cell", "checkpoints": str(KEPT)},
 }
@@ -86,6 +87,7 @@ class Bench:
         self.driver = ROOT / "build/release/tests/lair_bench"
         self.broker = ROOT / "build/release/tests/bare_broker"
         self.jupyter = Jupyter()
+        self.lair_jupyter = self.notebook_kernel()
         self.queues = Queues()
         self.forks = Forks(["pandas"], KEPT)
         for profile in (
@@ -96,16 +98,27 @@ class Bench:
             "cold-data",
             "saved",
             "unsaved",
+            "notebook",
         ):  # templates and spares are made once
             self.client.exec("1", profile=profile)
         time.sleep(1)
 
     def close(self) -> None:
         self.jupyter.close()
+        self.lair_jupyter.close()
         self.queues.close()
         self.forks.close()
         self.client.close()
         self.daemon.close()
+
+    def notebook_kernel(self) -> Jupyter:
+        """`lair jupyter`, which Jupyter's own client finds from now on."""
+        os.environ["JUPYTER_PATH"] = str(self.daemon.directory / "share/jupyter")
+        told = self.daemon.lair(
+            "jupyter", "install", "--prefix", str(self.daemon.directory), "--socket", str(self.daemon.socket)
+        )
+        assert told.returncode == 0, told.stderr
+        return Jupyter("lair")
 
     def lair(self, measure: str, profile: str, count: int, gap: float = 0, code: str = "1+1") -> list[float]:
         """Samples of the C client."""
@@ -122,16 +135,16 @@ class Bench:
         assert received == size, f"{received} of {size} bytes"
         return self.lair("exec", "default", 3, code=code)
 
-    def jupyter_output(self, code: str, size: int) -> list[float]:
+    def jupyter_output(self, code: str, size: int, kernel: Jupyter | None = None) -> list[float]:
         received = 0
 
         def run() -> None:
             nonlocal received
-            received = self.jupyter.run(code)
+            received = (kernel or self.jupyter).run(code)
 
         took = timed(run)
         if received != size:
-            print(f"  (ipykernel lost {size - received} of {size} bytes)")
+            print(f"  ({'lair jupyter' if kernel else 'ipykernel'} lost {size - received} of {size} bytes)")
         return [took]
 
     def memory_of_sessions(self, count: int = 50) -> list[float]:
@@ -146,11 +159,11 @@ class Bench:
             self.client.shutdown(f"many{i}")
         return [each]
 
-    def memory_of_kernels(self, count: int = 4) -> list[float]:
+    def memory_of_kernels(self, count: int = 4, name: str = "python3", code: str = IMPORTS) -> list[float]:
         before = available()
-        kernels = [Jupyter() for _ in range(count)]
+        kernels = [Jupyter(name) for _ in range(count)]
         for kernel in kernels:
-            kernel.run(IMPORTS)
+            kernel.run(code)
         time.sleep(1)
         each = (before - available()) / count
         for kernel in kernels:
@@ -169,7 +182,7 @@ class Bench:
         return [timed(start) for _ in range(count)]
 
     def measures(self) -> list[Measure]:
-        jupyter, queues, forks = self.jupyter, self.queues, self.forks
+        jupyter, queues, forks, notebook = self.jupyter, self.queues, self.forks, self.lair_jupyter
         flushed = sum(len(str(i)) + 1 for i in range(100_000))
         return [
             Measure(
@@ -356,6 +369,38 @@ class Bench:
                 then=11.0,
                 p50=0.5,
                 rounds=1,
+            ),
+            Measure(
+                "notebook: start to first result",
+                lambda: [jupyter_open("1+1", "lair") for _ in range(3)],
+                "ipykernel",
+                lambda: [jupyter_open("1+1") for _ in range(3)],
+            ),
+            Measure(
+                "notebook: restart to the next result",
+                lambda: [timed(lambda: notebook.restart(now=False))],
+                "ipykernel",
+                lambda: [timed(lambda: jupyter.restart(now=False))],
+            ),
+            Measure(
+                "notebook: round trip",
+                lambda: [timed(lambda: notebook.run("1+1")) for _ in range(100)],
+                "ipykernel",
+                lambda: [timed(lambda: jupyter.run("1+1")) for _ in range(100)],
+            ),
+            Measure(
+                "notebook: 10 MB in 100,000 prints",
+                lambda: self.jupyter_output(PRINTS, 10_000_000, notebook),
+                "ipykernel",
+                lambda: self.jupyter_output(PRINTS, 10_000_000),
+            ),
+            Measure(
+                "notebook: memory of one of ten, with pandas",
+                lambda: self.memory_of_kernels(10, "lair", "import pandas"),
+                "ipykernel",
+                lambda: self.memory_of_kernels(10, "python3", "import pandas"),
+                rounds=1,
+                unit="memory",
             ),
             Measure("lair mcp, from its start to its tools", self.mcp_start, p50=10e-3),
             Measure(

@@ -24,12 +24,12 @@ def timed(act: Callable[[], Any]) -> Sample:
 
 
 class Jupyter:
-    """ipykernel, through the client library everybody uses."""
+    """A kernel, ipykernel if nothing else is said, through the client library everybody uses."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: str = "python3") -> None:
         self.manager: Any
         self.client: Any
-        self.manager, self.client = start_new_kernel(kernel_name="python3")
+        self.manager, self.client = start_new_kernel(kernel_name=kernel)
 
     def run(self, code: str, timeout: float = 120) -> int:
         """Run a cell to its end; how many bytes of output came. A flood drops messages, even the last one."""
@@ -49,8 +49,8 @@ class Jupyter:
             idle = message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
         return received
 
-    def restart(self) -> None:
-        self.manager.restart_kernel(now=True)
+    def restart(self, now: bool = True) -> None:
+        self.manager.restart_kernel(now=now)
         self.client.wait_for_ready(timeout=60)
         self.run("1+1")
 
@@ -70,10 +70,10 @@ class Jupyter:
         self.manager.shutdown_kernel(now=True)
 
 
-def jupyter_open(code: str) -> Sample:
+def jupyter_open(code: str, name: str = "python3") -> Sample:
     """From nothing to the first result."""
     began = time.perf_counter()
-    kernel = Jupyter()
+    kernel = Jupyter(name)
     kernel.run(code)
     took = time.perf_counter() - began
     kernel.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -213,7 +214,7 @@ def test_undo(client: Client) -> None:
 
 def test_checkpoints(client: Client, daemon: Daemon) -> None:
     client.run("x = 1")
-    assert 'is kept as "one"' in client.printed("%checkpoint one")
+    assert client.printed("%checkpoint one").startswith('Kept as "one": the state after cell 1.')
     client.run("x = [2]; y = 5")
     assert "one" in client.printed("%checkpoints")
     assert client.printed("%diff") == "- x = 1\n+ x = [2]\n+ y = 5\n"
@@ -306,6 +307,15 @@ def test_a_session_that_is_gone_is_told(daemon: Daemon, client: Client) -> None:
     assert reply["ename"] == "NameError"
 
 
+def test_the_router_dies(daemon: Daemon, client: Client) -> None:
+    client.run("x = 41")
+    name = client.start("import time; time.sleep(1); x + 1")
+    os.kill(daemon.lair_json("status")["pid"], signal.SIGKILL)
+    assert client.reply(name)["content"]["status"] == "ok"
+    client.until_idle(name)
+    assert client.value("x") == "41"
+
+
 def test_without_a_daemon(daemon: Daemon) -> None:
     nobody = str(daemon.directory / "run/nobody")
     with kernel_of(daemon, "--socket", nobody, "--no-start") as kernel:
@@ -358,12 +368,88 @@ def test_in_and_out(client: Client) -> None:
 def test_the_kernel_answers_while_a_cell_runs(client: Client) -> None:
     name = client.start("import time; time.sleep(1)")
     client.reply(client.send("kernel_info_request", {}))
-    states = []
+    states: list[str] = []
     while states[-2:] != ["idle", "busy"]:
         message = client.receive("iopub")
         if message["type"] == "status":
             states.append(message["content"]["execution_state"])
     assert client.reply(name)["content"]["status"] == "ok"
+
+
+# ---- IPython ----
+
+
+def test_pages_and_the_text_of_the_next_cell(client: Client) -> None:
+    reply, shown = client.run("zip?")
+    (page,) = reply["payload"]
+    assert page["source"] == "page" and "zip" in page["data"]["text/plain"] and shown == []
+    client.run("%%writefile made.py\nmade = 3")
+    reply, shown = client.run("%load made.py")
+    (text,) = reply["payload"]
+    assert (text["source"], text["replace"]) == ("set_next_input", True) and "made = 3" in text["text"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("%matplotlib inline", ""),
+        ("%time 6 * 7", "Wall time"),
+        ("%timeit -n1 -r1 1", "per loop"),
+        ("open('s.py', 'w').write('made = 4'); 0", ""),
+        ("%cd .", "/"),
+        ("%env HOME", ""),
+        ("%who", "shell"),
+        ("%%capture out\nprint(1)", ""),
+        ("shell = get_ipython(); print(shell.kernel.get_parent()['header']['msg_type'])", "execute_request"),
+    ],
+)
+def test_what_people_type(client: Client, code: str, said: str) -> None:
+    client.run("shell = get_ipython()")
+    reply, shown = client.run(code)
+    assert reply["status"] == "ok", reply
+    assert said in "".join(it["content"].get("text", "") for it in shown)
+
+
+@pytest.mark.parametrize("code", ["!ls", "%%bash\nls"])
+def test_programs_are_refused_where_they_are_not_granted(client: Client, code: str) -> None:
+    error = client.error(code)
+    assert error["ename"] == "PermissionError" and "subprocess-not-granted" in error["evalue"]
+
+
+# ---- comms, where nothing has any; tests/clients/python has widgets ----
+
+
+def test_a_comm_that_nobody_knows(client: Client, kernel: Kernel) -> None:
+    name = client.send("comm_open", {"comm_id": "c", "target_name": "jupyter.widget.control", "data": {}})
+    (closed,) = client.until_idle(name)
+    assert (closed["type"], closed["content"]) == ("comm_close", {"comm_id": "c", "data": {}})
+    assert client.until_idle(client.send("comm_msg", {"comm_id": "c", "data": {}})) == []
+    assert client.value("1") == "1"  # no cell was counted
+    assert client.run("2")[0]["execution_count"] == 2
+    kernel.kill()
+    kernel.start()
+    other = kernel.client()  # which does not know whether the session has comms
+    name = other.send("comm_open", {"comm_id": "c", "target_name": "x", "data": {}})
+    assert kinds(other.until_idle(name)) == ["comm_close"]
+    assert other.request("comm_info_request", {})["comms"] == {}
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        '{"type": "message", "msg_type": "status", "content": {"execution_state": "dead"}}',
+        '{"type": "message", "msg_type": "comm_msg", "content": 5, "metadata": [], "sizes": [99, -1]}',
+        '{"type": "comms", "comms": 7}',
+        '{"type": "payload"}',
+        "[1]",
+        "nonsense",
+    ],
+)
+def test_a_session_says_what_it_likes(client: Client, notice: str) -> None:
+    code = f"display({{'application/vnd.lair.notebook+json': {notice!r}, 'application/vnd.lair.buffers': b'x'}}, raw=True)"
+    _, shown = client.run(code)
+    assert kinds(shown) in ([], ["comm_msg"], ["stream"])
+    assert client.value("1") == "1"
 
 
 # ---- clients that are hostile, broken, or many ----
