@@ -20,7 +20,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#define GENERATIONS 25
 #define PATIENCE_S 20
+/* A busy machine does not get as far. */
+#define ENOUGH_S 10
 
 /* A sanitizer looks for the stack of each thread that begins, in a function of libc that finds none if the thread
  * is copied in the middle of it. */
@@ -436,20 +439,23 @@ static int status_of(pid_t pid)
 	return status;
 }
 
-static int generations = 25;
-static unsigned long refusals;
-static char last_refusal[128];
+static int generations = GENERATIONS;
+
+/* On a busy machine not all may stand still in time; but they do at last. */
+static void hold(void)
+{
+	double until = seconds() + PATIENCE_S;
+
+	while (crowd_hold())
+		MUST(seconds() < until);
+}
 
 /* In a live process, which the copy takes over from. Returns in the next live one. */
 static void next_generation(void)
 {
-	const char *why;
 	pid_t pid;
 
-	while ((why = crowd_hold())) {
-		snprintf(last_refusal, sizeof(last_refusal), "%s", why);
-		MUST(++refusals < 50);
-	}
+	hold();
 	pid = copy();
 	if (pid != 0) {
 		crowd_release();
@@ -500,12 +506,12 @@ static void workers_start(void)
 
 static void run_generations(void)
 {
+	double until = seconds() + ENOUGH_S;
+
 	workers_start();
 	check_progress();
-	for (int i = 0; i < generations; i++)
+	for (int i = 0; i < generations && (generations > GENERATIONS || seconds() < until); i++)
 		next_generation();
-	if (refusals)
-		fprintf(stderr, "%lu refusals, the last: %s\n", refusals, last_refusal);
 	_exit(destroyed > 0 || !MAKES_THREADS ? 0 : 9);
 }
 
@@ -566,11 +572,12 @@ static void run_join(void)
 	void *result;
 	pid_t pid;
 
-	MUST(sem_init(&turn, 0, 0) == 0 && sem_init(&never, 0, 0) == 0 && crowd_size() == 0 && !crowd_hold());
+	MUST(sem_init(&turn, 0, 0) == 0 && sem_init(&never, 0, 0) == 0 && crowd_size() == 0);
+	hold();
 	crowd_release();
 	MUST(pthread_create(&thread, NULL, ends_when_told, &turn) == 0 && crowd_size() == 1);
 	MUST(pthread_create(&stuck, NULL, never_ends, NULL) == 0);
-	MUST(!crowd_unfaithful() && !crowd_hold());
+	hold();
 	pid = copy();
 	if (pid) {
 		crowd_release();
@@ -655,7 +662,7 @@ static void run_endless(void)
 		const struct timespec moment = {.tv_nsec = 1000000};
 
 		nanosleep(&moment, NULL);
-		MUST(!crowd_hold());
+		hold();
 		pid = i % 10 == 0 ? copy() : -1;
 		if (pid == 0) {
 			MUST(crowd_revive() == 0);
@@ -700,17 +707,17 @@ static void run_deaf(void)
 	MUST(pthread_create(&thread, NULL, deaf, NULL) == 0);
 	while (!let_in)
 		sched_yield();
+	begin = seconds();
 	for (int i = 0; i < 20; i++) {
 		why = crowd_hold();
 		MUST(why && strcmp(why, "thread deaf? blocks all signals, so it cannot be copied") == 0);
 		MUST(crowd_unfaithful());
 	}
-	begin = seconds();
-	MUST(crowd_hold() && seconds() - begin < 0.03); /* it waits less and less */
+	MUST(seconds() - begin < 4); /* it has 0.3 s only once */
 	let_in = 2;
 	while (let_in != 3)
 		sched_yield();
-	MUST(!crowd_hold()); /* the one signal that was on its way did nothing */
+	hold(); /* the one signal that was on its way did nothing */
 	crowd_release();
 	MUST(!crowd_unfaithful());
 }
@@ -761,23 +768,21 @@ static void *churn(void *argument)
 static void run_churn(void)
 {
 	unsigned long counts[4] = {0}, before[4];
+	double until = seconds() + ENOUGH_S;
 	pthread_t thread;
 
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		MUST(pthread_create(&thread, NULL, churn, &counts[i]) == 0);
-	for (int round = 0; round < 200; round++) {
-		const char *why = crowd_hold();
-
-		if (why)
-			continue;
+	for (int round = 0; round < 100; round++) {
+		hold();
 		memcpy(before, counts, sizeof(counts));
 		for (int i = 0; i < 20; i++)
 			sched_yield();
 		MUST(memcmp(before, counts, sizeof(counts)) == 0);
 		crowd_release();
-		refusals++;
+		if (seconds() > until)
+			break;
 	}
-	MUST(refusals > 100);
 }
 
 int main(int argc, char **argv)
