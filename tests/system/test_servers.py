@@ -254,13 +254,13 @@ def test_tools_that_make_no_sense_are_left_out(opened: Open) -> None:
 
 def test_more_schemas_than_a_cell_is_offered(opened: Open, daemon: Daemon, tmp_path: Path) -> None:
     """Those of the longest are left out, and all tools can be called."""
-    every = [file(tmp_path, {"u": entry("fat"), "v": entry("fat")}), opened(u=entry("fat"), v=entry("fat"))]
-    schemas = {it.name: it.schema for it in every[1]}
+    path, servers = file(tmp_path, {"u": entry("fat"), "v": entry("fat")}), opened(u=entry("fat"), v=entry("fat"))
+    schemas = {it.name: it.schema for it in servers}
     assert "properties" in schemas["v.echo"] and "title" not in schemas["u.fat0"] and "v.fat199" in schemas
     code = "tools.u.fat7(any='x'), tools.v.echo(text='y'), len(dir(tools.v)) > 200"
-    result = daemon.lair("exec", "--servers", every[0], code)
+    result = daemon.lair("exec", "--servers", str(path), code)
     assert result.stdout == "('fat7: ', 'echo: y', True)\n", result.stderr
-    with Session(connection=Connection(str(daemon.socket), start=False), functions=every[1]) as s:
+    with Session(connection=Connection(str(daemon.socket), start=False), functions=servers) as s:
         assert s.run(code).text == "('fat7: ', 'echo: y', True)"
 
 
