@@ -296,11 +296,13 @@ struct lair_branch {
 /* Keep the present state. If it has a @name (else NULL), it is forgotten only to make room in memory. */
 int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session);
-/* @name: the name of a checkpoint, or the number of a cell for the state after it. */
-int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
+/* @name: the name of a checkpoint, or the number of a cell for the state after it. @keep_files: the files stay as
+ * they are, else they are brought back with the state. */
+int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name,
+		 bool keep_files);
 int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
-/* Go @n states back; 0 is the same as 1. */
-int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n);
+/* Go @n states back; 0 is the same as 1. @keep_files: likewise. */
+int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n, bool keep_files);
 int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch);
 
 /* Files of a session. Paths are bytes, in its workspace. Each request moves a piece of one file, or lists a part
@@ -518,6 +520,19 @@ struct lair_effects {
 	uint64_t more;		 /* how many more there are */
 };
 
+/* A file of the workspace when the state went back. */
+struct lair_file_back {
+	struct lair_text path, change; /* path: any bytes; change: restored, made (it had been removed or renamed),
+					  removed (it was not there), or failed */
+};
+
+/* The files that were brought back with the state. */
+struct lair_back {
+	struct lair_items items; /* of struct lair_file_back */
+	uint64_t more;		 /* how many more there are */
+	struct lair_text stay;	 /* absent, or why they, or the first that failed, are not those of that state */
+};
+
 /* One line of a traceback. */
 struct lair_error_frame {
 	uint64_t cell;	       /* the number of the cell; 0: the line is in @file */
@@ -575,11 +590,13 @@ struct lair_result {
 	double limit;		     /* if the cause is timeout: how many seconds the cell had; else 0 */
 	uint64_t restored;	     /* if rolled_back: the cell whose state is in force now, 0: before the first */
 	struct lair_effects effects; /* if rolled_back or reset */
-	struct lair_text unfaithful; /* absent, or why there is no checkpoint of the state after this cell */
-	uint64_t forgotten;	     /* how many checkpoints were forgotten since the last answer */
-	struct lair_loaded loaded;   /* if the session was opened for this cell */
-	struct lair_ended ended;     /* if the session is new: how the one before ended */
-	uint64_t birth;		     /* of the session: no other session of this id has the same number */
+	struct lair_back back;	     /* likewise */
+	struct lair_text files_unkept; /* absent, or which file cannot be brought back later, and why: the first */
+	struct lair_text unfaithful;   /* absent, or why there is no checkpoint of the state after this cell */
+	uint64_t forgotten;	       /* how many checkpoints were forgotten since the last answer */
+	struct lair_loaded loaded;     /* if the session was opened for this cell */
+	struct lair_ended ended;       /* if the session is new: how the one before ended */
+	uint64_t birth;		       /* of the session: no other session of this id has the same number */
 };
 
 struct lair_session {
@@ -613,12 +630,15 @@ struct lair_state {
 	uint64_t cell;		     /* this is the state after this cell; 0: before the first */
 	struct lair_text name;	     /* absent: it has no name */
 	struct lair_effects effects; /* of restore and undo */
+	struct lair_back back;	     /* likewise */
 };
 
 struct lair_checkpoint {
 	struct lair_text name; /* absent: it has no name */
 	uint64_t cell, memory; /* the state after this cell; the bytes that it alone holds */
 	double age;	       /* seconds */
+	uint64_t files;	       /* how many there were; 0: they are not kept, or not counted yet */
+	bool files_lack;       /* some of them are not kept */
 };
 
 struct lair_piece {
@@ -807,6 +827,7 @@ bool lair_next_blocked(struct lair_items items, size_t *cursor, struct lair_bloc
 bool lair_next_data(struct lair_items bundle, size_t *cursor, struct lair_data *item);
 bool lair_next_display(struct lair_items items, size_t *cursor, struct lair_display *item);
 bool lair_next_artifact(struct lair_items items, size_t *cursor, struct lair_artifact *item);
+bool lair_next_file_back(struct lair_items items, size_t *cursor, struct lair_file_back *item);
 bool lair_next_effect(struct lair_items items, size_t *cursor, struct lair_effect *item);
 bool lair_next_error_frame(struct lair_items items, size_t *cursor, struct lair_error_frame *item);
 bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item);

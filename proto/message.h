@@ -157,9 +157,14 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
+/* keep_files: the files stay as they are. */
+#define RESTORE_FIELDS(F, m)                                                                                       \
+	NAMED_CHECKPOINT_FIELDS(F, m)                                                                              \
+	F(m, FLAG, keep_files, OPTIONAL)
 #define UNDO_FIELDS(F, m)                                                                                          \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, FLAG, keep_files, OPTIONAL)                                                                           \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
 #define BRANCH_FIELDS(F, m)                                                                                        \
@@ -216,7 +221,7 @@ WIRE_MESSAGE(shutdown_request, "shutdown", ID, SESSION_CHANGE_FIELDS);
 WIRE_MESSAGE(info_request, "info", ID, INFO_FIELDS);
 WIRE_MESSAGE(checkpoint_request, "checkpoint", ID, CHECKPOINT_FIELDS);
 WIRE_MESSAGE(checkpoints_request, "checkpoints", ID, SESSION_REQUEST_FIELDS);
-WIRE_MESSAGE(restore_request, "restore", ID, NAMED_CHECKPOINT_FIELDS);
+WIRE_MESSAGE(restore_request, "restore", ID, RESTORE_FIELDS);
 WIRE_MESSAGE(drop_request, "drop", ID, NAMED_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(undo_request, "undo", ID, UNDO_FIELDS);
 WIRE_MESSAGE(branch_request, "branch", ID, BRANCH_FIELDS);
@@ -256,6 +261,16 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, RAW, effects, OPTIONAL)                                                                               \
 	F(m, UINT, effects_more, OPTIONAL)
+/* In such a reply: which files were brought back, as an array of file_back, and how many more; and why those that
+ * there are, or the first of them, are not those of that state. */
+#define BACK_FIELDS(F, m)                                                                                          \
+	F(m, RAW, files, OPTIONAL)                                                                                 \
+	F(m, UINT, files_more, OPTIONAL)                                                                           \
+	F(m, STR, files_stay, OPTIONAL)
+/* change: restored, made (it had been removed or renamed), removed (it was not there), or failed. */
+#define FILE_BACK_FIELDS(F, m)                                                                                     \
+	F(m, BIN, path, REQUIRED)                                                                                  \
+	F(m, STR, change, REQUIRED)
 /* Of a session that was opened and had been saved: what came back. */
 #define LOADED_FIELDS(F, m)                                                                                        \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
@@ -283,6 +298,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, stderr_stray, OPTIONAL)                                                                         \
 	F(m, UINT, restored, OPTIONAL)                                                                             \
 	EFFECTS_FIELDS(F, m)                                                                                       \
+	BACK_FIELDS(F, m)                                                                                          \
+	F(m, STR, files_unkept, OPTIONAL)                                                                          \
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
 	F(m, UINT, forgotten, OPTIONAL)                                                                            \
 	F(m, REAL, duration_ms, REQUIRED)                                                                          \
@@ -412,7 +429,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, STR, name, OPTIONAL)                                                                                  \
-	EFFECTS_FIELDS(F, m)
+	EFFECTS_FIELDS(F, m)                                                                                       \
+	BACK_FIELDS(F, m)
 /* saved, loaded: arrays of str; not_saved, not_loaded: arrays of maps of name and reason. size: bytes. */
 #define SAVE_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, RAW, saved, REQUIRED)                                                                                 \
@@ -424,11 +442,14 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, RAW, not_loaded, REQUIRED)                                                                            \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
+/* files: how many the state has. files_lack: some of these are not kept. */
 #define CHECKPOINT_RECORD_FIELDS(F, m)                                                                             \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, REAL, age, REQUIRED)                                                                                  \
-	F(m, UINT, memory, REQUIRED)
+	F(m, UINT, memory, REQUIRED)                                                                               \
+	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, FLAG, files_lack, OPTIONAL)
 #define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 /* timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session went
@@ -587,6 +608,7 @@ WIRE_MESSAGE(exec_reply, "reply", ID, EXEC_REPLY_FIELDS);
 WIRE_MESSAGE(ended_record, "ended", NO_ID, ENDED_FIELDS);
 WIRE_MESSAGE(shown, "shown", NO_ID, SHOWN_FIELDS);
 WIRE_MESSAGE(artifact, "artifact", NO_ID, ARTIFACT_FIELDS);
+WIRE_MESSAGE(file_back, "file_back", NO_ID, FILE_BACK_FIELDS);
 WIRE_MESSAGE(effect, "effect", NO_ID, EFFECT_FIELDS);
 WIRE_MESSAGE(error_frame, "error_frame", NO_ID, ERROR_FRAME_FIELDS);
 WIRE_MESSAGE(cell_error, "cell_error", NO_ID, CELL_ERROR_FIELDS);
@@ -743,10 +765,13 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 	F(m, UINT, signal, REQUIRED)
 
 /* To a warden: fork the pristine image; to a frozen interpreter: fork yourself. Four descriptors travel along: the
- * interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. */
+ * interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. hold: it does nothing
+ * until it gets `settle`. */
 #define SPAWN_FIELDS(F, m)                                                                                         \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, FLAG, reseed, OPTIONAL)                                                                               \
+	F(m, FLAG, hold, OPTIONAL)                                                                                 \
+	F(m, FLAG, empty, OPTIONAL)                                                                                \
 	F(m, STR, directory, OPTIONAL)
 #define ADOPT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, serial, REQUIRED)                                                                               \
@@ -757,12 +782,28 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, files, REQUIRED)
 
+/* Keep the files of the state as serial; at most max bytes of contents are kept. directory: of a branch that has
+ * its own. mapped: array of uint, inodes that are mapped for writing. */
+#define KEEP_FILES_FIELDS(F, m)                                                                                    \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, UINT, max, REQUIRED)                                                                                  \
+	F(m, RAW, mapped, OPTIONAL)
+/* Bring the files of that state back. look: look at all that is there. */
+#define BRING_FILES_FIELDS(F, m)                                                                                   \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, look, OPTIONAL)
+
 WIRE_MESSAGE(spawn_message, "spawn", NO_ID, SPAWN_FIELDS);
 WIRE_MESSAGE(adopt_message, "adopt", NO_ID, ADOPT_FIELDS);
 WIRE_MESSAGE(sweep_message, "sweep", NO_ID, NO_FIELDS);
 WIRE_MESSAGE(signal_message, "signal", NO_ID, SIGNAL_FIELDS);
 WIRE_MESSAGE(discard_message, "discard", NO_ID, SERIAL_FIELDS); /* kill it, and say no more about it */
 WIRE_MESSAGE(survey_message, "survey", NO_ID, SURVEY_FIELDS);
+WIRE_MESSAGE(keep_files_message, "keep_files", NO_ID, KEEP_FILES_FIELDS);
+WIRE_MESSAGE(bring_files_message, "bring_files", NO_ID, BRING_FILES_FIELDS);
+WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 
 /* ---- warden to router ---- */
 
@@ -780,6 +821,24 @@ WIRE_MESSAGE(survey_message, "survey", NO_ID, SURVEY_FIELDS);
 	F(m, FLAG, blind, OPTIONAL)                                                                                \
 	F(m, UINT, worked, OPTIONAL)
 
+/* files: how many; held: bytes that all states together have; lost: states up to this one may not be kept any more.
+ * why: the first that was not kept, or, if it failed, why nothing was. */
+#define FILES_KEPT_FIELDS(F, m)                                                                                    \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, held, OPTIONAL)                                                                                 \
+	F(m, UINT, lost, OPTIONAL)                                                                                 \
+	F(m, FLAG, failed, OPTIONAL)                                                                               \
+	F(m, STR, why, OPTIONAL)
+/* files: array of file_back; more: how many more. refused: nothing was done; why: of that, or of the first that
+ * failed. */
+#define FILES_BACK_FIELDS(F, m)                                                                                    \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, RAW, files, OPTIONAL)                                                                                 \
+	F(m, UINT, more, OPTIONAL)                                                                                 \
+	F(m, FLAG, refused, OPTIONAL)                                                                              \
+	F(m, STR, why, OPTIONAL)
+
 WIRE_MESSAGE(warden_ready, "ready", NO_ID, WARDEN_READY_FIELDS);
 WIRE_MESSAGE(swept_message, "swept", NO_ID, NO_FIELDS);
 WIRE_MESSAGE(spawned_message, "spawned", NO_ID,
@@ -788,6 +847,8 @@ WIRE_MESSAGE(signalled_message, "signalled", NO_ID,
 	     SERIAL_FIELDS); /* the signal has been sent, or the interpreter is dead */
 WIRE_MESSAGE(exited_message, "exited", NO_ID, EXITED_FIELDS);
 WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
+WIRE_MESSAGE(files_kept_message, "files_kept", NO_ID, FILES_KEPT_FIELDS);
+WIRE_MESSAGE(files_back_message, "files_back", NO_ID, FILES_BACK_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */
 
@@ -842,13 +903,16 @@ WIRE_MESSAGE(run_message, "run", NO_ID, RUN_FIELDS);
 WIRE_MESSAGE(question_message, "question", NO_ID, QUESTION_FIELDS);
 WIRE_MESSAGE(task_message, "task", NO_ID, TASK_FIELDS);
 WIRE_MESSAGE(answer_message, "answer", NO_ID, ANSWER_FIELDS);
+WIRE_MESSAGE(settle_message, "settle", NO_ID, NO_FIELDS); /* all that it goes on from is as it was */
 WIRE_MESSAGE(returned_message, "returned", NO_ID, RETURNED_FIELDS);
 WIRE_MESSAGE(freeze_message, "freeze", NO_ID, FREEZE_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen interpreter, like spawn */
 
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
-/* cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below. */
+/* cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below.
+ * changed: something in the workspace has. restless: others may go on changing it. mapped: array of uint, the
+ * inodes of files there that are mapped for writing. */
 #define DONE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, INT, returncode, REQUIRED)                                                                            \
@@ -860,7 +924,10 @@ WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen int
 	F(m, RAW, artifacts, OPTIONAL)                                                                             \
 	F(m, FLAG, artifacts_more, OPTIONAL)                                                                       \
 	F(m, STR, unfaithful, OPTIONAL)                                                                            \
-	F(m, RAW, report, OPTIONAL)
+	F(m, RAW, report, OPTIONAL)                                                                                \
+	F(m, FLAG, changed, OPTIONAL)                                                                              \
+	F(m, FLAG, restless, OPTIONAL)                                                                             \
+	F(m, RAW, mapped, OPTIONAL)
 #define ASK_FIELDS(F, m)                                                                                           \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)

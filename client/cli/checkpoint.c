@@ -25,6 +25,7 @@ static int state_show(const struct cli *cli, const struct lair_call *call, const
 	if (state->name.data)
 		printf(" (\"%s\")", text_tamed(name, sizeof(name), state->name));
 	putchar('\n');
+	back_notice(&state->back);
 	effects_notice(&state->effects);
 	return 0;
 }
@@ -42,7 +43,7 @@ int verb_checkpoint(struct cli *cli)
 int verb_restore(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	int r = cli_wait(cli, lair_restore(cli->lair, &call, cli->args[0], cli->args[1]), &call);
+	int r = cli_wait(cli, lair_restore(cli->lair, &call, cli->args[0], cli->args[1], cli->keep_files), &call);
 
 	return r ? cli_trouble(cli, r) : state_show(cli, call, "is back in");
 }
@@ -67,7 +68,7 @@ int verb_undo(struct cli *cli)
 	if (cli->n_args > 1 && !count_parse(&n, cli->args[1]))
 		return cli_usage(cli, "undo: expected how many states to go back, 1 or more; got \"%s\"",
 				 cli->args[1]);
-	r = cli_wait(cli, lair_undo(cli->lair, &call, cli->args[0], n), &call);
+	r = cli_wait(cli, lair_undo(cli->lair, &call, cli->args[0], n, cli->keep_files), &call);
 	return r ? cli_trouble(cli, r) : state_show(cli, call, "is back in");
 }
 
@@ -125,12 +126,17 @@ static bool checkpoint_row(struct lair_items items, size_t *cursor, table_row ro
 	text_tamed(row[1], TABLE_CELL, checkpoint.name.data ? checkpoint.name : lair_text("-"));
 	snprintf(row[2], TABLE_CELL, "%s", human_seconds(text, checkpoint.age));
 	snprintf(row[3], TABLE_CELL, "%s", human_bytes(text, checkpoint.memory));
+	if (checkpoint.files)
+		snprintf(row[4], TABLE_CELL, "%" PRIu64 "%s", checkpoint.files,
+			 checkpoint.files_lack ? ", not all kept" : "");
+	else
+		snprintf(row[4], TABLE_CELL, "-");
 	return true;
 }
 
 int verb_checkpoints(struct cli *cli)
 {
-	static const table_row heads = {"CELL", "NAME", "AGE", "MEMORY"};
+	static const table_row heads = {"CELL", "NAME", "AGE", "MEMORY", "FILES"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct lair_checkpoint checkpoint;
 	size_t cursor = 0;

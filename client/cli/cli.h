@@ -54,8 +54,9 @@ enum {
 	WITH_AGAIN = 536870912,
 	WITH_SERVERS = 1073741824,
 };
-/* The last bit is no int. */
+/* The last bits are no int. */
 #define WITH_KERNEL 2147483648u
+#define WITH_BACK 4294967296ull
 
 /* Which daemon a verb needs. */
 enum need {
@@ -70,7 +71,7 @@ struct servers;
 
 struct verb {
 	const char *name, *usage, *summary;
-	unsigned flags;
+	uint64_t flags;
 	int args_min, args_max;
 	enum need need;
 	int (*fn)(struct cli *cli);
@@ -88,8 +89,8 @@ struct cli {
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
 		*keep, *servers, *tools, *format, *color, *sort, *refuse, *prefix, *name;
 	double timeout, patience; /* seconds; 0: not given */
-	bool json, stream, files, at_call, detach, svg, values, source, reload, print_config, no_start, help,
-		version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix, by_path;
+	bool json, stream, files, keep_files, at_call, detach, svg, values, source, reload, print_config, no_start,
+		help, version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix, by_path;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
 	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */

@@ -12,7 +12,7 @@ struct flag {
 	enum flag_type type;
 	const char *name, *argument;
 	size_t offset;
-	unsigned with; /* 0: every verb takes it */
+	uint64_t with; /* 0: every verb takes it */
 	const char *help;
 };
 
@@ -33,6 +33,7 @@ static const struct flag flags[] = {
 	{'b', FLAG_TEXT, "from", "NAME", PLACE(from), WITH_BRANCH,
 	 "from this checkpoint, not from the state of now"},
 	{'F', FLAG_ON, "files", NULL, PLACE(files), WITH_BRANCH, "on copies of the files, not on the same ones"},
+	{'B', FLAG_ON, "keep-files", NULL, PLACE(keep_files), WITH_BACK, "files stay as they are"},
 	{'A', FLAG_ON, "at-call", NULL, PLACE(at_call), WITH_BRANCH,
 	 "in the middle of the cell that waits for calls; both go on"},
 	{'d', FLAG_ON, "detach", NULL, PLACE(detach), WITH_DETACH,

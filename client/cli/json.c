@@ -212,10 +212,8 @@ json_t *json_session(const struct lair_session *session)
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint)
 {
 	static const struct member members[] = {
-		CHECKPOINT(TEXT, name),
-		CHECKPOINT(COUNT, cell),
-		CHECKPOINT(REAL, age),
-		CHECKPOINT(COUNT, memory),
+		CHECKPOINT(TEXT, name),	   CHECKPOINT(COUNT, cell),  CHECKPOINT(REAL, age),
+		CHECKPOINT(COUNT, memory), CHECKPOINT(COUNT, files), CHECKPOINT(FLAG, files_lack),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), checkpoint);
@@ -226,6 +224,7 @@ json_t *json_state(const char *session, const struct lair_state *state)
 	json_t *document = json_pack("{s:s, s:I, s:o}", "session", session, "cell", (json_int_t)state->cell, "name",
 				     json_text(state->name));
 
+	json_add_back(document, &state->back);
 	json_add_effects(document, &state->effects);
 	return document;
 }
@@ -325,6 +324,9 @@ json_t *json_result(const struct lair_result *result)
 	json_object_set_new(document, "ended", json_ended(&result->ended));
 	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
 	json_object_set_new(document, "limit", result->limit > 0 ? json_real(result->limit) : json_null());
+	json_add_back(document, &result->back);
+	if (result->files_unkept.data)
+		json_object_set_new(document, "files_unkept", json_text(result->files_unkept));
 	json_add_effects(document, &result->effects);
 	return document;
 }

@@ -42,6 +42,8 @@ json_t *json_data(struct lair_items bundle);
 json_t *json_display(const struct lair_display *display);
 json_t *json_displays(const struct lair_result *result);
 json_t *json_artifacts(const struct lair_result *result);
+/* Puts the files that were brought back under "files" and "files_more", and "files_stay", if there are any. */
+void json_add_back(json_t *object, const struct lair_back *back);
 /* Puts the effects under "effects" and "effects_more", if there are any. */
 void json_add_effects(json_t *object, const struct lair_effects *effects);
 json_t *json_error(const struct lair_result *result);

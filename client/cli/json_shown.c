@@ -77,6 +77,28 @@ json_t *json_artifacts(const struct lair_result *result)
 	return array;
 }
 
+void json_add_back(json_t *object, const struct lair_back *back)
+{
+	struct lair_file_back file;
+	size_t cursor = 0;
+	json_t *array;
+
+	if (back->stay.data)
+		json_object_set_new(object, "files_stay", json_text(back->stay));
+	if (back->items.size == 0 && back->more == 0)
+		return;
+	array = json_array();
+	while (lair_next_file_back(back->items, &cursor, &file)) {
+		json_t *record = json_object();
+
+		json_add_output(record, "path", file.path);
+		json_object_set_new(record, "change", json_text(file.change));
+		json_array_append_new(array, record);
+	}
+	json_object_set_new(object, "files", array);
+	json_object_set_new(object, "files_more", json_integer((json_int_t)back->more));
+}
+
 void json_add_effects(json_t *object, const struct lair_effects *effects)
 {
 	struct lair_effect effect;

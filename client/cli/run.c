@@ -685,7 +685,11 @@ static void session_notice(const struct lair_result *result, const char *cause)
 		cli_notice("session \"%s\" was reset%s%s", session, when, cause);
 	else if (!result_goes_on(result))
 		cli_notice("session \"%s\" has ended%s", session, cause);
+	back_notice(&result->back);
 	effects_notice(&result->effects);
+	if (result->files_unkept.size > 0)
+		cli_notice("going back will not bring back %s",
+			   text_tamed(session, sizeof(session), result->files_unkept));
 }
 
 void run_blocked_notice(const struct lair_result *result)

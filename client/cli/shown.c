@@ -106,6 +106,27 @@ void shown_save(const struct cli *cli, struct lair_items data)
 			figure_save(cli->figures, suffix_of(&item), &item);
 }
 
+void back_notice(const struct lair_back *back)
+{
+	uint64_t more = back->more, shown = 0;
+	struct lair_file_back file;
+	char path[512], change[16];
+	size_t cursor = 0;
+
+	while (lair_next_file_back(back->items, &cursor, &file)) {
+		if (shown < EFFECTS_SHOWN)
+			cli_notice("%s %s", text_tamed(change, sizeof(change), file.change),
+				   text_tamed(path, sizeof(path), file.path));
+		else
+			more++;
+		shown++;
+	}
+	if (more > 0)
+		cli_notice("and %" PRIu64 " more files", more);
+	if (back->stay.size > 0)
+		cli_notice("files stay as they are: %s", text_tamed(path, sizeof(path), back->stay));
+}
+
 void effects_notice(const struct lair_effects *effects)
 {
 	uint64_t more = effects->more, shown = 0;

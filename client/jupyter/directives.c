@@ -142,12 +142,13 @@ static void undo_begin(struct job *job)
 		execute_refuse(job, "UsageError", "%undo: expected how many cells");
 		return;
 	}
-	job_wait(job, lair_undo(lair_of(job), &job->call, session_of(job), states_of(job->bridge, n)), back_done);
+	job_wait(job, lair_undo(lair_of(job), &job->call, session_of(job), states_of(job->bridge, n), false),
+		 back_done);
 }
 
 static void restore_begin(struct job *job)
 {
-	job_wait(job, lair_restore(lair_of(job), &job->call, session_of(job), argument(job)), back_done);
+	job_wait(job, lair_restore(lair_of(job), &job->call, session_of(job), argument(job), false), back_done);
 }
 
 /* ---- keeping ---- */

@@ -41,6 +41,8 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.limit = reply->limit,
 		.restored = reply->restored,
 		.effects = items_effects(reply->effects, reply->effects_more),
+		.back = items_back(reply->files, reply->files_more, reply->files_stay),
+		.files_unkept = text_from(reply->files_unkept),
 		.unfaithful = text_from(reply->unfaithful),
 		.forgotten = reply->forgotten,
 		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded),
@@ -72,6 +74,7 @@ static void take_state(struct lair_call *call, const void *message)
 		.cell = reply->cell,
 		.name = text_from(reply->name),
 		.effects = items_effects(reply->effects, reply->effects_more),
+		.back = items_back(reply->files, reply->files_more, reply->files_stay),
 	};
 }
 

@@ -483,9 +483,11 @@ int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *se
 	return call_start(callp, lair, &checkpoints_request_schema, &request, &checkpoints_reply_schema);
 }
 
-int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
+int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name,
+		 bool keep_files)
 {
-	struct restore_request request = {.session = bytes_of(session), .name = bytes_of(name)};
+	struct restore_request request = {
+		.session = bytes_of(session), .name = bytes_of(name), .keep_files = keep_files};
 
 	return call_start(callp, lair, &restore_request_schema, &request, &state_reply_schema);
 }
@@ -497,9 +499,9 @@ int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, 
 	return call_start(callp, lair, &drop_request_schema, &request, &empty_reply_schema);
 }
 
-int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n)
+int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n, bool keep_files)
 {
-	struct undo_request request = {.session = bytes_of(session), .n = n};
+	struct undo_request request = {.session = bytes_of(session), .n = n, .keep_files = keep_files};
 
 	return call_start(callp, lair, &undo_request_schema, &request, &state_reply_schema);
 }

@@ -21,6 +21,11 @@ struct lair_effects items_effects(struct bytes effects, uint64_t more)
 	return (struct lair_effects){.items = items_from(effects), .more = more};
 }
 
+struct lair_back items_back(struct bytes files, uint64_t more, struct bytes stay)
+{
+	return (struct lair_back){.items = items_from(files), .more = more, .stay = text_from(stay)};
+}
+
 void items_session(struct lair_session *session, const struct session_info *info)
 {
 	*session = (struct lair_session){SESSION_FACT_FIELDS(TAKE, info)};
@@ -67,6 +72,7 @@ ELEMENT(lair_next_refused, lair_refused, refused_name, REFUSED_FIELDS)
 ELEMENT(lair_next_blocked, lair_blocked, blocked_act, BLOCKED_FIELDS)
 ELEMENT(lair_next_artifact, lair_artifact, artifact, ARTIFACT_FIELDS)
 ELEMENT(lair_next_effect, lair_effect, effect, EFFECT_FIELDS)
+ELEMENT(lair_next_file_back, lair_file_back, file_back, FILE_BACK_FIELDS)
 ELEMENT(lair_next_error_frame, lair_error_frame, error_frame, ERROR_FRAME_FIELDS)
 ELEMENT(lair_next_kept, lair_kept, result_record, RESULT_RECORD_FIELDS)
 ELEMENT(lair_next_checkpoint, lair_checkpoint, checkpoint_record, CHECKPOINT_RECORD_FIELDS)

@@ -92,9 +92,8 @@ static void state_sentence(char out[static NOTE_SIZE], const struct lair_result 
 	else if (result_goes_on(cell))
 		snprintf(out, NOTE_SIZE, "The session goes on; what the code had done until then stays.");
 	else if (text_is(cell->state, "rolled_back"))
-		snprintf(out, NOTE_SIZE,
-			 "The variables of the session are those of %s; what was done to files stays done.",
-			 human_state(state, cell->restored));
+		snprintf(out, NOTE_SIZE, "The variables of the session are those of %s%s.",
+			 human_state(state, cell->restored), cell->back.stay.data ? "" : ", and so are its files");
 	else if (text_is(cell->state, "reset"))
 		snprintf(out, NOTE_SIZE, "All variables and imports of the session are lost; its files stay.");
 	else if (cell->session.data)
@@ -177,6 +176,64 @@ static void effects_sentence(char *out, size_t size, const struct lair_effects *
 	if (more > 0)
 		used += (size_t)snprintf(out + used, size - used, "%s %" PRIu64 " more", n ? " and" : "", more);
 	snprintf(out + used, size - used, ".");
+}
+
+/* As in "Files brought back: restored a.csv, removed b.csv and 2 more." */
+static void back_sentence(char *out, size_t size, const struct lair_back *back)
+{
+	uint64_t more = back->more, n = 0;
+	char path[EFFECT_SIZE / 2], change[16];
+	struct lair_file_back file;
+	size_t cursor = 0, used;
+
+	used = (size_t)snprintf(out, size, "Files brought back:");
+	while (lair_next_file_back(back->items, &cursor, &file)) {
+		if (n == EFFECTS_SHOWN) {
+			more++;
+			continue;
+		}
+		used += (size_t)snprintf(out + used, size - used, "%s %s %s", n ? "," : "",
+					 text_tamed(change, sizeof(change), file.change),
+					 text_tamed(path, sizeof(path), file.path));
+		n++;
+	}
+	if (more > 0)
+		used += (size_t)snprintf(out + used, size - used, "%s %" PRIu64 " more", n ? " and" : "", more);
+	snprintf(out + used, size - used, ".");
+}
+
+static json_t *back_array(const struct lair_back *back)
+{
+	json_t *array = json_array();
+	struct lair_file_back file;
+	size_t cursor = 0;
+
+	while (lair_next_file_back(back->items, &cursor, &file))
+		json_array_append_new(array, json_pack("{s:o, s:o}", "path", json_text(file.path), "change",
+						       json_text(file.change)));
+	return array;
+}
+
+void result_add_back(json_t *structured, const struct lair_back *back)
+{
+	char sentence[(EFFECTS_SHOWN + 1) * EFFECT_SIZE], why[NOTE_SIZE];
+	json_t *array = back_array(back);
+	bool any = json_array_size(array) > 0;
+
+	if (any)
+		json_object_set(structured, "files_back", array);
+	json_decref(array);
+	if (back->more > 0)
+		json_object_set_new(structured, "files_left_out", json_integer((json_int_t)back->more));
+	if (any || back->more > 0) {
+		back_sentence(sentence, sizeof(sentence), back);
+		note_add(structured, sentence);
+	}
+	if (back->stay.size > 0) {
+		snprintf(sentence, sizeof(sentence), "Files stay as they are: %s.",
+			 text_tamed(why, sizeof(why), back->stay));
+		note_add(structured, sentence);
+	}
 }
 
 void result_add_effects(json_t *structured, const struct lair_effects *effects)
@@ -462,6 +519,7 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	tell_stray(structured, "stdout", cell->out_stray);
 	tell_stray(structured, "stderr", cell->err_stray);
 	add_handle(structured, seen);
+	result_add_back(structured, &cell->back);
 	result_add_effects(structured, &cell->effects);
 	result = result_new(structured);
 	content = json_object_get(result, "content");

@@ -26,6 +26,8 @@ void result_add_loaded(json_t *structured, const struct lair_loaded *loaded);
 /* All that of a session that was opened, and `new` if it did not exist. */
 void result_add_opened(json_t *structured, const struct request *request, const struct lair_session *session);
 
+/* The files that were brought back, if there are any, and a sentence of the note that says which. */
+void result_add_back(json_t *structured, const struct lair_back *back);
 /* What going back has not undone, if there is anything: each, and the first of them in a sentence of the note. */
 void result_add_effects(json_t *structured, const struct lair_effects *effects);
 

@@ -47,6 +47,7 @@ static void on_undone(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	json_object_set_new(structured, "at_cell", json_integer((json_int_t)lair_state(call)->cell));
+	result_add_back(structured, &lair_state(call)->back);
 	result_add_effects(structured, &lair_state(call)->effects);
 	request_reply(request, result_new(structured));
 }
@@ -97,12 +98,14 @@ void session_shutdown(struct request *request)
 
 void session_undo(struct request *request)
 {
+	bool keep = json_is_true(json_object_get(request->arguments, "keep_files"));
 	uint64_t steps = (uint64_t)argument_number(request, "steps");
 	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;
 
 	if (lair)
-		request_wait(request, lair_undo(lair, &call, argument_session(request), steps), &call, on_undone);
+		request_wait(request, lair_undo(lair, &call, argument_session(request), steps, keep), &call,
+			     on_undone);
 }
 
 void session_branch(struct request *request)

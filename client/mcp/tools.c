@@ -30,6 +30,7 @@ PARAMETER(at_cell, "integer",
 	  "Go on from the state after this code, by its number in the session, if that is still kept; from the "
 	  "state of now if left "
 	  "out.");
+PARAMETER(keep_files, "boolean", "Leave the files as they are. If left out or false, they go back, too.");
 PARAMETER(copy_files, "boolean",
 	  "Give the new session copies of the files. If left out or false, both work on the same files.");
 REQUIRED_PARAMETER(handle, "string", "The handle of the result that came before.");
@@ -61,6 +62,7 @@ static const struct property artifact_members[] = {MEMBER("path", KIND_TEXT), ME
 						   MEMBER("type", KIND_TEXT), MEMBER("change", KIND_TEXT), LAST};
 static const struct property effect_members[] = {MEMBER("act", KIND_TEXT), MEMBER("target", KIND_TEXT),
 						 MEMBER("to", KIND_TEXT), LAST};
+static const struct property back_members[] = {MEMBER("path", KIND_TEXT), MEMBER("change", KIND_TEXT), LAST};
 static const struct property refused_members[] = {MEMBER("name", KIND_TEXT), MEMBER("reason", KIND_TEXT), LAST};
 static const struct property entry_members[] = {MEMBER("name", KIND_TEXT), MEMBER("kind", KIND_TEXT),
 						MEMBER("size", KIND_COUNT), LAST};
@@ -102,6 +104,9 @@ PROPERTY(out_effects, "effects", KIND_OBJECTS,
 	 "What was done outside the session since the state it went back to, and is not undone by that.",
 	 .members = effect_members);
 PROPERTY(out_effects_left_out, "effects_left_out", KIND_COUNT, "How many more such things were done.");
+PROPERTY(out_back, "files_back", KIND_OBJECTS, "The files that are again what they were in that state.",
+	 .members = back_members);
+PROPERTY(out_back_left_out, "files_left_out", KIND_COUNT, "How many more such files there are.");
 PROPERTY(out_artifacts, "artifacts", KIND_OBJECTS,
 	 "The files the code has created or modified, by their paths in the session's directory.",
 	 .members = artifact_members);
@@ -172,12 +177,14 @@ const struct tool tools[] = {
 			"Run Python code in a session. Variables, imports and files stay for the next call with "
 			"the same session_id. After an exception what the code had done until then stays. Code "
 			"that is killed, for its time or its memory, takes nothing along but what it did itself, "
-			"where `state` is rolled_back; files are never rolled back. Paths are relative to the "
-			"session's directory. Figures come back as images. `blocked` says what was not "
+			"where `state` is rolled_back; `files_back` says which files are as they were "
+			"before. Paths are relative to the session's directory. Figures come back as images. "
+			"`blocked` says what was not "
 			"permitted: do it another way.",
 		.parameters = {&code, &session_id, &timeout_sec, &cwd_rel},
 		.properties = {CELL, &out_session, &out_cell, &out_ended, &out_restored, &out_artifacts,
-			       &out_loaded, &out_not_loaded, &out_effects, &out_effects_left_out},
+			       &out_loaded, &out_not_loaded, &out_back, &out_back_left_out, &out_effects,
+			       &out_effects_left_out},
 		.run = run_in_session,
 	},
 	{
@@ -190,8 +197,8 @@ const struct tool tools[] = {
 		.hints = HINT_READ_ONLY,
 		.parameters = {&handle, &from_byte, &of_stderr},
 		.properties = {CELL, &out_session, &out_cell, &out_ended, &out_restored, &out_artifacts,
-			       &out_loaded, &out_not_loaded, &out_effects, &out_effects_left_out, &out_from_byte,
-			       &out_next_byte},
+			       &out_loaded, &out_not_loaded, &out_back, &out_back_left_out, &out_effects,
+			       &out_effects_left_out, &out_from_byte, &out_next_byte},
 		.run = run_rest,
 	},
 	{
@@ -241,12 +248,13 @@ const struct tool tools[] = {
 		.name = "python_session_undo",
 		.title = "Undo in a Python session",
 		.description =
-			"Make the variables of a session what they were before its last code, or several codes "
-			"back. Files stay as they are.",
+			"Make the variables and the files of a session what they were before its last code, or "
+			"several codes back. `files_back` says which files that has changed.",
 		.hints = HINT_DESTRUCTIVE,
 		.full = true,
-		.parameters = {&session_id, &steps},
-		.properties = {DONE, &out_at_cell, &out_effects, &out_effects_left_out, &out_note},
+		.parameters = {&session_id, &steps, &keep_files},
+		.properties = {DONE, &out_at_cell, &out_back, &out_back_left_out, &out_effects,
+			       &out_effects_left_out, &out_note},
 		.run = session_undo,
 	},
 	{

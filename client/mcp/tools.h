@@ -4,7 +4,7 @@
 #include "server.h"
 
 #define TOOL_PARAMETERS_MAX 4
-#define TOOL_PROPERTIES_MAX 27
+#define TOOL_PROPERTIES_MAX 29
 
 enum tool_hint { HINT_READ_ONLY = 1, HINT_DESTRUCTIVE = 2, HINT_IDEMPOTENT = 4, HINT_HARMLESS = 8 };
 

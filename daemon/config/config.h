@@ -28,6 +28,7 @@ enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
 enum functions_policy { FUNCTIONS_OFF, FUNCTIONS_ASK, FUNCTIONS_ON };
 enum call_log_policy { CALL_LOG_NAMES, CALL_LOG_ARGUMENTS };
 enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
+enum files_policy { FILES_KEEP, FILES_RESTORE };
 enum checkpoint_policy { CHECKPOINT_OFF, CHECKPOINT_CELL, CHECKPOINT_MANUAL };
 
 struct profile {
@@ -56,6 +57,8 @@ struct profile {
 	/* what it remembers */
 	enum checkpoint_policy checkpoint;
 	uint64_t checkpoints, checkpoint_memory;
+	enum files_policy files;
+	uint64_t checkpoint_files;
 
 	/* what it may do */
 	struct string_list read, write, hide, import;

@@ -24,6 +24,11 @@ static const char *const function_policies[] = {
 	[FUNCTIONS_OFF] = "off", [FUNCTIONS_ASK] = "ask", [FUNCTIONS_ON] = "on", NULL};
 static const char *const call_logs[] = {[CALL_LOG_NAMES] = "names", [CALL_LOG_ARGUMENTS] = "arguments", NULL};
 static const char *const forbid_policies[] = {[FORBID_CHECK] = "check", [FORBID_EXEC] = "exec", NULL};
+static const char *const files_policies[] = {
+	[FILES_KEEP] = "keep",
+	[FILES_RESTORE] = "restore",
+	NULL,
+};
 static const char *const checkpoint_policies[] = {
 	[CHECKPOINT_OFF] = "off", [CHECKPOINT_CELL] = "cell", [CHECKPOINT_MANUAL] = "manual", NULL};
 
@@ -124,6 +129,10 @@ static const struct key profile_rows[] = {
 	    .doc = "how many a session keeps; the oldest goes first"),
 	KEY("checkpoint_memory", SIZE, checkpoint_memory, "1G", .min = 1 * M, .max = 1024 * T, .optional = true,
 	    .doc = "what a session's checkpoints may hold together"),
+	KEY("files", CHOICE, files, "restore", .words = files_policies,
+	    .doc = "whether going back brings the files of that state back (restore) or leaves them (keep)"),
+	KEY("checkpoint_files", SIZE, checkpoint_files, "256M", .min = 64 * K, .max = 1024 * T,
+	    .doc = "what is kept of files for that; the oldest goes first"),
 
 	KEY("read", DIRECTORIES, read, NULL,
 	    .doc = "directories a session may read, besides Python's own"),

@@ -463,6 +463,23 @@ static void expiry_from(struct session *session, const struct kept_session *reco
 		load_report->age = record->load_age;
 }
 
+static void filing_from(struct session *session, struct bytes body)
+{
+	struct filing *filing = &session->filing;
+	struct filing_record kept, *record = &kept;
+	struct wire_fault fault;
+
+	if (!body.data || wire_decode_known(record, &filing_record_schema, body, &fault))
+		return;
+	FILING_VALUES(RECORD_TAKE, filing);
+	text_from(filing->stay, sizeof(filing->stay), record->stay);
+	text_from(filing->unkept, sizeof(filing->unkept), record->unkept);
+	if (record->mapped.size > 0)
+		(void)msgpack_sbuffer_write(&filing->mapped, record->mapped.data, record->mapped.size);
+	if (record->back.size > 0)
+		(void)msgpack_sbuffer_write(&filing->back, record->back.data, record->back.size);
+}
+
 static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)
 {
 	SESSION_VALUES(RECORD_TAKE, session);
@@ -479,6 +496,7 @@ static void values_from(const struct revival *revival, struct session *session, 
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
 	text_from(session->not_saved, sizeof(session->not_saved), record->not_saved);
+	filing_from(session, record->filing);
 	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
 	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;

@@ -192,6 +192,21 @@ static int put_transfers(struct snapshot *snapshot, const struct session *sessio
 	return r;
 }
 
+static int put_filing(struct snapshot *snapshot, const struct session *session)
+{
+	const struct filing *filing = &session->filing;
+	struct filing_record record = {
+		.mapped = wire_bytes(&filing->mapped),
+		.back = wire_bytes(&filing->back),
+		.stay = text_or_absent(filing->stay),
+		.unkept = text_or_absent(filing->unkept),
+	};
+
+	FILING_VALUES(RECORD_PUT, filing);
+	snapshot->parts[PART_FILING].size = 0;
+	return wire_encode_body(&snapshot->parts[PART_FILING], &filing_record_schema, &record);
+}
+
 static int put_session(struct snapshot *snapshot, const struct session *session)
 {
 	struct kept_session record = {
@@ -235,6 +250,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	r = r ? r : put_waiters(snapshot, PART_RESETS, &session->resets);
 	r = r ? r : put_waiters(snapshot, PART_CLOSERS, &session->closers);
 	r = r ? r : put_transfers(snapshot, session);
+	r = r ? r : put_filing(snapshot, session);
 	record.queue = part(snapshot, PART_QUEUE);
 	if (session->cell)
 		record.cell = part(snapshot, PART_CELL);
@@ -254,6 +270,7 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	record.resets = part(snapshot, PART_RESETS);
 	record.closers = part(snapshot, PART_CLOSERS);
 	record.transfers = part(snapshot, PART_TRANSFERS);
+	record.filing = part(snapshot, PART_FILING);
 	return r ? r : wire_encode_body(&snapshot->parts[PART_SESSIONS], &kept_session_schema, &record);
 }
 

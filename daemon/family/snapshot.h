@@ -21,6 +21,7 @@ enum snapshot_part {
 	PART_RESETS,
 	PART_CLOSERS,
 	PART_TRANSFERS,
+	PART_FILING,
 	_PART_N,
 };
 

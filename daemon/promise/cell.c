@@ -287,6 +287,11 @@ static void give_up_outputs(struct cell *cell)
 	displays_give_up(&cell->displays);
 }
 
+static struct bytes text_or_absent(const char *text)
+{
+	return bytes_of(text && *text ? text : NULL);
+}
+
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict)
 {
 	struct exec_reply reply = {
@@ -307,6 +312,10 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.forgotten = verdict->forgotten,
 		.effects = verdict->effects,
 		.effects_more = verdict->effects_more,
+		.files = verdict->files,
+		.files_more = verdict->files_more,
+		.files_stay = text_or_absent(verdict->files_stay),
+		.files_unkept = text_or_absent(verdict->files_unkept),
 		.duration_ms = cell_duration(cell),
 		.birth = verdict->birth,
 		.ended = verdict->ended,

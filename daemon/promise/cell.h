@@ -102,8 +102,11 @@ struct verdict {
 	uint64_t forgotten;	 /* checkpoints dropped since the last reply */
 	struct bytes effects;	 /* if the state went back: what was done since */
 	uint64_t effects_more;
-	uint64_t birth;	    /* of its session */
-	struct bytes ended; /* of the session that had the id before, if that is to be told */
+	struct bytes files; /* likewise: those that were brought back */
+	uint64_t files_more;
+	const char *files_stay, *files_unkept; /* NULL or "": nothing to tell */
+	uint64_t birth;			       /* of its session */
+	struct bytes ended;		       /* of the session that had the id before, if that is to be told */
 };
 
 /* Add to the refusals that the kernel has killed, for memory, a process that the cell had started. @buffer,

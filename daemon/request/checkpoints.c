@@ -32,7 +32,7 @@ static struct operation *operation_make(struct sessions *sessions, const struct 
 }
 
 static void operate(struct sessions *sessions, const struct address *from, const struct request *request,
-		    enum operation_kind kind, struct bytes name, uint64_t n)
+		    enum operation_kind kind, struct bytes name, uint64_t n, bool keep_files)
 {
 	struct session *session =
 		session_that_keeps(sessions, from, session_between_cells(sessions, from, request));
@@ -41,6 +41,7 @@ static void operate(struct sessions *sessions, const struct address *from, const
 	if (!operation)
 		return;
 	operation->n = n;
+	operation->keep_files = keep_files;
 	session_operate(session, operation);
 }
 
@@ -48,24 +49,25 @@ void handle_checkpoint(struct sessions *sessions, const struct address *from, co
 {
 	const struct checkpoint_request *checkpoint = &request->checkpoint;
 
-	operate(sessions, from, request, OPERATION_CHECKPOINT, checkpoint->name, 0);
+	operate(sessions, from, request, OPERATION_CHECKPOINT, checkpoint->name, 0, false);
 }
 
 void handle_restore(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	operate(sessions, from, request, OPERATION_RESTORE, request->restore.name, 0);
+	operate(sessions, from, request, OPERATION_RESTORE, request->restore.name, 0, request->restore.keep_files);
 }
 
 void handle_undo(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	uint64_t n = request->undo.n;
 
-	operate(sessions, from, request, OPERATION_UNDO, (struct bytes){.data = NULL}, n ? n : 1);
+	operate(sessions, from, request, OPERATION_UNDO, (struct bytes){.data = NULL}, n ? n : 1,
+		request->undo.keep_files);
 }
 
 void handle_drop(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	operate(sessions, from, request, OPERATION_DROP, request->drop.name, 0);
+	operate(sessions, from, request, OPERATION_DROP, request->drop.name, 0, false);
 }
 
 /* NULL, or why there can be no branch in the middle of its cell. */
@@ -166,6 +168,8 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 			.cell = checkpoint->cell,
 			.age = event_seconds(event_now() - checkpoint->born),
 			.memory = checkpoint->memory,
+			.files = checkpoint->files ? checkpoint->n_files : 0,
+			.files_lack = checkpoint->files_lack,
 		};
 
 		if (!r)

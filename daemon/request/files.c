@@ -6,6 +6,7 @@
 #include "base/walk.h"
 #include "family/family.h"
 #include "files/files.h"
+#include "session/filing.h"
 #include "session/transfer.h"
 
 #include <fcntl.h>
@@ -349,6 +350,7 @@ static void transfer_go_on(struct sessions *sessions, const struct address *from
 	quota_put(session->warden, data.size, 0);
 	if (!r && last)
 		r = new_file_commit(&transfer->file, transfer->mode);
+	filing_note_put(session);
 	if (r)
 		refuse(sessions, from, r, bytes_of(transfer->file.name));
 	else
@@ -369,6 +371,7 @@ static void put_directory(struct sessions *sessions, const struct address *from,
 		return;
 	if (!r)
 		r = file_make_directory(place.root, place.path, session->warden->uid);
+	filing_note_put(session);
 	quota_put(session->warden, 0, files);
 	if (r)
 		refuse(sessions, from, r, path);

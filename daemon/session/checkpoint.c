@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include "base/log.h"
+#include "filing.h"
 #include "hand.h"
 #include "sessions.h"
 
@@ -14,13 +15,16 @@
 void session_forget(struct session *session, struct checkpoint *checkpoint)
 {
 	struct interpreter *frozen = checkpoint->interpreter;
+	uint64_t files;
 
 	if (session->target == checkpoint)
 		session->target = checkpoint->parent;
 	if (session->successor_of == checkpoint)
 		session_drop_successor(session);
+	files = checkpoint->files;
 	history_remove(&session->history, checkpoint);
 	warden_discard(session->warden, frozen); /* another one of the family may have it, too */
+	filing_unused(session, files);
 }
 
 /* Forget until the rest is within the limits, but not the one that is being restored. */
@@ -118,9 +122,11 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 		return -1;
 	}
 	session->history.base->deeds = session->deeds;
+	filing_on_frozen(session, session->history.base);
 	measure_after(session, MEASURE_US);
-	/* With its name, it does not count among those without. */
-	operation_on_frozen(session, NULL);
+	/* With its name, it does not count among those without. A branch with files is told of when it has them. */
+	if (!operation_is_birth(session) || !filing_on_born(session))
+		operation_on_frozen(session, NULL);
 	return 0;
 }
 
@@ -152,7 +158,10 @@ void session_note_frozen(struct session *session, const struct details *details)
 
 void session_freeze(struct session *session)
 {
-	int r = warden_freeze(session->warden, session->live, 0, &session->freezing);
+	int r;
+
+	filing_keep(session);
+	r = warden_freeze(session->warden, session->live, 0, &session->freezing);
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->name, "no checkpoint: %s", strerror(-r));

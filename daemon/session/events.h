@@ -135,6 +135,8 @@ void session_drop_split(struct session *session, const struct details *details);
 
 void session_replace_after_exit(struct session *session, const struct details *details);
 void session_restore_after_sweep(struct session *session, const struct details *details);
+/* Its files are those of the state, as far as they can be. */
+void session_restore_after_files(struct session *session);
 void session_restore_older(struct session *session, const struct details *details);
 void session_adopt_restored(struct session *session, const struct details *details);
 /* Its cell has not begun: it waits again, for another interpreter. */

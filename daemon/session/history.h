@@ -17,6 +17,10 @@ struct checkpoint {
 	uint64_t born;			    /* event_now() */
 	uint64_t memory;		    /* bytes it holds alone, as it last said */
 	uint64_t measured;		    /* event_now() when it was last asked */
+	uint64_t files;			    /* of the state, as its warden knows them; 0: they are not kept */
+	uint64_t n_files;		    /* how many, when that is known */
+	bool files_lack;		    /* some of them are not kept */
+	bool restless;			    /* it may change files as soon as it lives */
 	struct checkpoint *parent;	    /* NULL: the pristine image */
 	bool severed;			    /* the state before it has been forgotten */
 	struct past_deeds deeds;	    /* in its past */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "filing.h"
 #include "hand.h"
 #include "saving.h"
 #include "sessions.h"
@@ -536,6 +537,16 @@ static void on_lost(struct tenant *tenant, struct interpreter *interpreter, cons
 	session_on_lost(session_of(tenant), interpreter, why);
 }
 
+static void on_files_kept(struct tenant *tenant, const struct files_kept_message *kept)
+{
+	filing_on_kept(session_of(tenant), kept);
+}
+
+static void on_files_back(struct tenant *tenant, const struct files_back_message *back)
+{
+	filing_on_back(session_of(tenant), back);
+}
+
 static void end(struct tenant *tenant, const char *cause)
 {
 	session_end(session_of(tenant), cause);
@@ -586,6 +597,8 @@ const struct tenant_ops session_tenant_ops = {
 	.on_output = on_output,
 	.on_words = on_words,
 	.on_lost = on_lost,
+	.on_files_kept = on_files_kept,
+	.on_files_back = on_files_back,
 	.end = end,
 	.is_closing = is_closing,
 	.is_busy = is_busy,

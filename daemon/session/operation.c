@@ -4,6 +4,7 @@
 #include "operation.h"
 
 #include "base/log.h"
+#include "filing.h"
 #include "session.h"
 #include "sessions.h"
 
@@ -71,7 +72,14 @@ static void reply_state(struct session *session, bool back)
 	if (back && (session->effects.n > 0 || session->effects.dropped > 0))
 		reply.effects_more = effects_put(&session->effects, reply.cell, EFFECTS_FOREVER, &effects);
 	reply.effects = wire_bytes(&effects);
+	if (back) {
+		reply.files = wire_bytes(&session->filing.back);
+		reply.files_more = session->filing.more;
+		reply.files_stay = bytes_of(session->filing.stay[0] ? session->filing.stay : NULL);
+	}
 	client_send(clients_of(session), &session->operation->request, &state_reply_schema, &reply);
+	if (back)
+		filing_told(session);
 	msgpack_sbuffer_destroy(&effects);
 	operation_done(session);
 }

@@ -24,8 +24,9 @@ struct operation {
 	char name[CHECKPOINT_NAME_MAX + 1]; /* "" = none given */
 	char branch[129];		    /* the new session's id */
 	uint64_t n;			    /* how far to undo */
-	bool files;
-	msgpack_sbuffer effects; /* of a branch: what its parent has done since the state it grew from */
+	bool files;			    /* a branch has its own */
+	bool keep_files;		    /* they stay as they are, though the state goes back */
+	msgpack_sbuffer effects;	    /* of a branch: what its parent has done since the state it grew from */
 	uint64_t effects_more;
 	struct question *question; /* owned */
 };

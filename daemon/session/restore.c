@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include "base/log.h"
+#include "filing.h"
 #include "sessions.h"
 #include "warden/budget.h"
 
@@ -119,12 +120,15 @@ void session_thaw(struct session *session, const struct spawn_message *how, stru
 /* The successor has waited until the last interpreter, and everything it had started, was dead. */
 static void take_over(struct session *session)
 {
+	static const struct settle_message settle;
 	int r;
 
 	session->live = session->successor;
 	session->successor = NULL;
 	budget_count(session->warden);
 	r = interpreter_attach(session->live, &session->tenant);
+	if (!r && session->target)
+		r = interpreter_send(session->live, &settle_message_schema, &settle);
 	if (r)
 		restore_failed(session, r);
 	else
@@ -182,7 +186,6 @@ void session_restore_older(struct session *session, const struct details *detail
 {
 	struct checkpoint *broken = session->target;
 
-	(void)details;
 	session_let_source_go(session);
 	session->live = warden_discard(session->warden, session->live);
 	if (!broken && !session->midway && !operation_is_birth(session)) {
@@ -199,7 +202,8 @@ void session_restore_older(struct session *session, const struct details *detail
 		 broken->cell);
 	session->target = broken->parent;
 	session_forget(session, broken);
-	restore_begin(session);
+	session->state = SESSION_SWEEPING;
+	session_restore_after_sweep(session, details);
 }
 
 /* How a process ended, whether or not we killed it. */
@@ -312,14 +316,21 @@ void session_replace_after_exit(struct session *session, const struct details *d
 	warden_sweep(session->warden, &session->tenant);
 }
 
-void session_restore_after_sweep(struct session *session, const struct details *details)
+void session_restore_after_files(struct session *session)
 {
-	(void)details;
 	if (!list_empty(&session->resets)) {
 		session->target = NULL;
 		session_let_source_go(session);
 	}
+	session_deadline(session, PATIENCE_US);
 	restore_begin(session);
+}
+
+void session_restore_after_sweep(struct session *session, const struct details *details)
+{
+	(void)details;
+	if (!filing_bring(session))
+		session_restore_after_files(session);
 }
 
 /* The successor takes too long, and until it comes nothing can be swept. */
@@ -361,9 +372,13 @@ static int succeed(struct session *session, struct checkpoint *target)
 	struct spawn_message how;
 
 	session->successor_of = target;
+	/* It would change files before they are those of its state. */
+	if (target && target->restless && filing_is_on(session))
+		return -EAGAIN;
 	if (!target)
 		return warden_spawn(session->warden, session->workspace, &session->successor);
 	how = how_to_thaw(session, target);
+	how.hold = true;
 	return warden_thaw(session->warden, target->interpreter, &how, &session->successor);
 }
 

@@ -3,6 +3,7 @@
 
 #include "audit_log.h"
 #include "base/log.h"
+#include "filing.h"
 #include "hand.h"
 #include "saving.h"
 #include "sessions.h"
@@ -70,6 +71,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 		transcript_init(&session->transcripts[i]);
 		msgpack_sbuffer_init(&session->words[i]);
 	}
+	filing_init(session);
 	return session;
 }
 
@@ -147,10 +149,12 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 		return -ENOMEM;
 	}
 	how.directory = bytes_of(operation->files ? directory : NULL);
+	how.empty = operation->files && filing_has_all(session, from);
 	session->growing = true;
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);
 	session->deeds = from->deeds;
+	filing_branch(session, from, operation->files);
 	effects_copy(&session->effects, &parent->effects, from->cell);
 	operation->effects_more = effects_put(&parent->effects, from->cell, EFFECTS_FOREVER, &operation->effects);
 	warden_join(session->warden, &session->tenant);
@@ -210,6 +214,7 @@ struct session *session_free(struct session *session)
 		transcript_deinit(&session->transcripts[i]);
 		msgpack_sbuffer_destroy(&session->words[i]);
 	}
+	filing_deinit(session);
 	profile_unref(session->profile);
 	free(session->workspace);
 	free(session);

@@ -30,6 +30,24 @@ enum session_state {
 	_SESSION_STATE_N,
 };
 
+/* What comes of its files when it goes back: filing.h. Numbers are those of its warden; 0: there are none. */
+struct filing {
+	uint64_t now;		/* as they were when they were kept last */
+	uint64_t n;		/* how many these are */
+	uint64_t first;		/* at its beginning */
+	uint64_t base;		/* those that belong to the base of its history */
+	uint64_t origin;	/* of a branch that gets a copy: those of the state it grows from */
+	uint64_t asked;		/* what its warden is keeping, or bringing back; no cell begins meanwhile */
+	bool bringing;		/* it brings them back */
+	bool stale;		/* they have changed since they were kept */
+	bool aside;		/* they are not those of the state, which was gone back to without them */
+	bool restless;		/* others may change them between two cells */
+	msgpack_sbuffer mapped; /* array of inodes: they may change without notice */
+	msgpack_sbuffer back;	/* array of file_back: to be told, and how many more */
+	uint64_t more;
+	char stay[256], unkept[160]; /* to be told; "": nothing */
+};
+
 struct session {
 	struct list node;     /* among all, oldest first */
 	struct list mate;     /* among its user's, likewise */
@@ -89,6 +107,10 @@ struct session {
 	uint64_t n_questions;
 	uint64_t n_forgotten; /* checkpoints since the last reply */
 	unsigned idle_deaths; /* of interpreters made from one state, since a cell ended */
+
+	/* What comes of its files when it goes back: filing.h. Numbers are those of its warden; 0: there are none.
+	 */
+	struct filing filing;
 
 	const char *expiring; /* its time is over, for this reason: it is saved, then ended */
 	bool save_tried;

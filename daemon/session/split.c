@@ -6,6 +6,7 @@
 #include "audit_log.h"
 #include "base/log.h"
 #include "events.h"
+#include "filing.h"
 #include "hand.h"
 #include "sessions.h"
 #include "vault/records.h"
@@ -309,7 +310,12 @@ static int past_copy(struct session *session, const struct session *parent)
 			return -ENOMEM;
 		shared->deeds = base->deeds;
 		shared->born = base->born;
+		shared->files = base->files;
+		shared->n_files = base->n_files;
+		shared->files_lack = base->files_lack;
+		shared->restless = base->restless;
 	}
+	filing_split(session, parent);
 	session->history.saved = false;
 	session->history.severed = parent->history.severed;
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "audit_log.h"
 #include "counters.h"
+#include "filing.h"
 #include "hand.h"
 #include "saving.h"
 #include "sessions.h"
@@ -178,6 +179,13 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
+	if (of_client && (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))) {
+		told.files = wire_bytes(&session->filing.back);
+		told.files_more = session->filing.more;
+		told.files_stay = session->filing.stay;
+	}
+	if (of_client)
+		told.files_unkept = session->filing.unkept;
 	told.forgotten = session->n_forgotten;
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && of_client)
@@ -200,6 +208,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	if (session->live)
 		interpreter_pause(session->live, false);
 	session->lost_cause[0] = '\0';
+	if (of_client)
+		filing_told(session);
 	session->n_forgotten = 0;
 	session->idle_deaths = 0;
 	session->last = event_now();
@@ -253,7 +263,7 @@ void session_proceed(struct session *session)
 	       session->live->signals_unanswered == 0) {
 		struct list *first = list_first(&session->operations);
 
-		if (!first)
+		if (!first || filing_waits(session))
 			break;
 		operation_begin(session, container_of(first, struct operation, node));
 	}

@@ -6,6 +6,7 @@
 #include "audit_log.h"
 #include "base/log.h"
 #include "files/files.h"
+#include "filing.h"
 #include "saving.h"
 #include "sessions.h"
 #include "vault/errand.h"
@@ -98,7 +99,7 @@ static void run_next(struct session *session, const struct details *details)
 	int r;
 
 	(void)details;
-	if (session->live->signals_unanswered > 0 || session->exited)
+	if (session->live->signals_unanswered > 0 || session->exited || filing_waits(session))
 		return;
 	cell = container_of(list_first(&session->queue), struct cell, node);
 	if (cell->task == CELL_LOAD && !saving_fetch(session, cell))
@@ -188,6 +189,7 @@ static void finish_done(struct session *session, const struct details *details)
 	}
 	interpreter_drain(session->live);
 	session_gather_effects(session);
+	filing_note(session, done);
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
 		if (bytes_is(done->cause, causes[i]))
 			verdict.cause = causes[i];

@@ -29,6 +29,7 @@
 	F(m, UINT, last_interpreter, OPTIONAL)                                                                     \
 	F(m, UINT, last_session, OPTIONAL)                                                                         \
 	F(m, UINT, last_question, OPTIONAL)                                                                        \
+	F(m, UINT, last_files, OPTIONAL)                                                                           \
 	F(m, FLAG, sweeping, OPTIONAL)
 #define FAMILY_FIELDS(F, m)                                                                                        \
 	WARDEN_VALUES(F, m)                                                                                        \
@@ -95,6 +96,25 @@
 	F(m, REAL, created, OPTIONAL)                                                                              \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, FLAG, untold, OPTIONAL)
+#define FILING_VALUES(F, m)                                                                                        \
+	F(m, UINT, now, OPTIONAL)                                                                                  \
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, UINT, first, OPTIONAL)                                                                                \
+	F(m, UINT, base, OPTIONAL)                                                                                 \
+	F(m, UINT, origin, OPTIONAL)                                                                               \
+	F(m, UINT, asked, OPTIONAL)                                                                                \
+	F(m, UINT, more, OPTIONAL)                                                                                 \
+	F(m, FLAG, bringing, OPTIONAL)                                                                             \
+	F(m, FLAG, stale, OPTIONAL)                                                                                \
+	F(m, FLAG, aside, OPTIONAL)                                                                                \
+	F(m, FLAG, restless, OPTIONAL)
+/* What comes of its files when it goes back. */
+#define FILING_FIELDS(F, m)                                                                                        \
+	FILING_VALUES(F, m)                                                                                        \
+	F(m, BIN, mapped, OPTIONAL)                                                                                \
+	F(m, BIN, back, OPTIONAL)                                                                                  \
+	F(m, STR, stay, OPTIONAL)                                                                                  \
+	F(m, STR, unkept, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \
@@ -136,6 +156,7 @@
 	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
 	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
 	F(m, STR, not_saved, OPTIONAL)                                                                             \
+	F(m, BIN, filing, OPTIONAL)                                                                                \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, BIN, resets, REQUIRED)                                                                                \
@@ -242,6 +263,10 @@
 	F(m, UINT, cell, OPTIONAL)                                                                                 \
 	F(m, UINT, born, OPTIONAL)                                                                                 \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, n_files, OPTIONAL)                                                                              \
+	F(m, FLAG, files_lack, OPTIONAL)                                                                           \
+	F(m, FLAG, restless, OPTIONAL)                                                                             \
 	F(m, FLAG, severed, OPTIONAL)
 #define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \
@@ -252,6 +277,7 @@
 #define OPERATION_VALUES(F, m)                                                                                     \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
 	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, FLAG, keep_files, OPTIONAL)                                                                           \
 	F(m, UINT, effects_more, OPTIONAL)
 #define QUESTION_VALUES(F, m)                                                                                      \
 	F(m, UINT, serial, OPTIONAL)                                                                               \
@@ -281,6 +307,7 @@
 WIRE_MESSAGE(family_record, "family", NO_ID, FAMILY_FIELDS);
 WIRE_MESSAGE(interpreter_record, "interpreter", NO_ID, INTERPRETER_FIELDS);
 WIRE_MESSAGE(message_record, "message", NO_ID, MESSAGE_FIELDS);
+WIRE_MESSAGE(filing_record, "filing", NO_ID, FILING_FIELDS);
 WIRE_MESSAGE(kept_session, "session", NO_ID, KEPT_SESSION_FIELDS);
 WIRE_MESSAGE(cell_record, "cell", NO_ID, CELL_FIELDS);
 WIRE_MESSAGE(code_record, "code", NO_ID, CELL_CODE_FIELDS);

@@ -151,13 +151,39 @@ static int on_surveyed(struct warden *warden, struct bytes body, struct wire_fau
 	return 0;
 }
 
+/* Every tenant hears it, since a warden does not know which one it is about. */
+static int on_files_kept(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct files_kept_message kept;
+	struct tenant *tenant;
+
+	if (wire_decode(&kept, &files_kept_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	list_for_each (tenant, &warden->tenants, node)
+		tenant->ops->on_files_kept(tenant, &kept);
+	return 0;
+}
+
+static int on_files_back(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct files_back_message back;
+	struct tenant *tenant;
+
+	if (wire_decode(&back, &files_back_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	list_for_each (tenant, &warden->tenants, node)
+		tenant->ops->on_files_back(tenant, &back);
+	return 0;
+}
+
 /* Returns 0, WARDEN_E_LATER, or what is wrong with the message. */
 static const struct {
 	const char *type;
 	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"ready", on_ready},   {"failed", on_failed}, {"spawned", on_spawned},	 {"signalled", on_signalled},
-	{"exited", on_exited}, {"swept", on_swept},   {"surveyed", on_surveyed},
+	{"ready", on_ready},	     {"failed", on_failed},	    {"spawned", on_spawned},
+	{"signalled", on_signalled}, {"exited", on_exited},	    {"swept", on_swept},
+	{"surveyed", on_surveyed},   {"files_kept", on_files_kept}, {"files_back", on_files_back},
 };
 
 const char *warden_message_type(size_t i)

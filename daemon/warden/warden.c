@@ -51,6 +51,7 @@ static struct warden *warden_blank(struct cages *cages, struct nursery *nursery,
 		.pidfd_source = EVENT_SOURCE_NONE,
 		.keep = profile->workspace,
 		.took = FIRST_COMMIT_US,
+		.last_files = FILES_FIRST,
 	};
 	quota_init(&warden->quota, profile);
 	msgpack_sbuffer_init(&warden->guards);
@@ -278,6 +279,32 @@ void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
 	warden_touch(warden);
 	if (peer_say(&warden->peer, &survey_message_schema, &message, 0, NULL, 0))
 		warden_failed(warden, BYTES("its warden does not listen"));
+}
+
+uint64_t warden_keep_files(struct warden *warden, const char *directory, uint64_t max, struct bytes mapped)
+{
+	struct keep_files_message message = {
+		.serial = ++warden->last_files, .directory = bytes_of(directory), .max = max, .mapped = mapped};
+
+	warden_touch(warden);
+	return peer_say(&warden->peer, &keep_files_message_schema, &message, 0, NULL, 0) ? 0 : message.serial;
+}
+
+int warden_bring_files(struct warden *warden, const char *directory, uint64_t number, bool look)
+{
+	struct bring_files_message message = {.serial = number, .directory = bytes_of(directory), .look = look};
+
+	warden_touch(warden);
+	return peer_say(&warden->peer, &bring_files_message_schema, &message, 0, NULL, 0);
+}
+
+void warden_drop_files(struct warden *warden, uint64_t number)
+{
+	struct drop_files_message message = {.serial = number};
+
+	warden_touch(warden);
+	if (warden->state == WARDEN_READY)
+		(void)peer_say(&warden->peer, &drop_files_message_schema, &message, 0, NULL, 0);
 }
 
 static int interpreter_make(struct interpreter **interpreterp, struct warden *warden, enum interpreter_role role,

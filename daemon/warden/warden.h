@@ -19,6 +19,9 @@
 struct nursery;
 struct cages;
 
+/* The files that there are before anything has run: a warden keeps these by itself. */
+#define FILES_FIRST 1
+
 enum warden_state {
 	WARDEN_WANTED, /* its template is not up yet */
 	WARDEN_MAKING, /* asked for */
@@ -61,7 +64,7 @@ struct warden {
 	struct deeds deeds;
 	bool used; /* a session has had it */
 	struct list interpreters;
-	uint64_t last_interpreter, last_session, last_question;
+	uint64_t last_interpreter, last_session, last_question, last_files;
 	struct usage usage;		    /* as it was then */
 	uint64_t measured;		    /* event_now(); 0: not since something has changed much */
 	uint64_t profile_size, record_size; /* in the ledger: what never changes, and its last record */
@@ -131,6 +134,17 @@ void warden_sweep(struct warden *warden, struct tenant *tenant);
 
 /* Have the workspace added up, to no more than that; then quota_on_surveyed is called. */
 void warden_survey(struct warden *warden, uint64_t size, uint64_t files);
+
+/* Keep the files as they are now, in the workspace or in @directory, a branch's: at most @max bytes of contents.
+ * @mapped: an array of inodes. Then on_files_kept is called, with the number that is returned; 0: it does not
+ * listen.
+ */
+uint64_t warden_keep_files(struct warden *warden, const char *directory, uint64_t max, struct bytes mapped);
+/* Bring those of that number back; then on_files_back is called. @look: they may have changed since anything was
+ * kept. Returns 0 or -errno. */
+int warden_bring_files(struct warden *warden, const char *directory, uint64_t number, bool look);
+/* Nobody will go back to them. */
+void warden_drop_files(struct warden *warden, uint64_t number);
 
 /* Kill it and with it everything in its cage; on_gone, or the nursery's function, is called when it is gone. */
 void warden_kill(struct warden *warden);

@@ -307,6 +307,11 @@ const char *cage_scratch(const struct cage *cage)
 	return cage->namespaces & CLONE_NEWNS ? "/tmp" : "";
 }
 
+bool cage_sets_looks(const struct cage *cage)
+{
+	return (cage->namespaces & CLONE_NEWNS) || !cage->seccomp;
+}
+
 bool cage_starts_programs(const struct cage *cage)
 {
 	return cage->subprocess;

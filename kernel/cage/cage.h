@@ -51,6 +51,8 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 /* In the warden, after cage_enter: the session's own directory for temporary files, "" if the host gives none. */
 const char *cage_scratch(const struct cage *cage);
 
+/* Whether modes and times of files can be set. */
+bool cage_sets_looks(const struct cage *cage);
 /* Whether the session may start programs. */
 bool cage_starts_programs(const struct cage *cage);
 

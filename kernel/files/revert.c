@@ -204,7 +204,10 @@ static void open_up(struct revert *revert, const char *path)
 static int enter(struct revert *revert, int *fdp, const char **namep, const char *path)
 {
 	int r = parent_open(fdp, namep, revert->root, path);
+	struct stat status;
 
+	if (!r && fstat(*fdp, &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
+		open_up(revert, path);
 	if (r == -EACCES) {
 		open_up(revert, path);
 		r = parent_open(fdp, namep, revert->root, path);
@@ -474,11 +477,8 @@ static int remove_one(struct revert *revert, struct act *act)
 	if (!act->now || act->failed || (act->then && same_kind(act->now, act->then)))
 		return 0;
 	r = enter(revert, &parent, &name, act->now->path);
-	if (!r && unlinkat(parent, name, flags) < 0) {
-		if (errno == EACCES)
-			open_up(revert, act->now->path);
-		r = errno == EACCES && unlinkat(parent, name, flags) == 0 ? 0 : -errno;
-	}
+	if (!r && unlinkat(parent, name, flags) < 0)
+		r = -errno;
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -543,13 +543,8 @@ static int place_name(struct revert *revert, struct act *act)
 	if (!S_ISREG(act->then->mode))
 		return place_other(revert, act, parent, name);
 	temporary_name(temporary, revert, act->temporary);
-	if (renameat(revert->root, temporary, parent, name) < 0) {
-		if (errno != EACCES)
-			return -errno;
-		open_up(revert, act->then->path);
-		if (renameat(revert->root, temporary, parent, name) < 0)
-			return -errno;
-	}
+	if (renameat(revert->root, temporary, parent, name) < 0)
+		return -errno;
 	(void)unlinkat(revert->root, temporary, 0); /* if both are one file, rename does nothing */
 	return 0;
 }
@@ -744,16 +739,29 @@ struct manifest *revert_result(struct revert *revert)
 
 	for (size_t i = 0; result && i < revert->target->n; i++) {
 		struct file *then = revert->target->files[i], *file;
-		bool acted = act_of(revert, &at, then);
+		bool acted = act_of(revert, &at, then), failed = acted && revert->acts[at].failed;
 
 		if (acted || revert->touched[i])
-			file = seen(revert, then, acted && revert->acts[at].failed);
+			file = seen(revert, then, failed);
 		else
 			file = file_use(known(revert, &there, then));
+		if (!file && !failed) /* it is there, where nobody may look */
+			file = file_use(then);
 		if (file && manifest_add(revert->store, result, file))
 			result = manifest_drop(revert->store, result);
 	}
 	return result;
+}
+
+bool revert_is_quiet(const struct revert *revert, size_t i)
+{
+	const struct act *act = &revert->acts[i];
+
+	if (act->failed)
+		return false;
+	if (act->now && act->then && S_ISDIR(act->now->mode) && S_ISDIR(act->then->mode))
+		return true;
+	return act->now && act->then && act->then->changing && act->now->content == act->then->content;
 }
 
 const char *revert_done(const struct revert *revert, size_t i, enum revert_change *change)

@@ -43,4 +43,6 @@ void revert_deinit(struct revert *revert);
 void revert_compare(const struct manifest *now, const struct manifest *then,
 		    void (*tell)(void *userdata, struct file *now, struct file *then), void *userdata);
 /* What was done, in the order of the paths; NULL after the last. */
+/* Whether it is only a directory whose time or mode was set again. */
+bool revert_is_quiet(const struct revert *revert, size_t i);
 const char *revert_done(const struct revert *revert, size_t i, enum revert_change *change);

@@ -13,6 +13,13 @@
 #define BRANCHES ".branches"
 /* Names that begin so are laird's own files on their way in, or ours. */
 #define OURS ".lair-"
+#define LOOK (S_IRUSR | S_IXUSR)
+
+struct scan_opened {
+	struct scan_opened *next;
+	mode_t mode;
+	char path[];
+};
 
 struct scan_directory {
 	struct scan_directory *next;
@@ -45,10 +52,48 @@ int scan_begin(struct scan *scan, struct store *store, int root)
 	return push(scan, "");
 }
 
+/* Its owner may have taken away the right to read it, or to pass. */
+static void open_up(struct scan *scan, const char *path)
+{
+	size_t size = strlen(path) + 1;
+	struct scan_opened *opened;
+	struct stat status;
+
+	if (fstatat(scan->root, path[0] ? path : ".", &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISDIR(status.st_mode) || (status.st_mode & LOOK) == LOOK ||
+	    fchmodat(scan->root, path[0] ? path : ".", (status.st_mode & 07777) | LOOK, 0) < 0)
+		return;
+	opened = malloc(sizeof(*opened) + size);
+	if (!opened)
+		return;
+	opened->mode = status.st_mode & 07777;
+	memcpy(opened->path, path, size);
+	opened->next = scan->opened;
+	scan->opened = opened;
+}
+
+void scan_shut(struct scan *scan)
+{
+	struct scan_opened *opened;
+
+	while ((opened = scan->opened)) {
+		const char *path = opened->path[0] ? opened->path : ".";
+		struct stat status;
+
+		scan->opened = opened->next;
+		if (fstatat(scan->root, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
+		    (status.st_mode & 07777) == (opened->mode | LOOK) &&
+		    fchmodat(scan->root, path, opened->mode, 0) < 0 && scan->found)
+			manifest_lacks(scan->found, opened->path, strerror(errno));
+		free(opened);
+	}
+}
+
 void scan_deinit(struct scan *scan)
 {
 	struct scan_directory *directory;
 
+	scan_shut(scan);
 	while ((directory = scan->waiting)) {
 		scan->waiting = directory->next;
 		free(directory);
@@ -68,6 +113,21 @@ static int take_target(struct file *file, int directory, const char *name)
 	return file->target ? 0 : -ENOMEM;
 }
 
+/* Nobody can say what is in it. */
+static void directory_lacks(struct scan *scan, const char *path, int error)
+{
+	for (size_t i = scan->found->n; i > 0; i--) {
+		struct file *file = scan->found->files[i - 1];
+
+		if (strcmp(file->path, path) != 0)
+			continue;
+		file->unkept = true;
+		break;
+	}
+	scan->found->partial = true;
+	manifest_lacks(scan->found, path, strerror(error));
+}
+
 static int entry_see(struct scan *scan, int directory, const char *path, const char *name)
 {
 	struct file *file;
@@ -79,6 +139,8 @@ static int entry_see(struct scan *scan, int directory, const char *path, const c
 		return 0;
 	}
 	file = file_look(directory, path, name);
+	if (!file && errno == EACCES)
+		directory_lacks(scan, path, EACCES);
 	if (!file)
 		return errno == ENOMEM ? -ENOMEM : 0; /* it has gone */
 	if (S_ISLNK(file->mode))
@@ -96,21 +158,6 @@ static bool is_ours(const char *path, const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strncmp(name, OURS, strlen(OURS)) == 0 ||
 	       (!path[0] && strcmp(name, BRANCHES) == 0);
-}
-
-/* Nobody can say what is in it. */
-static void directory_lacks(struct scan *scan, const char *path, int error)
-{
-	for (size_t i = scan->found->n; i > 0; i--) {
-		struct file *file = scan->found->files[i - 1];
-
-		if (strcmp(file->path, path) != 0)
-			continue;
-		file->unkept = true;
-		break;
-	}
-	scan->found->partial = true;
-	manifest_lacks(scan->found, path, strerror(error));
 }
 
 static DIR *directory_open(int root, const char *path)
@@ -132,10 +179,12 @@ static DIR *directory_open(int root, const char *path)
 
 static int directory_read(struct scan *scan, const char *path, unsigned *seen)
 {
-	DIR *dir = directory_open(scan->root, path);
 	struct dirent *entry;
 	int r = 0;
+	DIR *dir;
 
+	open_up(scan, path);
+	dir = directory_open(scan->root, path);
 	if (!dir && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (!dir) {

@@ -5,12 +5,14 @@
 #include "manifest.h"
 
 struct scan_directory;
+struct scan_opened;
 
 struct scan {
 	struct store *store;
 	int root; /* the caller's */
 	struct manifest *found;
 	struct scan_directory *waiting;
+	struct scan_opened *opened; /* directories that nobody could look into, the last one first */
 };
 
 /* More than that are not looked at. */
@@ -21,6 +23,8 @@ int scan_begin(struct scan *scan, struct store *store, int root);
 /* Look at @entries more, or somewhat more than that. Returns 0 when all have been seen, then `found` is sorted and
  * the caller's; 1 if there are more; or -errno. */
 int scan_step(struct scan *scan, unsigned entries);
+/* Such directories get their modes back: no sooner, because what is in them can be reached until then. */
+void scan_shut(struct scan *scan);
 void scan_deinit(struct scan *scan);
 
 /* Where @found has what @before has, untouched, they share it. */

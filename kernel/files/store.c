@@ -40,6 +40,12 @@ void store_deinit(struct store *store)
 		pack_free(store, store->packs);
 }
 
+void store_leave(struct store *store)
+{
+	for (struct pack *pack = store->packs; pack; pack = pack->next)
+		fd_closep(&pack->fd);
+}
+
 /* ---- making room ---- */
 
 /* A longer file is a way to be killed by a signal. */

@@ -25,6 +25,8 @@ struct store {
 /* @max: bytes that all contents together may have. */
 void store_init(struct store *store, int root, uint64_t max);
 void store_deinit(struct store *store);
+/* In a fork: let go of the descriptors, and of nothing else. */
+void store_leave(struct store *store);
 
 /* Begin a content of @size bytes. Returns 0 or -errno: -EFBIG if there could never be room for it, -ENOSPC if there
  * is none now. */

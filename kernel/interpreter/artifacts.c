@@ -26,12 +26,15 @@
 #define LOOK_NS 250000000
 
 #define DEPTH_MAX 64
+/* So many maps are known. */
+#define MAPS_MAX 64
 
 static struct {
 	char home[PATH_MAX];
 	struct timespec began, newest; /* in file time: when the cell began; the newest change that was told */
 	uint64_t began_ns;
-	msgpack_sbuffer records, array;
+	msgpack_sbuffer records, array, mapped;
+	bool maps; /* there were maps at the end of the last cell */
 } artifacts;
 
 struct look {
@@ -39,7 +42,8 @@ struct look {
 	size_t size;
 	unsigned depth, told, seen;
 	uint64_t until;
-	bool more;
+	bool more, changed;
+	unsigned quiet; /* in a directory whose files are not told */
 };
 
 static bool before(struct timespec a, struct timespec b)
@@ -175,13 +179,27 @@ static void look_at(struct look *look, int directory, const char *name)
 		return;
 	if (before(artifacts.newest, changed))
 		artifacts.newest = changed;
-	tell(look, name, &status);
+	look->changed = true;
+	if (!look->quiet)
+		tell(look, name, &status);
 }
 
-/* Copies for branches, and files that Python keeps for itself. */
-static bool is_ours(const char *name)
+/* Files that Python keeps for itself. */
+static bool is_quiet(const char *name)
 {
-	return strcmp(name, ".branches") == 0 || strcmp(name, "__pycache__") == 0;
+	return strcmp(name, "__pycache__") == 0;
+}
+
+/* Somebody has put something into it, or taken something out. */
+static void look_at_directory(struct look *look, int directory)
+{
+	struct stat status;
+
+	if (fstat(directory, &status) < 0 || before(status.st_ctim, artifacts.began))
+		return;
+	look->changed = true;
+	if (before(artifacts.newest, status.st_ctim))
+		artifacts.newest = status.st_ctim;
 }
 
 static void look_into(struct look *look, int directory);
@@ -202,7 +220,9 @@ static void descend(struct look *look, int parent, const char *name)
 	look->path[look->size + length] = '/';
 	look->size += length + 1;
 	look->depth++;
+	look->quiet += is_quiet(name);
 	look_into(look, directory);
+	look->quiet -= is_quiet(name);
 	look->depth--;
 	look->size = before_it;
 	fd_close(directory);
@@ -218,6 +238,7 @@ static void look_into(struct look *look, int directory)
 	char entries[8192] __attribute__((aligned(8)));
 	ssize_t n;
 
+	look_at_directory(look, directory);
 	while (!look->more && (n = syscall(SYS_getdents64, directory, entries, sizeof(entries))) > 0) {
 		for (ssize_t at = 0; at < n && !look->more;) {
 			const struct dirent64 *entry = (const void *)(entries + at);
@@ -227,36 +248,94 @@ static void look_into(struct look *look, int directory)
 				continue;
 			if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
 				look_at(look, directory, entry->d_name);
-			if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && !is_ours(entry->d_name))
+			if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+			    strcmp(entry->d_name, ".branches") != 0)
 				descend(look, directory, entry->d_name);
 		}
 	}
 }
 
-struct bytes artifacts_end(bool changing, bool *more)
+/* ---- maps ---- */
+
+/* The inode of a line of /proc/self/maps, if that is a shared map for writing of a file in the workspace; or 0. */
+static uint64_t mapped_inode(const char *line)
+{
+	size_t size = strlen(artifacts.home);
+	unsigned long long inode = 0;
+	char modes[5] = "";
+	const char *path;
+
+	if (sscanf(line, "%*s %4s %*s %*s %llu", modes, &inode) != 2 || modes[1] != 'w' || modes[3] != 's')
+		return 0;
+	path = strchr(line, '/');
+	return path && strncmp(path, artifacts.home, size) == 0 && path[size] == '/' ? inode : 0;
+}
+
+static void maps_list(struct artifacts_found *found)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	uint64_t inodes[MAPS_MAX];
+	char line[PATH_MAX + 128];
+	msgpack_packer packer;
+	uint32_t n = 0;
+
+	while (file && n < MAPS_MAX && fgets(line, sizeof(line), file)) {
+		inodes[n] = mapped_inode(line);
+		n += inodes[n] != 0 && (n == 0 || inodes[n] != inodes[n - 1]);
+	}
+	if (file)
+		fclose(file);
+	artifacts.maps = n > 0;
+	artifacts.mapped.size = 0;
+	if (n == 0 || wire_put_array(&artifacts.mapped, n))
+		return;
+	msgpack_packer_init(&packer, &artifacts.mapped, msgpack_sbuffer_write);
+	for (uint32_t i = 0; i < n; i++)
+		if (msgpack_pack_uint64(&packer, inodes[i]))
+			return;
+	found->mapped = wire_bytes(&artifacts.mapped);
+	found->changed = true; /* nobody knows */
+}
+
+/* ---- the end of a cell ---- */
+
+static void look_all(struct look *look)
+{
+	int home = open(artifacts.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (home >= 0)
+		look_into(look, home);
+	else
+		look->more = errno != ENOENT;
+	fd_close(home);
+}
+
+static bool take_files(struct bytes *files, const struct look *look)
+{
+	if (wire_put_array(&artifacts.array, look->told) ||
+	    msgpack_sbuffer_write(&artifacts.array, artifacts.records.data, artifacts.records.size))
+		return false;
+	*files = wire_bytes(&artifacts.array);
+	return true;
+}
+
+struct artifacts_found artifacts_end(bool changing)
 {
 	struct look look = {.until = clock_ns(CLOCK_MONOTONIC) + LOOK_NS};
-	int home;
+	struct artifacts_found found = {.more = false};
 
-	*more = false;
 	artifacts.records.size = artifacts.array.size = 0;
-	if (!artifacts.home[0] || (!changing && clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns < SHORT_NS))
-		return (struct bytes){.data = NULL};
-	home = open(artifacts.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (home >= 0)
-		look_into(&look, home);
-	else
-		look.more = errno != ENOENT;
-	fd_close(home);
-	*more = look.more;
+	if (!artifacts.home[0])
+		return found;
+	if (changing || clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns >= SHORT_NS)
+		look_all(&look);
+	found.more = look.more;
+	found.changed = look.changed || look.more;
 	if (look.more) /* there may be newer changes */
 		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
-	if (look.told == 0)
-		return (struct bytes){.data = NULL};
-	if (wire_put_array(&artifacts.array, look.told) ||
-	    msgpack_sbuffer_write(&artifacts.array, artifacts.records.data, artifacts.records.size)) {
-		*more = true;
-		return (struct bytes){.data = NULL};
-	}
-	return wire_bytes(&artifacts.array);
+	if (look.told > 0 && !take_files(&found.files, &look))
+		found.more = true;
+	if (found.changed || artifacts.maps)
+		maps_list(&found);
+	return found;
 }

@@ -15,8 +15,16 @@ const char *artifacts_root(void);
  * or more. */
 bool artifacts_too_soon(struct timespec newest, struct timespec now);
 
+/* What a cell has done to the workspace. */
+struct artifacts_found {
+	struct bytes files; /* an array of `artifact` maps, absent if there are none */
+	bool more;	    /* there are more files */
+	bool changed;	    /* something has: a file, a name, a directory, or what is mapped */
+	struct bytes
+		mapped; /* an array of the inodes of files that are mapped for writing, absent if there are none */
+};
+
 /* Around a cell. @changing: Python has seen the cell open a file for writing, or do something that may write. The
- * array of `artifact` maps is borrowed until the next begin, absent if there are none. @more: there are more
- * files. */
+ * arrays are borrowed until the next begin. */
 void artifacts_begin(void);
-struct bytes artifacts_end(bool changing, bool *more);
+struct artifacts_found artifacts_end(bool changing);

@@ -64,6 +64,16 @@ static void watch_end(void)
 	sigprocmask(SIG_UNBLOCK, &ours, NULL);
 }
 
+bool idle_has_work(void)
+{
+	PyObject *waits = PyObject_CallNoArgs(helper(HELPER_LOOP_WAITS));
+	bool has = waits == Py_True;
+
+	Py_XDECREF(waits);
+	PyErr_Clear();
+	return has;
+}
+
 /* An interrupt may be meant for the cell in the message. So it is sent again, and waits for that cell. */
 void idle(void)
 {

@@ -12,6 +12,7 @@
 #include "calls.h"
 #include "cell.h"
 #include "channel.h"
+#include "crowd/crowd.h"
 #include "effects.h"
 #include "frozen.h"
 #include "idle.h"
@@ -25,6 +26,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 static struct {
 	pthread_t thread; /* the main thread, which alone reads the channel */
@@ -289,6 +291,14 @@ static struct bytes packed(msgpack_sbuffer *buffer, PyObject *object)
 	return (struct bytes){.data = NULL};
 }
 
+/* Whether something may be written before the next cell. */
+static bool is_restless(void)
+{
+	siginfo_t child;
+
+	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 || idle_has_work() || crowd_size() > 0;
+}
+
 static int answer_done(const struct cell_result *result, uint64_t number)
 {
 	struct done_message done = {.cell = number,
@@ -300,10 +310,16 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .report = packed(&self.report, result->report),
 				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
+	struct artifacts_found found;
 	int r;
 
 	effects_mark();
-	done.artifacts = artifacts_end(audit_saw_change(), &done.artifacts_more);
+	found = artifacts_end(audit_saw_change());
+	done.artifacts = found.files;
+	done.artifacts_more = found.more;
+	done.changed = found.changed;
+	done.mapped = found.mapped;
+	done.restless = done.unfaithful.data || is_restless();
 	r = exec_channel_send(&done_message_schema, &done);
 	pack_trim(&self.data);
 	pack_trim(&self.error);
@@ -455,7 +471,7 @@ int interpreter_rehearse(void)
  * before. */
 static void rehearse_idly(void)
 {
-	if (!exec_channel_waits())
+	if (!process_is_held() && !exec_channel_waits())
 		rehearse("1 + 1");
 }
 
@@ -469,6 +485,13 @@ static int serve_freeze(const struct wire_frame *message)
 	return r;
 }
 
+static int serve_settle(void)
+{
+	process_settle();
+	rehearse_idly();
+	return 0;
+}
+
 static int serve(const struct wire_frame *message)
 {
 	if (bytes_is(message->type, run_message_schema.type))
@@ -479,6 +502,8 @@ static int serve(const struct wire_frame *message)
 		return serve_question(message);
 	if (bytes_is(message->type, task_message_schema.type))
 		return serve_task(message);
+	if (bytes_is(message->type, settle_message_schema.type))
+		return serve_settle();
 	/* An answer to an `ask` comes too late if the cell was interrupted. */
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }
@@ -493,7 +518,8 @@ void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, st
 		_exit(1);
 	rehearse_idly();
 	do {
-		idle();
+		if (!process_is_held())
+			idle();
 		if (!process_is_interpreter())
 			_exit(0); /* a task has forked, and this is the child */
 		r = exec_channel_receive(&message);

@@ -13,6 +13,7 @@
 #include "frozen.h"
 #include "outlets.h"
 #include "output.h"
+#include "positions.h"
 #include "template/seeds.h"
 
 #include "proto/message.h"
@@ -33,6 +34,7 @@ static struct {
 	const struct cage *cage;
 	pid_t copied;	    /* what this one is a copy of, or a fork of the copy */
 	bool crowded;	    /* there are other threads, or were when this copy was made */
+	bool held;	    /* nothing is done until a `settle` */
 	char homeless[512]; /* why it lacks the files that it should have; "": it has them */
 } self;
 
@@ -112,6 +114,17 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 	if (!r && home.data && !move_home(HELPER_BRANCH_HOME, home))
 		PyErr_Clear(); /* a cell has put something else there: it works in the family's workspace */
 	return r;
+}
+
+bool process_is_held(void)
+{
+	return self.held;
+}
+
+void process_settle(void)
+{
+	self.held = false;
+	positions_set();
 }
 
 bool process_is_interpreter(void)
@@ -212,9 +225,9 @@ static void others_come_back(void)
 
 /* A branch may have files of its own: a copy of the workspace, in which it works from now on. If there is no copy,
  * the branch says so when it is asked for its first checkpoint, and ends. */
-static void branch_files(struct bytes name)
+static void branch_files(struct bytes name, bool empty)
 {
-	if (move_home(HELPER_BRANCH_FILES, name))
+	if (move_home(empty ? HELPER_BRANCH_EMPTY : HELPER_BRANCH_FILES, name))
 		return;
 	helper_error(self.homeless, sizeof(self.homeless));
 	if (!self.homeless[0])
@@ -240,11 +253,14 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 		r = cage_enter_interpreter(self.cage);
 	if (r)
 		_exit(1);
+	self.held = spawn->hold;
 	others_come_back();
+	if (!spawn->hold && !spawn->reseed) /* a branch shares the descriptors with its parent, which goes on */
+		positions_set();
 	loop_renew();
 	seeds_renew_any(spawn->reseed);
 	if (spawn->directory.data)
-		branch_files(spawn->directory);
+		branch_files(spawn->directory, spawn->empty);
 	return 0;
 }
 
@@ -321,8 +337,10 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 	self.copied = getpid();
 	if (!why)
 		why = why_not(&freeze, cell);
-	if (!why)
+	if (!why) {
+		positions_note();
 		why = others_stand_still(cell);
+	}
 	if (!why)
 		pid = fork_sibling(0, NULL);
 	if (!why && pid == 0) {

@@ -1,6 +1,7 @@
 """A branch may have a copy of the files."""
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -98,7 +99,19 @@ def _move(home: str, place: str) -> None:
             _chdir(place)
 
 
-def files(home: str, name: str) -> str:
+def _make_way(home: str, place: str) -> None:
+    """The directory `place`, and in it the directories down to where the process works."""
+    try:
+        here = _getcwd()
+    except OSError:
+        here = home
+    way = here[len(home) + 1 :] if here.startswith(home + "/") else ""
+    for name in ("", *(it for it in way.split("/") if it)):
+        place = f"{place}/{name}" if name else place
+        _mkdir(place, 0o700)
+
+
+def _new(home: str, name: str, fill: Callable[[str, str], None]) -> str:
     """Copies the workspace `home` to .branches/NAME in the workspace of the family, and moves there. Returns the
     path. A cell may have changed Python's own modules, so nothing is looked up in them here."""
     branches = f"{home.split(f'/{_BRANCHES}/')[0]}/{_BRANCHES}"
@@ -108,12 +121,21 @@ def files(home: str, name: str) -> str:
     except FileExistsError:
         pass
     try:
-        _copy_tree(home, place)
+        fill(home, place)
         _move(home, place)
     except BaseException:
         _remove_tree(place)
         raise
     return place
+
+
+def files(home: str, name: str) -> str:
+    return _new(home, name, _copy_tree)
+
+
+def empty(home: str, name: str) -> str:
+    """The same, but somebody else puts the files there."""
+    return _new(home, name, _make_way)
 
 
 def home(family: str, name: str) -> str:

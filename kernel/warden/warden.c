@@ -17,6 +17,7 @@
 #include "proto/clock.h"
 #include "proto/link.h"
 #include "refusal/policy.h"
+#include "states.h"
 #include "survey.h"
 
 #include <fcntl.h>
@@ -63,6 +64,7 @@ struct warden {
 	struct survey survey;
 	bool surveying;
 	uint64_t survey_ns; /* processor time that the survey has taken */
+	struct states states;
 	char buffer[CHANNEL_SIZE_MAX];
 	int fds[CHANNEL_FDS_MAX]; /* came with the message; those that its handler does not take are closed */
 };
@@ -195,6 +197,7 @@ static void interpreter_remove(struct warden *warden, struct interpreter *interp
 
 static void stranger_remember(struct warden *warden, pid_t pid, int status)
 {
+	states_stranger(&warden->states);
 	warden->strangers[warden->n_strangers++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
 }
 
@@ -278,8 +281,10 @@ static void handle_spawn(struct warden *warden, const void *decoded)
 	pid_t pid = interpreter_find(warden, spawn->serial) ? -EEXIST : fork_python();
 	int r;
 
-	if (pid == 0)
+	if (pid == 0) {
+		states_leave(&warden->states);
 		interpreter_run(warden->fds, warden->cage, spawn->directory);
+	}
 	r = pid < 0 ? pid : interpreter_add(warden, spawn->serial, pid);
 	if (r)
 		say_failed(warden, spawn->serial, strerror(-r));
@@ -339,6 +344,37 @@ static void survey(struct warden *warden)
 	    });
 }
 
+/* ---- files ---- */
+
+static void say_kept(void *userdata, const struct files_kept_message *kept)
+{
+	say(userdata, &files_kept_message_schema, kept);
+}
+
+static void say_back(void *userdata, const struct files_back_message *back)
+{
+	say(userdata, &files_back_message_schema, back);
+}
+
+static const struct states_listener states_listener = {.on_kept = say_kept, .on_back = say_back};
+
+static void handle_keep_files(struct warden *warden, const void *decoded)
+{
+	states_keep(&warden->states, decoded);
+}
+
+static void handle_bring_files(struct warden *warden, const void *decoded)
+{
+	states_bring(&warden->states, decoded);
+}
+
+static void handle_drop_files(struct warden *warden, const void *decoded)
+{
+	const struct drop_files_message *drop = decoded;
+
+	states_drop(&warden->states, drop->serial);
+}
+
 static void handle_signal(struct warden *warden, const void *decoded)
 {
 	const struct signal_message *message = decoded;
@@ -371,6 +407,9 @@ static const struct handler {
 	{&adopt_message_schema, 0, handle_adopt},
 	{&sweep_message_schema, 0, handle_sweep},
 	{&survey_message_schema, 0, handle_survey},
+	{&keep_files_message_schema, 0, handle_keep_files},
+	{&bring_files_message_schema, 0, handle_bring_files},
+	{&drop_files_message_schema, 0, handle_drop_files},
 };
 
 /* Whether the message was understood. */
@@ -383,6 +422,9 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 		struct adopt_message adopt;
 		struct sweep_message sweep;
 		struct survey_message survey;
+		struct keep_files_message keep_files;
+		struct bring_files_message bring_files;
+		struct drop_files_message drop_files;
 	} decoded;
 	struct wire_frame frame;
 	struct wire_fault fault;
@@ -458,7 +500,9 @@ static void serve(struct warden *warden)
 	bool told_to_end = false;
 
 	while (!told_to_end) {
-		int wait_ms = warden->surveying ? 0 : warden->sweep_deadline ? 1 : -1;
+		int wait_ms = warden->surveying || states_busy(&warden->states) ? 0
+			      : warden->sweep_deadline				? 1
+										: -1;
 
 		if (poll(events, ARRAY_SIZE(events), wait_ms) < 0 && errno != EINTR)
 			return;
@@ -467,6 +511,7 @@ static void serve(struct warden *warden)
 		reap(warden);
 		sweep(warden);
 		survey(warden);
+		states_step(&warden->states);
 		if (events[0].revents && !serve_control(warden))
 			return;
 	}
@@ -526,6 +571,9 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 		say_failed(&warden, 0, "the interpreter cannot be set up in the cage");
 		_exit(1);
 	}
+	states_init(&warden.states, &states_listener, &warden);
+	if (!cage_sets_looks(cage))
+		files_look_fixed();
 	say_ready(&warden, &report);
 	serve(&warden);
 	warden_end(&warden);

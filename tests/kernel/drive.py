@@ -127,6 +127,9 @@ class Result:
     artifacts: List[Dict[str, Any]] = field(default_factory=list)
     artifacts_more: bool = False
     unfaithful: Optional[str] = None
+    changed: bool = False
+    restless: bool = False
+    mapped: Optional[list[int]] = None
     displays: List[Message] = field(default_factory=list)
 
 

@@ -84,11 +84,14 @@ class Made(Message):
 
 class Spawn(Message):
     """To a warden: fork the pristine image; to a frozen interpreter: fork yourself. Four descriptors travel along:
-    the interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h."""
+    the interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. hold: it does
+    nothing until it gets `settle`."""
 
     TYPE = "spawn"
     serial: Uint
     reseed: Flag = False
+    hold: Flag = False
+    empty: Flag = False
     directory: Str | None = None
 
 
@@ -120,6 +123,31 @@ class Survey(Message):
     TYPE = "survey"
     size: Uint
     files: Uint
+
+
+class KeepFiles(Message):
+    """Keep the files of the state as serial; at most max bytes of contents are kept. directory: of a branch that
+    has its own. mapped: array of uint, inodes that are mapped for writing."""
+
+    TYPE = "keep_files"
+    serial: Uint
+    directory: Str | None = None
+    max: Uint
+    mapped: Raw = None
+
+
+class BringFiles(Message):
+    """Bring the files of that state back. look: look at all that is there."""
+
+    TYPE = "bring_files"
+    serial: Uint
+    directory: Str | None = None
+    look: Flag = False
+
+
+class DropFiles(Message):
+    TYPE = "drop_files"
+    serial: Uint
 
 
 class WardenReady(Message):
@@ -162,6 +190,31 @@ class Surveyed(Message):
     files: Uint
     blind: Flag = False
     worked: Uint = 0
+
+
+class FilesKept(Message):
+    """files: how many; held: bytes that all states together have; lost: states up to this one may not be kept any
+    more. why: the first that was not kept, or, if it failed, why nothing was."""
+
+    TYPE = "files_kept"
+    serial: Uint
+    files: Uint = 0
+    held: Uint = 0
+    lost: Uint = 0
+    failed: Flag = False
+    why: Str | None = None
+
+
+class FilesBack(Message):
+    """files: array of file_back; more: how many more. refused: nothing was done; why: of that, or of the first that
+    failed."""
+
+    TYPE = "files_back"
+    serial: Uint
+    files: Raw = None
+    more: Uint = 0
+    refused: Flag = False
+    why: Str | None = None
 
 
 class Run(Message):
@@ -212,6 +265,11 @@ class Answer(Message):
     eof: Flag = False
 
 
+class Settle(Message):
+    TYPE = "settle"
+    serial: Uint = 0
+
+
 class Returned(Message):
     """As in `return`."""
 
@@ -236,8 +294,9 @@ class Measure(Message):
 
 
 class Done(Message):
-    """cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps
-    below."""
+    """cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below.
+    changed: something in the workspace has. restless: others may go on changing it. mapped: array of uint, the
+    inodes of files there that are mapped for writing."""
 
     TYPE = "done"
     cell: Uint
@@ -251,6 +310,9 @@ class Done(Message):
     artifacts_more: Flag = False
     unfaithful: Str | None = None
     report: Raw = None
+    changed: Flag = False
+    restless: Flag = False
+    mapped: Raw = None
 
 
 class Told(Message):

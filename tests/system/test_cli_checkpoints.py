@@ -208,7 +208,7 @@ def test_checkpoints(daemon: Daemon, client: Client) -> None:
     cells(daemon, "x[:] = b'2' * len(x)", "z = 2")
     wait_until(lambda: client.info("a").checkpoint_memory > 8 << 20, "they are measured")
     lines = [line.split() for line in daemon.lair("checkpoints", "a").stdout.splitlines()]
-    assert lines[0] == ["CELL", "NAME", "AGE", "MEMORY"]
+    assert lines[0] == ["CELL", "NAME", "AGE", "MEMORY", "FILES"]
     assert [line[:2] for line in lines[1:]] == [["1", "-"], ["2", "-"], ["3", "named"], ["4", "-"], ["5", "-"]]
     document = daemon.lair_json("checkpoints", "a")
     assert document["session"] == "a"
@@ -225,7 +225,7 @@ def test_checkpoints(daemon: Daemon, client: Client) -> None:
 
 def test_no_checkpoints(daemon: Daemon) -> None:
     daemon.lair("open", "a")
-    assert daemon.lair("checkpoints", "a").stdout.split() == ["CELL", "NAME", "AGE", "MEMORY"]
+    assert daemon.lair("checkpoints", "a").stdout.split() == ["CELL", "NAME", "AGE", "MEMORY", "FILES"]
     assert daemon.lair_json("checkpoints", "a") == {"session": "a", "checkpoints": []}
 
 

@@ -76,6 +76,7 @@ def test_undo_restore_and_branch(daemon: Daemon, outside: Path) -> None:
     line = f"lair: not undone: renamed {outside}/m to {outside}/n"
     branch = daemon.lair("branch", "a", "b", "--from", "1")
     assert (branch.returncode, branch.stderr.splitlines()[-1]) == (0, line)
+    daemon.lair("close", "b")
     undo = daemon.lair("undo", "a")
     assert undo.stdout == 'session "a" is back in the state after cell 1\n'
     assert undo.stderr.splitlines() == [f"lair: not undone: wrote {outside}/m", line]
@@ -214,7 +215,7 @@ def test_mcp(server: McpServer, client: Client, outside: Path) -> None:
     server.run("x = 1", "a")
     died = server.run(f"{writes(outside / 'a')}; {DIES}", "a")
     assert died["effects"] == [{"act": "wrote", "target": f"{outside}/a"}]
-    assert "those of the state after cell 1;" in died["note"]
+    assert "those of the state after cell 1, and so are its files." in died["note"]
     sentence = f"Going back does not undo what was done outside: wrote {outside}/a."
     assert died["note"].endswith(" " + sentence)
     server.run(f"import os; os.rename('{outside}/a', '{outside}/b')", "a")

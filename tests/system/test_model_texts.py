@@ -14,7 +14,7 @@ from mcp_server import McpServer
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
 
 GOES_ON = "The session goes on; what the code had done until then stays."
-BACK = "The variables of the session are those of the state after cell 1; what was done to files stays done."
+BACK = "The variables of the session are those of the state after cell 1, and so are its files."
 DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
 
 # Code, its time, and of what is answered: the value of the error, the note.

@@ -767,7 +767,7 @@ static void check_states(struct lair *lair)
 {
 	struct lair_call *restore = NULL, *undo = NULL;
 
-	CHECK(lair_restore(lair, &restore, "a", "good") == 0 && lair_undo(lair, &undo, "a", 7) == 0);
+	CHECK(lair_restore(lair, &restore, "a", "good", false) == 0 && lair_undo(lair, &undo, "a", 7, true) == 0);
 	CHECK(lair_state(restore) == NULL);
 	CHECK(lair_wait(restore, 5) == 0 && lair_wait(undo, 5) == 0);
 	CHECK(lair_state(restore)->cell == 3 && same(lair_state(restore)->name, "good"));

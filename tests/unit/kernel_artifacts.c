@@ -24,10 +24,10 @@ void *__wrap_realloc(void *memory, size_t size)
 
 static size_t found(bool *more)
 {
-	struct bytes array;
+	struct artifacts_found all = artifacts_end(true);
 
-	array = artifacts_end(true, more);
-	return wire_count(array);
+	*more = all.more;
+	return wire_count(all.files);
 }
 
 /* Fewer than there are, and it is said; never an array that is cut off. */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static char root[] = "/tmp/lair-files-XXXXXX";
+static char root[] = "/tmp/lair-tree-XXXXXX";
 static int root_fd;
 static struct store store;
 
@@ -489,6 +489,8 @@ static void random_round(unsigned seed)
 
 int main(int argc, char **argv)
 {
+	char command[64];
+
 	CHECK(mkdtemp(root));
 	root_fd = open(root, O_PATH | O_DIRECTORY);
 	store_init(&store, root_fd, 64 << 20);
@@ -499,12 +501,13 @@ int main(int argc, char **argv)
 	test_nobody_may();
 	test_links_in_the_way();
 	test_no_room();
-	for (unsigned seed = 1; seed <= (unsigned)(argc > 1 ? atoi(argv[1]) : 60); seed++)
+	for (unsigned seed = 1; seed <= (unsigned)(argc > 1 ? atoi(argv[1]) : 30); seed++)
 		random_round(seed);
 	test_too_large();
 	current = manifest_drop(&store, current);
 	CHECK(store.held == 0 && !store.packs);
 	store_deinit(&store);
-	(void)!system("rm -rf /tmp/lair-files-??????");
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	CHECK(system(command) == 0);
 	return check_report();
 }

@@ -21,10 +21,12 @@ from .outline import stubs, tokens
 from .result import (
     Alive,
     Artifact,
+    Back,
     Display,
     Effect,
     Effects,
     Ended,
+    FileBack,
     Output,
     Result,
     Saved,
@@ -40,6 +42,7 @@ from .steps import Completion, File
 __all__ = [
     "Alive",
     "Artifact",
+    "Back",
     "Blocked",
     "CallRecord",
     "Calling",
@@ -57,6 +60,7 @@ __all__ = [
     "Event",
     "ExecReply",
     "File",
+    "FileBack",
     "Function",
     "Hold",
     "LairError",

@@ -349,14 +349,14 @@ class Session(steps.Handle):
     async def checkpoints(self) -> list[m.CheckpointRecord]:
         return await self._do(steps.checkpoints(self.id))
 
-    async def restore(self, name: str | int) -> State:
-        return await self._do(steps.restore(self.id, name))
+    async def restore(self, name: str | int, *, keep_files: bool = False) -> State:
+        return await self._do(steps.restore(self.id, name, keep_files))
 
     async def drop(self, name: str | int) -> None:
         await self._do(steps.drop(self.id, name))
 
-    async def undo(self, n: int = 1) -> State:
-        return await self._do(steps.undo(self.id, n))
+    async def undo(self, n: int = 1, *, keep_files: bool = False) -> State:
+        return await self._do(steps.undo(self.id, n, keep_files))
 
     async def branch(
         self,

@@ -197,11 +197,14 @@ class Checkpoints(Request):
 
 
 class Restore(Request):
+    """keep_files: the files stay as they are."""
+
     TYPE = "restore"
     session: Str
     name: Str
     key: Str | None = None
     birth: Uint = 0
+    keep_files: Flag = False
 
 
 class Drop(Request):
@@ -216,6 +219,7 @@ class Undo(Request):
     TYPE = "undo"
     session: Str
     n: Uint = 0
+    keep_files: Flag = False
     key: Str | None = None
     birth: Uint = 0
 
@@ -414,6 +418,10 @@ class ExecReply(Reply):
     restored: Uint = 0
     effects: Raw = None
     effects_more: Uint = 0
+    files: Raw = None
+    files_more: Uint = 0
+    files_stay: Str | None = None
+    files_unkept: Str | None = None
     unfaithful: Str | None = None
     forgotten: Uint = 0
     duration_ms: Real
@@ -460,6 +468,14 @@ class Artifact(Message):
     path: Bin
     size: Uint
     type: Str
+    change: Str
+
+
+class FileBack(Message):
+    """change: restored, made (it had been removed or renamed), removed (it was not there), or failed."""
+
+    TYPE = "file_back"
+    path: Bin
     change: Str
 
 
@@ -627,6 +643,9 @@ class StateReply(Reply):
     name: Str | None = None
     effects: Raw = None
     effects_more: Uint = 0
+    files: Raw = None
+    files_more: Uint = 0
+    files_stay: Str | None = None
 
 
 class SaveReply(Reply):
@@ -646,11 +665,15 @@ class LoadReply(Reply):
 
 
 class CheckpointRecord(Message):
+    """files: how many the state has. files_lack: some of these are not kept."""
+
     TYPE = "checkpoint"
     name: Str | None = None
     cell: Uint
     age: Real
     memory: Uint
+    files: Uint = 0
+    files_lack: Flag = False
 
 
 class CheckpointsReply(Reply):

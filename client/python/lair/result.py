@@ -140,6 +140,56 @@ class Effects(Sequence[Effect]):
 
 
 @frozen
+class FileBack:
+    """A file of the workspace when the state went back. `change` is restored, made (it had been removed or renamed),
+    removed (it was not there) or failed."""
+
+    path: str
+    change: str
+
+    def __str__(self) -> str:
+        return f"{self.change} {self.path}"
+
+
+@frozen
+class Back(Sequence[FileBack]):
+    """The files that were brought back with the state. `more`: how many more there are. `stay`: why they, or the first
+    that failed, are not those of that state."""
+
+    items: tuple[FileBack, ...] = ()
+    more: int = 0
+    stay: str | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> FileBack: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[FileBack, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> FileBack | tuple[FileBack, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items or self.more or self.stay)
+
+    def __str__(self) -> str:
+        """The first files, in words."""
+        words = [str(it) for it in self.items[:EFFECTS_SHOWN]]
+        left_out = self.more + len(self.items) - len(words)
+        told = ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
+        return "; ".join(filter(None, (told, self.stay and f"files stay as they are: {self.stay}")))
+
+
+def back(reply: m.ExecReply | m.StateReply) -> Back:
+    items = (codec.read(m.FileBack, item) for item in reply.files or ())
+    files = tuple(FileBack(os.fsdecode(it.path), it.change) for it in items)
+    return Back(files, reply.files_more, reply.files_stay)
+
+
+@frozen
 class Waiting(Sequence[m.CallRecord]):
     """Calls of functions that wait for an answer. `more`: how many more there are."""
 
@@ -173,11 +223,12 @@ def effects(reply: m.ExecReply | m.StateReply | m.ResetReply | m.SessionInfo) ->
 @frozen
 class State:
     """A state of a session: the state after `cell`, 0 for before the first. `name`: of its checkpoint. `effects`:
-    if the session went back to it, the effects that this has not undone."""
+    if the session went back to it, the effects that this has not undone. `back`: the files that came back."""
 
     cell: int
     name: str | None = None
     effects: Effects = field(default_factory=Effects)
+    back: Back = field(default_factory=Back)
 
 
 @frozen
@@ -314,6 +365,16 @@ class Result:
         return effects(self.reply)
 
     @property
+    def back(self) -> Back:
+        """If the session was rolled back: the files that are again what they were."""
+        return back(self.reply)
+
+    @property
+    def files_unkept(self) -> str | None:
+        """Which file cannot be brought back later, and why: the first. None: all can."""
+        return self.reply.files_unkept
+
+    @property
     def unfaithful(self) -> str | None:
         """Why no checkpoint can be made of the state after the cell. None: one can be made, or the profile keeps
         none."""
@@ -352,6 +413,7 @@ class Result:
         else:
             how = f"the cell ended with status {self.returncode}"
         fate = _FATE.get(self.state, "").format(restored=self.restored)
+        fate += f" ({self.back})" if self.back else ""
         return how + fate + (f" (not undone: {self.effects})" if self.effects else "")
 
     def transcript(self) -> str:

@@ -369,17 +369,19 @@ class Session(steps.Handle):
     def checkpoints(self) -> list[m.CheckpointRecord]:
         return self._do(steps.checkpoints(self.id))
 
-    def restore(self, name: str | int) -> State:
-        """Go back to a checkpoint: its name, or the number of a cell for the state after it."""
-        return self._do(steps.restore(self.id, name))
+    def restore(self, name: str | int, *, keep_files: bool = False) -> State:
+        """Go back to a checkpoint: its name, or the number of a cell for the state after it. `back` of the returned
+        State has the files that came back; with `keep_files` they stay as they are."""
+        return self._do(steps.restore(self.id, name, keep_files))
 
     def drop(self, name: str | int) -> None:
         """Forget a checkpoint."""
         self._do(steps.drop(self.id, name))
 
-    def undo(self, n: int = 1) -> State:
-        """Go n states back. Files stay as they are. `effects` of the returned State has what was done outside."""
-        return self._do(steps.undo(self.id, n))
+    def undo(self, n: int = 1, *, keep_files: bool = False) -> State:
+        """Go n states back. `back` of the returned State has the files that came back, `effects` what was done
+        outside. With `keep_files` the files stay as they are."""
+        return self._do(steps.undo(self.id, n, keep_files))
 
     def branch(
         self,

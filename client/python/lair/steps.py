@@ -32,6 +32,7 @@ from .result import (
     State,
     Stray,
     Waiting,
+    back,
     effects,
     ended,
     refused,
@@ -355,7 +356,7 @@ def shutdown(session: str, *, missing_ok: bool = False) -> Steps[None]:
 
 
 def _state(reply: m.StateReply) -> State:
-    return State(reply.cell, reply.name, effects(reply))
+    return State(reply.cell, reply.name, effects(reply), back(reply))
 
 
 def checkpoint(session: str, name: str | None) -> Steps[State]:
@@ -367,18 +368,18 @@ def checkpoints(session: str) -> Steps[list[m.CheckpointRecord]]:
     return [codec.read(m.CheckpointRecord, item) for item in reply.checkpoints]
 
 
-def restore(session: str, name: str | int) -> Steps[State]:
-    return _state((yield m.Restore(id=0, session=session, name=str(name)), m.StateReply))
+def restore(session: str, name: str | int, keep_files: bool = False) -> Steps[State]:
+    return _state((yield m.Restore(id=0, session=session, name=str(name), keep_files=keep_files), m.StateReply))
 
 
 def drop(session: str, name: str | int) -> Steps[None]:
     yield m.Drop(id=0, session=session, name=str(name)), m.Reply
 
 
-def undo(session: str, n: int) -> Steps[State]:
+def undo(session: str, n: int, keep_files: bool = False) -> Steps[State]:
     if n < 1:
         raise ValueError("how many states to go back: 1 or more")
-    return _state((yield m.Undo(id=0, session=session, n=n), m.StateReply))
+    return _state((yield m.Undo(id=0, session=session, n=n, keep_files=keep_files), m.StateReply))
 
 
 def branch(

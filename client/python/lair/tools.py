@@ -30,6 +30,7 @@ from .connection import Connection, shared
 from .errors import UNREACHABLE, DeadlineError, LairError, seconds
 from .result import (
     UNKNOWN,
+    Back,
     Bundle,
     Display,
     Effects,
@@ -414,15 +415,17 @@ class Tools:
         }
         answer |= self._shows(result.displays, result.data)
         renewal, undone = _anew(result.ended, result.loaded is not None), _not_undone(result.effects)
+        brought = _brought(result.back)
         notes = [
             renewal.get("note"),
             _note(result),
             _advice(result),
             *_strays(result),
             *_pieces(cell),
+            brought.get("note"),
             undone.get("note"),
         ]
-        answer |= {**undone, "note": " ".join(filter(None, notes)), "ended": renewal.get("ended")}
+        answer |= {**brought, **undone, "note": " ".join(filter(None, notes)), "ended": renewal.get("ended")}
         if any(it.cut for it in cell.seen.excerpts.values()):
             answer["handle"] = self._handle(cell)
         if result.loaded is not None:
@@ -523,6 +526,15 @@ def _anew(how: Ended | None, came_back: bool) -> Answer:
     return {"ended": how.why, "note": note}
 
 
+def _brought(back: Back) -> Answer:
+    if not back:
+        return {}
+    told = [{"path": _mended(it.path), "change": it.change} for it in back]
+    files = f"Files brought back: {Back(back.items, back.more)}." if told or back.more else ""
+    stay = f"Files stay as they are: {back.stay}." if back.stay else ""
+    return _filled({"files_back": told, "files_left_out": back.more, "note": _mended(f"{files} {stay}".strip())})
+
+
 def _not_undone(effects: Effects) -> Answer:
     if not effects:
         return {}
@@ -596,7 +608,7 @@ _CAUSES = {
 _FATES = {
     "kept": "The session goes on; what the code had done until then stays.",
     "new": "The session goes on; what the code had done until then stays.",
-    "rolled_back": "The variables of the session are those of {state}; what was done to files stays done.",
+    "rolled_back": "The variables of the session are those of {state}{files}.",
     "reset": "All variables and imports of the session are lost; its files stay.",
     "ended": "There is no session any more, nor its files; to use its session_id makes a new one.",
 }
@@ -606,7 +618,13 @@ def _note(result: Result) -> str:
     """Tells a model what is not as it would expect."""
     alone = result.session is None
     state = f"the state after cell {result.restored}" if result.restored else "the state before the first cell"
-    fate = "" if alone else _FATES.get(result.state, "").format(state=state)
+    fate = (
+        ""
+        if alone
+        else _FATES.get(result.state, "").format(
+            state=state, files="" if result.back.stay else ", and so are its files"
+        )
+    )
     if result.cause == "forbidden" and result.state in ("kept", "new"):
         fate = "The session is as it was."
     if result.ok:

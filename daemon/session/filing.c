@@ -1,0 +1,347 @@
+/* Filing. A number stands for the files of one moment. Checkpoints whose files are the same have the same number.
+ * When none has it any more, the warden forgets the files. */
+#include "filing.h"
+
+#include "base/log.h"
+#include "events.h"
+#include "sessions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* How long it may take to bring files back. */
+#define BRING_US (120 * 1000000ULL)
+#define MAPPED_SIZE_MAX 1024
+
+void filing_init(struct session *session)
+{
+	msgpack_sbuffer_init(&session->filing.mapped);
+	msgpack_sbuffer_init(&session->filing.back);
+	session->filing.now = session->filing.first = session->filing.base = FILES_FIRST;
+}
+
+void filing_deinit(struct session *session)
+{
+	msgpack_sbuffer_destroy(&session->filing.mapped);
+	msgpack_sbuffer_destroy(&session->filing.back);
+}
+
+bool filing_is_on(const struct session *session)
+{
+	return session->id[0] && session->profile->files == FILES_RESTORE &&
+	       session->profile->checkpoint != CHECKPOINT_OFF;
+}
+
+/* Its directory in the family's, if it has one. */
+static const char *directory_of(const struct session *session)
+{
+	return session->workspace ? strrchr(session->workspace, '/') + 1 : NULL;
+}
+
+static bool same_workspace(const struct session *a, const struct session *b)
+{
+	return !strcmp(session_workspace(a), session_workspace(b));
+}
+
+/* Another session works in the same files, and would lose what it has done. */
+static bool is_shared(const struct session *session)
+{
+	struct session *member;
+
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (member != session && member->state != SESSION_CLOSING && same_workspace(member, session))
+			return true;
+	return false;
+}
+
+/* ---- numbers ---- */
+
+static bool has_number(const struct session *session, uint64_t number)
+{
+	struct checkpoint *checkpoint;
+
+	if (session->filing.now == number || session->filing.first == number || session->filing.base == number ||
+	    session->filing.origin == number)
+		return true;
+	list_for_each (checkpoint, (struct list *)&session->history.checkpoints, node)
+		if (checkpoint->files == number)
+			return true;
+	return false;
+}
+
+void filing_unused(struct session *session, uint64_t number)
+{
+	struct session *member;
+
+	if (!number || !session->warden)
+		return;
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (has_number(member, number))
+			return;
+	warden_drop_files(session->warden, number);
+}
+
+static void number_set(struct session *session, uint64_t *numberp, uint64_t number)
+{
+	uint64_t old = *numberp;
+
+	*numberp = number;
+	if (old != number)
+		filing_unused(session, old);
+}
+
+/* ---- keeping ---- */
+
+void filing_note(struct session *session, const struct done_message *done)
+{
+	if (!filing_is_on(session))
+		return;
+	session->filing.stale |= done->changed || session->filing.restless || session->filing.mapped.size > 0;
+	session->filing.restless = done->restless || is_shared(session);
+	session->filing.mapped.size = 0;
+	if (done->mapped.data && done->mapped.size < MAPPED_SIZE_MAX)
+		(void)msgpack_sbuffer_write(&session->filing.mapped, done->mapped.data, done->mapped.size);
+}
+
+void filing_note_put(struct session *session)
+{
+	struct session *member;
+
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (same_workspace(member, session))
+			member->filing.stale |= filing_is_on(member);
+}
+
+/* They are those of the present state, if no cell has run since. */
+static void belong(struct session *session, uint64_t number)
+{
+	struct checkpoint *base = session->history.base;
+
+	if (!session->history.saved)
+		return;
+	number_set(session, &session->filing.base, number);
+	if (session->filing.aside)
+		return;
+	number_set(session, base ? &base->files : &session->filing.first, number);
+}
+
+void filing_keep(struct session *session)
+{
+	bool is_copied = operation_is_birth(session) && session->operation->files;
+	uint64_t number;
+
+	if (!filing_is_on(session) || !session->filing.stale || session->filing.bringing || is_copied)
+		return;
+	number = warden_keep_files(session->warden, directory_of(session), session->profile->checkpoint_files,
+				   wire_bytes(&session->filing.mapped));
+	if (!number)
+		return;
+	session->filing.stale = false;
+	session->filing.asked = number;
+	number_set(session, &session->filing.now, number);
+	belong(session, number);
+}
+
+bool filing_waits(struct session *session)
+{
+	filing_keep(session);
+	return session->filing.asked != 0;
+}
+
+static void note_checkpoints(struct session *session, const struct files_kept_message *kept)
+{
+	struct checkpoint *checkpoint;
+
+	list_for_each (checkpoint, &session->history.checkpoints, node) {
+		if (checkpoint->files != kept->serial)
+			continue;
+		checkpoint->n_files = kept->files;
+		checkpoint->files_lack = kept->why.size > 0;
+	}
+}
+
+void filing_on_kept(struct session *session, const struct files_kept_message *kept)
+{
+	note_checkpoints(session, kept);
+	if (session->filing.now == kept->serial && kept->why.size > 0)
+		snprintf(session->filing.unkept, sizeof(session->filing.unkept), "%.*s", (int)kept->why.size,
+			 kept->why.data);
+	if (session->filing.now == kept->serial)
+		session->filing.n = kept->files;
+	if (session->filing.asked != kept->serial || session->filing.bringing)
+		return;
+	session->filing.asked = 0;
+	session_proceed(session);
+}
+
+void filing_on_frozen(struct session *session, struct checkpoint *checkpoint)
+{
+	checkpoint->files = session->filing.now;
+	checkpoint->n_files = session->filing.n;
+	checkpoint->restless = session->filing.restless;
+	session->filing.aside = false;
+	number_set(session, &session->filing.base, session->filing.now);
+}
+
+/* ---- bringing back ---- */
+
+/* A cell that is lost had begun in the files of the base, which may be others than those that the base was saved
+ * with. */
+static uint64_t number_wanted(const struct session *session)
+{
+	const struct checkpoint *target = session->target;
+
+	if (!session->operation && target == session->history.base)
+		return session->filing.base;
+	return target ? target->files : session->filing.first;
+}
+
+/* Nothing is known of what an interpreter has done that did not end its cell. */
+static bool is_known(const struct session *session)
+{
+	return session->operation && session->history.saved && !session->filing.stale &&
+	       !session->filing.restless && session->filing.mapped.size == 0 && !is_shared(session);
+}
+
+static void stay(struct session *session, const char *why)
+{
+	session->filing.stale = true;
+	session->filing.aside = true;
+	session->filing.back.size = 0;
+	session->filing.more = 0;
+	snprintf(session->filing.stay, sizeof(session->filing.stay), "%s", why);
+}
+
+/* If there is no state to go back to, what the session has worked for must not be lost with its variables. */
+static bool goes_back(const struct session *session)
+{
+	bool exact = session->cell ? session->exact : session->history.saved;
+
+	return list_empty(&session->resets) && !session->growing &&
+	       (session->target || exact || session->operation);
+}
+
+bool filing_bring(struct session *session)
+{
+	uint64_t number = number_wanted(session);
+
+	if (!filing_is_on(session)) {
+		snprintf(session->filing.stay, sizeof(session->filing.stay),
+			 "going back leaves them as they are here");
+		return false;
+	}
+	session->filing.asked = 0;
+	if (!goes_back(session)) {
+		session->filing.stale = session->filing.aside = true;
+		return false;
+	}
+	if (session->operation && session->operation->keep_files) {
+		stay(session, "");
+		return false;
+	}
+	if (is_shared(session)) {
+		stay(session, "another session works in them, too");
+		return false;
+	}
+	if (!number || warden_bring_files(session->warden, directory_of(session), number, !is_known(session))) {
+		stay(session, "they were not kept");
+		return false;
+	}
+	session->filing.asked = number;
+	session->filing.bringing = true;
+	session_deadline(session, BRING_US);
+	return true;
+}
+
+static void note_back(struct session *session, const struct files_back_message *back)
+{
+	session->filing.back.size = 0;
+	session->filing.more = back->more;
+	if (back->files.data)
+		(void)msgpack_sbuffer_write(&session->filing.back, back->files.data, back->files.size);
+	snprintf(session->filing.stay, sizeof(session->filing.stay), "%s%.*s",
+		 back->refused ? "none was brought back: " : "", (int)MIN(back->why.size, (size_t)200),
+		 back->why.data ? back->why.data : "");
+	if (back->why.size > 0)
+		log_warn(session->name, "its files were not all brought back: %s", session->filing.stay);
+}
+
+/* A branch without all of its files would be another state. */
+static void on_filled(struct session *session, const struct files_back_message *back)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "%.*s", (int)back->why.size, back->why.data ? back->why.data : "");
+	if (operation_is_birth(session) && why[0]) {
+		operation_on_homeless(session, "unsupported", why);
+		session_end(session, "files");
+		return;
+	}
+	if (operation_is_birth(session))
+		operation_on_born(session);
+	session_proceed(session);
+}
+
+void filing_on_back(struct session *session, const struct files_back_message *back)
+{
+	if (!session->filing.bringing || session->filing.asked != back->serial)
+		return;
+	session->filing.asked = 0;
+	session->filing.bringing = false;
+	session->filing.stale = true;
+	if (session->state != SESSION_SWEEPING) { /* a branch has its files */
+		on_filled(session, back);
+		return;
+	}
+	note_back(session, back);
+	session->filing.stale = session->filing.aside = back->why.size > 0;
+	session->filing.restless = false;
+	session->filing.mapped.size = 0;
+	if (!back->refused) {
+		number_set(session, &session->filing.now, back->serial);
+		number_set(session, &session->filing.base, back->serial);
+		session->filing.n = session->target ? session->target->n_files : 0;
+	}
+	session_restore_after_files(session);
+}
+
+void filing_told(struct session *session)
+{
+	session->filing.back.size = 0;
+	session->filing.more = 0;
+	session->filing.stay[0] = session->filing.unkept[0] = '\0';
+}
+
+/* ---- branches ---- */
+
+bool filing_has_all(const struct session *session, const struct checkpoint *checkpoint)
+{
+	return filing_is_on(session) && checkpoint->files && !checkpoint->files_lack;
+}
+
+void filing_branch(struct session *session, const struct checkpoint *from, bool copy)
+{
+	session->filing.now = session->filing.first = session->filing.base = copy ? 0 : from->files;
+	session->filing.origin = copy && filing_has_all(session, from) ? from->files : 0;
+	session->filing.stale = true;
+}
+
+void filing_split(struct session *session, const struct session *parent)
+{
+	session->filing.now = parent->filing.now;
+	session->filing.first = parent->filing.first;
+	session->filing.base = parent->filing.base;
+	session->filing.stale = session->filing.restless = true;
+}
+
+bool filing_on_born(struct session *session)
+{
+	if (!filing_is_on(session) || !session->filing.origin)
+		return false;
+	if (warden_bring_files(session->warden, directory_of(session), session->filing.origin, true))
+		return false;
+	session->filing.asked = session->filing.origin;
+	session->filing.bringing = true;
+	session->filing.origin = 0;
+	return true;
+}

@@ -1,0 +1,435 @@
+/* States by number. What is known of the files that are there now is kept for each place, which is the workspace or
+ * the directory of a branch: it is what was captured or brought back last. If nobody can have written since, to go
+ * back takes no look at all of the files. */
+#include "states.h"
+
+#include "proto/beneath.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#define FIRST_STATE 1
+#define MAPPED_MAX 64
+#define TOLD_MAX 64
+#define TOLD_SIZE_MAX 16384
+
+struct place {
+	struct place *next;
+	struct manifest *now; /* NULL: nothing is known */
+	uint64_t strangers;   /* at that time */
+	char name[];	      /* of a branch's directory; "": the workspace */
+};
+
+struct kept_state {
+	struct kept_state *next;
+	uint64_t number;
+	struct manifest *manifest;
+};
+
+struct job {
+	struct job *next;
+	struct place *place;
+	uint64_t number;
+	bool bring, look; /* look: not only what is known */
+	uint64_t max;
+	uint64_t mapped[MAPPED_MAX];
+	size_t n_mapped;
+	int root;
+	enum { JOB_NEW, JOB_LOOKS, JOB_WORKS } step;
+	uint64_t strangers;
+	struct capture capture;
+	struct scan scan;
+	struct revert revert;
+};
+
+static struct kept_state *state_find(struct states *states, uint64_t number)
+{
+	struct kept_state *state = states->kept;
+
+	while (state && state->number != number)
+		state = state->next;
+	return state;
+}
+
+static struct place *place_get(struct states *states, struct bytes name)
+{
+	struct place *place = states->places;
+
+	while (place && !bytes_equal(bytes_of(place->name), name))
+		place = place->next;
+	if (place)
+		return place;
+	place = calloc(1, sizeof(*place) + name.size + 1);
+	if (!place)
+		return NULL;
+	if (name.size > 0)
+		memcpy(place->name, name.data, name.size);
+	place->next = states->places;
+	states->places = place;
+	return place;
+}
+
+static void place_set(struct states *states, struct place *place, struct manifest *manifest, uint64_t strangers)
+{
+	manifest_use(manifest);
+	manifest_drop(&states->store, place->now);
+	place->now = manifest;
+	place->strangers = strangers;
+}
+
+/* It takes the place of what had its number, if anything had. */
+static bool state_set(struct states *states, uint64_t number, struct manifest *manifest)
+{
+	struct kept_state *state = state_find(states, number);
+
+	if (!state) {
+		state = calloc(1, sizeof(*state));
+		if (!state)
+			return false;
+		state->number = number;
+		state->next = states->kept;
+		states->kept = state;
+	}
+	manifest_use(manifest);
+	manifest_drop(&states->store, state->manifest);
+	state->manifest = manifest;
+	return true;
+}
+
+void states_drop(struct states *states, uint64_t number)
+{
+	for (struct kept_state **slot = &states->kept; *slot; slot = &(*slot)->next) {
+		struct kept_state *state = *slot;
+
+		if (state->number != number)
+			continue;
+		*slot = state->next;
+		manifest_drop(&states->store, state->manifest);
+		free(state);
+		return;
+	}
+}
+
+void states_stranger(struct states *states)
+{
+	states->strangers++;
+}
+
+/* ---- room ---- */
+
+static bool is_present(const struct states *states, const struct manifest *manifest)
+{
+	for (const struct place *place = states->places; place; place = place->next)
+		if (place->now == manifest)
+			return true;
+	return false;
+}
+
+/* The oldest state goes, but not one that is there now, which takes no room of its own; nor one that is wanted. */
+static bool make_room(void *userdata)
+{
+	struct states *states = userdata;
+	struct kept_state *oldest = NULL;
+
+	for (struct kept_state *state = states->kept; state; state = state->next)
+		if (!is_present(states, state->manifest) && (!oldest || state->number < oldest->number))
+			oldest = state;
+	if (!oldest)
+		return false;
+	states->lost = MAX(states->lost, oldest->number);
+	states_drop(states, oldest->number);
+	return true;
+}
+
+/* ---- orders ---- */
+
+static struct job *job_add(struct states *states, struct bytes directory)
+{
+	struct job **slot = &states->jobs, *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->place = place_get(states, directory);
+	if (!job->place) {
+		free(job);
+		return NULL;
+	}
+	job->root = -1;
+	job->capture.fd = job->capture.root = -1;
+	while (*slot)
+		slot = &(*slot)->next;
+	*slot = job;
+	return job;
+}
+
+static void job_end(struct states *states)
+{
+	struct job *job = states->jobs;
+
+	states->jobs = job->next;
+	fd_close(job->root);
+	free(job);
+}
+
+void states_keep(struct states *states, const struct keep_files_message *keep)
+{
+	struct files_kept_message failed = {.serial = keep->serial, .why = bytes_of(strerror(ENOMEM))};
+	struct job *job = job_add(states, keep->directory);
+	size_t cursor = 0;
+	uint64_t inode;
+
+	if (!job) {
+		states->listener->on_kept(states->userdata, &failed);
+		return;
+	}
+	job->number = keep->serial;
+	job->max = keep->max;
+	while (job->n_mapped < MAPPED_MAX && wire_next_uint(keep->mapped, &cursor, &inode))
+		job->mapped[job->n_mapped++] = inode;
+}
+
+void states_bring(struct states *states, const struct bring_files_message *bring)
+{
+	struct files_back_message failed = {
+		.serial = bring->serial, .refused = true, .why = bytes_of(strerror(ENOMEM))};
+	struct job *job = job_add(states, bring->directory);
+
+	if (!job) {
+		states->listener->on_back(states->userdata, &failed);
+		return;
+	}
+	job->number = bring->serial;
+	job->bring = true;
+	job->look = bring->look;
+}
+
+/* A branch's own files lie beneath the family's. */
+static int job_open(const struct states *states, struct job *job)
+{
+	char path[PATH_MAX] = ".";
+	int r = 0;
+
+	if (job->place->name[0])
+		snprintf(path, sizeof(path), ".branches/%s", job->place->name);
+	if (job->root < 0)
+		r = beneath_find(&job->root, states->home, path, true);
+	job->strangers = states->strangers;
+	return r;
+}
+
+/* ---- keeping ---- */
+
+static void keep_done(struct states *states, struct job *job, int r)
+{
+	struct manifest *found = r ? NULL : job->capture.found;
+	struct files_kept_message kept = {.serial = job->number, .lost = states->lost};
+
+	if (found)
+		place_set(states, job->place, found, job->strangers);
+	if (!r && !state_set(states, job->number, found))
+		r = -ENOMEM;
+	if (r)
+		kept.why = bytes_of(strerror(-r));
+	else if (found->why[0])
+		kept.why = bytes_of(found->why);
+	kept.failed = r != 0;
+	kept.held = states->store.held;
+	kept.files = found ? found->n : 0;
+	states->listener->on_kept(states->userdata, &kept);
+	if (job->step != JOB_NEW)
+		capture_deinit(&job->capture);
+	job_end(states);
+}
+
+static void keep_step(struct states *states, struct job *job)
+{
+	int r = 1;
+
+	if (job->step == JOB_NEW) {
+		states->store.max = job->max;
+		r = job_open(states, job);
+		if (!r) {
+			job->step = JOB_WORKS;
+			r = capture_begin(&job->capture, &states->store, steal_fd(&job->root), job->place->now);
+			job->capture.mapped = job->mapped;
+			job->capture.n_mapped = job->n_mapped;
+			job->capture.make_room = make_room;
+			job->capture.userdata = states;
+		}
+		if (r) {
+			keep_done(states, job, r);
+			return;
+		}
+	}
+	r = capture_step(&job->capture);
+	if (r != 1)
+		keep_done(states, job, r);
+}
+
+/* ---- bringing back ---- */
+
+static const char *const change_names[_REVERT_CHANGE_N] = {
+	[REVERT_CHANGED] = "restored",
+	[REVERT_MADE] = "made",
+	[REVERT_REMOVED] = "removed",
+	[REVERT_FAILED] = "failed",
+};
+
+/* The first of them, as an array, if there are any. */
+static void put_changes(msgpack_sbuffer *array, const struct revert *revert, uint64_t *more)
+{
+	msgpack_sbuffer records;
+	enum revert_change change;
+	const char *path;
+	size_t n = 0;
+
+	msgpack_sbuffer_init(&records);
+	for (size_t i = 0; (path = revert_done(revert, i, &change)); i++) {
+		const struct file_back record = {.path = bytes_of(path), .change = bytes_of(change_names[change])};
+
+		if (revert_is_quiet(revert, i))
+			continue;
+		if (n == TOLD_MAX || records.size + strlen(path) > TOLD_SIZE_MAX ||
+		    wire_encode_body(&records, &file_back_schema, &record))
+			++*more;
+		else
+			n++;
+	}
+	if (n > 0 && wire_put_array(array, n) == 0)
+		(void)msgpack_sbuffer_write(array, records.data, records.size);
+	msgpack_sbuffer_destroy(&records);
+}
+
+static void bring_say(struct states *states, struct job *job, int r, const char *why)
+{
+	struct files_back_message back = {.serial = job->number, .why = bytes_of(why), .refused = r != 0};
+	msgpack_sbuffer array;
+
+	msgpack_sbuffer_init(&array);
+	if (!r)
+		put_changes(&array, &job->revert, &back.more);
+	if (array.size > 0)
+		back.files = wire_bytes(&array);
+	states->listener->on_back(states->userdata, &back);
+	msgpack_sbuffer_destroy(&array);
+}
+
+/* What is there now is known from here on, and is that state: also when it is wanted again. */
+static void bring_note(struct states *states, struct job *job)
+{
+	struct manifest *result = job->revert.refused ? NULL : revert_result(&job->revert);
+
+	place_set(states, job->place, result, job->strangers);
+	if (result && !job->revert.why[0])
+		(void)state_set(states, job->number, result);
+	manifest_drop(&states->store, result);
+}
+
+static void bring_done(struct states *states, struct job *job, int r)
+{
+	const char *why = r ? strerror(-r) : NULL;
+
+	if (!r)
+		bring_note(states, job);
+	if (!r && job->revert.why[0])
+		why = job->revert.why;
+	if (!r)
+		r = job->revert.refused;
+	if (r == -ESTALE)
+		why = "they are not kept any more";
+	bring_say(states, job, r, why);
+	if (job->step == JOB_WORKS)
+		revert_deinit(&job->revert);
+	scan_deinit(&job->scan);
+	job_end(states);
+}
+
+static int bring_begin(struct states *states, struct job *job)
+{
+	int r = state_find(states, job->number) ? job_open(states, job) : -ESTALE;
+
+	if (r)
+		return r;
+	job->scan.store = &states->store;
+	job->look |= !job->place->now || job->place->strangers != states->strangers;
+	job->step = JOB_LOOKS;
+	return job->look ? scan_begin(&job->scan, &states->store, job->root) : 0;
+}
+
+static int bring_work(struct states *states, struct job *job)
+{
+	struct kept_state *state = state_find(states, job->number);
+	struct manifest *now = job->look ? job->scan.found : job->place->now;
+
+	if (!state)
+		return -ESTALE;
+	if (job->look)
+		scan_shut(&job->scan);
+	if (job->look)
+		scan_share(&states->store, now, job->place->now);
+	job->step = JOB_WORKS;
+	return revert_begin(&job->revert, &states->store, job->root, now, state->manifest);
+}
+
+static void bring_step(struct states *states, struct job *job)
+{
+	int r = 0;
+
+	if (job->step == JOB_NEW)
+		r = bring_begin(states, job);
+	if (!r && job->step == JOB_LOOKS) {
+		r = job->look ? scan_step(&job->scan, 2000) : 0;
+		if (!r)
+			r = bring_work(states, job);
+	}
+	if (!r && job->step == JOB_WORKS)
+		r = revert_step(&job->revert);
+	if (r != 1)
+		bring_done(states, job, r);
+}
+
+void states_leave(struct states *states)
+{
+	store_leave(&states->store);
+	fd_closep(&states->home);
+	for (struct job *job = states->jobs; job; job = job->next) {
+		fd_closep(&job->root);
+		fd_closep(&job->capture.root);
+		fd_closep(&job->capture.fd);
+	}
+}
+
+bool states_busy(const struct states *states)
+{
+	return states->jobs;
+}
+
+void states_step(struct states *states)
+{
+	struct job *job = states->jobs;
+
+	if (job && job->bring)
+		bring_step(states, job);
+	else if (job)
+		keep_step(states, job);
+}
+
+/* ---- the first state ---- */
+
+void states_init(struct states *states, const struct states_listener *listener, void *userdata)
+{
+	struct place *place;
+	struct scan scan;
+
+	*states = (struct states){.listener = listener, .userdata = userdata};
+	states->home = open(".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	store_init(&states->store, states->home, 0);
+	place = place_get(states, BYTES(""));
+	if (!place || states->home < 0)
+		return;
+	if (scan_begin(&scan, &states->store, states->home) == 0 && scan_step(&scan, 1000) == 0 &&
+	    state_set(states, FIRST_STATE, scan.found))
+		place_set(states, place, scan.found, 0);
+	scan_deinit(&scan);
+}

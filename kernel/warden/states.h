@@ -1,0 +1,44 @@
+/* The files of the states of a session and its branches, which the warden keeps and brings back as the router says.
+ * It does so piece by piece, one order after the other, and listens in between. */
+#pragma once
+
+#include "files/capture.h"
+#include "files/revert.h"
+
+#include "proto/message.h"
+
+struct kept_state;
+struct place;
+struct job;
+
+/* What it says when an order is done. */
+struct states_listener {
+	void (*on_kept)(void *userdata, const struct files_kept_message *kept);
+	void (*on_back)(void *userdata, const struct files_back_message *back);
+};
+
+struct states {
+	struct store store;
+	int home;		 /* the workspace */
+	struct kept_state *kept; /* newest first */
+	struct place *places;
+	struct job *jobs;   /* the first one is under way */
+	uint64_t lost;	    /* states up to this one may be gone */
+	uint64_t strangers; /* processes that nobody knew have died: so many */
+	const struct states_listener *listener;
+	void *userdata;
+};
+
+/* The working directory is the workspace. What is there is the state number 1. */
+void states_init(struct states *states, const struct states_listener *listener, void *userdata);
+/* In a fork, which must not have the descriptors. */
+void states_leave(struct states *states);
+void states_keep(struct states *states, const struct keep_files_message *keep);
+void states_bring(struct states *states, const struct bring_files_message *bring);
+void states_drop(struct states *states, uint64_t number);
+/* A process that was none of ours was there, and may have written. */
+void states_stranger(struct states *states);
+
+/* Whether there is something to do, and do a piece of it. */
+bool states_busy(const struct states *states);
+void states_step(struct states *states);

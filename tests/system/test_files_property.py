@@ -1,0 +1,227 @@
+"""Random cells over files, random ways back, branches, uploads and deaths, of interpreters and of routers: after each
+step the whole tree of each session is what it was in that state.
+
+LAIR_PROPERTY_SEED=N runs the round of that seed first, LAIR_PROPERTY_SECONDS=N goes on for so long.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+
+from daemon import Daemon
+from lair import Client, LairError
+from lair import messages as m
+from test_files_back import tree as whole_tree
+
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
+
+STEPS = 50
+SETTINGS = {
+    "profile default": {
+        "grace": "20ms",
+        "level": "",
+        "checkpoint": "cell",
+        "checkpoints": "200",
+        "subprocess": "on",
+    },
+}
+
+# Each may fail, as files are or are not there. P and Q are paths, K is a number.
+CELLS = [
+    "open('P', 'w').write('K' * K)",
+    "open('P', 'a').write('K')",
+    "f = open('P', 'r+'); f.seek(K); f.write('over'); f.close()",
+    "os.truncate('P', K)",
+    "os.rename('P', 'Q')",
+    "os.remove('P')",
+    "os.mkdir('P')",
+    "os.rmdir('P')",
+    "shutil.rmtree('P')",
+    "os.link('P', 'Q', follow_symlinks=False) if os.path.isfile('P') and not os.path.islink('P') else None",
+    "os.symlink('Q', 'P')",
+    "os.chmod('P', 0o600 + K % 64)",
+    "os.utime('P', ns=(K, K * 7919))",
+    "os.makedirs('P/x/y', exist_ok=True); open('P/x/y/z', 'wb').write(bytes(range(K % 256)))",
+    "f = open('P', 'r+b'); v = mmap.mmap(f.fileno(), 0); v[0] = K % 256; v.flush()",
+    "v[-1] = K % 256",
+    "f = open('m', 'w+b'); f.truncate(5000); v = mmap.mmap(f.fileno(), 0); v[K % 5000] = 1",
+    "del v, f",
+    "h = open('P', 'a+', buffering=1); h.write('K\\n')",
+    "h.write('more\\n'); h.seek(0)",
+    "db = sqlite3.connect('db'); db.execute('create table if not exists t (x)')",
+    "db.execute('insert into t values (K)'); db.commit()",
+    "db.execute('delete from t where x % 2 = K % 2'); db.commit()",
+    "db.close(); os.remove('db')",
+    "subprocess.run(['sh', '-c', 'echo K >> P; cp P Q'], check=True, stderr=-3)",
+    "open('big', 'wb').write(os.urandom(K * 3000))",
+    "len('nothing is changed')",
+]
+PATHS = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/a", "g/h"]
+DEATHS = ["os._exit(3)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(0)"]
+BEGIN = "import os, shutil, mmap, sqlite3, subprocess"
+
+
+def tree(place: Path) -> dict[str, Any]:
+    """A branch puts its directory there, so the time of the workspace itself is not compared."""
+    found = whole_tree(place)
+    found["."][1] = 0
+    return found
+
+
+@dataclass(eq=False)
+class State:
+    cell: int
+    files: dict[str, Any]
+    before: Optional[State]
+
+
+@dataclass(eq=False)
+class Session:
+    id: str
+    place: Path
+    at: State
+    states: dict[int, State] = field(default_factory=dict)
+    first: int = 0  # a branch does not know what was before it
+
+
+class Round:
+    def __init__(self, daemon: Daemon, client: Client, seed: int) -> None:
+        self.daemon, self.client, self.seed = daemon, client, seed
+        self.random = random.Random(seed)
+        self.sessions: list[Session] = []
+        self.opened = 0
+        self.story: list[str] = []
+
+    def tell(self, session: Session, what: str) -> None:
+        self.story.append(f"{session.id}: {what}")
+
+    def id(self) -> str:
+        self.opened += 1
+        return f"r{self.seed}.{self.opened}"
+
+    def open(self) -> None:
+        id = self.id()
+        place = Path(self.client.open(id).workspace or "")
+        session = Session(id, place, State(0, tree(place), None))
+        session.states[0] = session.at
+        self.sessions.append(session)
+        self.run_cell(session, BEGIN)
+
+    def code(self) -> str:
+        path, other = self.random.choice(PATHS), self.random.choice(PATHS)
+        chosen = self.random.choice(CELLS)
+        return chosen.replace("P", path).replace("Q", other).replace("K", str(self.random.randrange(1, 400)))
+
+    def run_cell(self, session: Session, code: str) -> None:
+        self.tell(session, code)
+        reply = self.client.exec(code, session.id)
+        assert reply.state == "kept", reply
+        session.at = State(reply.cell, tree(session.place), session.at)
+        session.states[reply.cell] = session.at
+
+    def cell(self, session: Session) -> None:
+        self.run_cell(session, self.code())
+
+    def quick(self, session: Session) -> None:
+        """One right after the other."""
+        codes = [self.code() for _ in range(4)]
+        self.tell(session, " ;; ".join(codes))
+        for it in [self.client.send(m.Exec(id=self.client.new_id(), code=it, session=session.id)) for it in codes]:
+            reply = self.client.finish(it, m.ExecReply)
+            assert isinstance(reply, m.ExecReply) and reply.state == "kept"
+            session.at = State(reply.cell, {}, session.at)
+        session.at.files = tree(session.place)
+        session.states[reply.cell] = session.at
+
+    def dies(self, session: Session) -> None:
+        code = f"import os\ntry:\n    {self.code()}\nexcept Exception: pass\n{self.random.choice(DEATHS)}"
+        self.tell(session, code)
+        reply = self.client.exec(code, session.id)
+        assert reply.state == "rolled_back" and reply.files_stay is None, reply
+
+    def undo(self, session: Session) -> None:
+        n, to = self.random.randrange(1, 4), session.at
+        for _ in range(n):
+            if to.before is None or to.cell <= session.first:
+                return
+            to = to.before
+        if to.cell not in session.states:
+            return
+        self.tell(session, f"undo {n}")
+        reply = self.client.undo(session.id, n)
+        assert (reply.cell, reply.files_stay) == (to.cell, None)
+        session.at = to
+
+    def restore(self, session: Session) -> None:
+        cell = self.random.choice([it for it in session.states if it > session.first] or [0])
+        if cell == 0:
+            return
+        self.tell(session, f"restore {cell}")
+        assert self.client.restore(session.id, str(cell)).files_stay is None
+        session.at = session.states[cell]
+
+    def put(self, session: Session) -> None:
+        path = self.random.choice(PATHS)
+        self.tell(session, f"put {path}")
+        try:
+            self.client.put(session.id, path, os.urandom(self.random.randrange(100)))
+        except LairError as error:
+            assert error.code in ("denied", "no_file", "internal", "bad_request"), error
+        session.at.files = tree(session.place)
+
+    def branch(self, session: Session) -> None:
+        cells = [it for it in session.states if it > session.first]
+        if len(self.sessions) >= 4 or not cells:
+            return
+        id, cell = self.id(), self.random.choice(cells)
+        self.tell(session, f"branch {id} from {cell}")
+        place = Path(self.client.branch(session.id, id, checkpoint=str(cell), files=True).workspace or "")
+        state = State(cell, tree(place), None)
+        assert state.files == session.states[cell].files
+        new = Session(id, place, state)
+        self.run_cell(new, "v = f = h = db = None")  # these are its parent's
+        new.first = new.at.cell
+        self.sessions.append(new)
+
+    def look(self, session: Session) -> None:
+        """While files are kept, a directory may be readable that its owner has shut."""
+        end = time.monotonic() + 2
+        while tree(session.place) != session.at.files and time.monotonic() < end:
+            pass
+        assert tree(session.place) == session.at.files, session.id
+
+    def step(self) -> None:
+        kinds = {
+            self.cell: 50, self.quick: 6, self.dies: 8, self.undo: 12, self.restore: 12, self.put: 5, self.branch: 3,
+        }  # fmt: skip
+        session = self.random.choice(self.sessions)
+        self.random.choices(list(kinds), list(kinds.values()))[0](session)
+        for it in self.sessions:
+            self.look(it)
+
+    def run(self) -> None:
+        self.open()
+        try:
+            for _ in range(STEPS):
+                self.step()
+        except BaseException:
+            print(f"LAIR_PROPERTY_SEED={self.seed}", *self.story, sep="\n")
+            raise
+        for it in self.sessions:
+            self.client.shutdown(it.id)
+
+
+def test_random_files(daemon: Daemon, client: Client) -> None:
+    seed = int(os.environ.get("LAIR_PROPERTY_SEED", time.time_ns() % 1_000_000_000))
+    end = time.monotonic() + float(os.environ.get("LAIR_PROPERTY_SECONDS", "12"))
+    rounds = 0
+    while rounds == 0 or time.monotonic() < end:
+        Round(daemon, client, seed + rounds).run()
+        rounds += 1
