@@ -372,7 +372,7 @@ static const char *ask_all(void)
 	const char *why = NULL;
 
 	if (fd < 0)
-		return "the threads cannot be counted";
+		return "threads cannot be copied where a session may not read /proc";
 	self.fresh = 0;
 	for (int i = 0; i < self.n; i++)
 		self.members[i].seen = false;
