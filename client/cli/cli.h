@@ -111,6 +111,14 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 /* The flags of @verb, or of all verbs if NULL, one a line. */
 void flags_print(const struct verb *verb, FILE *out);
 
+/* What the flag @word takes, or NULL; and the names of all, for completion. */
+const char *flag_argument(const struct verb *verb, const char *word);
+void flags_each(const struct verb *verb, void (*fn)(void *userdata, const char *name, const char *help),
+		void *userdata);
+/* main.c: the verbs in turn, NULL after the last; and by name. One without a summary is not for people. */
+const struct verb *verb_at(size_t i);
+const struct verb *verb_named(const char *name);
+
 /* cli.c: a usage error. Returns EXIT_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) _printf_(2, 3);
 /* Say what went wrong with cli->lair, unless @error is 0. Returns EXIT_TROUBLE, or 0. */
@@ -196,3 +204,4 @@ int verb_upgrade(struct cli *cli);
 int verb_status(struct cli *cli);
 int verb_doctor(struct cli *cli);
 int verb_version(struct cli *cli);
+int verb_words(struct cli *cli);

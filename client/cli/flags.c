@@ -220,6 +220,26 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 	return 0;
 }
 
+const char *flag_argument(const struct verb *verb, const char *word)
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		const struct flag *flag = &flags[i];
+
+		if (flag_belongs(flag, verb) && word[0] == '-' &&
+		    ((word[1] == flag->letter && !word[2]) || (word[1] == '-' && !strcmp(word + 2, flag->name))))
+			return flag->argument;
+	}
+	return NULL;
+}
+
+void flags_each(const struct verb *verb, void (*fn)(void *userdata, const char *name, const char *help),
+		void *userdata)
+{
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (flag_belongs(&flags[i], verb))
+			fn(userdata, flags[i].name, flags[i].help);
+}
+
 void flags_print(const struct verb *verb, FILE *out)
 {
 	for (size_t i = 0; i < N_FLAGS; i++) {

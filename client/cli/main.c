@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <fcntl.h>
+#include <limits.h>
 
 static int verb_help(struct cli *cli);
 
@@ -88,10 +89,16 @@ static const struct verb verbs[] = {
 	{"doctor", "", "say what cage this host gives, and what would give a stronger one", 0, 0, 0, NEED_NOTHING,
 	 verb_doctor},
 	{"version", "", "say which version this is", 0, 0, 0, NEED_NOTHING, verb_version},
+	{"words", "", NULL, 0, 0, INT_MAX, NEED_NOTHING, verb_words},
 	{"help", "[VERB]", "say what a verb does", 0, 0, 1, NEED_NOTHING, verb_help},
 };
 
-static const struct verb *verb_find(const char *name)
+const struct verb *verb_at(size_t i)
+{
+	return i < ARRAY_SIZE(verbs) ? &verbs[i] : NULL;
+}
+
+const struct verb *verb_named(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].name, name) == 0)
@@ -105,7 +112,8 @@ static void help_all(FILE *out)
 	      "[FLAG]...\n\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(out, "  %-11s %s\n", verbs[i].name, verbs[i].summary);
+		if (verbs[i].summary)
+			fprintf(out, "  %-11s %s\n", verbs[i].name, verbs[i].summary);
 	fputs("\nFlags of every verb:\n", out);
 	flags_print(NULL, out);
 	fputs("\nlair VERB --help says more. lair exec exits with the returncode of the cell; 2 is a wrong command "
@@ -116,8 +124,8 @@ static void help_all(FILE *out)
 
 static void help_verb(const struct verb *verb, FILE *out)
 {
-	fprintf(out, "lair %s: %s\n\nusage: lair %s%s%s [FLAG]...\n\n", verb->name, verb->summary, verb->name,
-		*verb->usage ? " " : "", verb->usage);
+	fprintf(out, "lair %s: %s\n\nusage: lair %s%s%s [FLAG]...\n\n", verb->name,
+		verb->summary ? verb->summary : "for shells", verb->name, *verb->usage ? " " : "", verb->usage);
 	flags_print(verb, out);
 }
 
@@ -171,7 +179,7 @@ static int verb_help(struct cli *cli)
 		help_all(stdout);
 		return 0;
 	}
-	verb = verb_find(cli->args[0]);
+	verb = verb_named(cli->args[0]);
 	if (!verb)
 		return verb_unknown(cli, cli->args[0]);
 	help_verb(verb, stdout);
@@ -213,7 +221,7 @@ static int run(struct cli *cli, int argc, char *argv[])
 		help_all(stdout);
 		return 0;
 	}
-	cli->verb = verb_find(cli->args[0]);
+	cli->verb = verb_named(cli->args[0]);
 	if (!cli->verb)
 		return verb_unknown(cli, cli->args[0]);
 	r = flags_parse(cli, cli->verb, cli->n_args, cli->args);
