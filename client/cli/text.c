@@ -170,15 +170,12 @@ size_t text_cut_end(const char *text, size_t size)
 
 const char *text_cut(char *out, size_t size, const char *text)
 {
-	static const char end[] = "...";
-	size_t n = strlen(text);
+	size_t n = strlen(text), cut = size - sizeof("...");
 
 	if (n < size)
-		return memcpy(out, text, n + 1);
-	n = size - sizeof(end);
-	n -= text_cut_end(text, n);
-	memcpy(out, text, n);
-	memcpy(out + n, end, sizeof(end));
+		snprintf(out, size, "%s", text);
+	else
+		snprintf(out, size, "%.*s...", (int)(cut - text_cut_end(text, cut)), text);
 	return out;
 }
 

@@ -75,7 +75,7 @@ static void test_plain(void)
 	CHECK(!plain(BYTES("\x81\xa1n\x81\xc3\xc0")) && !plain(BYTES("\x81\xa1n\x81\xca\0\0\0\0\xc0")));
 	CHECK(!plain(BYTES("\x81\xa1n\xa1\xff")) && !plain(BYTES("\x81\xa1n\x91\xd9\x01\xff")));
 	CHECK(plain(BYTES("\x81\xa1n\x92\xc4\x01\xff\xa1k")));
-	memcpy(many, "\xde\x9c\x40", 3);
+	memcpy(many, (char[]){(char)0xde, (char)0x9c, 0x40}, 3);
 	for (int i = 0; i < 40000; i++)
 		memcpy(many + 3 + (ptrdiff_t)i * 5,
 		       (char[]){(char)0xa3, 'k', (char)(i / 128 % 128), (char)(i % 128), 1}, 5);
