@@ -330,6 +330,7 @@ void handle_save(struct sessions *sessions, const struct address *from, const st
 
 void handle_load(struct sessions *sessions, const struct address *from, const struct request *request)
 {
+	const struct bytes absent = {.data = NULL};
 	struct bytes text = request->named;
 	struct session *session;
 	struct saved *saved;
@@ -347,8 +348,7 @@ void handle_load(struct sessions *sessions, const struct address *from, const st
 			     (int)text.size, text.data);
 		return;
 	}
-	session = session_find_or_make(sessions, from, request, (struct bytes){.data = NULL},
-				       (struct bytes){.data = NULL}, &made);
+	session = session_find_or_make(sessions, from, request, absent, absent, &made);
 	if (!session || !session_room_for_cell(sessions, from, session)) {
 		saved_free(saved);
 	} else if (saving_load(session, saved, from, TELL_LOAD)) {
