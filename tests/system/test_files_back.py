@@ -197,9 +197,9 @@ def test_too_large(client: Client, session: str) -> None:
     client.exec("open('big', 'wb').write(b'x' * 100000); open('small', 'w').write('1')", session)
     reply = client.exec("open('big', 'wb').write(b'y' * 100000); open('small', 'w').write('2')", session)
     assert reply.files_unkept == "big: it is too large to be kept"
-    reply = client.undo(session)
-    assert changes(reply) == {"big": "failed", "small": "restored"}
-    assert reply.files_stay == "big: its content was not kept"
+    undone = client.undo(session)
+    assert changes(undone) == {"big": "failed", "small": "restored"}
+    assert undone.files_stay == "big: its content was not kept"
 
 
 def test_manual(client: Client, session: str) -> None:
