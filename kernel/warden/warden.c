@@ -59,6 +59,9 @@ struct warden {
 	struct interpreter *interpreters;
 	struct stranger strangers[STRANGERS]; /* the latest ones; the oldest is overwritten */
 	size_t n_strangers;
+	pid_t discarded[STRANGERS]; /* the latest ones: interpreters that were killed, which are no strangers to
+				       files */
+	size_t n_discarded;
 	uint64_t sweep_deadline; /* 0: no sweep is under way */
 	const char *workspace;
 	struct survey survey;
@@ -195,9 +198,18 @@ static void interpreter_remove(struct warden *warden, struct interpreter *interp
 	free(interpreter);
 }
 
+static bool was_discarded(const struct warden *warden, pid_t pid)
+{
+	for (size_t i = 0; i < STRANGERS; i++)
+		if (warden->discarded[i] == pid)
+			return true;
+	return false;
+}
+
 static void stranger_remember(struct warden *warden, pid_t pid, int status)
 {
-	states_stranger(&warden->states);
+	if (!was_discarded(warden, pid))
+		states_stranger(&warden->states);
 	warden->strangers[warden->n_strangers++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
 }
 
@@ -393,6 +405,7 @@ static void handle_discard(struct warden *warden, const void *decoded)
 	if (!interpreter)
 		return;
 	interpreter_signal(interpreter, SIGKILL);
+	warden->discarded[warden->n_discarded++ % STRANGERS] = interpreter->pid;
 	interpreter_remove(warden, interpreter);
 }
 
