@@ -48,15 +48,17 @@ static void check_text(struct bytes function, struct bytes arguments)
 static bool reverse(msgpack_sbuffer *buffer, struct bytes map)
 {
 	struct bytes keys[16], values[16], key, value;
-	size_t cursor = 0, n = 0;
+	size_t cursor = 0, whole = 0, n = 0;
 
 	while (wire_next_pair(map, &cursor, &key, &value)) {
 		if (n == ARRAY_SIZE(keys))
 			return false;
 		keys[n] = key;
 		values[n++] = value;
+		whole = cursor;
 	}
-	if (n == 0 || cursor != map.size)
+	/* A pair with another key is not among them. */
+	if (n == 0 || whole != map.size)
 		return false;
 	/* The same key twice is no map. */
 	for (size_t i = 0; i < n; i++)
