@@ -55,6 +55,9 @@ struct cell {
 	uint64_t n_calls; /* so far */
 	bool stands;	  /* its time: it asks, or a call waits */
 	uint64_t rest;	  /* of its time, then */
+	uint64_t stood;	  /* how long it stood since the last look at what its processes do */
+	uint64_t stands_since;
+	double cpu; /* that these had used then; 0: nobody has looked */
 
 	enum cell_task task;
 	int file;	     /* to save into; -1 */

@@ -40,12 +40,70 @@ void session_heed_clock(struct session *session)
 	warden_touch(session->warden);
 	cell->stands = stands;
 	if (stands) {
+		cell->stands_since = event_now();
 		cell->rest =
 			session->deadline.deadline > event_now() ? session->deadline.deadline - event_now() : 1;
 		session_deadline(session, 0);
 	} else {
+		cell->stood += event_now() - cell->stands_since;
 		session_deadline(session, cell->rest);
 	}
+}
+
+/* Since the last look. */
+static uint64_t time_stood(struct cell *cell)
+{
+	uint64_t now = event_now(), stood = cell->stood;
+
+	if (cell->stands)
+		stood += now - cell->stands_since;
+	cell->stood = 0;
+	cell->stands_since = now;
+	return stood;
+}
+
+/* Members of a family cannot be told apart by their processes. */
+static bool works_alone(const struct session *session)
+{
+	struct session *member;
+
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (member != session && session_busy(member))
+			return false;
+	return true;
+}
+
+bool session_stood(const struct session *session)
+{
+	const struct cell *cell = session->cell;
+
+	return session->state == SESSION_BUSY && !session->freezing && cell->timeout &&
+	       (cell->stands || cell->stood);
+}
+
+void session_charge_work(struct session *session, double cpu, uint64_t since)
+{
+	struct cell *cell = session->cell;
+	bool counts = session_stood(session);
+	uint64_t stood = time_stood(cell), went_on = since > stood ? since - stood : 0, worked;
+
+	worked = cell->cpu > 0 && cpu > cell->cpu && works_alone(session) ? (uint64_t)((cpu - cell->cpu) * 1e6) : 0;
+	cell->cpu = cpu;
+	worked = MIN(worked > went_on ? worked - went_on : 0, stood);
+	if (worked == 0 || !counts)
+		return;
+	warden_touch(session->warden);
+	if (!cell->stands)
+		cell->rest =
+			session->deadline.deadline > event_now() ? session->deadline.deadline - event_now() : 0;
+	if (cell->rest <= worked) {
+		cell->rest = 1;
+		session_deadline_now(session);
+		return;
+	}
+	cell->rest -= worked;
+	if (!cell->stands)
+		session_deadline(session, cell->rest);
 }
 
 static void on_call_due(struct timer *timer);

@@ -75,6 +75,8 @@ void session_watch(struct session *session);
 struct event_loop *session_loop(const struct session *session);
 /* The one deadline of the state it is in, @after microseconds from now; 0 = none. */
 void session_deadline(struct session *session, uint64_t after);
+/* It has come. */
+void session_deadline_now(struct session *session);
 /* A cell begins: the state that it makes is not saved, even if the one before it is. */
 void session_depart(struct session *session);
 void session_answer_waiters(struct session *session, struct list *waiters);

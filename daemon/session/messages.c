@@ -191,12 +191,15 @@ static void on_alive(struct timer *timer)
 	hand_session(session, TURN_ALIVE);
 	session_watch(session);
 	heed_who_is_gone(session);
-	if (!promise_has(session->cell->reply.promise, ASKING_STREAM))
+	if (!promise_has(session->cell->reply.promise, ASKING_STREAM) && !session_stood(session)) {
+		session->cell->cpu = 0;
 		return;
+	}
 	usage = usage_of_tree(session->warden->pid, session->warden->baseline);
 	alive.memory = usage.memory;
 	alive.cpu = usage.cpu;
 	promise_alive(session->cell->reply.promise, &alive);
+	session_charge_work(session, usage.cpu, ALIVE_US);
 }
 
 void session_watch(struct session *session)

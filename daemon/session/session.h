@@ -157,6 +157,11 @@ void session_end(struct session *session, const char *cause);
 /* The running cell asks or calls, or does so no longer, or somebody has come or gone who answers it: its time
  * stands still, or goes on. */
 void session_heed_clock(struct session *session);
+/* Whether it stood still, for a while, since the last look at what the processes of the session do. */
+bool session_stood(const struct session *session);
+/* Such a look: they have used @cpu seconds of processors so far, and the last look was @since ago. A cell that
+ * computes while its time stands still, in another thread, does so in its own time. */
+void session_charge_work(struct session *session, double cpu, uint64_t since);
 /* What a client answers to an `ask` of the running cell. */
 void session_answer(struct session *session, const struct input_request *input);
 /* The answer of a provider, @by, to a call of the running cell, without its number. The call is no more, and others

@@ -61,6 +61,11 @@ static void on_deadline(struct timer *timer)
 		session_event(session, EVENT_DEADLINE, &session_nothing);
 }
 
+void session_deadline_now(struct session *session)
+{
+	on_deadline(&session->deadline);
+}
+
 void session_depart(struct session *session)
 {
 	session->was_saved = session->history.saved;

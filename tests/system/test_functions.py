@@ -294,6 +294,31 @@ def test_time_stands_still_during_a_call(s: Session) -> None:
     assert result.cause == "timeout" and result.reply.duration_ms < 10_000
 
 
+WORK = """
+import threading, time
+def call():
+    while True: tools.nap({nap})
+threading.Thread(target=call, daemon=True).start()
+until = time.monotonic() + {seconds}
+while time.monotonic() < until: {what}
+"""
+
+
+@pytest.mark.parametrize("pause", [8, 0.05])
+def test_who_computes_while_a_call_is_out_does_so_in_the_cell_s_time(connection: Connection, pause: float) -> None:
+    with Session(connection=connection, functions=[nap]) as s:
+        began = time.monotonic()
+        result = s.run(WORK.format(nap=pause, seconds=60, what="pass"), timeout=2)
+        assert result.cause == "timeout"
+        assert time.monotonic() - began < 20
+
+
+def test_who_sleeps_meanwhile_does_not(connection: Connection) -> None:
+    with Session(connection=connection, functions=[nap]) as s:
+        result = s.run(WORK.format(nap=8, seconds=5, what="time.sleep(0.05)") + "'done'", timeout=2)
+        assert result.text == "'done'"
+
+
 def test_an_interrupt_tells_the_provider(connection: Connection) -> None:
     cancelled = threading.Event()
 
