@@ -83,11 +83,16 @@ struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_
 	return nursery;
 }
 
-static bool names_any(struct bytes code, const struct string_list *modules)
+/* Whether the code wants to wait for what is preloaded. If a module must be there, whoever cannot have it is told.
+ */
+static bool wants_any(struct bytes code, const struct string_list *modules)
 {
-	for (size_t i = 0; i < modules->n; i++)
-		if (memmem(code.data, code.size, modules->items[i], strcspn(modules->items[i], ".?")))
+	for (size_t i = 0; i < modules->n; i++) {
+		const char *name = modules->items[i];
+
+		if (!strchr(name, '?') || memmem(code.data, code.size, name, strcspn(name, ".?")))
 			return true;
+	}
 	return false;
 }
 
@@ -110,7 +115,7 @@ struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, 
 	struct nursery *nursery = cages_nursery(cages, profile, owner), *bare;
 
 	if (!nursery || !code.data || !nursery_loads(nursery) || nursery_spares(nursery) > 0 ||
-	    names_any(code, &profile->preload))
+	    wants_any(code, &profile->preload))
 		return nursery;
 	nursery_warm(nursery);
 	bare = bare_of(cages, nursery);

@@ -46,7 +46,7 @@ void cages_deinit(struct cages *cages);
 /* The nursery whose template makes the sessions of @owner. NULL only when out of memory. */
 struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner);
 /* The same for a session that begins with @code, absent: nobody knows with what. While the template still loads
- * what the profile preloads, code that names nothing of it need not wait for that. */
+ * what the profile preloads, if it is there, code that names nothing of it need not wait for that. */
 struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, uid_t owner, struct bytes code);
 /* A nursery that belonged to nobody is @owner's from now on. */
 void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner);

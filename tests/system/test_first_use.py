@@ -87,6 +87,12 @@ def test_a_profile_that_cannot_be_loaded_says_so(start_daemon: Start) -> None:
         client.exec("1")
 
 
+def test_what_must_be_there_is_waited_for(start_daemon: Start) -> None:
+    daemon = begin(start_daemon, preload="numpy? pandas")
+    assert daemon.client().exec("import sys; 'pan' 'das' in sys.modules", timeout=60).text == "True"
+    assert WITHOUT not in daemon.log()
+
+
 def test_a_reload_while_it_loads(start_daemon: Start) -> None:
     daemon = begin(start_daemon)
     client = daemon.client()

@@ -159,7 +159,7 @@ def test_modules_that_sessions_could_replace(home: Path, start: Start) -> None:
     python = {"python": str(home / "venv"), "preload": "project?"}
     daemon = start({"profile default": {"write": str(work)}, "profile other": python})
     with daemon.client() as client:
-        failed(daemon, client, "1", f"from {work}, which sessions may write to", "other")
+        failed(daemon, client, "import project", f"from {work}, which sessions may write to", "other")
         assert not (home / "ran").exists()
         assert run(client, "1 + 1") == "2"
 
