@@ -218,7 +218,6 @@ static void cell_begin(uint64_t cell, bool stream, bool input)
 	self.running = cell != 0;
 	self.input = input;
 	self.watched = stream;
-	output_begin(stream);
 	refusals_forget();
 	effects_mark();
 	audit_begin_cell();
@@ -345,6 +344,8 @@ static int serve_run(const struct wire_frame *message)
 	r = exec_channel_decode(&run, &run_message_schema, message);
 	if (r)
 		return r;
+	/* This holds until the next cell, whatever else runs meanwhile: threads may go on to write. */
+	output_begin(run.stream);
 	cell_around(&result, &run);
 	end_if_child(&result);
 	r = answer_done(&result, run.cell);

@@ -27,8 +27,8 @@ void output_let_go(void);
 /* In a frozen copy: give up the shared buffers, the copies and the letters. */
 void output_release(void);
 
-/* Around a cell. With @eager every line is sent at once. The end flushes, and restores descriptors 1 and 2 if
- * the cell closed or replaced them. */
+/* Around a cell. With @eager every line is sent at once, also those that threads write until the next cell begins.
+ * The end flushes, and restores descriptors 1 and 2 if the cell closed or replaced them. */
 void output_begin(bool eager);
 void output_end(void);
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, wait_until
 from lair import Client
+from lair import messages as m
 from test_router_death import kill_router
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
@@ -202,6 +204,42 @@ def test_output_of_a_thread(client: Client, session: str) -> None:
     for _ in range(10):
         reply = client.exec("time.sleep(0.01); x = 1", session)
         assert (reply.returncode, reply.unfaithful) == (0, None)
-        assert set(reply.stdout.split(b"\n")) - {b"word " * 20, b""} == set()
+        # Before the cell there is what the one that is gone now had written until it was killed.
+        lines = reply.stdout[reply.stdout_stray or 0 :].split(b"\n")[1:-1]
+        assert set(lines) - {b"word " * 20} == set()
         client.undo(session)
     assert client.exec("go = False; thread.join(10); thread.is_alive()", session).text == "False"
+
+
+# What the router does between the cell that begins a thread and the first line that this writes.
+MEANWHILE: dict[str, Callable[[Client, str], object]] = {
+    "nothing": lambda client, session: None,
+    "a checkpoint": lambda client, session: client.checkpoint(session),
+    "saving": lambda client, session: client.call(m.Save(id=client.new_id(), session=session), m.SaveReply),
+    "undo": lambda client, session: (client.exec("x = 2", session), client.undo(session)),
+    "a branch": lambda client, session: (client.branch(session, session + ".b"), client.shutdown(session + ".b")),
+}
+
+
+@pytest.mark.parametrize("act", MEANWHILE)
+def test_lines_come_at_once(client: Client, session: str, act: str) -> None:
+    """After a cell whose output was watched they are not kept until the next one, whatever is done meanwhile."""
+    client.exec("import os, sys, threading", session)
+    say = (
+        "def say():\n    while not os.path.exists('go'): threading.Event().wait(0.01)\n"
+        "    print('later'); print('so', file=sys.stderr); threading.Event().wait()\n"
+        "threading.Thread(target=say, daemon=True).start()"
+    )
+    *_, reply = client.stream(say, session)
+    assert isinstance(reply, m.ExecReply) and reply.unfaithful is None
+    MEANWHILE[act](client, session)
+    client.put(session, "go", b"")
+    stdout, stderr = b"", b""
+
+    def came() -> bool:
+        nonlocal stdout, stderr
+        taken = client.call(m.Stray(id=client.new_id(), session=session), m.StrayReply)
+        stdout, stderr = stdout + taken.stdout, stderr + taken.stderr
+        return (stdout, stderr) == (b"later\n", b"so\n")
+
+    wait_until(came, "both lines have come")
