@@ -79,10 +79,17 @@ void session_arm_measure(struct session *session)
 		measure_after(session, MEASURE_US);
 }
 
+/* A branch with files is told of when it has them, whether or not it has a checkpoint. */
+static void tell_frozen(struct session *session, const char *why)
+{
+	if (!operation_is_birth(session) || !filing_on_born(session))
+		operation_on_frozen(session, why);
+}
+
 void session_abandon_freeze(struct session *session, const char *why)
 {
 	session->freezing = warden_discard(session->warden, session->freezing);
-	operation_on_frozen(session, why);
+	tell_frozen(session, why);
 }
 
 static void end_homeless(struct session *session, const char *why)
@@ -124,9 +131,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 	session->history.base->deeds = session->deeds;
 	filing_on_frozen(session, session->history.base);
 	measure_after(session, MEASURE_US);
-	/* With its name, it does not count among those without. A branch with files is told of when it has them. */
-	if (!operation_is_birth(session) || !filing_on_born(session))
-		operation_on_frozen(session, NULL);
+	tell_frozen(session, NULL); /* with its name, it does not count among those without */
 	return 0;
 }
 
@@ -166,7 +171,7 @@ void session_freeze(struct session *session)
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->name, "no checkpoint: %s", strerror(-r));
 		session_let_source_go(session);
-		operation_on_frozen(session, strerror(-r));
+		tell_frozen(session, strerror(-r));
 		session_begin_idle(session);
 	} else if (r) {
 		session_kill_interpreter(session, "violation");

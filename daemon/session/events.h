@@ -147,6 +147,9 @@ void session_put_back(struct session *session);
 void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
 /* The session is no longer being forked from its source. */
 void session_let_source_go(struct session *session);
+/* The interpreter was forked with `hold`, and goes on now. @files: some have been put there. Returns 0 or -errno.
+ */
+int session_settle(struct session *session, bool files);
 /* Kill the interpreter and at once make its successor, a fork of @target; NULL: of the pristine image. */
 void session_replace(struct session *session, struct checkpoint *target, const char *cause);
 /* There is no successor yet: one is made when the old interpreter is dead. */

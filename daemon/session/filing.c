@@ -94,8 +94,10 @@ static void number_set(struct session *session, uint64_t *numberp, uint64_t numb
 
 void filing_note(struct session *session, const struct done_message *done)
 {
-	if (!filing_is_on(session))
+	if (!filing_is_on(session)) {
+		session->filing.stale |= done->changed;
 		return;
+	}
 	session->filing.stale |= done->changed || session->filing.restless || session->filing.mapped.size > 0;
 	session->filing.restless = done->restless || is_shared(session);
 	session->filing.mapped.size = 0;
@@ -221,18 +223,24 @@ static bool goes_back(const struct session *session)
 	       (session->target || exact || session->operation);
 }
 
+/* Whoever has changed no file expects none to go back. */
+static void stay_kept(struct session *session)
+{
+	if (session->profile->checkpoint != CHECKPOINT_OFF && (session->filing.stale || !session->operation))
+		stay(session, "going back leaves them as they are here");
+}
+
 bool filing_bring(struct session *session)
 {
 	uint64_t number = number_wanted(session);
 
-	if (!filing_is_on(session)) {
-		snprintf(session->filing.stay, sizeof(session->filing.stay),
-			 "going back leaves them as they are here");
-		return false;
-	}
 	session->filing.asked = 0;
 	if (!goes_back(session)) {
 		session->filing.stale = session->filing.aside = true;
+		return false;
+	}
+	if (!filing_is_on(session)) {
+		stay_kept(session);
 		return false;
 	}
 	if (session->operation && session->operation->keep_files) {
@@ -272,14 +280,15 @@ static void on_filled(struct session *session, const struct files_back_message *
 	char why[256];
 
 	snprintf(why, sizeof(why), "%.*s", (int)back->why.size, back->why.data ? back->why.data : "");
-	if (operation_is_birth(session) && why[0]) {
+	if (why[0]) {
 		operation_on_homeless(session, "unsupported", why);
 		session_end(session, "files");
-		return;
-	}
-	if (operation_is_birth(session))
+	} else if (session_settle(session, true)) {
+		session_end(session, "internal");
+	} else {
 		operation_on_born(session);
-	session_proceed(session);
+		session_proceed(session);
+	}
 }
 
 void filing_on_back(struct session *session, const struct files_back_message *back)
@@ -289,8 +298,9 @@ void filing_on_back(struct session *session, const struct files_back_message *ba
 	session->filing.asked = 0;
 	session->filing.bringing = false;
 	session->filing.stale = true;
-	if (session->state != SESSION_SWEEPING) { /* a branch has its files */
-		on_filled(session, back);
+	if (session->state != SESSION_SWEEPING) {
+		if (operation_is_birth(session))
+			on_filled(session, back);
 		return;
 	}
 	note_back(session, back);

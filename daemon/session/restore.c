@@ -117,10 +117,17 @@ void session_thaw(struct session *session, const struct spawn_message *how, stru
 	session_deadline(session, PATIENCE_US);
 }
 
+int session_settle(struct session *session, bool files)
+{
+	const struct settle_message settle = {.files = files};
+
+	return interpreter_send(session->live, &settle_message_schema, &settle);
+}
+
 /* The successor has waited until the last interpreter, and everything it had started, was dead. */
 static void take_over(struct session *session)
 {
-	static const struct settle_message settle;
+	const struct filing *filing = &session->filing;
 	int r;
 
 	session->live = session->successor;
@@ -128,7 +135,7 @@ static void take_over(struct session *session)
 	budget_count(session->warden);
 	r = interpreter_attach(session->live, &session->tenant);
 	if (!r && session->target)
-		r = interpreter_send(session->live, &settle_message_schema, &settle);
+		r = session_settle(session, filing->back.size > 0 || filing->more > 0 || filing->aside);
 	if (r)
 		restore_failed(session, r);
 	else

@@ -149,7 +149,7 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 		return -ENOMEM;
 	}
 	how.directory = bytes_of(operation->files ? directory : NULL);
-	how.empty = operation->files && filing_has_all(session, from);
+	how.empty = how.hold = operation->files && filing_has_all(session, from);
 	session->growing = true;
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);

@@ -56,10 +56,15 @@ static struct timespec time_of(struct statx_timestamp stamp)
 	return (struct timespec){.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
 }
 
+void artifacts_of_others(void)
+{
+	clock_gettime(CLOCK_REALTIME, &artifacts.newest);
+}
+
 void artifacts_home(const char *workspace)
 {
-	if (artifacts.home[0]) /* this is a copy of the files, which the next cell has not made */
-		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
+	if (artifacts.home[0])
+		artifacts_of_others(); /* it is a copy */
 	snprintf(artifacts.home, sizeof(artifacts.home), "%s", workspace);
 }
 

@@ -7,6 +7,8 @@
 
 /* In the warden, and in a branch with files of its own: the directory that paths are relative to. */
 void artifacts_home(const char *workspace);
+/* What has been written until now, the next cell has not written, even if it begins in the same tick. */
+void artifacts_of_others(void);
 /* The directory that artifacts_home has set. */
 const char *artifacts_root(void);
 

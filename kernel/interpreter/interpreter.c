@@ -486,9 +486,14 @@ static int serve_freeze(const struct wire_frame *message)
 	return r;
 }
 
-static int serve_settle(void)
+static int serve_settle(const struct wire_frame *message)
 {
-	process_settle();
+	struct settle_message settle;
+	int r = exec_channel_decode(&settle, &settle_message_schema, message);
+
+	if (r)
+		return r;
+	process_settle(settle.files);
 	rehearse_idly();
 	return 0;
 }
@@ -504,7 +509,7 @@ static int serve(const struct wire_frame *message)
 	if (bytes_is(message->type, task_message_schema.type))
 		return serve_task(message);
 	if (bytes_is(message->type, settle_message_schema.type))
-		return serve_settle();
+		return serve_settle(message);
 	/* An answer to an `ask` comes too late if the cell was interrupted. */
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }

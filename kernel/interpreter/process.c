@@ -35,6 +35,7 @@ static struct {
 	pid_t copied;	    /* what this one is a copy of, or a fork of the copy */
 	bool crowded;	    /* there are other threads, or were when this copy was made */
 	bool held;	    /* nothing is done until a `settle` */
+	bool shares;	    /* a branch shares its descriptors with its parent, which goes on */
 	char homeless[512]; /* why it lacks the files that it should have; "": it has them */
 } self;
 
@@ -121,10 +122,13 @@ bool process_is_held(void)
 	return self.held;
 }
 
-void process_settle(void)
+void process_settle(bool files)
 {
 	self.held = false;
-	positions_set();
+	if (files)
+		artifacts_of_others();
+	if (!self.shares)
+		positions_set();
 }
 
 bool process_is_interpreter(void)
@@ -255,8 +259,9 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 		_exit(1);
 	self.held = spawn->hold;
 	others_come_back();
-	if (!spawn->hold && !spawn->reseed) /* a branch shares the descriptors with its parent, which goes on */
-		positions_set();
+	self.shares = spawn->reseed;
+	if (!spawn->hold)
+		process_settle(!spawn->reseed);
 	loop_renew();
 	seeds_renew_any(spawn->reseed);
 	if (spawn->directory.data)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import objects
 
 Names = Dict[Any, Any]
-Mark = Tuple[int, int, int]
+Mark = Tuple[int, int, Optional[int]]  # without an inode: of a file that is to be made anew
 
 _reload = importlib.reload
 _invalidate_caches = importlib.invalidate_caches
@@ -29,6 +29,10 @@ def _mark(path: str) -> Optional[Mark]:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _same(now: Optional[Mark], then: Optional[Mark]) -> bool:
+    return now is not None and then is not None and now[:2] == then[:2] and then[2] in (None, now[2])
 
 
 def _noted(self: SourceFileLoader, path: str) -> Any:
@@ -62,7 +66,12 @@ def moved(home: str, place: str) -> None:
 
     for path, mark in list(_imported.items()):
         if there(path) != path:
-            _imported[there(path)] = _mark(there(path)) if mark == _mark(path) else None
+            copy = _mark(there(path))
+            if copy is None and mark is not None:  # it is put there later
+                copy = mark[0], mark[1], None
+            elif not _same(_mark(path), mark):
+                copy = None
+            _imported[there(path)] = copy
             del _imported[path]
     for module in list(_modules.values()):
         file = _file_of(module)
@@ -99,7 +108,10 @@ def edited(names: Names, home: str) -> None:
     for module in modules:
         path = _file_of(module)
         now = _mark(path)
-        if now is None or now == _imported[path]:
+        if now is None:
+            continue
+        if _same(now, _imported[path]):
+            _imported[path] = now
             continue
         before = dict(objects.own_names(module))
         try:

@@ -266,8 +266,10 @@ class Answer(Message):
 
 
 class Settle(Message):
+    """All that it goes on from is as it was. files: some have just been put there, by nobody in the session."""
+
     TYPE = "settle"
-    serial: Uint = 0
+    files: Flag = False
 
 
 class Returned(Message):

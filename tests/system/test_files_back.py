@@ -121,6 +121,24 @@ def test_keep_in_profile(client: Client, session: str) -> None:
     assert client.exec("open('a').read()", session).text == "'2'"
 
 
+def test_nothing_is_said_of_files_that_nobody_changed(client: Client, session: str) -> None:
+    client.open(session, "keep")
+    client.exec("x = 1", session)
+    assert client.undo(session).files_stay is None
+
+
+def test_what_went_back_is_no_artifact_of_the_next_cell(client: Client, opened: str) -> None:
+    for _ in range(3):
+        client.exec("open('a', 'w').write('1')", opened)
+        client.exec("open('a', 'w').write('2')", opened)
+        client.undo(opened)
+        reply = client.exec("open('new', 'w').close()", opened)
+        assert [it["path"] for it in reply.artifacts] == [b"new"]
+        assert client.exec("open('a', 'w').write('3'); import os; os._exit(1)", opened).state == "rolled_back"
+        reply = client.exec("open('newer', 'w').close()", opened)
+        assert [it["path"] for it in reply.artifacts] == [b"newer"]
+
+
 def test_put_in_between(client: Client, opened: str) -> None:
     """A file that a client has put there belongs to the state in which the next cell begins."""
     client.exec("x = 1", opened)
@@ -236,6 +254,24 @@ def test_branch_with_files(client: Client, opened: str) -> None:
     client.undo(opened)
     assert client.exec("open('a').read()", opened).text == "'1'"
     assert client.exec("open('a').read()", f"{opened}.b").text == "'1'"
+
+
+def test_a_branch_does_nothing_before_it_has_its_files(client: Client, opened: str) -> None:
+    """Tasks of the loop go on between two cells, so they would look for files that are not there yet."""
+    code = """
+import asyncio
+seen = set()
+async def look():
+    while True:
+        try: seen.add(open('a').read())
+        except Exception as error: seen.add(type(error).__name__)
+        await asyncio.sleep(0)
+open('a', 'w').write('1')
+task = asyncio.get_event_loop().create_task(look())
+"""
+    client.exec(code, opened)
+    client.branch(opened, f"{opened}.b", files=True)
+    assert client.exec("await asyncio.sleep(0.01); seen", f"{opened}.b").text == "{'1'}"
 
 
 def test_branch_of_files_that_nobody_may_read(client: Client, opened: str) -> None:

@@ -89,6 +89,7 @@ class Session:
     at: State
     states: dict[int, State] = field(default_factory=dict)
     first: int = 0  # a branch does not know what was before it
+    shut: bool = False  # there may be directories that their owner may not pass
 
 
 class Round:
@@ -119,11 +120,18 @@ class Round:
         chosen = self.random.choice(CELLS)
         return chosen.replace("P", path).replace("Q", other).replace("K", str(self.random.randrange(1, 400)))
 
+    def tree_now(self, session: Session, code: str) -> dict[str, Any]:
+        """While files are kept, such a directory can be passed. A question waits until they are."""
+        session.shut |= "chmod" in code
+        if session.shut:
+            self.client.call(m.Vars(id=self.client.new_id(), session=session.id), m.VarsReply)
+        return tree(session.place)
+
     def run_cell(self, session: Session, code: str) -> None:
         self.tell(session, code)
         reply = self.client.exec(code, session.id)
         assert reply.state == "kept", reply
-        session.at = State(reply.cell, tree(session.place), session.at)
+        session.at = State(reply.cell, self.tree_now(session, code), session.at)
         session.states[reply.cell] = session.at
 
     def cell(self, session: Session) -> None:
@@ -137,7 +145,7 @@ class Round:
             reply = self.client.finish(it, m.ExecReply)
             assert isinstance(reply, m.ExecReply) and reply.state == "kept"
             session.at = State(reply.cell, {}, session.at)
-        session.at.files = tree(session.place)
+        session.at.files = self.tree_now(session, " ".join(codes))
         session.states[reply.cell] = session.at
 
     def dies(self, session: Session) -> None:
@@ -185,13 +193,12 @@ class Round:
         place = Path(self.client.branch(session.id, id, checkpoint=str(cell), files=True).workspace or "")
         state = State(cell, tree(place), None)
         assert state.files == session.states[cell].files
-        new = Session(id, place, state)
+        new = Session(id, place, state, shut=session.shut)
         self.run_cell(new, "v = f = h = db = None")  # these are its parent's
         new.first = new.at.cell
         self.sessions.append(new)
 
     def look(self, session: Session) -> None:
-        """While files are kept, a directory may be readable that its owner has shut."""
         end = time.monotonic() + 2
         while tree(session.place) != session.at.files and time.monotonic() < end:
             pass

@@ -217,6 +217,15 @@ def file_put(walk: Walk, session: str) -> Any:
     return walk.ask(put, m.TransferReply)
 
 
+def spoilt(walk: Walk, session: str) -> Any:
+    """Its files go back, with its state."""
+    walk.run("open('f', 'w').write('1')", session)
+    reply = walk.run("import os\nopen('f', 'w').write('2'); open('g', 'w')\nos._exit(3)", session)
+    if reply.state == "rolled_back":
+        assert walk.run("import os\nopen('f').read(), os.path.exists('g')", session).text == "('1', False)"
+    return reply
+
+
 def no_fork_left(walk: Walk, session: str) -> Any:
     """Its successor, which its warden forks while it is being killed, is one process too many for all sessions."""
     info = walk.ask(m.Info(id=0, session=session), m.SessionInfo)
@@ -318,6 +327,8 @@ WAYS: dict[str, Way] = {
     "warden.signalled": Way(cell("import time; time.sleep(5)", timeout=0.2)),
     "warden.exited": Way(KILLED),
     "warden.swept": Way(KILLED),
+    "warden.files_kept": Way(cell("open('f', 'w').write('1')")),
+    "warden.files_back": Way(spoilt),
     "warden.surveyed": Way(cell("import time; time.sleep(0.5)")),
     "session.deadline": Way(cell("import time; time.sleep(5)", timeout=0.2)),
     "session.idle": Way(left_alone, profile="idle", ends=True),
@@ -369,6 +380,7 @@ SAMPLE = {
     "request.exec",
     "interpreter.done",
     "warden.exited",
+    "warden.files_back",
     "session.deadline",
     "session.transfer",
     "family.channel",
@@ -448,6 +460,21 @@ def again_and_again(walk: Walk, point: str, way: Way) -> None:
 def test_once(walk: Walk, point: str) -> None:
     """Nothing is lost."""
     once(walk, point, WAYS[point])
+
+
+@pytest.mark.parametrize("point", ["warden.files_back", "settle.written"])
+def test_a_branch_has_its_files_once(walk: Walk, point: str) -> None:
+    session = f"filled-{point}"
+    begin(walk, Way(cell("")), session)
+    walk.run("open('f', 'w').write('1')", session)
+    before = walk.deaths()
+    walk.arm(f"abort {point} {session} 1")
+    branch = m.Branch(id=0, session=session, branch=f"{session}.b", files=True)
+    walk.ask(branch, m.SessionInfo)
+    wait_until(lambda: walk.deaths() == before + 1, f"it died at {point}")
+    assert walk.run("open('f').read()", f"{session}.b").text == "'1'"
+    assert walk.run("open('f').read()", session).text == "'1'"
+    walk.look_around()
 
 
 def test_who_dies_of_a_stop_stops_again(tmp_path: Path) -> None:
