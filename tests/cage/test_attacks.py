@@ -132,3 +132,52 @@ def check_example(host: Host, python: Interpreter, example: Path) -> None:
 # There is nothing to run, and so nothing to skip, unless a directory of further attacks is named.
 if EXAMPLES:
     test_example = pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])(check_example)
+
+
+STORE = """
+def attack():
+    warden = os.getppid()
+    for fd in range(3, 1024):
+        if no_error(lambda: os.fstat(fd).st_ino) in packs:
+            return f"its own descriptor {fd}"
+    for fd in range(3, 64):
+        path = f"/proc/{warden}/fd/{fd}"
+        got = first(
+            lambda: os.stat(path).st_ino,
+            lambda: open(path, "rb").read(1),
+            lambda: open(path, "r+b"),
+            lambda: os.truncate(path, 0),
+            lambda: os.link(path, f"stolen-{fd}", follow_symlinks=True),
+            lambda: libc_checked(libc.linkat(-100, path.encode(), -100, b"stolen", 0x400)),
+            lambda: call("pidfd_getfd", os.pidfd_open(warden), fd, 0),
+        )
+        if got:
+            return f"descriptor {fd} of the warden: {got}"
+"""
+
+
+def packs_of(warden: int) -> Set[int]:
+    """Inodes of files without a name that it has open."""
+    found = (Path(f"/proc/{warden}/fd") / name for name in os.listdir(f"/proc/{warden}/fd"))
+    return {it.stat().st_ino for it in found if "(deleted)" in os.readlink(it) and "memfd" not in os.readlink(it)}
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can look from outside")
+def test_files_of_states_are_out_of_reach(host: Host, python: Interpreter) -> None:
+    """Nobody in the session can open, write or name what the warden keeps. So it comes back as it was."""
+    if host.shape.level == "readonly":
+        pytest.skip("nobody writes files there")
+    control, precious = python.warden.control, Path(python.warden.workspace) / "precious"
+    assert python.run("open('precious', 'wb').write(b'kept' * 10000)").text == "40000"
+    control.send("keep_files", serial=7, max=1 << 20)
+    control.expect("files_kept")
+    packs = packs_of(python.warden.pid)
+    assert packs
+    for session in (python, python.warden.spawn(2)):
+        assert session.run(f"packs = {packs}\n{PRELUDE}\nremove_hook()\n'ready'").text == "'ready'"
+        result = session.run(STORE + "\n('blocked', no_error(attack))", timeout=60)
+        assert result.text == "('blocked', None)", result
+    assert python.run("open('precious', 'wb').write(b'spoilt')").text == "6"
+    control.send("bring_files", serial=7, look=True)
+    assert not control.expect("files_back").get("refused")
+    assert precious.read_bytes() == b"kept" * 10000

@@ -35,7 +35,7 @@ def tree(top: Path) -> dict[str, Any]:
             if stat.S_ISREG(status.st_mode):
                 told.append(Path(it).read_bytes())
                 if status.st_nlink > 1:
-                    told.append(names.setdefault(status.st_ino, it))
+                    told.append(names.setdefault(status.st_ino, os.path.relpath(it, top)))
             elif stat.S_ISLNK(status.st_mode):
                 told.append(os.readlink(it))
             found[os.path.relpath(it, top)] = told
