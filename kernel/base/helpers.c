@@ -112,6 +112,7 @@ static const struct {
 	[HELPER_FORGET] = {SOURCE, "forget"},
 	[HELPER_DEDENTED] = {SOURCE, "dedented"},
 	[HELPER_RELOAD_EDITED] = {RELOADING, "edited"},
+	[HELPER_FILES_BACK] = {RELOADING, "files_back"},
 	[HELPER_ANSWER] = {QUESTIONS, "answer"},
 	[HELPER_MAGIC_CELL] = {MAGICS, "cell"},
 	[HELPER_MEET_IPYTHON] = {MAGICS, "meet"},

@@ -125,8 +125,11 @@ bool process_is_held(void)
 void process_settle(bool files)
 {
 	self.held = false;
-	if (files)
+	if (files) {
 		artifacts_of_others();
+		Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_FILES_BACK)));
+		PyErr_Clear();
+	}
 	if (!self.shares)
 		positions_set();
 }

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import objects
 
 Names = Dict[Any, Any]
-Mark = Tuple[int, int, Optional[int]]  # without an inode: of a file that is to be made anew
+Mark = Tuple[int, int, int]
 
 _reload = importlib.reload
 _invalidate_caches = importlib.invalidate_caches
@@ -21,6 +21,9 @@ _path_stats = SourceFileLoader.path_stats
 
 # By path: the state of the file when it was last imported; None if the import failed.
 _imported: Dict[str, Optional[Mark]] = {}
+# The files went back, or were put into a new place, and have not been looked at since: what was made again, or is a
+# copy, has another inode.
+_went_back = False
 
 
 def _mark(path: str) -> Optional[Mark]:
@@ -32,7 +35,12 @@ def _mark(path: str) -> Optional[Mark]:
 
 
 def _same(now: Optional[Mark], then: Optional[Mark]) -> bool:
-    return now is not None and then is not None and now[:2] == then[:2] and then[2] in (None, now[2])
+    return now == then or (_went_back and now is not None and then is not None and now[:2] == then[:2])
+
+
+def files_back() -> None:
+    global _went_back
+    _went_back = True
 
 
 def _noted(self: SourceFileLoader, path: str) -> Any:
@@ -67,8 +75,8 @@ def moved(home: str, place: str) -> None:
     for path, mark in list(_imported.items()):
         if there(path) != path:
             copy = _mark(there(path))
-            if copy is None and mark is not None:  # it is put there later
-                copy = mark[0], mark[1], None
+            if copy is None:  # it is put there later
+                copy = mark
             elif not _same(_mark(path), mark):
                 copy = None
             _imported[there(path)] = copy
@@ -103,15 +111,18 @@ def _rebind(names: Names, replaced: Dict[int, Any]) -> None:
 def edited(names: Names, home: str) -> None:
     """Imports again the modules of the workspace `home` that have changed. If a name holds a function or class of
     such a module, it gets the new one."""
+    global _went_back
     modules = _of_workspace(home)
     _invalidate_caches()
+    for path in map(_file_of, modules):
+        now = _mark(path)
+        if _same(now, _imported[path]):
+            _imported[path] = now
+    _went_back = False
     for module in modules:
         path = _file_of(module)
         now = _mark(path)
-        if now is None:
-            continue
-        if _same(now, _imported[path]):
-            _imported[path] = now
+        if now is None or now == _imported[path]:
             continue
         before = dict(objects.own_names(module))
         try:

@@ -61,6 +61,19 @@ def test_a_branch_with_files_imports_its_own(client: Client, session: str) -> No
     client.shutdown(branch)
 
 
+def test_a_file_that_came_back_has_not_changed(client: Client, session: str) -> None:
+    client.open(session)
+    client.put(session, "tool.py", b"x = 1\n")
+    run(client, session, "import os, tool\ntool.x = 5")
+    run(client, session, "os.remove('tool.py')")
+    client.undo(session)
+    assert run(client, session, "tool.x").text == "5"
+    run(client, session, "open('tool.py', 'w').write('x = 20')")
+    assert run(client, session, "tool.x").text == "20"
+    client.undo(session, 2)
+    assert run(client, session, "tool.x").text == "5"
+
+
 def test_an_error_in_it_ends_the_cell(client: Client, session: str) -> None:
     client.open(session)
     client.put(session, "broken.py", b"x = 1\n")
