@@ -83,9 +83,7 @@ class Model:
     marked: int = -1
     ending: bool = False
     tried: list[int] = field(default_factory=list)  # perhaps in its ledger, which goes back with its states
-    shared: bool = (
-        False  # the ledger was that of a branch, too, or outlived a reset: it may tell of more than the state
-    )
+    shared: bool = False  # the ledger may tell of more than the state: a branch had it, too, or a reset has left it
     # What its cells have called: under which key and number, and whether laird has the answer.
     noted: dict[str, list[Any]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
