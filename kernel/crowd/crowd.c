@@ -106,6 +106,7 @@ static void wake(int *word)
 	CALL(futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the builtin writes to it */
 static bool change(int *state, int from, int to)
 {
 	return __atomic_compare_exchange_n(state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
