@@ -231,7 +231,7 @@ static void keep_done(struct states *states, struct job *job, int r)
 		r = -ENOMEM;
 	if (r)
 		kept.why = bytes_of(strerror(-r));
-	else if (found->why[0])
+	else if (found && found->why[0])
 		kept.why = bytes_of(found->why);
 	kept.failed = r != 0;
 	kept.held = states->store.held;
