@@ -74,16 +74,50 @@ double servers_due(const struct servers *servers)
 	return servers->changed ? clock_seconds() : due;
 }
 
+/* The first servers of the file have theirs whole. */
+static void count_left_out(struct servers *servers)
+{
+	size_t room = OFFERED_MAX;
+
+	for (struct upstream *it = servers->upstreams; it; it = it->next) {
+		size_t n = json_array_size(it->functions), left_out = n > room ? n - room : 0;
+
+		it->told = it->told && left_out <= it->left_out;
+		it->left_out = left_out;
+		room -= n - left_out;
+	}
+}
+
+/* Why functions of a server are not there, as a sentence of the caller's; NULL: all are there. */
+static char *trouble_of(const struct upstream *upstream)
+{
+	char *sentence = NULL;
+
+	if (upstream->state == UPSTREAM_DOWN && upstream->failure)
+		return strdup(upstream->failure);
+	if (upstream->left_out &&
+	    asprintf(&sentence,
+		     "%s: %zu of its %zu functions are left out, for a cell is offered no more than %zu: put what is "
+		     "needed first in the file",
+		     upstream->name, upstream->left_out, json_array_size(upstream->functions), OFFERED_MAX) < 0)
+		return NULL;
+	return sentence;
+}
+
 static void owner_told(struct servers *servers)
 {
 	const struct servers_options *options = &servers->options;
 
+	if (servers->changed)
+		count_left_out(servers);
 	for (struct upstream *it = servers->upstreams; it; it = it->next) {
-		if (!it->failure || it->told || it->state != UPSTREAM_DOWN)
+		_cleanup_(freep) char *trouble = it->told ? NULL : trouble_of(it);
+
+		if (!trouble)
 			continue;
 		it->told = true;
 		if (options->on_failure)
-			options->on_failure(it->failure, options->userdata);
+			options->on_failure(trouble, options->userdata);
 	}
 	if (servers->changed && options->on_functions)
 		options->on_functions(options->userdata);
@@ -141,6 +175,7 @@ json_t *servers_functions(const struct servers *servers)
 		json_array_extend(functions, it->functions);
 		size += it->size;
 	}
+	/* count_left_out tells whose they are. */
 	while (json_array_size(functions) > OFFERED_MAX)
 		json_array_remove(functions, json_array_size(functions) - 1);
 	if (size > OFFERED_SIZE_MAX)
@@ -152,9 +187,12 @@ json_t *servers_failed(const struct servers *servers)
 {
 	json_t *failed = json_object();
 
-	for (const struct upstream *it = servers->upstreams; it; it = it->next)
-		if (it->state == UPSTREAM_DOWN && it->failure)
-			json_object_set_new_nocheck(failed, it->name, json_string_nocheck(it->failure));
+	for (const struct upstream *it = servers->upstreams; it; it = it->next) {
+		_cleanup_(freep) char *trouble = trouble_of(it);
+
+		if (trouble)
+			json_object_set_new_nocheck(failed, it->name, json_string_nocheck(trouble));
+	}
 	return failed;
 }
 

@@ -15,7 +15,7 @@ struct servers_call;
 struct servers_options {
 	const char *const *allow; /* patterns of functions that need no approval, ended by NULL; or NULL */
 	void (*on_functions)(void *userdata);		      /* the functions have changed */
-	void (*on_failure)(const char *text, void *userdata); /* a server could not be started, or has ended */
+	void (*on_failure)(const char *text, void *userdata); /* a server is not there, or not all of it */
 	void *userdata;
 };
 
@@ -41,7 +41,7 @@ bool servers_settled(const struct servers *servers);
 
 /* What there is to call: an array of {name, doc, schema, returns?, caution?, server, tool}. New. */
 json_t *servers_functions(const struct servers *servers);
-/* Which servers are not there, and why: {name: sentence}. New. */
+/* Which servers are not there, or not with all of their functions, and why: {name: sentence}. New. */
 json_t *servers_failed(const struct servers *servers);
 
 /* A call has ended: with the result of MCP, which is borrowed; or with the name of an error and a sentence. The

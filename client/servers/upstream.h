@@ -58,9 +58,10 @@ struct upstream {
 	double retry_at;     /* before then, it is not started again */
 	unsigned failures;   /* in a row */
 	char *failure;	     /* why it is down, if it should not be; owned */
-	bool told;	     /* the owner knows the failure */
+	bool told;	     /* the owner knows the failure, or how many are left out */
 	json_t *functions;   /* what it offers, kept while it is down; NULL: never listed */
 	size_t size;	     /* of them, as JSON */
+	size_t left_out;     /* how many of them a cell is not offered: there are too many */
 	json_t *listed;	     /* what has come of the list that is under way; or NULL */
 	json_t *seen;	     /* cursors of that list; owned */
 	bool list_again;     /* the tools have changed while they were listed */

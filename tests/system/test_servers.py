@@ -264,6 +264,18 @@ def test_more_schemas_than_a_cell_is_offered(opened: Open, daemon: Daemon, tmp_p
         assert s.run(code).text == "('fat7: ', 'echo: y', True)"
 
 
+def test_more_functions_than_a_cell_is_offered(opened: Open, daemon: Daemon, tmp_path: Path) -> None:
+    """The servers that come first in the file have theirs, and it is told how many of another's are not there."""
+    three = {"u": entry("fat"), "v": entry("fat"), "w": entry("fat")}
+    path, servers = file(tmp_path, three), opened(**three)
+    assert len(servers.functions) == 500 and servers.failed.keys() == {"w"}
+    assert " functions are left out, for a cell is offered no more than 500" in servers.failed["w"]
+    told = listed(path)
+    assert servers.failed["w"] in told.stderr and told.returncode
+    result = daemon.lair("exec", "--servers", str(path), "len(dir(tools.v)) > 200, tools.v.echo(text='y')")
+    assert result.stdout == "(True, 'echo: y')\n" and servers.failed["w"] in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize(
     "content, why",
     [

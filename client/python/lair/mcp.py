@@ -96,7 +96,7 @@ class Servers:
 
     @property
     def failed(self) -> dict[str, str]:
-        """The servers that are not there, and why."""
+        """The servers that are not there, or not with all of their functions, and why."""
         self._first.result()
         return dict(self._failed)
 
