@@ -638,6 +638,7 @@ struct lair_checkpoint {
 	uint64_t cell, memory; /* the state after this cell; the bytes that it alone holds */
 	double age;	       /* seconds */
 	uint64_t files;	       /* how many there were; 0: they are not kept, or not counted yet */
+	uint64_t files_size;   /* bytes that are kept of them, and not for the state before */
 	bool files_lack;       /* some of them are not kept */
 };
 

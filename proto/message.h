@@ -442,13 +442,15 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, RAW, not_loaded, REQUIRED)                                                                            \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
-/* files: how many the state has. files_lack: some of these are not kept. */
+/* files: how many the state has. files_size: bytes that are kept of them and the state before does not have.
+ * files_lack: some of these are not kept. */
 #define CHECKPOINT_RECORD_FIELDS(F, m)                                                                             \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, REAL, age, REQUIRED)                                                                                  \
 	F(m, UINT, memory, REQUIRED)                                                                               \
 	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, files_size, OPTIONAL)                                                                           \
 	F(m, FLAG, files_lack, OPTIONAL)
 #define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
@@ -821,11 +823,13 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 	F(m, FLAG, blind, OPTIONAL)                                                                                \
 	F(m, UINT, worked, OPTIONAL)
 
-/* files: how many; held: bytes that all states together have; lost: states up to this one may not be kept any more.
+/* files: how many; size: bytes that were kept for it; held: bytes that all states together have; lost: states up to
+ * this one may not be kept any more.
  * why: the first that was not kept, or, if it failed, why nothing was. */
 #define FILES_KEPT_FIELDS(F, m)                                                                                    \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, UINT, held, OPTIONAL)                                                                                 \
 	F(m, UINT, lost, OPTIONAL)                                                                                 \
 	F(m, FLAG, failed, OPTIONAL)                                                                               \

@@ -127,8 +127,8 @@ static bool checkpoint_row(struct lair_items items, size_t *cursor, table_row ro
 	snprintf(row[2], TABLE_CELL, "%s", human_seconds(text, checkpoint.age));
 	snprintf(row[3], TABLE_CELL, "%s", human_bytes(text, checkpoint.memory));
 	if (checkpoint.files)
-		snprintf(row[4], TABLE_CELL, "%" PRIu64 "%s", checkpoint.files,
-			 checkpoint.files_lack ? ", not all kept" : "");
+		snprintf(row[4], TABLE_CELL, "%" PRIu64 ", %s%s", checkpoint.files,
+			 human_bytes(text, checkpoint.files_size), checkpoint.files_lack ? ", not all kept" : "");
 	else
 		snprintf(row[4], TABLE_CELL, "-");
 	return true;

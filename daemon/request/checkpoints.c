@@ -169,6 +169,7 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 			.age = event_seconds(event_now() - checkpoint->born),
 			.memory = checkpoint->memory,
 			.files = checkpoint->files ? checkpoint->n_files : 0,
+			.files_size = checkpoint->files ? checkpoint->files_size : 0,
 			.files_lack = checkpoint->files_lack,
 		};
 

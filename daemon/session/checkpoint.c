@@ -79,24 +79,32 @@ void session_arm_measure(struct session *session)
 		measure_after(session, MEASURE_US);
 }
 
-/* A branch with files is told of when it has them, whether or not it has a checkpoint. */
-static void tell_frozen(struct session *session, const char *why)
-{
-	if (!operation_is_birth(session) || !filing_on_born(session))
-		operation_on_frozen(session, why);
-}
-
-void session_abandon_freeze(struct session *session, const char *why)
-{
-	session->freezing = warden_discard(session->warden, session->freezing);
-	tell_frozen(session, why);
-}
-
 static void end_homeless(struct session *session, const char *why)
 {
 	log_warn(session->name, "the files for it cannot be copied: %s", why);
 	operation_on_homeless(session, "unsupported", why);
 	session_end(session, "files");
+}
+
+/* A branch with files is told of when it has them, whether or not it has a checkpoint. Returns -1 if it can have
+ * none, and has ended. */
+static int tell_frozen(struct session *session, const char *why)
+{
+	int r = operation_is_birth(session) ? filing_on_born(session) : 0;
+
+	if (r < 0) {
+		end_homeless(session, strerror(-r));
+		return -1;
+	}
+	if (r == 0)
+		operation_on_frozen(session, why);
+	return 0;
+}
+
+int session_abandon_freeze(struct session *session, const char *why)
+{
+	session->freezing = warden_discard(session->warden, session->freezing);
+	return tell_frozen(session, why);
 }
 
 /* Returns 0, also if there is no copy for a good reason; or -1: then the session gets the rest of the event. */
@@ -119,8 +127,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 			end_homeless(session, why);
 			return -1;
 		}
-		session_abandon_freeze(session, why);
-		return 0;
+		return session_abandon_freeze(session, why);
 	}
 	session->freezing = NULL;
 	if (warden_adopt(session->warden, copy, frozen->pid) || interpreter_attach(copy, &session->tenant) ||
@@ -131,8 +138,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 	session->history.base->deeds = session->deeds;
 	filing_on_frozen(session, session->history.base);
 	measure_after(session, MEASURE_US);
-	tell_frozen(session, NULL); /* with its name, it does not count among those without */
-	return 0;
+	return tell_frozen(session, NULL); /* with its name, it does not count among those without */
 }
 
 void session_finish_frozen(struct session *session, const struct details *details)
@@ -171,8 +177,8 @@ void session_freeze(struct session *session)
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->name, "no checkpoint: %s", strerror(-r));
 		session_let_source_go(session);
-		tell_frozen(session, strerror(-r));
-		session_begin_idle(session);
+		if (!tell_frozen(session, strerror(-r)))
+			session_begin_idle(session);
 	} else if (r) {
 		session_kill_interpreter(session, "violation");
 	} else {

@@ -119,8 +119,8 @@ void session_on_revived(struct session *session);
 void session_finish_frozen(struct session *session, const struct details *details);
 /* The same when a cell waited for it in the interpreter, or when the interpreter is being killed. */
 void session_note_frozen(struct session *session, const struct details *details);
-/* No copy comes of it. */
-void session_abandon_freeze(struct session *session, const char *why);
+/* No copy comes of it. Returns -1 if the session has ended for that. */
+int session_abandon_freeze(struct session *session, const char *why);
 /* Forget checkpoints until the rest is within the limits. */
 void session_trim_history(struct session *session);
 /* Its timer, where there are any. */

@@ -150,26 +150,38 @@ bool filing_waits(struct session *session)
 	return session->filing.asked != 0;
 }
 
-static void note_checkpoints(struct session *session, const struct files_kept_message *kept)
+/* Whether one has them. */
+static bool note_checkpoints(struct session *session, const struct files_kept_message *kept)
 {
 	struct checkpoint *checkpoint;
+	bool found = false;
 
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
 		if (checkpoint->files != kept->serial)
 			continue;
 		checkpoint->n_files = kept->files;
+		checkpoint->files_size = kept->size;
 		checkpoint->files_lack = kept->why.size > 0;
+		found = true;
 	}
+	return found;
+}
+
+static void note_now(struct session *session, uint64_t files, uint64_t size)
+{
+	session->filing.n = files;
+	session->filing.size = size;
 }
 
 void filing_on_kept(struct session *session, const struct files_kept_message *kept)
 {
-	note_checkpoints(session, kept);
+	bool noted = note_checkpoints(session, kept);
+
 	if (session->filing.now == kept->serial && kept->why.size > 0)
 		snprintf(session->filing.unkept, sizeof(session->filing.unkept), "%.*s", (int)kept->why.size,
 			 kept->why.data);
 	if (session->filing.now == kept->serial)
-		session->filing.n = kept->files;
+		note_now(session, kept->files, noted ? 0 : kept->size);
 	if (session->filing.asked != kept->serial || session->filing.bringing)
 		return;
 	session->filing.asked = 0;
@@ -180,6 +192,8 @@ void filing_on_frozen(struct session *session, struct checkpoint *checkpoint)
 {
 	checkpoint->files = session->filing.now;
 	checkpoint->n_files = session->filing.n;
+	checkpoint->files_size = session->filing.size;
+	session->filing.size = 0; /* the next one shares them */
 	checkpoint->restless = session->filing.restless;
 	session->filing.aside = false;
 	number_set(session, &session->filing.base, session->filing.now);
@@ -310,7 +324,7 @@ void filing_on_back(struct session *session, const struct files_back_message *ba
 	if (!back->refused) {
 		number_set(session, &session->filing.now, back->serial);
 		number_set(session, &session->filing.base, back->serial);
-		session->filing.n = session->target ? session->target->n_files : 0;
+		note_now(session, session->target ? session->target->n_files : 0, 0);
 	}
 	session_restore_after_files(session);
 }
@@ -344,14 +358,17 @@ void filing_split(struct session *session, const struct session *parent)
 	session->filing.stale = session->filing.restless = true;
 }
 
-bool filing_on_born(struct session *session)
+int filing_on_born(struct session *session)
 {
+	int r;
+
 	if (!filing_is_on(session) || !session->filing.origin)
-		return false;
-	if (warden_bring_files(session->warden, directory_of(session), session->filing.origin, true))
-		return false;
+		return 0;
+	r = warden_bring_files(session->warden, directory_of(session), session->filing.origin, true);
+	if (r)
+		return r;
 	session->filing.asked = session->filing.origin;
 	session->filing.bringing = true;
 	session->filing.origin = 0;
-	return true;
+	return 1;
 }

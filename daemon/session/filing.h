@@ -32,8 +32,9 @@ bool filing_has_all(const struct session *session, const struct checkpoint *chec
 void filing_branch(struct session *session, const struct checkpoint *from, bool copy);
 /* It begins in the middle of a cell of @parent, in the same files. */
 void filing_split(struct session *session, const struct session *parent);
-/* It has its copy: make that what the state has. Whether that is under way; operation_on_born follows. */
-bool filing_on_born(struct session *session);
+/* It has its copy: make that what the state has. Returns 1 if that is under way, and operation_on_born follows; 0
+ * if there is nothing to do, or -errno. */
+int filing_on_born(struct session *session);
 
 void filing_on_kept(struct session *session, const struct files_kept_message *kept);
 void filing_on_back(struct session *session, const struct files_back_message *back);

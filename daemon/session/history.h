@@ -19,6 +19,7 @@ struct checkpoint {
 	uint64_t measured;		    /* event_now() when it was last asked */
 	uint64_t files;			    /* of the state, as its warden knows them; 0: they are not kept */
 	uint64_t n_files;		    /* how many, when that is known */
+	uint64_t files_size;		    /* bytes that are kept of them, and not for the state before */
 	bool files_lack;		    /* some of them are not kept */
 	bool restless;			    /* it may change files as soon as it lives */
 	struct checkpoint *parent;	    /* NULL: the pristine image */

@@ -291,8 +291,8 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		session_end(session, "internal");
 		return;
 	}
-	if (session->freezing)
-		session_abandon_freeze(session, "its interpreter ended");
+	if (session->freezing && session_abandon_freeze(session, "its interpreter ended"))
+		return;
 	if (!session->id[0]) {
 		if (session->cell)
 			session_finish_cell(session, &session->verdict);

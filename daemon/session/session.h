@@ -33,7 +33,7 @@ enum session_state {
 /* What comes of its files when it goes back: filing.h. Numbers are those of its warden; 0: there are none. */
 struct filing {
 	uint64_t now;		/* as they were when they were kept last */
-	uint64_t n;		/* how many these are */
+	uint64_t n, size;	/* how many these are, and the bytes that were kept for them */
 	uint64_t first;		/* at its beginning */
 	uint64_t base;		/* those that belong to the base of its history */
 	uint64_t origin;	/* of a branch that gets a copy: those of the state it grows from */

@@ -312,6 +312,7 @@ static int past_copy(struct session *session, const struct session *parent)
 		shared->born = base->born;
 		shared->files = base->files;
 		shared->n_files = base->n_files;
+		shared->files_size = base->files_size;
 		shared->files_lack = base->files_lack;
 		shared->restless = base->restless;
 	}

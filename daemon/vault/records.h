@@ -99,6 +99,7 @@
 #define FILING_VALUES(F, m)                                                                                        \
 	F(m, UINT, now, OPTIONAL)                                                                                  \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, UINT, first, OPTIONAL)                                                                                \
 	F(m, UINT, base, OPTIONAL)                                                                                 \
 	F(m, UINT, origin, OPTIONAL)                                                                               \
@@ -265,6 +266,7 @@
 	F(m, UINT, memory, OPTIONAL)                                                                               \
 	F(m, UINT, files, OPTIONAL)                                                                                \
 	F(m, UINT, n_files, OPTIONAL)                                                                              \
+	F(m, UINT, files_size, OPTIONAL)                                                                           \
 	F(m, FLAG, files_lack, OPTIONAL)                                                                           \
 	F(m, FLAG, restless, OPTIONAL)                                                                             \
 	F(m, FLAG, severed, OPTIONAL)

@@ -248,6 +248,8 @@ static int file_copy(struct capture *capture, struct file *file)
 	}
 	if (r)
 		lack(capture, file, reason(r));
+	else if (file->content && file->content->uses == 1)
+		capture->kept += file->content->stored;
 	file_end(capture);
 	return 0;
 }

@@ -8,6 +8,7 @@ struct capture {
 	struct store *store;
 	int root;
 	struct manifest *before, *found;
+	uint64_t kept; /* bytes that were not in the store before */
 	struct file **inodes_before, **inodes;
 	size_t at; /* in found */
 	int fd;	   /* of the file that is being copied */

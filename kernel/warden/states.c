@@ -236,6 +236,7 @@ static void keep_done(struct states *states, struct job *job, int r)
 	kept.failed = r != 0;
 	kept.held = states->store.held;
 	kept.files = found ? found->n : 0;
+	kept.size = found ? job->capture.kept : 0;
 	states->listener->on_kept(states->userdata, &kept);
 	if (job->step != JOB_NEW)
 		capture_deinit(&job->capture);

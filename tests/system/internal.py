@@ -193,12 +193,13 @@ class Surveyed(Message):
 
 
 class FilesKept(Message):
-    """files: how many; held: bytes that all states together have; lost: states up to this one may not be kept any
-    more. why: the first that was not kept, or, if it failed, why nothing was."""
+    """files: how many; size: bytes that were kept for it; held: bytes that all states together have; lost: states
+    up to this one may not be kept any more. why: the first that was not kept, or, if it failed, why nothing was."""
 
     TYPE = "files_kept"
     serial: Uint
     files: Uint = 0
+    size: Uint = 0
     held: Uint = 0
     lost: Uint = 0
     failed: Flag = False

@@ -220,6 +220,16 @@ def test_too_large(client: Client, session: str) -> None:
     assert undone.files_stay == "big: its content was not kept"
 
 
+def test_what_checkpoints_hold(client: Client, opened: str) -> None:
+    client.exec("open('a', 'w').write('1' * 5000); open('b', 'w').write('2' * 7000)", opened)
+    client.exec("open('a', 'w').write('3' * 6000)", opened)
+    client.exec("x = 1", opened)
+    client.exec("import os; os.rename('a', 'c')", opened)
+    client.call(m.Vars(id=client.new_id(), session=opened), m.VarsReply)
+    held = {it.cell: (it.files, it.files_size) for it in client.checkpoints(opened)}
+    assert held == {1: (3, 12000), 2: (3, 6000), 3: (3, 0), 4: (3, 0)}
+
+
 def test_manual(client: Client, session: str) -> None:
     client.open(session, "manual")
     client.exec("import os; open('a', 'w').write('1')", session)

@@ -665,7 +665,8 @@ class LoadReply(Reply):
 
 
 class CheckpointRecord(Message):
-    """files: how many the state has. files_lack: some of these are not kept."""
+    """files: how many the state has. files_size: bytes that are kept of them and the state before does not have.
+    files_lack: some of these are not kept."""
 
     TYPE = "checkpoint"
     name: Str | None = None
@@ -673,6 +674,7 @@ class CheckpointRecord(Message):
     age: Real
     memory: Uint
     files: Uint = 0
+    files_size: Uint = 0
     files_lack: Flag = False
 
 
