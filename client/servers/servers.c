@@ -97,9 +97,8 @@ static char *trouble_of(const struct upstream *upstream)
 		return strdup(upstream->failure);
 	if (upstream->left_out &&
 	    asprintf(&sentence,
-		     "%s: %zu of its %zu functions are left out, for a cell is offered no more than %zu: put what "
-		     "is "
-		     "needed first in the file",
+		     "%s: %zu of its %zu functions are left out, for a cell is offered no more than %zu: "
+		     "put what is needed first in the file",
 		     upstream->name, upstream->left_out, json_array_size(upstream->functions), OFFERED_MAX) < 0)
 		return NULL;
 	return sentence;
