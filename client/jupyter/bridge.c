@@ -66,7 +66,7 @@ static void frames_send(struct bridge *bridge, enum channel channel, struct outg
 		document_take(header_make(bridge, message->type)),
 		document_of(message->parent),
 		document_take(message->metadata),
-		document_take(message->content),
+		message->written.data ? NULL : document_take(message->content),
 	};
 	char signature[SIGNATURE_SIZE];
 	struct lair_text documents[4];
@@ -74,6 +74,8 @@ static void frames_send(struct bridge *bridge, enum channel channel, struct outg
 
 	for (size_t i = 0; i < 4; i++)
 		documents[i] = lair_text(texts[i] ? texts[i] : "{}");
+	if (message->written.data)
+		documents[3] = message->written;
 	if (signs)
 		signer_sign(&bridge->signer, signature, documents);
 	(void)sockets_send(&bridge->sockets, channel, lair_text("<IDS|MSG>"), true);
@@ -764,6 +766,7 @@ static void bridge_deinit(struct bridge *bridge)
 	sockets_close(&bridge->sockets);
 	signer_deinit(&bridge->signer);
 	free(bridge->gathered.data);
+	free(bridge->gathered.written);
 	free(bridge->outstanding);
 	bridge->signals = fd_close(bridge->signals);
 	bridge->parent = fd_close(bridge->parent);

@@ -49,7 +49,7 @@ struct job {
 
 /* Output that waits for more of it. */
 struct gathered {
-	char *data;
+	char *data, *written; /* owned; written: the message's content */
 	size_t size, allocated;
 	enum lair_stream stream;
 	double due; /* when it goes out; 0: there is none */
@@ -100,6 +100,7 @@ struct bridge {
 struct outgoing {
 	const char *type;
 	json_t *content, *metadata;
+	struct lair_text written; /* in the place of @content: JSON, borrowed */
 	const json_t *parent;
 	const struct lair_text *buffers;
 	size_t n_buffers;

@@ -14,41 +14,47 @@
 /* Output is collected for so long, so that code that prints much does not flood the client. */
 #define GATHER 0.01
 #define PIECE ((size_t)64 << 10)
+#define WRITTEN (QUOTED_SIZE(PIECE) + 64)
 /* A cell that has not heeded so many interrupts is killed. Its session goes back to the state before it. */
 #define INTERRUPTS 3
 #define KEY_SIZE 33
 
 /* ---- output ---- */
 
+/* Written at once: there may be many megabytes. */
+static struct lair_text stream_written(struct gathered *gathered, size_t size)
+{
+	static const char *const begins[] = {
+		[LAIR_STDOUT] = "{\"name\":\"stdout\",\"text\":",
+		[LAIR_STDERR] = "{\"name\":\"stderr\",\"text\":",
+	};
+	const char *begin = begins[gathered->stream == LAIR_STDERR ? LAIR_STDERR : LAIR_STDOUT];
+	size_t n = strlen(begin);
+
+	memcpy(gathered->written, begin, n);
+	n += message_quote(gathered->written + n, (struct lair_text){.data = gathered->data, .size = size});
+	gathered->written[n++] = '}';
+	return (struct lair_text){.data = gathered->written, .size = n};
+}
+
+/* What is left is the beginning of a character, and waits for its end. */
 static void gathered_send(struct bridge *bridge, size_t size)
 {
 	struct gathered *gathered = &bridge->gathered;
 	struct job *current = bridge_current(bridge);
-	struct lair_text text = {.data = gathered->data, .size = size};
+	size_t left = gathered->size - size;
 	struct outgoing message = {
 		.type = "stream",
-		.content = json_pack("{s:s, s:o}", "name", gathered->stream == LAIR_STDERR ? "stderr" : "stdout",
-				     "text", json_text(text)),
+		.written = stream_written(gathered, size),
 		.parent = current ? job_header(current) : NULL,
 	};
 
-	gathered->size -= size;
-	memmove(gathered->data, gathered->data + size, gathered->size);
-	gathered->due = 0;
-	/* What is left is the beginning of a character, and waits for its end. */
-	if (gathered->size > 0) {
-		char left[4];
-		size_t n = MIN(gathered->size, sizeof(left));
-
-		memcpy(left, gathered->data, n);
-		gathered->size = 0;
-		publish(bridge, message);
-		memcpy(gathered->data, left, n);
-		gathered->size = n;
-		gathered->due = clock_seconds() + GATHER;
-		return;
-	}
+	/* So that publish() finds nothing that waits. */
+	gathered->size = 0;
 	publish(bridge, message);
+	memmove(gathered->data, gathered->data + size, left);
+	gathered->size = left;
+	gathered->due = left > 0 ? clock_seconds() + GATHER : 0;
 }
 
 void output_flush(struct bridge *bridge)
@@ -70,8 +76,15 @@ static int room_make(struct gathered *gathered)
 	if (gathered->allocated)
 		return 0;
 	gathered->data = malloc(PIECE);
-	gathered->allocated = gathered->data ? PIECE : 0;
-	return gathered->data ? 0 : -ENOMEM;
+	gathered->written = malloc(WRITTEN);
+	if (!gathered->data || !gathered->written) {
+		free(gathered->data);
+		free(gathered->written);
+		gathered->data = gathered->written = NULL;
+		return -ENOMEM;
+	}
+	gathered->allocated = PIECE;
+	return 0;
 }
 
 void output_gather(struct bridge *bridge, enum lair_stream stream, struct lair_text data)

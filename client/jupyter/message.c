@@ -1,6 +1,12 @@
 /* [identities...] <IDS|MSG> signature header parent metadata content [buffers...] */
 #include "message.h"
 
+#include "text.h"
+
+#include "proto/wire.h"
+
+#include <stdio.h>
+
 #define DELIMITER "<IDS|MSG>"
 /* JSON that is nested deeper is refused by jansson itself. */
 #define DOCUMENTS 4
@@ -104,4 +110,44 @@ bool message_flag(const json_t *object, const char *key, bool otherwise)
 	const json_t *flag = json_object_get(object, key);
 
 	return json_is_boolean(flag) ? json_is_true(flag) : otherwise;
+}
+
+static size_t quote_escape(char *out, unsigned char c)
+{
+	static const char letters[] = "btn?fr";
+
+	if (c == '"' || c == '\\' || (c >= '\b' && c <= '\r' && c != '\v')) {
+		out[0] = '\\';
+		out[1] = c < ' ' ? letters[c - '\b'] : (char)c;
+		return 2;
+	}
+	return (size_t)snprintf(out, 7, "\\u%04x", c);
+}
+
+static bool is_quoted_plainly(unsigned char c)
+{
+	return c >= ' ' && c != '"' && c != '\\';
+}
+
+size_t message_quote(char *out, struct lair_text text)
+{
+	_cleanup_(freep) char *mended = NULL;
+	char *at = out;
+
+	if (!utf8_valid((struct bytes){.data = text.data, .size = text.size}) && text_mend(&text, &mended))
+		text.size = 0;
+	*at++ = '"';
+	for (size_t i = 0; i < text.size;) {
+		size_t n = 0;
+
+		while (i + n < text.size && is_quoted_plainly((unsigned char)text.data[i + n]))
+			n++;
+		memcpy(at, text.data + i, n);
+		at += n;
+		i += n;
+		if (i < text.size)
+			at += quote_escape(at, (unsigned char)text.data[i++]);
+	}
+	*at++ = '"';
+	return (size_t)(at - out);
 }

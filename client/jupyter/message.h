@@ -34,3 +34,8 @@ void message_deinit(struct message *message);
 const char *message_text(const json_t *object, const char *key);
 /* A flag under @key; @otherwise if there is none. */
 bool message_flag(const json_t *object, const char *key, bool otherwise);
+
+/* The text as a JSON string, as json_text() makes it: much of it goes that way. @out has room for
+ * QUOTED_SIZE(text.size). Returns its size. */
+#define QUOTED_SIZE(size) (6 * (size) + 2)
+size_t message_quote(char *out, struct lair_text text);

@@ -12,17 +12,21 @@
 #include "output.h"
 
 #include "effects.h"
+#include "proto/clock.h"
 #include "proto/outbuffer.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #define BUFFER_SIZE OUTBUFFER_SIZE
 
@@ -41,6 +45,23 @@ static struct stream streams[] = {
 	[OUTPUT_OUT] = {.fd = STDOUT_FILENO, .copy = -1},
 	[OUTPUT_ERR] = {.fd = STDERR_FILENO, .copy = -1},
 };
+
+/* A flood: of lines that are sent at once each costs a system call here, and more in the router. So after FEW_LINES
+ * of them within LINGER_NS further ones stay in the buffer until a signal comes, LINGER_NS later at most, or
+ * something else sends them. The signal is one that is ignored where nobody wants it: a cell that puts its handlers
+ * back, and the programs that it starts, do not die of it. A cell that wants it has it, and its lines are sent at
+ * once. */
+#define FLOOD_SIGNAL SIGURG
+#define FEW_LINES 16
+#define LINGER_NS 5000000
+
+static struct {
+	uint64_t began; /* when the first of @lines was sent */
+	unsigned lines;
+	bool made;
+	timer_t timer;
+	volatile sig_atomic_t armed; /* the signal will come, and stdout's lines wait for it. Under stdout's lock */
+} flood;
 
 /* Until an interpreter adopts shared buffers, and in the children that a cell forks. */
 static struct outbuffers private_buffers, *shared_buffers;
@@ -116,10 +137,28 @@ static ssize_t write_some(int fd, const char *data, size_t size)
 	}
 }
 
+static bool flood_set(uint64_t ns)
+{
+	const struct itimerspec when = {.it_value.tv_nsec = (long)ns};
+
+	return flood.made && timer_settime(flood.timer, 0, &when, NULL) == 0;
+}
+
+/* Nothing waits any more. */
+static void flood_over(void)
+{
+	if (!flood.armed)
+		return;
+	flood.armed = 0;
+	(void)flood_set(0);
+}
+
 static int drain(struct stream *stream)
 {
 	struct outbuffer *buffer = stream->buffer;
 
+	if (stream == &streams[OUTPUT_OUT])
+		flood_over();
 	while (buffer->start < buffer->end) {
 		ssize_t n = write_some(stream->fd, buffer->data + buffer->start, buffer->end - buffer->start);
 
@@ -156,12 +195,96 @@ static bool line_ends(const struct stream *stream, const char *text, size_t size
 	return stream->eager && (memchr(text, '\n', size) || memchr(text, '\r', size));
 }
 
+/* What fits into the pipe now: a signal handler must not wait. */
+static void drain_without_waiting(struct stream *stream)
+{
+	struct outbuffer *buffer = stream->buffer;
+	struct pollfd writable = {.fd = stream->fd, .events = POLLOUT};
+
+	while (buffer->start < buffer->end && poll(&writable, 1, 0) == 1 && writable.revents == POLLOUT) {
+		ssize_t n = write_raw(stream->fd, buffer->data + buffer->start,
+				      MIN(buffer->end - buffer->start, (uint32_t)PIPE_BUF));
+
+		if (n <= 0)
+			return;
+		buffer->start += (uint32_t)n;
+	}
+	if (buffer->start == buffer->end)
+		buffer->start = buffer->end = flood.armed = 0;
+}
+
+static void on_flood(int number)
+{
+	struct stream *out = &streams[OUTPUT_OUT];
+	int kept = errno;
+
+	(void)number;
+	if (lock_try(out)) {
+		drain_without_waiting(out);
+		unlock(out);
+	}
+	if (flood.armed)
+		(void)flood_set(LINGER_NS);
+	errno = kept;
+}
+
+/* Whether the signal is nobody else's. */
+static bool flood_signal_take(void)
+{
+	const struct sigaction ours = {.sa_handler = on_flood, .sa_flags = SA_RESTART};
+	struct sigaction now;
+
+	if (sigaction(FLOOD_SIGNAL, NULL, &now) < 0)
+		return false;
+	if (now.sa_handler == on_flood)
+		return true;
+	return now.sa_handler == SIG_DFL && sigaction(FLOOD_SIGNAL, &ours, NULL) == 0;
+}
+
+static bool flood_arm(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = FLOOD_SIGNAL};
+
+	if (!flood_signal_take())
+		return false;
+	if (!flood_set(LINGER_NS)) {
+		flood.made = timer_create(CLOCK_MONOTONIC, &event, &flood.timer) == 0;
+		if (!flood_set(LINGER_NS))
+			return false;
+	}
+	flood.armed = 1;
+	return true;
+}
+
+static bool held(const struct stream *stream)
+{
+	return stream == &streams[OUTPUT_OUT] && flood.armed;
+}
+
+/* Whether a line that was just put into the buffer may wait there: it is not lost if this process ends. What stderr
+ * gets is sent at once, after what stdout got before it. */
+static bool line_waits(const struct stream *stream)
+{
+	uint64_t now;
+
+	if (stream != &streams[OUTPUT_OUT] || stream->buffer == &private_buffers.streams[OUTPUT_OUT])
+		return false;
+	if (held(stream))
+		return true;
+	now = clock_ns(CLOCK_MONOTONIC);
+	if (now - flood.began > LINGER_NS) {
+		flood.began = now;
+		flood.lines = 0;
+	}
+	return ++flood.lines > FEW_LINES && flood_arm();
+}
+
 static ssize_t put_locked(struct stream *stream, const char *text, size_t size)
 {
 	if (size <= BUFFER_SIZE - stream->buffer->end) {
 		append(stream, text, size);
 		/* The text is in the buffer, so it was taken. An error shows when the next text has to go out. */
-		if (line_ends(stream, text, size))
+		if (line_ends(stream, text, size) && !line_waits(stream))
 			(void)drain_ordered(stream);
 		return (ssize_t)size;
 	} else {
@@ -193,11 +316,11 @@ ssize_t output_put(enum output_stream which, const char *text, size_t size)
 bool output_try(enum output_stream which, const char *text, size_t size)
 {
 	struct stream *stream = &streams[which];
-	bool fits;
+	bool ends = line_ends(stream, text, size), fits;
 
-	if (line_ends(stream, text, size) || !lock_try(stream))
+	if ((ends && !held(stream)) || !lock_try(stream))
 		return false;
-	fits = size <= BUFFER_SIZE - stream->buffer->end;
+	fits = size <= BUFFER_SIZE - stream->buffer->end && (!ends || held(stream));
 	if (fits)
 		append(stream, text, size);
 	unlock(stream);
@@ -341,10 +464,18 @@ static void fork_parent(void)
 		unlock(&streams[i]);
 }
 
+/* A copy of a process has no timers. */
+static void flood_forget(void)
+{
+	flood.armed = 0;
+	flood.made = false;
+}
+
 static void fork_child(void)
 {
 	private_buffers.streams[0].start = private_buffers.streams[0].end = 0;
 	private_buffers.streams[1].start = private_buffers.streams[1].end = 0;
+	flood_forget();
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		streams[i].buffer = &private_buffers.streams[i];
 		unlock(&streams[i]);
@@ -425,6 +556,7 @@ int output_adopt(int buffers, int floor)
 
 	if (memory == MAP_FAILED)
 		return -errno;
+	flood_forget();
 	shared_buffers = place = memory;
 	effects_adopt(&shared_buffers->effects);
 	letters.second = false;

@@ -71,6 +71,55 @@ def test_every_byte_of_a_flood(client: Client, session: str) -> None:
     assert reply.returncode == 0
 
 
+FLOOD = "for i in range(5_000): print(i)"
+LINES = b"".join(b"%d\n" % i for i in range(5_000))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{FLOOD}\nwhile True: pass",
+        f"{FLOOD}\nimport time; time.sleep(60)",
+        f"import threading\ndef flood():\n    {FLOOD}\nthreading.Thread(target=flood).start()\nwhile True: pass",
+        f"import os\nif os.fork() == 0:\n    {FLOOD}\n    os._exit(0)\nos.wait()\nwhile True: pass",
+        f"import signal; _ = signal.signal(signal.SIGURG, lambda *_: print('heard'))\n{FLOOD}\nwhile True: pass",
+    ],
+)
+def test_the_end_of_a_flood_comes_while_the_cell_runs(client: Client, session: str, code: str) -> None:
+    cell, out = client.start(code, session, stream=True), b""
+    while len(out) < len(LINES):
+        message = client.receive(cell, m.ExecReply)
+        assert isinstance(message, m.StdoutEvent), message
+        out += message.data
+    assert out == LINES
+    client.cancel(cell)
+    assert client.finish(cell, m.ExecReply).cause == "interrupt"
+
+
+def test_a_flood_hastens_nothing(client: Client, session: str) -> None:
+    code = (
+        f"import time\n{FLOOD}\nbegan = time.monotonic(); time.sleep(0.3); print(time.monotonic() - began >= 0.3)"
+    )
+    out, _, _ = streamed(client, code, session)
+    assert out == LINES + b"True\n"
+
+
+def test_a_flood_stays_before_the_error(client: Client, session: str) -> None:
+    """What stdout has had is sent before what stderr gets then."""
+    code = f"import sys\n{FLOOD}\nprint('oh', file=sys.stderr)\nwhile True: pass"
+    cell, out = client.start(code, session, stream=True), b""
+    while isinstance(message := client.receive(cell, m.ExecReply), m.StdoutEvent):
+        out += message.data
+    assert isinstance(message, m.StderrEvent) and out == LINES
+    client.cancel(cell)
+    client.finish(cell, m.ExecReply)
+
+
+def test_a_flood_before_the_end_of_the_interpreter(client: Client, session: str) -> None:
+    out, _, reply = streamed(client, f"import os\n{FLOOD}\nos._exit(0)", session)
+    assert (out, reply.cause) == (LINES, "exit")
+
+
 def test_a_slow_reader_gets_all_of_it(client: Client, session: str) -> None:
     """The output limit is about what is kept for the reply: a stream has none, but backpressure."""
     size, seen = 30 << 20, 0
