@@ -89,6 +89,7 @@ static const struct flag flags[] = {
 	{'d', FLAG_TEXT, "name", "NAME", PLACE(name), WITH_KERNEL, "of its directory there; lair"},
 	{'w', FLAG_ON, "by-path", NULL, PLACE(by_path), WITH_KERNEL,
 	 "a session for each notebook, named after its path, which stays when the kernel ends"},
+	{'L', FLAG_TEXT, "listen", "HOST:PORT", PLACE(listen), WITH_HTTP, "where to listen; 127.0.0.1:8888"},
 	{'S', FLAG_TEXT, "socket", "PATH", PLACE(socket), 0, "the daemon's socket, instead of $LAIR_SOCKET"},
 	{'c', FLAG_TEXT, "config", "FILE", PLACE(config), 0,
 	 "sessions.conf for a daemon that has to be started, instead of $LAIR_CONFIG"},

@@ -1,0 +1,114 @@
+/* What the simplest callers need: is it there, what is there, and run this. */
+#include "doors.h"
+
+#include "proto/paths.h"
+
+#include "json.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void health_begin(struct exchange *exchange)
+{
+	answer_json(exchange, 200, json_pack("{s:s, s:s}", "status", "ok", "version", LAIR_VERSION));
+}
+
+static void openapi_begin(struct exchange *exchange)
+{
+	answer_json(exchange, 200, openapi_make(exchange->server));
+}
+
+/* ---- /execute ---- */
+
+/* A line for the cell: all that there is, and then its end. A cell reads the lines of an answer one by one. */
+static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
+{
+	struct exchange *exchange = userdata;
+	const json_t *input = json_object_get(exchange->json, "stdin");
+	struct lair_text line = {.data = json_string_value(input), .size = json_string_length(input)};
+	struct lair_call *answer = NULL;
+	bool *given = exchange->state;
+
+	(void)prompt;
+	(void)password;
+	if (*given || line.size == 0)
+		line.data = NULL;
+	else if (line.data[line.size - 1] == '\n')
+		line.size--; /* it is not part of the last line */
+	*given = true;
+	(void)lair_input(exchange->tenant->lair, &answer, call, line);
+	(void)lair_call_free(answer);
+}
+
+static json_t *member(json_t *result, const char *name)
+{
+	json_t *value = json_object_get(result, name);
+
+	return value ? json_incref(value) : json_null();
+}
+
+static void execute_done(struct exchange *exchange)
+{
+	const struct lair_result *result = lair_result(exchange->call);
+	json_t *document = result_document(exchange, result), *told;
+
+	told = json_pack("{s:o, s:o, s:i, s:f, s:o, s:o, s:o, s:o, s:b}", "stdout", member(document, "stdout"),
+			 "stderr", member(document, "stderr"), "exit_code", result->returncode, "time_ms",
+			 result->duration_ms, "text", member(document, "text"), "error", member(document, "error"),
+			 "cause", member(document, "cause"), "displays", member(document, "displays"), "truncated",
+			 (int)(result->out_dropped || result->err_dropped));
+	json_decref(document);
+	answer_json(exchange, 200, told);
+}
+
+static void execute_begin(struct exchange *exchange)
+{
+	const json_t *code = json_object_get(exchange->json, "code");
+	struct lair *lair;
+	char key[KEY_SIZE];
+	bool keyed, bad;
+	struct lair_exec exec = {
+		.code = {.data = json_string_value(code), .size = json_string_length(code)},
+		.timeout = exchange_number(exchange, "timeout"),
+		.on_ask = json_object_get(exchange->json, "stdin") ? on_ask : NULL,
+		.userdata = exchange,
+	};
+
+	keyed = exchange_key(exchange, key, &bad);
+	if (bad || !profile_of(exchange, exchange_string(exchange, "profile"), &exec.profile))
+		return;
+	lair = exchange_lair(exchange);
+	if (!lair)
+		return;
+	exec.key = keyed ? key : NULL;
+	exchange->interrupts = !keyed;
+	exchange->on_gone = cell_left;
+	exchange->state = calloc(1, sizeof(bool));
+	exchange->free_state = free;
+	exchange_wait(exchange, exchange->state ? lair_exec(lair, &exchange->call, &exec) : -ENOMEM, execute_done);
+}
+
+static const struct route routes[] = {
+	{.method = "GET",
+	 .path = "/health",
+	 .begin = health_begin,
+	 .summary = "Whether the server is there.",
+	 .answer = "Health",
+	 .flags = ROUTE_OPEN | ROUTE_ASIDE},
+	{.method = "GET",
+	 .path = "/openapi.json",
+	 .begin = openapi_begin,
+	 .summary = "This description.",
+	 .answer = "OpenAPI",
+	 .flags = ROUTE_OPEN | ROUTE_ASIDE},
+	{.method = "POST",
+	 .path = "/execute",
+	 .begin = execute_begin,
+	 .summary = "Run code in a fresh session, which ends with it.",
+	 .body = "Execute",
+	 .answer = "Executed",
+	 .flags = ROUTE_KEY},
+};
+
+const struct door plain_door = {.name = "plain", .routes = routes, .n_routes = ARRAY_SIZE(routes)};

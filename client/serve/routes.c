@@ -1,0 +1,168 @@
+/* From a request to its route: who asks, whether a browser of another site made them ask, and what there is. */
+#include "exchange.h"
+#include "schema.h"
+
+#include "text.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- browsers ---- */
+
+static size_t origin_host(const char *origin, const char **host)
+{
+	const char *at = strstr(origin, "://");
+
+	*host = at ? at + 3 : origin;
+	return strcspn(*host, "/");
+}
+
+/* A page of another site may make a browser send requests here, and with a name of its own for this machine even
+ * read the answers. */
+static bool browser_may(struct exchange *exchange)
+{
+	const char *host = exchange_header(exchange, "Host"), *origin = exchange_header(exchange, "Origin"), *from;
+	size_t size;
+
+	if (!host && strcmp(exchange->method, "OPTIONS") != 0) {
+		answer_problem(exchange, 400, "bad_request", "a request has a Host");
+		return false;
+	}
+	if (exchange->server->open && host && !host_is_loopback(host, strlen(host))) {
+		answer_problem(exchange, 403, "denied",
+			       "without tokens Host is to be localhost, or an address of this machine's loopback");
+		return false;
+	}
+	if (!origin || exchange->door->any_origin)
+		return true;
+	size = origin_host(origin, &from);
+	if ((host && strlen(host) == size && strncasecmp(from, host, size) == 0) ||
+	    (exchange->server->open && host_is_loopback(from, size)))
+		return true;
+	answer_problem(exchange, 403, "denied", "this is for no page of another site");
+	return false;
+}
+
+/* ---- who asks ---- */
+
+static const char *bearer(const struct exchange *exchange)
+{
+	const char *value = exchange_header(exchange, "Authorization");
+
+	if (!value || strncasecmp(value, "Bearer ", 7) != 0)
+		return NULL;
+	return value + 7 + strspn(value + 7, " ");
+}
+
+static bool asker_find(struct exchange *exchange)
+{
+	const struct door *door = exchange->door;
+	const char *token = door->credential ? door->credential(exchange) : bearer(exchange);
+	struct tenant *tenant = tenant_of(exchange->server, token);
+
+	if (!tenant && (exchange->route->flags & ROUTE_OPEN))
+		return true;
+	if (!tenant) {
+		answer_header(exchange, "WWW-Authenticate",
+			      token ? "Bearer error=\"invalid_token\"" : "Bearer realm=\"lair\"");
+		answer_problem(exchange, 401, "unauthorized",
+			       token ? "this token is not known" : "a token is needed");
+		return false;
+	}
+	exchange->tenant = tenant;
+	tenant->n_exchanges++;
+	return true;
+}
+
+static bool rate_allows(struct exchange *exchange)
+{
+	struct tenant *tenant = exchange->tenant;
+	char seconds[32];
+	double wait;
+
+	if (!tenant || (exchange->route->flags & ROUTE_ASIDE))
+		return true;
+	wait = tenant_admit(tenant);
+	if (!(wait > 0) && !(tenant->limits.streams && tenant->n_exchanges > tenant->limits.streams))
+		return true;
+	snprintf(seconds, sizeof(seconds), "%d", (int)ceil(fmax(wait, 1)));
+	answer_header(exchange, "Retry-After", seconds);
+	if (wait > 0)
+		answer_problem(exchange, 429, "limit", "this token has %g requests a second", tenant->limits.rate);
+	else
+		answer_problem(exchange, 429, "limit", "this token has %llu requests at once",
+			       (unsigned long long)tenant->limits.streams);
+	return false;
+}
+
+/* ---- what there is ---- */
+
+/* The route of @door for the path; *methods: those that there are for it. */
+static const struct route *route_in(const struct exchange *exchange, const struct door *door, char *methods,
+				    size_t size)
+{
+	const struct route *found = NULL;
+
+	for (size_t i = 0; i < door->n_routes; i++) {
+		const struct route *route = &door->routes[i];
+		size_t used = strlen(methods);
+
+		if (!target_matches(&exchange->target, route->path))
+			continue;
+		if (!found && strcmp(route->method, exchange->method) == 0)
+			found = route;
+		snprintf(methods + used, size - used, "%s%s", used ? ", " : "", route->method);
+	}
+	return found;
+}
+
+static bool no_route(struct exchange *exchange, const char *methods)
+{
+	if (!*methods) {
+		answer_problem(exchange, 404, "not_found",
+			       "there is nothing of this path; /openapi.json says what there is");
+		return false;
+	}
+	answer_header(exchange, "Allow", methods);
+	if (strcmp(exchange->method, "OPTIONS") == 0)
+		answer_empty(exchange, 204);
+	else
+		answer_problem(exchange, 405, "bad_method", "this path has %s", methods);
+	return false;
+}
+
+static bool query_is_right(struct exchange *exchange)
+{
+	char why[SCHEMA_WHY_SIZE];
+
+	if (!exchange->route->query || schema_check_query(exchange->route->query, exchange->target.query, why))
+		return true;
+	answer_problem(exchange, 400, "bad_request", "%s", why);
+	return false;
+}
+
+bool route_find(struct exchange *exchange)
+{
+	char methods[256] = "";
+
+	if (exchange->failed) {
+		answer_problem(exchange, exchange->failed == -ENOMEM ? 503 : 400, "bad_request",
+			       "the path or the query is not as it should be");
+		return false;
+	}
+	for (size_t i = 0; i < n_doors && !exchange->route; i++) {
+		const struct door *door = doors[i];
+
+		if (door->claims && !door->claims(exchange))
+			continue;
+		exchange->door = door;
+		exchange->route = route_in(exchange, door, methods, sizeof(methods));
+		if (door->claims || *methods)
+			break;
+	}
+	if (!browser_may(exchange))
+		return false;
+	if (!exchange->route)
+		return no_route(exchange, methods);
+	return asker_find(exchange) && rate_allows(exchange) && query_is_right(exchange);
+}

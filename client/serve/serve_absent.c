@@ -1,0 +1,15 @@
+/* `lair serve` in a build without libmicrohttpd or libsodium: there is none. */
+#include "serve.h"
+
+#include <stdio.h>
+
+#if !LAIR_SERVE
+
+int serve_run(const struct serve_options *options)
+{
+	(void)options;
+	fputs("lair serve: this lair was built without libmicrohttpd and libsodium\n", stderr);
+	return -ENOTSUP;
+}
+
+#endif

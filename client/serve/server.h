@@ -1,0 +1,100 @@
+/* The server: its loop, its connections, and whom it serves. */
+#pragma once
+
+#include "serve.h"
+
+#include <jansson.h>
+#include <sys/socket.h>
+
+struct exchange;
+struct tenant;
+
+/* What epoll tells of. */
+struct watched {
+	void (*on_ready)(struct watched *watched);
+};
+
+/* A connection of a client. */
+struct connection {
+	struct server *server;
+	struct connection *previous, *next;
+	struct watched watched; /* while an exchange stands still: whether the client goes away */
+	int fd;
+	bool watches;
+	double due; /* when the next request must have come; 0: one is being handled */
+	struct exchange *exchange;
+	uint64_t n; /* requests that it has made */
+};
+
+struct server {
+	const struct serve_options *options;
+	struct MHD_Daemon *http;
+	int epoll, signals, listener;
+	struct watched on_http, on_signal;
+	struct connection *connections;
+	struct exchange *exchanges;
+	size_t n_connections, n_exchanges;
+	struct tenant *tenants;
+	uint64_t bodies; /* bytes of bodies that wait in memory */
+	double next_tick;
+	bool ending, open; /* open: no tokens are needed */
+	char address[128]; /* that it listens on */
+	struct doors_state {
+		void *e2b, *mcp, *dashboard, *native;
+	} doors; /* a door's own, for its open and close */
+	struct metrics *metrics;
+};
+
+/* Whoever asks: what a token is for. Without tokens there is one, which has everything. */
+struct limits {
+	uint64_t sessions; /* at once; 0: any */
+	double rate;	   /* requests a second; 0: any */
+	uint64_t streams;  /* exchanges at once; 0: any */
+};
+
+struct tenant {
+	struct server *server;
+	struct tenant *next;
+	struct watched watched;
+	char *name;
+	char *prefix;	 /* of its sessions, in laird; "" without tokens */
+	char **profiles; /* that it may name, ended by NULL; NULL: any */
+	struct limits limits;
+	unsigned char hash[32];	 /* of its token */
+	struct lair *lair;	 /* NULL: not connected */
+	int fd;			 /* of @lair, in epoll; -1: none */
+	double retry;		 /* when to try to connect again */
+	double tokens, refilled; /* what is left of its rate, and since when */
+	size_t n_exchanges;
+	bool revoked;
+};
+
+/* ---- server.c ---- */
+
+double server_now(void);
+/* Watch @fd for @events, until it is closed or unwatched. Returns 0 or -errno. */
+int server_watch(struct server *server, int fd, uint32_t events, struct watched *watched);
+void server_unwatch(struct server *server, int fd);
+/* A request has come on @connection; it has been answered; */
+void connection_works(struct connection *connection, struct exchange *exchange);
+void connection_rests(struct connection *connection);
+/* and whether its client goes away while nothing reads from it: exchange_drop. */
+void connection_watch(struct connection *connection);
+void connection_unwatch(struct connection *connection);
+/* Whether the host name of a Host or Origin header, with or without a port, is one of this machine's loopback. */
+bool host_is_loopback(const char *host, size_t size);
+
+/* ---- tenants.c ---- */
+
+int tenants_open(struct server *server);
+void tenants_close(struct server *server);
+/* Whose token this is; NULL: nobody's. Without tokens everybody is the one tenant. */
+struct tenant *tenant_of(struct server *server, const char *token);
+/* Its connection to laird. Returns 0 or an error, with a sentence. */
+int tenant_lair(struct tenant *tenant, struct lair **lairp, const char **sentencep);
+/* Whether one more request is within its rate: 0, or in how many seconds it will be. */
+double tenant_admit(struct tenant *tenant);
+/* Whether it may name that profile. */
+bool tenant_may(const struct tenant *tenant, const char *profile);
+/* The part of a session's name that is the tenant's own; absent if the session is not its. */
+struct lair_text tenant_own(const struct tenant *tenant, struct lair_text session);

@@ -1,0 +1,197 @@
+"""`lair serve`: requests and answers of HTTP, with real cells behind them."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from daemon import Daemon, wait_until
+from http_server import Server, server_of
+from lair import Client
+
+
+@pytest.fixture(scope="module")
+def server(daemon: Daemon) -> Iterator[Server]:
+    with server_of(daemon) as it:
+        yield it
+
+
+def state_of(client: Client, session: str) -> str:
+    return next((it.state for it in client.list() if it.session == session), "none")
+
+
+# ---- what anybody may ask ----
+
+
+def test_health(server: Server) -> None:
+    answer = server.ask("GET", "/health")
+    assert answer.status == 200
+    assert answer.json()["status"] == "ok"
+    assert server.ask("HEAD", "/health").body == b""
+
+
+def test_description(server: Server) -> None:
+    document = server.ask("GET", "/openapi.json").json()
+    assert document["openapi"] == "3.1.0"
+    assert "/v1/sessions/{id}/exec" in document["paths"]
+
+
+# ---- cells ----
+
+
+def test_cells_of_a_session(server: Server, client: Client, session: str) -> None:
+    assert server.exec(session, "x = 41")["state"] == "kept"
+    told = server.exec(session, "print('hi')\nx + 1")
+    assert (told["session"], told["text"], told["stdout"], told["cell"]) == (session, "42", "hi\n", 2)
+    assert client.exec("x", session).text == "41"
+
+
+def test_an_error_of_a_cell_is_a_good_answer(server: Server, session: str) -> None:
+    told = server.exec(session, "1 / 0")
+    assert (told["returncode"], told["error"]["name"]) == (1, "ZeroDivisionError")
+
+
+def test_execute(server: Server) -> None:
+    told = server.ask("POST", "/execute", {"code": "print(input() + input())", "stdin": "a\nb\n"}).json()
+    assert (told["stdout"], told["exit_code"]) == ("ab\n", 0)
+    assert told["time_ms"] > 0
+    told = server.ask("POST", "/execute", {"code": "input()", "stdin": "", "language": "python"}).json()
+    assert (told["exit_code"], told["error"]["name"]) == (1, "EOFError")
+
+
+def test_environment_of_a_cell(server: Server, session: str) -> None:
+    assert server.exec(session, "import os; os.environ['A']", env={"A": "b"})["text"] == "'b'"
+    bad = server.ask("POST", f"/v1/sessions/{session}/exec", {"code": "1", "env": {"A": 1}})
+    assert bad.problem() == (400, "bad_request")
+
+
+def test_a_key_is_done_once(server: Server, session: str) -> None:
+    body = {"code": "n = globals().get('n', 0) + 1; n"}
+    told = [server.ask("POST", f"/v1/sessions/{session}/exec", body, {"Idempotency-Key": "k"}) for _ in range(2)]
+    assert [it.json()["text"] for it in told] == ["1", "1"]
+    assert server.exec(session, "n")["text"] == "1"
+
+
+def test_whoever_goes_away_interrupts(server: Server, client: Client, session: str) -> None:
+    server.exec(session, "kept = 1")
+    code = json.dumps({"code": "while True: pass"})
+    gone = server.bare(
+        f"POST /v1/sessions/{session}/exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(code)}\r\n\r\n{code}".encode()
+    )
+    wait_until(lambda: state_of(client, session) == "busy", "the cell runs")
+    gone.close()
+    wait_until(lambda: state_of(client, session) == "idle", "the cell is interrupted", 30)
+    assert server.exec(session, "kept")["text"] == "1"
+
+
+def test_many_requests_over_one_connection(server: Server, session: str) -> None:
+    connection = server.connect()
+    for i in range(20):
+        told = server.ask("POST", f"/v1/sessions/{session}/exec", {"code": f"{i}"}, connection=connection)
+        assert told.json()["text"] == str(i)
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        ("GET", "/nothing", None, (404, "not_found")),
+        ("GET", "/v1/sessions/a/exec", None, (405, "bad_method")),
+        ("POST", "/execute", b"{", (400, "bad_request")),
+        ("POST", "/execute", b"[]", (400, "bad_request")),
+        ("POST", "/execute", b"", (400, "bad_request")),
+        ("POST", "/execute", b'{"code": "1", "code": "2"}', (400, "bad_request")),
+        ("POST", "/execute", {"code": 1}, (400, "bad_request")),
+        ("POST", "/execute", {"code": "1", "cod": "1"}, (400, "bad_request")),
+        ("POST", "/execute", {"code": "1", "timeout": -1}, (400, "bad_request")),
+        ("POST", "/execute", {"code": "1", "language": "cobol"}, (400, "bad_request")),
+        ("POST", "/execute", {"code": "1", "profile": "none of that name"}, (400, "bad_request")),
+        ("POST", "/v1/sessions/%00/exec", {"code": "1"}, (400, "bad_request")),
+        ("POST", "/v1/sessions/%ff/exec", {"code": "1"}, (400, "bad_request")),
+        ("POST", "/v1/sessions/%zz/exec", {"code": "1"}, (400, "bad_request")),
+        ("POST", "/v1/sessions/a%20b/exec", {"code": "1"}, (400, "bad_request")),
+        ("POST", f"/v1/sessions/{'a' * 200}/exec", {"code": "1"}, (400, "bad_request")),
+        ("POST", "/v1/sessions/0%2Fa/exec", {"code": "1"}, (400, "bad_request")),
+    ],
+)
+def test_what_is_wrong_is_said(server: Server, method: str, path: str, body: object, told: tuple[int, str]) -> None:
+    assert server.ask(method, path, body).problem() == told
+
+
+def test_a_type_that_is_no_json(server: Server) -> None:
+    answer = server.ask("POST", "/execute", b'{"code": "1"}', {"Content-Type": "text/plain"})
+    assert answer.problem() == (415, "bad_request")
+
+
+def test_a_body_that_is_too_large(server: Server) -> None:
+    answer = server.bare(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")
+    assert b" 413 " in answer.recv(4096).split(b"\r\n")[0]
+    answer.close()
+    chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+    it = server.bare(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(33):
+        it.sendall(chunk)
+    it.sendall(b"0\r\n\r\n")
+    assert b" 413 " in it.recv(4096).split(b"\r\n")[0]
+    it.close()
+
+
+# ---- browsers ----
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "127.0.0.1"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost.evil.example"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Host": "localhost:80@evil.example"}, 403),
+        ({"Host": "localhost", "Origin": "http://evil.example"}, 403),
+        ({"Host": "localhost", "Origin": "null"}, 403),
+        ({"Host": "localhost", "Origin": "http://localhost:8000"}, 200),
+    ],
+)
+def test_pages_of_other_sites(server: Server, headers: dict[str, str], status: int) -> None:
+    assert server.ask("GET", "/health", headers=headers).status == status
+
+
+def test_without_tokens_only_loopback(daemon: Daemon) -> None:
+    told = daemon.lair("serve", "--listen", "0.0.0.0:0")
+    assert told.returncode == 125
+    assert "tokens" in told.stderr
+
+
+# ---- the daemon ----
+
+
+def test_a_daemon_that_ends(server: Server) -> None:
+    with server_of(other := Daemon({})) as there:
+        assert there.exec("a", "1")["text"] == "1"
+        connection = there.connect()
+        assert other.terminate() == 0
+        answer = there.ask("POST", "/execute", {"code": "1"}, connection=connection)
+        assert answer.problem()[0] == 503
+        assert answer.headers["Retry-After"]
+    other.close()
+
+
+def test_bytes_that_are_no_http(server: Server) -> None:
+    for data in (b"\0\0\0\r\n\r\n", b"GET\r\n\r\n", b"GET /health HTTP/1.1\r\n\r\n", b"\xff" * 5000 + b"\r\n\r\n"):
+        it = server.bare(data)
+        it.shutdown(socket.SHUT_WR)
+        while it.recv(65536):
+            pass
+        it.close()
+    it = server.bare(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000)
+    assert it.recv(4096).split(b" ")[1] in (b"413", b"431")
+    it.close()
+    assert server.ask("GET", "/health").status == 200
