@@ -919,7 +919,8 @@ WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen int
 
 /* cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below.
  * changed: something in the workspace has. restless: others may go on changing it. mapped: array of uint, the
- * inodes of files there that are mapped for writing. */
+ * inodes of files there that are mapped for writing. rewritten: bytes that were copied because a frozen copy had
+ * them, too; rewriting: µs that this took. */
 #define DONE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, INT, returncode, REQUIRED)                                                                            \
@@ -934,7 +935,9 @@ WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen int
 	F(m, RAW, report, OPTIONAL)                                                                                \
 	F(m, FLAG, changed, OPTIONAL)                                                                              \
 	F(m, FLAG, restless, OPTIONAL)                                                                             \
-	F(m, RAW, mapped, OPTIONAL)
+	F(m, RAW, mapped, OPTIONAL)                                                                                \
+	F(m, UINT, rewritten, OPTIONAL)                                                                            \
+	F(m, UINT, rewriting, OPTIONAL)
 #define ASK_FIELDS(F, m)                                                                                           \
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)

@@ -7,7 +7,14 @@
 #include "hand.h"
 #include "sessions.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+
+/* Copying less than this is told to nobody. */
+#define DEAR_US 50000
+/* Copying takes at most one part of the time; but a checkpoint is never put off for longer than this. */
+#define DEAR_PARTS 10
+#define DEAR_MAX_US (60 * 1000000ULL)
 
 /* In which all checkpoints are looked at once. */
 #define MEASURE_US 300000
@@ -30,12 +37,15 @@ void session_forget(struct session *session, struct checkpoint *checkpoint)
 /* Forget until the rest is within the limits, but not the one that is being restored. */
 void session_trim_history(struct session *session)
 {
+	uint64_t memory = session->profile->checkpoint_memory, next = session->dear.bytes;
 	struct checkpoint *checkpoint;
 
 	if (session->target)
 		return;
-	while ((checkpoint = history_excess(&session->history, session->profile->checkpoints,
-					    session->profile->checkpoint_memory))) {
+	/* The next cell is taken to write to as much as the last. */
+	if (memory)
+		memory = memory > next ? memory - next : 1;
+	while ((checkpoint = history_excess(&session->history, session->profile->checkpoints, memory))) {
 		session->n_forgotten++;
 		session_forget(session, checkpoint);
 	}
@@ -77,6 +87,38 @@ void session_arm_measure(struct session *session)
 {
 	if (!list_empty(&session->history.checkpoints))
 		measure_after(session, MEASURE_US);
+}
+
+/* ---- a checkpoint that costs much ---- */
+
+/* The base alone has now what was copied. A cell that has begun without a new one says nothing of the next. */
+void session_note_rewriting(struct session *session, const struct done_message *done)
+{
+	struct checkpoint *base = session->history.base;
+
+	if (!base || (!session->was_saved && !done->rewritten))
+		return;
+	session->dear.bytes = done->rewritten;
+	base->memory = MAX(base->memory, done->rewritten);
+	if (done->rewriting < DEAR_US)
+		return;
+	session->dear.us = done->rewriting;
+	session->dear.until = event_now() + MIN(done->rewriting, DEAR_MAX_US / DEAR_PARTS) * DEAR_PARTS;
+}
+
+const char *session_spares(char text[static SPARES_SIZE], const struct session *session)
+{
+	const struct dearness *dear = &session->dear;
+	uint64_t now = event_now();
+
+	if (now >= dear->until)
+		return NULL;
+	snprintf(text, SPARES_SIZE,
+		 "%.1f GiB were copied when a cell wrote to them, because of the last checkpoint, which took "
+		 "%.1f s; the next one is made in %.0f s",
+		 (double)dear->bytes / (1ULL << 30), event_seconds(dear->us),
+		 event_seconds(dear->until - now) + 0.5);
+	return text;
 }
 
 static void end_homeless(struct session *session, const char *why)

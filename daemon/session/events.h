@@ -97,7 +97,8 @@ void session_refuse_work(struct session *session, const char *why);
 /* Idle from now on, unless something waits. */
 void session_begin_idle(struct session *session);
 /* The same, but a checkpoint is taken when the answer that has just been given is where it belongs, or before
- * whatever comes next; at once if that will come soon. */
+ * whatever comes next; at once if that will come soon. One that would cost much waits for its time, and whatever
+ * comes next does not wait for it. */
 void session_freeze_soon(struct session *session);
 void session_proceed(struct session *session);
 /* Kill the interpreter; another one follows when it is dead. */
@@ -119,6 +120,11 @@ void session_on_revived(struct session *session);
 void session_finish_frozen(struct session *session, const struct details *details);
 /* The same when a cell waited for it in the interpreter, or when the interpreter is being killed. */
 void session_note_frozen(struct session *session, const struct details *details);
+/* How much the cell that has ended had to copy. */
+void session_note_rewriting(struct session *session, const struct done_message *done);
+/* Why there is no checkpoint for now; NULL: there may be one. */
+#define SPARES_SIZE 224
+const char *session_spares(char text[static SPARES_SIZE], const struct session *session);
 /* No copy comes of it. Returns -1 if the session has ended for that. */
 int session_abandon_freeze(struct session *session, const char *why);
 /* Forget checkpoints until the rest is within the limits. */

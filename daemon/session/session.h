@@ -48,6 +48,13 @@ struct filing {
 	char stay[256], unkept[160]; /* to be told; "": nothing */
 };
 
+/* What the last checkpoint has cost the cell after it, which had to copy what it wrote to. If that was much, the
+ * next one is made only when a multiple of that time is over. */
+struct dearness {
+	uint64_t bytes, us; /* copied, and in how long */
+	uint64_t until;	    /* event_now(); in the past: now */
+};
+
 struct session {
 	struct list node;     /* among all, oldest first */
 	struct list mate;     /* among its user's, likewise */
@@ -101,9 +108,10 @@ struct session {
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
 	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
 	struct split split;		 /* a branch in the middle of the running cell, being made */
-	bool hurried;			 /* the last cell came soon after the answer to the one before */
-	struct list operations;		 /* on checkpoints, and questions, waiting for an idle moment */
-	struct operation *operation;	 /* the one under way */
+	struct dearness dear;
+	bool hurried;		     /* the last cell came soon after the answer to the one before */
+	struct list operations;	     /* on checkpoints, and questions, waiting for an idle moment */
+	struct operation *operation; /* the one under way */
 	uint64_t n_questions;
 	uint64_t n_forgotten; /* checkpoints since the last reply */
 	unsigned idle_deaths; /* of interpreters made from one state, since a cell ended */

@@ -339,12 +339,14 @@ void session_begin_idle(struct session *session)
 
 void session_freeze_soon(struct session *session)
 {
-	if (session->hurried) {
+	uint64_t now = event_now(), after = session->dear.until > now ? session->dear.until - now : 0;
+
+	if (session->hurried && !after) {
 		session_freeze(session);
 		return;
 	}
 	session->state = SESSION_UNSAVED;
-	session_deadline(session, ANSWER_US);
+	session_deadline(session, MAX(after, (uint64_t)ANSWER_US));
 	session_proceed(session);
 }
 

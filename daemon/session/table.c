@@ -180,8 +180,9 @@ static void finish_done(struct session *session, const struct details *details)
 	bool changed = session->cell->task != CELL_SAVE;
 	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
 			  !done->unfaithful.data;
+	char unfaithful[512], spares[SPARES_SIZE];
+	struct bytes why = done->unfaithful;
 	msgpack_sbuffer blocked;
-	char unfaithful[512];
 
 	if (done->cell != session->cell->number || session->freezing) {
 		session_on_lost(session, session->live, "it answered for a cell that it does not run");
@@ -190,6 +191,7 @@ static void finish_done(struct session *session, const struct details *details)
 	interpreter_drain(session->live);
 	session_gather_effects(session);
 	filing_note(session, done);
+	session_note_rewriting(session, done);
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
 		if (bytes_is(done->cause, causes[i]))
 			verdict.cause = causes[i];
@@ -204,7 +206,9 @@ static void finish_done(struct session *session, const struct details *details)
 	} else {
 		session->at = session->cell->number;
 	}
-	verdict.unfaithful = unfaithful_tell(unfaithful, sizeof(unfaithful), session, done->unfaithful);
+	if (checkpoint)
+		why = bytes_of(session_spares(spares, session));
+	verdict.unfaithful = unfaithful_tell(unfaithful, sizeof(unfaithful), session, why);
 	msgpack_sbuffer_init(&blocked);
 	if (group_oom_killed(&session->warden->group))
 		verdict_tell_killed(&verdict, &blocked);
@@ -372,6 +376,15 @@ static void freeze(struct session *session, const struct details *details)
 		session_freeze(session);
 }
 
+/* What comes next does not wait for a checkpoint that would cost much. */
+static void freeze_or_go_on(struct session *session, const struct details *details)
+{
+	if (session->dear.until > event_now() && !session->exited)
+		session_begin_idle(session);
+	else
+		freeze(session, details);
+}
+
 /* Another session works there, too, or may be copying it. */
 static bool workspace_is_shared(const struct session *session)
 {
@@ -468,7 +481,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 			},
 		[SESSION_UNSAVED] =
 			{
-				[EVENT_RUN] = freeze,
+				[EVENT_RUN] = freeze_or_go_on,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_SPLIT] = session_drop_split,
 				[EVENT_DEADLINE] = freeze,

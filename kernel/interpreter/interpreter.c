@@ -22,6 +22,7 @@
 #include "publish.h"
 #include "refusal/audit.h"
 #include "refusal/refusal.h"
+#include "rewriting.h"
 #include "stream.h"
 
 #include <pthread.h>
@@ -222,6 +223,7 @@ static void cell_begin(uint64_t cell, bool stream, bool input)
 	effects_mark();
 	audit_begin_cell();
 	artifacts_begin();
+	rewriting_cell();
 	if (cell == 0)
 		return;
 	interrupts_discard(cell);
@@ -309,6 +311,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 				    .report = packed(&self.report, result->report),
 				    .blocked = refusals_list(),
 				    .unfaithful = bytes_of(freeze_unfaithful())};
+	struct rewriting rewriting = rewriting_so_far();
 	struct artifacts_found found;
 	int r;
 
@@ -318,6 +321,8 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 	done.artifacts_more = found.more;
 	done.changed = found.changed;
 	done.mapped = found.mapped;
+	done.rewritten = rewriting.bytes;
+	done.rewriting = rewriting.us;
 	done.restless = done.unfaithful.data || is_restless();
 	r = exec_channel_send(&done_message_schema, &done);
 	pack_trim(&self.data);

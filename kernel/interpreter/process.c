@@ -14,6 +14,7 @@
 #include "outlets.h"
 #include "output.h"
 #include "positions.h"
+#include "rewriting.h"
 #include "template/seeds.h"
 
 #include "proto/message.h"
@@ -267,6 +268,7 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 		process_settle(!spawn->reseed);
 	loop_renew();
 	seeds_renew_any(spawn->reseed);
+	rewriting_begin();
 	if (spawn->directory.data)
 		branch_files(spawn->directory, spawn->empty);
 	return 0;
@@ -361,6 +363,8 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 	}
 	if (!why)
 		others_go_on();
+	if (pid > 0)
+		rewriting_begin();
 	exec_channel_drop_fds();
 	frozen = (struct frozen_message){
 		.serial = freeze.serial, .pid = (uint64_t)MAX(pid, 0), .homeless = self.homeless[0] != '\0'};

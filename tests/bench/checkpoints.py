@@ -1,6 +1,6 @@
 """What checkpoints cost: by the size and the threads of a session, to the cells that follow them, and in memory.
 
-usage: checkpoints.py [threads]: only those rows
+usage: checkpoints.py [threads|large]: only those rows
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lair import Client
 MB = 1 << 20
 SIZES = (5, 60, 100, 500, 1000)
 ROUNDS = 9
-COMMON = {"spares": "1", "memory": "4G", "checkpoint_memory": "off"}
+COMMON = {"spares": "1", "memory": "6G", "checkpoint_memory": "off"}
 
 SETTINGS: Settings = {
     "daemon": {"log": "stderr"},
@@ -115,6 +115,13 @@ def by_threads(client: Client, n: int) -> None:
     client.shutdown(name + ".cell")
 
 
+def pools(client: Client) -> None:
+    print("\npooled threads, round trips in ms; checkpoint = cell: of a cell after 5 ms, and back to back")
+    print("           checkpoint      undo    branch   after 5 ms   at once")
+    for n in (0, 8, 64):
+        by_threads(client, n)
+
+
 def round_trips(socket: Path, profile: str, count: int, gap_us: int) -> float:
     """By the C client, in µs."""
     command = [BIN.parent / "tests/lair_bench", socket, "exec", profile, count, gap_us, "1+1"]
@@ -138,16 +145,35 @@ def memory_of_eight(client: Client) -> None:
     print(f"with one; {info.checkpoint_memory / MB:.1f} MB in pages that one of them alone holds")
 
 
+def in_place(client: Client, size: int, profile: str) -> None:
+    """Passes over a large array, one after the other, of ten seconds."""
+    client.exec(f"import numpy as np\nx = np.ones({size} << 17)", "large", profile=profile)
+    time.sleep(1)
+    took = []
+    while sum(took) < 10_000:
+        took.append(timed(lambda: client.exec("x += 1", "large")) * 1e3)
+    print(
+        f"{size:5} MB  {profile:5}  {took[0]:8.0f}  {statistics.median(took):8.0f}  {max(took):8.0f}  "
+        f"{statistics.mean(took):8.0f}",
+        flush=True,
+    )
+    client.shutdown("large")
+
+
 def main() -> int:
     print(os.uname().release, f"{os.cpu_count()} cpus", sep=", ")
     daemon = Daemon(SETTINGS)
     try:
         with Client(str(daemon.socket), timeout=120) as client:
-            print("\npooled threads, round trips in ms; checkpoint = cell: of a cell after 5 ms, and back to back")
-            print("           checkpoint      undo    branch   after 5 ms   at once")
-            for n in (0, 8, 64):
-                by_threads(client, n)
+            if sys.argv[1:] != ["large"]:
+                pools(client)
             if sys.argv[1:] == ["threads"]:
+                return 0
+            print("\nan array changed in place, back to back, in ms\n                      first    median      most      mean")
+            for size in (1000, 2000):
+                for profile in ("off", "cell"):
+                    in_place(client, size, profile)
+            if sys.argv[1:] == ["large"]:
                 return 0
             for kind in KINDS:
                 print(f"\n{kind}, round trips in ms\n           checkpoint      undo    branch")

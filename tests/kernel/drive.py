@@ -130,6 +130,8 @@ class Result:
     changed: bool = False
     restless: bool = False
     mapped: Optional[list[int]] = None
+    rewritten: int = 0
+    rewriting: int = 0
     displays: List[Message] = field(default_factory=list)
 
 

@@ -299,7 +299,8 @@ class Measure(Message):
 class Done(Message):
     """cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below.
     changed: something in the workspace has. restless: others may go on changing it. mapped: array of uint, the
-    inodes of files there that are mapped for writing."""
+    inodes of files there that are mapped for writing. rewritten: bytes that were copied because a frozen copy had
+    them, too; rewriting: µs that this took."""
 
     TYPE = "done"
     cell: Uint
@@ -316,6 +317,8 @@ class Done(Message):
     changed: Flag = False
     restless: Flag = False
     mapped: Raw = None
+    rewritten: Uint = 0
+    rewriting: Uint = 0
 
 
 class Told(Message):
