@@ -640,6 +640,9 @@ struct lair_checkpoint {
 	uint64_t files;	       /* how many there were; 0: they are not kept, or not counted yet */
 	uint64_t files_size;   /* bytes that are kept of them, and not for the state before */
 	bool files_lack;       /* some of them are not kept */
+	uint64_t parent;       /* which of the list it grew from, from 1 on; 0: the beginning */
+	bool gap;	       /* a state between the two is forgotten */
+	bool base;	       /* the present state is this one, or grew from it */
 };
 
 struct lair_piece {

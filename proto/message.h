@@ -443,7 +443,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
 /* files: how many the state has. files_size: bytes that are kept of them and the state before does not have.
- * files_lack: some of these are not kept. */
+ * files_lack: some of these are not kept. parent: which record of the list it grew from, from 1 on; absent: the
+ * beginning. gap: a state between the two is forgotten. base: the present state is this one, or grew from it. */
 #define CHECKPOINT_RECORD_FIELDS(F, m)                                                                             \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
@@ -451,7 +452,10 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, memory, REQUIRED)                                                                               \
 	F(m, UINT, files, OPTIONAL)                                                                                \
 	F(m, UINT, files_size, OPTIONAL)                                                                           \
-	F(m, FLAG, files_lack, OPTIONAL)
+	F(m, FLAG, files_lack, OPTIONAL)                                                                           \
+	F(m, UINT, parent, OPTIONAL)                                                                               \
+	F(m, FLAG, gap, OPTIONAL)                                                                                  \
+	F(m, FLAG, base, OPTIONAL)
 #define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 /* timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session went

@@ -212,9 +212,10 @@ json_t *json_session(const struct lair_session *session)
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint)
 {
 	static const struct member members[] = {
-		CHECKPOINT(TEXT, name),	      CHECKPOINT(COUNT, cell),	CHECKPOINT(REAL, age),
-		CHECKPOINT(COUNT, memory),    CHECKPOINT(COUNT, files), CHECKPOINT(COUNT, files_size),
-		CHECKPOINT(FLAG, files_lack),
+		CHECKPOINT(TEXT, name),	      CHECKPOINT(COUNT, cell),	 CHECKPOINT(REAL, age),
+		CHECKPOINT(COUNT, memory),    CHECKPOINT(COUNT, files),	 CHECKPOINT(COUNT, files_size),
+		CHECKPOINT(FLAG, files_lack), CHECKPOINT(COUNT, parent), CHECKPOINT(FLAG, gap),
+		CHECKPOINT(FLAG, base),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), checkpoint);

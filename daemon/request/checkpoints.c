@@ -156,6 +156,7 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 	struct checkpoints_reply reply = {.id = request->id};
 	struct checkpoint *checkpoint;
 	msgpack_sbuffer buffer;
+	uint64_t n = 0;
 	int r;
 
 	if (!session)
@@ -171,8 +172,12 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 			.files = checkpoint->files ? checkpoint->n_files : 0,
 			.files_size = checkpoint->files ? checkpoint->files_size : 0,
 			.files_lack = checkpoint->files_lack,
+			.parent = checkpoint->parent ? checkpoint->parent->position : 0,
+			.gap = checkpoint->severed,
+			.base = checkpoint == session->history.base,
 		};
 
+		checkpoint->position = ++n;
 		if (!r)
 			r = wire_encode_body(&buffer, &checkpoint_record_schema, &record);
 	}

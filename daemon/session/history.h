@@ -22,7 +22,8 @@ struct checkpoint {
 	uint64_t files_size;		    /* bytes that are kept of them, and not for the state before */
 	bool files_lack;		    /* some of them are not kept */
 	bool restless;			    /* it may change files as soon as it lives */
-	struct checkpoint *parent;	    /* NULL: the pristine image */
+	struct checkpoint *parent;	    /* older, so before it in the list; NULL: the pristine image */
+	uint64_t position;		    /* in the list that a client got last, from 1 on */
 	bool severed;			    /* the state before it has been forgotten */
 	struct past_deeds deeds;	    /* in its past */
 	struct interpreter *interpreter;    /* frozen */

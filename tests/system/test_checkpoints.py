@@ -201,6 +201,25 @@ def test_redo_by_number(client: Client, session: str) -> None:
     assert client.exec("x", session).text == "3"
 
 
+def test_the_tree(client: Client, session: str) -> None:
+    def tree() -> list[tuple[int, int, bool, bool]]:
+        return [(one.cell, one.parent, one.gap, one.base) for one in client.checkpoints(session)]
+
+    for i in range(1, 4):
+        client.exec(f"x = {i}", session)
+    client.checkpoint(session)
+    assert tree() == [(1, 0, False, False), (2, 1, False, False), (3, 2, False, True)]
+    client.restore(session, "1")
+    assert [one[3] for one in tree()] == [True, False, False]
+    client.exec("x = 4", session)
+    client.checkpoint(session)
+    assert tree()[2:] == [(3, 2, False, False), (4, 1, False, True)]
+    client.drop(session, "2")
+    assert tree() == [(1, 0, False, False), (3, 1, True, False), (4, 1, False, True)]
+    client.undo(session, 2)
+    assert not any(one[3] for one in tree())
+
+
 def test_names(client: Client, session: str) -> None:
     client.exec("x = 1", session)
     client.checkpoint(session, "a")

@@ -666,7 +666,8 @@ class LoadReply(Reply):
 
 class CheckpointRecord(Message):
     """files: how many the state has. files_size: bytes that are kept of them and the state before does not have.
-    files_lack: some of these are not kept."""
+    files_lack: some of these are not kept. parent: which record of the list it grew from, from 1 on; absent: the
+    beginning. gap: a state between the two is forgotten. base: the present state is this one, or grew from it."""
 
     TYPE = "checkpoint"
     name: Str | None = None
@@ -676,6 +677,9 @@ class CheckpointRecord(Message):
     files: Uint = 0
     files_size: Uint = 0
     files_lack: Flag = False
+    parent: Uint = 0
+    gap: Flag = False
+    base: Flag = False
 
 
 class CheckpointsReply(Reply):
