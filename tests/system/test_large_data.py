@@ -69,7 +69,7 @@ def test_who_asks_is_told_nothing(client: Client, session: str) -> None:
 
 def test_little_is_not_told(client: Client, session: str) -> None:
     make(client, session, 64)
-    for i in range(5):
+    for _ in range(5):
         assert client.exec("x[: 1 << 20] = bytes(1 << 20)", session).unfaithful is None
     wait_until(lambda: client.info(session).checkpoints == 6, "there is one of each")
 
