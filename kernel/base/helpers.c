@@ -3,13 +3,19 @@
 
 #include "proto/base.h"
 
+#include <endian.h>
+#include <marshal.h>
 #include <stdio.h>
 
-/* name_source points to the text of python/name.py, which ends with a NUL. */
+/* name_source points to the text of python/name.py, which ends with a NUL. From name_code to name_code_end is what
+ * compile.py has made of it. */
 #define EMBED(name)                                                                                                \
-	__asm__(".pushsection .rodata\n" #name "_source:\n.incbin \"" PYTHON_SOURCES "/" #name ".py\"\n.byte 0\n"  \
-		".popsection");                                                                                    \
-	extern const char name##_source[] __attribute__((visibility("hidden")))
+	__asm__(".pushsection .rodata\n" #name "_source:\n.incbin \"" PYTHON_SOURCES "/" #name                     \
+		".py\"\n.byte 0\n" #name "_code:\n.incbin \"" PYTHON_CODE "/" #name ".code\"\n" #name              \
+		"_code_end:\n.popsection");                                                                        \
+	extern const char name##_source[] __attribute__((visibility("hidden")));                                   \
+	extern const char name##_code[] __attribute__((visibility("hidden")));                                     \
+	extern const char name##_code_end[] __attribute__((visibility("hidden")))
 
 EMBED(source);
 EMBED(awaiting);
@@ -68,12 +74,13 @@ enum module {
 
 #define MODULE(name_, ...)                                                                                         \
 	{                                                                                                          \
-		.name = #name_, .file = "<lair>/" #name_ ".py", .text = name_##_source, __VA_ARGS__                \
+		.name = #name_, .file = "<lair>/" #name_ ".py", .text = name_##_source, .code = name_##_code,      \
+		.code_end = name_##_code_end, __VA_ARGS__                                                          \
 	}
 
 /* .in: an earlier module, whose namespace this one shares. */
 static const struct {
-	const char *name, *file, *text;
+	const char *name, *file, *text, *code, *code_end;
 	enum module in;
 } modules[N_MODULES] = {
 	[SOURCE] = MODULE(source),
@@ -180,9 +187,24 @@ static PyObject *namespace_new(enum module module, PyObject *given)
 	return globals;
 }
 
+/* What was compiled when lair-kernel was built holds for Pythons of the same magic number. For any other it is
+ * compiled now, which takes longer than all of Python's own start. */
+static PyObject *module_code(enum module module)
+{
+	const char *code = modules[module].code;
+	Py_ssize_t size = modules[module].code_end - code;
+	uint32_t magic = 0;
+
+	if (size > (Py_ssize_t)sizeof(magic))
+		memcpy(&magic, code, sizeof(magic));
+	if (magic && le32toh(magic) == (uint32_t)PyImport_GetMagicNumber())
+		return PyMarshal_ReadObjectFromString(code + sizeof(magic), size - (Py_ssize_t)sizeof(magic));
+	return Py_CompileString(modules[module].text, modules[module].file, Py_file_input);
+}
+
 static int module_run(enum module module, PyObject *globals)
 {
-	PyObject *code = Py_CompileString(modules[module].text, modules[module].file, Py_file_input);
+	PyObject *code = module_code(module);
 	PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
 
 	Py_XDECREF(code);
