@@ -169,7 +169,9 @@ def main() -> int:
                 pools(client)
             if sys.argv[1:] == ["threads"]:
                 return 0
-            print("\nan array changed in place, back to back, in ms\n                      first    median      most      mean")
+            print(
+                "\nan array changed in place, back to back, in ms\n                      first    median      most      mean"
+            )
             for size in (1000, 2000):
                 for profile in ("off", "cell"):
                     in_place(client, size, profile)
