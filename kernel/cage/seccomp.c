@@ -63,6 +63,8 @@ struct rule {
 /* Allowed with these arguments only. */
 static const struct rule allowed_with[] = {
 	RULE1(clone, BITS(0, NAMESPACE_FLAGS | CLONE_PTRACE | CLONE_UNTRACED, 0)),
+	/* This changes nothing. It fails if there are other threads, which crowd.c wants to know. */
+	RULE1(unshare, SCMP_CMP64(0, SCMP_CMP_EQ, CLONE_THREAD)),
 	RULE1(mmap, BITS(3, MAP_HUGETLB, 0)),
 	RULE1(mmap2, BITS(3, MAP_HUGETLB, 0)),
 	RULE1(memfd_create, BITS(1, MFD_HUGETLB, 0)),
@@ -125,6 +127,7 @@ static const struct rule idle_with[] = {
 
 /* No control group counts huge pages, and all processes of the host share them. */
 static const struct rule refused_with[] = {
+	RULE1(unshare, SCMP_CMP64(0, SCMP_CMP_NE, CLONE_THREAD)),
 	RULE1(mmap, BITS(3, MAP_HUGETLB, MAP_HUGETLB)),
 	RULE1(memfd_create, BITS(1, MFD_HUGETLB, MFD_HUGETLB)),
 };

@@ -85,7 +85,7 @@ static const int calls_network[] = {
  * filter cannot see their arguments. */
 static const int calls_refused[] = {
 	C(mount), C(umount), C(umount2), C(pivot_root), C(chroot), C(mount_setattr), C(move_mount), C(open_tree),
-	C(fsopen), C(fsconfig), C(fsmount), C(fspick), C(unshare), C(setns), C(ptrace), C(process_vm_readv),
+	C(fsopen), C(fsconfig), C(fsmount), C(fspick), C(setns), C(ptrace), C(process_vm_readv),
 	C(process_vm_writev), C(process_madvise), C(process_mrelease), C(kcmp), C(pidfd_getfd), C(pidfd_send_signal),
 	C(rt_sigqueueinfo), C(rt_tgsigqueueinfo), C(bpf), C(perf_event_open), C(userfaultfd), C(io_uring_setup),
 	C(io_uring_enter), C(io_uring_register), C(keyctl), C(add_key), C(request_key), C(seccomp), C(init_module),

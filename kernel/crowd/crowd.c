@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifndef PR_GET_TID_ADDRESS
 #define PR_GET_TID_ADDRESS 40
@@ -37,6 +38,15 @@ int crowd_size(void)
 
 	/* the entries "." and ".." count as links, too, and the process itself */
 	return stat("/proc/self/task", &status) < 0 ? -1 : (int)status.st_nlink - 3;
+}
+
+/* The kernel lets a process of one thread "unshare" the others, which changes nothing, and refuses it to one of
+ * several. */
+bool crowd_alone(void)
+{
+	if (syscall(SYS_unshare, CLONE_THREAD) == 0)
+		return true;
+	return errno != EINVAL && crowd_size() == 0;
 }
 
 #if CROWD_MACHINE

@@ -15,6 +15,9 @@
  * to a thread. */
 void crowd_learn(void);
 
+/* Whether there is no other thread. It takes less than crowd_size, and no /proc; one that ends may still count. */
+bool crowd_alone(void);
+
 /* How many other threads there are, or -1 if that cannot be seen. One that ends may still be counted. */
 int crowd_size(void);
 

@@ -13,11 +13,16 @@
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <time.h>
+
+/* How long to wait for the end of threads that Python does not know any more. */
+#define SETTLE_NS 1000000
+#define SETTLE_TRIES 20
 
 /* cuDeviceGetCount returns this until somebody initialises CUDA. */
 #define CUDA_ERROR_NOT_INITIALIZED 3
 
-/* In a cage without /proc only the threads that Python knows are counted. */
+/* In a cage without /proc only those can be counted. */
 static unsigned threads_of_python(void)
 {
 	PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
@@ -28,19 +33,39 @@ static unsigned threads_of_python(void)
 	return n;
 }
 
-static const char *threads_unfaithful(void)
+/* The last steps of a thread that Python has joined take a moment. One of a C library does not end, so it is waited
+ * for only once. */
+static bool others_remain(void)
+{
+	static const struct timespec pause = {.tv_nsec = SETTLE_NS};
+	static bool waited;
+	bool alone = crowd_alone();
+
+	for (int tries = 0; !alone && !waited && tries < SETTLE_TRIES; tries++) {
+		(void)nanosleep(&pause, NULL);
+		alone = crowd_alone();
+	}
+	waited = !alone;
+	return !alone;
+}
+
+static const char *threads_unseen(void)
 {
 	static char why[128];
-	int others = crowd_size();
+	unsigned known = threads_of_python() - 1;
 
-	if (others >= 0)
-		return others > 0 ? crowd_unfaithful() : NULL;
-	others = (int)threads_of_python() - 1;
-	if (others <= 0)
+	if (known == 0 && !others_remain())
 		return NULL;
-	snprintf(why, sizeof(why),
-		 "%d threads besides the main one are running, and without /proc none can be copied", others);
+	snprintf(why, sizeof(why), "%s threads are running, and without /proc none can be copied",
+		 known ? "other" : "a library's");
 	return why;
+}
+
+static const char *threads_unfaithful(void)
+{
+	if (crowd_alone())
+		return NULL;
+	return crowd_size() < 0 ? threads_unseen() : crowd_unfaithful();
 }
 
 /* Where libcuda lies, as of the last time that a library was loaded. */

@@ -297,7 +297,7 @@ static bool is_restless(void)
 {
 	siginfo_t child;
 
-	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 || idle_has_work() || crowd_size() > 0;
+	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 || idle_has_work() || !crowd_alone();
 }
 
 static int answer_done(const struct cell_result *result, uint64_t number)

@@ -167,7 +167,7 @@ static const char *others_stand_still(uint64_t cell)
 {
 	const char *why;
 
-	self.crowded = crowd_size() > 0;
+	self.crowded = !crowd_alone();
 	if (!self.crowded)
 		return NULL;
 	if (!output_hold())

@@ -353,6 +353,33 @@ def test_in_a_tree(host: Host, python: Interpreter, name: str) -> None:
     check(host, python, IN_A_TREE[name])
 
 
+def test_threads_of_a_copy(host: Host, python: Interpreter) -> None:
+    """They are seen everywhere, also those that Python does not know; where they cannot be copied, that is told."""
+
+    def told(code: str) -> str | None:
+        result = python.run(code, timeout=90)
+        assert result.returncode == 0, result
+        return result.unfaithful
+
+    unseen = "threads are running, and without /proc none can be copied"
+    why: dict[str, str | None] = {
+        "landlock": "threads cannot be copied where a session may not read /proc",
+        "uid": "threads cannot be copied where a session may not send signals",
+        "readonly": "threads cannot be copied where a session may not send signals",
+    }
+    python_s = why.get(host.shape.level, None if host.shape.proc else f"other {unseen}")
+    library_s = why.get(host.shape.level, None if host.shape.proc else f"a library's {unseen}")
+    assert told("import ctypes, threading\nlibc = ctypes.CDLL(None)") is None
+    begin = "stop = threading.Event()\nthread = threading.Thread(target=stop.wait)\nthread.start()"
+    assert told(begin) == python_s
+    assert told("stop.set(); thread.join()") is None
+    waits = "lock = (ctypes.c_char * 40)()\nlibc.pthread_mutex_lock(lock)\nnumber = ctypes.c_ulong()\n"
+    waits += "libc.pthread_create(ctypes.byref(number), None, libc.pthread_mutex_lock, lock)"
+    for code in (waits, "1"):
+        assert told(code) == library_s
+    assert told("libc.pthread_mutex_unlock(lock), libc.pthread_join(number, None)") is None
+
+
 def test_guards(shape: Shape, host: Host) -> None:
     warden, _ = host.session()
     guards = warden.ready["guards"]
