@@ -6,19 +6,6 @@
 
 #include <limits.h>
 
-static json_t *file_json(const struct lair_file *file)
-{
-	json_t *document = json_object();
-
-	json_add_output(document, "name", file->name);
-	json_object_set_new(document, "kind", json_text(file->kind));
-	json_object_set_new(document, "size", json_integer((json_int_t)file->size));
-	json_object_set_new(document, "stored", json_integer((json_int_t)file->stored));
-	json_object_set_new(document, "mode", json_integer((json_int_t)file->mode));
-	json_object_set_new(document, "modified", json_real(file->modified));
-	return document;
-}
-
 static void files_take(const struct cli *cli, struct lair_items files, json_t *array)
 {
 	char kind[16], name[NAME_MAX + 1], size[HUMAN_SIZE], date[HUMAN_SIZE];
@@ -27,7 +14,7 @@ static void files_take(const struct cli *cli, struct lair_items files, json_t *a
 
 	while (lair_next_file(files, &cursor, &file)) {
 		if (cli->json)
-			json_array_append_new(array, file_json(&file));
+			json_array_append_new(array, json_file(&file));
 		else
 			printf("%-9s  %10s  %s  %s\n", text_tamed(kind, sizeof(kind), file.kind),
 			       text_is(file.kind, "file") ? human_bytes(size, file.size) : "-",

@@ -25,6 +25,14 @@ json_t *json_waiting(const struct lair_waiting *waiting);
 json_t *json_counters(const struct lair_counters *counters);
 json_t *json_result(const struct lair_result *result);
 
+/* json_asked.c: answers to questions. */
+json_t *json_variables(const struct lair_variables *found);
+json_t *json_completions(const struct lair_completions *found);
+json_t *json_inspection(const struct lair_inspection *found);
+json_t *json_checked(const struct lair_checked *checked);
+json_t *json_history(struct lair_items cells);
+json_t *json_file(const struct lair_file *file);
+
 /* The document in as few bytes as possible; the caller frees them. Numbers are written as they were read. NULL
  * without memory. */
 char *json_compact(const json_t *document);

@@ -75,27 +75,11 @@ static bool variable_row(struct lair_items items, size_t *cursor, table_row row)
 	return true;
 }
 
-static json_t *variable_json(const struct lair_variable *variable)
-{
-	json_t *shape = variable->shape.data ? json_array() : json_null();
-	uint64_t length;
-	size_t cursor = 0;
-
-	while (lair_next_number(variable->shape, &cursor, &length))
-		json_array_append_new(shape, json_integer((json_int_t)length));
-	return json_pack("{s:o, s:o, s:o, s:I, s:o}", "name", json_text(variable->name), "type",
-			 json_text(variable->type), "shape", shape, "size", (json_int_t)variable->size, "text",
-			 json_text(variable->text));
-}
-
 int verb_vars(struct cli *cli)
 {
 	static const table_row heads = {"NAME", "TYPE", "SHAPE", "SIZE", "VALUE"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	const struct lair_variables *found;
-	struct lair_variable variable;
-	size_t cursor = 0;
-	json_t *array;
 	int r;
 
 	r = names_wait(cli, cli->forget, &call, lair_vars);
@@ -106,11 +90,7 @@ int verb_vars(struct cli *cli)
 		table_print(heads, found->variables, variable_row);
 		return 0;
 	}
-	array = json_array();
-	while (lair_next_variable(found->variables, &cursor, &variable))
-		json_array_append_new(array, variable_json(&variable));
-	return json_print(json_pack("{s:o, s:I, s:o}", "variables", array, "total", (json_int_t)found->total,
-				    "directory", json_text(found->directory)));
+	return json_print(json_variables(found));
 }
 
 /* Only their names, in a line. */
@@ -154,7 +134,6 @@ int verb_complete(struct cli *cli)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	const struct lair_completions *found;
 	struct lair_match match;
-	json_t *array = NULL;
 	char line[LINE_SIZE];
 	uint64_t at;
 	size_t cursor = 0;
@@ -167,17 +146,10 @@ int verb_complete(struct cli *cli)
 	if (r)
 		return cli_trouble(cli, r);
 	found = lair_completions(call);
-	array = json_array();
-	while (lair_next_match(found->matches, &cursor, &match)) {
-		if (!cli->json)
-			puts(text_tamed(line, sizeof(line), match.text));
-		json_array_append_new(array, json_pack("{s:o, s:o}", "text", json_text(match.text), "type",
-						       json_text(match.type)));
-	}
 	if (cli->json)
-		return json_print(json_pack("{s:o, s:I, s:I}", "matches", array, "start", (json_int_t)found->start,
-					    "end", (json_int_t)found->end));
-	json_decref(array);
+		return json_print(json_completions(found));
+	while (lair_next_match(found->matches, &cursor, &match))
+		puts(text_tamed(line, sizeof(line), match.text));
 	return 0;
 }
 
@@ -213,16 +185,6 @@ static void inspection_print(const struct lair_inspection *found)
 	lines_print("", found->source);
 }
 
-static json_t *inspection_json(const struct lair_inspection *found)
-{
-	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "found", (int)found->found, "name",
-			 json_text(found->name), "type", json_text(found->type), "signature",
-			 json_text(found->signature), "docstring", json_text(found->docstring), "text",
-			 json_text(found->text), "file", json_text(found->file), "line",
-			 found->line ? json_integer((json_int_t)found->line) : json_null(), "source",
-			 json_text(found->source));
-}
-
 int verb_inspect(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -239,7 +201,7 @@ int verb_inspect(struct cli *cli)
 		return cli_trouble(cli, r);
 	found = lair_inspection(call);
 	if (cli->json) {
-		r = json_print(inspection_json(found));
+		r = json_print(json_inspection(found));
 		return r || found->found ? r : EXIT_FAILURE;
 	}
 	if (!found->found) {
@@ -265,19 +227,10 @@ static void past_print(const struct lair_past *past)
 	lines_print(NULL, past->code);
 }
 
-static json_t *past_json(const struct lair_past *past)
-{
-	return json_pack("{s:I, s:o, s:I, s:i, s:o, s:f, s:b}", "cell", (json_int_t)past->cell, "code",
-			 json_text(past->code), "size", (json_int_t)past->size, "returncode", past->returncode,
-			 "cause", json_text(past->cause), "duration_ms", past->duration_ms, "undone",
-			 (int)past->undone);
-}
-
 int verb_history(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct lair_past past;
-	json_t *array = NULL;
 	size_t cursor = 0;
 	uint64_t n = 0;
 	char *end;
@@ -292,30 +245,13 @@ int verb_history(struct cli *cli)
 	if (r)
 		return cli_trouble(cli, r);
 	if (cli->json)
-		array = json_array();
-	while (lair_next_past(lair_past_cells(call), &cursor, &past)) {
-		if (cli->json)
-			json_array_append_new(array, past_json(&past));
-		else
-			past_print(&past);
-	}
-	return cli->json ? json_print(json_pack("{s:o}", "cells", array)) : 0;
+		return json_print(json_pack("{s:o}", "cells", json_history(lair_past_cells(call))));
+	while (lair_next_past(lair_past_cells(call), &cursor, &past))
+		past_print(&past);
+	return 0;
 }
 
 /* ---- check ---- */
-
-static json_t *number_or_null(uint64_t number)
-{
-	return number ? json_integer((json_int_t)number) : json_null();
-}
-
-static json_t *checked_json(const struct lair_checked *checked)
-{
-	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o}", "valid", (int)checked->valid, "error",
-			 json_text(checked->error), "line", number_or_null(checked->line), "offset",
-			 number_or_null(checked->offset), "context", json_text(checked->context), "rule",
-			 json_text(checked->rule));
-}
 
 static void checked_print(const struct lair_checked *checked)
 {
@@ -349,7 +285,7 @@ int verb_check(struct cli *cli)
 		return cli_trouble(cli, r);
 	checked = lair_checked(call);
 	if (cli->json)
-		r = json_print(checked_json(checked));
+		r = json_print(json_checked(checked));
 	else if (!checked->valid)
 		checked_print(checked);
 	return r || checked->valid ? r : EXIT_FAILURE;

@@ -7,8 +7,10 @@
 #include <stdio.h>
 
 #define TIMEOUT_DEFAULT 30.0
-/* The largest number of messages in one lair_process, so that a flood leaves the caller time for other things. */
+/* The largest number of messages, and of bytes, in one lair_process, so that a flood leaves the caller time and room
+ * for other things. The last message may be any size. */
 #define BATCH 64
+#define BATCH_BYTES ((size_t)1 << 20)
 
 int clock_left_ms(double start, double timeout)
 {
@@ -219,9 +221,11 @@ int handle_send(struct lair *lair, const struct lair_call *call)
 }
 
 /* Returns true when nothing is left to read. */
-static bool dealer_drain(struct lair *lair, unsigned batch)
+static bool dealer_drain(struct lair *lair, unsigned batch, size_t most)
 {
-	for (unsigned i = 0; i < batch; i++) {
+	size_t size = 0;
+
+	for (unsigned i = 0; i < batch && size < most; i++) {
 		zmq_msg_t message;
 
 		zmq_msg_init(&message);
@@ -229,6 +233,7 @@ static bool dealer_drain(struct lair *lair, unsigned batch)
 			zmq_msg_close(&message);
 			return errno == EAGAIN;
 		}
+		size += zmq_msg_size(&message);
 		call_dispatch(lair, &message);
 	}
 	return false;
@@ -249,8 +254,8 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 	ended = lair->monitor && (sources & 1 << SOURCE_MONITOR) && transport_ended(lair);
 	/* Messages that came before the end still count. */
 	if (lair->dealer && ended)
-		(void)dealer_drain(lair, UINT32_MAX);
-	else if (lair->dealer && (sources & readable) && !dealer_drain(lair, BATCH))
+		(void)dealer_drain(lair, UINT32_MAX, SIZE_MAX);
+	else if (lair->dealer && (sources & readable) && !dealer_drain(lair, BATCH, BATCH_BYTES))
 		transport_wake(lair);
 	if (ended)
 		resume_begin(lair);

@@ -1,14 +1,31 @@
-/* Cells: run one, and its result as a document or as events. */
+/* Cells: run one, watch one, and its result as a document or as events. */
 #include "doors.h"
 
 #include "json.h"
 #include "text.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ALIVE_SECONDS 15.0
+/* A stream with nothing to say says so, for what stands between. */
+#define SILENCE 15.0
+/* The requests of a tenant wait so long for a client that does not read. */
+#define PATIENCE 0.25
+/* At most so many bytes of a character wait for its end. */
+#define CUT_MAX 4
+
+/* A cell whose events somebody gets: the state of its exchange. */
+struct watching {
+	const char *session; /* of the exchange, in laird; NULL: a one-shot */
+	char key[KEY_SIZE];  /* "": not known */
+	bool asks, inputs;
+	char cut[2][CUT_MAX]; /* the beginning of a character */
+	size_t n_cut[2];
+	uint64_t left_out[2], displays_left_out; /* for want of room */
+	double patience;			 /* how long the tenant may still be held up for this client */
+};
 
 bool profile_of(struct exchange *exchange, const char *profile, const char **profilep)
 {
@@ -40,6 +57,230 @@ void cell_left(struct exchange *exchange)
 	(void)lair_call_free(call);
 }
 
+/* ---- events ---- */
+
+/* A client that reads, if only a little slower than the cell writes, is to miss nothing. */
+static void hold_up(struct exchange *exchange)
+{
+	struct watching *watching = exchange->state;
+
+	tenant_hold(exchange->tenant, watching->patience);
+	watching->patience = 0;
+}
+
+static void on_room(struct exchange *exchange)
+{
+	struct watching *watching = exchange->state;
+
+	watching->patience = PATIENCE;
+	tenant_go_on(exchange->tenant);
+}
+
+static void on_silence(struct exchange *exchange)
+{
+	(void)stream_write(exchange, lair_text(":\n\n"));
+	exchange_alarm(exchange, SILENCE, on_silence);
+}
+
+/* Before the first event: if laird refuses, that is still an answer of its own. */
+static void events_begin(struct exchange *exchange)
+{
+	const struct watching *watching = exchange->state;
+
+	if (exchange->streaming)
+		return;
+	answer_header(exchange, "X-Accel-Buffering", "no");
+	stream_begin(exchange, 200, "text/event-stream", STREAM_OPEN);
+	(void)stream_event(exchange, "begun", NULL,
+			   json_pack("{s:o}", "key", *watching->key ? json_string(watching->key) : json_null()));
+	exchange_alarm(exchange, SILENCE, on_silence);
+}
+
+/* Where to go on from, in Last-Event-ID. */
+static void point_text(char out[static 96], const struct exchange *exchange)
+{
+	const struct watching *watching = exchange->state;
+	struct lair_point at = lair_point(exchange->call);
+
+	snprintf(out, 96, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, at.out - MIN(at.out, watching->n_cut[LAIR_STDOUT]),
+		 at.err - MIN(at.err, watching->n_cut[LAIR_STDERR]), at.displays);
+}
+
+/* What had no room is told before what has. Returns whether there is some. */
+static bool gap_tell(struct exchange *exchange)
+{
+	struct watching *watching = exchange->state;
+	uint64_t *left_out = watching->left_out;
+
+	if (left_out[LAIR_STDOUT] == 0 && left_out[LAIR_STDERR] == 0 && watching->displays_left_out == 0)
+		return true;
+	if ((!exchange->urgent && stream_waiting(exchange) > STREAM_MAX / 2) ||
+	    !stream_event(exchange, "left_out", NULL,
+			  json_pack("{s:I, s:I, s:I}", "stdout", (json_int_t)left_out[LAIR_STDOUT], "stderr",
+				    (json_int_t)left_out[LAIR_STDERR], "displays",
+				    (json_int_t)watching->displays_left_out)))
+		return false;
+	left_out[LAIR_STDOUT] = left_out[LAIR_STDERR] = watching->displays_left_out = 0;
+	return true;
+}
+
+/* @document is taken over. Returns false if there was no room. */
+static bool tell(struct exchange *exchange, const char *event, json_t *document)
+{
+	char id[96];
+
+	events_begin(exchange);
+	if (!gap_tell(exchange)) {
+		json_decref(document);
+		return false;
+	}
+	point_text(id, exchange);
+	return stream_event(exchange, event, id, document);
+}
+
+static void output_tell(struct exchange *exchange, enum lair_stream stream, struct lair_text data)
+{
+	struct watching *watching = exchange->state;
+	json_t *document = json_object();
+
+	json_add_output(document, "text", data);
+	if (!tell(exchange, stream == LAIR_STDOUT ? "stdout" : "stderr", document))
+		watching->left_out[stream] += data.size;
+	else if (watching->patience > 0 && stream_waiting(exchange) > STREAM_MAX / 2)
+		hold_up(exchange);
+}
+
+static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
+{
+	struct exchange *exchange = userdata;
+	struct watching *watching = exchange->state;
+	size_t before = watching->n_cut[stream], cut;
+	_cleanup_(freep) char *joined = before ? malloc(before + data.size) : NULL;
+
+	(void)call;
+	if (joined) {
+		memcpy(joined, watching->cut[stream], before);
+		memcpy(joined + before, data.data, data.size);
+		data = (struct lair_text){.data = joined, .size = before + data.size};
+	}
+	cut = MIN(text_cut_end(data.data, data.size), (size_t)CUT_MAX);
+	watching->n_cut[stream] = cut;
+	data.size -= cut;
+	memcpy(watching->cut[stream], data.data + data.size, cut);
+	if (data.size > 0)
+		output_tell(exchange, stream, data);
+}
+
+static void cuts_tell(struct exchange *exchange)
+{
+	struct watching *watching = exchange->state;
+
+	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
+		size_t n = watching->n_cut[stream];
+
+		watching->n_cut[stream] = 0;
+		if (n > 0)
+			output_tell(exchange, stream, (struct lair_text){.data = watching->cut[stream], .size = n});
+	}
+}
+
+static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
+{
+	struct exchange *exchange = userdata;
+	struct watching *watching = exchange->state;
+	json_t *document = json_display(display);
+
+	(void)call;
+	json_object_set_new(document, "clear", json_boolean(display->clear));
+	if (!tell(exchange, "display", document))
+		watching->displays_left_out++;
+}
+
+static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
+{
+	(void)call;
+	(void)tell(userdata, "alive",
+		   json_pack("{s:f, s:I, s:f}", "elapsed", alive->elapsed, "memory", (json_int_t)alive->memory,
+			     "cpu", alive->cpu));
+}
+
+static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
+{
+	struct exchange *exchange = userdata;
+	struct watching *watching = exchange->state;
+
+	(void)call;
+	watching->asks = true;
+	(void)tell(exchange, "ask",
+		   json_pack("{s:o, s:b}", "prompt", json_text(prompt), "password", (int)password));
+}
+
+/* It is answered by a request of its own, which names session and number. */
+static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
+{
+	struct lair_text arguments = lair_calling_arguments(calling);
+	json_t *document = arguments.data ? json_loadb(arguments.data, arguments.size, JSON_ALLOW_NUL, NULL) : NULL;
+
+	(void)call;
+	(void)tell(userdata, "call",
+		   json_pack("{s:I, s:o, s:o, s:o}", "number", (json_int_t)lair_calling_number(calling), "function",
+			     json_text(lair_calling_function(calling)), "arguments",
+			     document ? document : json_null(), "key", json_text(lair_calling_key(calling))));
+	(void)lair_calling_free(calling);
+}
+
+static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
+{
+	(void)call;
+	(void)tell(userdata, "cancel", json_pack("{s:I}", "number", (json_int_t)number));
+}
+
+static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
+{
+	struct exchange *exchange = userdata;
+	json_t *document = json_waiting(waiting);
+
+	(void)call;
+	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, waiting->session)));
+	(void)tell(exchange, "held", document);
+}
+
+/* The result is told in any case, also to who has not read what came before. */
+static void watching_done(struct exchange *exchange)
+{
+	int outcome = lair_outcome(exchange->call);
+
+	if (outcome && !exchange->streaming) {
+		exchange_refuse(exchange);
+		return;
+	}
+	events_begin(exchange);
+	cuts_tell(exchange);
+	exchange->urgent = true;
+	(void)gap_tell(exchange);
+	if (outcome)
+		(void)stream_event(exchange, "error", NULL,
+				   json_pack("{s:s, s:i, s:o}", "code", lair_code(outcome), "status",
+					     (int)status_of(outcome), "detail",
+					     json_text(lair_text(lair_call_error(exchange->call)))));
+	else
+		(void)stream_event(exchange, "result", NULL,
+				   result_document(exchange, lair_result(exchange->call)));
+	stream_end(exchange);
+}
+
+static struct watching *watching_new(struct exchange *exchange)
+{
+	exchange->state = calloc(1, sizeof(struct watching));
+	exchange->free_state = free;
+	exchange->on_room = on_room;
+	if (!exchange->state)
+		answer_error(exchange, -ENOMEM, "out of memory");
+	else
+		on_room(exchange);
+	return exchange->state;
+}
+
 /* ---- an exec ---- */
 
 static void exec_done(struct exchange *exchange)
@@ -67,7 +308,8 @@ static char **environment_of(const json_t *env, bool *badp)
 	*badp = false;
 	json_object_foreach((json_t *)(uintptr_t)env, name, value)
 	{
-		*badp = *badp || !json_is_string(value) || !*name || strchr(name, '=');
+		*badp = *badp || !json_is_string(value) || !*name || strchr(name, '=') ||
+			strlen(json_string_value(value)) != json_string_length(value);
 		size += strlen(name) + json_string_length(value) + 2;
 	}
 	list = *badp ? NULL : calloc(1, size);
@@ -81,6 +323,44 @@ static char **environment_of(const json_t *env, bool *badp)
 		at += sprintf(at, "%s=%s", name, json_string_value(value)) + 1;
 	}
 	return list;
+}
+
+/* What the cell may call, as the body says. A schema is a document there and text for laird: *textsp owns these. */
+static struct lair_function *functions_of(const json_t *list, char ***textsp)
+{
+	size_t n = json_array_size(list), i;
+	struct lair_function *functions = calloc(n + 1, sizeof(*functions));
+	char **texts = calloc(2 * n + 1, sizeof(*texts)), **text = texts;
+	json_t *one;
+
+	*textsp = texts;
+	if (!functions || !texts)
+		return functions;
+	json_array_foreach(list, i, one)
+	{
+		json_t *schema = json_object_get(one, "schema"), *returns = json_object_get(one, "returns");
+
+		functions[i] = (struct lair_function){
+			.name = json_string_value(json_object_get(one, "name")),
+			.doc = json_string_value(json_object_get(one, "doc")),
+			.effect = json_is_true(json_object_get(one, "effect")),
+			.ask = json_is_true(json_object_get(one, "ask")),
+			.caution = json_is_true(json_object_get(one, "caution")),
+			.timeout = json_number_value(json_object_get(one, "timeout")),
+		};
+		if (json_is_object(schema))
+			functions[i].schema = *text++ = json_dumps(schema, JSON_COMPACT);
+		if (json_is_object(returns))
+			functions[i].returns = *text++ = json_dumps(returns, JSON_COMPACT);
+	}
+	return functions;
+}
+
+static void texts_free(char **texts)
+{
+	for (size_t i = 0; texts && texts[i]; i++)
+		free(texts[i]);
+	free(texts);
 }
 
 static bool exec_take(struct exchange *exchange, struct lair_exec *exec)
@@ -97,19 +377,65 @@ static bool exec_take(struct exchange *exchange, struct lair_exec *exec)
 		.detach = exchange_flag(exchange, "detach"),
 		.directory = exchange_string(exchange, "directory"),
 		.birth = (uint64_t)exchange_number(exchange, "birth"),
+		.n_functions = json_array_size(json_object_get(exchange->json, "functions")),
 		.userdata = exchange,
 	};
 	exec->session = exchange_session(exchange, exchange_path(exchange, "id"));
 	return exec->session && profile_of(exchange, exchange_string(exchange, "profile"), &exec->profile);
 }
 
-void exec_begin(struct exchange *exchange)
+static void key_new(char key[static KEY_SIZE])
+{
+	unsigned char bytes[16];
+
+	randombytes_buf(bytes, sizeof(bytes));
+	(void)sodium_bin2hex(key, KEY_SIZE, bytes, sizeof(bytes));
+}
+
+/* Each has a key, so that it can be watched again. */
+static bool exec_watch(struct exchange *exchange, struct lair_exec *exec)
+{
+	struct watching *watching = watching_new(exchange);
+
+	if (!watching)
+		return false;
+	if (exec->key)
+		snprintf(watching->key, sizeof(watching->key), "%s", exec->key);
+	else
+		key_new(watching->key);
+	watching->session = exec->session;
+	exec->key = watching->key;
+	exec->on_output = on_output;
+	exec->on_display = on_display;
+	exec->on_alive = on_alive;
+	exec->on_ask = exchange_flag(exchange, "input") ? on_ask : NULL;
+	exec->on_call = on_call;
+	exec->on_cancel = on_cancel;
+	exec->on_held = on_held;
+	return true;
+}
+
+static void exec_start(struct exchange *exchange, struct lair_exec *exec, bool events)
+{
+	struct lair *lair = exchange_lair(exchange);
+
+	if (!lair || (events && !exec_watch(exchange, exec)))
+		return;
+	exchange->on_gone = exec->detach ? NULL : cell_left;
+	if (events)
+		exchange_wait_any(exchange, lair_exec(lair, &exchange->call, exec), watching_done);
+	else
+		exchange_wait(exchange, lair_exec(lair, &exchange->call, exec),
+			      exec->detach ? exec_detached : exec_done);
+}
+
+void v1_exec(struct exchange *exchange)
 {
 	_cleanup_(freep) char **env = NULL;
+	_cleanup_(freep) struct lair_function *functions = NULL;
+	char **texts = NULL, key[KEY_SIZE];
+	bool keyed, bad, events = exchange_accepts(exchange, "text/event-stream");
 	struct lair_exec exec;
-	struct lair *lair;
-	char key[KEY_SIZE];
-	bool keyed, bad;
 
 	keyed = exchange_key(exchange, key, &bad);
 	if (bad || !exec_take(exchange, &exec))
@@ -119,12 +445,140 @@ void exec_begin(struct exchange *exchange)
 		answer_problem(exchange, 400, "bad_request", "env: expected names with strings as their values");
 		return;
 	}
-	lair = exchange_lair(exchange);
-	if (!lair)
+	if (exec.n_functions && !events && !exec.detach) {
+		answer_problem(exchange, 400, "bad_request",
+			       "functions: somebody has to hear of calls: Accept: text/event-stream, or detach");
 		return;
+	}
+	functions = functions_of(json_object_get(exchange->json, "functions"), &texts);
+	exec.functions = functions;
 	exec.env = (const char *const *)env;
 	exec.key = keyed ? key : NULL;
 	exchange->interrupts = !keyed;
-	exchange->on_gone = exec.detach ? NULL : cell_left;
-	exchange_wait(exchange, lair_exec(lair, &exchange->call, &exec), exec.detach ? exec_detached : exec_done);
+	exec_start(exchange, &exec, events && !exec.detach);
+	texts_free(texts);
+}
+
+/* ---- a cell that was started before ---- */
+
+static void point_parse(struct lair_point *point, const char *id)
+{
+	char *end = NULL;
+
+	if (!id)
+		return;
+	point->out = strtoull(id, &end, 10);
+	if (*end == '.')
+		point->err = strtoull(end + 1, &end, 10);
+	if (*end == '.')
+		point->displays = strtoull(end + 1, &end, 10);
+}
+
+static void attach(struct exchange *exchange, struct lair_attach *wanted)
+{
+	struct lair *lair = exchange_lair(exchange);
+	struct watching *watching;
+
+	if (!lair)
+		return;
+	wanted->userdata = exchange;
+	if (!exchange_accepts(exchange, "text/event-stream")) {
+		exchange_wait(exchange, lair_attach(lair, &exchange->call, wanted), exec_done);
+		return;
+	}
+	watching = watching_new(exchange);
+	if (!watching)
+		return;
+	watching->session = wanted->session;
+	snprintf(watching->key, sizeof(watching->key), "%s", wanted->key ? wanted->key : "");
+	point_parse(&wanted->from, exchange_header(exchange, "Last-Event-ID"));
+	wanted->on_output = on_output;
+	wanted->on_display = on_display;
+	wanted->on_alive = on_alive;
+	wanted->on_ask = exchange_query_flag(exchange, "input") ? on_ask : NULL;
+	wanted->on_call = exchange_query_flag(exchange, "calls") ? on_call : NULL;
+	wanted->on_cancel = on_cancel;
+	wanted->on_held = on_held;
+	exchange_wait_any(exchange, lair_attach(lair, &exchange->call, wanted), watching_done);
+}
+
+void v1_attach_cell(struct exchange *exchange)
+{
+	struct lair_attach wanted = {.session = exchange_session(exchange, exchange_path(exchange, "id"))};
+	const char *cell = exchange_path(exchange, "cell");
+
+	wanted.cell = strtoull(cell, NULL, 10);
+	if (!wanted.session)
+		return;
+	if (wanted.cell == 0 || strspn(cell, "0123456789") != strlen(cell)) {
+		answer_problem(exchange, 400, "bad_request", "cell: expected the number of one");
+		return;
+	}
+	attach(exchange, &wanted);
+}
+
+/* Of a session, or of a one-shot, if the path has no session. */
+void v1_attach_key(struct exchange *exchange)
+{
+	const char *id = exchange_path(exchange, "id");
+	struct lair_attach wanted = {.key = exchange_path(exchange, "key")};
+
+	if (id)
+		wanted.session = exchange_session(exchange, id);
+	if (!id || wanted.session)
+		attach(exchange, &wanted);
+}
+
+static void results_done(struct exchange *exchange)
+{
+	json_t *array = json_array();
+	struct lair_kept kept;
+	size_t cursor = 0;
+
+	while (lair_next_kept(lair_result_list(exchange->call), &cursor, &kept))
+		json_array_append_new(array, json_kept(&kept));
+	answer_json(exchange, 200, json_pack("{s:o}", "results", array));
+}
+
+void v1_results(struct exchange *exchange)
+{
+	const char *session;
+	struct lair *lair = session_lair(exchange, &session);
+
+	if (lair)
+		exchange_wait(exchange, lair_results(lair, &exchange->call, session), results_done);
+}
+
+/* ---- its input ---- */
+
+/* The exchange whose cell asks, in that session. */
+static struct exchange *asker_in(const struct exchange *exchange, const char *session)
+{
+	for (struct exchange *other = exchange->server->exchanges; other; other = other->next) {
+		const struct watching *watching = other->state;
+
+		if (other->then != watching_done || other->tenant != exchange->tenant || !watching ||
+		    !watching->asks || !watching->session || strcmp(watching->session, session) != 0)
+			continue;
+		return other;
+	}
+	return NULL;
+}
+
+void v1_input(struct exchange *exchange)
+{
+	const json_t *text = json_object_get(exchange->json, "text");
+	struct lair_text line = {.data = json_string_value(text), .size = json_string_length(text)};
+	const char *session;
+	struct lair *lair = session_lair(exchange, &session);
+	struct exchange *asker = lair ? asker_in(exchange, session) : NULL;
+
+	if (!lair)
+		return;
+	if (!asker) {
+		answer_problem(exchange, 410, "gone", "no cell of that session asks for input here");
+		return;
+	}
+	((struct watching *)asker->state)->asks = false;
+	exchange_wait(exchange, lair_input(lair, &exchange->call, asker->call, line), empty_done);
 }

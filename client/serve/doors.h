@@ -18,4 +18,24 @@ void cell_left(struct exchange *exchange);
  * *profilep: what laird is to be told. */
 bool profile_of(struct exchange *exchange, const char *profile, const char **profilep);
 
-void exec_begin(struct exchange *exchange);
+/* sessions.c: the session of the path, in laird, and the tenant's connection; NULL after the exchange has been
+ * answered. */
+struct lair *session_lair(struct exchange *exchange, const char **sessionp);
+/* For exchange_wait: the answer is empty. */
+void empty_done(struct exchange *exchange);
+
+/* ---- handlers of /v1 ---- */
+
+/* cells.c */
+handler v1_exec, v1_attach_cell, v1_attach_key, v1_results, v1_input;
+/* sessions.c */
+handler v1_sessions, v1_open, v1_info, v1_shutdown, v1_interrupt, v1_reset, v1_save, v1_load, v1_saves, v1_saved,
+	v1_unsave;
+/* states.c */
+handler v1_checkpoint, v1_checkpoints, v1_drop, v1_restore, v1_undo, v1_branch;
+/* questions.c */
+handler v1_vars, v1_forget, v1_complete, v1_inspect, v1_history, v1_stray, v1_check, v1_is_complete;
+/* calls.c */
+handler v1_calls, v1_answer_call;
+/* files.c */
+handler v1_files, v1_download, v1_upload;

@@ -559,7 +559,8 @@ static void stream_put(struct exchange *exchange, const char *data, size_t size)
 static bool stream_room(struct exchange *exchange, size_t size)
 {
 	return !exchange->gone && !exchange->ended && !exchange->broken &&
-	       stream_waiting(exchange) + size <= STREAM_MAX + (stream_waiting(exchange) == 0 ? size : 0) &&
+	       (exchange->urgent || stream_waiting(exchange) == 0 ||
+		stream_waiting(exchange) + size <= STREAM_MAX) &&
 	       stream_reserve(exchange, size);
 }
 

@@ -52,6 +52,7 @@ struct exchange {
 	unsigned status;
 	double began;
 	bool routed, begun, ended_body, suspended, paused, queued, streaming, ended, broken, gone, head, close;
+	bool urgent;	 /* for handlers: what is written to the stream has room in any case */
 	bool interrupts; /* for handlers: to go away interrupts the cell */
 };
 

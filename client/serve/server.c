@@ -415,6 +415,9 @@ static void tick(struct server *server, double now)
 			exchange->on_alarm(exchange);
 		}
 	}
+	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
+		if (tenant->held > 0 && tenant->held <= now)
+			tenant_go_on(tenant);
 	for (struct connection *connection = server->connections; connection; connection = connection->next)
 		if (connection->due > 0 && connection->due <= now) {
 			connection->due = 0;

@@ -63,6 +63,7 @@ struct tenant {
 	unsigned char hash[32];	 /* of its token */
 	struct lair *lair;	 /* NULL: not connected */
 	int fd;			 /* of @lair, in epoll; -1: none */
+	double held;		 /* nothing is read from it until then; 0: it is read from */
 	double retry;		 /* when to try to connect again */
 	double tokens, refilled; /* what is left of its rate, and since when */
 	size_t n_exchanges;
@@ -92,6 +93,9 @@ void tenants_close(struct server *server);
 struct tenant *tenant_of(struct server *server, const char *token);
 /* Its connection to laird. Returns 0 or an error, with a sentence. */
 int tenant_lair(struct tenant *tenant, struct lair **lairp, const char **sentencep);
+/* Read nothing from its connection for so many seconds, or until tenant_go_on. */
+void tenant_hold(struct tenant *tenant, double seconds);
+void tenant_go_on(struct tenant *tenant);
 /* Whether one more request is within its rate: 0, or in how many seconds it will be. */
 double tenant_admit(struct tenant *tenant);
 /* Whether it may name that profile. */

@@ -88,6 +88,7 @@ static int tenant_connect(struct tenant *tenant)
 	if (!r)
 		r = lair_connect(tenant->lair);
 	if (!r) {
+		tenant->held = 0;
 		tenant->fd = lair_fd(tenant->lair);
 		r = server_watch(tenant->server, tenant->fd, EPOLLIN, &tenant->watched);
 	}
@@ -111,6 +112,21 @@ int tenant_lair(struct tenant *tenant, struct lair **lairp, const char **sentenc
 	*lairp = tenant->lair;
 	*sentencep = tenant->lair ? lair_error(tenant->lair) : "out of memory";
 	return r;
+}
+
+void tenant_hold(struct tenant *tenant, double seconds)
+{
+	if (tenant->held > 0 || tenant->fd < 0)
+		return;
+	tenant->held = server_now() + seconds;
+	server_unwatch(tenant->server, tenant->fd);
+}
+
+void tenant_go_on(struct tenant *tenant)
+{
+	if (tenant->held > 0 && tenant->fd >= 0)
+		(void)server_watch(tenant->server, tenant->fd, EPOLLIN, &tenant->watched);
+	tenant->held = 0;
 }
 
 double tenant_admit(struct tenant *tenant)
