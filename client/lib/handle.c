@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #define TIMEOUT_DEFAULT 30.0
-/* The largest number of messages, and of bytes, in one lair_process, so that a flood leaves the caller time and room
- * for other things. The last message may be any size. */
+/* The largest number of messages, and of bytes, in one lair_process, so that a flood leaves the caller time and
+ * room for other things. The last message may be any size. */
 #define BATCH 64
 #define BATCH_BYTES ((size_t)1 << 20)
 

@@ -202,9 +202,10 @@ def test_input(server: Server, it: Session) -> None:
 
 
 def test_functions(server: Server, it: Session) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
     body = {
         "code": "tools.add(a=2, b=3), tools.fail()",
-        "functions": [{"name": "add"}, {"name": "fail"}],
+        "functions": [{"name": "add", "schema": schema}, {"name": "fail"}],
     }
     for event, data, _ in events_of(server, "POST", f"/v1/sessions/{it.name}/exec", body):
         if event == "call" and data["function"] == "add":
