@@ -3,9 +3,9 @@
  * template belongs to one user, from its first session on.
  *
  * The first session of a user need not wait for a template to start if there is one that belongs to nobody yet.
- * At the start each profile has one; a laird that is not root keeps it for its own user. Once there are several
- * users, another is made whenever one was taken. Then templates end if their users have had no session for a
- * while. */
+ * At the start each profile gets one, one after the other if there are few processors, but at once if somebody asks
+ * for it; a laird that is not root keeps it for its own user. Once there are several users, another is made
+ * whenever one was taken. Then templates end if their users have had no session for a while. */
 #include "cages.h"
 
 #include "base/log.h"
@@ -39,6 +39,43 @@ static struct nursery *make(struct cages *cages, struct profile *profile)
 	return nursery;
 }
 
+/* A processor is left to whoever asks for something meanwhile. */
+static size_t loading_max(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 2 ? (size_t)n - 1 : 1;
+}
+
+static void on_ahead(struct timer *timer)
+{
+	struct cages *cages = container_of(timer, struct cages, ahead);
+	size_t n = 0, max = loading_max();
+	struct nursery *nursery;
+
+	list_for_each (nursery, &cages->nurseries, node)
+		n += nursery_is_starting(nursery);
+	list_for_each (nursery, &cages->nurseries, node) {
+		if (n >= max || cages->stopping)
+			return;
+		if (!nursery->ahead)
+			continue;
+		nursery_warm(nursery);
+		n += nursery_is_starting(nursery);
+	}
+}
+
+void cages_on_loaded(struct cages *cages)
+{
+	(void)timer_set(cages->loop, &cages->ahead, event_now(), on_ahead);
+}
+
+static void warm_ahead(struct cages *cages, struct nursery *nursery)
+{
+	nursery->ahead = nursery->state == NURSERY_DOWN;
+	cages_on_loaded(cages);
+}
+
 static void on_reserve(struct timer *timer)
 {
 	struct cages *cages = container_of(timer, struct cages, reserve);
@@ -49,7 +86,7 @@ static void on_reserve(struct timer *timer)
 
 		nursery = find_free(cages, profile) ? NULL : make(cages, profile);
 		if (nursery)
-			nursery_warm(nursery);
+			warm_ahead(cages, nursery);
 	}
 }
 
@@ -127,7 +164,7 @@ void cages_warm(struct cages *cages, struct profile *profile)
 	struct nursery *nursery = geteuid() == 0 ? make(cages, profile) : cages_nursery(cages, profile, geteuid());
 
 	if (nursery)
-		nursery_warm(nursery);
+		warm_ahead(cages, nursery);
 	reserve_soon(cages);
 }
 
@@ -239,6 +276,7 @@ void cages_deinit(struct cages *cages)
 	workspaces_close(&cages->workspaces);
 	cgroups_close(&cages->cgroups);
 	timer_clear(cages->loop, &cages->reserve);
+	timer_clear(cages->loop, &cages->ahead);
 	timer_clear(cages->loop, &cages->disk.timer);
 }
 

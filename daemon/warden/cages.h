@@ -37,6 +37,7 @@ struct cages {
 	bool stopping;		      /* laird is: nothing new begins */
 	uid_t first_user;
 	struct timer reserve; /* when a template for the next user is looked for */
+	struct timer ahead;   /* when the next template may start that nobody has asked for */
 };
 
 void cages_init(struct cages *cages, struct event_loop *loop, struct breaker *breaker);
@@ -50,8 +51,10 @@ struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_
 struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, uid_t owner, struct bytes code);
 /* A nursery that belonged to nobody is @owner's from now on. */
 void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner);
-/* A profile of new settings: start a template before the first session comes. */
+/* A profile of new settings: start a template before the first session comes, when it has its turn. */
 void cages_warm(struct cages *cages, struct profile *profile);
+/* A template has loaded what it preloads, or never will: the next one has its turn. */
+void cages_on_loaded(struct cages *cages);
 /* Retired nurseries make no more wardens, see nursery_retire. */
 void cages_retire(struct cages *cages, struct nursery *nursery);
 void cages_retire_all(struct cages *cages);

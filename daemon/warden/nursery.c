@@ -64,6 +64,7 @@ static void template_drop(struct nursery *nursery)
 	nursery->pid = 0;
 	nursery->serial = 0;
 	nursery->state = NURSERY_DOWN;
+	cages_on_loaded(nursery->cages);
 }
 
 struct nursery *nursery_free(struct nursery *nursery)
@@ -198,6 +199,7 @@ void nursery_warm(struct nursery *nursery)
 {
 	int r;
 
+	nursery->ahead = false;
 	if (nursery->state != NURSERY_DOWN || !is_needed(nursery))
 		return;
 	if (hand_nursery_is_open(nursery)) {
@@ -291,6 +293,11 @@ static void wanted_request(struct nursery *nursery)
 }
 
 /* ---- whose it is ---- */
+
+bool nursery_is_starting(const struct nursery *nursery)
+{
+	return nursery->state == NURSERY_STARTING || nursery->state == NURSERY_WARMING;
+}
 
 bool nursery_loads(const struct nursery *nursery)
 {
@@ -493,6 +500,7 @@ static void on_template_ready(struct nursery *nursery, struct heard *heard)
 	}
 	timer_clear(nursery->cages->loop, &nursery->patience);
 	nursery->state = NURSERY_UP;
+	cages_on_loaded(nursery->cages);
 	nursery->baseline = memory_of_process(nursery->pid);
 	nursery->failures = 0;
 	if (nursery->owned)

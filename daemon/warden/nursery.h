@@ -19,6 +19,7 @@ struct nursery {
 	enum nursery_state state;
 	struct nursery *bare; /* one without what this one still loads, for cells that can do without; or NULL */
 	bool makeshift;	      /* it is such a one */
+	bool ahead;	      /* its template starts when it has its turn, if nobody asks before */
 	bool owned;	      /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
 	uid_t owner;
 	bool retired; /* the profile has changed: make no more, end when the last warden has gone */
@@ -50,7 +51,9 @@ void nursery_own(struct nursery *nursery, uid_t owner);
 /* Its user has no session. If that does not change, tell the router in a while. */
 void nursery_idle(struct nursery *nursery);
 
-/* Whether it loads what the profile preloads, and has not failed to before. */
+/* Whether its template is there and not ready yet. */
+bool nursery_is_starting(const struct nursery *nursery);
+/* Whether it loads what the profile preloads, or will, and has not failed to before. */
 bool nursery_loads(const struct nursery *nursery);
 /* Whether a session has one of its wardens. */
 bool nursery_is_used(const struct nursery *nursery);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,18 @@ WITHOUT = "profile default is ready, without what it preloads: Python"
 
 def begin(start_daemon: Start, **settings: str) -> Daemon:
     return start_daemon({"profile default": {**HEAVY, **settings}})
+
+
+def templates(daemon: Daemon) -> list[int]:
+    found = []
+    for pid in daemon.processes():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            _, name, rest = re.split(r"[()]", Path(f"/proc/{pid}/stat").read_text())
+            if (
+                name == "lair-template" and int(rest.split()[1]) == daemon.process.pid
+            ):  # not a child that looks round
+                found.append(pid)
+    return found
 
 
 def test_a_cell_that_names_nothing_of_it_does_not_wait(start_daemon: Start) -> None:
@@ -62,13 +76,7 @@ def test_its_template_ends_when_the_other_is_there(start_daemon: Start) -> None:
     daemon.client().exec("1", "a")
     wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
 
-    def templates() -> int:
-        names = [
-            Path(f"/proc/{pid}/comm").read_text() for pid in daemon.processes() if os.path.exists(f"/proc/{pid}")
-        ]
-        return names.count("lair-template\n")
-
-    wait_until(lambda: templates() == 1, "one template")
+    wait_until(lambda: len(templates(daemon)) == 1, "one template")
     assert daemon.client().exec("1", "a").text == "1"
 
 
@@ -101,3 +109,29 @@ def test_a_reload_while_it_loads(start_daemon: Start) -> None:
     assert daemon.lair("reload").returncode == 0
     assert client.exec("x", "a").text == "1"
     assert client.exec("2", "b").text == "2"
+
+
+def test_templates_load_in_turn(start_daemon: Start) -> None:
+    """One processor is left to whoever asks for something."""
+    profiles = ["default", "second", "third"]
+    daemon = start_daemon({f"profile {name}": {"preload": "numpy? pandas?", "spares": "0"} for name in profiles})
+    most = max(len(os.sched_getaffinity(0)), os.cpu_count() or 1) - 1
+
+    def ready() -> int:
+        return sum(f"profile {name} is ready: Python" in daemon.log() for name in profiles)
+
+    def all_ready() -> bool:
+        assert len(templates(daemon)) - ready() <= max(most, 1)
+        return ready() == len(profiles)
+
+    wait_until(all_ready, "all templates", 120)
+
+
+def test_a_template_that_is_asked_for_has_its_turn_at_once(start_daemon: Start) -> None:
+    daemon = start_daemon({f"profile {name}": HEAVY for name in ("default", "second", "third")})
+    result = daemon.client().exec("import scipy.stats; 6 * 7", "a", profile="third", timeout=60)
+    assert result.text == "42"
+    log = daemon.log()
+    assert "profile third is ready: Python" in log
+    if (os.cpu_count() or 1) <= 2:
+        assert "profile second is ready: Python" not in log
