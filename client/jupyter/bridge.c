@@ -13,17 +13,21 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <zmq.h>
 
+#define MEMORY_MAX (1ULL << 30)
 /* While so many requests wait, no more is read from the shell channel. */
 #define WAITING_MAX 4096
 #define PROTOCOL "5.3"
 /* What a daemon has for the end of a session, when the kernel ends. */
 #define END_PATIENCE 4.0
 #define STAY_SELDOM 60.0
+/* When to look again for room for messages that wait. */
+#define HELD_AGAIN 0.001
 /* To find a new session that has expired while nobody looked. */
 #define STAY_OFTEN 0.5
 
@@ -59,6 +63,14 @@ static char *document_of(const json_t *document)
 	return text ? text : strdup("{}");
 }
 
+static void frame_send(struct bridge *bridge, enum channel channel, struct lair_text frame, bool more)
+{
+	if (channel == CHANNEL_IOPUB)
+		iopub_send(bridge, frame, more);
+	else
+		(void)sockets_send(&bridge->sockets, channel, frame, more);
+}
+
 /* The frames from the delimiter on. */
 static void frames_send(struct bridge *bridge, enum channel channel, struct outgoing *message)
 {
@@ -78,13 +90,13 @@ static void frames_send(struct bridge *bridge, enum channel channel, struct outg
 		documents[3] = message->written;
 	if (signs)
 		signer_sign(&bridge->signer, signature, documents);
-	(void)sockets_send(&bridge->sockets, channel, lair_text("<IDS|MSG>"), true);
-	(void)sockets_send(&bridge->sockets, channel,
-			   (struct lair_text){.data = signature, .size = signs ? SIGNATURE_SIZE : 0}, true);
+	frame_send(bridge, channel, lair_text("<IDS|MSG>"), true);
+	frame_send(bridge, channel, (struct lair_text){.data = signature, .size = signs ? SIGNATURE_SIZE : 0},
+		   true);
 	for (size_t i = 0; i < 4; i++)
-		(void)sockets_send(&bridge->sockets, channel, documents[i], i < 3 || message->n_buffers > 0);
+		frame_send(bridge, channel, documents[i], i < 3 || message->n_buffers > 0);
 	for (size_t i = 0; i < message->n_buffers; i++)
-		(void)sockets_send(&bridge->sockets, channel, message->buffers[i], i + 1 < message->n_buffers);
+		frame_send(bridge, channel, message->buffers[i], i + 1 < message->n_buffers);
 	for (size_t i = 0; i < 4; i++)
 		free(texts[i]);
 }
@@ -95,7 +107,7 @@ void publish(struct bridge *bridge, struct outgoing message)
 
 	output_flush(bridge);
 	snprintf(topic, sizeof(topic), "kernel.%s.%s", bridge->identity, message.type);
-	(void)sockets_send(&bridge->sockets, CHANNEL_IOPUB, lair_text(topic), true);
+	iopub_send(bridge, lair_text(topic), true);
 	frames_send(bridge, CHANNEL_IOPUB, &message);
 }
 
@@ -247,6 +259,36 @@ static void session_met(struct bridge *bridge, const struct lair_session *sessio
 	bridge->stay_due = clock_seconds() + STAY_OFTEN;
 }
 
+/* Who can connect may make ZeroMQ keep frames of a message that never ends. Then this process dies, not the host.
+ */
+static void memory_limit(struct bridge *bridge)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_DATA, &limit) < 0)
+		return;
+	bridge->memory = limit.rlim_cur;
+	limit.rlim_cur = MIN(limit.rlim_cur, (rlim_t)MEMORY_MAX);
+	(void)setrlimit(RLIMIT_DATA, &limit);
+}
+
+/* This may start the daemon, which is not to inherit the limit. */
+static int lair_connect_unlimited(struct bridge *bridge)
+{
+	struct rlimit limit;
+	int r;
+
+	if (lair_fd(bridge->lair) >= 0)
+		return 0;
+	if (getrlimit(RLIMIT_DATA, &limit) == 0) {
+		limit.rlim_cur = bridge->memory;
+		(void)setrlimit(RLIMIT_DATA, &limit);
+	}
+	r = lair_connect(bridge->lair);
+	memory_limit(bridge);
+	return r;
+}
+
 /* Returns 0, or an error as lair_connect. */
 static int bridge_connect(struct bridge *bridge)
 {
@@ -260,7 +302,7 @@ static int bridge_connect(struct bridge *bridge)
 		bridge->opening = lair_call_free(bridge->opening);
 		r = lair_new(&bridge->lair, &bridge->options->lair);
 	}
-	return r ? r : lair_connect(bridge->lair);
+	return r ? r : lair_connect_unlimited(bridge);
 }
 
 /* The shipped settings have a profile for notebooks, somebody's own may not. */
@@ -516,7 +558,7 @@ static void subscriptions_take(struct bridge *bridge)
 			bridge->heard = true;
 			output_flush(bridge);
 			welcome.content = json_pack("{s:o}", "subscription", json_text(topic));
-			(void)sockets_send(&bridge->sockets, CHANNEL_IOPUB, topic, true);
+			iopub_send(bridge, topic, true);
 			frames_send(bridge, CHANNEL_IOPUB, &welcome);
 		}
 		frames_deinit(&frames);
@@ -546,6 +588,9 @@ static long patience(const struct bridge *bridge)
 		due = bridge->gathered.due;
 	if (bridge->known && !bridge->stay)
 		due = fmin(due, bridge->stay_due);
+	/* ZeroMQ does not tell when there is room. */
+	if (bridge->holding.first)
+		due = fmin(due, clock_seconds() + HELD_AGAIN);
 	return isinf(due) ? -1 : (long)ceil(fmax(0, due - clock_seconds()) * 1e3);
 }
 
@@ -567,7 +612,10 @@ static int items_wait(struct bridge *bridge, zmq_pollitem_t items[static N_ITEMS
 		items[i] = (zmq_pollitem_t){.socket = bridge->sockets.channels[i], .events = ZMQ_POLLIN};
 	if (bridge->n_waiting >= WAITING_MAX)
 		items[CHANNEL_SHELL].events = 0;
-	items[AT_LAIR] = (zmq_pollitem_t){.fd = bridge->lair ? lair_fd(bridge->lair) : -1, .events = ZMQ_POLLIN};
+	items[AT_LAIR] = (zmq_pollitem_t){
+		.fd = bridge->lair && !bridge->holding.first ? lair_fd(bridge->lair) : -1,
+		.events = ZMQ_POLLIN,
+	};
 	items[AT_SIGNALS] = (zmq_pollitem_t){.fd = bridge->signals, .events = ZMQ_POLLIN};
 	items[AT_PARENT] = (zmq_pollitem_t){.fd = bridge->parent, .events = ZMQ_POLLIN};
 	for (size_t i = AT_LAIR; i < N_ITEMS; i++)
@@ -603,6 +651,7 @@ static int bridge_turn(struct bridge *bridge)
 	if (items[AT_PARENT].revents)
 		bridge->ending = true;
 	sockets_beat(&bridge->sockets);
+	holding_turn(bridge);
 	subscriptions_take(bridge);
 	bridge_receive(bridge);
 	/* If the daemon is gone, each of its calls has said so. */
@@ -741,6 +790,7 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 		r = signer_init(&bridge->signer, lair_text(message_text(connection, "key")));
 	if (!r)
 		r = signals_take(bridge);
+	memory_limit(bridge);
 	/* The sockets of the transport ipc are for this user alone. */
 	(void)umask(077);
 	if (!r)
@@ -763,6 +813,7 @@ static void bridge_deinit(struct bridge *bridge)
 	(void)lair_call_free(bridge->stay);
 	(void)lair_call_free(bridge->opening);
 	lair_free(bridge->lair);
+	holding_end(bridge);
 	sockets_close(&bridge->sockets);
 	signer_deinit(&bridge->signer);
 	free(bridge->gathered.data);

@@ -55,6 +55,22 @@ struct gathered {
 	double due; /* when it goes out; 0: there is none */
 };
 
+/* A message for everybody that waits until all who listen have room for it. */
+struct held {
+	struct held *next;
+	struct frames frames;
+};
+
+/* While there are any, nothing is read from the daemon, so that the code that prints waits, too. */
+struct holding {
+	struct held *first, *last;
+	double since;	   /* when the last one of them went out, or the first came */
+	struct held *open; /* to which the frames of a message go; NULL: out */
+	bool within;	   /* more frames of it come */
+	size_t size;	   /* of all of them */
+	uint64_t missed;   /* how many have gone out since a client was given up, and nobody was told */
+};
+
 /* One state of the session. */
 struct state {
 	uint64_t cell;
@@ -69,6 +85,7 @@ struct bridge {
 	struct signer signer;
 	struct lair *lair;   /* NULL: not connected yet */
 	int signals, parent; /* owned descriptors, -1: none */
+	uint64_t memory;     /* the limit that this process was started with */
 	char identity[IDENTITY_SIZE];
 	uint64_t n_sent;
 	/* the session */
@@ -89,6 +106,7 @@ struct bridge {
 	struct job *aside;	  /* those that wait for no other */
 	size_t n_waiting;
 	struct gathered gathered;
+	struct holding holding;
 	char *outstanding; /* the path of the file that says which cell runs; owned */
 	bool heard;	   /* somebody listens */
 	bool ending;
@@ -133,6 +151,17 @@ struct job *bridge_current(const struct bridge *bridge);
 /* What has been done to the session, so that going back is counted in cells of the notebook. */
 void state_note(struct bridge *bridge, uint64_t cell, bool shown);
 void state_back(struct bridge *bridge, uint64_t cell);
+
+/* ---- holding.c: clients that do not read ---- */
+
+/* One frame of a message for everybody. */
+void iopub_send(struct bridge *bridge, struct lair_text frame, bool more);
+/* Sends what waits, if it can. Who has not read for long is given up. */
+void holding_turn(struct bridge *bridge);
+/* Sends what waits, to all who have room. */
+void holding_end(struct bridge *bridge);
+/* Says in the output of the request what somebody has missed. */
+void holding_tell(struct job *job);
 
 /* ---- handlers ---- */
 

@@ -457,6 +457,8 @@ void execute_begin(struct job *job)
 		return;
 	if (!quiet)
 		input_show(job, text.data, text.size);
+	if (!quiet)
+		holding_tell(job);
 	if (is_blank(text))
 		expressions_begin(job);
 	else if (quiet || !directive_begin(job, text.data))

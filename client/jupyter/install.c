@@ -1,6 +1,8 @@
 /* A kernelspec: a directory with kernel.json and logos, where Jupyter looks for kernels. */
 #include "jupyter.h"
 
+#include "sockets.h"
+
 #include "text.h"
 
 #include <fcntl.h>
@@ -91,9 +93,10 @@ int jupyter_install(const struct jupyter_spec *spec, char *path)
 
 	if (r)
 		return r;
-	document = json_pack("{s:o, s:s, s:s, s:s, s:{s:b}}", "argv", command(spec), "display_name",
+	document = json_pack("{s:o, s:s, s:s, s:s, s:{s:b, s:o}}", "argv", command(spec), "display_name",
 			     spec->display ? spec->display : "Python (Lair)", "language", "python",
-			     "interrupt_mode", "message", "metadata", "debugger", 0);
+			     "interrupt_mode", "message", "metadata", "debugger", 0, "supported_encryption",
+			     sockets_have_curve() ? json_pack("[s]", "curve") : json_array());
 	text = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
 	json_decref(document);
 	if (!text)

@@ -5,9 +5,11 @@
 #include <zmq.h>
 
 #define LINGER_MS 1000
-/* So many messages wait for a client that does not read: output comes in pieces of 64 KiB, so it is enough for
- * much. Then it misses some. */
-#define QUEUE 4096
+/* So many messages wait for a client that does not read; output comes in pieces of 64 KiB. What comes then waits in
+ * the bridge, which reads no more from the daemon. */
+#define QUEUE 64
+/* As many replies as there may be requests. */
+#define REPLIES 4096
 #define ENDPOINT_SIZE 320
 
 static const struct {
@@ -39,7 +41,23 @@ static int set(void *socket, int option, int value)
 	return zmq_setsockopt(socket, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-static int options_set(void *socket, enum channel channel)
+/* With keys in the connection file, only who has read it can connect, and nobody else can listen. */
+static int curve_set(void *socket, const json_t *connection)
+{
+	const json_t *key = json_object_get(connection, "curve_secretkey");
+	const char *text = json_string_value(key);
+
+	if (!key && !json_object_get(connection, "curve_publickey"))
+		return 0;
+	/* 40 characters are 32 bytes. */
+	if (!text || strlen(text) != 40 || !sockets_have_curve())
+		return -EKEYREJECTED;
+	if (zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, text, 41) < 0)
+		return -EKEYREJECTED;
+	return set(socket, ZMQ_CURVE_SERVER, 1);
+}
+
+static int options_set(void *socket, enum channel channel, const json_t *connection)
 {
 	int64_t largest = MESSAGE_SIZE_MAX;
 	int r = set(socket, ZMQ_LINGER, LINGER_MS);
@@ -47,12 +65,16 @@ static int options_set(void *socket, enum channel channel)
 	if (!r && zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof(largest)) < 0)
 		r = -errno;
 	if (!r)
-		r = set(socket, ZMQ_SNDHWM, QUEUE);
+		r = set(socket, ZMQ_SNDHWM, channel == CHANNEL_IOPUB ? QUEUE : REPLIES);
+	if (!r)
+		r = curve_set(socket, connection);
 	/* A client that connects again under its name gets what is sent to that name. */
 	if (!r && kinds[channel].type == ZMQ_ROUTER)
 		r = set(socket, ZMQ_ROUTER_HANDOVER, 1);
 	if (!r && channel == CHANNEL_IOPUB)
 		r = set(socket, ZMQ_XPUB_VERBOSE, 1);
+	if (!r && channel == CHANNEL_IOPUB)
+		r = set(socket, ZMQ_XPUB_NODROP, 1);
 	return r;
 }
 
@@ -67,7 +89,7 @@ static int channel_open(struct sockets *sockets, enum channel channel, const jso
 	socket = sockets->channels[channel] = zmq_socket(sockets->context, kinds[channel].type);
 	if (!socket)
 		return -errno;
-	r = options_set(socket, channel);
+	r = options_set(socket, channel, connection);
 	return !r && zmq_bind(socket, endpoint) < 0 ? -errno : r;
 }
 
@@ -120,8 +142,17 @@ int sockets_send(const struct sockets *sockets, enum channel channel, struct lai
 {
 	int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
 
-	return zmq_send(sockets->channels[channel], frame.data, frame.size, flags) < 0 && errno != EAGAIN ? -errno
-													  : 0;
+	return zmq_send(sockets->channels[channel], frame.data, frame.size, flags) < 0 ? -errno : 0;
+}
+
+int sockets_wait_for_all(const struct sockets *sockets, bool wait)
+{
+	return set(sockets->channels[CHANNEL_IOPUB], ZMQ_XPUB_NODROP, wait);
+}
+
+bool sockets_have_curve(void)
+{
+	return zmq_has("curve") > 0;
 }
 
 void sockets_beat(const struct sockets *sockets)

@@ -16,7 +16,12 @@ void sockets_close(struct sockets *sockets);
 
 /* The next message, if there is one. Returns 0; -EAGAIN: none has come; -E2BIG: one has, and was too large. */
 int sockets_receive(const struct sockets *sockets, enum channel channel, struct frames *frames);
-/* One frame. Returns 0 or -errno; what nobody takes is no error. */
+/* One frame. Returns 0 or -errno. -EAGAIN is for the first frame of a message alone: on iopub, that a client has
+ * not read for long; elsewhere, that its client is gone, which is no error. */
 int sockets_send(const struct sockets *sockets, enum channel channel, struct lair_text frame, bool more);
+/* Whether iopub waits for clients that do not read, which it does at first. If not, they miss messages. */
+int sockets_wait_for_all(const struct sockets *sockets, bool wait);
+/* Whether this ZeroMQ can encrypt. */
+bool sockets_have_curve(void);
 /* Answers what has come there. */
 void sockets_beat(const struct sockets *sockets);

@@ -15,6 +15,8 @@
 /* So long that it never happens. If it were -1, ZeroMQ would drop the messages that came just before the end. */
 #define RECONNECT_MS (24 * 3600 * 1000)
 #define SEND_QUEUE 1000
+/* What a program does not read stays in the daemon but for so many messages; output comes in pieces of 64 KiB. */
+#define RECEIVE_QUEUE 128
 /* More than a connection needs. */
 #define DESCRIPTORS 16
 
@@ -133,6 +135,7 @@ static int dealer_open(struct lair *lair, unsigned n_waiting)
 		{ZMQ_LINGER, 0},
 		{ZMQ_RECONNECT_IVL, RECONNECT_MS},
 		{ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
+		{ZMQ_RCVHWM, RECEIVE_QUEUE},
 		{ZMQ_SNDHWM, (int)MIN(n_waiting, 1U << 30) + SEND_QUEUE},
 	};
 	int r = 0;

@@ -37,8 +37,12 @@ def free_ports(n: int) -> list[int]:
 class Client:
     """One frontend: its sockets have an identity of their own."""
 
-    def __init__(self, connection: Message, key: bytes | None = None) -> None:
+    def __init__(
+        self, connection: Message, key: bytes | None = None, curve: bool = True, queue: int = 1000
+    ) -> None:
         self.connection = connection
+        self.queue = queue
+        self.public = connection.get("curve_publickey", "").encode() if curve else b""
         self.key = connection["key"].encode() if key is None else key
         self.session = uuid.uuid4().hex
         self.context = zmq.Context()
@@ -55,7 +59,11 @@ class Client:
             it.setsockopt(zmq.IDENTITY, self.session.encode())
         else:
             it.setsockopt(zmq.SUBSCRIBE, b"")
+            it.setsockopt(zmq.RCVHWM, self.queue)
         apart = "-" if self.connection["transport"] == "ipc" else ":"
+        if self.public and self.connection.get("curve_publickey"):
+            it.curve_publickey, it.curve_secretkey = zmq.curve_keypair()
+            it.curve_serverkey = self.public
         it.connect(f"{self.connection['transport']}://{self.connection['ip']}{apart}{self.connection[port]}")
         return it
 
@@ -173,7 +181,13 @@ class Kernel:
     """`lair jupyter run`, its connection file, and its clients."""
 
     def __init__(
-        self, daemon: Daemon, *flags: str, transport: str = "tcp", key: str = "secret", **env: str
+        self,
+        daemon: Daemon,
+        *flags: str,
+        transport: str = "tcp",
+        key: str = "secret",
+        curve: bool = False,
+        **env: str,
     ) -> None:
         self.daemon = daemon
         self.flags = flags
@@ -188,6 +202,9 @@ class Kernel:
             "signature_scheme": "hmac-sha256",
             **dict(zip(PORTS, free_ports(5) if transport == "tcp" else range(1, 6))),
         }
+        if curve:
+            pair = zip(("curve_publickey", "curve_secretkey"), zmq.curve_keypair())
+            self.connection.update({name: key.decode() for name, key in pair})
         self.file.write_text(json.dumps(self.connection))
         self.clients: list[Client] = []
         self.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from daemon import USAGE, Daemon
-from kernels import Client, Kernel, kernel_of, sockets_of
+from daemon import USAGE, Daemon, memory_of
+from kernels import PORTS, Client, Kernel, free_ports, kernel_of, sockets_of
+from zmtp import MORE, Peer, frame
 
 PROFILE = {"checkpoint": "cell", "checkpoints": "16"}
 
@@ -496,6 +498,75 @@ def test_messages_that_are_huge(client: Client) -> None:
     assert client.value("1") == "1"
 
 
+@pytest.mark.parametrize("size", [1 << 20, 1])
+def test_a_message_that_does_not_end(daemon: Daemon, size: int) -> None:
+    """ZeroMQ keeps its frames, as long as there is memory for them: then the connection ends, or the kernel does. The
+    session does not."""
+    with kernel_of(daemon, transport="ipc") as kernel:
+        kernel.client().run("x = 41")
+        resource.prlimit(kernel.process.pid, resource.RLIMIT_DATA, (192 << 20, resource.RLIM_INFINITY))
+        stranger = Peer(kernel.directory / "s-1").greet()
+        frames = frame(bytes(size), MORE) * ((1 << 20) // size)
+        with pytest.raises(OSError):
+            for _ in range(400):
+                stranger.send(frames)
+        if size == 1:
+            assert kernel.process.wait(20) == -signal.SIGABRT
+            kernel.start()
+        assert memory_of(kernel.process.pid, "VmHWM") < 256 << 20
+        assert kernel.client().value("x") == "41"
+
+
+def test_a_daemon_that_a_kernel_starts_may_take_more() -> None:
+    """A limit that the daemon had would be one of its sessions."""
+    daemon = Daemon({"profile notebook": PROFILE})
+    try:
+        daemon.terminate()
+        with kernel_of(daemon, "--config", str(daemon.config), LAIR_NO_START="") as kernel:
+            code = "import resource; resource.getrlimit(resource.RLIMIT_DATA)[0] != 1 << 30"
+            assert kernel.client().value(code) == "True"
+            assert resource.prlimit(kernel.process.pid, resource.RLIMIT_DATA)[0] == 1 << 30
+    finally:
+        daemon.lair("stop")
+        daemon.close()
+
+
+MANY = "for i in range(60_000): print('%07d' % i, 'x' * 990)"
+MUCH = "".join(f"{i:07d} {'x' * 990}\n" for i in range(60_000))
+LITTLE_MEMORY = 48 << 20
+
+
+def text_of(shown: list[dict[str, Any]]) -> str:
+    return "".join(it["content"]["text"] for it in shown if it["type"] == "stream")
+
+
+def test_a_client_that_does_not_read_for_a_while_misses_nothing(kernel: Kernel, client: Client) -> None:
+    """The cell waits for it."""
+    slow, before = kernel.client(queue=1), memory_of(kernel.process.pid)
+    name, held = client.start(MANY), []
+    while not held or client.iopub.poll(500):
+        held.append(client.receive("iopub"))
+    assert len(text_of(held)) < len(MUCH)
+    assert memory_of(kernel.process.pid) < before + LITTLE_MEMORY
+    assert text_of(slow.until_idle(name)) == MUCH
+    assert text_of(held + client.until_idle(name)) == MUCH
+
+
+def test_a_client_that_does_not_read_holds_up_the_others_for_seconds(kernel: Kernel, client: Client) -> None:
+    slow, before = kernel.client(queue=1), memory_of(kernel.process.pid)
+    name = client.start(MANY)
+    assert text_of(client.until_idle(name)) == MUCH
+    assert memory_of(kernel.process.pid, "VmHWM") < before + LITTLE_MEMORY
+    client.reply(name)
+    while slow.iopub.poll(300):
+        slow.iopub.recv_multipart()
+    name = client.start("1")
+    client.reply(name)
+    for it in (slow, client):
+        assert "were dropped for it" in text_of(it.until_idle(name))
+    assert client.printed("print(2)") == "2\n"
+
+
 def test_two_clients(kernel: Kernel, client: Client) -> None:
     other = kernel.client()
     name = client.start("x = 'mine'; x")
@@ -519,6 +590,29 @@ def test_files_instead_of_ports(daemon: Daemon) -> None:
         client = kernel.client()
         assert client.value("6 * 7") == "42"
         assert sockets_of(kernel.directory) == [(f"s-{i}", 0o700) for i in range(1, 6)]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
+def test_with_keys_strangers_hear_nothing(daemon: Daemon, transport: str) -> None:
+    with kernel_of(daemon, curve=True, transport=transport) as kernel:
+        client = kernel.client()
+        stranger = Client(kernel.connection, curve=False)
+        kernel.clients.append(stranger)
+        stranger.start("x = 1")
+        stranger.send("shutdown_request", {"restart": False}, "control")
+        assert client.printed("for i in range(100): print('the word')").startswith("the word")
+        assert client.value("'x' in dir()") == "False"
+        assert not stranger.iopub.poll(300)
+
+
+@pytest.mark.parametrize("key", ["", "~" * 40, "0" * 39, 5])
+def test_keys_that_are_none(daemon: Daemon, key: str | int) -> None:
+    """Without encryption that was asked for there is no kernel."""
+    path = daemon.directory / "wrong.json"
+    ports = dict(zip(PORTS, free_ports(5)))
+    path.write_text(json.dumps({"transport": "tcp", "ip": "127.0.0.1", "curve_secretkey": key, **ports}))
+    done = daemon.lair("jupyter", "run", "-f", str(path))
+    assert done.returncode == 1 and "Key was rejected" in done.stderr
 
 
 def test_without_signatures(daemon: Daemon) -> None:

@@ -1,4 +1,5 @@
-"""Programs that run notebooks, with the kernel `lair`: nbclient, nbconvert, papermill, jupyter console, AutoGen's executor."""
+"""Programs that run notebooks, with the kernel `lair`: nbclient, nbconvert, papermill, jupyter console, AutoGen's executor.
+And one that has keys made, so that nobody else listens."""
 
 import asyncio
 import subprocess
@@ -9,9 +10,11 @@ from typing import Any
 import nbformat
 import papermill
 import pexpect
+import zmq
 from autogen_core import CancellationToken
 from autogen_core.code_executor import CodeBlock
 from autogen_ext.code_executors.jupyter import JupyterCodeExecutor
+from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -88,6 +91,25 @@ def with_console() -> None:
         console.sendline("y")
         console.expect(pexpect.EOF)
     console.close()
+
+
+def with_encryption() -> None:
+    """The manager makes keys. Who has none of them hears nothing."""
+    manager, client = start_new_kernel(kernel_name="lair", transport_encryption="required")
+    try:
+        assert manager.get_connection_info()["curve_secretkey"]
+        with zmq.Context() as context, context.socket(zmq.SUB) as stranger:
+            stranger.subscribe(b"")
+            stranger.connect(f"tcp://{manager.ip}:{manager.iopub_port}")
+            client.execute_interactive("x = 41", timeout=30)
+            manager.restart_kernel()
+            client.wait_for_ready(timeout=30)
+            reply = client.execute_interactive("print('secret'); x", timeout=30)
+            assert reply["content"]["ename"] == "NameError", reply
+            assert not stranger.poll(500)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel()
 
 
 async def with_autogen() -> None:

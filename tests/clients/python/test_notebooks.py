@@ -52,7 +52,7 @@ def test_the_tests_for_kernels(start: Callable[..., None]) -> None:
     start("-m", "unittest", "--verbose", str(HERE / "drive_kernel_tests.py"))
 
 
-@pytest.mark.parametrize("program", ["nbclient", "nbconvert", "papermill", "console", "autogen"])
+@pytest.mark.parametrize("program", ["nbclient", "nbconvert", "papermill", "console", "autogen", "encryption"])
 def test_programs_that_run_notebooks(start: Callable[..., None], program: str) -> None:
     start(HERE / "drive_notebooks.py", program)
 
