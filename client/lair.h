@@ -305,6 +305,11 @@ int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, 
 int lair_undo(struct lair *lair, struct lair_call **callp, const char *session, uint64_t n, bool keep_files);
 int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_branch *branch);
 
+/* How two states differ, see lair_difference. @since, @until: as in lair_restore; NULL: the state before the last
+ * cell, and the present one. */
+int lair_diff(struct lair *lair, struct lair_call **callp, const char *session, const char *since,
+	      const char *until);
+
 /* Files of a session. Paths are bytes, in its workspace. Each request moves a piece of one file, or lists a part
  * of one directory. The answer says how the next request goes on. Cells may run meanwhile. */
 #define LAIR_PIECE ((size_t)1 << 20) /* the largest piece */
@@ -645,6 +650,34 @@ struct lair_checkpoint {
 	bool base;	       /* the present state is this one, or grew from it */
 };
 
+/* How two states of a session differ. */
+struct lair_difference {
+	uint64_t since, until;	     /* the cells after which the states are; 0: before the first */
+	struct lair_items files;     /* of struct lair_file_difference */
+	uint64_t files_more;	     /* how many more there are */
+	struct lair_text files_lack; /* absent, or why they are not known */
+	struct lair_items variables; /* of struct lair_variable_difference */
+	uint64_t variables_more;
+	struct lair_text variables_lack;
+	struct lair_items unsure; /* of text: variables that may have changed where nobody can see it */
+};
+
+struct lair_file_difference {
+	struct lair_text path;	       /* any bytes */
+	struct lair_text change, kind; /* created, changed, deleted, renamed or mode; kind: as in lair_file */
+	struct lair_text was;	       /* absent, or its path before */
+	uint64_t size, size_before;
+	uint64_t mode, mode_before; /* 0: they are the same */
+};
+
+struct lair_variable_difference {
+	struct lair_text name, change; /* new, changed or gone */
+	struct lair_text type, text;   /* as in lair_variable; of one that is gone, what it was */
+	uint64_t size;
+	struct lair_text type_before, text_before; /* absent unless it has changed */
+	uint64_t size_before;
+};
+
 struct lair_piece {
 	struct lair_text data; /* shorter than requested: the file ends */
 	uint64_t size, file;   /* size: of the whole file; file: another number if the path has another file */
@@ -794,20 +827,21 @@ struct lair_counters {
 	uint64_t audit_missed; /* lines that the audit log does not have */
 };
 
-const struct lair_daemon *lair_daemon(const struct lair_call *call);	     /* hello */
-const struct lair_session *lair_session(const struct lair_call *call);	     /* open, info, branch */
-const struct lair_result *lair_result(const struct lair_call *call);	     /* exec, attach */
-const struct lair_detached *lair_detached(const struct lair_call *call);     /* exec with detach */
-struct lair_items lair_result_list(const struct lair_call *call);	     /* results */
-const struct lair_counters *lair_counters(const struct lair_call *call);     /* stats */
-bool lair_interrupted(const struct lair_call *call);			     /* interrupt, cancel, kill */
-const struct lair_saved *lair_saved(const struct lair_call *call);	     /* save */
-const struct lair_loaded *lair_loaded(const struct lair_call *call);	     /* load, */
-const struct lair_ended *lair_load_ended(const struct lair_call *call);	     /* which may have opened the session */
-struct lair_items lair_save_list(const struct lair_call *call);		     /* saves */
-const struct lair_stopped *lair_stopped(const struct lair_call *call);	     /* stop */
-const struct lair_reloaded *lair_reloaded(const struct lair_call *call);     /* reload */
-struct lair_items lair_sessions(const struct lair_call *call);		     /* list */
+const struct lair_daemon *lair_daemon(const struct lair_call *call);	 /* hello */
+const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info, branch */
+const struct lair_result *lair_result(const struct lair_call *call);	 /* exec, attach */
+const struct lair_detached *lair_detached(const struct lair_call *call); /* exec with detach */
+struct lair_items lair_result_list(const struct lair_call *call);	 /* results */
+const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
+bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel, kill */
+const struct lair_saved *lair_saved(const struct lair_call *call);	 /* save */
+const struct lair_loaded *lair_loaded(const struct lair_call *call);	 /* load, */
+const struct lair_ended *lair_load_ended(const struct lair_call *call);	 /* which may have opened the session */
+struct lair_items lair_save_list(const struct lair_call *call);		 /* saves */
+const struct lair_stopped *lair_stopped(const struct lair_call *call);	 /* stop */
+const struct lair_reloaded *lair_reloaded(const struct lair_call *call); /* reload */
+struct lair_items lair_sessions(const struct lair_call *call);		 /* list */
+const struct lair_difference *lair_difference(const struct lair_call *call);
 const struct lair_state *lair_state(const struct lair_call *call);	     /* checkpoint, restore, undo */
 const struct lair_effects *lair_reset_effects(const struct lair_call *call); /* reset */
 struct lair_items lair_checkpoint_list(const struct lair_call *call);	     /* checkpoints, oldest first */
@@ -838,6 +872,8 @@ bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *i
 bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
 bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);
+bool lair_next_file_difference(struct lair_items items, size_t *cursor, struct lair_file_difference *item);
+bool lair_next_variable_difference(struct lair_items items, size_t *cursor, struct lair_variable_difference *item);
 bool lair_next_checkpoint(struct lair_items items, size_t *cursor, struct lair_checkpoint *item);
 bool lair_next_match(struct lair_items items, size_t *cursor, struct lair_match *item);
 bool lair_next_variable(struct lair_items items, size_t *cursor, struct lair_variable *item);

@@ -175,6 +175,13 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, FLAG, at_call, OPTIONAL)                                                                              \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
+/* How two states differ. since, until: checkpoints, as in restore; absent: the state before the last cell, and now.
+ */
+#define DIFF_FIELDS(F, m)                                                                                          \
+	F(m, STR, session, REQUIRED)                                                                               \
+	F(m, STR, since, OPTIONAL)                                                                                 \
+	F(m, STR, until, OPTIONAL)                                                                                 \
+	F(m, UINT, birth, OPTIONAL)
 /* Files of a session. Paths are bytes, in its workspace. */
 #define FILES_FIELDS(F, m)                                                                                         \
 	F(m, STR, session, REQUIRED)                                                                               \
@@ -225,6 +232,7 @@ WIRE_MESSAGE(restore_request, "restore", ID, RESTORE_FIELDS);
 WIRE_MESSAGE(drop_request, "drop", ID, NAMED_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(undo_request, "undo", ID, UNDO_FIELDS);
 WIRE_MESSAGE(branch_request, "branch", ID, BRANCH_FIELDS);
+WIRE_MESSAGE(diff_request, "diff", ID, DIFF_FIELDS);
 WIRE_MESSAGE(files_request, "files", ID, FILES_FIELDS);
 WIRE_MESSAGE(get_request, "get", ID, GET_FIELDS);
 WIRE_MESSAGE(put_request, "put", ID, PUT_FIELDS);
@@ -456,6 +464,42 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, parent, OPTIONAL)                                                                               \
 	F(m, FLAG, gap, OPTIONAL)                                                                                  \
 	F(m, FLAG, base, OPTIONAL)
+/* diff. since, until: the cells after which the states are. ..._more: how many more have changed. ..._lack: why
+ * they are not known, or not all of them. unsure: array of str, variables that may have changed where nobody can
+ * see it.
+ */
+#define DIFF_REPLY_FIELDS(F, m)                                                                                    \
+	F(m, UINT, since, REQUIRED)                                                                                \
+	F(m, UINT, until, REQUIRED)                                                                                \
+	F(m, RAW, files, REQUIRED)                                                                                 \
+	F(m, UINT, files_more, OPTIONAL)                                                                           \
+	F(m, STR, files_lack, OPTIONAL)                                                                            \
+	F(m, RAW, variables, REQUIRED)                                                                             \
+	F(m, UINT, variables_more, OPTIONAL)                                                                       \
+	F(m, STR, variables_lack, OPTIONAL)                                                                        \
+	F(m, RAW, unsure, OPTIONAL)
+/* An element of files. change: created, changed (its content), deleted, renamed or mode. was: the path before.
+ * kind: as in the record of a file. before: that of the first state, where it differs. */
+#define FILE_DIFFERENCE_FIELDS(F, m)                                                                               \
+	F(m, BIN, path, REQUIRED)                                                                                  \
+	F(m, STR, change, REQUIRED)                                                                                \
+	F(m, STR, kind, REQUIRED)                                                                                  \
+	F(m, BIN, was, OPTIONAL)                                                                                   \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, UINT, size_before, OPTIONAL)                                                                          \
+	F(m, UINT, mode, OPTIONAL)                                                                                 \
+	F(m, UINT, mode_before, OPTIONAL)
+/* An element of variables. change: new, changed or gone. type, text, size: as in vars; of one that is gone, what it
+ * was. ..._before: of one that has changed. */
+#define VARIABLE_DIFFERENCE_FIELDS(F, m)                                                                           \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, change, REQUIRED)                                                                                \
+	F(m, STR, type, REQUIRED)                                                                                  \
+	F(m, STR, text, REQUIRED)                                                                                  \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, STR, type_before, OPTIONAL)                                                                           \
+	F(m, STR, text_before, OPTIONAL)                                                                           \
+	F(m, UINT, size_before, OPTIONAL)
 #define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 /* timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session went
@@ -634,6 +678,9 @@ WIRE_MESSAGE(save_reply, "reply", ID, SAVE_REPLY_FIELDS);
 WIRE_MESSAGE(load_reply, "reply", ID, LOAD_REPLY_FIELDS);
 WIRE_MESSAGE(checkpoint_record, "checkpoint", NO_ID, CHECKPOINT_RECORD_FIELDS);
 WIRE_MESSAGE(checkpoints_reply, "reply", ID, CHECKPOINTS_REPLY_FIELDS);
+WIRE_MESSAGE(diff_reply, "reply", ID, DIFF_REPLY_FIELDS);
+WIRE_MESSAGE(file_difference, "file_difference", NO_ID, FILE_DIFFERENCE_FIELDS);
+WIRE_MESSAGE(variable_difference, "variable_difference", NO_ID, VARIABLE_DIFFERENCE_FIELDS);
 WIRE_MESSAGE(save_record, "save_record", NO_ID, SAVE_RECORD_FIELDS);
 WIRE_MESSAGE(saves_reply, "reply", ID, SAVES_REPLY_FIELDS);
 WIRE_MESSAGE(stop_reply, "reply", ID, STOP_REPLY_FIELDS);
@@ -801,6 +848,12 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, look, OPTIONAL)
 
+/* How the files of the state since differ from those of the state until. */
+#define COMPARE_FILES_FIELDS(F, m)                                                                                 \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, UINT, since, REQUIRED)                                                                                \
+	F(m, UINT, until, REQUIRED)
+
 WIRE_MESSAGE(spawn_message, "spawn", NO_ID, SPAWN_FIELDS);
 WIRE_MESSAGE(adopt_message, "adopt", NO_ID, ADOPT_FIELDS);
 WIRE_MESSAGE(sweep_message, "sweep", NO_ID, NO_FIELDS);
@@ -809,6 +862,7 @@ WIRE_MESSAGE(discard_message, "discard", NO_ID, SERIAL_FIELDS); /* kill it, and 
 WIRE_MESSAGE(survey_message, "survey", NO_ID, SURVEY_FIELDS);
 WIRE_MESSAGE(keep_files_message, "keep_files", NO_ID, KEEP_FILES_FIELDS);
 WIRE_MESSAGE(bring_files_message, "bring_files", NO_ID, BRING_FILES_FIELDS);
+WIRE_MESSAGE(compare_files_message, "compare_files", NO_ID, COMPARE_FILES_FIELDS);
 WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 
 /* ---- warden to router ---- */
@@ -847,6 +901,13 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 	F(m, FLAG, refused, OPTIONAL)                                                                              \
 	F(m, STR, why, OPTIONAL)
 
+/* files: array of file_difference; more: how many more. why: they are not known. */
+#define FILES_COMPARED_FIELDS(F, m)                                                                                \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, RAW, files, OPTIONAL)                                                                                 \
+	F(m, UINT, more, OPTIONAL)                                                                                 \
+	F(m, STR, why, OPTIONAL)
+
 WIRE_MESSAGE(warden_ready, "ready", NO_ID, WARDEN_READY_FIELDS);
 WIRE_MESSAGE(swept_message, "swept", NO_ID, NO_FIELDS);
 WIRE_MESSAGE(spawned_message, "spawned", NO_ID,
@@ -857,6 +918,7 @@ WIRE_MESSAGE(exited_message, "exited", NO_ID, EXITED_FIELDS);
 WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 WIRE_MESSAGE(files_kept_message, "files_kept", NO_ID, FILES_KEPT_FIELDS);
 WIRE_MESSAGE(files_back_message, "files_back", NO_ID, FILES_BACK_FIELDS);
+WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */
 
@@ -918,6 +980,7 @@ WIRE_MESSAGE(settle_message, "settle", NO_ID, SETTLE_FIELDS);
 WIRE_MESSAGE(returned_message, "returned", NO_ID, RETURNED_FIELDS);
 WIRE_MESSAGE(freeze_message, "freeze", NO_ID, FREEZE_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen interpreter, like spawn */
+WIRE_MESSAGE(describe_message, "describe", NO_ID, SERIAL_FIELDS); /* to a live or a frozen one: its variables */
 
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
@@ -971,10 +1034,32 @@ WIRE_MESSAGE(abandon_message, "abandon", NO_ID, CANCEL_FIELDS); /* nobody waits 
 	F(m, UINT, pid, OPTIONAL)                                                                                  \
 	F(m, STR, reason, OPTIONAL)                                                                                \
 	F(m, FLAG, homeless, OPTIONAL)
+/* A piece of a frame with descriptions; more: others follow. why: there is none. */
+#define DESCRIBED_FIELDS(F, m)                                                                                     \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, BIN, data, OPTIONAL)                                                                                  \
+	F(m, FLAG, more, OPTIONAL)                                                                                 \
+	F(m, STR, why, OPTIONAL)
+/* variables: array of descriptions, in the order of their names; more: how many more there are. */
+#define DESCRIPTIONS_FIELDS(F, m)                                                                                  \
+	F(m, RAW, variables, REQUIRED)                                                                             \
+	F(m, UINT, more, OPTIONAL)
+/* type, size, text: as in vars. digest: of all that can be seen of the value; absent: that took too long. partial:
+ * there is something that cannot be seen. */
+#define DESCRIPTION_FIELDS(F, m)                                                                                   \
+	F(m, STR, name, REQUIRED)                                                                                  \
+	F(m, STR, type, REQUIRED)                                                                                  \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, STR, text, REQUIRED)                                                                                  \
+	F(m, BIN, digest, OPTIONAL)                                                                                \
+	F(m, FLAG, partial, OPTIONAL)
 #define MEASURED_FIELDS(F, m) F(m, UINT, memory, REQUIRED)
 
 WIRE_MESSAGE(frozen_message, "frozen", NO_ID, FROZEN_FIELDS);
 WIRE_MESSAGE(measured_message, "measured", NO_ID, MEASURED_FIELDS);
+WIRE_MESSAGE(described_message, "described", NO_ID, DESCRIBED_FIELDS);
+WIRE_MESSAGE(descriptions_record, "descriptions", NO_ID, DESCRIPTIONS_FIELDS);
+WIRE_MESSAGE(description_record, "description", NO_ID, DESCRIPTION_FIELDS);
 
 /* The result of a task: the report inside done, whose refused has maps of name and reason. */
 #define REPORT_FIELDS(F, m)                                                                                        \

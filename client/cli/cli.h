@@ -181,6 +181,7 @@ int verb_close(struct cli *cli);
 int verb_repl(struct cli *cli);
 int verb_checkpoint(struct cli *cli);
 int verb_checkpoints(struct cli *cli);
+int verb_diff(struct cli *cli);
 int verb_restore(struct cli *cli);
 int verb_undo(struct cli *cli);
 int verb_branch(struct cli *cli);

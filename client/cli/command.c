@@ -25,6 +25,8 @@ static const struct verb commands[] = {
 	{"checkpoint", "[NAME]", "keep the state of now, under a name if there is one", AT_PROMPT, 0, 1,
 	 NEED_NOTHING, verb_checkpoint},
 	{"checkpoints", "", "list the states that are kept", AT_PROMPT, 0, 0, NEED_NOTHING, verb_checkpoints},
+	{"diff", "[FROM [TO]]", "list what changed, in files and in variables, between two states", AT_PROMPT, 0, 2,
+	 NEED_NOTHING, verb_diff},
 	{"restore", "NAME", "go back to a kept state, by name or by the number of its cell", AT_PROMPT, 1, 1,
 	 NEED_NOTHING, verb_restore},
 	{"drop", "NAME", "forget a kept state", AT_PROMPT, 1, 1, NEED_NOTHING, verb_drop},

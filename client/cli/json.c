@@ -221,6 +221,48 @@ json_t *json_checkpoint(const struct lair_checkpoint *checkpoint)
 	return members_json(members, ARRAY_SIZE(members), checkpoint);
 }
 
+static json_t *json_file_difference(const struct lair_file_difference *file)
+{
+	json_t *document =
+		json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "path", json_text(file->path), "change",
+			  json_text(file->change), "kind", json_text(file->kind), "size", (json_int_t)file->size,
+			  "size_before", (json_int_t)file->size_before, "was", json_text(file->was));
+
+	if (file->mode != file->mode_before) {
+		json_object_set_new(document, "mode", json_integer((json_int_t)file->mode));
+		json_object_set_new(document, "mode_before", json_integer((json_int_t)file->mode_before));
+	}
+	return document;
+}
+
+static json_t *json_variable_difference(const struct lair_variable_difference *variable)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I}", "name", json_text(variable->name), "change",
+			 json_text(variable->change), "type", json_text(variable->type), "text",
+			 json_text(variable->text), "size", (json_int_t)variable->size, "type_before",
+			 json_text(variable->type_before), "text_before", json_text(variable->text_before),
+			 "size_before", (json_int_t)variable->size_before);
+}
+
+json_t *json_difference(const char *session, const struct lair_difference *difference)
+{
+	json_t *files = json_array(), *variables = json_array();
+	struct lair_variable_difference variable;
+	struct lair_file_difference file;
+	size_t cursor = 0;
+
+	while (lair_next_file_difference(difference->files, &cursor, &file))
+		json_array_append_new(files, json_file_difference(&file));
+	for (cursor = 0; lair_next_variable_difference(difference->variables, &cursor, &variable);)
+		json_array_append_new(variables, json_variable_difference(&variable));
+	return json_pack("{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:o, s:o}", "session", session, "since",
+			 (json_int_t)difference->since, "until", (json_int_t)difference->until, "files", files,
+			 "files_more", (json_int_t)difference->files_more, "files_lack",
+			 json_text(difference->files_lack), "variables", variables, "variables_more",
+			 (json_int_t)difference->variables_more, "variables_lack",
+			 json_text(difference->variables_lack), "unsure", json_texts(difference->unsure));
+}
+
 json_t *json_state(const char *session, const struct lair_state *state)
 {
 	json_t *document = json_pack("{s:s, s:I, s:o}", "session", session, "cell", (json_int_t)state->cell, "name",

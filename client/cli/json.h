@@ -12,6 +12,7 @@ json_t *json_base64(struct lair_text text);
 /* Every field that the documentation names; null if there is no value. New. */
 json_t *json_session(const struct lair_session *session);
 json_t *json_checkpoint(const struct lair_checkpoint *checkpoint);
+json_t *json_difference(const char *session, const struct lair_difference *difference);
 json_t *json_state(const char *session, const struct lair_state *state);
 json_t *json_save(const struct lair_save *save);
 json_t *json_refused(struct lair_items items);

@@ -52,6 +52,8 @@ static const struct verb verbs[] = {
 	 verb_checkpoint},
 	{"checkpoints", "ID", "list the states a session can go back to", ON_SESSION, 1, 1, NEED_RUNNING,
 	 verb_checkpoints},
+	{"diff", "ID [FROM [TO]]", "list what changed in a session, in files and in variables, between two states",
+	 ON_SESSION, 1, 3, NEED_RUNNING, verb_diff},
 	{"restore", "ID NAME [--keep-files]", "go back to a kept state, by name or by the number of its cell",
 	 ON_SESSION | WITH_BACK, 2, 2, NEED_RUNNING, verb_restore},
 	{"drop", "ID NAME", "forget a kept state", ON_SESSION, 2, 2, NEED_RUNNING, verb_drop},

@@ -118,7 +118,8 @@ static void kind_offer(struct cli *cli, const struct line *line, const char *kin
 		verbs_offer(line);
 	else if (!strcmp(kind, "FILE") || !strcmp(kind, "DEST") || !strcmp(kind, "DIR") || !strcmp(kind, "PATH"))
 		puts(FILES);
-	else if (!strcmp(kind, "NAME") && line->verb && (line->verb->flags & ON_SESSION))
+	else if ((!strcmp(kind, "NAME") || !strcmp(kind, "FROM") || !strcmp(kind, "TO")) && line->verb &&
+		 (line->verb->flags & ON_SESSION))
 		checkpoints_offer(cli, line);
 }
 

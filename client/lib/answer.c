@@ -150,6 +150,7 @@ static void take_piece(struct lair_call *call, const void *message)
 TAKER(take_daemon, daemon, hello_reply, HELLO_REPLY_FIELDS)
 TAKER(take_counters, counters, stats_reply, STATS_REPLY_FIELDS)
 TAKER(take_reloaded, reloaded, reload_reply, RELOAD_REPLY_FIELDS)
+TAKER(take_difference, difference, diff_reply, DIFF_REPLY_FIELDS)
 TAKER(take_transfer, transfer, transfer_reply, TRANSFER_REPLY_FIELDS)
 TAKER(take_listing, listing, files_reply, FILES_REPLY_FIELDS)
 TAKER(take_completions, completions, complete_reply, COMPLETE_REPLY_FIELDS)
@@ -173,6 +174,7 @@ LIST_TAKER(take_history, history_reply, cells)
 	R(stats_reply, take_counters)                                                                              \
 	R(state_reply, take_state)                                                                                 \
 	R(checkpoints_reply, take_checkpoints)                                                                     \
+	R(diff_reply, take_difference)                                                                             \
 	R(get_reply, take_piece)                                                                                   \
 	R(transfer_reply, take_transfer)                                                                           \
 	R(files_reply, take_listing)                                                                               \
@@ -409,6 +411,7 @@ ANSWER(lair_loaded, load.loaded, load_reply)
 ANSWER(lair_stopped, stopped, stop_reply)
 ANSWER(lair_reloaded, reloaded, reload_reply)
 ANSWER(lair_state, state, state_reply)
+ANSWER(lair_difference, difference, diff_reply)
 ANSWER(lair_transfer, transfer, transfer_reply)
 ANSWER(lair_listing, listing, files_reply)
 ANSWER(lair_piece, piece, get_reply)

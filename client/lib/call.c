@@ -519,6 +519,15 @@ int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_b
 	return call_start(callp, lair, &branch_request_schema, &request, &session_info_schema);
 }
 
+int lair_diff(struct lair *lair, struct lair_call **callp, const char *session, const char *since,
+	      const char *until)
+{
+	struct diff_request request = {
+		.session = bytes_of(session), .since = bytes_of(since), .until = bytes_of(until)};
+
+	return call_start(callp, lair, &diff_request_schema, &request, &diff_reply_schema);
+}
+
 int lair_files(struct lair *lair, struct lair_call **callp, const struct lair_files_of *files)
 {
 	struct files_request request = {

@@ -67,6 +67,7 @@ struct lair_call {
 		struct lair_counters counters;
 		struct lair_items list;
 		struct lair_state state;
+		struct lair_difference difference;
 		struct lair_effects effects;
 		struct lair_piece piece;
 		struct lair_transfer transfer;

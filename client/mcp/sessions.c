@@ -52,6 +52,76 @@ static void on_undone(struct request *request, struct lair_call *call)
 	request_reply(request, result_new(structured));
 }
 
+static json_t *file_change(const struct lair_file_difference *file)
+{
+	json_t *it = json_pack("{s:o, s:o, s:o}", "path", json_text(file->path), "change", json_text(file->change),
+			       "kind", json_text(file->kind));
+
+	if (file->was.data)
+		json_object_set_new(it, "was", json_text(file->was));
+	json_object_set_new(it, "size", json_integer((json_int_t)file->size));
+	if (file->size_before != file->size)
+		json_object_set_new(it, "before", json_integer((json_int_t)file->size_before));
+	return it;
+}
+
+static json_t *variable_change(const struct lair_variable_difference *variable)
+{
+	json_t *it = json_pack("{s:o, s:o, s:o, s:o}", "name", json_text(variable->name), "change",
+			       json_text(variable->change), "type", json_text(variable->type), "text",
+			       json_text(variable->text));
+
+	if (variable->text_before.data)
+		json_object_set_new(it, "before", json_text(variable->text_before));
+	return it;
+}
+
+static void add_lacks(json_t *structured, const struct lair_difference *difference)
+{
+	char note[512];
+	int size = 0;
+
+	if (difference->files_lack.data)
+		size = snprintf(note, sizeof(note), "Of files nothing is known: %.*s. ",
+				(int)MIN(difference->files_lack.size, (size_t)200), difference->files_lack.data);
+	if (difference->variables_lack.data)
+		size += snprintf(note + size, sizeof(note) - (size_t)size, "Of variables nothing is known: %.*s. ",
+				 (int)MIN(difference->variables_lack.size, (size_t)200),
+				 difference->variables_lack.data);
+	if (size > 0)
+		json_object_set_new(structured, "note", json_text((struct lair_text){note, (size_t)size - 1}));
+}
+
+static void on_compared(struct request *request, struct lair_call *call)
+{
+	json_t *structured = result_done(request), *files = json_array(), *variables = json_array();
+	const struct lair_difference *difference = lair_difference(call);
+	uint64_t more = difference->files_more + difference->variables_more;
+	struct lair_variable_difference variable;
+	json_t *unsure = json_array();
+	struct lair_file_difference file;
+	struct lair_text name;
+	size_t cursor = 0;
+
+	while (lair_next_file_difference(difference->files, &cursor, &file))
+		json_array_append_new(files, file_change(&file));
+	for (cursor = 0; lair_next_variable_difference(difference->variables, &cursor, &variable);)
+		json_array_append_new(variables, variable_change(&variable));
+	for (cursor = 0; lair_next_text(difference->unsure, &cursor, &name);)
+		json_array_append_new(unsure, json_text(name));
+	json_object_set_new(structured, "since_cell", json_integer((json_int_t)difference->since));
+	json_object_set_new(structured, "until_cell", json_integer((json_int_t)difference->until));
+	json_object_set_new(structured, "file_changes", files);
+	json_object_set_new(structured, "variable_changes", variables);
+	if (more > 0)
+		json_object_set_new(structured, "changes_left_out", json_integer((json_int_t)more));
+	if (json_array_size(unsure) > 0)
+		json_object_set(structured, "unsure", unsure);
+	json_decref(unsure);
+	add_lacks(structured, difference);
+	request_reply(request, result_new(structured));
+}
+
 static void on_files(struct request *request, struct lair_call *call)
 {
 	json_t *structured = result_done(request), *entries = json_array();
@@ -108,6 +178,14 @@ void session_undo(struct request *request)
 			     on_undone);
 }
 
+static const char *cell_named(char name[static 32], const struct request *request, const char *argument)
+{
+	double cell = argument_number(request, argument);
+
+	snprintf(name, 32, "%.0f", cell);
+	return cell > 0 ? name : NULL;
+}
+
 void session_branch(struct request *request)
 {
 	struct lair_branch branch = {
@@ -115,14 +193,11 @@ void session_branch(struct request *request)
 		.branch = argument_text(request, "new_session_id"),
 		.files = json_is_true(json_object_get(request->arguments, "copy_files")),
 	};
-	double cell = argument_number(request, "at_cell");
 	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;
 	char from[32];
 
-	snprintf(from, sizeof(from), "%.0f", cell);
-	if (cell > 0)
-		branch.from = from;
+	branch.from = cell_named(from, request, "at_cell");
 	if (lair)
 		request_wait(request, lair_branch(lair, &call, &branch), &call, on_branched);
 }
@@ -138,4 +213,18 @@ void session_files(struct request *request)
 
 	if (lair)
 		request_wait(request, lair_files(lair, &call, &files), &call, on_files);
+}
+
+void session_diff(struct request *request)
+{
+	struct lair *lair = request_lair(request);
+	struct lair_call *call = NULL;
+	char since[32], until[32];
+
+	if (lair)
+		request_wait(request,
+			     lair_diff(lair, &call, argument_session(request),
+				       cell_named(since, request, "since_cell"),
+				       cell_named(until, request, "until_cell")),
+			     &call, on_compared);
 }

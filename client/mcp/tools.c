@@ -30,6 +30,9 @@ PARAMETER(at_cell, "integer",
 	  "Go on from the state after this code, by its number in the session, if that is still kept; from the "
 	  "state of now if left "
 	  "out.");
+PARAMETER(since_cell, "integer",
+	  "The state after this code, by its number in the session; the one before the last code if left out.");
+PARAMETER(until_cell, "integer", "The state to compare it with; the one of now if left out.");
 PARAMETER(keep_files, "boolean", "Leave the files as they are. If left out or false, they go back, too.");
 PARAMETER(copy_files, "boolean",
 	  "Give the new session copies of the files. If left out or false, both work on the same files.");
@@ -69,6 +72,16 @@ static const struct property entry_members[] = {MEMBER("name", KIND_TEXT), MEMBE
 static const struct property variable_members[] = {MEMBER("name", KIND_TEXT),	 MEMBER("type", KIND_TEXT),
 						   MEMBER("shape", KIND_COUNTS), MEMBER("size", KIND_COUNT),
 						   MEMBER("text", KIND_TEXT),	 LAST};
+static const struct property file_change_members[] = {MEMBER("path", KIND_TEXT),
+						      MEMBER("change", KIND_TEXT),
+						      MEMBER("kind", KIND_TEXT),
+						      MEMBER("size", KIND_COUNT),
+						      MEMBER("before", KIND_COUNT),
+						      MEMBER("was", KIND_TEXT),
+						      LAST};
+static const struct property variable_change_members[] = {MEMBER("name", KIND_TEXT),   MEMBER("change", KIND_TEXT),
+							  MEMBER("type", KIND_TEXT),   MEMBER("text", KIND_TEXT),
+							  MEMBER("before", KIND_TEXT), LAST};
 static const struct property asking_members[] = {MEMBER("number", KIND_COUNT), MEMBER("function", KIND_TEXT),
 						 MEMBER("arguments", KIND_TEXT), LAST};
 static const char *const states[] = {"kept", "new", "rolled_back", "reset", "ended", NULL};
@@ -134,6 +147,17 @@ PROPERTY(out_context, "context", KIND_TEXT, "That line.");
 PROPERTY(out_at_cell, "at_cell", KIND_COUNT, "The state is the one after this cell, 0 = before the first.");
 PROPERTY(out_variables, "variables", KIND_OBJECTS, "Its variables, by name, the first 200.",
 	 .members = variable_members);
+PROPERTY(out_since, "since_cell", KIND_COUNT, "The first state is the one after this cell, 0 = before the first.");
+PROPERTY(out_until, "until_cell", KIND_COUNT, "The other state likewise.");
+PROPERTY(
+	out_file_changes, "file_changes", KIND_OBJECTS,
+	"Files that were created, changed, deleted, renamed (`was`: the old path), or got another mode; with their "
+	"sizes.",
+	.members = file_change_members);
+PROPERTY(out_variable_changes, "variable_changes", KIND_OBJECTS, "Variables that are new, changed or gone.",
+	 .members = variable_change_members);
+PROPERTY(out_changes_left_out, "changes_left_out", KIND_COUNT, "How many more changes there are.");
+PROPERTY(out_unsure, "unsure", KIND_TEXTS, "Variables that may have changed inside, where it cannot be seen.");
 PROPERTY(out_total, "total", KIND_COUNT, "How many variables there are.");
 PROPERTY(out_entries, "entries", KIND_OBJECTS, "What is in the directory; kind is file, directory, link or other.",
 	 .members = entry_members);
@@ -280,6 +304,19 @@ const struct tool tools[] = {
 		.parameters = {&session_id},
 		.properties = {DONE, &out_variables, &out_total},
 		.run = session_vars,
+	},
+	{
+		.name = "python_session_diff",
+		.title = "What has changed in a session",
+		.description = "List what changed between two states of a session, in files and in variables; by "
+			       "default what "
+			       "the last code has changed. Not while code runs.",
+		.hints = HINT_READ_ONLY,
+		.full = true,
+		.parameters = {&session_id, &since_cell, &until_cell},
+		.properties = {DONE, &out_since, &out_until, &out_file_changes, &out_variable_changes,
+			       &out_changes_left_out, &out_unsure, &out_note},
+		.run = session_diff,
 	},
 	{
 		.name = "python_session_files",

@@ -66,6 +66,7 @@ void session_shutdown(struct request *request);
 void session_undo(struct request *request);
 void session_branch(struct request *request);
 void session_files(struct request *request);
+void session_diff(struct request *request);
 void session_vars(struct request *request);
 void check_syntax(struct request *request);
 void copy_to_sandbox(struct request *request);

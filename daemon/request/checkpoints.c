@@ -1,6 +1,8 @@
 /* Checkpoints on request: each is an operation of the session, which answers when it is done. */
 #include "request.h"
 
+#include "session/filing.h"
+
 #include <stdio.h>
 
 /* The profile may say that there are none: then none is made on request either. @session: NULL if the client has
@@ -15,6 +17,12 @@ static struct session *session_that_keeps(struct sessions *sessions, const struc
 	return NULL;
 }
 
+static void tell_name(struct sessions *sessions, const struct address *from)
+{
+	client_error(sessions->clients, from, "bad_request",
+		     "the name of a checkpoint is 1 to %d printable characters without space", CHECKPOINT_NAME_MAX);
+}
+
 static struct operation *operation_make(struct sessions *sessions, const struct address *from,
 					const struct session *session, enum operation_kind kind, struct bytes name)
 {
@@ -23,9 +31,7 @@ static struct operation *operation_make(struct sessions *sessions, const struct 
 	if (!session_room_for_operation(sessions, from, session))
 		return NULL;
 	if (name.data && !checkpoint_name_valid(name))
-		client_error(sessions->clients, from, "bad_request",
-			     "the name of a checkpoint is 1 to %d printable characters without space",
-			     CHECKPOINT_NAME_MAX);
+		tell_name(sessions, from);
 	else if (operation_new(&operation, kind, from, name))
 		client_error(sessions->clients, from, "internal", "out of memory");
 	return operation;
@@ -68,6 +74,26 @@ void handle_undo(struct sessions *sessions, const struct address *from, const st
 void handle_drop(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	operate(sessions, from, request, OPERATION_DROP, request->drop.name, 0, false);
+}
+
+void handle_diff(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	const struct diff_request *diff = &request->diff;
+	struct session *session =
+		session_that_keeps(sessions, from, session_between_cells(sessions, from, request));
+	struct operation *operation;
+
+	if (session && diff->until.data && !checkpoint_name_valid(diff->until)) {
+		tell_name(sessions, from);
+		return;
+	}
+	operation = session ? operation_make(sessions, from, session, OPERATION_DIFF, diff->since) : NULL;
+	if (!operation)
+		return;
+	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)diff->until.size,
+		 diff->until.data ? diff->until.data : "");
+	filing_doubt(session);
+	session_operate(session, operation);
 }
 
 /* NULL, or why there can be no branch in the middle of its cell. */

@@ -344,6 +344,7 @@ static const struct {
 	{&restore_request_schema, handle_restore},
 	{&undo_request_schema, handle_undo},
 	{&branch_request_schema, handle_branch},
+	{&diff_request_schema, handle_diff},
 	{&drop_request_schema, handle_drop},
 	{&get_request_schema, handle_get},
 	{&put_request_schema, handle_put},

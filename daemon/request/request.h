@@ -28,6 +28,7 @@ struct request {
 		struct restore_request restore;
 		struct undo_request undo;
 		struct branch_request branch;
+		struct diff_request diff;
 		struct drop_request drop;
 		struct files_request files;
 		struct get_request get;
@@ -95,6 +96,7 @@ void handle_checkpoint(struct sessions *sessions, const struct address *from, co
 void handle_restore(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_undo(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_drop(struct sessions *sessions, const struct address *from, const struct request *request);
+void handle_diff(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_branch(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_checkpoints(struct sessions *sessions, const struct address *from, const struct request *request);
 

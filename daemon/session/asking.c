@@ -2,6 +2,8 @@
  * time is treated like a late cell: interrupted, then killed, and the session goes on from its last checkpoint. */
 #include "events.h"
 
+#include "comparing.h"
+
 #include "base/log.h"
 #include "sessions.h"
 
@@ -53,7 +55,7 @@ void session_finish_told(struct session *session, const struct details *details)
 	struct question *question = question_under_way(session);
 	bool done;
 
-	if (told->serial != question->serial ||
+	if (!question || told->serial != question->serial ||
 	    question_reply(question, session->sessions->clients, &session->operation->request, told, &done)) {
 		session_on_lost(session, session->live, "it answered a question that nobody asked");
 		return;
@@ -66,6 +68,10 @@ void session_hurry_question(struct session *session, const struct details *detai
 	struct question *question = question_under_way(session);
 
 	(void)details;
+	if (!question) {
+		comparing_give_up(session);
+		return;
+	}
 	if (question->interrupted) {
 		log_info(session->name, "its interpreter did not answer a question: killed");
 		session_fail_question(session);

@@ -105,6 +105,11 @@ void filing_note(struct session *session, const struct done_message *done)
 		(void)msgpack_sbuffer_write(&session->filing.mapped, done->mapped.data, done->mapped.size);
 }
 
+void filing_doubt(struct session *session)
+{
+	session->filing.stale |= session->filing.restless || session->filing.mapped.size > 0;
+}
+
 void filing_note_put(struct session *session)
 {
 	struct session *member;

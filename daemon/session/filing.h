@@ -20,6 +20,9 @@ void filing_keep(struct session *session);
 /* The same before something begins that may change them. Whether it has to wait. */
 bool filing_waits(struct session *session);
 
+/* Others may have changed them since: the next thing that waits for them looks. */
+void filing_doubt(struct session *session);
+
 /* Everything of the old interpreter is gone: bring back those of the state that is wanted. Whether that is under
  * way; then session_restore_after_sweep follows. */
 bool filing_bring(struct session *session);

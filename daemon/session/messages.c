@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "comparing.h"
 #include "filing.h"
 #include "hand.h"
 #include "saving.h"
@@ -472,9 +473,12 @@ static const struct {
 
 const char *session_message_type(size_t i)
 {
-	if (i == ARRAY_SIZE(handlers))
-		return "measured";
-	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+	static const char *const others[] = {"measured", "described"};
+
+	if (i < ARRAY_SIZE(handlers))
+		return handlers[i].type;
+	i -= ARRAY_SIZE(handlers);
+	return i < ARRAY_SIZE(others) ? others[i] : NULL;
 }
 
 static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)
@@ -489,6 +493,24 @@ static void on_measured(struct session *session, struct interpreter *frozen, str
 	peer_rest(&frozen->peer, MEASURED_REST_US);
 	checkpoint->memory = measured.memory;
 	session_trim_history(session);
+}
+
+/* Who asked may be another session of the family, which has it, too. */
+static void on_described(struct session *session, struct interpreter *interpreter, struct bytes body)
+{
+	struct described_message described;
+	struct wire_fault fault;
+	struct session *member;
+
+	if (wire_decode(&described, &described_message_schema, body, &fault)) {
+		session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
+		return;
+	}
+	list_for_each (member, &session->warden->tenants, tenant.node)
+		if (comparing_on_described(member, interpreter, &described))
+			return;
+	/* Nobody waits for it, or not any more. */
+	peer_rest(&interpreter->peer, MEASURED_REST_US);
 }
 
 static void on_frame(struct tenant *tenant, struct interpreter *interpreter, struct bytes frame)
@@ -510,6 +532,11 @@ static void on_frame(struct tenant *tenant, struct interpreter *interpreter, str
 	if (interpreter->role == ROLE_FROZEN && bytes_is(message.type, "measured")) {
 		fault_at("interpreter", "measured", bytes_of(session->id));
 		on_measured(session, interpreter, message.body);
+		return;
+	}
+	if (bytes_is(message.type, "described")) {
+		fault_at("interpreter", "described", bytes_of(session->id));
+		on_described(session, interpreter, message.body);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
@@ -548,6 +575,11 @@ static void on_files_kept(struct tenant *tenant, const struct files_kept_message
 static void on_files_back(struct tenant *tenant, const struct files_back_message *back)
 {
 	filing_on_back(session_of(tenant), back);
+}
+
+static void on_files_compared(struct tenant *tenant, const struct files_compared_message *compared)
+{
+	comparing_on_files(session_of(tenant), compared);
 }
 
 static void end(struct tenant *tenant, const char *cause)
@@ -602,6 +634,7 @@ const struct tenant_ops session_tenant_ops = {
 	.on_lost = on_lost,
 	.on_files_kept = on_files_kept,
 	.on_files_back = on_files_back,
+	.on_files_compared = on_files_compared,
 	.end = end,
 	.is_closing = is_closing,
 	.is_busy = is_busy,

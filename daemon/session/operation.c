@@ -4,6 +4,7 @@
 #include "operation.h"
 
 #include "base/log.h"
+#include "comparing.h"
 #include "filing.h"
 #include "session.h"
 #include "sessions.h"
@@ -33,6 +34,7 @@ struct operation *operation_free(struct operation *operation)
 		list_remove(&operation->node);
 		if (operation->question)
 			question_free(operation->question);
+		comparison_free(operation->comparison);
 		msgpack_sbuffer_destroy(&operation->effects);
 		free(operation);
 	}
@@ -52,7 +54,7 @@ void operation_refuse(struct session *session, struct operation *operation, cons
 	operation_free(operation);
 }
 
-static void operation_done(struct session *session)
+void operation_done(struct session *session)
 {
 	session->operation = operation_free(session->operation);
 }
@@ -210,6 +212,7 @@ static void (*const begin[])(struct session *session) = {
 	[OPERATION_BRANCH] = begin_branch,
 	[OPERATION_DROP] = begin_drop,
 	[OPERATION_QUESTION] = session_ask,
+	[OPERATION_DIFF] = comparing_begin,
 };
 
 void operation_begin(struct session *session, struct operation *operation)

@@ -15,6 +15,7 @@ enum operation_kind {
 	OPERATION_BRANCH,
 	OPERATION_DROP,
 	OPERATION_QUESTION,
+	OPERATION_DIFF,
 };
 
 struct operation {
@@ -22,13 +23,14 @@ struct operation {
 	enum operation_kind kind;
 	struct address request;
 	char name[CHECKPOINT_NAME_MAX + 1]; /* "" = none given */
-	char branch[129];		    /* the new session's id */
+	char branch[129];		    /* the new session's id; of a diff: the later checkpoint, "": now */
 	uint64_t n;			    /* how far to undo */
 	bool files;			    /* a branch has its own */
 	bool keep_files;		    /* they stay as they are, though the state goes back */
 	msgpack_sbuffer effects;	    /* of a branch: what its parent has done since the state it grew from */
 	uint64_t effects_more;
-	struct question *question; /* owned */
+	struct question *question;     /* owned */
+	struct comparison *comparison; /* of a diff under way; owned */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -47,5 +49,7 @@ void operation_on_born(struct session *session);
 void operation_on_homeless(struct session *session, const char *code, const char *why);
 /* Whether the operation under way has made this session, and is not answered yet. */
 bool operation_is_birth(const struct session *session);
+/* It has been answered. */
+void operation_done(struct session *session);
 /* The session cannot do it any more. */
 void operation_refuse(struct session *session, struct operation *operation, const char *why);

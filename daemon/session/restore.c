@@ -284,6 +284,9 @@ void session_replace_after_exit(struct session *session, const struct details *d
 	session->verdict = verdict_of_exit(session, details);
 	if (session->operation && session->operation->kind == OPERATION_QUESTION)
 		session_fail_question(session);
+	if (session->operation && session->operation->kind == OPERATION_DIFF)
+		operation_refuse(session, session->operation,
+				 "its interpreter ended before the states were compared");
 	if (operation_is_birth(session)) {
 		log_error(session->name, "it died before it had a state of its own");
 		operation_on_homeless(session, "gone",

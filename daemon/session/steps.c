@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include "audit_log.h"
+#include "comparing.h"
 #include "counters.h"
 #include "filing.h"
 #include "hand.h"
@@ -371,6 +372,7 @@ void session_on_revived(struct session *session)
 		idle_arm(session);
 	quota_on_run(session->warden);
 	split_on_revived(session);
+	comparing_on_revived(session);
 	if (session->cell && session->cell->calls.n > 0)
 		session_arm_calls(session);
 }

@@ -176,14 +176,28 @@ static int on_files_back(struct warden *warden, struct bytes body, struct wire_f
 	return 0;
 }
 
+static int on_files_compared(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct files_compared_message compared;
+	struct tenant *tenant;
+
+	if (wire_decode(&compared, &files_compared_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	list_for_each (tenant, &warden->tenants, node)
+		tenant->ops->on_files_compared(tenant, &compared);
+	return 0;
+}
+
 /* Returns 0, WARDEN_E_LATER, or what is wrong with the message. */
 static const struct {
 	const char *type;
 	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"ready", on_ready},	     {"failed", on_failed},	    {"spawned", on_spawned},
-	{"signalled", on_signalled}, {"exited", on_exited},	    {"swept", on_swept},
-	{"surveyed", on_surveyed},   {"files_kept", on_files_kept}, {"files_back", on_files_back},
+	{"ready", on_ready},	       {"failed", on_failed},
+	{"spawned", on_spawned},       {"signalled", on_signalled},
+	{"exited", on_exited},	       {"swept", on_swept},
+	{"surveyed", on_surveyed},     {"files_kept", on_files_kept},
+	{"files_back", on_files_back}, {"files_compared", on_files_compared},
 };
 
 const char *warden_message_type(size_t i)

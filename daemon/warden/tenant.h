@@ -33,9 +33,10 @@ struct tenant_ops {
 	void (*on_output)(struct tenant *tenant, enum interpreter_stream stream, struct bytes data);
 	void (*on_words)(struct tenant *tenant, enum interpreter_stream stream, struct bytes data);
 	void (*on_lost)(struct tenant *tenant, struct interpreter *interpreter, const char *why);
-	/* Its files have been kept, or brought back, or not. */
+	/* Its files have been kept, or brought back, or compared, or not. */
 	void (*on_files_kept)(struct tenant *tenant, const struct files_kept_message *kept);
 	void (*on_files_back)(struct tenant *tenant, const struct files_back_message *back);
+	void (*on_files_compared)(struct tenant *tenant, const struct files_compared_message *compared);
 	/* End the tenant. @cause: static text for the reply of a running cell. */
 	void (*end)(struct tenant *tenant, const char *cause);
 

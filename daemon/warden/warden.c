@@ -298,6 +298,20 @@ int warden_bring_files(struct warden *warden, const char *directory, uint64_t nu
 	return peer_say(&warden->peer, &bring_files_message_schema, &message, 0, NULL, 0);
 }
 
+uint64_t warden_next_number(struct warden *warden)
+{
+	warden_touch(warden);
+	return ++warden->last_files;
+}
+
+uint64_t warden_compare_files(struct warden *warden, uint64_t since, uint64_t until)
+{
+	struct compare_files_message message = {
+		.serial = warden_next_number(warden), .since = since, .until = until};
+
+	return peer_say(&warden->peer, &compare_files_message_schema, &message, 0, NULL, 0) ? 0 : message.serial;
+}
+
 void warden_drop_files(struct warden *warden, uint64_t number)
 {
 	struct drop_files_message message = {.serial = number};

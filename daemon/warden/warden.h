@@ -143,6 +143,11 @@ uint64_t warden_keep_files(struct warden *warden, const char *directory, uint64_
 /* Bring those of that number back; then on_files_back is called. @look: they may have changed since anything was
  * kept. Returns 0 or -errno. */
 int warden_bring_files(struct warden *warden, const char *directory, uint64_t number, bool look);
+/* How the files of those two numbers differ; then on_files_compared is called, with the number that is returned; 0:
+ * it does not listen. */
+uint64_t warden_compare_files(struct warden *warden, uint64_t since, uint64_t until);
+/* A number that nothing else in the family has. */
+uint64_t warden_next_number(struct warden *warden);
 /* Nobody will go back to them. */
 void warden_drop_files(struct warden *warden, uint64_t number);
 

@@ -47,6 +47,17 @@ pid_t fork_sibling(unsigned long flags, int *pidfdp)
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 
+pid_t fork_child(void)
+{
+	int *tid = NULL;
+	long pid;
+
+	if (prctl(PR_GET_TID_ADDRESS, &tid) < 0)
+		return -errno;
+	pid = clone_raw(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, NULL, tid);
+	return pid < 0 ? -errno : (pid_t)pid;
+}
+
 /* struct clone_args of <linux/sched.h>. Older headers lack its last member. */
 struct clone_into {
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size,

@@ -15,6 +15,10 @@ pid_t fork_sibling(unsigned long flags, int *pidfdp);
  * cannot do that. */
 pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp);
 
+/* The same as an own child, whose end no signal tells. waitpid needs __WALL for it. The process may have other
+ * threads: the child does not have them, and what they held stays held there. */
+pid_t fork_child(void);
+
 /* fork() for a process that runs Python: Python's own handlers before and after it. The caller holds the GIL and
  * still holds it afterwards on both sides. Returns as fork() does, but -errno. */
 pid_t fork_python(void);

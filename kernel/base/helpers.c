@@ -25,6 +25,7 @@ EMBED(saving);
 EMBED(errors);
 EMBED(objects);
 EMBED(variables);
+EMBED(describing);
 EMBED(magics);
 EMBED(notebook);
 EMBED(checking);
@@ -61,6 +62,7 @@ enum module {
 	NOTEBOOK,
 	OBJECTS,
 	VARIABLES,
+	DESCRIBING,
 	CHECKING,
 	COMPLETION,
 	INSPECTION,
@@ -98,6 +100,7 @@ static const struct {
 	[FIFOS] = MODULE(fifos),
 	[OBJECTS] = MODULE(objects),
 	[VARIABLES] = MODULE(variables),
+	[DESCRIBING] = MODULE(describing),
 	[MAGICS] = MODULE(magics),
 	[NOTEBOOK] = MODULE(notebook),
 	[CHECKING] = MODULE(checking),
@@ -121,6 +124,7 @@ static const struct {
 	[HELPER_RELOAD_EDITED] = {RELOADING, "edited"},
 	[HELPER_FILES_BACK] = {RELOADING, "files_back"},
 	[HELPER_ANSWER] = {QUESTIONS, "answer"},
+	[HELPER_DESCRIBE] = {DESCRIBING, "describe"},
 	[HELPER_MAGIC_CELL] = {MAGICS, "cell"},
 	[HELPER_MEET_IPYTHON] = {MAGICS, "meet"},
 	[HELPER_IPYTHONS] = {MAGICS, "shells"},

@@ -20,6 +20,7 @@ enum helper {
 	HELPER_END_FIGURES,
 	HELPER_FIGURE_FORMAT,
 	HELPER_ANSWER,
+	HELPER_DESCRIBE, /* a list of maps, and how many more there are */
 	HELPER_RELOAD_EDITED,
 	HELPER_FILES_BACK,
 	HELPER_MAGIC_CELL,

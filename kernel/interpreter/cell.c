@@ -557,6 +557,11 @@ PyObject *cell_answer(const struct question_message *question)
 	return told;
 }
 
+PyObject *cell_describe(void)
+{
+	return PyObject_CallOneArg(helper(HELPER_DESCRIBE), cells.globals);
+}
+
 PyObject *cell_last(void)
 {
 	PyObject *last = PyDict_GetItemWithError(cells.builtins, cells.underscore); /* borrowed */

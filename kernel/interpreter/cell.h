@@ -34,6 +34,8 @@ void cell_result_deinit(struct cell_result *result);
 /* Answer a question about the session's objects. New reference: a tuple of the answer (a dict or None) and of what
  * is wrong with the question (a str or None). NULL with an exception. SIGINT may arrive at any time. */
 PyObject *cell_answer(const struct question_message *question);
+/* New reference: the variables of the session in short, and how many more there are; NULL with an exception. */
+PyObject *cell_describe(void);
 
 /* New reference to a bytes object: @text, any str, as valid UTF-8. NULL with an exception. */
 PyObject *utf8_of(PyObject *text);

@@ -13,6 +13,7 @@
 #include "cell.h"
 #include "channel.h"
 #include "crowd/crowd.h"
+#include "describe.h"
 #include "effects.h"
 #include "frozen.h"
 #include "idle.h"
@@ -511,6 +512,8 @@ static int serve(const struct wire_frame *message)
 		return serve_freeze(message);
 	if (bytes_is(message->type, question_message_schema.type))
 		return serve_question(message);
+	if (bytes_is(message->type, describe_message_schema.type))
+		return describe_serve(message);
 	if (bytes_is(message->type, task_message_schema.type))
 		return serve_task(message);
 	if (bytes_is(message->type, settle_message_schema.type))

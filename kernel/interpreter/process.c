@@ -10,6 +10,7 @@
 #include "base/helpers.h"
 #include "channel.h"
 #include "crowd/crowd.h"
+#include "describe.h"
 #include "frozen.h"
 #include "outlets.h"
 #include "output.h"
@@ -316,6 +317,8 @@ static int wait_frozen(void)
 		r = exec_channel_receive(&message);
 		if (!r && bytes_is(message.type, measure_message_schema.type))
 			r = serve_measure();
+		else if (!r && bytes_is(message.type, describe_message_schema.type))
+			r = describe_serve(&message);
 		else if (!r)
 			r = serve_spawn(&message, &alive);
 	}

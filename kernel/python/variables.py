@@ -3,7 +3,7 @@
 import gc
 import operator
 import os
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 if TYPE_CHECKING:
     import magics
@@ -46,19 +46,24 @@ def _missing(names: Names, wanted: List[str]) -> None:
             raise Refused(f'there is no variable "{name}"')
 
 
+def own(names: Names) -> List[Tuple[str, Any]]:
+    """Those that a cell has made, by name."""
+    given = magics.hidden
+    return sorted(
+        (
+            (name, value)
+            for name, value in list(names.items())
+            if _shown(name) and not (name in given and given[name] is value)
+        ),
+        key=_first,
+    )
+
+
 def listed(names: Names, forget: List[str]) -> Dict[str, Any]:
     _missing(names, forget)
     for name in forget:
         names.pop(name, None)
-    own = magics.hidden
-    found = sorted(
-        (
-            (name, value)
-            for name, value in list(names.items())
-            if _shown(name) and not (name in own and own[name] is value)
-        ),
-        key=_first,
-    )
+    found = own(names)
     told = {"variables": [_described(name, value) for name, value in found[:_MOST]], "total": len(found)}
     try:
         return {**told, "directory": _directory()}

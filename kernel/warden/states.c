@@ -3,6 +3,8 @@
  * back takes no look at all of the files. */
 #include "states.h"
 
+#include "differences.h"
+
 #include "proto/beneath.h"
 
 #include <fcntl.h>
@@ -13,6 +15,7 @@
 #define MAPPED_MAX 64
 #define TOLD_MAX 64
 #define TOLD_SIZE_MAX 16384
+#define NOT_KEPT "they are not kept any more"
 
 struct place {
 	struct place *next;
@@ -204,6 +207,24 @@ void states_bring(struct states *states, const struct bring_files_message *bring
 	job->look = bring->look;
 }
 
+void states_compare(struct states *states, const struct compare_files_message *compare)
+{
+	const struct kept_state *since = state_find(states, compare->since),
+				*until = state_find(states, compare->until);
+	struct files_compared_message compared = {.serial = compare->serial};
+	msgpack_sbuffer array;
+	int r;
+
+	msgpack_sbuffer_init(&array);
+	r = since && until ? differences_put(&array, &compared.more, since->manifest, until->manifest) : -ESTALE;
+	if (r)
+		compared.why = bytes_of(r == -ESTALE ? NOT_KEPT : strerror(-r));
+	else
+		compared.files = wire_bytes(&array);
+	states->listener->on_compared(states->userdata, &compared);
+	msgpack_sbuffer_destroy(&array);
+}
+
 /* A branch's own files lie beneath the family's. */
 static int job_open(const struct states *states, struct job *job)
 {
@@ -338,7 +359,7 @@ static void bring_done(struct states *states, struct job *job, int r)
 	if (!r)
 		r = job->revert.refused;
 	if (r == -ESTALE)
-		why = "they are not kept any more";
+		why = NOT_KEPT;
 	bring_say(states, job, r, why);
 	if (job->step == JOB_WORKS)
 		revert_deinit(&job->revert);

@@ -15,6 +15,7 @@ struct job;
 struct states_listener {
 	void (*on_kept)(void *userdata, const struct files_kept_message *kept);
 	void (*on_back)(void *userdata, const struct files_back_message *back);
+	void (*on_compared)(void *userdata, const struct files_compared_message *compared);
 };
 
 struct states {
@@ -35,6 +36,8 @@ void states_init(struct states *states, const struct states_listener *listener, 
 void states_leave(struct states *states);
 void states_keep(struct states *states, const struct keep_files_message *keep);
 void states_bring(struct states *states, const struct bring_files_message *bring);
+/* At once: both states are there, or are not. */
+void states_compare(struct states *states, const struct compare_files_message *compare);
 void states_drop(struct states *states, uint64_t number);
 /* A process that was none of ours was there, and may have written. */
 void states_stranger(struct states *states);

@@ -368,7 +368,13 @@ static void say_back(void *userdata, const struct files_back_message *back)
 	say(userdata, &files_back_message_schema, back);
 }
 
-static const struct states_listener states_listener = {.on_kept = say_kept, .on_back = say_back};
+static void say_compared(void *userdata, const struct files_compared_message *compared)
+{
+	say(userdata, &files_compared_message_schema, compared);
+}
+
+static const struct states_listener states_listener = {
+	.on_kept = say_kept, .on_back = say_back, .on_compared = say_compared};
 
 static void handle_keep_files(struct warden *warden, const void *decoded)
 {
@@ -378,6 +384,11 @@ static void handle_keep_files(struct warden *warden, const void *decoded)
 static void handle_bring_files(struct warden *warden, const void *decoded)
 {
 	states_bring(&warden->states, decoded);
+}
+
+static void handle_compare_files(struct warden *warden, const void *decoded)
+{
+	states_compare(&warden->states, decoded);
 }
 
 static void handle_drop_files(struct warden *warden, const void *decoded)
@@ -422,6 +433,7 @@ static const struct handler {
 	{&survey_message_schema, 0, handle_survey},
 	{&keep_files_message_schema, 0, handle_keep_files},
 	{&bring_files_message_schema, 0, handle_bring_files},
+	{&compare_files_message_schema, 0, handle_compare_files},
 	{&drop_files_message_schema, 0, handle_drop_files},
 };
 
@@ -437,6 +449,7 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 		struct survey_message survey;
 		struct keep_files_message keep_files;
 		struct bring_files_message bring_files;
+		struct compare_files_message compare_files;
 		struct drop_files_message drop_files;
 	} decoded;
 	struct wire_frame frame;

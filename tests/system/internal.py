@@ -145,6 +145,15 @@ class BringFiles(Message):
     look: Flag = False
 
 
+class CompareFiles(Message):
+    """How the files of the state since differ from those of the state until."""
+
+    TYPE = "compare_files"
+    serial: Uint
+    since: Uint
+    until: Uint
+
+
 class DropFiles(Message):
     TYPE = "drop_files"
     serial: Uint
@@ -215,6 +224,16 @@ class FilesBack(Message):
     files: Raw = None
     more: Uint = 0
     refused: Flag = False
+    why: Str | None = None
+
+
+class FilesCompared(Message):
+    """files: array of file_difference; more: how many more. why: they are not known."""
+
+    TYPE = "files_compared"
+    serial: Uint
+    files: Raw = None
+    more: Uint = 0
     why: Str | None = None
 
 
@@ -294,6 +313,11 @@ class Freeze(Message):
 class Measure(Message):
     TYPE = "measure"
     serial: Uint = 0
+
+
+class Describe(Message):
+    TYPE = "describe"
+    serial: Uint
 
 
 class Done(Message):
@@ -378,6 +402,37 @@ class Frozen(Message):
 class Measured(Message):
     TYPE = "measured"
     memory: Uint
+
+
+class Described(Message):
+    """A piece of a frame with descriptions; more: others follow. why: there is none."""
+
+    TYPE = "described"
+    serial: Uint
+    data: Bin | None = None
+    more: Flag = False
+    why: Str | None = None
+
+
+class DescriptionsRecord(Message):
+    """variables: array of descriptions, in the order of their names; more: how many more there are."""
+
+    TYPE = "descriptions"
+    variables: Raw
+    more: Uint = 0
+
+
+class DescriptionRecord(Message):
+    """type, size, text: as in vars. digest: of all that can be seen of the value; absent: that took too long.
+    partial: there is something that cannot be seen."""
+
+    TYPE = "description"
+    name: Str
+    type: Str
+    size: Uint
+    text: Str
+    digest: Bin | None = None
+    partial: Flag = False
 
 
 class Report(Message):

@@ -272,6 +272,7 @@ VERBS = {
     "undo": [],
     "checkpoint": [],
     "checkpoints": [],
+    "diff": [],
     "restore": ["one"],
     "drop": ["one"],
     "branch": ["b"],
@@ -414,6 +415,7 @@ def test_commands_in_json(daemon: Daemon) -> None:
         "x = 1",
         "%checkpoint one",
         "%checkpoints",
+        "%diff",
         "%undo 9",
         "%",
         "%help",
@@ -544,3 +546,26 @@ def test_interrupt_kill(daemon: Daemon) -> None:
     )
     assert daemon.lair_json("interrupt", "--kill", "a")["interrupted"] is False
     assert daemon.lair("exec", "-s", "a", "x").stdout == "5\n"
+
+
+def test_diff(daemon: Daemon) -> None:
+    cells(daemon, "x = 1; open('f', 'w').write('1')", "x = 2; y = 'a'; open('f', 'w').write('22'); open('g', 'w')")
+    shown = daemon.lair("diff", "a").stdout
+    assert shown.splitlines() == [
+        "from the state after cell 1 to the state after cell 2",
+        "files",
+        "  ~ f  1 B -> 2 B",
+        "  + g  0 B",
+        "variables",
+        "  ~ x  int 1 -> int 2",
+        "  + y  str 'a'",
+    ]
+    it = json.loads(daemon.lair("diff", "a", "2", "1", "--json").stdout)
+    assert (it["session"], it["since"], it["until"], it["files_lack"]) == ("a", 2, 1, None)
+    assert [(f["path"], f["change"], f["size"]) for f in it["files"]] == [("f", "changed", 1), ("g", "deleted", 0)]
+    assert [(v["name"], v["change"], v["text_before"]) for v in it["variables"]] == [
+        ("x", "changed", "2"),
+        ("y", "gone", None),
+    ]
+    refused = daemon.lair("diff", "a", "none")
+    assert refused.returncode == TROUBLE and 'no checkpoint "none"' in refused.stderr

@@ -42,6 +42,7 @@ FULL = [
     "python_session_undo",
     "python_session_branch",
     "python_session_vars",
+    "python_session_diff",
     "python_session_files",
 ]
 
@@ -277,6 +278,20 @@ def test_vars(server: McpServer, session: str) -> None:
     assert variables["rows"]["shape"] == [2] and variables["bad"]["type"] == "Bad"
     assert it["total"] == len(variables)
     assert server.call("python_session_vars", session_id="nobody")["error"]["name"] == "no_session"
+
+
+def test_diff(server: McpServer, session: str) -> None:
+    cells = [server.run(f"x = {n}; open('f', 'w').write('1' * {n})", session)["cell"] for n in (1, 2)]
+    server.run("import os; os.rename('f', 'g'); y = (n for n in 'ab')", session)
+    it = server.call("python_session_diff", session_id=session)
+    assert (it["since_cell"], it["until_cell"]) == (cells[1], cells[1] + 1)
+    assert it["file_changes"] == [{"path": "g", "change": "renamed", "kind": "file", "was": "f", "size": 2}]
+    assert [(v["name"], v["change"]) for v in it["variable_changes"]] == [("os", "new"), ("y", "new")]
+    it = server.call("python_session_diff", session_id=session, since_cell=cells[0], until_cell=cells[1])
+    assert it["file_changes"] == [{"path": "f", "change": "changed", "kind": "file", "size": 2, "before": 1}]
+    assert it["variable_changes"] == [{"name": "x", "change": "changed", "type": "int", "text": "2", "before": "1"}]
+    it = server.call("python_session_diff", session_id=session, since_cell=99)
+    assert not it["ok"] and 'no checkpoint "99"' in it["error"]["value"]
 
 
 def test_check_syntax(server: McpServer) -> None:

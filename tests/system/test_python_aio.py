@@ -44,6 +44,7 @@ def test_a_session(daemon: Daemon) -> None:
         async with aio.Session(connection=connection) as s:
             await s.run("x = 41")
             assert (await s.run("x + 1")).text == "42"
+            assert not await s.diff()
             assert (await s.undo()).cell == 1
             assert (await s.checkpoint("here")).name == "here"
             async with await s.branch(checkpoint="here") as other:

@@ -405,6 +405,23 @@ def test_reset_keeps_what_it_is_told(s: Session) -> None:
 # ---- going back ----
 
 
+def test_diff(s: Session) -> None:
+    s.run("x = 1; y = 'a'; open('f', 'w').write('1')")
+    s.run("x = 2; del y; open('f', 'a').write('2'); open('g', 'w')")
+    it = s.diff()
+    assert it and (it.since, it.until) == (1, 2)
+    assert [(f.path, f.change, f.size_before, f.size, f.mode) for f in it.files] == [
+        ("f", "changed", 1, 2, None),
+        ("g", "created", 0, 0, None),
+    ]
+    assert [(v.name, v.change, v.text_before, v.text) for v in it.variables] == [
+        ("x", "changed", "1", "2"),
+        ("y", "gone", None, "'a'"),
+    ]
+    assert not s.diff(2)
+    assert [v.change for v in s.diff(2, 1).variables] == ["changed", "new"]
+
+
 def test_undo_checkpoint_restore_drop(s: Session) -> None:
     s.run("x = 1")
     assert s.checkpoint("one").name == "one"

@@ -226,6 +226,14 @@ def spoilt(walk: Walk, session: str) -> Any:
     return reply
 
 
+def compared(walk: Walk, session: str) -> Any:
+    """Two states, by whichever router is there at the end."""
+    walk.run("open('f', 'w').write('1'); y = 1", session)
+    reply = walk.ask(m.Diff(id=0, session=session, since="1"), m.DiffReply)
+    assert [it["path"] for it in reply.files] == [b"f"] and [it["name"] for it in reply.variables] == ["y"]
+    return reply
+
+
 def no_fork_left(walk: Walk, session: str) -> Any:
     """Its successor, which its warden forks while it is being killed, is one process too many for all sessions."""
     info = walk.ask(m.Info(id=0, session=session), m.SessionInfo)
@@ -290,6 +298,7 @@ WAYS: dict[str, Way] = {
     "request.restore": Way(request(m.Restore, name="none")),
     "request.undo": Way(UNDONE, ends=True),
     "request.branch": Way(request(m.Branch, m.SessionInfo, branch="branch-of-it")),
+    "request.diff": Way(request(m.Diff, m.DiffReply)),
     "request.drop": Way(request(m.Drop, name="none")),
     "request.get": Way(request(m.Get, path=b"f")),
     "request.put": Way(file_put),
@@ -318,6 +327,7 @@ WAYS: dict[str, Way] = {
     "interpreter.frozen": Way(checkpointed),
     "interpreter.spawned": Way(KILLED),
     "interpreter.measured": Way(measured),
+    "interpreter.described": Way(compared),
     "interpreter.channel": Way(cell("1")),
     "interpreter.stdout": Way(cell(PRINTS)),
     "interpreter.stderr": Way(cell(f"import sys\nsys.stdout = sys.stderr\n{PRINTS}")),
@@ -329,6 +339,7 @@ WAYS: dict[str, Way] = {
     "warden.swept": Way(KILLED),
     "warden.files_kept": Way(cell("open('f', 'w').write('1')")),
     "warden.files_back": Way(spoilt),
+    "warden.files_compared": Way(compared),
     "warden.surveyed": Way(cell("import time; time.sleep(0.5)")),
     "session.deadline": Way(cell("import time; time.sleep(5)", timeout=0.2)),
     "session.idle": Way(left_alone, profile="idle", ends=True),

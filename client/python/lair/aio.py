@@ -22,6 +22,7 @@ from .functions import Functions
 from .result import (
     Alive,
     Collector,
+    Diff,
     Display,
     Effects,
     Event,
@@ -348,6 +349,9 @@ class Session(steps.Handle):
 
     async def checkpoints(self) -> list[m.CheckpointRecord]:
         return await self._do(steps.checkpoints(self.id))
+
+    async def diff(self, since: str | int | None = None, until: str | int | None = None) -> Diff:
+        return await self._do(steps.diff(self.id, since, until))
 
     async def restore(self, name: str | int, *, keep_files: bool = False) -> State:
         return await self._do(steps.restore(self.id, name, keep_files))

@@ -235,6 +235,17 @@ class Branch(Request):
     birth: Uint = 0
 
 
+class Diff(Request):
+    """How two states differ. since, until: checkpoints, as in restore; absent: the state before the last cell, and
+    now."""
+
+    TYPE = "diff"
+    session: Str
+    since: Str | None = None
+    until: Str | None = None
+    birth: Uint = 0
+
+
 class Files(Request):
     """Files of a session. Paths are bytes, in its workspace."""
 
@@ -684,6 +695,52 @@ class CheckpointRecord(Message):
 
 class CheckpointsReply(Reply):
     checkpoints: Raw
+
+
+class DiffReply(Reply):
+    """diff. since, until: the cells after which the states are. ..._more: how many more have changed. ..._lack: why
+    they are not known, or not all of them. unsure: array of str, variables that may have changed where nobody can
+    see it."""
+
+    since: Uint
+    until: Uint
+    files: Raw
+    files_more: Uint = 0
+    files_lack: Str | None = None
+    variables: Raw
+    variables_more: Uint = 0
+    variables_lack: Str | None = None
+    unsure: Raw = None
+
+
+class FileDifference(Message):
+    """An element of files. change: created, changed (its content), deleted, renamed or mode. was: the path before.
+    kind: as in the record of a file. before: that of the first state, where it differs."""
+
+    TYPE = "file_difference"
+    path: Bin
+    change: Str
+    kind: Str
+    was: Bin | None = None
+    size: Uint = 0
+    size_before: Uint = 0
+    mode: Uint = 0
+    mode_before: Uint = 0
+
+
+class VariableDifference(Message):
+    """An element of variables. change: new, changed or gone. type, text, size: as in vars; of one that is gone,
+    what it was. ..._before: of one that has changed."""
+
+    TYPE = "variable_difference"
+    name: Str
+    change: Str
+    type: Str
+    text: Str
+    size: Uint = 0
+    type_before: Str | None = None
+    text_before: Str | None = None
+    size_before: Uint = 0
 
 
 class SaveRecord(Message):

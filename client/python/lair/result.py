@@ -232,6 +232,80 @@ class State:
 
 
 @frozen
+class FileDifference:
+    """`change`: created, changed, deleted, renamed (`was`: its path before) or mode; `kind`: file, directory, link or
+    other. Sizes in bytes. Modes are None if they are the same."""
+
+    path: str
+    change: str
+    kind: str
+    size: int = 0
+    size_before: int = 0
+    was: str | None = None
+    mode: int | None = None
+    mode_before: int | None = None
+
+
+@frozen
+class VariableDifference:
+    """`change`: new, changed or gone. `text` is a short repr; of one that is gone, what it was."""
+
+    name: str
+    change: str
+    type: str
+    text: str
+    size: int = 0
+    type_before: str | None = None
+    text_before: str | None = None
+    size_before: int = 0
+
+
+@frozen
+class Diff:
+    """How two states of a session differ, those after the cells `since` and `until`. Of much only the beginning is
+    listed; `files_more` and `variables_more` say how many more there are. `files_lack`, `variables_lack`: why they are
+    not known. `unsure`: variables that may have changed where nobody can see it."""
+
+    since: int
+    until: int
+    files: tuple[FileDifference, ...] = ()
+    variables: tuple[VariableDifference, ...] = ()
+    files_more: int = 0
+    variables_more: int = 0
+    files_lack: str | None = None
+    variables_lack: str | None = None
+    unsure: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.variables or self.files_more or self.variables_more)
+
+
+def _file_difference(it: m.FileDifference) -> FileDifference:
+    modes = (it.mode, it.mode_before) if it.mode != it.mode_before else (None, None)
+    was = None if it.was is None else os.fsdecode(it.was)
+    return FileDifference(os.fsdecode(it.path), it.change, it.kind, it.size, it.size_before, was, *modes)
+
+
+def _variable_difference(it: m.VariableDifference) -> VariableDifference:
+    before = (it.type_before, it.text_before, it.size_before)
+    return VariableDifference(it.name, it.change, it.type, it.text, it.size, *before)
+
+
+def diff(reply: m.DiffReply) -> Diff:
+    return Diff(
+        reply.since,
+        reply.until,
+        tuple(_file_difference(codec.read(m.FileDifference, it)) for it in reply.files),
+        tuple(_variable_difference(codec.read(m.VariableDifference, it)) for it in reply.variables),
+        reply.files_more,
+        reply.variables_more,
+        reply.files_lack,
+        reply.variables_lack,
+        tuple(reply.unsure or ()),
+    )
+
+
+@frozen
 class Saved:
     """Which variables were saved or came back, and for each that was not, or did not, why; `age` in seconds. `ended`: to
     load them has made the session anew, and so the one before has ended."""

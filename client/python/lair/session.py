@@ -17,6 +17,7 @@ from .functions import Functions
 from .result import (
     Alive,
     Collector,
+    Diff,
     Display,
     Effects,
     Event,
@@ -368,6 +369,11 @@ class Session(steps.Handle):
 
     def checkpoints(self) -> list[m.CheckpointRecord]:
         return self._do(steps.checkpoints(self.id))
+
+    def diff(self, since: str | int | None = None, until: str | int | None = None) -> Diff:
+        """What changed between two states, in files and in variables. A state is named as for `restore`. `since`: the
+        state before the last cell, if it is not given; `until`: the present one."""
+        return self._do(steps.diff(self.id, since, until))
 
     def restore(self, name: str | int, *, keep_files: bool = False) -> State:
         """Go back to a checkpoint: its name, or the number of a cell for the state after it. `back` of the returned

@@ -24,6 +24,7 @@ from .late import frozen
 from .outline import stubs
 from .result import (
     UNKNOWN,
+    Diff,
     Effects,
     Ended,
     Result,
@@ -38,6 +39,7 @@ from .result import (
     refused,
     renewed,
 )
+from .result import diff as to_diff
 
 T = TypeVar("T")
 Steps = Generator[tuple[m.Request, type[Any]], Any, T]
@@ -366,6 +368,11 @@ def checkpoint(session: str, name: str | None) -> Steps[State]:
 def checkpoints(session: str) -> Steps[list[m.CheckpointRecord]]:
     reply: m.CheckpointsReply = yield m.Checkpoints(id=0, session=session), m.CheckpointsReply
     return [codec.read(m.CheckpointRecord, item) for item in reply.checkpoints]
+
+
+def diff(session: str, since: str | int | None, until: str | int | None) -> Steps[Diff]:
+    names = [None if it is None else str(it) for it in (since, until)]
+    return to_diff((yield m.Diff(id=0, session=session, since=names[0], until=names[1]), m.DiffReply))
 
 
 def restore(session: str, name: str | int, keep_files: bool = False) -> Steps[State]:
