@@ -58,6 +58,7 @@ enum {
 #define WITH_KERNEL 2147483648u
 #define WITH_BACK 4294967296ull
 #define WITH_HTTP 8589934592ull
+#define WITH_TOKEN 17179869184ull
 
 /* Which daemon a verb needs. */
 enum need {
@@ -89,7 +90,7 @@ struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
 		*keep, *servers, *tools, *format, *color, *sort, *refuse, *prefix, *name, *listen, *tokens,
-		*certificate, *certificate_key;
+		*certificate, *certificate_key, *sessions, *requests, *rate;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, keep_files, at_call, detach, svg, values, source, reload, print_config, no_start,
 		help, version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix, by_path;
@@ -199,6 +200,7 @@ int verb_check(struct cli *cli);
 int verb_mcp(struct cli *cli);
 int verb_jupyter(struct cli *cli);
 int verb_serve(struct cli *cli);
+int verb_token(struct cli *cli);
 int verb_tools(struct cli *cli);
 int verb_servers(struct cli *cli);
 int verb_start(struct cli *cli);

@@ -78,6 +78,8 @@ static const struct verb verbs[] = {
 	{"jupyter", "install | run -f FILE", "be a kernel of Jupyter, or install it: notebooks in sessions",
 	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_KERNEL, 1, 1, NEED_NOTHING, verb_jupyter},
 	{"serve", "", "serve sessions over HTTP", WITH_HTTP, 0, 0, NEED_NOTHING, verb_serve},
+	{"token", "add NAME | list | revoke NAME", "who may use what lair serve serves", WITH_TOKEN | WITH_PROFILE,
+	 1, 2, NEED_NOTHING, verb_token},
 	{"tools", "", "print the schemas of those tools, for the API of a model",
 	 WITH_TOOLS | WITH_FORMAT | WITH_PROFILE | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_tools},
 	{"servers", "FILE", "list the tools of the MCP servers in FILE, as functions", WITH_ALLOW | WITH_SERVE, 1,

@@ -438,7 +438,7 @@ void v1_exec(struct exchange *exchange)
 	struct lair_exec exec;
 
 	keyed = exchange_key(exchange, key, &bad);
-	if (bad || !exec_take(exchange, &exec))
+	if (bad || !exec_take(exchange, &exec) || !session_admitted(exchange, exec.session))
 		return;
 	env = environment_of(json_object_get(exchange->json, "env"), &bad);
 	if (bad) {

@@ -394,7 +394,7 @@ void answer_json(struct exchange *exchange, unsigned status, json_t *document)
 }
 
 /* libmicrohttpd does not change it, but says so in no type. */
-static void *unconst(const char *data)
+void *text_unconst(const char *data)
 {
 	union {
 		const char *from;
@@ -407,18 +407,19 @@ static void *unconst(const char *data)
 void answer_text(struct exchange *exchange, unsigned status, const char *type, struct lair_text text)
 {
 	answer(exchange, status, type,
-	       MHD_create_response_from_buffer(text.size, unconst(text.data), MHD_RESPMEM_MUST_COPY));
+	       MHD_create_response_from_buffer(text.size, text_unconst(text.data), MHD_RESPMEM_MUST_COPY));
 }
 
 void answer_static(struct exchange *exchange, unsigned status, const char *type, struct lair_text text)
 {
 	answer(exchange, status, type,
-	       MHD_create_response_from_buffer(text.size, unconst(text.data), MHD_RESPMEM_PERSISTENT));
+	       MHD_create_response_from_buffer(text.size, text_unconst(text.data), MHD_RESPMEM_PERSISTENT));
 }
 
 void answer_empty(struct exchange *exchange, unsigned status)
 {
-	answer(exchange, status, NULL, MHD_create_response_from_buffer(0, unconst(""), MHD_RESPMEM_PERSISTENT));
+	answer(exchange, status, NULL,
+	       MHD_create_response_from_buffer(0, text_unconst(""), MHD_RESPMEM_PERSISTENT));
 }
 
 void answer_problem(struct exchange *exchange, unsigned status, const char *code, const char *format, ...)

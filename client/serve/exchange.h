@@ -53,6 +53,7 @@ struct exchange {
 	double began;
 	bool routed, begun, ended_body, suspended, paused, queued, streaming, ended, broken, gone, head, close;
 	bool urgent;	 /* for handlers: what is written to the stream has room in any case */
+	bool counted;	 /* the sessions of the tenant were, for it */
 	bool interrupts; /* for handlers: to go away interrupts the cell */
 };
 
@@ -81,6 +82,9 @@ struct lair *exchange_lair(struct exchange *exchange);
 /* The name that laird has for the tenant's session @id; valid as long as the exchange lives. NULL after it has been
  * answered, since the id is too long. */
 const char *exchange_session(struct exchange *exchange, const char *id);
+/* tenants.c: for a handler that may open @session, as laird names it: whether the tenant may have one more. If not,
+ * the exchange has been answered, or the handler begins once more when the sessions have been counted. */
+bool session_admitted(struct exchange *exchange, const char *session);
 /* Go on with @then once exchange->call, which was started with the result @started, has an outcome of 0. Otherwise
  * the exchange is answered with the error. */
 void exchange_wait(struct exchange *exchange, int started, handler *then);
@@ -185,6 +189,9 @@ extern const size_t n_doors;
 bool route_find(struct exchange *exchange);
 
 /* ---- for server.c ---- */
+
+/* libmicrohttpd does not change it, but says so in no type. */
+void *text_unconst(const char *data);
 
 struct exchange *exchange_new(struct server *server, struct MHD_Connection *http, const char *uri);
 enum MHD_Result exchange_access(struct exchange *exchange, const char *method, const char *upload, size_t *size);

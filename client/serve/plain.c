@@ -6,6 +6,7 @@
 #include "json.h"
 #include "text.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +22,46 @@ static void openapi_begin(struct exchange *exchange)
 
 /* ---- /execute ---- */
 
+struct once {
+	bool given;	     /* what the code reads */
+	const char *session; /* in laird; NULL: a one-shot */
+};
+
+/* A one-shot has no name, so the audit log could not say whose it was: with tokens it is a session of a name of its
+ * own, which is ended. */
+static bool once_name(struct exchange *exchange, const char *key)
+{
+	struct once *once = exchange->state;
+	char id[32];
+
+	if (!*exchange->tenant->prefix)
+		return true;
+	if (key)
+		snprintf(id, sizeof(id), "once-%.16s", key);
+	else
+		snprintf(id, sizeof(id), "once-%08x%08x", randombytes_random(), randombytes_random());
+	once->session = exchange_session(exchange, id);
+	return once->session;
+}
+
+static void once_end(struct exchange *exchange)
+{
+	const struct once *once = exchange->state;
+	struct lair_call *call = NULL;
+
+	if (!once->session)
+		return;
+	(void)lair_shutdown(exchange->tenant->lair, &call, once->session);
+	(void)lair_call_free(call);
+}
+
+static void once_left(struct exchange *exchange)
+{
+	if (exchange->interrupts)
+		once_end(exchange);
+	cell_left(exchange);
+}
+
 /* A line for the cell: all that there is, and then its end. A cell reads the lines of an answer one by one. */
 static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
 {
@@ -28,15 +69,15 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	const json_t *input = json_object_get(exchange->json, "stdin");
 	struct lair_text line = {.data = json_string_value(input), .size = json_string_length(input)};
 	struct lair_call *answer = NULL;
-	bool *given = exchange->state;
+	struct once *once = exchange->state;
 
 	(void)prompt;
 	(void)password;
-	if (*given || line.size == 0)
+	if (once->given || line.size == 0)
 		line.data = NULL;
 	else if (line.data[line.size - 1] == '\n')
 		line.size--; /* it is not part of the last line */
-	*given = true;
+	once->given = true;
 	(void)lair_input(exchange->tenant->lair, &answer, call, line);
 	(void)lair_call_free(answer);
 }
@@ -50,9 +91,15 @@ static json_t *member(json_t *result, const char *name)
 
 static void execute_done(struct exchange *exchange)
 {
-	const struct lair_result *result = lair_result(exchange->call);
-	json_t *document = result_document(exchange, result), *told;
+	const struct lair_result *result = lair_outcome(exchange->call) ? NULL : lair_result(exchange->call);
+	json_t *document, *told;
 
+	once_end(exchange);
+	if (!result) {
+		exchange_refuse(exchange);
+		return;
+	}
+	document = result_document(exchange, result);
 	told = json_pack("{s:o, s:o, s:i, s:f, s:o, s:o, s:o, s:o, s:b}", "stdout", member(document, "stdout"),
 			 "stderr", member(document, "stderr"), "exit_code", result->returncode, "time_ms",
 			 result->duration_ms, "text", member(document, "text"), "error", member(document, "error"),
@@ -83,10 +130,17 @@ static void execute_begin(struct exchange *exchange)
 		return;
 	exec.key = keyed ? key : NULL;
 	exchange->interrupts = !keyed;
-	exchange->on_gone = cell_left;
-	exchange->state = calloc(1, sizeof(bool));
+	exchange->state = calloc(1, sizeof(struct once));
 	exchange->free_state = free;
-	exchange_wait(exchange, exchange->state ? lair_exec(lair, &exchange->call, &exec) : -ENOMEM, execute_done);
+	if (!exchange->state) {
+		answer_error(exchange, -ENOMEM, "out of memory");
+		return;
+	}
+	if (!once_name(exchange, exec.key))
+		return;
+	exchange->on_gone = once_left;
+	exec.session = ((struct once *)exchange->state)->session;
+	exchange_wait_any(exchange, lair_exec(lair, &exchange->call, &exec), execute_done);
 }
 
 static const struct route routes[] = {

@@ -83,7 +83,7 @@ static bool rate_allows(struct exchange *exchange)
 	if (!tenant || (exchange->route->flags & ROUTE_ASIDE))
 		return true;
 	wait = tenant_admit(tenant);
-	if (!(wait > 0) && !(tenant->limits.streams && tenant->n_exchanges > tenant->limits.streams))
+	if (!(wait > 0) && !(tenant->limits.requests && tenant->n_exchanges > tenant->limits.requests))
 		return true;
 	snprintf(seconds, sizeof(seconds), "%d", (int)ceil(fmax(wait, 1)));
 	answer_header(exchange, "Retry-After", seconds);
@@ -91,7 +91,7 @@ static bool rate_allows(struct exchange *exchange)
 		answer_problem(exchange, 429, "limit", "this token has %g requests a second", tenant->limits.rate);
 	else
 		answer_problem(exchange, 429, "limit", "this token has %llu requests at once",
-			       (unsigned long long)tenant->limits.streams);
+			       (unsigned long long)tenant->limits.requests);
 	return false;
 }
 

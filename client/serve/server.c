@@ -8,7 +8,10 @@
 
 #include "proto/clock.h"
 
+#include "text.h"
+
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -277,6 +280,8 @@ static int listen_at(struct server *server, const struct addrinfo *at)
 		return say(-errno, "cannot listen on %s: %s",
 			   server->options->listen ? server->options->listen : LISTEN_DEFAULT, strerror(errno));
 	address_show(server);
+	if (!address_is_loopback(at->ai_addr) && !server->options->certificate)
+		say(0, "tokens travel in the clear, unless a proxy in front has TLS: see --cert");
 	return 0;
 }
 
@@ -318,20 +323,56 @@ static void on_http(struct watched *watched)
 	(void)watched;
 }
 
+/* The content of a file, terminated; the caller's to free. NULL after it was said why. */
+static char *file_read(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = NULL;
+	size_t size;
+	int r = fd < 0 ? -errno : read_all(fd, &text, &size);
+
+	fd_close(fd);
+	if (r)
+		say(r, "%s: %s", path, strerror(-r));
+	return r ? NULL : text;
+}
+
+static struct MHD_Daemon *http_start(struct server *server, const char *certificate, const char *key)
+{
+	const struct MHD_OptionItem tls[] = {
+		{.option = MHD_OPTION_HTTPS_MEM_CERT, .ptr_value = text_unconst(certificate)},
+		{.option = MHD_OPTION_HTTPS_MEM_KEY, .ptr_value = text_unconst(key)},
+		{.option = MHD_OPTION_END},
+	};
+	const struct MHD_OptionItem none[] = {{.option = MHD_OPTION_END}};
+	unsigned flags =
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (certificate ? MHD_USE_TLS : 0);
+
+	return MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, server,
+				MHD_OPTION_LISTEN_SOCKET, server->listener, MHD_OPTION_CONNECTION_LIMIT,
+				connections_allowed(), MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+				MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+				on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+				MHD_OPTION_URI_LOG_CALLBACK, on_uri, server, MHD_OPTION_ARRAY,
+				certificate ? tls : none, MHD_OPTION_END);
+}
+
 static int http_open(struct server *server)
 {
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	const struct serve_options *options = server->options;
+	_cleanup_(freep) char *certificate = options->certificate ? file_read(options->certificate) : NULL;
+	_cleanup_(freep) char *key = options->key ? file_read(options->key) : NULL;
 	const union MHD_DaemonInfo *info;
 
-	server->http = MHD_start_daemon(
-		flags, 0, NULL, NULL, on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, server,
-		MHD_OPTION_LISTEN_SOCKET, server->listener, MHD_OPTION_CONNECTION_LIMIT, connections_allowed(),
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-		server, MHD_OPTION_URI_LOG_CALLBACK, on_uri, server, MHD_OPTION_END);
+	if (options->certificate && (!certificate || !key))
+		return -EINVAL;
+	server->http = http_start(server, certificate, key);
+	if (key)
+		sodium_memzero(key, strlen(key));
 	info = server->http ? MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
-		return say(-EIO, "libmicrohttpd does not start");
+		return say(-EIO, "libmicrohttpd does not start%s",
+			   certificate ? ": look at the certificate and its key" : "");
 	server->listener = -1; /* it is the daemon's */
 	server->on_http.on_ready = on_http;
 	return server_watch(server, info->epoll_fd, EPOLLIN, &server->on_http);
@@ -423,6 +464,8 @@ static void tick(struct server *server, double now)
 			connection->due = 0;
 			(void)shutdown(connection->fd, SHUT_RDWR);
 		}
+	(void)tenants_reload(server);
+	tenants_sweep(server);
 	server->next_tick = now + TICK;
 }
 

@@ -5,9 +5,11 @@
 
 #include <jansson.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 struct exchange;
 struct tenant;
+struct token;
 
 /* What epoll tells of. */
 struct watched {
@@ -37,8 +39,9 @@ struct server {
 	struct tenant *tenants;
 	uint64_t bodies; /* bytes of bodies that wait in memory */
 	double next_tick;
-	bool ending, open; /* open: no tokens are needed */
-	char address[128]; /* that it listens on */
+	struct stat token_file; /* as it was read; zeroes: it could not be */
+	bool ending, open;	/* open: no tokens are needed */
+	char address[128];	/* that it listens on */
 	struct doors_state {
 		void *e2b, *mcp, *dashboard, *native;
 	} doors; /* a door's own, for its open and close */
@@ -49,7 +52,7 @@ struct server {
 struct limits {
 	uint64_t sessions; /* at once; 0: any */
 	double rate;	   /* requests a second; 0: any */
-	uint64_t streams;  /* exchanges at once; 0: any */
+	uint64_t requests; /* at once; 0: any */
 };
 
 struct tenant {
@@ -58,9 +61,10 @@ struct tenant {
 	struct watched watched;
 	char *name;
 	char *prefix;	 /* of its sessions, in laird; "" without tokens */
-	char **profiles; /* that it may name, ended by NULL; NULL: any */
+	char **profiles; /* the token's: that it may name, ended by NULL; NULL: any */
 	struct limits limits;
-	unsigned char hash[32];	 /* of its token */
+	struct token *token;	 /* owned; NULL without tokens */
+	json_t *sessions;	 /* a set of at least those that there are, if they are limited */
 	struct lair *lair;	 /* NULL: not connected */
 	int fd;			 /* of @lair, in epoll; -1: none */
 	double held;		 /* nothing is read from it until then; 0: it is read from */
@@ -89,6 +93,9 @@ bool host_is_loopback(const char *host, size_t size);
 
 int tenants_open(struct server *server);
 void tenants_close(struct server *server);
+/* Read the file of tokens again if it is another. Returns 0 or -errno, having said why. */
+int tenants_reload(struct server *server);
+void tenants_sweep(struct server *server);
 /* Whose token this is; NULL: nobody's. Without tokens everybody is the one tenant. */
 struct tenant *tenant_of(struct server *server, const char *token);
 /* Its connection to laird. Returns 0 or an error, with a sentence. */

@@ -60,7 +60,8 @@ void v1_open(struct exchange *exchange)
 	const char *session, *profile;
 	struct lair *lair = session_lair(exchange, &session);
 
-	if (lair && profile_of(exchange, exchange_string(exchange, "profile"), &profile))
+	if (lair && profile_of(exchange, exchange_string(exchange, "profile"), &profile) &&
+	    session_admitted(exchange, session))
 		exchange_wait(exchange, lair_open(lair, &exchange->call, session, profile), open_done);
 }
 
@@ -162,7 +163,7 @@ void v1_load(struct exchange *exchange)
 	const char *session;
 	struct lair *lair = session_lair(exchange, &session);
 
-	if (lair)
+	if (lair && session_admitted(exchange, session))
 		exchange_wait(exchange, lair_load(lair, &exchange->call, session), load_done);
 }
 

@@ -95,6 +95,6 @@ void v1_branch(struct exchange *exchange)
 	if (!lair)
 		return;
 	branch.branch = exchange_session(exchange, exchange_string(exchange, "branch"));
-	if (branch.branch)
+	if (branch.branch && session_admitted(exchange, branch.branch))
 		exchange_wait(exchange, lair_branch(lair, &exchange->call, &branch), branch_done);
 }

@@ -1,10 +1,12 @@
 /* Whoever asks, and a connection to laird for each. laird takes turns between the connections of a user, so no
  * tenant has to wait for all that another one has asked. */
-#include "server.h"
+#include "exchange.h"
+#include "tokens.h"
 
 #include "text.h"
 
 #include <math.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -19,9 +21,8 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	if (tenant->fd >= 0)
 		server_unwatch(tenant->server, tenant->fd);
 	(void)lair_free(tenant->lair);
-	for (size_t i = 0; tenant->profiles && tenant->profiles[i]; i++)
-		free(tenant->profiles[i]);
-	free(tenant->profiles);
+	tokens_free(tenant->token);
+	json_decref(tenant->sessions);
 	free(tenant->prefix);
 	free(tenant->name);
 	free(tenant);
@@ -48,17 +49,113 @@ static struct tenant *tenant_new(struct server *server, const char *name, const 
 	tenant->watched.on_ready = on_lair;
 	tenant->fd = -1;
 	tenant->name = strdup(name);
-	tenant->prefix = strdup(prefix);
-	if (!tenant->name || !tenant->prefix)
+	tenant->sessions = json_object();
+	if (asprintf(&tenant->prefix, "%s%s", prefix, *prefix ? ":" : "") < 0)
+		tenant->prefix = NULL;
+	if (!tenant->name || !tenant->prefix || !tenant->sessions)
 		return tenant_free(tenant);
 	tenant->next = server->tenants;
 	server->tenants = tenant;
 	return tenant;
 }
 
+/* ---- the file of tokens ---- */
+
+/* @token is taken over. */
+static void tenant_take(struct tenant *tenant, struct token *token)
+{
+	tokens_free(tenant->token);
+	token->next = NULL;
+	tenant->token = token;
+	tenant->profiles = token->profiles;
+	tenant->limits =
+		(struct limits){.sessions = token->sessions, .rate = token->rate, .requests = token->requests};
+	tenant->revoked = false;
+}
+
+/* One who had the secret before stays the same tenant; one of the same name with another secret is another, who has
+ * the sessions of the name. */
+static struct tenant *tenant_with(struct server *server, const struct token *token)
+{
+	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
+		if (strcmp(tenant->name, token->name) == 0 &&
+		    sodium_memcmp(tenant->token->hash, token->hash, sizeof(token->hash)) == 0)
+			return tenant;
+	return tenant_new(server, token->name, token->name);
+}
+
+/* Whoever was revoked is told nothing more. */
+static void revoked_drop(struct server *server)
+{
+	for (struct exchange *exchange = server->exchanges; exchange; exchange = exchange->next)
+		if (exchange->tenant && exchange->tenant->revoked)
+			exchange_drop(exchange);
+}
+
+static void tenants_take(struct server *server, struct token *tokens)
+{
+	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
+		tenant->revoked = true;
+	for (struct token *token = tokens, *next; token; token = next) {
+		struct tenant *tenant = tenant_with(server, token);
+
+		next = token->next;
+		token->next = NULL;
+		if (tenant)
+			tenant_take(tenant, token);
+		else
+			tokens_free(token);
+	}
+	revoked_drop(server);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+int tenants_reload(struct server *server)
+{
+	const char *path = server->options->tokens;
+	struct token *tokens = NULL;
+	struct stat st = {.st_ino = 0};
+	char why[TOKEN_WHY_SIZE];
+	int r;
+
+	if (server->open || (stat(path, &st) == 0 && is_same(&st, &server->token_file)))
+		return 0;
+	if (st.st_ino == 0 && server->token_file.st_ino == 0 && server->http)
+		return 0;
+	r = tokens_read(&tokens, path, &st, why);
+	server->token_file = r ? (struct stat){.st_ino = 0} : st;
+	/* With a line that is none, nobody knows whom the others are for. Nor is anybody let in by a file that is
+	 * gone. */
+	if (r)
+		fprintf(stderr, "lair serve: %s: nobody may use it until that is right\n", why);
+	tenants_take(server, tokens);
+	return r;
+}
+
+/* Those who were revoked, and have nothing any more. */
+void tenants_sweep(struct server *server)
+{
+	for (struct tenant **at = &server->tenants, *tenant; (tenant = *at);) {
+		if (tenant->revoked && tenant->n_exchanges == 0) {
+			*at = tenant->next;
+			tenant_free(tenant);
+		} else {
+			at = &tenant->next;
+		}
+	}
+}
+
 int tenants_open(struct server *server)
 {
-	server->open = true;
+	server->open = !server->options->tokens;
+	if (!server->open)
+		return tenants_reload(server);
 	return tenant_new(server, "", "") ? 0 : -ENOMEM;
 }
 
@@ -70,11 +167,25 @@ void tenants_close(struct server *server)
 	}
 }
 
+/* It takes as long for each token, whichever it is. */
 struct tenant *tenant_of(struct server *server, const char *token)
 {
-	(void)token;
-	return server->open ? server->tenants : NULL;
+	unsigned char hash[TOKEN_HASH_SIZE];
+	struct tenant *found = NULL;
+
+	if (server->open)
+		return server->tenants;
+	(void)tenants_reload(server);
+	if (!token)
+		return NULL;
+	token_hash(hash, token);
+	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
+		if (sodium_memcmp(tenant->token->hash, hash, sizeof(hash)) == 0 && !tenant->revoked)
+			found = tenant;
+	return found;
 }
+
+/* ---- laird ---- */
 
 static int tenant_connect(struct tenant *tenant)
 {
@@ -161,4 +272,46 @@ struct lair_text tenant_own(const struct tenant *tenant, struct lair_text sessio
 	if (!session.data || session.size < size || memcmp(session.data, tenant->prefix, size) != 0)
 		return (struct lair_text){.data = NULL};
 	return (struct lair_text){.data = session.data + size, .size = session.size - size};
+}
+
+/* ---- how many sessions ---- */
+
+static void sessions_listed(struct exchange *exchange)
+{
+	struct tenant *tenant = exchange->tenant;
+	struct lair_session session;
+	size_t cursor = 0;
+
+	(void)json_object_clear(tenant->sessions);
+	while (lair_next_session(lair_sessions(exchange->call), &cursor, &session))
+		if (tenant_own(tenant, session.session).data)
+			(void)json_object_setn_new(tenant->sessions, session.session.data, session.session.size,
+						   json_true());
+	exchange->call = lair_call_free(exchange->call);
+	exchange->counted = true;
+	exchange->route->begin(exchange);
+}
+
+bool session_admitted(struct exchange *exchange, const char *session)
+{
+	struct tenant *tenant = exchange->tenant;
+	struct lair *lair;
+
+	if (!tenant->limits.sessions || json_object_get(tenant->sessions, session))
+		return true;
+	if (json_object_size(tenant->sessions) < tenant->limits.sessions) {
+		(void)json_object_set_new(tenant->sessions, session, json_true());
+		return true;
+	}
+	if (exchange->counted) {
+		answer_header(exchange, "Retry-After", "5");
+		answer_problem(exchange, 429, "limit", "this token has %llu sessions at once",
+			       (unsigned long long)tenant->limits.sessions);
+		return false;
+	}
+	/* Some may have ended. */
+	lair = exchange_lair(exchange);
+	if (lair)
+		exchange_wait(exchange, lair_list(lair, &exchange->call), sessions_listed);
+	return false;
 }
