@@ -50,10 +50,49 @@ static bool is_delimiter(struct lair_text frame)
 	return frame.size == sizeof(DELIMITER) - 1 && memcmp(frame.data, DELIMITER, frame.size) == 0;
 }
 
+/* The number in \\uXXXX at @at; 0 if there is none. */
+static unsigned long escaped_at(const char *at, const char *end)
+{
+	char digits[5] = "";
+
+	if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
+		return 0;
+	memcpy(digits, at + 2, 4);
+	return strtoul(digits, NULL, 16);
+}
+
+/* Browsers send halves of a surrogate pair, if somebody has cut a text there. jansson refuses them. */
+static void surrogates_mend(char *at, const char *end)
+{
+	while ((at = memchr(at, '\\', (size_t)(end - at)))) {
+		unsigned long first = escaped_at(at, end), second = first ? escaped_at(at + 6, end) : 0;
+
+		if (first >= 0xd800 && first < 0xdc00 && second >= 0xdc00 && second < 0xe000) {
+			at += 12;
+			continue;
+		}
+		for (size_t i = 0; i < 4 && first >= 0xd800 && first < 0xe000; i++)
+			at[2 + i] = "fffd"[i];
+		at += MIN((ptrdiff_t)2, end - at);
+	}
+}
+
+static json_t *load_mended(struct lair_text text)
+{
+	_cleanup_(freep) char *mended = NULL;
+
+	if (text_mend(&text, &mended))
+		return NULL;
+	surrogates_mend(mended, mended + text.size);
+	return json_loadb(mended, text.size, JSON_ALLOW_NUL, NULL);
+}
+
 static json_t *object_of(struct lair_text text)
 {
 	json_t *document = json_loadb(text.data, text.size, JSON_ALLOW_NUL, NULL);
 
+	if (!document)
+		document = load_mended(text);
 	if (json_is_object(document))
 		return document;
 	json_decref(document);

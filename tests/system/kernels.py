@@ -187,9 +187,11 @@ class Kernel:
         transport: str = "tcp",
         key: str = "secret",
         curve: bool = False,
+        command: list[str] | None = None,
         **env: str,
     ) -> None:
         self.daemon = daemon
+        self.command = command or [str(daemon.binaries / "lair"), "jupyter", "run", "-f", "{connection_file}"]
         self.flags = flags
         self.env = env
         self.directory = daemon.directory / f"kernel-{uuid.uuid4().hex[:8]}"
@@ -210,7 +212,7 @@ class Kernel:
         self.start()
 
     def start(self) -> None:
-        command = [str(self.daemon.binaries / "lair"), "jupyter", "run", "-f", str(self.file), *self.flags]
+        command = [it.format(connection_file=self.file) for it in self.command] + list(self.flags)
         env = {**self.daemon.env, "LAIR_SOCKET": str(self.daemon.socket), "LAIR_NO_START": "1", **self.env}
         self.process = subprocess.Popen(command, env=env)
 

@@ -7,15 +7,17 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon import USAGE, Daemon, memory_of
-from kernels import PORTS, Client, Kernel, free_ports, kernel_of, sockets_of
-from zmtp import MORE, Peer, frame
+from kernels import PORTS, Client, Kernel, eventually, free_ports, kernel_of, sockets_of
+from zmtp import GREETING, MORE, Peer, frame, ready
 
 PROFILE = {"checkpoint": "cell", "checkpoints": "16"}
 
@@ -117,6 +119,12 @@ def test_much_output_is_complete(client: Client) -> None:
     assert client.printed("for i in range(200_000): print('%07d' % i, 'é' * 10)") == "".join(
         f"{i:07d} {'é' * 10}\n" for i in range(200_000)
     )
+
+
+def test_half_of_a_character(client: Client) -> None:
+    """Somebody cut a text in a browser."""
+    code = "[len('\ud83d'), ord('\ud83d'), ord('\U0001f600'), len('\\\\ud83d')]"
+    assert client.value(code) == f"[1, {0xFFFD}, {0x1F600}, 6]"
 
 
 def test_bytes_that_are_no_text(client: Client) -> None:
@@ -454,7 +462,131 @@ def test_a_session_says_what_it_likes(client: Client, notice: str) -> None:
     assert client.value("1") == "1"
 
 
+# ---- VS Code ----
+
+
+@pytest.fixture
+def command(daemon: Daemon) -> list[str]:
+    """What the specification says."""
+    told = daemon.lair("jupyter", "install", "--prefix", str(daemon.directory), "--name", "code")
+    spec = json.loads((Path(told.stdout.strip()) / "kernel.json").read_text())
+    assert spec["interrupt_mode"] == "message"
+    return list(spec["argv"])
+
+
+def ports_answer(kernel: Kernel) -> bool:
+    """It looks whether the kernel listens, by a connection that says nothing and ends."""
+    try:
+        for port in PORTS:
+            socket.create_connection((kernel.connection["ip"], kernel.connection[port]), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_as_vs_code_does_it(daemon: Daemon, command: list[str]) -> None:
+    """It starts the specification's command itself, over TCP; waits for the ports; runs cells in silence to set
+    things up; interrupts by message; and restarts by a second kernel with other ports, before it ends the first."""
+    with kernel_of(daemon, command=command) as first, kernel_of(daemon, command=command) as second:
+        eventually(lambda: ports_answer(first) and ports_answer(second))
+        client, other = first.client(), second.client()
+        info = client.request("kernel_info_request", {})
+        assert info["language_info"]["file_extension"] == ".py"
+        for code in ("import os as _os; _os.chdir('.')", "%matplotlib inline", "import sys; sys.path.append('x')"):
+            name = client.start(code, silent=True, store_history=False)
+            assert client.reply(name)["content"]["status"] == "ok"
+            assert client.until_idle(name) == []
+        name = client.start("x = input('? ')\nwhile True: pass", allow_stdin=True, stop_on_error=True)
+        asked = client.receive("stdin")
+        client.send("input_reply", {"value": "5", "status": "ok"}, "stdin", parent=asked["header"])
+        client.reply(client.send("interrupt_request", {}, "control"), "control")
+        assert client.reply(name)["content"]["ename"] == "KeyboardInterrupt"
+        assert [it["content"]["ename"] for it in client.until_idle(name) if it["type"] == "error"] == [
+            "KeyboardInterrupt"
+        ]
+        assert client.value("x") == "'5'"
+        assert other.error("x")["ename"] == "NameError"
+        client.send("shutdown_request", {"restart": False}, "control")
+        first.process.send_signal(signal.SIGTERM)
+        assert first.process.wait(20) == 0
+        assert other.value("6 * 7") == "42"
+
+
 # ---- clients that are hostile, broken, or many ----
+
+SENSELESS: list[Any] = [None, 5, -1, 1e300, "x" * 70_000, "\0\ud800", [], {}, [[]] * 50, {"a": {"b": None}}, True]
+FIELDS = {
+    "execute_request": ("code", "silent", "store_history", "user_expressions", "allow_stdin", "stop_on_error"),
+    "complete_request": ("code", "cursor_pos"),
+    "inspect_request": ("code", "cursor_pos", "detail_level"),
+    "is_complete_request": ("code",),
+    "history_request": ("hist_access_type", "n", "start", "stop", "session", "pattern", "unique", "output", "raw"),
+    "comm_info_request": ("target_name",),
+    "comm_open": ("comm_id", "target_name", "data"),
+    "comm_msg": ("comm_id", "data"),
+    "comm_close": ("comm_id", "data"),
+    "kernel_info_request": ("x",),
+    "interrupt_request": ("x",),
+    "input_reply": ("value",),
+}
+SENSIBLE = {"code": "1", "cursor_pos": 1, "hist_access_type": "range", "comm_id": "c", "stop_on_error": False}
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_messages_that_make_no_sense(client: Client, kind: str) -> None:
+    """Of somebody who has the key. Each request is answered all the same."""
+    contents = [{**SENSIBLE, field: value} for field in FIELDS[kind] for value in SENSELESS]
+    contents += [dict.fromkeys(FIELDS[kind], value) for value in SENSELESS]
+    channel = "stdin" if kind == "input_reply" else "shell"
+    names = [client.send(kind, content, channel, buffers=[b"", b"\xff"]) for content in contents]
+    if kind.endswith("_request"):
+        replies = [client.reply(name)["content"]["status"] for name in names]
+        assert set(replies) <= {"ok", "error", "aborted", "complete", "incomplete", "invalid", "unknown"}
+    assert client.value("6 * 7") == "42"
+
+
+@pytest.mark.parametrize(
+    "header", [{"msg_type": 5}, {"session": {}, "msg_id": []}, {"date": None, "version": "99"}]
+)
+def test_headers_that_make_no_sense(client: Client, header: dict[str, Any]) -> None:
+    name, frames = client.frames("execute_request", {"code": "x = 1; print(x); 1 / 0", "stop_on_error": False})
+    documents = [json.dumps({**json.loads(frames[2]), **header}).encode(), *frames[3:6]]
+    client.shell.send_multipart([frames[0], client.sign(documents), *documents])
+    assert client.value("6 * 7") == "42"
+    assert name
+
+
+def test_peers_that_do_not_speak_as_they_should(daemon: Daemon) -> None:
+    """On the sockets themselves, with no key: what is no ZeroMQ, a greeting that does not end, other kinds of peers,
+    subscriptions that say nothing, and a heartbeat of many parts."""
+    with kernel_of(daemon, transport="ipc") as kernel:
+        client = kernel.client()
+        client.run("x = 41")
+        open_ones = []
+        for number in range(1, 6):
+            path = kernel.directory / f"s-{number}"
+            for kind in (b"DEALER", b"SUB", b"REQ", b"PUB", b"ROUTER", b"PAIR", b"nonsense"):
+                it = Peer(path)
+                it.send(GREETING)
+                it.send(ready(kind, b"\0" * 255))
+                with contextlib.suppress(OSError):
+                    it.send(frame(b"\1" + b"x" * 300) + frame(b"\0") + frame(b"", MORE) * 50 + frame(b"\2"))
+                open_ones.append(it)
+            for data in (b"GET / HTTP/1.1\r\n\r\n", bytes(4096), GREETING[:20], b"\xff" * 4096):
+                it = Peer(path)
+                with contextlib.suppress(OSError):
+                    it.send(data)
+                open_ones.append(it)
+        assert client.value("x + 1") == "42"
+        assert kernel.process.poll() is None
+
+
+def test_a_flood_of_requests_of_several(kernel: Kernel, client: Client) -> None:
+    others = [kernel.client() for _ in range(4)]
+    names = [(it, it.start(f"{number}")) for number in range(200) for it in others]
+    client.value("1")
+    for it, name in names:
+        assert it.reply(name)["content"]["status"] == "ok"
 
 
 def test_messages_that_are_not_signed(kernel: Kernel, client: Client) -> None:
@@ -543,7 +675,8 @@ def text_of(shown: list[dict[str, Any]]) -> str:
 def test_a_client_that_does_not_read_for_a_while_misses_nothing(kernel: Kernel, client: Client) -> None:
     """The cell waits for it."""
     slow, before = kernel.client(queue=1), memory_of(kernel.process.pid)
-    name, held = client.start(MANY), []
+    name = client.start(MANY)
+    held: list[dict[str, Any]] = []
     while not held or client.iopub.poll(500):
         held.append(client.receive("iopub"))
     assert len(text_of(held)) < len(MUCH)

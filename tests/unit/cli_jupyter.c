@@ -135,6 +135,40 @@ static void test_replays(void)
 	signer_deinit(&signer);
 }
 
+static void check_quoted(const char *text, size_t size, const char *right)
+{
+	char out[QUOTED_SIZE(64)];
+	size_t n = message_quote(out, (struct lair_text){.data = text, .size = size});
+
+	CHECK(n <= QUOTED_SIZE(size) && n == strlen(right) && memcmp(out, right, n) == 0);
+}
+
+static void test_quoted(void)
+{
+	check_quoted("", 0, "\"\"");
+	check_quoted("a\"b\\c/\x7f\u00e9", 9, "\"a\\\"b\\\\c/\x7f\u00e9\"");
+	check_quoted("\b\t\n\v\f\r\0\x1f", 8, "\"\\b\\t\\n\\u000b\\f\\r\\u0000\\u001f\"");
+	check_quoted("a\xff\xc3", 3, "\"a\xef\xbf\xbd\xef\xbf\xbd\"");
+}
+
+/* Halves of surrogate pairs become U+FFFD; pairs, and what only looks like one, stay. */
+static void test_halves(void)
+{
+	static const char header[] = "{\"msg_type\": \"\\ud83d|\\ude00|\\ud83d\\ude00|\\\\ud83d|\\ud83d\"}";
+	struct frames frames = {.items = NULL};
+	struct message message;
+	struct signer signer;
+
+	CHECK(signer_init(&signer, key) == 0);
+	fill(&frames, &signer, header);
+	CHECK(message_read(&message, &frames, &signer) == 0);
+	CHECK(strcmp(message_text(message.header, "msg_type"),
+		     "\xef\xbf\xbd|\xef\xbf\xbd|\xf0\x9f\x98\x80|\\ud83d|\xef\xbf\xbd") == 0);
+	message_deinit(&message);
+	frames_deinit(&frames);
+	signer_deinit(&signer);
+}
+
 static void test_limits(void)
 {
 	struct frames frames = {.items = NULL};
@@ -155,6 +189,8 @@ int main(void)
 	test_dropped();
 	test_changed();
 	test_replays();
+	test_quoted();
+	test_halves();
 	test_limits();
 	return check_report();
 }
