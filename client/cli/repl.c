@@ -367,6 +367,7 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 		.figure = cli->svg ? "svg" : NULL,
 		.reload = cli->reload,
 		.again = cli->again,
+		.notebook = "{\"kind\":\"prompt\"}",
 	};
 	int status;
 
@@ -389,11 +390,24 @@ static void command_take(struct repl *repl, struct lair_text text)
 	presence_begin(&repl->presence, 0);
 }
 
+/* Whether the session has IPython loaded, which then does itself what shorthands are for. */
+static bool has_ipython(struct repl *repl)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_inspect inspect = {.session = repl->session, .code = lair_text("get_ipython")};
+
+	return !lair_inspect(repl->run.cli->lair, &call, &inspect) && !run_wait(&repl->run, call) &&
+	       lair_inspection(call)->found;
+}
+
 static void input_run(struct repl *repl)
 {
 	struct lair_text text = {.data = repl->text, .size = repl->size};
 	_cleanup_(freep) char *code = NULL;
 	const struct shorthand *shorthand = shorthand_expand(text, &code);
+
+	if (shorthand && has_ipython(repl))
+		shorthand = NULL;
 
 	repl->scripted = shorthand && shorthand->script;
 	if (cell_is_rest(repl))
@@ -404,7 +418,7 @@ static void input_run(struct repl *repl)
 		cell_run(repl, lair_text(code), !shorthand->script);
 	else if (shorthand)
 		(void)cli_fail(repl->run.cli, "error", "out of memory");
-	else if (command_is(text))
+	else if (command_is(text) && text.data[strspn(text.data, " \t")] != '!')
 		command_take(repl, text);
 	else
 		cell_run(repl, text, false);

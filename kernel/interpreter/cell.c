@@ -13,8 +13,9 @@
 #include "stream.h"
 
 #define NOTE_MAX 48
-/* Cells of a notebook: one that it shows, one whose value is only told, and one that is a message. */
-enum { KIND_CELL = 1, KIND_SILENT, KIND_MESSAGE };
+/* Cells of a notebook: one that it shows, one whose value is only told, and one that is a message. And one of a
+ * prompt whose session has IPython. */
+enum { KIND_CELL = 1, KIND_SILENT, KIND_MESSAGE, KIND_PROMPT };
 /* A longer list is left to python/display.py, which may shorten it. */
 #define FEW 100
 
@@ -351,7 +352,7 @@ static int display(struct cell_result *result, PyObject *value)
 		return -1;
 	if (cells.kind == KIND_SILENT)
 		return 0;
-	if (cells.kind == KIND_CELL && notebook_shown(value) < 0)
+	if ((cells.kind == KIND_CELL || cells.kind == KIND_PROMPT) && notebook_shown(value) < 0)
 		return -1;
 	return PyDict_SetItem(cells.builtins, cells.underscore, value);
 }
@@ -422,7 +423,7 @@ static void fail(struct cell_result *result)
 		result->error = explain(error);
 		trace = result->error ? PyDict_GetItemString(result->error, "traceback") : NULL; /* borrowed */
 		/* A notebook shows it in its own way. */
-		if (trace && !cells.kind && stream_write(OUTPUT_ERR, trace) < 0)
+		if (trace && (!cells.kind || cells.kind == KIND_PROMPT) && stream_write(OUTPUT_ERR, trace) < 0)
 			PyErr_Clear();
 	}
 	Py_DECREF(error);

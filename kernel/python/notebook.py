@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NOTICE = "application/vnd.lair.notebook+json"
 BUFFERS = "application/vnd.lair.buffers"
 
-_CELL, _SILENT, _MESSAGE = 1, 2, 3  # as kernel/interpreter/cell.c has them
+_CELL, _SILENT, _MESSAGE, _PROMPT = 1, 2, 3, 4  # as kernel/interpreter/cell.c has them
 _KINDS = {"cell": _CELL, "silent": _SILENT, "message": _MESSAGE}
 _SIZE_MAX = 8 << 20
 _OUT_MAX = 1000
@@ -36,6 +36,8 @@ def enter(note: str, number: int, source: str) -> int:
     """A cell of a notebook begins. Returns what kind of cell it is."""
     global _header
     told = _loads(note)
+    if told.get("kind") == "prompt":
+        return _enter_prompt(number, source)
     kind = _KINDS.get(told.get("kind"), _CELL)
     _header = told.get("header") or {}
     display.in_notebook = True
@@ -46,6 +48,15 @@ def enter(note: str, number: int, source: str) -> int:
     if kind == _CELL:
         _note_input(number, source)
     return kind
+
+
+def _enter_prompt(number: int, source: str) -> int:
+    """In and Out are what people know from IPython. Who has not loaded it does not pay with the memory for them."""
+    if "IPython" not in _modules:
+        return 0
+    magics.meet()
+    _note_input(number, source.rstrip("\n"))
+    return _PROMPT
 
 
 def leave() -> None:

@@ -17,6 +17,7 @@ from terminal import Terminal
 SETTINGS = {
     "profile default": {"checkpoint": "cell"},
     "profile shell": {"subprocess": "on"},
+    "profile ipython": {"preload": "IPython"},
     "profile brief": {"cell_timeout": "300ms"},
 }
 
@@ -357,3 +358,39 @@ def test_ctrl_c_where_nothing_reacts(terminal: Callable[..., Terminal]) -> None:
     it.prompt()
     it.type("x\r")
     it.expect("\n5")
+
+
+# ---- with IPython loaded ----
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("6\n7\n_, __\n", "(7, 6)"),
+        ("6\nIn[1], Out[1], _1, _i1\n", "('6', 6, 6, '6')"),
+        ("%timeit -n1 -r1 1\n", "per loop (mean"),
+        ("%time 6 * 7\n", "Wall time"),
+        ("%time 6 * 7\n", "42"),
+        ("%%capture out\nprint('caught')\n\nout.stdout\n", "'caught\\n'"),
+        ("%env NAME=5\n%env NAME\n", "'5'"),
+        ("x = 1\n%who\n", "x  \n"),
+        ("x = 1\n%whos\n", "int"),
+        ("import math\nmath.pi?\n", "float"),
+        ("%who_ls\n", "[]"),
+        ("!ls\n", "subprocess-not-granted"),
+        ("%%bash\nls\n\n", "subprocess-not-granted"),
+        ("1 / 0\n", "ZeroDivisionError: division by zero"),
+        ("for i in range(1200): exec('')\n\nlen(Out) == 0\n", "True"),
+    ],
+)
+def test_with_ipython(daemon: Daemon, typed: str, said: str) -> None:
+    assert said in repl(daemon, typed, "--profile", "ipython")
+
+
+def test_without_ipython_nothing_but_the_last_value_is_kept(daemon: Daemon) -> None:
+    assert "NameError: name 'Out' is not defined" in repl(daemon, "6\nOut\n")
+    assert "a loop, the best of" in repl(daemon, "%timeit 1\n")
+
+
+def test_a_magic_brings_ipython(daemon: Daemon) -> None:
+    assert "per loop (mean" in repl(daemon, "%whos\n%timeit -n1 -r1 1\n")
