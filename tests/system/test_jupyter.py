@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from daemon import USAGE, Daemon, memory_of
+from daemon import ROOT, USAGE, Daemon, memory_of
 from kernels import PORTS, Client, Kernel, eventually, free_ports, kernel_of, sockets_of
 from zmtp import GREETING, MORE, Peer, frame, ready
 
@@ -333,6 +333,29 @@ def test_without_a_daemon(daemon: Daemon) -> None:
         error = client.error("1")
         assert error["ename"] == "LairError" and nobody in error["evalue"]
         assert client.request("complete_request", {"code": "pri", "cursor_pos": 3})["status"] == "error"
+
+
+def told(output: dict[str, Any]) -> str:
+    """A message's content, or an output in a notebook's file: what is not bound to a run."""
+    text = output.get("data", {}).get("text/plain", output.get("ename", ""))
+    return "".join(text)
+
+
+def test_the_example() -> None:
+    """Each of its cells shows what the file says."""
+    cells = json.loads((ROOT / "examples/survival.ipynb").read_text())["cells"]
+    daemon = Daemon({"profile notebook": PROFILE})
+    try:
+        with kernel_of(daemon) as kernel:
+            client = kernel.client()
+            for cell in cells:
+                if cell["cell_type"] == "code":
+                    _, shown = client.run("".join(cell["source"]))
+                    rich = [told(it["content"]) for it in shown if it["type"] in ("execute_result", "error")]
+                    assert rich == [told(it) for it in cell["outputs"] if it["output_type"] != "stream"], shown
+        daemon.end()
+    finally:
+        daemon.close()
 
 
 # ---- questions ----

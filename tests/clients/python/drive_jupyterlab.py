@@ -1,4 +1,6 @@
-"""JupyterLab in a real browser: cells, an error that kills, what comes back, a slider that moves a plot."""
+"""JupyterLab in a real browser: cells, an error that kills, what comes back, a slider that moves a plot.
+
+Without arguments it is the server, and prints where; with that address it is the person, who may take a picture."""
 
 import contextlib
 import json
@@ -50,7 +52,7 @@ def server() -> Iterator[str]:
     process = subprocess.Popen(command, stdout=log, stderr=log)
     runtime = Path(os.environ["JUPYTER_RUNTIME_DIR"])
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not (url := answering(runtime / f"jpserver-{process.pid}.json")):
             assert time.monotonic() < deadline and process.poll() is None, (HERE / "log").read_text()
             time.sleep(0.1)
@@ -78,13 +80,20 @@ def run(page: Page, number: int, *expected: str) -> None:
         it.locator(".jp-OutputArea").get_by_text(text, exact=False).first.wait_for(timeout=WAIT)
 
 
-def main() -> None:
+def serve() -> None:
+    """Until standard input ends."""
     HERE.mkdir(exist_ok=True)
+    with server() as url:
+        print(url, flush=True)
+        sys.stdin.read()
+
+
+def drive(url: str, picture: str | None = None) -> None:
     it = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "lair", "display_name": "Python (Lair)"}})
     it.cells = [nbformat.v4.new_code_cell(code) for code in CELLS]
     nbformat.write(it, HERE / "n.ipynb")
     assert BROWSER, "there is a browser"
-    with server() as url, sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1100, "height": 1500})
         page.set_default_timeout(WAIT)
@@ -111,10 +120,10 @@ def main() -> None:
         )
         assert output.locator("img").count() == 1
         run(page, 6, "ZeroDivisionError")
-        if len(sys.argv) > 1:
-            page.screenshot(path=sys.argv[1])
+        if picture:
+            page.screenshot(path=picture)
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    drive(*sys.argv[1:]) if len(sys.argv) > 1 else serve()

@@ -15,28 +15,39 @@ from environments import HERE, pinned
 
 
 @contextlib.contextmanager
-def starting(name: str) -> Iterator[Callable[..., None]]:
+def serving(command: list[str], env: dict[str, str]) -> Iterator[list[str]]:
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        yield [process.stdout.readline().strip()]
+        process.stdin.close()
+
+
+@contextlib.contextmanager
+def starting(name: str, *server: object) -> Iterator[Callable[..., None]]:
     """Runs programs of that environment, whose packages sessions have, too. A program fails unless all is as it should
-    be."""
+    be. The server, a command that says with its first line where it is, is up before: what it needs for that is no part
+    of a test's minute."""
     python = str(pinned(name))
     daemon = Daemon({"profile notebook": {"python": python, "preload": "IPython", "checkpoint": "cell"}})
     try:
         assert daemon.lair("jupyter", "install").returncode == 0
 
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(daemon.directory),
+            "LAIR_SOCKET": str(daemon.socket),
+            "JUPYTER_RUNTIME_DIR": str(daemon.directory / "runtime"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
         def run(*command: object) -> None:
-            env = {
-                "PATH": os.environ["PATH"],
-                "HOME": str(daemon.directory),
-                "LAIR_SOCKET": str(daemon.socket),
-                "JUPYTER_RUNTIME_DIR": str(daemon.directory / "runtime"),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            }
             told = subprocess.run(
                 [python, *map(str, command)], env=env, capture_output=True, text=True, timeout=150
             )
             assert told.returncode == 0, told.stdout + told.stderr
 
-        yield run
+        with serving([python, *map(str, server)], env) if server else contextlib.nullcontext([]) as where:
+            yield lambda *command: run(*command, *where)
         daemon.end()
     finally:
         daemon.close()
@@ -65,7 +76,7 @@ def test_widgets(start: Callable[..., None]) -> None:
 def start_lab() -> Iterator[Callable[..., None]]:
     if not shutil.which("chromium-headless-shell"):
         pytest.skip("there is no chromium-headless-shell")
-    with starting("jupyterlab") as run:
+    with starting("jupyterlab", HERE / "drive_jupyterlab.py") as run:
         yield run
 
 
