@@ -127,6 +127,11 @@ static int get(const int *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
+int crowd_epoch(void)
+{
+	return get(&self.epoch);
+}
+
 /* ---- in the others ---- */
 
 static struct member *member_of(pid_t number)
@@ -272,6 +277,7 @@ void crowd_learn(void)
 	unsigned long features = 0;
 
 	crowd_numbers();
+	crowd_waits();
 	if (CALL(get_robust_list, 0, &robust, &self.robust_size) < 0 || !robust ||
 	    CALL(prctl, PR_GET_TID_ADDRESS, &address) < 0)
 		self.never = "this kernel does not tell what belongs to a thread";
@@ -605,6 +611,7 @@ int crowd_revive(void)
 void crowd_learn(void)
 {
 	crowd_numbers();
+	crowd_waits();
 }
 
 const char *crowd_hold(void)
@@ -618,6 +625,11 @@ const char *crowd_unfaithful(void)
 }
 
 int crowd_held(void)
+{
+	return 0;
+}
+
+int crowd_epoch(void)
 {
 	return 0;
 }

@@ -42,5 +42,9 @@ int crowd_revive(void);
 /* The kernel's number of @thread if libc remembers another one, which is then at @remembered; or 0. */
 pid_t crowd_number(pthread_t thread, int **remembered);
 
-/* For crowd_learn: find the functions of libc that numbers.c replaces. */
+/* Changes whenever threads that stood still run on, also in a copy. */
+int crowd_epoch(void);
+
+/* For crowd_learn: find the functions of libc that numbers.c and waits.c replace. */
 void crowd_numbers(void);
+void crowd_waits(void);

@@ -676,6 +676,188 @@ static void run_endless(void)
 	MUST(crowd_size() == (int)ARRAY_SIZE(calls));
 }
 
+/* Calls with a limit: both copies wait for as long as was said, and none ends with EINTR. */
+#define LIMIT_MS 400
+
+static int wait_poll(int fd)
+{
+	struct pollfd readable = {.fd = fd, .events = POLLIN};
+
+	return poll(&readable, 1, LIMIT_MS);
+}
+
+static int wait_ppoll(int fd)
+{
+	const struct timespec limit = {.tv_nsec = LIMIT_MS * 1000000L};
+	struct pollfd readable = {.fd = fd, .events = POLLIN};
+
+	return ppoll(&readable, 1, &limit, NULL);
+}
+
+static int wait_epoll(int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int epoll = epoll_create1(EPOLL_CLOEXEC), r;
+
+	(void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+	r = epoll_wait(epoll, &event, 1, LIMIT_MS);
+	(void)close(epoll);
+	return r;
+}
+
+static int wait_select(int fd)
+{
+	struct timeval limit = {.tv_usec = LIMIT_MS * 1000L};
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	return select(fd + 1, &set, NULL, NULL, &limit);
+}
+
+static int wait_pselect(int fd)
+{
+	const struct timespec limit = {.tv_nsec = LIMIT_MS * 1000000L};
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	return pselect(fd + 1, &set, NULL, NULL, &limit, NULL);
+}
+
+static int wait_nanosleep(int fd)
+{
+	const struct timespec limit = {.tv_nsec = LIMIT_MS * 1000000L};
+
+	(void)fd;
+	return nanosleep(&limit, NULL);
+}
+
+static int wait_clock(int fd)
+{
+	const struct timespec limit = {.tv_nsec = LIMIT_MS * 1000000L};
+
+	(void)fd;
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &limit, NULL);
+}
+
+static int wait_usleep(int fd)
+{
+	(void)fd;
+	return usleep(LIMIT_MS * 1000);
+}
+
+static int wait_semaphore(int fd)
+{
+	struct timespec until;
+	sem_t semaphore;
+	int r;
+
+	(void)fd;
+	(void)sem_init(&semaphore, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LIMIT_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	r = sem_timedwait(&semaphore, &until);
+	return r < 0 && errno == ETIMEDOUT ? 0 : r;
+}
+
+static int (*const limited[])(int) = {wait_poll,      wait_ppoll, wait_epoll,  wait_select,   wait_pselect,
+				      wait_nanosleep, wait_clock, wait_usleep, wait_semaphore};
+static int never_readable, n_waited;
+
+static void *waits_with_limit(void *call)
+{
+	double begin = seconds(), took;
+
+	MUST((*(int (*const *)(int))call)(never_readable) == 0);
+	took = seconds() - begin;
+	/* A process that is not run for a while is no mistake of ours, nor is a clock of another rhythm. */
+	MUST(took > LIMIT_MS * 0.9e-3);
+	__atomic_add_fetch(&n_waited, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void all_have_waited(double begin)
+{
+	while (__atomic_load_n(&n_waited, __ATOMIC_SEQ_CST) < (int)ARRAY_SIZE(limited))
+		sched_yield();
+	MUST(seconds() - begin < ENOUGH_S);
+}
+
+static void run_limited(void)
+{
+	double begin = seconds();
+	pid_t copies[3] = {0};
+	pthread_t thread;
+	int ends[2];
+
+	MUST(pipe2(ends, O_CLOEXEC) == 0);
+	never_readable = ends[0];
+	for (size_t i = 0; i < ARRAY_SIZE(limited); i++)
+		MUST(pthread_create(&thread, NULL, waits_with_limit, (void *)(uintptr_t)&limited[i]) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(copies); i++) {
+		const struct timespec moment = {.tv_nsec = 50000000};
+
+		nanosleep(&moment, NULL);
+		hold();
+		copies[i] = copy();
+		if (copies[i] == 0) {
+			MUST(crowd_revive() == 0);
+			all_have_waited(begin);
+			_exit(0);
+		}
+		crowd_release();
+	}
+	all_have_waited(begin);
+	for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
+		MUST(status_of(copies[i]) == 0);
+}
+
+/* A robust mutex goes on to belong to the thread that holds it, in the copy, too. */
+static pthread_mutex_t robust;
+
+static void *holds_robust(void *unused)
+{
+	MUST(pthread_mutex_lock(&robust) == 0);
+	MUST(sem_post(&never) == 0);
+	while (sem_wait(&turn) < 0)
+		;
+	MUST(pthread_mutex_unlock(&robust) == 0);
+	return unused;
+}
+
+static void let_go_of_robust(pthread_t thread)
+{
+	MUST(pthread_mutex_trylock(&robust) == EBUSY);
+	MUST(sem_post(&turn) == 0 && pthread_join(thread, NULL) == 0);
+	MUST(pthread_mutex_lock(&robust) == 0 && pthread_mutex_unlock(&robust) == 0);
+}
+
+static void run_robust(void)
+{
+	pthread_mutexattr_t attributes;
+	pthread_t thread;
+	pid_t pid;
+
+	MUST(pthread_mutexattr_init(&attributes) == 0);
+	MUST(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST) == 0);
+	MUST(pthread_mutex_init(&robust, &attributes) == 0);
+	MUST(sem_init(&turn, 0, 0) == 0 && sem_init(&never, 0, 0) == 0);
+	MUST(pthread_create(&thread, NULL, holds_robust, NULL) == 0 && sem_wait(&never) == 0);
+	hold();
+	pid = copy();
+	if (pid == 0) {
+		MUST(crowd_revive() == 0);
+		let_go_of_robust(thread);
+		_exit(0);
+	}
+	crowd_release();
+	let_go_of_robust(thread);
+	MUST(status_of(pid) == 0);
+}
+
 static volatile int let_in;
 static int deaf_number;
 
@@ -795,6 +977,8 @@ int main(int argc, char **argv)
 	return check_report();
 #endif
 	in_child(run_join);
+	in_child(run_limited);
+	in_child(run_robust);
 	in_child(run_deaf);
 	in_child(run_strange);
 	in_child(run_churn);
