@@ -153,7 +153,7 @@ static const struct {
 	[HELPER_OFFER] = {FUNCTIONS, "offer"},
 	[HELPER_TAKE_BACK] = {FUNCTIONS, "take_back"},
 	[HELPER_PASS_ON] = {FUNCTIONS, "pass_on"},
-	[HELPER_HALT] = {AWAITING, "halt"},
+	[HELPER_HALT] = {FUNCTIONS, "halt"},
 	[HELPER_GO_ON] = {FUNCTIONS, "go_on"},
 	[HELPER_SAVE] = {SAVING, "save"},
 	[HELPER_LOAD] = {SAVING, "load"},

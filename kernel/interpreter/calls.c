@@ -20,6 +20,8 @@
 /* Of the arguments: the router reads no message with more than WIRE_OBJECTS_MAX, and there are some around them. */
 #define PARTS_MAX (WIRE_OBJECTS_MAX - 36)
 
+#define OTHER_WAITS "another thread than the main one waits for a call, and a copy would not have it"
+
 /* How long a thread that reads for the main one does so before it looks whether the cell still runs. */
 #define LOOK_MS 50
 
@@ -125,13 +127,15 @@ static PyObject *returned(const struct wire_frame *message)
  * other ones. Returns 0, or -1 with an exception. */
 static int halt(const struct wire_frame *message, const char *why)
 {
-	bool forked = false;
+	PyObject *others = why ? NULL : PyObject_CallNoArgs(helper(HELPER_HALT));
+	bool forked = false, halted = !why;
 	int r;
 
-	if (!why)
-		Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_HALT)));
+	if (others == Py_True)
+		why = OTHER_WAITS;
+	Py_XDECREF(others);
 	r = process_freeze(message, last.cell, why, &forked);
-	if (!why)
+	if (halted)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_GO_ON), forked ? Py_True : Py_False));
 	PyErr_Clear();
 	if (r)
@@ -147,7 +151,7 @@ static int answer_freeze(const struct wire_frame *message, const char *why)
 	int r;
 
 	if (!interpreter_is_main())
-		why = "another thread than the main one waits for a call, and a copy would not have it";
+		why = OTHER_WAITS;
 	output_flush_all();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -164,7 +164,7 @@ static void let_go(int channel)
 
 /* All other threads stand still, and hold nothing that is needed here, until others_go_on. Returns NULL, or why
  * they cannot. */
-static const char *others_stand_still(uint64_t cell)
+static const char *others_stand_still(void)
 {
 	const char *why;
 
@@ -175,11 +175,6 @@ static const char *others_stand_still(uint64_t cell)
 		return "a thread writes, and nobody reads it";
 	exec_channel_alone(true);
 	why = crowd_hold();
-	/* In the middle of a cell one of them may wait for a call, too, at a channel that a copy does not have. */
-	if (!why && cell && crowd_held() > 0) {
-		crowd_release();
-		why = "other threads are running";
-	}
 	if (why) {
 		exec_channel_alone(false);
 		output_let_go();
@@ -352,7 +347,7 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 		why = why_not(&freeze, cell);
 	if (!why) {
 		positions_note();
-		why = others_stand_still(cell);
+		why = others_stand_still();
 	}
 	if (!why)
 		pid = fork_sibling(0, NULL);

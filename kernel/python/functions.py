@@ -66,6 +66,7 @@ class _Waiter:
 
     def __init__(self) -> None:
         self.answer: Optional[Answer] = None
+        self.thread = threading.get_ident()
         self._gate = _allocate_lock()
         self._gate.acquire()
 
@@ -86,6 +87,7 @@ class _Future(_Waiter):
 
     def __init__(self, loop: Any) -> None:
         self._loop, self.future = loop, loop.create_future()
+        self.thread = threading.get_ident()
 
     def _settle(self, answer: Answer) -> None:
         if not self.future.done():
@@ -156,6 +158,13 @@ def _listen_no_more() -> None:
     loop, _listening = _listening, None
     if loop is not None and not loop.is_closed():
         loop.remove_reader(_channel)
+
+
+def halt() -> bool:
+    """A copy of the cell is to be made. Whether another thread waits for an answer, at a channel that a copy lacks."""
+    awaiting.halt()
+    mine = threading.get_ident()
+    return any(waiter.thread != mine for waiter in _out.values())
 
 
 def go_on(forked: bool) -> None:

@@ -176,6 +176,75 @@ asyncio.run(main())
     assert run(client, "tools", "g").error is None
 
 
+def test_threads_are_in_both(daemon: Daemon, client: Client, begin: Begin) -> None:
+    """Those of a pool, one that counts, one that sleeps, and those of a library; none of them waits for a call."""
+    code = """
+import concurrent.futures, queue, threading, time
+pool = concurrent.futures.ThreadPoolExecutor(3)
+list(pool.map(time.sleep, [0.01] * 3))
+counted, orders, results, stop = [0], queue.Queue(), queue.Queue(), False
+def count():
+    while not stop:
+        counted[0] += 1
+        time.sleep(0.001)
+def serve():
+    while True:
+        results.put(orders.get() * 2)
+threads = [threading.Thread(target=it, daemon=True) for it in (count, serve)]
+[it.start() for it in threads]
+answer = tools.look(n=1)
+before = counted[0]
+while counted[0] == before:
+    time.sleep(0.001)
+orders.put(answer)
+result = results.get(), list(pool.map(abs, [-1, 2])), threading.active_count()
+stop = True
+threads[0].join()
+result
+"""
+    provider = begin(code, session="pool1", functions=FUNCTIONS)
+    call = provider.called()
+    info = branch(client, "pool1", "pool2")
+    again = branch(client, "pool2", "pool3")
+    given(client, "pool3", _1="c")
+    given(client, "pool2", _1="b")
+    provider.give(call, value="a")
+    assert provider.result().text == "('aa', [1, 2], 6)"
+    assert result_of(client, "pool2", info.key).text == "('bb', [1, 2], 6)"
+    assert result_of(client, "pool3", again.key).text == "('cc', [1, 2], 6)"
+    for session in ("pool1", "pool2", "pool3"):
+        reply = run(client, "orders.put(4); results.get()", session)
+        assert (reply.text, reply.unfaithful) == ("8", None), session
+    client.undo("pool3", 1)
+
+
+def test_a_thread_that_waits_for_a_call_is_in_the_way(client: Client, begin: Begin) -> None:
+    code = """
+import threading
+answers, asked = [], threading.Event()
+thread = threading.Thread(target=lambda: (asked.wait(), answers.append(tools.look(n=2))))
+thread.start()
+answers.append(tools.look(n=1))
+asked.set()
+answers.append(tools.look(n=3))
+thread.join()
+len(answers)
+"""
+    provider = begin(code, session="waits1", functions=FUNCTIONS)
+    first = provider.called()
+    info = branch(client, "waits1", "waits2")
+    provider.give(first, value=0)
+    both = [provider.called() for _ in range(2)]
+    assert "another thread than the main one waits for a call" in refused(client, "waits1", "unsupported")
+    for call in both:
+        provider.give(call, value=0)
+    assert provider.result().text == "3"
+    given(client, "waits2", _1=0)
+    waits(client, "waits2", 2)
+    given(client, "waits2", _2=0, _3=0)
+    assert result_of(client, "waits2", info.key).text == "3"
+
+
 def test_who_attaches_to_the_branch(daemon: Daemon, client: Client, begin: Begin) -> None:
     """It is offered the plain call under the key of the branch's cell; what has an effect, asks or is held asks."""
     code = """
