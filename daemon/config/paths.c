@@ -5,7 +5,9 @@
 
 #include "base/directory.h"
 #include "base/walk.h"
+#include "keeper/program.h"
 #include "pins.h"
+#include "python.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,11 +55,30 @@ static bool is_sessions_own(const struct pinned *pinned, char reason[PATHS_REASO
 	return false;
 }
 
+/* Only a lair-kernel with a Python of that version has the modules of an environment. */
+static bool has_program(const struct profile *profile, char reason[PATHS_REASON_SIZE])
+{
+	unsigned version = python_version(profile->python);
+	char program[PATH_SIZE], real[PATH_MAX];
+
+	if (!version || program_path(program, version) || access(program, X_OK) == 0)
+		return true;
+	(void)snprintf(
+		reason, PATHS_REASON_SIZE,
+		"python = %.120s is Python %u.%u, and Lair is built without it: build it with that one, too, by "
+		"LAIR_PYTHONS=%.120s ./dev install, or make an environment with %s -m venv",
+		profile->python, version >> 8, version & 0xff,
+		python_program(real, profile->python) ? "PYTHON" : real, PYTHON_DEFAULT);
+	return false;
+}
+
 const char *profile_paths_check(const struct profile *profile, char reason[PATHS_REASON_SIZE])
 {
 	const struct pinned *all = profile->pinned;
 	size_t n = profile->n_pinned;
 
+	if (!has_program(profile, reason))
+		return "python";
 	for (size_t i = 0; i < n; i++)
 		if (is_sessions_own(&all[i], reason))
 			return pinned_name(all[i].kind);
@@ -218,23 +239,6 @@ static int keep_from(const struct check *check, const struct writable *writable,
 		at, pinned_name(place->kind), place->path, profile->name);
 }
 
-/* The environment at @python, or of the program @python; "" if it is none. */
-static void environment_of(char path[PATH_MAX], const char *python)
-{
-	char config[PATH_MAX + 16], *slash;
-
-	snprintf(path, PATH_MAX, "%s", python);
-	for (unsigned i = 0; i < 3; i++) {
-		snprintf(config, sizeof(config), "%s/pyvenv.cfg", path);
-		if (access(config, F_OK) == 0)
-			return;
-		slash = strrchr(path, '/');
-		if (slash)
-			*slash = '\0';
-	}
-	*path = '\0';
-}
-
 /* The program in it may be a link, too, and all files in it are run. */
 static int keep_from_python(const struct check *check, const struct writable *writable,
 			    const struct profile *profile, const struct pinned *python)
@@ -242,7 +246,7 @@ static int keep_from_python(const struct check *check, const struct writable *wr
 	char environment[PATH_MAX], program[PATH_MAX + 16], real[PATH_MAX];
 	int r;
 
-	environment_of(environment, python->path);
+	python_environment(environment, python->path);
 	if (!environment[0])
 		return 0;
 	snprintf(program, sizeof(program), "%s/bin/python", environment);

@@ -7,15 +7,13 @@
 #include "base/log.h"
 #include "base/spawn.h"
 
-#include "proto/paths.h"
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
 struct copy {
-	char directory[PATH_SIZE], path[PATH_SIZE + 16]; /* no path: there is none */
+	char directory[PATH_SIZE], path[PATH_SIZE + 64]; /* no path: there is none */
 };
 
 static int content_copy(int to, int from, off_t size)
@@ -30,7 +28,7 @@ static int content_copy(int to, int from, off_t size)
 }
 
 /* Beside the socket, where nobody else may write. */
-static int copy_make(struct copy *copy, int from, off_t size, const char *socket)
+static int copy_make(struct copy *copy, const char *name, int from, off_t size, const char *socket)
 {
 	_cleanup_(fd_closep) int to = -1;
 	const char *slash = strrchr(socket, '/');
@@ -41,7 +39,7 @@ static int copy_make(struct copy *copy, int from, off_t size, const char *socket
 	if (!mkdtemp(copy->directory))
 		return -errno;
 	/* Under its own name, because rules of the host may name it. */
-	snprintf(copy->path, sizeof(copy->path), "%s/lair-kernel", copy->directory);
+	snprintf(copy->path, sizeof(copy->path), "%s/%s", copy->directory, name);
 	to = open(copy->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500);
 	return to < 0 ? -errno : content_copy(to, from, size);
 }
@@ -68,7 +66,7 @@ static int copy_if_own(struct copy *copy, const char *path, const char *socket)
 	/* Root's sessions are other users. */
 	if (geteuid() == 0 || status.st_uid != geteuid())
 		return 0;
-	r = copy_make(copy, from, status.st_size, socket);
+	r = copy_make(copy, strrchr(path, '/') + 1, from, status.st_size, socket);
 	if (r)
 		copy_remove(copy);
 	return r;
@@ -94,10 +92,19 @@ static int start(pid_t *pidp, const char *path, const char *profile, const char 
 	return r;
 }
 
-int program_start(pid_t *pidp, const char *profile, const char *socket, int channel)
+int program_path(char path[static PATH_SIZE], unsigned python)
+{
+	char name[64] = "lair-kernel";
+
+	if (python && python != PYTHON_OWN)
+		snprintf(name, sizeof(name), "lair-kernel-%u.%u", python >> 8, python & 0xff);
+	return path_sibling(path, name);
+}
+
+int program_start(pid_t *pidp, const char *profile, unsigned python, const char *socket, int channel)
 {
 	char path[PATH_SIZE];
-	int r = path_sibling(path, "lair-kernel");
+	int r = program_path(path, python);
 
 	if (r == 0)
 		r = start(pidp, path, profile, socket, channel);

@@ -1,10 +1,18 @@
-/* lair-kernel, started by the keeper. */
+/* lair-kernel, started by the keeper. There is one for each Python that Lair was built with. */
 #pragma once
 
 #include "proto/base.h"
+#include "proto/paths.h"
 
 #include <sys/types.h>
 
-/* Start lair-kernel, which lies beside our own executable, as the template of @profile. See spawn_program for
- * what it gets; @socket is where laird answers. Returns 0, or -errno after a line in the log. */
-int program_start(pid_t *pidp, const char *profile, const char *socket, int channel);
+/* A version of Python as a number. */
+#define PYTHON_NUMBER(major, minor) ((unsigned)(major) << 8 | (unsigned)(minor))
+
+/* The lair-kernel for this version of @python, 0: the one that Lair was built for. It lies beside our own
+ * executable, if it is there. Returns 0 or -errno. */
+int program_path(char path[static PATH_SIZE], unsigned python);
+
+/* Start it as the template of @profile. See spawn_program for what it gets; @socket is where laird answers.
+ * Returns 0, or -errno after a line in the log. */
+int program_start(pid_t *pidp, const char *profile, unsigned python, const char *socket, int channel);

@@ -34,7 +34,7 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 	(void)n_fds;
 	if (keeper->router == 0)
 		return;
-	r = program_start(&pid, request->profile, keeper->options->socket, fds[0]);
+	r = program_start(&pid, request->profile, (unsigned)request->name.number, keeper->options->socket, fds[0]);
 	reply.error = r;
 	reply.pid = pid;
 	if (r == 0)

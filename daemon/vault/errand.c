@@ -21,9 +21,9 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
 	return r;
 }
 
-int errand_start_template(const char *profile, uint32_t serial, int theirs)
+int errand_start_template(const char *profile, unsigned python, uint32_t serial, int theirs)
 {
-	struct keeper_message message = {.op = KEEPER_START_TEMPLATE, .serial = serial};
+	struct keeper_message message = {.op = KEEPER_START_TEMPLATE, .serial = serial, .name = {.number = python}};
 	int r;
 
 	snprintf(message.profile, sizeof(message.profile), "%s", profile);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "budget.h"
 #include "cages.h"
+#include "config/python.h"
 #include "places.h"
 #include "tenant.h"
 #include "vault/breaker.h"
@@ -188,7 +189,8 @@ static void on_impatience(struct timer *timer)
 static int template_start(struct nursery *nursery)
 {
 	uint32_t serial = ++nursery->cages->last_template;
-	int r = errand_start_template(nursery->profile->name, serial, nursery->theirs);
+	int r = errand_start_template(nursery->profile->name, python_version(nursery->profile->python), serial,
+				      nursery->theirs);
 
 	if (!r)
 		nursery->serial = serial;

@@ -21,7 +21,8 @@ def raising(*a, **k): raise ValueError("hostile")
 def raising_base(*a, **k): raise type("Base", (BaseException,), {})("hostile")
 def exiting(*a, **k): raise SystemExit(3)
 def interrupting(*a, **k): raise KeyboardInterrupt
-def recursing(*a, **k): return recursing()
+# Python 3.13 counts only those calls of such a function that hand arguments on.
+def recursing(*a, **k): return recursing(*a, **k)
 def self_giving(self, *a, **k): return self
 class StrSub(str):
     def encode(self, *a): raise ValueError("encode")
