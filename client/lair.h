@@ -287,7 +287,9 @@ struct lair_branch {
 	const char *session; /* begin as this session */
 	const char *branch;  /* the id of the new session */
 	const char *from;    /* a checkpoint of @session; NULL: its present state */
-	bool files;	     /* give it copies of the files in the workspace, not the same files */
+	/* Its files: its own, which are those of its state; or the same as @session's. Neither: its own, if the
+	 * profile has files = restore. LAIR_E_TOO_LARGE: then they are not all kept. */
+	bool files, share;
 	/* Begin in the middle of the cell that @session runs, which waits for calls: both go on with it. The answer
 	 * has the key of the branch's own. */
 	bool at_call;
@@ -621,6 +623,7 @@ struct lair_session {
 	struct lair_effects effects; /* of a branch: its parent's, since the state in which the branch began */
 	struct lair_ended ended;     /* how the last session of this id ended, if no cell has told that yet */
 	uint64_t birth;		     /* no other session of that id has the same number */
+	bool own_files;		     /* of a branch that was made: it has files of its own */
 	struct lair_text key;	     /* of a branch at a call: of its cell, see lair_attach */
 };
 

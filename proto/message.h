@@ -167,11 +167,13 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, FLAG, keep_files, OPTIONAL)                                                                           \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
+/* files: it has its own; share: those of the other session. Without both: its own, where files go back. */
 #define BRANCH_FIELDS(F, m)                                                                                        \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, branch, REQUIRED)                                                                                \
 	F(m, STR, origin, OPTIONAL)                                                                                \
 	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, FLAG, share, OPTIONAL)                                                                                \
 	F(m, FLAG, at_call, OPTIONAL)                                                                              \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
@@ -425,14 +427,16 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, hard_ttl, OPTIONAL)                                                                             \
 	F(m, FLAG, opened, OPTIONAL)
 /* One session, in the replies to open, info and branch and in the list of list. Times are seconds; created is since
- * the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun. */
+ * the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun. own_files: the branch
+ * that was made has files of its own. */
 #define SESSION_INFO_FIELDS(F, m)                                                                                  \
 	SESSION_FACT_FIELDS(F, m)                                                                                  \
 	EFFECTS_FIELDS(F, m)                                                                                       \
 	LOADED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)                                                                                 \
-	F(m, STR, key, OPTIONAL)
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, FLAG, own_files, OPTIONAL)
 /* checkpoint, restore, undo: the present state is the one after this cell, 0 = before the first. */
 #define STATE_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, cell, REQUIRED)                                                                                 \

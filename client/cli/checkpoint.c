@@ -84,6 +84,14 @@ int verb_drop(struct cli *cli)
 	return 0;
 }
 
+static int branch_json(const struct lair_session *session)
+{
+	json_t *document = json_session(session);
+
+	json_object_set_new(document, "own_files", json_boolean(session->own_files));
+	return json_print(document);
+}
+
 int verb_branch(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -92,19 +100,20 @@ int verb_branch(struct cli *cli)
 		.branch = cli->args[1],
 		.from = cli->from,
 		.files = cli->files,
+		.share = cli->share,
 		.at_call = cli->at_call,
 	};
 	int r;
 
-	if (cli->files && !(cli->timeout > 0))
+	if (!cli->share && !(cli->timeout > 0))
 		cli->timeout = COPY_TIMEOUT;
 	r = cli_wait(cli, lair_branch(cli->lair, &call, &branch), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	if (cli->json)
-		return json_print(json_session(lair_session(call)));
-	printf("session \"%s\" opened, a branch of \"%s\" on %s files\n", branch.branch, branch.session,
-	       branch.files ? "copies of its" : "the same");
+		return branch_json(lair_session(call));
+	printf("session \"%s\" opened, a branch of \"%s\" on %s\n", branch.branch, branch.session,
+	       lair_session(call)->own_files ? "files of its own" : "the same files");
 	if (branch.at_call)
 		printf("cell %llu goes on in both; \"lair attach %s %llu\" waits for its result in the branch\n",
 		       (unsigned long long)lair_session(call)->cells, branch.branch,

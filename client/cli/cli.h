@@ -92,8 +92,9 @@ struct cli {
 		*keep, *servers, *tools, *format, *color, *sort, *refuse, *prefix, *name, *listen, *tokens,
 		*certificate, *certificate_key, *sessions, *requests, *rate;
 	double timeout, patience; /* seconds; 0: not given */
-	bool json, stream, files, keep_files, at_call, detach, svg, values, source, reload, print_config, no_start,
-		help, version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix, by_path;
+	bool json, stream, files, share, keep_files, at_call, detach, svg, values, source, reload, print_config,
+		no_start, help, version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix,
+		by_path;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
 	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */

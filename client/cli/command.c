@@ -30,7 +30,7 @@ static const struct verb commands[] = {
 	{"restore", "NAME", "go back to a kept state, by name or by the number of its cell", AT_PROMPT, 1, 1,
 	 NEED_NOTHING, verb_restore},
 	{"drop", "NAME", "forget a kept state", AT_PROMPT, 1, 1, NEED_NOTHING, verb_drop},
-	{"branch", "NEW", "grow a session from this one and go on in it; takes --from NAME and --files",
+	{"branch", "NEW", "grow a session from this one and go on in it; takes --from NAME, --files, --share",
 	 AT_PROMPT | WITH_BRANCH, 1, 1, NEED_NOTHING, verb_branch},
 	{"help", "", "say this", AT_PROMPT, 0, 0, NEED_NOTHING, help},
 };

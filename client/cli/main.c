@@ -57,7 +57,7 @@ static const struct verb verbs[] = {
 	{"restore", "ID NAME [--keep-files]", "go back to a kept state, by name or by the number of its cell",
 	 ON_SESSION | WITH_BACK, 2, 2, NEED_RUNNING, verb_restore},
 	{"drop", "ID NAME", "forget a kept state", ON_SESSION, 2, 2, NEED_RUNNING, verb_drop},
-	{"branch", "ID NEW [--from NAME] [--files] [--at-call]",
+	{"branch", "ID NEW [--from NAME] [--files | --share] [--at-call]",
 	 "make a session that goes on from the state of another", ON_SESSION | WITH_BRANCH, 2, 2, NEED_RUNNING,
 	 verb_branch},
 	{"save", "ID", "save a session's variables, so that they outlive it", ON_SESSION, 1, 1, NEED_RUNNING,

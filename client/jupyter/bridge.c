@@ -140,7 +140,6 @@ void job_send(struct job *job, enum channel channel, struct outgoing message)
 static void job_free(struct job *job)
 {
 	(void)lair_call_free(job->call);
-	(void)lair_call_free(job->other);
 	json_decref(job->payload);
 	json_decref(job->told);
 	free(job->words);

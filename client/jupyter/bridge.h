@@ -42,8 +42,7 @@ struct job {
 	void *expression;	     /* the next of these */
 	char **words;		     /* of a directive, ended by NULL; owned, as is their text */
 	char *text;
-	struct lair_call *other; /* an earlier answer that is still needed */
-	char *name;		 /* of a session for a moment, owned */
+	char *name; /* of a session for a moment, owned */
 	uint64_t count;
 };
 

@@ -35,7 +35,8 @@ static const struct directive directives[] = {
 	{"drop", "NAME", "forget a kept state", 1, 1, drop_begin},
 	{"branch", "NAME", "make a session that goes on from the state of now; this notebook stays in its own", 1,
 	 1, branch_begin},
-	{"diff", "[NAME]", "say which variables are others than in a kept state, or before the last cell", 0, 1,
+	{"diff", "[NAME]",
+	 "say what has changed, in variables and in files, since a kept state, or in the last cell", 0, 1,
 	 diff_begin},
 	{"output", "[CELL]", "show again what a cell has shown, or the last one, as long as laird keeps it", 0, 1,
 	 output_begin},
@@ -219,110 +220,70 @@ static void branch_begin(struct job *job)
 	job_wait(job, lair_branch(lair_of(job), &job->call, &branch), branch_done);
 }
 
-/* ---- what has changed: the variables of a branch of the earlier state, beside those of now ---- */
+/* ---- what has changed ---- */
 
-static bool variable_find(struct lair_items items, struct lair_text name, struct lair_variable *found)
+static void say_variable(struct job *job, const struct lair_variable_difference *it)
 {
-	size_t cursor = 0;
+	int name = (int)it->name.size;
 
-	while (lair_next_variable(items, &cursor, found))
-		if (found->name.size == name.size && memcmp(found->name.data, name.data, name.size) == 0)
-			return true;
-	return false;
+	if (it->text_before.data)
+		say(job, "- %.*s = %.*s", name, it->name.data, (int)it->text_before.size, it->text_before.data);
+	say(job, "%c %.*s = %.*s", it->change.data[0] == 'g' ? '-' : '+', name, it->name.data, (int)it->text.size,
+	    it->text.data ? it->text.data : "");
 }
 
-static bool text_same(struct lair_text a, struct lair_text b)
+static void say_file(struct job *job, const struct lair_file_difference *it)
 {
-	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+	char path[512], was[512], before[HUMAN_SIZE], after[HUMAN_SIZE];
+
+	text_tamed(path, sizeof(path), it->path);
+	human_bytes(before, it->size_before);
+	human_bytes(after, it->size);
+	if (it->was.data)
+		say(job, "file %s: renamed, it was %s", path, text_tamed(was, sizeof(was), it->was));
+	else if (it->size == it->size_before)
+		say(job, "file %s: %.*s, %s", path, (int)it->change.size, it->change.data, after);
+	else
+		say(job, "file %s: %.*s, %s -> %s", path, (int)it->change.size, it->change.data, before, after);
 }
 
-static void say_variable(struct job *job, char sign, const struct lair_variable *it)
+static void diff_done(struct job *job)
 {
-	char shape[96] = "";
-	uint64_t length;
-	size_t cursor = 0, n = 0;
-
-	while (lair_next_number(it->shape, &cursor, &length) && n < sizeof(shape))
-		n += (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%" PRIu64, n ? " x " : " # ", length);
-	/* Of a list its text says enough. */
-	say(job, "%c %.*s = %.*s%s", sign, (int)it->name.size, it->name.data, (int)it->text.size,
-	    it->text.data ? it->text.data : "", strstr(shape, " x ") ? shape : "");
-}
-
-static void diff_tell(struct job *job, struct lair_items before, struct lair_items now)
-{
-	struct lair_variable one, other;
+	struct lair_variable_difference variable;
+	const struct lair_difference *difference;
+	struct lair_file_difference file;
 	size_t cursor = 0, told = 0;
+	char why[256];
 
-	while (lair_next_variable(before, &cursor, &one)) {
-		bool there = variable_find(now, one.name, &other);
-
-		if (there && text_same(one.text, other.text) && text_same(one.type, other.type) &&
-		    one.size == other.size)
-			continue;
-		say_variable(job, '-', &one);
-		if (there)
-			say_variable(job, '+', &other);
-		told++;
-	}
-	for (cursor = 0; lair_next_variable(now, &cursor, &one);)
-		if (!variable_find(before, one.name, &other)) {
-			say_variable(job, '+', &one);
-			told++;
-		}
-	if (told == 0)
-		say(job, "No variable looks different.");
-}
-
-static void branch_end(struct job *job)
-{
-	struct lair_call *call = NULL;
-
-	if (job->name)
-		(void)lair_shutdown(lair_of(job), &call, job->name);
-	(void)lair_call_free(call);
-}
-
-static void diff_now(struct job *job)
-{
-	if (done(job)) {
-		diff_tell(job, lair_variables(job->other)->variables, lair_variables(job->call)->variables);
-		execute_done(job);
-	}
-}
-
-static void diff_before(struct job *job)
-{
-	branch_end(job);
 	if (!done(job))
 		return;
-	job->other = steal_ptr(&job->call);
-	job_wait(job, lair_vars(lair_of(job), &job->call, session_of(job), NULL), diff_now);
-}
-
-static void diff_branched(struct job *job)
-{
-	if (!done(job))
-		return;
-	job->call = lair_call_free(job->call);
-	job_wait(job, lair_vars(lair_of(job), &job->call, job->name, NULL), diff_before);
+	difference = lair_difference(job->call);
+	for (; lair_next_variable_difference(difference->variables, &cursor, &variable); told++)
+		say_variable(job, &variable);
+	for (cursor = 0; lair_next_file_difference(difference->files, &cursor, &file); told++)
+		say_file(job, &file);
+	if (difference->variables_more + difference->files_more > 0)
+		say(job, "And %" PRIu64 " more.", difference->variables_more + difference->files_more);
+	if (difference->variables_lack.data)
+		say(job, "Of variables nothing is known: %s.",
+		    text_tamed(why, sizeof(why), difference->variables_lack));
+	else if (told == 0)
+		say(job, "Nothing is different.");
+	execute_done(job);
 }
 
 static void diff_begin(struct job *job)
 {
 	const struct bridge *bridge = job->bridge;
 	uint64_t back = states_of(bridge, 1);
-	char from[32] = "0";
-	struct lair_branch branch = {.session = session_of(job), .from = from};
+	const char *since = argument(job);
+	char from[32];
 
-	if (argument(job))
-		branch.from = argument(job);
-	else if (back < bridge->n_states)
+	if (!since && back < bridge->n_states) {
 		snprintf(from, sizeof(from), "%" PRIu64, bridge->states[bridge->n_states - 1 - back].cell);
-	if (asprintf(&job->name, "diff-%.16s-%" PRIu64, bridge->identity, bridge->n_sent) < 0)
-		job->name = NULL;
-	branch.branch = job->name;
-	job_wait(job, job->name ? lair_branch(lair_of(job), &job->call, &branch) : -ENOMEM, diff_branched);
+		since = from;
+	}
+	job_wait(job, lair_diff(lair_of(job), &job->call, session_of(job), since, NULL), diff_done);
 }
 
 /* ---- the output of a cell, again ---- */

@@ -513,6 +513,7 @@ int lair_branch(struct lair *lair, struct lair_call **callp, const struct lair_b
 		.branch = bytes_of(branch->branch),
 		.origin = bytes_of(branch->from),
 		.files = branch->files,
+		.share = branch->share,
 		.at_call = branch->at_call,
 	};
 

@@ -34,6 +34,7 @@ void items_session(struct lair_session *session, const struct session_info *info
 	session->ended = items_ended(info->ended);
 	session->birth = info->birth;
 	session->key = text_from(info->key);
+	session->own_files = info->own_files;
 }
 
 struct lair_display items_display(const struct shown *shown)

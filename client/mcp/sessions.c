@@ -38,6 +38,7 @@ static void on_branched(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	json_object_set_new(structured, "session_id", json_text(lair_session(call)->session));
+	json_object_set_new(structured, "own_files", json_boolean(lair_session(call)->own_files));
 	result_add_effects(structured, &lair_session(call)->effects);
 	request_reply(request, result_new(structured));
 }
@@ -192,6 +193,7 @@ void session_branch(struct request *request)
 		.session = argument_session(request),
 		.branch = argument_text(request, "new_session_id"),
 		.files = json_is_true(json_object_get(request->arguments, "copy_files")),
+		.share = json_is_false(json_object_get(request->arguments, "copy_files")),
 	};
 	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;

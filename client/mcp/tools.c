@@ -35,7 +35,8 @@ PARAMETER(since_cell, "integer",
 PARAMETER(until_cell, "integer", "The state to compare it with; the one of now if left out.");
 PARAMETER(keep_files, "boolean", "Leave the files as they are. If left out or false, they go back, too.");
 PARAMETER(copy_files, "boolean",
-	  "Give the new session copies of the files. If left out or false, both work on the same files.");
+	  "Whether the new session gets files of its own, which begin as they were in its state. With false, both "
+	  "work on the same files. Leave it out for files of its own where they are kept.");
 REQUIRED_PARAMETER(handle, "string", "The handle of the result that came before.");
 PARAMETER(from_byte, "integer",
 	  "For output that was left out: the 20000 bytes from this one on. Leave it out to wait.", .zero = true);
@@ -147,6 +148,7 @@ PROPERTY(out_context, "context", KIND_TEXT, "That line.");
 PROPERTY(out_at_cell, "at_cell", KIND_COUNT, "The state is the one after this cell, 0 = before the first.");
 PROPERTY(out_variables, "variables", KIND_OBJECTS, "Its variables, by name, the first 200.",
 	 .members = variable_members);
+PROPERTY(out_own_files, "own_files", KIND_FLAG, "Whether it has files of its own, or both work on the same.");
 PROPERTY(out_since, "since_cell", KIND_COUNT, "The first state is the one after this cell, 0 = before the first.");
 PROPERTY(out_until, "until_cell", KIND_COUNT, "The other state likewise.");
 PROPERTY(
@@ -285,12 +287,13 @@ const struct tool tools[] = {
 		.name = "python_session_branch",
 		.title = "Branch a Python session",
 		.description =
-			"Make a new session that goes on from the variables a session has now, or had before. Both "
+			"Make a new session that goes on from the variables and files a session has now, or had "
+			"before. Both "
 			"then change without each other: use it to try alternatives from one expensive state.",
 		.hints = HINT_HARMLESS,
 		.full = true,
 		.parameters = {&new_session_id, &session_id, &at_cell, &copy_files},
-		.properties = {DONE, &out_effects, &out_effects_left_out, &out_note},
+		.properties = {DONE, &out_own_files, &out_effects, &out_effects_left_out, &out_note},
 		.run = session_branch,
 	},
 	{

@@ -151,6 +151,10 @@ void handle_branch(struct sessions *sessions, const struct address *from, const 
 
 	if (!session || !session_name_given(&name, sessions, from, branch->branch))
 		return;
+	if (branch->files && branch->share) {
+		client_error(sessions->clients, from, "bad_request", "files, or share: not both");
+		return;
+	}
 	if (name.owner != session->owner) {
 		client_error(sessions->clients, from, "bad_request",
 			     "a branch is of the user whose session it grows from: call it \"%u/%.*s\"",
@@ -168,7 +172,8 @@ void handle_branch(struct sessions *sessions, const struct address *from, const 
 	operation = operation_make(sessions, from, session, OPERATION_BRANCH, branch->origin);
 	if (!operation)
 		return;
-	operation->files = branch->files;
+	operation->by_default = !branch->files && !branch->share && !branch->at_call && filing_is_on(session);
+	operation->files = branch->files || operation->by_default;
 	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)name.id.size, name.id.data);
 	if (branch->at_call)
 		split_begin(session, operation);

@@ -143,7 +143,7 @@ void filing_keep(struct session *session)
 				   wire_bytes(&session->filing.mapped));
 	if (!number)
 		return;
-	session->filing.stale = false;
+	session->filing.stale = session->filing.lack = false;
 	session->filing.asked = number;
 	number_set(session, &session->filing.now, number);
 	belong(session, number);
@@ -172,10 +172,11 @@ static bool note_checkpoints(struct session *session, const struct files_kept_me
 	return found;
 }
 
-static void note_now(struct session *session, uint64_t files, uint64_t size)
+static void note_now(struct session *session, uint64_t files, uint64_t size, bool lack)
 {
 	session->filing.n = files;
 	session->filing.size = size;
+	session->filing.lack = lack;
 }
 
 void filing_on_kept(struct session *session, const struct files_kept_message *kept)
@@ -186,7 +187,7 @@ void filing_on_kept(struct session *session, const struct files_kept_message *ke
 		snprintf(session->filing.unkept, sizeof(session->filing.unkept), "%.*s", (int)kept->why.size,
 			 kept->why.data);
 	if (session->filing.now == kept->serial)
-		note_now(session, kept->files, noted ? 0 : kept->size);
+		note_now(session, kept->files, noted ? 0 : kept->size, kept->why.size > 0);
 	if (session->filing.asked != kept->serial || session->filing.bringing)
 		return;
 	session->filing.asked = 0;
@@ -197,6 +198,7 @@ void filing_on_frozen(struct session *session, struct checkpoint *checkpoint)
 {
 	checkpoint->files = session->filing.now;
 	checkpoint->n_files = session->filing.n;
+	checkpoint->files_lack = session->filing.lack;
 	checkpoint->files_size = session->filing.size;
 	session->filing.size = 0; /* the next one shares them */
 	checkpoint->restless = session->filing.restless;
@@ -329,7 +331,8 @@ void filing_on_back(struct session *session, const struct files_back_message *ba
 	if (!back->refused) {
 		number_set(session, &session->filing.now, back->serial);
 		number_set(session, &session->filing.base, back->serial);
-		note_now(session, session->target ? session->target->n_files : 0, 0);
+		note_now(session, session->target ? session->target->n_files : 0, 0,
+			 session->target && session->target->files_lack);
 	}
 	session_restore_after_files(session);
 }
@@ -352,6 +355,7 @@ void filing_branch(struct session *session, const struct checkpoint *from, bool 
 {
 	session->filing.now = session->filing.first = session->filing.base = copy ? 0 : from->files;
 	session->filing.origin = copy && filing_has_all(session, from) ? from->files : 0;
+	session->filing.lack = !copy && from->files_lack;
 	session->filing.stale = true;
 }
 

@@ -176,6 +176,15 @@ static void branch_from(struct session *session, struct checkpoint *from)
 {
 	struct operation *operation = session->operation;
 
+	if (operation->by_default && !filing_has_all(session, from)) {
+		client_error(
+			clients_of(session), &operation->request, "too_large",
+			"the files of this state are not all kept, so the branch cannot begin with them: share "
+			"those of session \"%s\", or ask for files, which are copies of those of now",
+			session->id);
+		operation_done(session);
+		return;
+	}
 	session->operation = NULL;
 	sessions_branch(session->sessions, session, from, operation);
 }
@@ -230,6 +239,7 @@ void operation_on_born(struct session *session)
 
 	info.id = request->id;
 	info.opened = true;
+	info.own_files = session->operation->files;
 	info.key = bytes_of(session->cell ? session->cell->reply.promise->key : NULL);
 	info.effects = wire_bytes(&session->operation->effects);
 	info.effects_more = session->operation->effects_more;
@@ -264,6 +274,10 @@ void operation_on_frozen(struct session *session, const char *why)
 		client_error(clients_of(session), &operation->request, "unsupported",
 			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);
 		operation_done(session);
+	} else if (operation->kind == OPERATION_BRANCH && session->filing.asked) {
+		/* Not before it is known whether its files are kept. */
+		session->operation = NULL;
+		list_append(session->operations.next, &operation->node);
 	} else if (operation->kind == OPERATION_BRANCH) {
 		branch_from(session, session->history.base);
 	} else {

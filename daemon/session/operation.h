@@ -26,6 +26,7 @@ struct operation {
 	char branch[129];		    /* the new session's id; of a diff: the later checkpoint, "": now */
 	uint64_t n;			    /* how far to undo */
 	bool files;			    /* a branch has its own */
+	bool by_default;		    /* nobody has asked for that */
 	bool keep_files;		    /* they stay as they are, though the state goes back */
 	msgpack_sbuffer effects;	    /* of a branch: what its parent has done since the state it grew from */
 	uint64_t effects_more;

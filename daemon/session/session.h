@@ -39,6 +39,7 @@ struct filing {
 	uint64_t origin;	/* of a branch that gets a copy: those of the state it grows from */
 	uint64_t asked;		/* what its warden is keeping, or bringing back; no cell begins meanwhile */
 	bool bringing;		/* it brings them back */
+	bool lack;		/* some of those of `now` are not kept */
 	bool stale;		/* they have changed since they were kept */
 	bool aside;		/* they are not those of the state, which was gone back to without them */
 	bool restless;		/* others may change them between two cells */

@@ -106,6 +106,7 @@
 	F(m, UINT, asked, OPTIONAL)                                                                                \
 	F(m, UINT, more, OPTIONAL)                                                                                 \
 	F(m, FLAG, bringing, OPTIONAL)                                                                             \
+	F(m, FLAG, lack, OPTIONAL)                                                                                 \
 	F(m, FLAG, stale, OPTIONAL)                                                                                \
 	F(m, FLAG, aside, OPTIONAL)                                                                                \
 	F(m, FLAG, restless, OPTIONAL)
@@ -279,6 +280,7 @@
 #define OPERATION_VALUES(F, m)                                                                                     \
 	F(m, UINT, n, OPTIONAL)                                                                                    \
 	F(m, FLAG, files, OPTIONAL)                                                                                \
+	F(m, FLAG, by_default, OPTIONAL)                                                                           \
 	F(m, FLAG, keep_files, OPTIONAL)                                                                           \
 	F(m, UINT, effects_more, OPTIONAL)
 #define QUESTION_VALUES(F, m)                                                                                      \

@@ -80,7 +80,7 @@ static void lack(struct capture *capture, struct file *file, const char *why)
 
 static const char *reason(int r)
 {
-	if (r == -ENOSPC || r == -EFBIG)
+	if (r == -ENOBUFS || r == -EFBIG)
 		return "it is too large to be kept";
 	if (r == -EAGAIN)
 		return "it was written to all the time";
@@ -200,7 +200,7 @@ static int copy_some(struct capture *capture, struct file *file)
 		return compare_some(capture, file);
 	do
 		n = store_append(capture->store, file->content, capture->fd, capture->done, COPY_STEP);
-	while (n == -ENOSPC && capture->make_room && capture->make_room(capture->userdata));
+	while (n == -ENOBUFS && capture->make_room && capture->make_room(capture->userdata));
 	if (n < 0)
 		return (int)n;
 	capture->done += (uint64_t)n;

@@ -265,7 +265,10 @@ static int64_t put_content(int fd, const struct blob *content, uint64_t at, bool
 	uint64_t until = at + STEP;
 
 	while (at < content->size && at < until) {
-		ssize_t n = put_piece(fd, content, at, fresh);
+		ssize_t n = fresh ? blob_put(content, fd, at, until - at) : 0;
+
+		if (n == 0)
+			n = put_piece(fd, content, at, fresh);
 
 		if (n < 0)
 			return n;
@@ -654,6 +657,8 @@ static void refuse(struct revert *revert, const struct act *act, int r)
 	snprintf(revert->why, sizeof(revert->why), "%.120s: %s", act->then->path, strerror(-r));
 	revert->refused = r;
 	take_back(revert);
+	if (revert->now->n > 0 && !revert->now->files[0]->path[0])
+		(void)look(revert, revert->now->files[0]); /* names came and went there */
 	revert->phase = _PHASE_N;
 }
 

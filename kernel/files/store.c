@@ -10,6 +10,8 @@
 #define PACK_SIZE (8ULL << 20)
 #define ALIGNMENT 4096
 #define PIECE (256U << 10)
+/* Less is copied as fast as it is shared. */
+#define SHARE_MIN (64U << 10)
 
 struct pack {
 	struct pack *next;
@@ -164,10 +166,56 @@ static uint64_t hole_at(int fd, uint64_t at, uint64_t most)
 	return MIN(most, (uint64_t)data - at);
 }
 
+/* Where the kernel cannot, it is not asked again. Returns how many bytes, perhaps 0, or -errno. */
+static ssize_t share(int to, uint64_t where, int from, uint64_t at, uint64_t size)
+{
+	static bool cannot;
+	loff_t in = (loff_t)at, out = (loff_t)where;
+	ssize_t n;
+
+	if (cannot || size < SHARE_MIN)
+		return 0;
+	do
+		n = copy_file_range(from, &in, to, &out, size, 0);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EIO)
+		return n < 0 ? -errno : n;
+	cannot = true;
+	return 0;
+}
+
+/* What is written from @at on, up to a hole or the end. */
+static uint64_t data_at(int fd, uint64_t at, uint64_t end)
+{
+	off_t hole = lseek(fd, (off_t)at, SEEK_HOLE);
+
+	return hole < 0 ? end - at : MIN(end, (uint64_t)hole) - MIN(at, (uint64_t)hole);
+}
+
+static ssize_t data_append(struct store *store, struct blob *blob, int fd, uint64_t at, uint64_t end)
+{
+	uint64_t size = data_at(fd, at, end);
+	static char piece[PIECE];
+	ssize_t n;
+
+	if (store->held + MIN(size, (uint64_t)PIECE) > store->max)
+		return -ENOBUFS;
+	if (store->held + size <= store->max) {
+		n = share(blob->pack->fd, blob->offset + at, fd, at, size);
+		if (n)
+			return n;
+	}
+	n = piece_read(fd, piece, (size_t)MIN((uint64_t)PIECE, end - at), at);
+	if (n <= 0)
+		return n ? n : -EAGAIN;
+	if (store->held + (uint64_t)n > store->max)
+		return -ENOBUFS;
+	return piece_write(blob->pack->fd, piece, (size_t)n, blob->offset + at);
+}
+
 ssize_t store_append(struct store *store, struct blob *blob, int fd, uint64_t at, uint64_t most)
 {
 	uint64_t end = MIN(at + most, blob->size), begin = at;
-	static char piece[PIECE];
 
 	while (at < end) {
 		uint64_t hole = hole_at(fd, at, end - at);
@@ -177,12 +225,7 @@ ssize_t store_append(struct store *store, struct blob *blob, int fd, uint64_t at
 			at += hole;
 			continue;
 		}
-		n = piece_read(fd, piece, (size_t)MIN((uint64_t)PIECE, end - at), at);
-		if (n <= 0)
-			return n ? n : -EAGAIN;
-		if (store->held + (uint64_t)n > store->max)
-			return -ENOSPC;
-		n = piece_write(blob->pack->fd, piece, (size_t)n, blob->offset + at);
+		n = data_append(store, blob, fd, at, end);
 		if (n < 0)
 			return n;
 		store->held += (uint64_t)n;
@@ -204,6 +247,16 @@ ssize_t blob_read(const struct blob *blob, char *data, size_t size, uint64_t at)
 	if (n >= 0 && (size_t)n < size)
 		memset(data + n, 0, size - (size_t)n);
 	return n < 0 ? n : (ssize_t)size;
+}
+
+ssize_t blob_put(const struct blob *blob, int fd, uint64_t at, uint64_t most)
+{
+	uint64_t end = MIN(at + most, blob->size), hole = hole_at(blob->pack->fd, blob->offset + at, end - at);
+
+	if (hole >= ALIGNMENT || hole == end - at)
+		return (ssize_t)hole; /* nothing is written there either */
+	return share(fd, at, blob->pack->fd, blob->offset + at,
+		     data_at(blob->pack->fd, blob->offset + at, blob->offset + end));
 }
 
 /* ---- letting go ---- */

@@ -32,11 +32,14 @@ void store_leave(struct store *store);
  * is none now. */
 int store_begin(struct blob **blobp, struct store *store, uint64_t size);
 /* Append what @fd, a regular file, has at @at, at most @most bytes, holes as holes. Returns how many bytes are done
- * or -errno: -EAGAIN if it ended too early, -ENOSPC. */
+ * or -errno: -EAGAIN if it ended too early, -ENOBUFS if the store has no room, -ENOSPC if the disk has none. */
 ssize_t store_append(struct store *store, struct blob *blob, int fd, uint64_t at, uint64_t most);
 
 /* Read from a content, as pread does. */
 ssize_t blob_read(const struct blob *blob, char *data, size_t size, uint64_t at);
+/* Put a part of it where it belongs in @fd, at @at, at most @most bytes, without reading it: blocks are shared
+ * where the file system can do that. Returns how many bytes, 0 if it cannot be done so, or -errno. */
+ssize_t blob_put(const struct blob *blob, int fd, uint64_t at, uint64_t most);
 struct blob *blob_use(struct blob *blob);
 /* NULL is tolerated. Returns NULL. */
 struct blob *blob_drop(struct store *store, struct blob *blob);

@@ -220,7 +220,7 @@ def test_branch_of_a_branch_with_files(client: Client, session: str) -> None:
     client.exec("open('data', 'w').write('of the family')", session)
     info = client.branch(session, branch, files=True)
     client.exec("open('data', 'w').write('of the branch')", branch)
-    assert client.branch(branch, twig).workspace == info.workspace
+    assert client.branch(branch, twig, files=False).workspace == info.workspace
     assert client.exec("open('data').read()", twig).text == "'of the branch'"
     assert client.get(twig, b"data") == b"of the branch"
     client.shutdown(twig)
@@ -231,7 +231,7 @@ def test_files_of_a_branch_go_with_the_last_who_works_there(client: Client, sess
     branch, twig = session + ".b", session + ".c"
     client.exec("import os\nos.makedirs('a/b')\nopen('a/b/data', 'w').write('old')", session)
     place = client.branch(session, branch, files=True).workspace
-    client.branch(branch, twig)
+    client.branch(branch, twig, files=False)
     client.shutdown(branch)
     client.branch(session, branch, files=True)
     client.shutdown(branch)
@@ -374,7 +374,7 @@ def seed():
 random.seed = seed
 """
     assert client.exec(code, session).returncode == 0
-    assert client.branch(session, f"{session}.b").opened
+    assert client.branch(session, f"{session}.b", files=False).opened
     reply = client.exec("x, os.path.isdir('died')", f"{session}.b")
     assert (reply.text, reply.state, reply.cell) == ("(1, True)", "kept", 2)
     client.exec("x = 5", f"{session}.b")

@@ -249,15 +249,16 @@ def test_branch(daemon: Daemon) -> None:
     cells(daemon, "x = 1; open('f', 'w').write('old')")
     daemon.lair("checkpoint", "a", "start")
     cells(daemon, "x = 2")
-    assert daemon.lair("branch", "a", "b").stdout == 'session "b" opened, a branch of "a" on the same files\n'
-    result = daemon.lair("branch", "a", "c", "--from", "start", "--files")
-    assert result.stdout == 'session "c" opened, a branch of "a" on copies of its files\n'
+    told = daemon.lair("branch", "a", "b", "--share").stdout
+    assert told == 'session "b" opened, a branch of "a" on the same files\n'
+    result = daemon.lair("branch", "a", "c", "--from", "start")
+    assert result.stdout == 'session "c" opened, a branch of "a" on files of its own\n'
     assert (value(daemon, "x", "b"), value(daemon, "x", "c")) == ("2", "1")
     cells(daemon, "x = 3; open('f', 'w').write('new')")
     assert value(daemon, "x, open('f').read()", "b") == "(2, 'new')"
     assert value(daemon, "x, open('f').read()", "c") == "(1, 'old')"
     document = daemon.lair_json("branch", "-b", "start", "-F", "a", "d")
-    assert (document["session"], document["cells"]) == ("d", 1)
+    assert (document["session"], document["cells"], document["own_files"]) == ("d", 1, True)
     assert document["workspace"] != daemon.lair_json("info", "a")["workspace"]
 
 
@@ -362,10 +363,10 @@ def test_branch_at_the_prompt(daemon: Daemon) -> None:
     out, err = piped(daemon, "x = 1", "x = 2", "%branch b --from 1", "x", "x = 'b'", "%branch c", "x")
     assert err == []
     assert out == [
-        'session "b" opened, a branch of "a" on the same files',
+        'session "b" opened, a branch of "a" on files of its own',
         'From here on in session "b"; "a" keeps running.',
         "1",
-        'session "c" opened, a branch of "b" on the same files',
+        'session "c" opened, a branch of "b" on files of its own',
         'From here on in session "c"; "b" keeps running.',
         "'b'",
     ]

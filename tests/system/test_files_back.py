@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lair import Client, codec
+from lair import Client, LairError, codec
 from lair import messages as m
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
@@ -294,10 +294,43 @@ def test_branch_of_files_that_nobody_may_read(client: Client, opened: str) -> No
     assert client.exec("os.path.basename(os.getcwd())", f"{opened}.b").text == "'d'"
 
 
+def test_a_branch_has_its_own_files(client: Client, opened: str) -> None:
+    """Those of its state, if nobody says otherwise."""
+    client.exec("open('a', 'w').write('1')", opened)
+    client.exec("open('a', 'w').write('2')", opened)
+    branch = client.branch(opened, f"{opened}.b", checkpoint="1")
+    assert branch.own_files and branch.workspace != str(place(client, opened))
+    assert client.exec("open('a').read(), open('a', 'w').write('3')", f"{opened}.b").text == "('1', 1)"
+    assert client.undo(opened).files_stay is None
+    assert client.exec("open('a').read()", opened).text == "'1'"
+    shared = client.branch(f"{opened}.b", f"{opened}.c", files=False)
+    assert not shared.own_files and shared.workspace == branch.workspace
+    assert client.exec("open('a').read()", f"{opened}.c").text == "'3'"
+    with pytest.raises(LairError, match="not both"):
+        client.call(m.Branch(id=client.new_id(), session=opened, branch="d", files=True, share=True), m.SessionInfo)
+
+
+def test_a_branch_whose_files_are_too_large(client: Client, session: str) -> None:
+    """It is told, and nothing is shared that nobody has asked for."""
+    client.open(session, "little")
+    client.exec("open('large', 'w').write('1' * 100_000)", session)
+    with pytest.raises(LairError, match="not all kept") as caught:
+        client.branch(session, f"{session}.b")
+    assert caught.value.code == "too_large"
+    assert client.branch(session, f"{session}.b", files=False).opened
+    assert client.branch(session, f"{session}.c", files=True).own_files
+    assert client.exec("len(open('large').read())", f"{session}.c").text == "100000"
+
+
+def test_a_branch_where_files_stay(client: Client, session: str) -> None:
+    client.open(session, "keep")
+    assert not client.branch(session, f"{session}.b").own_files
+
+
 def test_shared_with_a_branch(client: Client, opened: str) -> None:
     client.exec("open('a', 'w').write('1')", opened)
     client.exec("open('a', 'w').write('2')", opened)
-    client.branch(opened, f"{opened}.b")
+    client.branch(opened, f"{opened}.b", files=False)
     reply = client.undo(opened)
     assert reply.files is None and reply.files_stay == "another session works in them, too"
     assert client.exec("open('a').read()", opened).text == "'2'"

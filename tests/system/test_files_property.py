@@ -190,13 +190,37 @@ class Round:
             return
         id, cell = self.id(), self.random.choice(cells)
         self.tell(session, f"branch {id} from {cell}")
-        place = Path(self.client.branch(session.id, id, checkpoint=str(cell), files=True).workspace or "")
+        place = Path(self.client.branch(session.id, id, checkpoint=str(cell)).workspace or "")
         state = State(cell, tree(place), None)
         assert state.files == session.states[cell].files
         new = Session(id, place, state, shut=session.shut)
         self.run_cell(new, "v = f = h = db = None")  # these are its parent's
         new.first = new.at.cell
         self.sessions.append(new)
+
+    def diff(self, session: Session) -> None:
+        """Which files have other contents, or are there in one state only, and which have other modes."""
+        cells = [it for it in session.states if it > session.first]
+        if not cells:
+            return
+        cell = self.random.choice(cells)
+        self.tell(session, f"diff {cell}")
+        reply = self.client.call(m.Diff(id=self.client.new_id(), session=session.id, since=str(cell)), m.DiffReply)
+        if reply.files_lack is not None or reply.files_more:
+            return
+        told: set[str] = set()
+        for it in reply.files:
+            told |= {it["path"].decode(), *([it["was"].decode()] if "was" in it else [])}
+        before, now = session.states[cell].files, session.at.files
+        if not before:
+            return
+
+        def looks(files: dict[str, Any], path: str) -> Any:
+            it = files.get(path)
+            return None if it is None else (it[0], *it[2:3])
+
+        wanted = {it for it in {*before, *now} if looks(before, it) != looks(now, it)}
+        assert told == wanted
 
     def look(self, session: Session) -> None:
         end = time.monotonic() + 2
@@ -207,6 +231,7 @@ class Round:
     def step(self) -> None:
         kinds = {
             self.cell: 50, self.quick: 6, self.dies: 8, self.undo: 12, self.restore: 12, self.put: 5, self.branch: 3,
+            self.diff: 5,
         }  # fmt: skip
         session = self.random.choice(self.sessions)
         self.random.choices(list(kinds), list(kinds.values()))[0](session)

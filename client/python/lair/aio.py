@@ -367,7 +367,7 @@ class Session(steps.Handle):
         id: str | None = None,
         *,
         checkpoint: str | int | None = None,
-        files: bool = False,
+        files: bool | None = None,
         at_call: bool = False,
     ) -> Session:
         new = Session(

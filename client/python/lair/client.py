@@ -205,12 +205,24 @@ class Client:
         return self.call(m.Undo(id=self.new_id(), session=session, n=n), m.StateReply)
 
     def branch(
-        self, session: str, new: str, *, checkpoint: str | None = None, files: bool = False, at_call: bool = False
+        self,
+        session: str,
+        new: str,
+        *,
+        checkpoint: str | None = None,
+        files: bool | None = None,
+        at_call: bool = False,
     ) -> m.SessionInfo:
         """Make a session that begins as a checkpoint of this one, or as this one is now; also in the middle of a
         cell that waits for calls."""
         request = m.Branch(
-            id=self.new_id(), session=session, branch=new, origin=checkpoint, files=files, at_call=at_call
+            id=self.new_id(),
+            session=session,
+            branch=new,
+            origin=checkpoint,
+            files=files is True,
+            share=files is False,
+            at_call=at_call,
         )
         return self.call(request, m.SessionInfo)
 

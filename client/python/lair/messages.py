@@ -225,11 +225,14 @@ class Undo(Request):
 
 
 class Branch(Request):
+    """files: it has its own; share: those of the other session. Without both: its own, where files go back."""
+
     TYPE = "branch"
     session: Str
     branch: Str
     origin: Str | None = None
     files: Flag = False
+    share: Flag = False
     at_call: Flag = False
     key: Str | None = None
     birth: Uint = 0
@@ -603,7 +606,8 @@ class InterruptReply(Reply):
 
 class SessionInfo(Message):
     """One session, in the replies to open, info and branch and in the list of list. Times are seconds; created is
-    since the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun."""
+    since the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun. own_files: the
+    branch that was made has files of its own."""
 
     TYPE = "reply"
     id: Uint = 0
@@ -645,6 +649,7 @@ class SessionInfo(Message):
     birth: Uint = 0
     ended: Raw = None
     key: Str | None = None
+    own_files: Flag = False
 
 
 class StateReply(Reply):

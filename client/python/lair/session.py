@@ -394,11 +394,12 @@ class Session(steps.Handle):
         id: str | None = None,
         *,
         checkpoint: str | int | None = None,
-        files: bool = False,
+        files: bool | None = None,
         at_call: bool = False,
     ) -> Session:
-        """A second session that begins as this one is now, or as it was at a checkpoint. With `files` it works on
-        copies of the files. As with Session, it ends with its block if it has no id. Its `effects`: what this
+        """A second session that begins as this one is now, or as it was at a checkpoint. Its files are
+        those of its state, and its own, where the profile has `files = restore` or with `files=True`; with
+        `files=False` both work on the same. As with Session, it ends with its block if it has no id. Its `effects`: what this
         session has done since that state. With `at_call` it begins in the middle of the cell that runs and waits
         for calls: both go on with it, and `attach(branch.key)` of the branch has the result of its own."""
         new = Session(

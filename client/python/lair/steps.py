@@ -390,11 +390,19 @@ def undo(session: str, n: int, keep_files: bool = False) -> Steps[State]:
 
 
 def branch(
-    session: str, new: str, checkpoint: str | int | None, files: bool, at_call: bool
+    session: str, new: str, checkpoint: str | int | None, files: bool | None, at_call: bool
 ) -> Steps[m.SessionInfo]:
     origin = None if checkpoint is None else str(checkpoint)
     reply: m.SessionInfo = yield (
-        m.Branch(id=0, session=session, branch=new, origin=origin, files=files, at_call=at_call),
+        m.Branch(
+            id=0,
+            session=session,
+            branch=new,
+            origin=origin,
+            files=files is True,
+            share=files is False,
+            at_call=at_call,
+        ),
         m.SessionInfo,
     )
     return reply

@@ -1,0 +1,166 @@
+"""Files that go back on disks that are full, and on disks whose file systems can share what files have."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon import Daemon
+from lair import Client
+from lair import messages as m
+from test_files_back import changes, tree
+
+StartDaemon = Callable[..., Daemon]
+
+PROFILE = {"spares": "0", "checkpoint": "cell", "level": "", "grace": "100ms"}
+MB = 1 << 20
+# Their size, and whether files can share blocks.
+KINDS = {"tmpfs": (40, False), "ext4": (60, False), "btrfs": (200, True), "xfs": (320, True)}
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a disk")
+
+
+class Disk:
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self.kind = path, kind
+        size, self.shares = KINDS[kind]
+        path.mkdir()
+        image = path.with_suffix(".image")
+        if kind == "tmpfs":
+            self.mounted = self.run("mount", "-t", "tmpfs", "-o", f"size={size}M,mode=755", "tmpfs", str(path))
+            return
+        with image.open("wb") as file:
+            file.truncate(size * MB)
+        made = shutil.which(f"mkfs.{kind}") is not None and self.run(f"mkfs.{kind}", "-q", str(image))
+        self.mounted = made and self.run("mount", "-o", "loop", str(image), str(path))
+
+    def run(self, *command: str) -> bool:
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+    def used(self) -> int:
+        os.sync()
+        it = os.statvfs(self.path)
+        return (it.f_blocks - it.f_bfree) * it.f_frsize
+
+    def fill(self) -> None:
+        """But for less than a file of 64 KB."""
+        ballast = os.open(self.path / "ballast", os.O_WRONLY | os.O_CREAT)
+        for size in (MB, 32768, 4096):
+            try:
+                while os.write(ballast, os.urandom(size)):
+                    pass
+            except OSError:
+                pass
+            try:
+                os.fsync(ballast)
+            except OSError:
+                pass
+        os.close(ballast)
+
+    def empty(self) -> None:
+        os.truncate(self.path / "ballast", 0)
+        os.sync()
+
+
+@pytest.fixture(params=KINDS)
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    it = Disk(tmp_path / "disk", request.param)
+    if not it.mounted:
+        pytest.skip(f"no disk with {request.param} can be made here")
+    yield it
+    subprocess.run(["umount", "-l", str(it.path)], check=True)
+
+
+@pytest.fixture
+def client(start_daemon: StartDaemon, disk: Disk) -> Iterator[Client]:
+    daemon = start_daemon({"daemon": {"workspaces": str(disk.path)}, "profile default": PROFILE})
+    with daemon.client() as it:
+        yield it
+    daemon.close()
+
+
+def settled(client: Client) -> Path:
+    """The files of the present state are kept; where they are."""
+    client.call(m.Vars(id=client.new_id(), session="s"), m.VarsReply)
+    return Path(client.info("s").workspace)
+
+
+def test_no_room_to_go_back(client: Client, disk: Disk) -> None:
+    """Nothing is touched then. Nothing is lost either: with more room it comes back."""
+    client.exec("import os; open('a', 'wb').write(os.urandom(4_000_000)); open('b', 'w').write('1')", "s")
+    before = tree(settled(client))
+    client.exec("os.remove('a'); open('b', 'w').write('2'); open('c', 'w')", "s")
+    after = tree(settled(client))
+    disk.fill()
+    reply = client.undo("s")
+    assert reply.cell == 1 and changes(reply) == {}
+    assert (reply.files_stay or "").startswith(
+        "none was brought back: a: No space left on device"
+    ), reply.files_stay
+    assert tree(settled(client)) == after
+    disk.empty()
+    reply = client.restore("s", "1")
+    assert (reply.files_stay, changes(reply)) == (None, {"a": "made", "b": "restored", "c": "removed"})
+    assert tree(settled(client)) == before
+    assert client.exec("len(open('a', 'rb').read())", "s").text == "4000000"
+
+
+def test_no_room_for_a_roll_back(client: Client, disk: Disk) -> None:
+    """The cell has filled the disk itself, and what it wrote is in the way of nothing."""
+    client.exec("import os; open('a', 'wb').write(os.urandom(1_000_000))", "s")
+    before = tree(settled(client))
+    code = """
+os.truncate('a', 0)
+with open('full', 'wb', buffering=0) as file:
+    try:
+        while True: file.write(os.urandom(1 << 20))
+    except OSError: pass
+os._exit(1)
+"""
+    reply = client.exec(code, "s")
+    assert reply.state == "rolled_back"
+    if reply.files_stay is None:
+        assert tree(settled(client)) == before
+        return
+    assert reply.files_stay.startswith("none was brought back"), reply.files_stay
+    client.exec("os.remove('full')", "s")
+    assert client.restore("s", "1").files_stay is None
+    assert tree(settled(client)) == before
+
+
+def test_no_room_to_keep(client: Client, disk: Disk) -> None:
+    """It is told, and what was kept before is still there."""
+    client.exec("import os; open('a', 'w').write('1')", "s")
+    before = tree(settled(client))
+    disk.fill()
+    client.exec("try: open('b', 'wb').write(os.urandom(60_000))\nexcept OSError: pass", "s")
+    client.exec("os.truncate('a', 0); x = 1", "s")
+    settled(client)
+    disk.empty()
+    reply = client.restore("s", "1")
+    assert reply.files_stay is None
+    assert tree(settled(client)) == before
+
+
+def test_what_is_kept_is_shared(client: Client, disk: Disk) -> None:
+    """On a disk that can: large files take no room twice, be it for a state, a way back or a branch."""
+    if not disk.shares:
+        pytest.skip("files cannot share blocks here")
+    size = 40_000_000
+    client.exec(f"import os; open('a', 'wb').write(os.urandom({size})); os.sync()", "s")
+    before = tree(settled(client))
+    used = disk.used()
+    client.exec("f = open('a', 'r+b'); f.seek(20_000_000); f.write(b'changed'); f.close(); os.sync()", "s")
+    settled(client)
+    client.branch("s", "b", checkpoint="1")
+    assert tree(Path(client.info("b").workspace))["a"] == before["a"]
+    client.exec("os.remove('a')", "s")
+    settled(client)
+    client.undo("s", 2)
+    assert tree(settled(client))["a"] == before["a"]
+    assert disk.used() - used < size // 4
