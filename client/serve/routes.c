@@ -7,7 +7,17 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- browsers ---- */
+/* ---- users and browsers ---- */
+
+static bool user_may(struct exchange *exchange)
+{
+	if (!exchange->connection->foreign)
+		return true;
+	answer_problem(
+		exchange, 403, "denied",
+		"without tokens this is for programs of the user who has started it: lair serve --tokens FILE");
+	return false;
+}
 
 static size_t origin_host(const char *origin, const char **host)
 {
@@ -160,7 +170,7 @@ bool route_find(struct exchange *exchange)
 		if (door->claims || *methods)
 			break;
 	}
-	if (!browser_may(exchange))
+	if (!user_may(exchange) || !browser_may(exchange))
 		return false;
 	if (!exchange->route)
 		return no_route(exchange, methods);

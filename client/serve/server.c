@@ -4,6 +4,7 @@
 #include "server.h"
 
 #include "exchange.h"
+#include "local.h"
 #include "schema.h"
 
 #include "proto/clock.h"
@@ -122,6 +123,7 @@ static void connection_begin(struct server *server, struct MHD_Connection *http,
 		return;
 	connection->server = server;
 	connection->fd = info->connect_fd;
+	connection->foreign = server->open && !local_is_ours(server->local, connection->fd);
 	connection->watched.on_ready = on_hang_up;
 	connection->due = server_now() + FIRST_SECONDS;
 	connection->next = server->connections;
@@ -302,6 +304,18 @@ static int listen_open(struct server *server)
 	return r;
 }
 
+static int local_begin(struct server *server)
+{
+	if (!server->open)
+		return 0;
+	server->local = local_open();
+	return server->local < 0 ? say(server->local,
+				       "this kernel does not tell which user a client is (%s), so --tokens FILE is "
+				       "needed",
+				       strerror(-server->local))
+				 : 0;
+}
+
 /* ---- life ---- */
 
 static unsigned connections_allowed(void)
@@ -437,6 +451,8 @@ static int server_open(struct server *server)
 	if (!r)
 		r = tenants_open(server);
 	if (!r)
+		r = local_begin(server);
+	if (!r)
 		r = listen_open(server);
 	if (!r)
 		r = daemon_open(server);
@@ -529,12 +545,13 @@ static void server_close(struct server *server)
 	schemas_close();
 	fd_close(server->listener);
 	fd_close(server->signals);
+	fd_close(server->local);
 	fd_close(server->epoll);
 }
 
 int serve_run(const struct serve_options *options)
 {
-	struct server server = {.options = options, .epoll = -1, .signals = -1, .listener = -1};
+	struct server server = {.options = options, .epoll = -1, .signals = -1, .listener = -1, .local = -1};
 	int r;
 
 	r = server_open(&server);

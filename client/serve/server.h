@@ -22,8 +22,8 @@ struct connection {
 	struct connection *previous, *next;
 	struct watched watched; /* while an exchange stands still: whether the client goes away */
 	int fd;
-	bool watches;
-	double due; /* when the next request must have come; 0: one is being handled */
+	bool watches, foreign; /* foreign: its client is another user of this machine, and there are no tokens */
+	double due;	       /* when the next request must have come; 0: one is being handled */
 	struct exchange *exchange;
 	uint64_t n; /* requests that it has made */
 };
@@ -31,7 +31,7 @@ struct connection {
 struct server {
 	const struct serve_options *options;
 	struct MHD_Daemon *http;
-	int epoll, signals, listener;
+	int epoll, signals, listener, local; /* local: see local.h; -1 with tokens */
 	struct watched on_http, on_signal;
 	struct connection *connections;
 	struct exchange *exchanges;

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -168,6 +171,31 @@ def test_without_tokens_only_loopback(daemon: Daemon) -> None:
     told = daemon.lair("serve", "--listen", "0.0.0.0:0")
     assert told.returncode == 125
     assert "tokens" in told.stderr
+
+
+ASK = """
+import socket, sys
+it = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+it.sendall(b"PUT /v1/sessions/foreign HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+if sys.argv[2] == "wait":
+    print(it.recv(4096).decode())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("then", ["wait", "close"])
+def test_without_tokens_only_the_same_user(server: Server, client: Client, then: str) -> None:
+    """Nor somebody who has gone before it is asked who that was: then the kernel would say root."""
+    command = [sys.executable, "-c", ASK, str(server.port), then]
+    told = subprocess.run(
+        command, user=65534, group=65534, extra_groups=[], capture_output=True, text=True, timeout=60
+    )
+    assert not told.stderr
+    if then == "wait":
+        assert told.stdout.startswith("HTTP/1.1 403 ")
+        assert "without tokens this is for programs of the user who has started it" in told.stdout
+    assert server.ask("GET", "/health").status == 200
+    assert state_of(client, "foreign") == "none"
 
 
 # ---- the daemon ----
