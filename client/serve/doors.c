@@ -4,5 +4,6 @@
 const struct door *const doors[] = {
 	&plain_door,
 	&native_door,
+	&dashboard_door,
 };
 const size_t n_doors = ARRAY_SIZE(doors);

@@ -3,8 +3,9 @@
 
 #include "exchange.h"
 
-extern const struct door plain_door;  /* /health, /openapi.json, /execute */
-extern const struct door native_door; /* /v1 */
+extern const struct door plain_door;	 /* /health, /openapi.json, /execute */
+extern const struct door native_door;	 /* /v1 */
+extern const struct door dashboard_door; /* the page at / */
 
 /* openapi.c: what all doors' routes make. New. */
 json_t *openapi_make(const struct server *server);

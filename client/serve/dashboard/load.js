@@ -1,0 +1,179 @@
+/* How much is going on, plotted: from /metrics, every two seconds, for as long as somebody looks. */
+import * as api from "./api.js";
+import { bytes, h, put, seconds } from "./dom.js";
+
+const EVERY = 2;
+const KEPT = 300;
+const HIGH = 130;
+
+/* ---- Prometheus' text format, as far as it is needed ---- */
+
+const SAMPLE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/;
+const LABEL = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+export function samplesOf(text) {
+  const all = [];
+  for (const line of text.split("\n")) {
+    const match = line.startsWith("#") ? null : line.match(SAMPLE);
+    if (!match) continue;
+    const labels = Object.fromEntries([...(match[2] ?? "").matchAll(LABEL)].map((it) => [it[1], it[2]]));
+    all.push({ name: match[1], labels, value: match[3] === "+Inf" ? Infinity : Number(match[3]) });
+  }
+  return all;
+}
+
+function sum(samples, metric) {
+  const found = samples.filter((it) => it.name === metric);
+  return found.length ? found.reduce((all, it) => all + it.value, 0) : null;
+}
+
+/* How many were at most as long as each bound, over all labels. */
+function buckets(samples, metric) {
+  const found = new Map();
+  for (const it of samples) {
+    if (it.name !== `${metric}_bucket`) continue;
+    const bound = it.labels.le === "+Inf" ? Infinity : Number(it.labels.le);
+    found.set(bound, (found.get(bound) ?? 0) + it.value);
+  }
+  return [...found].sort((a, b) => a[0] - b[0]);
+}
+
+/* The quantile of what has come between two looks, by straight lines within a bucket. */
+export function quantile(before, after, part) {
+  const had = new Map(before);
+  const now = after.map(([bound, value]) => [bound, value - (had.get(bound) ?? 0)]);
+  const total = now.length ? now[now.length - 1][1] : 0;
+  if (!(total > 0)) return null;
+  let [from, below] = [0, 0];
+  for (const [bound, value] of now) {
+    if (value >= part * total) return bound === Infinity ? from : from + ((bound - from) * (part * total - below)) / Math.max(value - below, 1e-9);
+    [from, below] = [bound, value];
+  }
+  return from;
+}
+
+const CELLS = "lair_cells_total";
+const LATENCY = "lair_http_cell_seconds";
+const MEMORY = "lair_memory_bytes";
+const SESSIONS = "lair_sessions";
+
+/* ---- plots ---- */
+
+const PLOTS = [
+  { title: "Cells a second", series: [["Cells", "--accent"]], say: (it) => (it < 10 ? it.toFixed(1) : String(Math.round(it))) },
+  { title: "Time of a cell", series: [["Half", "--accent"], ["99 %", "--warn"]], say: seconds },
+  { title: "Memory", series: [["Memory", "--accent"]], say: bytes },
+  { title: "Sessions", series: [["Sessions", "--accent"]], say: (it) => String(Math.round(it)) },
+];
+
+function colour(variable) {
+  const probe = h("span", { class: `probe ${variable.slice(2)}` });
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+class Plot {
+  constructor(kind) {
+    this.kind = kind;
+    this.values = kind.series.map(() => h("b", {}));
+    this.box = h("div", { class: "plot-box" });
+    this.node = h("figure", { class: "card plot" },
+      h("figcaption", {}, h("span", {}, kind.title),
+        h("span", { class: "legend" }, kind.series.map(([label, variable], i) =>
+          h("span", {}, kind.series.length > 1 ? [h("i", { class: `probe ${variable.slice(2)}` }), `${label} `] : null, this.values[i])))),
+      this.box);
+    this.watcher = new ResizeObserver(() => this.fit());
+    this.watcher.observe(this.box);
+  }
+
+  make() {
+    const soft = colour("--faint");
+    const line = colour("--line");
+    const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    this.plot?.destroy();
+    this.plot = new uPlot({
+      width: Math.max(120, this.box.clientWidth), height: HIGH, legend: { show: false }, cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+      padding: [8, 8, 0, 0],
+      scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
+      axes: [{ ...axis, space: 70, values: (_, at) => at.map((it) => new Date(it * 1000).toLocaleTimeString("en-GB")), size: 24 },
+             { ...axis, space: 30, size: 58, values: (_, at) => at.map((it) => this.kind.say(it)) }],
+      series: [{}, ...this.kind.series.map(([label, variable]) => {
+        const stroke = colour(variable);
+        return { label, stroke, width: 1.75, points: { show: false }, spanGaps: true, fill: this.kind.series.length === 1 ? stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.1)") : undefined };
+      })],
+      hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
+    }, this.data ?? [[], ...this.kind.series.map(() => [])], this.box);
+  }
+
+  fit() {
+    if (this.plot && this.box.clientWidth > 0) this.plot.setSize({ width: this.box.clientWidth, height: HIGH });
+  }
+
+  tell(index) {
+    this.values.forEach((node, i) => {
+      const series = this.data?.[i + 1] ?? [];
+      const value = series[index ?? series.length - 1];
+      put(node, value === null || value === undefined ? "–" : this.kind.say(value));
+    });
+  }
+
+  show(data) {
+    this.data = data;
+    if (!this.plot) this.make();
+    else this.plot.setData(data);
+    this.tell(null);
+  }
+
+  leave() {
+    this.watcher.disconnect();
+    this.plot?.destroy();
+  }
+}
+
+/* What was seen stays while one looks at other pages. */
+const seen = [];
+let last = null;
+
+function look(samples) {
+  const now = Date.now() / 1000;
+  const it = { now, cells: sum(samples, CELLS), buckets: buckets(samples, LATENCY), memory: sum(samples, MEMORY), sessions: sum(samples, SESSIONS) };
+  if (last && now - last.now < 60 && it.cells >= last.cells)
+    seen.push([now, (it.cells - last.cells) / (now - last.now), quantile(last.buckets, it.buckets, 0.5), quantile(last.buckets, it.buckets, 0.99), it.memory, it.sessions]);
+  if (seen.length > KEPT) seen.shift();
+  last = it;
+}
+
+export class Load {
+  constructor() {
+    this.plots = PLOTS.map((it) => new Plot(it));
+    this.node = h("section", { class: "load", "aria-label": "Load" }, h("h2", {}, "Load"), h("div", { class: "plots" }, this.plots.map((it) => it.node)));
+    this.themed = () => this.plots.forEach((it) => it.plot && it.make());
+    addEventListener("lair-theme", this.themed);
+    if (seen.length) requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    const column = (i) => seen.map((it) => it[i]);
+    const sets = [[1], [2, 3], [4], [5]];
+    this.plots.forEach((plot, i) => plot.show([column(0), ...sets[i].map(column)]));
+  }
+
+  async tick() {
+    if (last && Date.now() / 1000 - last.now < EVERY - 0.2) return;
+    if (this.node.hidden) return;
+    const text = await api.metrics().catch((error) => {
+      if (error.status !== 404) throw error;
+      this.node.hidden = true;
+    });
+    if (!text) return;
+    look(samplesOf(text));
+    this.draw();
+  }
+
+  leave() {
+    removeEventListener("lair-theme", this.themed);
+    this.plots.forEach((it) => it.leave());
+  }
+}
