@@ -415,6 +415,15 @@ static bool exec_watch(struct exchange *exchange, struct lair_exec *exec)
 	return true;
 }
 
+/* The cell may ask, and waits until somebody watches who answers. */
+static void on_ask_unwatched(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
+{
+	(void)call;
+	(void)prompt;
+	(void)password;
+	(void)userdata;
+}
+
 static void exec_start(struct exchange *exchange, struct lair_exec *exec, bool events)
 {
 	struct lair *lair = exchange_lair(exchange);
@@ -422,6 +431,8 @@ static void exec_start(struct exchange *exchange, struct lair_exec *exec, bool e
 	if (!lair || (events && !exec_watch(exchange, exec)))
 		return;
 	exchange->on_gone = exec->detach ? NULL : cell_left;
+	if (exec->detach && exchange_flag(exchange, "input"))
+		exec->on_ask = on_ask_unwatched;
 	if (events)
 		exchange_wait_any(exchange, lair_exec(lair, &exchange->call, exec), watching_done);
 	else

@@ -235,6 +235,15 @@ def test_detached(it: Session) -> None:
     assert it.get(f"/results/{key}")["stdout"] == "1\n"
 
 
+def test_a_detached_cell_asks_whoever_watches(server: Server, it: Session) -> None:
+    key = it.exec("input('who? ') + '!'", detach=True, input=True)["key"]
+    for event, data, _ in events_of(server, "GET", f"/v1/sessions/{it.name}/results/{key}?input=true"):
+        if event == "ask":
+            it.post("/input", 204, text="Ann")
+        elif event == "result":
+            assert data["text"] == "'Ann!'"
+
+
 def test_a_stream_that_nobody_reads(server: Server, it: Session) -> None:
     """The cell ends, others are answered, and what has no room is left out and counted."""
     body = {"code": "for i in range(64): print('x' * (1 << 20), flush=True)"}

@@ -3,11 +3,12 @@
 const KEY = "lair-token";
 
 export class Refused extends Error {
-  constructor(status, problem) {
+  constructor(status, problem, after) {
     super(problem?.detail || problem?.title || `the server answered ${status}`);
     this.name = "Refused";
     this.status = status;
     this.code = problem?.code;
+    this.after = Number(after) || 0;
   }
 }
 
@@ -41,7 +42,7 @@ export async function send(method, path, { body, json, headers = {}, signal } = 
     throw error.name === "AbortError" ? error : new Unreachable();
   }
   if (answer.ok) return answer;
-  throw new Refused(answer.status, await answer.json().catch(() => null));
+  throw new Refused(answer.status, await answer.json().catch(() => null), answer.headers.get("Retry-After"));
 }
 
 async function json(method, path, options) {
@@ -106,6 +107,8 @@ export const vars = (id) => get(`${at(id)}/vars`);
 /* Whoever leaves does not stop the cell: it has a key. */
 export const exec = (id, code, key, signal, on) =>
   stream("POST", `${at(id)}/exec`, { json: { code, input: true }, headers: { "Idempotency-Key": key }, signal }, on);
+export const detach = (id, code, key) => json("POST", `${at(id)}/exec`, { json: { code, input: true, detach: true }, headers: { "Idempotency-Key": key } });
+export const watchKey = (id, key, signal, on) => stream("GET", `${at(id)}/results/${encodeURIComponent(key)}?input=true`, { signal }, on);
 export const watch = (id, cell, signal, on) => stream("GET", `${at(id)}/cells/${cell}?input=true`, { signal }, on);
 export const input = (id, text) => post(`${at(id)}/input`, { text });
 

@@ -90,7 +90,7 @@ class App {
     try {
       if (!document.hidden) await this.round();
     } catch (error) {
-      wait = AFTER_TROUBLE;
+      wait = Math.max(AFTER_TROUBLE, Math.min(60, error.after ?? 0) * 1000);
       this.trouble(error);
     }
     this.polling = false;
@@ -104,6 +104,7 @@ class App {
     this.connected(calls);
     await page.tick(calls, sessions);
     this.said = null;
+    link.removeAttribute("title");
   }
 
   connected(calls) {
@@ -120,10 +121,11 @@ class App {
       put(link, "");
       return;
     }
-    put(link, error.name === "Unreachable" ? "no answer" : "trouble");
-    mark(link, "data-state", "lost");
+    const slow = error.status === 429;
+    put(link, error.name === "Unreachable" ? "no answer" : slow ? "slowed down" : "trouble");
+    mark(link, "data-state", slow ? "asks" : "lost");
     link.title = error.message;
-    if (error.name !== "Unreachable" && error.message !== this.said) note(error.message, true);
+    if (error.name !== "Unreachable" && !slow && error.message !== this.said) note(error.message, true);
     this.said = error.message;
   }
 }

@@ -33,7 +33,7 @@ class Cell {
     const state = this.failed ? "lost" : !this.result && !past ? "running" : this.result?.state === "rolled_back" || this.result?.state === "reset" ? "went back"
       : past?.undone ? "undone" : (this.result ?? past).returncode ? "failed" : "";
     this.node.className = `cell ${state.replace(" ", "-")}`;
-    put(this.status, state === "failed" || state === "lost" ? "" : state);
+    put(this.status, state === "failed" || state === "lost" ? "" : state === "running" && this.waits ? "waits" : state);
     const took = this.result ?? past;
     put(this.took, took?.duration_ms !== undefined ? seconds(took.duration_ms / 1000) : this.alive ? seconds(this.alive.elapsed) : "");
   }
@@ -41,6 +41,7 @@ class Cell {
   /* ---- events ---- */
 
   on(type, data) {
+    this.waits = false;
     if (type === "stdout" || type === "stderr") this.write(type, data.text);
     else if (type === "display") this.display(data);
     else if (type === "alive") this.alive = data;
@@ -107,8 +108,8 @@ class Cell {
     const trace = result.error?.traceback;
     let stderr = result.stderr ?? "";
     if (trace && stderr.endsWith(trace)) stderr = stderr.slice(0, -trace.length);
-    const last = this.outputs.lastElementChild;
-    if (trace && last?.kind === "stderr" && last.raw.endsWith(trace)) {
+    const last = [...this.outputs.children].findLast((it) => it.kind === "stderr");
+    if (trace && last?.raw.endsWith(trace)) {
       const rest = last.raw.slice(0, -trace.length);
       if (rest) last.replaceWith(this.piece("stderr", rest));
       else last.remove();
@@ -187,8 +188,9 @@ export class Cells {
   }
 
   learn(past) {
-    let cell = this.find(past.cell);
-    if (!cell) {
+    let cell = this.find(past.cell) ?? this.all.find((it) => !it.number && !it.result && it.code.textContent === past.code);
+    if (cell) cell.number = past.cell;
+    else {
       cell = this.insert(new Cell(this, past.code, past.cell));
       cell.past = past;
       this.watch(cell);
@@ -219,7 +221,27 @@ export class Cells {
     this.empty.hidden = true;
     this.following = true;
     this.toBottom();
-    cell.follow((on) => api.exec(this.id, code, newKey(), this.leaving.signal, on));
+    this.begin(cell, code, newKey());
+  }
+
+  /* A browser has six connections to a server, and each stream takes one. So what waits behind another cell is sent at
+   * once, but followed only when it is its turn. */
+  begin(cell, code, key) {
+    const { signal } = this.leaving;
+    const earlier = this.turn;
+    const sent = earlier && api.detach(this.id, code, key);
+    cell.waits = Boolean(earlier);
+    cell.say();
+    const turn = cell.follow(earlier
+      ? async (on) => {
+        const told = await sent;
+        await earlier;
+        await api.watchKey(this.id, told.key, signal, on);
+      }
+      : (on) => api.exec(this.id, code, key, signal, on)).then(() => {
+      if (this.turn === turn) this.turn = null;
+    });
+    this.turn = turn;
   }
 
   /* What a restore or an undo has told. */
@@ -234,6 +256,12 @@ export class Cells {
 
   toBottom() {
     scrollTo(0, document.documentElement.scrollHeight);
+  }
+
+  /* Another session has that name now. */
+  clear() {
+    for (const it of this.all.filter((it) => it.result || it.past)) it.node.remove();
+    this.all = this.all.filter((it) => !it.result && !it.past);
   }
 
   leave() {

@@ -126,6 +126,7 @@ export function note(text, bad = false) {
   const notes = document.getElementById("notes");
   const line = h("div", { class: bad ? "note bad" : "note" }, h("span", {}, shown(text, 600)));
   line.append(button("×", () => line.remove(), { class: "quiet", "aria-label": "Put this message away" }));
+  for (const it of [...notes.children]) if (!it.classList.contains("bad")) it.remove();
   while (notes.children.length > 3) notes.firstElementChild.remove();
   notes.append(line);
   if (!bad) setTimeout(() => line.remove(), 6000);

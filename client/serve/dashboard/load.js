@@ -1,4 +1,5 @@
-/* How much is going on, plotted: from /metrics, every two seconds, for as long as somebody looks. */
+/* How much is going on, plotted every two seconds for as long as somebody looks: from the list of sessions, and how long
+ * cells take from /metrics, if the server tells that to whoever asks. */
 import * as api from "./api.js";
 import { bytes, h, put, seconds } from "./dom.js";
 
@@ -22,16 +23,14 @@ export function samplesOf(text) {
   return all;
 }
 
-function sum(samples, metric) {
-  const found = samples.filter((it) => it.name === metric);
-  return found.length ? found.reduce((all, it) => all + it.value, 0) : null;
-}
+/* Of the histogram of cells: how many took at most as long as each bound, over all labels. */
+const CELLS = /^lair_\w*cell\w*_seconds_bucket$/;
 
-/* How many were at most as long as each bound, over all labels. */
-function buckets(samples, metric) {
+function buckets(samples) {
   const found = new Map();
+  const metric = samples.find((it) => CELLS.test(it.name))?.name;
   for (const it of samples) {
-    if (it.name !== `${metric}_bucket`) continue;
+    if (it.name !== metric) continue;
     const bound = it.labels.le === "+Inf" ? Infinity : Number(it.labels.le);
     found.set(bound, (found.get(bound) ?? 0) + it.value);
   }
@@ -52,18 +51,16 @@ export function quantile(before, after, part) {
   return from;
 }
 
-const CELLS = "lair_cells_total";
-const LATENCY = "lair_http_cell_seconds";
-const MEMORY = "lair_memory_bytes";
-const SESSIONS = "lair_sessions";
-
 /* ---- plots ---- */
+
+const WHOLE = [1, 2, 5].flatMap((it) => [...Array(7).keys()].map((i) => it * 10 ** i)).sort((a, b) => a - b);
+const DOUBLED = [...Array(45).keys()].map((i) => 2 ** i);
 
 const PLOTS = [
   { title: "Cells a second", series: [["Cells", "--accent"]], say: (it) => (it < 10 ? it.toFixed(1) : String(Math.round(it))) },
   { title: "Time of a cell", series: [["Half", "--accent"], ["99 %", "--warn"]], say: seconds },
-  { title: "Memory", series: [["Memory", "--accent"]], say: bytes },
-  { title: "Sessions", series: [["Sessions", "--accent"]], say: (it) => String(Math.round(it)) },
+  { title: "Memory", series: [["Memory", "--accent"]], say: bytes, steps: DOUBLED },
+  { title: "Sessions", series: [["Sessions", "--accent"]], say: (it) => String(Math.round(it)), steps: WHOLE },
 ];
 
 function colour(variable) {
@@ -98,7 +95,7 @@ class Plot {
       padding: [8, 8, 0, 0],
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
       axes: [{ ...axis, space: 70, values: (_, at) => at.map((it) => new Date(it * 1000).toLocaleTimeString("en-GB")), size: 24 },
-             { ...axis, space: 30, size: 58, values: (_, at) => at.map((it) => this.kind.say(it)) }],
+             { ...axis, space: 30, size: 58, incrs: this.kind.steps, values: (_, at) => at.map((it) => this.kind.say(it)) }],
       series: [{}, ...this.kind.series.map(([label, variable]) => {
         const stroke = colour(variable);
         return { label, stroke, width: 1.75, points: { show: false }, spanGaps: true, fill: this.kind.series.length === 1 ? stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.1)") : undefined };
@@ -136,11 +133,17 @@ class Plot {
 const seen = [];
 let last = null;
 
-function look(samples) {
+/* How many cells have begun since. A branch has the number of its parent's, so of a new session one counts. */
+function begun(before, sessions) {
+  return sessions.reduce((sum, it) => sum + Math.max(0, before.has(it.birth) ? it.cells - before.get(it.birth) : Math.min(it.cells, 1)), 0);
+}
+
+function look(sessions, samples) {
   const now = Date.now() / 1000;
-  const it = { now, cells: sum(samples, CELLS), buckets: buckets(samples, LATENCY), memory: sum(samples, MEMORY), sessions: sum(samples, SESSIONS) };
-  if (last && now - last.now < 60 && it.cells >= last.cells)
-    seen.push([now, (it.cells - last.cells) / (now - last.now), quantile(last.buckets, it.buckets, 0.5), quantile(last.buckets, it.buckets, 0.99), it.memory, it.sessions]);
+  const it = { now, cells: new Map(sessions.map((it) => [it.birth, it.cells])), buckets: buckets(samples) };
+  if (last && now - last.now < 60)
+    seen.push([now, begun(last.cells, sessions) / (now - last.now), quantile(last.buckets, it.buckets, 0.5), quantile(last.buckets, it.buckets, 0.99),
+               sessions.reduce((sum, one) => sum + one.memory, 0), sessions.length]);
   if (seen.length > KEPT) seen.shift();
   last = it;
 }
@@ -158,18 +161,25 @@ export class Load {
     const column = (i) => seen.map((it) => it[i]);
     const sets = [[1], [2, 3], [4], [5]];
     this.plots.forEach((plot, i) => plot.show([column(0), ...sets[i].map(column)]));
+    this.plots[1].node.hidden = this.untold === true;
   }
 
-  async tick() {
+  async tick(sessions) {
     if (last && Date.now() / 1000 - last.now < EVERY - 0.2) return;
-    if (this.node.hidden) return;
-    const text = await api.metrics().catch((error) => {
-      if (error.status !== 404) throw error;
-      this.node.hidden = true;
-    });
-    if (!text) return;
-    look(samplesOf(text));
+    look(sessions, await this.samples());
     this.draw();
+  }
+
+  /* Not everybody may have them. */
+  async samples() {
+    if (this.untold) return [];
+    try {
+      return samplesOf(await api.metrics());
+    } catch (error) {
+      if (error.name !== "Refused") throw error;
+      this.untold = error.status !== 429;
+      return [];
+    }
   }
 
   leave() {

@@ -69,7 +69,7 @@ export class Overview {
     this.empty.hidden = sorted.length > 0;
     const running = sorted.filter((it) => it.state === "busy").length;
     put(this.sum, sorted.length ? `${count(sorted.length, "session")}, ${running} running, ${bytes(sorted.reduce((sum, it) => sum + it.memory, 0))}` : "");
-    await this.load.tick();
+    await this.load.tick(sessions);
   }
 
   async begin() {

@@ -167,6 +167,8 @@ export class SessionPage {
     }
     this.trouble.hidden = true;
     this.show(it);
+    if (this.birth && this.birth !== it.birth) this.cells.clear();
+    this.birth = it.birth;
     const busy = it.state === "busy" || it.state === "grace";
     const seen = [it.birth, it.cells, it.state, it.queued, it.checkpoints].join();
     if (seen !== this.seen) await this.refresh(busy ? it.cells : 0);

@@ -142,6 +142,38 @@ def cells(browser: Browser) -> None:
     expect(run(page, "name")).to_contain_text("NameError")
 
 
+def queue(browser: Browser) -> None:
+    """More cells at once than a browser has connections."""
+    page = session(browser, "queue")
+    expect(page.locator("#link")).to_have_text("live")
+    codes = ["import time; time.sleep(2); n = 0", *["n += 1; n"] * 8, "print(int(input('n? ')) + n)"]
+    for code in codes:
+        prompt(page).fill(code)
+        prompt(page).press("Shift+Enter")
+    expect(page.locator(".cell")).to_have_count(10)
+    expect(page.locator(".cell").nth(9)).to_contain_text("waits")
+    page.get_by_label("n?").fill("5")
+    page.keyboard.press("Enter")
+    expect(page.locator(".cell").nth(9)).to_contain_text("13")
+    expect(page.locator(".gutter")).to_have_text([str(i) for i in range(1, 11)])
+
+
+def load(browser: Browser) -> None:
+    page = opened(browser)
+    plot = page.locator(".plot").filter(has_text="Cells a second")
+    plot.locator("canvas").wait_for()
+    page.wait_for_function(
+        """() => {
+            const canvas = document.querySelector(".plot canvas");
+            const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            return data.some((it, i) => i % 4 === 3 && it > 0);
+        }"""
+    )
+    expect(page.locator(".plot").filter(has_text="Sessions").locator("b")).to_have_text("1")
+    expect(page.locator(".plot").filter(has_text="Memory").locator("b")).to_have_text(re.compile(r"\d+ (K|M)B"))
+    picture(page, "load")
+
+
 def theirs(browser: Browser) -> None:
     page = session(browser, "theirs")
     expect(page.locator(".cell").nth(1)).to_contain_text("slowly")
@@ -396,9 +428,50 @@ def away(browser: Browser) -> None:
     expect(run(page, "3 + 3")).to_contain_text("6")
 
 
+def token(browser: Browser) -> None:
+    page = opened(browser, "#/s/mine")
+    field = page.get_by_label("Token")
+    field.fill("lair_wrong")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text("The one that was given is not known.")).to_be_visible()
+    picture(page, "token")
+    field.fill(sys.argv[3])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("mine")
+    expect(run(page, "print('streamed'); open('a.txt', 'w').write('hello')")).to_contain_text("streamed")
+    with page.expect_download() as download:
+        page.locator(".cell").get_by_role("button", name="a.txt").click()
+    assert Path(download.value.path()).read_text() == "hello"
+    page.reload()
+    expect(page.locator(".cell")).to_contain_text("streamed")
+    assert page.context.cookies() == []
+    assert page.evaluate("localStorage.length") == 0
+    assert sys.argv[3] not in page.content()
+    # In another tab nobody is signed in.
+    other = page.context.new_page()
+    other.goto(URL)
+    expect(other.get_by_label("Token")).to_be_visible()
+
+
 SCENES: dict[str, Callable[[Browser], None]] = {
     it.__name__: it
-    for it in (sessions, cells, theirs, tree, files, calls, hostile_call, hostile, keyboard, names, themes, away)
+    for it in (
+        sessions,
+        cells,
+        queue,
+        load,
+        theirs,
+        tree,
+        files,
+        calls,
+        hostile_call,
+        hostile,
+        keyboard,
+        names,
+        themes,
+        token,
+        away,
+    )
 }
 
 

@@ -37,13 +37,13 @@ def server(daemon: Daemon) -> Iterator[Server]:
 def look(browser: Path, server: Server, tmp_path: Path) -> Callable[..., None]:
     """Do what drive_dashboard.py has under that name. With LAIR_PICTURES its pictures are kept there."""
 
-    def run(scene: str, *more: str) -> None:
+    def run(scene: str, *more: str, url: str = server.url) -> None:
         env = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "PICTURES": os.environ.get("LAIR_PICTURES", str(tmp_path)),
         }
-        command = [str(browser), str(HERE / "drive_dashboard.py"), server.url, scene, *more]
+        command = [str(browser), str(HERE / "drive_dashboard.py"), url, scene, *more]
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=150)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -58,6 +58,15 @@ def test_sessions(look: Callable[..., None], server: Server) -> None:
 
 def test_cells(look: Callable[..., None]) -> None:
     look("cells")
+
+
+def test_more_cells_than_connections(look: Callable[..., None]) -> None:
+    look("queue")
+
+
+def test_load(look: Callable[..., None], server: Server) -> None:
+    server.exec("busy", "x = bytearray(10 << 20)")
+    look("load")
 
 
 def test_a_cell_that_somebody_else_runs(look: Callable[..., None], daemon: Daemon, server: Server) -> None:
@@ -173,6 +182,14 @@ def test_light_and_dark(look: Callable[..., None], server: Server) -> None:
     look("themes")
 
 
-def test_a_server_that_is_away(browser: Path, daemon: Daemon, look: Callable[..., None], server: Server) -> None:
+def test_a_server_with_tokens(look: Callable[..., None], daemon: Daemon, server: Server, tmp_path: Path) -> None:
+    file = str(tmp_path / "tokens")
+    told = daemon.lair("token", "add", "ann", "--tokens", file)
+    assert told.returncode == 0, told.stderr
+    with server_of(daemon, "--tokens", file) as it:
+        look("token", told.stdout.split()[-1], url=it.url)
+
+
+def test_a_server_that_is_away(look: Callable[..., None], server: Server) -> None:
     server.exec("away", "1 + 1")
     look("away")
