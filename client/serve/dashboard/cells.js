@@ -4,7 +4,11 @@ import { bundle, effects, ending, text } from "./output.js";
 import { button, count, h, name, put, seconds, told } from "./dom.js";
 
 const SHOWN = 40;
-const PIECES_MAX = 2000;
+/* A cell may print without end: what was first goes then. */
+const PIECE = 100_000;
+const PIECES_MAX = 20;
+const DISPLAYS_MAX = 300;
+const GATHERED_MS = 60;
 
 function newKey() {
   return `dashboard-${[...crypto.getRandomValues(new Uint32Array(4))].map((it) => it.toString(36)).join("")}`;
@@ -16,6 +20,8 @@ class Cell {
     this.cells = cells;
     this.number = number;
     this.displays = new Map();
+    this.gathered = [];
+    this.timer = null;
     this.outputs = h("div", { class: "outputs" });
     this.question = h("div", {});
     this.gutter = h("span", { class: "gutter" });
@@ -42,8 +48,12 @@ class Cell {
 
   on(type, data) {
     this.waits = false;
-    if (type === "stdout" || type === "stderr") this.write(type, data.text);
-    else if (type === "display") this.display(data);
+    if (type === "stdout" || type === "stderr") {
+      this.gather(type, data.text);
+      return;
+    }
+    this.flush();
+    if (type === "display") this.display(data);
     else if (type === "alive") this.alive = data;
     else if (type === "ask") this.asks(data);
     else if (type === "left_out") this.add(h("p", { class: "told warn" }, "Some output came faster than it could be sent here."));
@@ -52,14 +62,35 @@ class Cell {
     this.say();
   }
 
+  /* Many small pieces become few large ones. */
+  gather(kind, piece) {
+    const last = this.gathered.at(-1);
+    if (last?.kind === kind) last.pieces.push(piece);
+    else this.gathered.push({ kind, pieces: [piece] });
+    this.timer ??= setTimeout(() => this.flush(), GATHERED_MS);
+  }
+
+  flush() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    for (const { kind, pieces } of this.gathered.splice(0)) this.write(kind, pieces.join(""));
+    this.say();
+  }
+
   write(kind, piece) {
     if (!piece) return;
     const last = this.outputs.lastElementChild;
-    if (last?.raw !== undefined && last.kind === kind && last.raw.length < 200_000) {
+    if (last?.raw !== undefined && last.kind === kind && last.raw.length < PIECE) {
       last.raw += piece;
       const next = this.piece(kind, last.raw);
       last.replaceWith(next);
     } else this.add(this.piece(kind, piece));
+    const pieces = [...this.outputs.children].filter((it) => it.raw !== undefined);
+    for (const old of pieces.slice(0, Math.max(0, pieces.length - PIECES_MAX))) old.remove();
+    if (pieces.length > PIECES_MAX && !this.cut) {
+      this.cut = h("p", { class: "told warn" }, "The beginning of its output is not shown any more.");
+      this.outputs.prepend(this.cut);
+    }
   }
 
   piece(kind, raw) {
@@ -70,7 +101,7 @@ class Cell {
   }
 
   add(node) {
-    if (this.outputs.childElementCount < PIECES_MAX) this.outputs.append(node);
+    if (this.outputs.childElementCount < DISPLAYS_MAX) this.outputs.append(node);
     return node;
   }
 
@@ -117,12 +148,12 @@ class Cell {
     this.write("stdout", result.stdout);
     this.write("stderr", stderr);
     for (const one of result.displays ?? []) this.display(one);
-    for (const node of ending(result, this.cells.onFile).flat()) if (node) this.add(node);
+    for (const node of ending(result, this.cells.onFile).flat()) if (node) this.outputs.append(node);
   }
 
   lost(why) {
     this.failed = true;
-    this.add(h("p", { class: "told bad" }, why));
+    this.outputs.append(h("p", { class: "told bad" }, why));
   }
 
   unkept() {
@@ -134,6 +165,7 @@ class Cell {
   async follow(begin) {
     try {
       await begin((type, data) => this.on(type, data));
+      this.flush();
       if (!this.result && !this.failed) this.lost("The server ended the stream before the cell.");
     } catch (error) {
       if (error.name === "AbortError") return;

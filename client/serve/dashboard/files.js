@@ -2,12 +2,15 @@
 import * as api from "./api.js";
 import { ago, ask, button, bytes, h, name, note, shown, told } from "./dom.js";
 
+const LISTS_MAX = 3;
+
 export class Files {
   constructor(page) {
     this.page = page;
     this.directory = "";
     this.where = h("nav", { class: "where", "aria-label": "Directory" });
     this.body = h("tbody", {});
+    this.more = h("p", { class: "caption", hidden: true }, "There are more files than are listed here.");
     this.empty = h("p", { class: "empty" }, "No files here. Drop some, or let a cell write them.");
     this.chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to upload", onchange: told(() => this.upload(this.chooser.files)) });
     this.drop = h("div", { class: "drop" },
@@ -15,7 +18,7 @@ export class Files {
       h("table", { class: "list" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col", class: "number" }, "Size"), h("th", { scope: "col", class: "number" }, "Changed"))),
         this.body),
-      this.empty);
+      this.more, this.empty);
     this.node = this.drop;
     this.drop.addEventListener("dragover", (event) => {
       event.preventDefault();
@@ -29,12 +32,12 @@ export class Files {
   }
 
   async load() {
-    const listing = await api.files(this.page.id, this.directory).catch((error) => {
+    const listed = await this.all().catch((error) => {
       if (error.code !== "no_file" || !this.directory) throw error;
       this.directory = "";
-      return api.files(this.page.id, "");
+      return this.all();
     });
-    const files = listing.files.filter((it) => !String(it.name).startsWith(".lair-"));
+    const files = listed.filter((it) => !String(it.name).startsWith(".lair-"));
     files.sort((a, b) => (b.kind === "directory") - (a.kind === "directory") || String(a.name).localeCompare(String(b.name), "en", { numeric: true }));
     const seen = JSON.stringify([this.directory, files]);
     if (seen === this.seen) return;
@@ -43,6 +46,20 @@ export class Files {
     this.body.replaceChildren(...files.map((it) => this.row(it)));
     this.empty.hidden = files.length > 0;
     this.body.parentElement.hidden = files.length === 0;
+  }
+
+  /* A list has at most a thousand; more than some of these nobody looks at. */
+  async all() {
+    const files = [];
+    let after = 0;
+    for (let i = 0; i < LISTS_MAX; i++) {
+      const list = await api.files(this.page.id, this.directory, after);
+      files.push(...list.files);
+      after = list.next;
+      if (!after) break;
+    }
+    this.more.hidden = !after;
+    return files;
   }
 
   paths() {

@@ -1,5 +1,5 @@
-/* How much is going on, plotted every two seconds for as long as somebody looks: from the list of sessions, and how long
- * cells take from /metrics, if the server tells that to whoever asks. */
+/* How much is going on, plotted every two seconds for as long as somebody looks: from the list of sessions and from
+ * /metrics. Without the latter nobody knows how long cells take, and those of one-shots are not counted. */
 import * as api from "./api.js";
 import { bytes, h, put, seconds } from "./dom.js";
 
@@ -58,7 +58,7 @@ const DOUBLED = [...Array(45).keys()].map((i) => 2 ** i);
 
 const PLOTS = [
   { title: "Cells a second", series: [["Cells", "--accent"]], say: (it) => (it < 10 ? it.toFixed(1) : String(Math.round(it))) },
-  { title: "Time of a cell", series: [["Half", "--accent"], ["99 %", "--warn"]], say: seconds },
+  { title: "Cell time", series: [["50 %", "--accent"], ["99 %", "--warn"]], say: seconds },
   { title: "Memory", series: [["Memory", "--accent"]], say: bytes, steps: DOUBLED },
   { title: "Sessions", series: [["Sessions", "--accent"]], say: (it) => String(Math.round(it)), steps: WHOLE },
 ];
@@ -140,10 +140,12 @@ function begun(before, sessions) {
 
 function look(sessions, samples) {
   const now = Date.now() / 1000;
-  const it = { now, cells: new Map(sessions.map((it) => [it.birth, it.cells])), buckets: buckets(samples) };
-  if (last && now - last.now < 60)
-    seen.push([now, begun(last.cells, sessions) / (now - last.now), quantile(last.buckets, it.buckets, 0.5), quantile(last.buckets, it.buckets, 0.99),
+  const it = { now, cells: new Map(sessions.map((it) => [it.birth, it.cells])), buckets: buckets(samples), total: samples.find((one) => one.name === "lair_cells_total")?.value };
+  if (last && now - last.now < 60) {
+    const cells = it.total >= last.total ? it.total - last.total : begun(last.cells, sessions);
+    seen.push([now, cells / (now - last.now), quantile(last.buckets, it.buckets, 0.5), quantile(last.buckets, it.buckets, 0.99),
                sessions.reduce((sum, one) => sum + one.memory, 0), sessions.length]);
+  }
   if (seen.length > KEPT) seen.shift();
   last = it;
 }

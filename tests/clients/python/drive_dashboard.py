@@ -158,6 +158,20 @@ def queue(browser: Browser) -> None:
     expect(page.locator(".gutter")).to_have_text([str(i) for i in range(1, 11)])
 
 
+def flood(browser: Browser) -> None:
+    """The end of a flood is shown, and the page goes on."""
+    page = session(browser, "flood")
+    expect(page.locator("#link")).to_have_text("live")
+    it = run(
+        page, "for i in range(1_000_000): print('line', i)\nprint('all')\nfor i in range(400): display(i)\n1 / 0"
+    )
+    expect(it).to_contain_text("all")
+    expect(it).to_contain_text("ZeroDivisionError")
+    assert it.locator(".outputs > *").count() < 330
+    assert page.evaluate("document.body.innerText.length") < 3_000_000
+    expect(run(page, "6 * 7")).to_contain_text("42")
+
+
 def load(browser: Browser) -> None:
     page = opened(browser)
     plot = page.locator(".plot").filter(has_text="Cells a second")
@@ -459,6 +473,7 @@ SCENES: dict[str, Callable[[Browser], None]] = {
         sessions,
         cells,
         queue,
+        flood,
         load,
         theirs,
         tree,

@@ -64,6 +64,10 @@ def test_more_cells_than_connections(look: Callable[..., None]) -> None:
     look("queue")
 
 
+def test_a_flood_of_output(look: Callable[..., None]) -> None:
+    look("flood")
+
+
 def test_load(look: Callable[..., None], server: Server) -> None:
     server.exec("busy", "x = bytearray(10 << 20)")
     look("load")
