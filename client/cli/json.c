@@ -406,9 +406,9 @@ static size_t token_size(const char *token)
 	return (size_t)(at - token) + 1;
 }
 
-char *json_compact(const json_t *document)
+static char *compact(const json_t *document, int more)
 {
-	int flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+	int flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17) | more;
 	char *text = document ? json_dumps(document, flags) : NULL, *out = text;
 	size_t size;
 
@@ -424,6 +424,16 @@ char *json_compact(const json_t *document)
 	if (out)
 		*out = '\0';
 	return text;
+}
+
+char *json_compact(const json_t *document)
+{
+	return compact(document, 0);
+}
+
+char *json_ascii(const json_t *document)
+{
+	return compact(document, JSON_ENSURE_ASCII);
 }
 
 char *json_line(json_t *document)

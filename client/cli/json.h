@@ -37,6 +37,8 @@ json_t *json_file(const struct lair_file *file);
 /* The document in as few bytes as possible; the caller frees them. Numbers are written as they were read. NULL
  * without memory. */
 char *json_compact(const json_t *document);
+/* The same in ASCII alone: some readers of lines take U+2028 and others for the end of one. */
+char *json_ascii(const json_t *document);
 /* One document as a line, the caller's to free; the document is released. NULL without memory. */
 char *json_line(json_t *document);
 /* Print one document on a line of its own, and release it. Returns 0 or EXIT_TROUBLE. */

@@ -1,5 +1,6 @@
 /* Cells: run one, watch one, and its result as a document or as events. */
 #include "doors.h"
+#include "metrics.h"
 
 #include "json.h"
 #include "text.h"
@@ -43,6 +44,7 @@ json_t *result_document(const struct exchange *exchange, const struct lair_resul
 {
 	json_t *document = json_result(result);
 
+	metrics_count_result(result);
 	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, result->session)));
 	return document;
 }

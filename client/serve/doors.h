@@ -25,6 +25,9 @@ struct lair *session_lair(struct exchange *exchange, const char **sessionp);
 /* For exchange_wait: the answer is empty. */
 void empty_done(struct exchange *exchange);
 
+/* metrics.c */
+handler metrics_begin;
+
 /* ---- handlers of /v1 ---- */
 
 /* cells.c */

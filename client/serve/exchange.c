@@ -370,9 +370,7 @@ static void answer(struct exchange *exchange, unsigned status, const char *type,
 
 static char *ascii(json_t *document, size_t *sizep)
 {
-	char *text = document ? json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
-							     JSON_REAL_PRECISION(15))
-			      : NULL;
+	char *text = json_ascii(document);
 
 	json_decref(document);
 	*sizep = text ? strlen(text) : 0;

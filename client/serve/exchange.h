@@ -156,11 +156,12 @@ struct route {
 	const char *method, *path;
 	handler *begin;
 	const char *summary;
-	const char *query;  /* its parameters: an object of JSON Schemas; NULL: any, unread */
+	const char *query;  /* its parameters: an object of JSON Schemas, and required; NULL: any, unread */
 	const char *body;   /* the name of the schema of its JSON body; NULL: it reads none, or any */
 	const char *answer; /* the name of the schema of its answer; NULL: it is empty, or not JSON */
 	unsigned status;    /* of a good answer; 0: 200 */
 	unsigned flags;
+	const char *media;	 /* the type of an answer that is neither JSON nor bytes, or NULL */
 	const char *description; /* more about it, or NULL */
 };
 

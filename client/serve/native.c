@@ -88,7 +88,7 @@ static const struct route routes[] = {
 	 .begin = v1_download,
 	 .summary = "A file of the workspace. It takes a Range.",
 	 .flags = ROUTE_BYTES,
-	 .query = "{\"path\": {\"type\": \"string\", \"minLength\": 1}}"},
+	 .query = "{\"path\": {\"type\": \"string\", \"minLength\": 1, \"required\": true}}"},
 	{.method = "PUT",
 	 .path = SESSION "/file",
 	 .begin = v1_upload,
@@ -96,7 +96,8 @@ static const struct route routes[] = {
 	 .answer = "Written",
 	 .status = 201,
 	 .flags = ROUTE_BYTES | ROUTE_RAW,
-	 .query = "{\"path\": {\"type\": \"string\", \"minLength\": 1}, \"mode\": {\"type\": \"string\","
+	 .query = "{\"path\": {\"type\": \"string\", \"minLength\": 1, \"required\": true}, \"mode\": {\"type\": "
+		  "\"string\","
 		  " \"description\": \"permissions, 644\"}, \"directory\": {\"type\": \"boolean\"}}"},
 
 	/* one-shots */

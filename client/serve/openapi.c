@@ -20,6 +20,15 @@ static json_t *content_of(const char *type, json_t *schema)
 	return json_pack("{s:{s:o}}", type, "schema", schema);
 }
 
+static json_t *parameter_of(const char *name, json_t *schema)
+{
+	bool required = json_is_true(json_object_get(schema, "required"));
+
+	(void)json_object_del(schema, "required"); /* a word of ours, which is none of a schema's */
+	return json_pack("{s:s, s:s, s:b, s:O}", "name", name, "in", "query", "required", (int)required, "schema",
+			 schema);
+}
+
 /* Of the path, the query and the headers. */
 static json_t *parameters_of(const struct route *route)
 {
@@ -34,9 +43,7 @@ static json_t *parameters_of(const struct route *route)
 						"path", "required", 1, "schema", "type", "string", "minLength", 1));
 		at += size;
 	}
-	json_object_foreach(query, name, schema)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:O}", "name", name, "in", "query",
-						      "required", 0, "schema", schema));
+	json_object_foreach(query, name, schema) json_array_append_new(list, parameter_of(name, schema));
 	json_decref(query);
 	if (route->flags & ROUTE_KEY)
 		json_array_append_new(list,
@@ -55,6 +62,8 @@ static json_t *answer_of(const struct route *route)
 	if (!content && (route->flags & ROUTE_BYTES) && !(route->flags & ROUTE_RAW))
 		content = content_of("application/octet-stream",
 				     json_pack("{s:s, s:s}", "type", "string", "format", "binary"));
+	if (route->media)
+		content = content_of(route->media, json_pack("{s:s}", "type", "string"));
 	if (route->flags & ROUTE_EVENTS) {
 		content = content ? content : json_object();
 		json_object_set_new(content, "text/event-stream",
@@ -81,8 +90,10 @@ static json_t *operation_of(const struct route *route)
 		json_object_set_new(operation, "description", json_string(route->description));
 	if (route->body)
 		json_object_set_new(operation, "requestBody",
-				    json_pack("{s:b, s:o}", "required", 1, "content",
-					      content_of("application/json", reference(route->body))));
+				    json_pack("{s:b, s:o}", "required",
+					      (int)(json_object_get(json_object_get(schemas_all(), route->body),
+								    "required") != NULL),
+					      "content", content_of("application/json", reference(route->body))));
 	else if ((route->flags & ROUTE_RAW) && (route->flags & ROUTE_BYTES))
 		json_object_set_new(
 			operation, "requestBody",

@@ -160,7 +160,7 @@ const struct schema_text schemas[] = {
 		    "\"keep_files\": {\"type\": \"boolean\"}}}"},
 	{"Undo", "{\"type\": \"object\", \"additionalProperties\": false, "
 		 "\"properties\": {\"n\": {\"type\": \"integer\", \"minimum\": 0, "
-		 "\"maximum\": 9007199254740992, \"description\": \"0 is 1.\"}, "
+		 "\"maximum\": 9007199254740991, \"description\": \"0 is 1.\"}, "
 		 "\"keep_files\": {\"type\": \"boolean\"}}}"},
 	{"Branch", "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"branch\"], "
 		   "\"properties\": {\"branch\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 128}, "
@@ -190,14 +190,14 @@ const struct schema_text schemas[] = {
 		      "\"total\": {\"type\": \"integer\"}, \"directory\": {\"type\": [\"string\", \"null\"]}}}"},
 	{"Complete", "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"code\"], "
 		     "\"properties\": {\"code\": {\"type\": \"string\"}, \"cursor\": {\"type\": \"integer\", "
-		     "\"minimum\": 0, \"maximum\": 9007199254740992, "
+		     "\"minimum\": 0, \"maximum\": 9007199254740991, "
 		     "\"description\": \"Characters before the cursor; 0: all.\"}}}"},
 	{"Completions", "{\"type\": \"object\", \"required\": [\"matches\", \"start\", \"end\"], "
 			"\"properties\": {\"matches\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, "
 			"\"start\": {\"type\": \"integer\"}, \"end\": {\"type\": \"integer\"}}}"},
 	{"Inspect", "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"code\"], "
 		    "\"properties\": {\"code\": {\"type\": \"string\"}, \"cursor\": {\"type\": \"integer\", "
-		    "\"minimum\": 0, \"maximum\": 9007199254740992}, \"source\": {\"type\": \"boolean\"}}}"},
+		    "\"minimum\": 0, \"maximum\": 9007199254740991}, \"source\": {\"type\": \"boolean\"}}}"},
 	{"Inspection",
 	 "{\"type\": \"object\", \"required\": [\"found\"], "
 	 "\"properties\": {\"found\": {\"type\": \"boolean\"}, \"name\": {\"type\": [\"string\", "
@@ -230,7 +230,7 @@ const struct schema_text schemas[] = {
 		   "\"error\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 128, "
 		   "\"description\": \"The name of an exception; PermissionError is a refusal.\"}, "
 		   "\"text\": {\"type\": \"string\"}, \"approve\": {\"type\": \"boolean\"}, "
-		   "\"cell\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 9007199254740992}}}"},
+		   "\"cell\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 9007199254740991}}}"},
 	{"Files", "{\"type\": \"object\", \"required\": [\"files\", \"next\"], "
 		  "\"properties\": {\"files\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, "
 		  "\"next\": {\"type\": [\"integer\", \"null\"]}}}"},

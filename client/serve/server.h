@@ -45,7 +45,6 @@ struct server {
 	struct doors_state {
 		void *e2b, *mcp, *dashboard, *native;
 	} doors; /* a door's own, for its open and close */
-	struct metrics *metrics;
 };
 
 /* Whoever asks: what a token is for. Without tokens there is one, which has everything. */

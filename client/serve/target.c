@@ -91,9 +91,13 @@ static int query_parse(struct target *target, char *query)
 
 int target_parse(struct target *target, const char *raw)
 {
+	size_t scheme = strncmp(raw, "http://", 7) == 0 ? 7 : strncmp(raw, "https://", 8) == 0 ? 8 : 0;
 	char *query;
 	int r;
 
+	/* As a client says it to a proxy. */
+	if (scheme)
+		raw += scheme + strcspn(raw + scheme, "/");
 	*target = (struct target){.text = strdup(raw), .query = json_object()};
 	if (!target->text || !target->query) {
 		target_deinit(target);

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import Daemon, memory_of, wait_until
 from http_server import Server, server_of
 from lair import Client
 
@@ -223,3 +223,43 @@ def test_bytes_that_are_no_http(server: Server) -> None:
     assert it.recv(4096).split(b" ")[1] in (b"413", b"431")
     it.close()
     assert server.ask("GET", "/health").status == 200
+
+
+def test_metrics(server: Server, session: str) -> None:
+    server.exec(session, "1")
+    text = server.ask("GET", "/metrics").body.decode()
+    told = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert float(told["lair_sessions"]) >= 1
+    assert float(told["lair_http_cell_seconds_count"]) >= 1
+    assert float(told['lair_http_requests_total{status="2xx"}']) >= 1
+
+
+# ---- load ----
+
+
+def test_many_idle_streams(server: Server, session: str) -> None:
+    """They cost memory alone, and go when their clients go."""
+    before = memory_of(server.process.pid)
+    streams = []
+    for i in range(32):
+        body = json.dumps({"code": "import time; time.sleep(600)" if i == 0 else f"{i}"})
+        streams.append(
+            server.bare(
+                f"POST /v1/sessions/{session}/exec HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+            )
+        )
+    assert b"begun" in streams[0].recv(4096)
+    for _ in range(300):
+        streams.append(server.bare(b"GET /health HTTP/1.1\r\nHost: local"))
+    assert server.ask("GET", "/health").status == 200
+    assert memory_of(server.process.pid) - before < 64 << 20
+    for stream in streams:
+        stream.close()
+
+    def left() -> float:
+        text = server.ask("GET", "/metrics").body.decode()
+        told = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return float(told["lair_http_exchanges"])
+
+    wait_until(lambda: left() == 1, "nobody but the asker is left", 30)
