@@ -676,7 +676,7 @@ static bool body_parse(struct exchange *exchange)
 {
 	const char *type = exchange_header(exchange, "Content-Type");
 	char why[SCHEMA_WHY_SIZE];
-	json_error_t error;
+	json_error_t error = {.line = 0};
 
 	/* The second is what curl says of any body: a form never is JSON. */
 	if (exchange->body_size > 0 && type && strncasecmp(type, "application/json", 16) != 0 &&

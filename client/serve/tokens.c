@@ -277,7 +277,7 @@ static int secret_make(char secret[static TOKEN_SIZE])
 	if (sodium_init() < 0)
 		return -EIO;
 	randombytes_buf(bytes, sizeof(bytes));
-	memcpy(secret, "lair_", 5);
+	strcpy(secret, "lair_");
 	(void)sodium_bin2base64(secret + 5, TOKEN_SIZE - 5, bytes, sizeof(bytes),
 				sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 	return 0;

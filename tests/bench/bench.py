@@ -17,6 +17,7 @@ from typing import Callable, Optional
 sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 
 from daemon import BIN, ROOT, Daemon, Settings
+from http_server import server_of
 from lair import Client
 from rivals import Forks, Jupyter, Queues, jupyter_open, timed
 
@@ -124,6 +125,23 @@ class Bench:
         """Samples of the C client."""
         command = [self.driver, self.daemon.socket, measure, profile, count, int(gap * 1e6), code]
         return samples(command)
+
+    def http(self, count: int) -> list[float]:
+        """Samples of a client that does nothing but send and receive."""
+        body = b'{"code": "1+1"}'
+        request = b"POST /v1/sessions/http/exec HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(
+            body
+        )
+        with server_of(self.daemon) as server, server.bare(b"") as connection:
+
+            def ask() -> None:
+                connection.sendall(request + body)
+                answer = connection.recv(65536)
+                while not answer.endswith(b"}"):
+                    answer += connection.recv(65536)
+
+            ask()
+            return [timed(ask) for _ in range(count)]
 
     def bare(self, count: int, gap: float = 0) -> list[float]:
         """Samples of a worker behind a router that do nothing."""
@@ -246,6 +264,13 @@ class Bench:
                 lambda: self.lair("exec", "default", 3000),
                 "a bare broker",
                 lambda: self.bare(3000),
+            ),
+            Measure(
+                "HTTP: round trip, back to back",
+                lambda: self.http(1000),
+                "the socket",
+                lambda: self.lair("exec", "default", 3000),
+                p50=200e-6,  # of the socket, and 150 µs
             ),
             Measure(
                 "round trip, after 5 ms",

@@ -5,6 +5,8 @@
 #include "target.h"
 #include "tokens.h"
 
+#include "proto/wire.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool holds)
