@@ -36,7 +36,7 @@ handler v1_exec, v1_attach_cell, v1_attach_key, v1_results, v1_input;
 handler v1_sessions, v1_open, v1_info, v1_shutdown, v1_interrupt, v1_reset, v1_save, v1_load, v1_saves, v1_saved,
 	v1_unsave;
 /* states.c */
-handler v1_checkpoint, v1_checkpoints, v1_drop, v1_restore, v1_undo, v1_branch;
+handler v1_checkpoint, v1_checkpoints, v1_drop, v1_restore, v1_undo, v1_branch, v1_diff;
 /* questions.c */
 handler v1_vars, v1_forget, v1_complete, v1_inspect, v1_history, v1_stray, v1_check, v1_is_complete;
 /* calls.c */

@@ -51,6 +51,10 @@ static const struct route routes[] = {
 	{POST(SESSION "/restore", v1_restore, "Go back to a checkpoint, or to the state after a cell.", "Restore",
 	      "State")},
 	{POST(SESSION "/undo", v1_undo, "Go back n states.", "Undo", "State")},
+	{GET(SESSION "/diff", v1_diff, "How two states differ, in files and variables.", "Difference"),
+	 .query = "{\"since\": {\"type\": \"string\", \"minLength\": 1, \"description\": "
+		  "\"a checkpoint, or the number of a cell; absent: before the last cell\"}, "
+		  "\"until\": {\"type\": \"string\", \"minLength\": 1, \"description\": \"absent: now\"}}"},
 	{POST(SESSION "/branch", v1_branch, "Begin another session in a state of this one.", "Branch", "Session"),
 	 .status = 201},
 	{POST(SESSION "/save", v1_save, "Save the variables, so that they outlive the session.", "Nothing",

@@ -154,6 +154,11 @@ const struct schema_text schemas[] = {
 		  "\"items\": {\"type\": \"object\"}}, \"files_more\": {\"type\": \"integer\"}, "
 		  "\"files_stay\": {\"type\": \"string\"}, \"effects\": {\"type\": \"array\", "
 		  "\"items\": {\"type\": \"object\"}}, \"effects_more\": {\"type\": \"integer\"}}}"},
+	{"Difference", "{\"type\": \"object\", \"required\": [\"since\", \"until\", \"files\", \"variables\"], "
+		       "\"properties\": {\"session\": {\"type\": \"string\"}, \"since\": {\"type\": \"integer\"}, "
+		       "\"until\": {\"type\": \"integer\"}, "
+		       "\"files\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, "
+		       "\"variables\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}}"},
 	{"Restore", "{\"type\": \"object\", \"additionalProperties\": false, \"required\": [\"name\"], "
 		    "\"properties\": {\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 128, "
 		    "\"description\": \"Of a checkpoint, or the number of a cell.\"}, "

@@ -74,6 +74,23 @@ void v1_undo(struct exchange *exchange)
 			      state_done);
 }
 
+static void diff_done(struct exchange *exchange)
+{
+	answer_json(exchange, 200, json_difference(exchange_path(exchange, "id"), lair_difference(exchange->call)));
+}
+
+void v1_diff(struct exchange *exchange)
+{
+	const char *session;
+	struct lair *lair = session_lair(exchange, &session);
+
+	if (lair)
+		exchange_wait(exchange,
+			      lair_diff(lair, &exchange->call, session, exchange_query(exchange, "since"),
+					exchange_query(exchange, "until")),
+			      diff_done);
+}
+
 static void branch_done(struct exchange *exchange)
 {
 	const struct lair_session *session = lair_session(exchange->call);

@@ -121,6 +121,10 @@ def test_there_and_back(it: Session) -> None:
     it.exec("x = 3")
     assert it.post("/restore", name="one")["name"] == "one"
     assert it.exec("x")["text"] == "1"
+    it.exec("y = 5\nopen('new', 'w').write('x')")
+    told = it.get("/diff?since=one")
+    assert [(one["name"], one["change"]) for one in told["variables"]] == [("y", "new")]
+    assert [(one["path"], one["change"]) for one in told["files"]] == [("new", "created")]
     names = [one["name"] for one in it.get("/checkpoints")["checkpoints"]]
     assert "one" in names
     assert it.ask("DELETE", "/checkpoints/one").status == 204
