@@ -34,10 +34,9 @@ struct repl {
 	uint64_t greeted; /* the session of which it was said that it is new */
 	char *text;	  /* what has been typed of the next cell */
 	size_t size, allocated;
-	bool whole;	 /* its lines came at once, pasted or from the history */
-	bool cut;	 /* an empty line has ended a block: indented lines after it may be more of the block */
-	bool unfaithful; /* the last state was not saved, and that has been said */
-	bool scripted;	 /* the cell is the script of a shorthand */
+	bool whole;    /* its lines came at once, pasted or from the history */
+	bool cut;      /* an empty line has ended a block: indented lines after it may be more of the block */
+	bool scripted; /* the cell is the script of a shorthand */
 	double stray_at,
 		stray_every; /* when to ask for output between cells, and how long to wait before asking again */
 	uint64_t stray_had;  /* how many bytes of it the daemon has given to anybody, */
@@ -289,17 +288,6 @@ static void on_tab(void *userdata, struct lair_text before, struct edit_choice *
 
 /* ---- running ---- */
 
-/* While this stays so, it is said only once. */
-static void unfaithful_notice(struct repl *repl, const struct lair_result *result)
-{
-	char why[512];
-
-	if (result->unfaithful.data && !repl->unfaithful)
-		cli_notice("the state after cell %" PRIu64 " cannot be kept: %s", result->cell,
-			   text_tamed(why, sizeof(why), result->unfaithful));
-	repl->unfaithful = result->unfaithful.data != NULL;
-}
-
 /* Another session has the name by now. The daemon does not know that this prompt has used the one before. */
 static void another_notice(struct repl *repl, const struct lair_result *result)
 {
@@ -336,7 +324,6 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 	if (!repl->scripted)
 		run_blocked_notice(result);
 	run_notice(result);
-	unfaithful_notice(repl, result);
 	/* By exit() people leave a prompt. */
 	if (repl->edit && text_is(result->cause, "exit") && result_goes_on(result))
 		repl->left = true;

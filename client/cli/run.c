@@ -9,6 +9,7 @@
 
 #include "proto/clock.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -710,6 +711,16 @@ void run_blocked_notice(const struct lair_result *result)
 		cli_notice("blocked: %zu more", n - BLOCKED_SHOWN);
 }
 
+/* As long as that stays so, each time with how far a crash would go back. */
+static void unfaithful_notice(const struct lair_result *result)
+{
+	char why[512];
+
+	if (result->unfaithful.data && result->session.data)
+		cli_notice("the state after cell %" PRIu64 " is not kept: %s", result->cell,
+			   text_tamed(why, sizeof(why), result->unfaithful));
+}
+
 void run_notice(const struct lair_result *result)
 {
 	bool stopped = text_is(result->cause, "timeout");
@@ -731,4 +742,5 @@ void run_notice(const struct lair_result *result)
 	else if (result->cause.data && !text_is(result->cause, "error") && !text_is(result->cause, "exit") &&
 		 !text_is(result->cause, "interrupt"))
 		cli_notice("the session of this cell has ended%s", cause);
+	unfaithful_notice(result);
 }

@@ -95,7 +95,6 @@ struct bridge {
 	uint64_t birth, cells;
 	struct state states[STATES]; /* its last states, oldest first */
 	size_t n_states;
-	bool unfaithful;	   /* the last state was not saved, and that was said */
 	bool comms;		   /* it may have some */
 	struct lair_call *opening; /* the session is being opened: cells wait */
 	struct lair_call *stay;

@@ -192,12 +192,9 @@ static void tell_blocked(struct job *job, const struct lair_result *result)
 
 static void tell_unfaithful(struct job *job, const struct lair_result *result)
 {
-	struct bridge *bridge = job->bridge;
-
-	if (result->unfaithful.data && !bridge->unfaithful)
-		tell_line(job, "The state after this cell cannot be kept: %.*s", (int)result->unfaithful.size,
+	if (result->unfaithful.data)
+		tell_line(job, "The state after this cell is not kept: %.*s", (int)result->unfaithful.size,
 			  result->unfaithful.data);
-	bridge->unfaithful = result->unfaithful.data;
 }
 
 void show_notices(struct job *job, const struct lair_result *result)

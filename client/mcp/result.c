@@ -155,6 +155,18 @@ static void add_note(json_t *structured, const struct lair_result *cell)
 	note_add(structured, note);
 }
 
+/* How far a crash would go back, if that is further than before this code. */
+static void add_distance(json_t *structured, const struct lair_result *cell)
+{
+	char note[2 * NOTE_SIZE];
+
+	if (!cell->session.data || !cell->unfaithful.data)
+		return;
+	snprintf(note, sizeof(note), "The variables as they are now are not kept: %.*s.",
+		 (int)MIN(cell->unfaithful.size, sizeof(note) / 2), cell->unfaithful.data);
+	note_add(structured, note);
+}
+
 /* The first few effects, as in "connected to 10.0.0.5:443, wrote /data/a.csv and 2 more". */
 static void effects_sentence(char *out, size_t size, const struct lair_effects *effects)
 {
@@ -515,6 +527,7 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	add_artifacts(structured, cell);
 	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
+	add_distance(structured, cell);
 	add_advice(structured, cell);
 	tell_stray(structured, "stdout", cell->out_stray);
 	tell_stray(structured, "stderr", cell->err_stray);

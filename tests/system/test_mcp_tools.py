@@ -16,6 +16,7 @@ from daemon import BIN, Daemon, wait_until
 from lair import Client, Connection
 from lair.tools import Tools
 from mcp_server import SCHEMAS, Json, McpServer, checked, conform
+from test_checkpoints import DEAF
 
 IMPORTED = Path("/usr/share/common-licenses")
 SETTINGS = {
@@ -110,6 +111,14 @@ def test_an_exception_leaves_what_came_before_it(server: McpServer, session: str
     assert (it["ok"], it["state"], it["cause"], it["error"]["name"]) == (False, "kept", "error", "NameError")
     assert "stays" in it["note"]
     assert server.run("x", session)["text"] == "1"
+
+
+def test_how_far_a_crash_would_go_back(server: McpServer, session: str) -> None:
+    server.run("x = 1", session)
+    begin, why = server.run(DEAF, session), "a crash now would go back to cell 1: thread deaf blocks all signals"
+    for it in (begin, server.run("2", session)):
+        assert it["ok"] and it["note"].startswith(f"The variables as they are now are not kept: {why}")
+    assert "note" not in server.run("stop.set(); thread.join()", session)
 
 
 def test_a_timeout_says_what_became_of_the_state(server: McpServer, session: str) -> None:

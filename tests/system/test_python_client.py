@@ -93,6 +93,7 @@ def test_why_a_state_could_not_be_kept(s: Session) -> None:
     assert s.run("x = 1").unfaithful is None
     result = s.run(UNREACHED)
     assert result.unfaithful is not None and "thread deaf blocks all signals" in result.unfaithful
+    assert result.transcript().endswith(f"the state after cell {result.cell} is not kept: {result.unfaithful}\n")
 
 
 def test_what_the_cage_refused(s: Session) -> None:

@@ -15,6 +15,7 @@ import lair
 from daemon import Daemon, wait_until
 from lair import Connection, LairError
 from lair.tools import TOOLS, Tools, schemas
+from test_checkpoints import DEAF
 
 IMPORTED = Path(__file__).parent
 
@@ -190,6 +191,15 @@ def test_a_mistake_is_an_answer(tools: Tools, name: str, arguments: Any, code: s
     assert len(answer["error"]["value"]) > 10
     answer.pop("new", None)  # the first one made the session
     assert asyncio.run(tools.acall(name, arguments)) == answer
+
+
+def test_how_far_a_crash_would_go_back(tools: Tools) -> None:
+    execute(tools, "x = 1")
+    answer = execute(tools, DEAF)
+    assert answer["ok"] and answer["note"].startswith(
+        "The variables as they are now are not kept: a crash now would go back to cell "
+    )
+    assert "note" not in execute(tools, "stop.set(); thread.join()")
 
 
 def test_what_became_of_the_session_is_told(tools: Tools) -> None:

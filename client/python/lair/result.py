@@ -498,6 +498,8 @@ class Result:
         parts += [f"blocked: {it.target or it.event} ({it.reason})\n" for it in self.caught]
         if not self.ok and (self.error is None or self.state not in ("kept", "new")):  # else the traceback has told
             parts.append(f"{self.summary()}\n")
+        if self.unfaithful and self.session is not None:
+            parts.append(f"the state after cell {self.cell} is not kept: {self.unfaithful}\n")
         return "".join(parts)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -419,6 +419,7 @@ class Tools:
         notes = [
             renewal.get("note"),
             _note(result),
+            _distance(result),
             _advice(result),
             *_strays(result),
             *_pieces(cell),
@@ -636,6 +637,13 @@ def _note(result: Result) -> str:
         return ""
     cause = _CAUSES.get(result.cause, "The interpreter crashed or was killed.") if result.cause else ""
     return f"{cause.format(limit=result.limit or 0, status=result.returncode)} {fate}".strip()
+
+
+def _distance(result: Result) -> str:
+    """How far a crash would go back, if that is further than before this code."""
+    if result.session is None or result.unfaithful is None:
+        return ""
+    return f"The variables as they are now are not kept: {result.unfaithful}."
 
 
 # What to do about an error whose words do not say it: by its name and the end of its text.
