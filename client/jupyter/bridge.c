@@ -769,7 +769,7 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 	const char *why = "random numbers", *scheme = message_text(connection, "signature_scheme");
 	int r;
 
-	*bridge = (struct bridge){.options = options, .signals = -1, .parent = -1};
+	*bridge = (struct bridge){.options = options, .signals = -1, .parent = -1, .outstanding_fd = -1};
 	bridge->profile = options->profile ? options->profile : "notebook";
 	if (!json_is_object(connection)) {
 		json_decref(connection);
@@ -820,6 +820,7 @@ static void bridge_deinit(struct bridge *bridge)
 	free(bridge->outstanding);
 	bridge->signals = fd_close(bridge->signals);
 	bridge->parent = fd_close(bridge->parent);
+	bridge->outstanding_fd = fd_close(bridge->outstanding_fd);
 }
 
 static void first_connect(struct bridge *bridge)

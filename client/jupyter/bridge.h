@@ -105,8 +105,9 @@ struct bridge {
 	size_t n_waiting;
 	struct gathered gathered;
 	struct holding holding;
-	char *outstanding; /* the path of the file that says which cell runs; owned */
-	bool heard;	   /* somebody listens */
+	char *outstanding;  /* the path of the file that says which cell runs; owned */
+	int outstanding_fd; /* it, locked, while one does; -1: none */
+	bool heard;	    /* somebody listens */
 	bool ending;
 };
 

@@ -9,7 +9,9 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 /* Output is collected for so long, so that code that prints much does not flood the client. */
 #define GATHER 0.01
@@ -181,22 +183,39 @@ static int key_make(char key[static KEY_SIZE])
 	return 0;
 }
 
-static void outstanding_write(const struct job *job, const char *key)
+/* The file, locked: two kernels of one session may have their connection files in the same directory, and what is
+ * one that lives is nobody else's. Returns a descriptor, or -1. */
+static int outstanding_open(const struct bridge *bridge, int flags)
 {
-	const struct bridge *bridge = job->bridge;
-	json_t *document =
-		json_pack("{s:s, s:s, s:O}", "session", bridge->session, "key", key, "header", job_header(job));
-	int fd = open(bridge->outstanding, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(bridge->outstanding, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	struct stat status;
 
-	if (fd >= 0 && document)
-		(void)json_dumpfd(document, fd, JSON_COMPACT);
-	json_decref(document);
-	fd_close(fd);
+	/* Its owner may have removed it meanwhile. */
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &status) < 0 || status.st_nlink == 0))
+		fd = fd_close(fd);
+	return fd;
 }
 
-static void outstanding_remove(const struct bridge *bridge)
+static void outstanding_remove(struct bridge *bridge)
 {
+	if (bridge->outstanding_fd < 0)
+		return;
 	(void)unlink(bridge->outstanding);
+	bridge->outstanding_fd = fd_close(bridge->outstanding_fd);
+}
+
+static void outstanding_write(const struct job *job, const char *key)
+{
+	struct bridge *bridge = job->bridge;
+	json_t *document =
+		json_pack("{s:s, s:s, s:O}", "session", bridge->session, "key", key, "header", job_header(job));
+	int fd;
+
+	outstanding_remove(bridge);
+	fd = bridge->outstanding_fd = document ? outstanding_open(bridge, O_CREAT) : -1;
+	if (fd >= 0 && ftruncate(fd, 0) == 0)
+		(void)json_dumpfd(document, fd, JSON_COMPACT);
+	json_decref(document);
 }
 
 /* ---- ends ---- */
@@ -490,7 +509,8 @@ static const struct handler outstanding_handler = {"execute_request", outstandin
 
 void outstanding_take_up(struct bridge *bridge)
 {
-	json_t *document = json_load_file(bridge->outstanding, 0, NULL);
+	int fd = bridge->outstanding_fd = outstanding_open(bridge, 0);
+	json_t *document = fd >= 0 ? json_loadfd(fd, 0, NULL) : NULL;
 	json_t *header = json_object_get(document, "header");
 	const char *key = message_text(document, "key");
 	struct job *job = NULL;
@@ -502,9 +522,10 @@ void outstanding_take_up(struct bridge *bridge)
 		job->message.header = json_incref(header);
 		job->message.content = json_object();
 		job_add(bridge, job, &outstanding_handler);
+	} else {
+		outstanding_remove(bridge);
 	}
 	json_decref(document);
-	outstanding_remove(bridge);
 }
 
 /* ---- comms ---- */

@@ -188,15 +188,16 @@ class Kernel:
         key: str = "secret",
         curve: bool = False,
         command: list[str] | None = None,
+        beside: Kernel | None = None,
         **env: str,
     ) -> None:
         self.daemon = daemon
         self.command = command or [str(daemon.binaries / "lair"), "jupyter", "run", "-f", "{connection_file}"]
         self.flags = flags
         self.env = env
-        self.directory = daemon.directory / f"kernel-{uuid.uuid4().hex[:8]}"
-        self.directory.mkdir(mode=0o700)
-        self.file = self.directory / "connection.json"
+        self.directory = beside.directory if beside else daemon.directory / f"kernel-{uuid.uuid4().hex[:8]}"
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        self.file = self.directory / f"connection-{uuid.uuid4().hex[:8]}.json"
         self.connection: Message = {
             "transport": transport,
             "ip": "127.0.0.1" if transport == "tcp" else str(self.directory / "s"),

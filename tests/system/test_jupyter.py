@@ -44,6 +44,10 @@ def kinds(shown: list[dict[str, Any]]) -> list[str]:
     return [it["type"] for it in shown]
 
 
+def text_of(shown: list[dict[str, Any]]) -> str:
+    return "".join(it["content"]["text"] for it in shown if it["type"] == "stream")
+
+
 def session_of(daemon: Daemon) -> str:
     """The one that was opened last."""
     return str(daemon.lair_json("ls")["sessions"][-1]["session"])
@@ -254,15 +258,38 @@ def test_a_killed_kernel_loses_nothing(kernel: Kernel, client: Client) -> None:
 
 
 def test_a_cell_goes_on_without_its_kernel(kernel: Kernel, client: Client) -> None:
-    name = client.start("x = 1\nprint('begun', flush=True)\nimport time; time.sleep(2)\nprint('done')\nx + 1")
+    name = client.start("x = 1\nprint('begun', flush=True)\nimport time; time.sleep(4)\nprint('done')\nx + 1")
     while client.receive("iopub")["type"] != "stream":
         pass
+    for _ in range(2):
+        kernel.kill()
+        kernel.start()
+        while client.receive("iopub")["type"] != "clear_output":
+            pass
     kernel.kill()
     kernel.start()
     shown = client.until_idle(name)
     assert kinds(shown)[0] == "clear_output" and kinds(shown)[-1] == "execute_result"
     assert "".join(it["content"]["text"] for it in shown if it["type"] == "stream") == "begun\ndone\n"
     assert kernel.client().value("x") == "1"
+
+
+def test_a_cell_of_a_kernel_that_lives_is_nobody_elses(daemon: Daemon) -> None:
+    """Two notebooks share a session, and their connection files lie side by side."""
+    with kernel_of(daemon, "--session", "shared") as first:
+        client = first.client()
+        name = client.start("x = 1\nprint('begun', flush=True)\nimport time; time.sleep(3)\nprint('done')")
+        while client.receive("iopub")["type"] != "stream":
+            pass
+        with kernel_of(daemon, "--session", "shared", beside=first) as second:
+            other = second.client()
+            first.kill()
+            first.start()
+            shown = client.until_idle(name)
+            assert kinds(shown)[0] == "clear_output"
+            assert text_of(shown) == "begun\ndone\n"
+            assert other.value("x") == "1"
+            assert "clear_output" not in kinds(other.heard)
 
 
 def test_restart_and_shutdown(daemon: Daemon, kernel: Kernel, client: Client) -> None:
@@ -689,10 +716,6 @@ def test_a_daemon_that_a_kernel_starts_may_take_more() -> None:
 MANY = "for i in range(60_000): print('%07d' % i, 'x' * 990)"
 MUCH = "".join(f"{i:07d} {'x' * 990}\n" for i in range(60_000))
 LITTLE_MEMORY = 48 << 20
-
-
-def text_of(shown: list[dict[str, Any]]) -> str:
-    return "".join(it["content"]["text"] for it in shown if it["type"] == "stream")
 
 
 def test_a_client_that_does_not_read_for_a_while_misses_nothing(kernel: Kernel, client: Client) -> None:
