@@ -195,7 +195,7 @@ class Kernel:
         self.command = command or [str(daemon.binaries / "lair"), "jupyter", "run", "-f", "{connection_file}"]
         self.flags = flags
         self.env = env
-        self.directory = beside.directory if beside else daemon.directory / f"kernel-{uuid.uuid4().hex[:8]}"
+        self.directory: Path = beside.directory if beside else daemon.directory / f"kernel-{uuid.uuid4().hex[:8]}"
         self.directory.mkdir(mode=0o700, exist_ok=True)
         self.file = self.directory / f"connection-{uuid.uuid4().hex[:8]}.json"
         self.connection: Message = {

@@ -455,7 +455,7 @@ def test_pages_and_the_text_of_the_next_cell(client: Client) -> None:
         ("%matplotlib inline", ""),
         ("%time 6 * 7", "Wall time"),
         ("%timeit -n1 -r1 1", "per loop"),
-        ("open('s.py', 'w').write('made = 4'); 0", ""),
+        ("with open('s.py', 'w') as file: _ = file.write('print(40 + 2)')\n%run s.py", "42"),
         ("%cd .", "/"),
         ("%env HOME", ""),
         ("%who", "shell"),
@@ -546,9 +546,13 @@ def test_as_vs_code_does_it(daemon: Daemon, command: list[str]) -> None:
             name = client.start(code, silent=True, store_history=False)
             assert client.reply(name)["content"]["status"] == "ok"
             assert client.until_idle(name) == []
-        name = client.start("x = input('? ')\nwhile True: pass", allow_stdin=True, stop_on_error=True)
+        name = client.start(
+            "x = input('? ')\nprint('got', flush=True)\nwhile True: pass", allow_stdin=True, stop_on_error=True
+        )
         asked = client.receive("stdin")
         client.send("input_reply", {"value": "5", "status": "ok"}, "stdin", parent=asked["header"])
+        while client.receive("iopub")["type"] != "stream":
+            pass
         client.reply(client.send("interrupt_request", {}, "control"), "control")
         assert client.reply(name)["content"]["ename"] == "KeyboardInterrupt"
         assert [it["content"]["ename"] for it in client.until_idle(name) if it["type"] == "error"] == [
@@ -723,7 +727,7 @@ def test_a_client_that_does_not_read_for_a_while_misses_nothing(kernel: Kernel, 
     slow, before = kernel.client(queue=1), memory_of(kernel.process.pid)
     name = client.start(MANY)
     held: list[dict[str, Any]] = []
-    while not held or client.iopub.poll(500):
+    while not held or client.iopub.poll(200):
         held.append(client.receive("iopub"))
     assert len(text_of(held)) < len(MUCH)
     assert memory_of(kernel.process.pid) < before + LITTLE_MEMORY
