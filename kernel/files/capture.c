@@ -216,6 +216,7 @@ static int copy_verify(struct capture *capture, struct file *file)
 	if (r)
 		return r;
 	file->changing = is_mapped(capture, file->inode);
+	capture->found->changing |= file->changing;
 	return file_untouched(file, &then) ? 0 : -EAGAIN;
 }
 

@@ -24,6 +24,7 @@ struct manifest {
 	unsigned uses;
 	size_t n, room;
 	struct file **files; /* in the order of their paths, so what lies in a directory comes after it */
+	bool changing;	     /* some of them are */
 	bool partial;	     /* there were more, or some could not be looked at */
 	char why[160];	     /* the first that was not kept; "": all were */
 };

@@ -58,6 +58,8 @@ void revert_compare(const struct manifest *now, const struct manifest *then,
 {
 	size_t i = 0, j = 0;
 
+	if (now == then && !now->changing)
+		return;
 	while (i < now->n || j < then->n) {
 		struct file *left = i < now->n ? now->files[i] : NULL, *right = j < then->n ? then->files[j] : NULL;
 		int order = left == right ? 0 : !left ? 1 : !right ? -1 : strcmp(left->path, right->path);
@@ -739,8 +741,12 @@ static struct file *known(const struct revert *revert, size_t *at, struct file *
 
 struct manifest *revert_result(struct revert *revert)
 {
-	struct manifest *result = manifest_new();
+	struct manifest *result;
 	size_t at = 0, there = 0;
+
+	if (revert->n == 0 && revert->now == revert->target)
+		return manifest_use(revert->now);
+	result = manifest_new();
 
 	for (size_t i = 0; result && i < revert->target->n; i++) {
 		struct file *then = revert->target->files[i], *file;
@@ -752,6 +758,7 @@ struct manifest *revert_result(struct revert *revert)
 			file = file_use(known(revert, &there, then));
 		if (!file && !failed) /* it is there, where nobody may look */
 			file = file_use(then);
+		result->changing |= file && file->changing;
 		if (file && manifest_add(revert->store, result, file))
 			result = manifest_drop(revert->store, result);
 	}

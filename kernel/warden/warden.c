@@ -536,8 +536,10 @@ static void serve(struct warden *warden)
 			told_to_end |= information.ssi_signo == SIGTERM;
 		reap(warden);
 		sweep(warden);
-		survey(warden);
-		states_step(&warden->states);
+		if (states_busy(&warden->states))
+			states_step(&warden->states); /* somebody waits for it */
+		else
+			survey(warden);
 		if (events[0].revents && !serve_control(warden))
 			return;
 	}

@@ -1,6 +1,6 @@
 """What checkpoints cost: by the size and the threads of a session, to the cells that follow them, and in memory.
 
-usage: checkpoints.py [threads|large]: only those rows
+usage: checkpoints.py [threads|files|large]: only those rows
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Callable
 
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 
 from daemon import BIN, Daemon, Settings, wait_until
 from lair import Client
+from lair import messages as m
 
 MB = 1 << 20
 SIZES = (5, 60, 100, 500, 1000)
@@ -122,6 +124,36 @@ def pools(client: Client) -> None:
         by_threads(client, n)
 
 
+def by_files(client: Client, n: int) -> None:
+    """In a workspace of so many: an undo when none or one of them has changed, and a cell that changes none."""
+    name = f"files{n}"
+    made = (
+        "for i in range({n}):\n    os.makedirs(f'd{i % 99}', exist_ok=True); open(f'd{i % 99}/{i}', 'w').write('x')"
+    )
+    client.exec("import os\n" + made.replace("{n}", str(n)), name, profile="threads")
+
+    def undo(code: str) -> float:
+        client.exec(code, name)
+        client.call(m.Vars(id=client.new_id(), session=name), m.VarsReply)  # answered when the files are kept
+        time.sleep(0.01)
+        return timed(lambda: client.undo(name))
+
+    undos = [median_of(partial(undo, code), 3 * ROUNDS) for code in ("x = 1", "open('d0/0', 'w').write('yy')")]
+    client.exec("x = 1", name)
+    trip = median_of(lambda: timed(lambda: client.exec("1+1", name)), 300)
+    print(f"{n:6}     {undos[0]}      {undos[1]}     {trip}", flush=True)
+    client.shutdown(name)
+
+
+def files(client: Client) -> None:
+    print(
+        "\nfiles in the workspace, in ms: undo when no file, or one, has changed; a cell that changes none, at once"
+    )
+    print("             undo: none          one        a cell")
+    for n in (10, 10_000):
+        by_files(client, n)
+
+
 def round_trips(socket: Path, profile: str, count: int, gap_us: int) -> float:
     """By the C client, in µs."""
     command = [BIN.parent / "tests/lair_bench", socket, "exec", profile, count, gap_us, "1+1"]
@@ -149,7 +181,7 @@ def in_place(client: Client, size: int, profile: str) -> None:
     """Passes over a large array, one after the other, of ten seconds."""
     client.exec(f"import numpy as np\nx = np.ones({size} << 17)", "large", profile=profile)
     time.sleep(1)
-    took = []
+    took: list[float] = []
     while sum(took) < 10_000:
         took.append(timed(lambda: client.exec("x += 1", "large")) * 1e3)
     print(
@@ -165,6 +197,10 @@ def main() -> int:
     daemon = Daemon(SETTINGS)
     try:
         with Client(str(daemon.socket), timeout=120) as client:
+            if sys.argv[1:] != ["threads"] and sys.argv[1:] != ["large"]:
+                files(client)
+            if sys.argv[1:] == ["files"]:
+                return 0
             if sys.argv[1:] != ["large"]:
                 pools(client)
             if sys.argv[1:] == ["threads"]:
