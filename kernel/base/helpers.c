@@ -1,6 +1,8 @@
 /* The embedded Python modules, and which function of which module C calls: two tables. */
 #include "helpers.h"
 
+#include "embedded.h" /* made by CMakeLists.txt */
+
 #include "proto/base.h"
 
 #include <endian.h>

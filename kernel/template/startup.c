@@ -9,6 +9,7 @@
 #include "base/pack.h"
 #include "changeable.h"
 #include "crowd/crowd.h"
+#include "embedded.h" /* made by CMakeLists.txt */
 #include "gather.h"
 #include "interpreter/cell.h"
 #include "interpreter/interpreter.h"
