@@ -1,6 +1,7 @@
 /* Threads at work, through generations of copies: a live process, a frozen copy of it, two live copies of that one,
  * of which the second goes on. In each of them every thread must make progress, and find what belongs to it as it
- * was. */
+ * was. It cannot run under the thread sanitizer, which has a thread of its own and does not know those of a copy.
+ */
 #include "crowd/crowd.h"
 
 #include "check.h"
