@@ -155,8 +155,11 @@ struct lair_exec {
 	const char *directory; /* the cell's working directory, in the workspace; NULL: where the session is */
 	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
 	const char *notebook;	/* how a notebook wants it run, in JSON: proto/PROTOCOL.md, "Cells of notebooks" */
-	uint64_t birth;		/* run the cell only in the session of this birth (lair_result has it); 0: in any.
-				   LAIR_E_GONE: that session has ended */
+	/* Projects that are installed in the session before the cell runs, each with its versions ("polars",
+	 * "duckdb==1.*"), ended by NULL; or NULL. The cell's time stands still meanwhile. */
+	const char *const *packages;
+	uint64_t birth; /* run the cell only in the session of this birth (lair_result has it); 0: in any.
+			   LAIR_E_GONE: that session has ended */
 	/* If set, on_output gets output as the cell writes it, and on_display gets what the cell shows. Then
 	 * neither is in the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);

@@ -50,7 +50,8 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, RAW, functions, OPTIONAL)                                                                             \
 	F(m, FLAG, again, OPTIONAL)                                                                                \
 	F(m, STR, notebook, OPTIONAL)                                                                              \
-	F(m, UINT, birth, OPTIONAL)
+	F(m, UINT, birth, OPTIONAL)                                                                                \
+	F(m, RAW, packages, OPTIONAL)
 /* The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach.
  * hold: no answer yet, the call is put aside, and text says why. */
 #define RETURN_FIELDS(F, m)                                                                                        \
@@ -783,7 +784,9 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, FLAG, forbid_exec, OPTIONAL)                                                                          \
 	F(m, FLAG, memory_group, OPTIONAL)                                                                         \
 	F(m, FLAG, processes_group, OPTIONAL)                                                                      \
-	F(m, FLAG, cpu_group, OPTIONAL)
+	F(m, FLAG, cpu_group, OPTIONAL)                                                                            \
+	F(m, STR, packages, OPTIONAL)                                                                              \
+	F(m, RAW, requirements, OPTIONAL)
 /* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
  * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
@@ -813,6 +816,36 @@ WIRE_MESSAGE(template_ready, "ready", NO_ID, TEMPLATE_READY_FIELDS);
 WIRE_MESSAGE(failed_message, "failed", NO_ID,
 	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
 WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
+
+/* ---- router to builder (SOCK_SEQPACKET): one order, then its end of the channel closes ---- */
+
+/* Make a set of packages. packages: the directory of all sets; work: an empty directory for this one. python, uv:
+ * as in the settings. base: the set that it grows from. newer: what was published from that time on is not there.
+ * deny: array of patterns. uid: who does it, 0 = the builder's own user. */
+#define BUILD_FIELDS(F, m)                                                                                         \
+	F(m, BIN, packages, REQUIRED)                                                                              \
+	F(m, BIN, work, REQUIRED)                                                                                  \
+	F(m, RAW, requirements, REQUIRED)                                                                          \
+	F(m, STR, base, OPTIONAL)                                                                                  \
+	F(m, STR, python, OPTIONAL)                                                                                \
+	F(m, STR, uv, OPTIONAL)                                                                                    \
+	F(m, STR, newer, OPTIONAL)                                                                                 \
+	F(m, RAW, deny, OPTIONAL)                                                                                  \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, UINT, uid, OPTIONAL)
+
+/* ---- builder to router ---- */
+
+/* text: what is being done. */
+#define BUILDING_FIELDS(F, m) F(m, STR, text, REQUIRED)
+/* One of both: the name of the set, or why there is none. */
+#define BUILT_FIELDS(F, m)                                                                                         \
+	F(m, STR, set, OPTIONAL)                                                                                   \
+	F(m, STR, reason, OPTIONAL)
+
+WIRE_MESSAGE(build_message, "build", NO_ID, BUILD_FIELDS);
+WIRE_MESSAGE(building_message, "building", NO_ID, BUILDING_FIELDS);
+WIRE_MESSAGE(built_message, "built", NO_ID, BUILT_FIELDS);
 
 /* ---- router to warden (a link) ---- */
 
@@ -939,7 +972,8 @@ WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIE
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, RAW, functions, OPTIONAL)                                                                             \
-	F(m, STR, notebook, OPTIONAL)
+	F(m, STR, notebook, OPTIONAL)                                                                              \
+	F(m, RAW, packages, OPTIONAL)
 /* Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
  * saved within half of budget seconds are left out. "load": load what begins in it at offset. */
 #define TASK_FIELDS(F, m)                                                                                          \
@@ -1018,6 +1052,15 @@ WIRE_MESSAGE(describe_message, "describe", NO_ID, SERIAL_FIELDS); /* to a live o
 	CALL_FIELDS(F, m)                                                                                          \
 	F(m, FLAG, again, OPTIONAL)
 
+/* The arguments of a call of "pip install", and its value. base: the set that there is already. path: of the set.
+ */
+#define INSTALL_FIELDS(F, m)                                                                                       \
+	F(m, RAW, requirements, REQUIRED)                                                                          \
+	F(m, STR, base, OPTIONAL)
+#define INSTALLED_FIELDS(F, m)                                                                                     \
+	F(m, STR, set, REQUIRED)                                                                                   \
+	F(m, STR, path, REQUIRED)
+
 /* answer: the fields of that reply. refused: what is wrong with the question. Without both: it could not be
  * answered. */
 #define TOLD_FIELDS(F, m)                                                                                          \
@@ -1026,6 +1069,8 @@ WIRE_MESSAGE(describe_message, "describe", NO_ID, SERIAL_FIELDS); /* to a live o
 	F(m, STR, refused, OPTIONAL)
 
 WIRE_MESSAGE(done_message, "done", NO_ID, DONE_FIELDS);
+WIRE_MESSAGE(install_arguments, "install", NO_ID, INSTALL_FIELDS);
+WIRE_MESSAGE(installed, "installed", NO_ID, INSTALLED_FIELDS);
 WIRE_MESSAGE(told_message, "told", NO_ID, TOLD_FIELDS);
 WIRE_MESSAGE(ask_message, "ask", NO_ID, ASK_FIELDS);
 WIRE_MESSAGE(display_message, "display", NO_ID, SHOWN_FIELDS); /* without at */

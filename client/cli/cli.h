@@ -59,6 +59,7 @@ enum {
 #define WITH_BACK 4294967296ull
 #define WITH_HTTP 8589934592ull
 #define WITH_TOKEN 17179869184ull
+#define WITH_PACKAGES 34359738368ull
 
 /* Which daemon a verb needs. */
 enum need {
@@ -100,7 +101,7 @@ struct cli {
 	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */
 	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
 	size_t n_env;
-	struct cli_list allow, functions, ask, effect;
+	struct cli_list allow, functions, ask, effect, with;
 	char **args;
 	int n_args;
 	struct lair *lair;
@@ -166,6 +167,7 @@ int cli_servers(const struct cli *cli, struct servers **serversp);
 
 /* The verbs. Return exit statuses. */
 int verb_exec(struct cli *cli);
+int verb_install(struct cli *cli);
 int verb_attach(struct cli *cli);
 int verb_results(struct cli *cli);
 int verb_calls(struct cli *cli);

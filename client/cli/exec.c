@@ -153,6 +153,7 @@ int verb_exec(struct cli *cli)
 				 .env = cli->n_env ? cli->env : NULL,
 				 .detach = cli->detach,
 				 .again = cli->again,
+				 .packages = cli->with.n ? cli->with.items : NULL,
 				 .reload = cli->reload};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	_cleanup_(offer_freep) struct offer *offer = NULL;
@@ -257,4 +258,18 @@ int verb_results(struct cli *cli)
 	while (lair_next_kept(lair_result_list(call), &cursor, &kept))
 		json_array_append_new(array, json_kept(&kept));
 	return json_print(json_pack("{s:s?, s:o}", "session", session, "results", array));
+}
+
+/* An empty cell that needs them. */
+int verb_install(struct cli *cli)
+{
+	struct lair_exec exec = {.session = cli->args[0],
+				 .profile = cli->profile,
+				 .timeout = cli->timeout,
+				 .code = lair_text(""),
+				 .packages = (const char *const *)cli->args + 1};
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	int r = code_run(cli, &call, &exec, NULL);
+
+	return r ? r : result_show(cli, lair_result(call));
 }

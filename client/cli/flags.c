@@ -52,6 +52,8 @@ static const struct flag flags[] = {
 	 "with --json: an error tells the values of small local variables"},
 	{'r', FLAG_ON, "reload", NULL, PLACE(reload), WITH_RELOAD,
 	 "import again the modules that were edited in the workspace"},
+	{'w', FLAG_LIST, "with", "PACKAGE", PLACE(with), WITH_PACKAGES,
+	 "install it in the session first, unless it is there; polars, duckdb==1.*"},
 	{'u', FLAG_TEXT, "cursor", "N", PLACE(cursor), WITH_CURSOR,
 	 "the cursor is after N characters, not at the end"},
 	{'w', FLAG_ON, "source", NULL, PLACE(source), WITH_SOURCE, "with its source"},

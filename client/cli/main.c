@@ -9,8 +9,11 @@ static int verb_help(struct cli *cli);
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
 	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY | WITH_FIGURES | WITH_SVG |
-		 WITH_RUN | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS | WITH_AGAIN | WITH_SERVERS | WITH_ALLOW,
+		 WITH_RUN | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS | WITH_AGAIN | WITH_SERVERS | WITH_ALLOW |
+		 WITH_PACKAGES,
 	 0, 1, NEED_NOTHING, verb_exec},
+	{"install", "ID PACKAGE...", "install packages in a session; its variables stay, and undo takes them back",
+	 ON_SESSION | WITH_PROFILE | WITH_COLOR, 2, INT_MAX, NEED_STARTED, verb_install},
 	{"attach", "ID CELL | [ID] --key KEY", "wait for a cell that runs, or get its result again",
 	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS |
 		 WITH_ALLOW,

@@ -276,14 +276,18 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 		.again = exec->again,
 		.notebook = bytes_of(exec->notebook),
 	};
-	msgpack_sbuffer env, functions;
+	msgpack_sbuffer env, functions, packages;
 	int r;
 
 	msgpack_sbuffer_init(&env);
 	msgpack_sbuffer_init(&functions);
+	msgpack_sbuffer_init(&packages);
 	r = environment_put(&env, exec->env);
 	if (!r)
 		r = functions_put(&functions, exec);
+	if (!r)
+		r = environment_put(&packages, exec->packages);
+	request.packages = wire_bytes(&packages);
 	request.env = wire_bytes(&env);
 	request.functions = wire_bytes(&functions);
 	if (!r)
@@ -291,6 +295,7 @@ int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exe
 			       exec->detach ? &detached_reply_schema : &exec_reply_schema);
 	msgpack_sbuffer_destroy(&env);
 	msgpack_sbuffer_destroy(&functions);
+	msgpack_sbuffer_destroy(&packages);
 	if (!r)
 		(*callp)->exec = (struct lair_exec){
 			.on_output = exec->on_output,

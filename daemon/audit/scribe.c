@@ -8,7 +8,7 @@
 
 #include "arguments.h"
 #include "base/log.h"
-#include "base/sha256.h"
+#include "proto/sha256.h"
 #include "ring.h"
 
 #include "proto/clock.h"

@@ -145,6 +145,7 @@ struct config *config_free(struct config *config)
 	for (size_t i = 0; i < config->n_own; i++)
 		pin_drop(&config->own[i]);
 	free(config->own);
+	pin_drop(&config->sets);
 	section_free(config, &daemon_keys);
 	free(config->path);
 	free(config->text);

@@ -26,6 +26,7 @@ struct pinned {
 enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
 enum functions_policy { FUNCTIONS_OFF, FUNCTIONS_ASK, FUNCTIONS_ON };
+enum packages_policy { PACKAGES_OFF, PACKAGES_ASK, PACKAGES_ON };
 enum call_log_policy { CALL_LOG_NAMES, CALL_LOG_ARGUMENTS };
 enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
 enum files_policy { FILES_KEEP, FILES_RESTORE };
@@ -77,6 +78,13 @@ struct profile {
 	uint64_t calls, calls_at_once, call_size, call_timeout, hold_timeout;
 	enum call_log_policy call_log;
 
+	/* what may be installed for it while it runs: packages/ */
+	enum packages_policy packages;
+	struct string_list packages_allow, packages_deny;
+	char *packages_newer; /* NULL: anything */
+	uint64_t packages_size, packages_timeout;
+	struct string_list requirements;
+
 	/* what it may use */
 	uint64_t memory, processes;
 	uint64_t cpu; /* thousandths of a processor */
@@ -92,12 +100,14 @@ struct config {
 	/* [daemon] */
 	char *socket; /* NULL: path_default_socket */
 	uint64_t socket_mode;
-	char *socket_group; /* NULL: laird's */
-	char *workspaces;   /* NULL: chosen by the router, see workspace.h */
-	char *saves;	    /* NULL: chosen as for workspaces */
-	char *log;	    /* "stderr" or a file */
-	char *audit_log;    /* NULL: none */
-	bool audit_code;    /* the code of cells is written into it */
+	char *socket_group;   /* NULL: laird's */
+	char *workspaces;     /* NULL: chosen by the router, see workspace.h */
+	char *saves;	      /* NULL: chosen as for workspaces */
+	char *packages_store; /* NULL: chosen as for workspaces */
+	char *uv;	      /* NULL: the one in PATH */
+	char *log;	      /* "stderr" or a file */
+	char *audit_log;      /* NULL: none */
+	bool audit_code;      /* the code of cells is written into it */
 	uint64_t sessions;
 	uint64_t sessions_per_uid; /* 0: not given */
 	uint64_t frame_size, results_per_uid, saves_per_uid;
@@ -110,6 +120,7 @@ struct config {
 
 	struct pin *own; /* directories that hold laird's own files, see paths.h; none until config_pin_own */
 	size_t n_own;
+	struct pin sets; /* the packages that sessions see; PIN_NONE where no profile has any */
 };
 
 /* The file that is read if none is named; "" if there is none. Returns 0 or -ENAMETOOLONG. */

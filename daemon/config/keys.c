@@ -22,6 +22,8 @@ _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_
 	       "VALUE_RANGE wants its two numbers side by side");
 static const char *const function_policies[] = {
 	[FUNCTIONS_OFF] = "off", [FUNCTIONS_ASK] = "ask", [FUNCTIONS_ON] = "on", NULL};
+static const char *const packages_policies[] = {
+	[PACKAGES_OFF] = "off", [PACKAGES_ASK] = "ask", [PACKAGES_ON] = "on", NULL};
 static const char *const call_logs[] = {[CALL_LOG_NAMES] = "names", [CALL_LOG_ARGUMENTS] = "arguments", NULL};
 static const char *const forbid_policies[] = {[FORBID_CHECK] = "check", [FORBID_EXEC] = "exec", NULL};
 static const char *const files_policies[] = {
@@ -48,6 +50,10 @@ static const struct key daemon_rows[] = {
 	    .doc = "the directory that holds the workspaces; empty: a standard place"),
 	KEY("saves", PATH, saves, NULL, .optional = true,
 	    .doc = "the directory that holds saved states; empty: a standard place"),
+	KEY("packages_store", PATH, packages_store, NULL, .optional = true, .at_start = true,
+	    .doc = "the directory that holds installed packages; empty: a standard place"),
+	KEY("uv", PATH, uv, NULL, .optional = true,
+	    .doc = "the program that installs them; empty: the one in PATH"),
 	KEY("log", LOG, log, "stderr", .at_start = true,
 	    .doc = "stderr, or a file to append to"),
 	KEY("audit_log", PATH, audit_log, NULL, .optional = true,
@@ -173,6 +179,21 @@ static const struct key profile_rows[] = {
 	    .doc = "how long a call waits for somebody to approve or answer it"),
 	KEY("call_log", CHOICE, call_log, "names", .words = call_logs,
 	    .doc = "what the audit log has of calls: names, or arguments, too"),
+
+	KEY("packages", CHOICE, packages, "off", .words = packages_policies,
+	    .doc = "whether packages may be installed in a session: off, ask (its clients may), or on (its code, too)"),
+	KEY("packages_allow", PATTERNS, packages_allow, NULL,
+	    .doc = "projects that may be asked for; empty: all"),
+	KEY("packages_deny", PATTERNS, packages_deny, NULL,
+	    .doc = "projects that may neither be asked for nor come with others"),
+	KEY("packages_newer", DATE, packages_newer, NULL, .optional = true,
+	    .doc = "leave out what was published from this day on, or in so many days: 2026-01-31, 7d"),
+	KEY("packages_size", SIZE, packages_size, "2G", .min = 1 * M, .max = 1 * T,
+	    .doc = "how large the packages of one session may be"),
+	KEY("packages_timeout", DURATION, packages_timeout, "10m", .min = 1 * SECOND, .max = 1 * DAY,
+	    .doc = "how long installing them may take"),
+	KEY("requirements", REQUIREMENTS, requirements, NULL,
+	    .doc = "packages that every session has from its first cell on: polars duckdb==1.*"),
 
 	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
 	    .doc = "the memory of a session"),

@@ -391,6 +391,8 @@ static int parse(struct parser *parser, struct config **configp, struct bytes te
 
 	parser->config = calloc(1, sizeof(*parser->config));
 	if (parser->config)
+		parser->config->sets = PIN_NONE;
+	if (parser->config)
 		parser->config->text = strndup(text.data, text.size);
 	r = parser->config && parser->config->text ? parser_run(parser) : parser_fail_memory(parser);
 	if (r == 0)

@@ -102,9 +102,9 @@ struct own {
 };
 
 struct owns {
-	struct own items[5];
+	struct own items[6];
 	size_t n;
-	char saves[PATH_MAX], workspaces[PATH_MAX];
+	char saves[PATH_MAX], workspaces[PATH_MAX], packages[PATH_MAX];
 };
 
 static void own_add(struct owns *owns, const char *name, const char *what, bool file)
@@ -133,6 +133,8 @@ static void owns_find(struct owns *owns, const struct config *config, const char
 	/* The directories of all daemons lie side by side. If nobody can say where, there are none. */
 	if (!directory_of_state(owns->saves, "saves", config->saves, in_use->socket))
 		own_add(owns, owns->saves, "the saved states", false);
+	if (!directory_of_state(owns->packages, "packages", config->packages_store, in_use->socket))
+		own_add(owns, owns->packages, "the packages", false);
 	if (in_use->workspaces)
 		snprintf(owns->workspaces, PATH_MAX, "%s", in_use->workspaces);
 	if (in_use->workspaces ||

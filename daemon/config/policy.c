@@ -48,6 +48,12 @@ enum function_ruling profile_ruling(const struct profile *profile, struct bytes 
 	return any_matches(&profile->functions_allow, name) ? FUNCTION_NAMED : others[profile->functions];
 }
 
+bool profile_lets_install(const struct profile *profile, struct bytes name)
+{
+	return !any_matches(&profile->packages_deny, name) &&
+	       (profile->packages_allow.n == 0 || any_matches(&profile->packages_allow, name));
+}
+
 bool profile_lets_call(const struct profile *profile)
 {
 	return profile->functions != FUNCTIONS_OFF || profile->functions_ask.n > 0 ||

@@ -15,3 +15,6 @@ enum function_ruling {
 enum function_ruling profile_ruling(const struct profile *profile, struct bytes name);
 /* Whether there may be a function that is not denied. */
 bool profile_lets_call(const struct profile *profile);
+
+/* Whether the project @name, normalized, may be asked for. */
+bool profile_lets_install(const struct profile *profile, struct bytes name);

@@ -4,6 +4,7 @@
 
 #include "base/quantity.h"
 #include "config.h"
+#include "requirement.h"
 
 #include "proto/paths.h"
 
@@ -559,6 +560,37 @@ static void release_list(void *slot)
 	*list = (struct string_list){0};
 }
 
+/* As it is compared with others. */
+static int check_requirement(const struct key *key, char **itemp, char *reason)
+{
+	char plain[REQUIREMENT_SIZE], *copy;
+	size_t name;
+
+	(void)key;
+	if (requirement_normalize(plain, &name, bytes_of(*itemp)))
+		return expected(reason,
+				"names of projects, each with its versions: polars duckdb==1.* \"rich>=13,<15\"");
+	copy = strdup(plain);
+	if (!copy)
+		return -ENOMEM;
+	free(*itemp);
+	*itemp = copy;
+	return 0;
+}
+
+static int check_date(const struct key *key, char **itemp, char *reason)
+{
+	const char *text = *itemp;
+	size_t digits = strspn(text, "0123456789");
+
+	(void)key;
+	if ((digits > 0 && digits < 6 && strcmp(text + digits, "d") == 0) ||
+	    (digits == 4 && strlen(text) == 10 && text[4] == '-' && text[7] == '-' &&
+	     strspn(text + 5, "0123456789") == 2 && strspn(text + 8, "0123456789") == 2))
+		return 0;
+	return expected(reason, "a day, 2026-01-31, or how many days before now, 7d");
+}
+
 /* ---- the table ---- */
 
 #define NUMBER .parse = parse_number, .print = print_number, .release = release_number
@@ -589,6 +621,8 @@ static const struct value_kind kinds[] = {
 	[VALUE_DIRECTORIES] = {LIST, .check = check_path, .look = look_for_directory},
 	[VALUE_USERS] = {LIST, .check = check_user, .look = look_for_user},
 	[VALUE_GROUPS] = {LIST, .check = check_group, .look = look_for_group},
+	[VALUE_REQUIREMENTS] = {LIST, .check = check_requirement},
+	[VALUE_DATE] = {STRING, .check = check_date},
 	[VALUE_RULES] = {.parse = parse_line, .print = print_lines, .release = release_list, .check = check_rule},
 };
 

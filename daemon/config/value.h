@@ -7,28 +7,30 @@
 #include <stdio.h>
 
 enum value_type {
-	VALUE_INT,	   /* uint64_t */
-	VALUE_SIZE,	   /* uint64_t, bytes: 512M */
-	VALUE_PROCESSORS,  /* uint64_t, thousandths: 1.5, 1500m */
-	VALUE_DURATION,	   /* uint64_t, microseconds: 1h30m */
-	VALUE_RANGE,	   /* two uint64_t: 1000-2000 */
-	VALUE_MODE,	   /* uint64_t: 0660, of a file that its owner may read and write */
-	VALUE_FLAG,	   /* bool: on, off */
-	VALUE_CHOICE,	   /* unsigned: which of @words */
-	VALUE_WORD,	   /* char *: one of @words */
-	VALUE_PATH,	   /* char *: absolute, or below ~ */
-	VALUE_SOCKET,	   /* a path that fits a socket's address */
-	VALUE_LOG,	   /* "stderr" or a path */
-	VALUE_PYTHON,	   /* a path of something that is there */
-	VALUE_GROUP,	   /* the number of a group; or the name of one that is not there */
-	VALUE_NETWORK,	   /* "off", "host" or "tcp:PORT,..." */
-	VALUE_PATTERNS,	   /* struct string_list of names of functions, with * and ? */
-	VALUE_MODULES,	   /* struct string_list of dotted names, "?" for one that may be missing */
-	VALUE_ENVIRONMENT, /* of NAME=value */
-	VALUE_DIRECTORIES, /* of paths of existing directories */
-	VALUE_USERS,	   /* of numbers of users; or names of those who are not there */
-	VALUE_GROUPS,	   /* the same of groups */
-	VALUE_RULES,	   /* of rules about code, one a line */
+	VALUE_INT,	    /* uint64_t */
+	VALUE_SIZE,	    /* uint64_t, bytes: 512M */
+	VALUE_PROCESSORS,   /* uint64_t, thousandths: 1.5, 1500m */
+	VALUE_DURATION,	    /* uint64_t, microseconds: 1h30m */
+	VALUE_RANGE,	    /* two uint64_t: 1000-2000 */
+	VALUE_MODE,	    /* uint64_t: 0660, of a file that its owner may read and write */
+	VALUE_FLAG,	    /* bool: on, off */
+	VALUE_CHOICE,	    /* unsigned: which of @words */
+	VALUE_WORD,	    /* char *: one of @words */
+	VALUE_PATH,	    /* char *: absolute, or below ~ */
+	VALUE_SOCKET,	    /* a path that fits a socket's address */
+	VALUE_LOG,	    /* "stderr" or a path */
+	VALUE_PYTHON,	    /* a path of something that is there */
+	VALUE_GROUP,	    /* the number of a group; or the name of one that is not there */
+	VALUE_NETWORK,	    /* "off", "host" or "tcp:PORT,..." */
+	VALUE_PATTERNS,	    /* struct string_list of names of functions, with * and ? */
+	VALUE_MODULES,	    /* struct string_list of dotted names, "?" for one that may be missing */
+	VALUE_ENVIRONMENT,  /* of NAME=value */
+	VALUE_DIRECTORIES,  /* of paths of existing directories */
+	VALUE_USERS,	    /* of numbers of users; or names of those who are not there */
+	VALUE_GROUPS,	    /* the same of groups */
+	VALUE_REQUIREMENTS, /* of packages, see requirement.h */
+	VALUE_DATE,	    /* char *: 2026-01-31, or 7d for so many days before now */
+	VALUE_RULES,	    /* of rules about code, one a line */
 };
 
 struct key {

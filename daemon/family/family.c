@@ -315,8 +315,9 @@ static uint64_t alive_of_cell(const struct cell *cell)
 	const struct cell_options *options = &cell->options;
 
 	return LEDGER_RECORD_OVERHEAD + cell->code.size + options->env.size + options->directory.size +
-	       options->functions.size + cell->calls.size + cell->calls.n * LEDGER_RECORD_OVERHEAD +
-	       cell->displays.size + cell->displays.n * LEDGER_RECORD_OVERHEAD;
+	       options->functions.size + options->packages.size + cell->calls.size +
+	       cell->calls.n * LEDGER_RECORD_OVERHEAD + cell->displays.size +
+	       cell->displays.n * LEDGER_RECORD_OVERHEAD;
 }
 
 static uint64_t alive_of_operation(const struct operation *operation)

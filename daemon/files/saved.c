@@ -6,7 +6,7 @@
 
 #include "base/directory.h"
 #include "base/log.h"
-#include "base/sha256.h"
+#include "proto/sha256.h"
 
 #include "proto/clock.h"
 

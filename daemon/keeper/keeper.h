@@ -27,8 +27,10 @@ enum keeper_op {
 	KEEPER_HELD,   /* keeper to router, at its start: one item that it holds */
 	KEEPER_END,    /* keeper to router: that was all; @error: how the last router ended, a router_end */
 	KEEPER_BEAT,   /* router to keeper, every PULSE_BEAT_MS: its loop turns */
-	KEEPER_START_SCRIBE, /* router to keeper; two descriptors, see audit/scribe.h: start a scribe with them,
-			      * and another one whenever it dies, until one has come to its end; no answer */
+	KEEPER_START_SCRIBE,  /* router to keeper; two descriptors, see audit/scribe.h: start a scribe with them,
+			       * and another one whenever it dies, until one has come to its end; no answer */
+	KEEPER_START_BUILDER, /* router to keeper; one descriptor: the builder's end of its channel; no answer: it
+			       * ends when the channel does */
 };
 
 enum router_end {

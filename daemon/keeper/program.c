@@ -113,3 +113,19 @@ int program_start(pid_t *pidp, const char *profile, unsigned python, const char 
 			  profile, strerror(-r));
 	return r;
 }
+
+/* No session runs it: uv does, in a cage that writes to nothing of ours. */
+int program_start_builder(int channel)
+{
+	static const char *const argv[] = {"lair-kernel", "--builder", NULL};
+	const struct spawn_fds given = {.fds = {channel}, .n = 1};
+	char path[PATH_SIZE];
+	pid_t pid;
+	int r = program_path(path, 0);
+
+	if (r == 0)
+		r = spawn_program(&pid, path, argv, (const char *const *)environ, &given);
+	if (r < 0)
+		log_error(NULL, "cannot start a builder of packages: %s", strerror(-r));
+	return r;
+}

@@ -16,3 +16,6 @@ int program_path(char path[static PATH_SIZE], unsigned python);
 /* Start it as the template of @profile. See spawn_program for what it gets; @socket is where laird answers.
  * Returns 0, or -errno after a line in the log. */
 int program_start(pid_t *pidp, const char *profile, unsigned python, const char *socket, int channel);
+
+/* The same as a builder of packages, which has our environment: what the operator tells uv is there. */
+int program_start_builder(int channel);

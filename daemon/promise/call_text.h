@@ -2,7 +2,7 @@
  * and arguments are hostile, but have been scanned as part of a frame. */
 #pragma once
 
-#include "base/sha256.h"
+#include "proto/sha256.h"
 
 #include "proto/wire.h"
 

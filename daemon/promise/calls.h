@@ -29,6 +29,14 @@ struct call {
 	bool written, turn_written;	  /* in the ledger: all of it, what may change */
 };
 
+/* What a cell calls for packages: the router's own function. No client can offer one of this name. */
+#define CALL_INSTALL "pip install"
+
+static inline bool call_is_install(const struct call *call)
+{
+	return bytes_is(call->function, CALL_INSTALL);
+}
+
 struct calls {
 	struct list list; /* as they came */
 	size_t n, size;

@@ -2,6 +2,7 @@
 #include "cell.h"
 
 #include "client.h"
+#include "config/requirement.h"
 #include "vault/records.h"
 
 #include <limits.h>
@@ -40,6 +41,20 @@ static bool directory_valid(struct bytes path)
 	return true;
 }
 
+static bool packages_valid(struct bytes packages)
+{
+	char text[REQUIREMENT_SIZE];
+	size_t cursor = 0, n = 0, name;
+	struct bytes item;
+
+	if (!packages.data)
+		return true;
+	while (wire_next_string(packages, &cursor, &item))
+		if (requirement_normalize(text, &name, item) || ++n > REQUIREMENTS_MAX)
+			return false;
+	return cursor == packages.size && n == wire_count(packages);
+}
+
 const char *cell_option_wrong(const struct exec_request *exec)
 {
 	if (exec->figure.data && !bytes_is(exec->figure, "png") && !bytes_is(exec->figure, "svg"))
@@ -48,6 +63,8 @@ const char *cell_option_wrong(const struct exec_request *exec)
 		return "env: an array of NAME=value, not more than 64 KiB";
 	if (!directory_valid(exec->directory))
 		return "directory: a path in the workspace, without ..";
+	if (!packages_valid(exec->packages))
+		return "packages: an array of names of projects, each with its versions: polars, duckdb==1.*";
 	if (exec->functions.data && !functions_valid(exec->functions))
 		return "functions: an array of maps with a name of 1 to 128 characters without space, up to 512 of "
 		       "them and "
@@ -83,6 +100,8 @@ static int cell_copy(struct cell *cell, const struct exec_request *request)
 		r = span_copy(&cell->options.functions, request->functions);
 	if (!r)
 		r = span_copy(&cell->options.notebook, request->notebook);
+	if (!r)
+		r = span_copy(&cell->options.packages, request->packages);
 	cell->options.values = request->values;
 	cell->options.reload = request->reload;
 	cell->options.again = request->again;
@@ -108,8 +127,9 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 
 uint64_t cell_price(const struct exec_request *request)
 {
-	return sizeof(struct cell) + 2 * (request->code.size + request->env.size + request->directory.size +
-					  request->functions.size + request->notebook.size);
+	return sizeof(struct cell) +
+	       2 * (request->code.size + request->env.size + request->directory.size + request->functions.size +
+		    request->notebook.size + request->packages.size);
 }
 
 static void cell_charge(struct cell *cell, const struct exec_request *request)
@@ -203,6 +223,7 @@ struct cell *cell_free(struct cell *cell)
 		free((char *)cell->options.env.data);
 		free((char *)cell->options.directory.data);
 		free((char *)cell->options.notebook.data);
+		free((char *)cell->options.packages.data);
 		free(cell);
 	}
 	return NULL;

@@ -9,7 +9,7 @@
 
 /* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
 struct cell_options {
-	struct bytes figure, env, directory, functions, notebook;
+	struct bytes figure, env, directory, functions, notebook, packages;
 	bool values, reload, again;
 };
 

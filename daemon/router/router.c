@@ -11,6 +11,7 @@
 #include "keeper/pulse.h"
 #include "request/request.h"
 #include "session/counters.h"
+#include "session/installing.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 
@@ -117,6 +118,19 @@ static void sessions_resume(struct router *router)
 	router->clients.front.drained = false;
 	list_for_each (session, &router->sessions.all, node)
 		session_resume(session);
+}
+
+/* ---- packages ---- */
+
+static void on_installed(struct builds *builds, const char *key, const char *set, const char *reason)
+{
+	sessions_installed(&container_of(builds, struct router, builds)->sessions, key, set, reason);
+}
+
+static void packages_begin(struct router *router)
+{
+	builds_init(&router->builds, &router->loop);
+	router->builds.on_built = on_installed;
 }
 
 /* ---- stopping ---- */
@@ -355,7 +369,18 @@ static void on_revived(struct families *families)
 	router_settle(container_of(families, struct router, families));
 }
 
-static int router_init(struct router *router, const char *config_path, const char *socket_path)
+/* A keeper of an earlier build does not say. */
+static void uids_take(struct router *router, const char *text)
+{
+	struct uids *uids = &router->cages.uids_given;
+	const struct config *config = router->config;
+
+	if (text && uids_parse(uids, text))
+		return;
+	*uids = config->uid_last ? (struct uids){config->uid_first, config->uid_last} : UIDS_BEFORE;
+}
+
+static int router_init(struct router *router, const char *config_path, const char *socket_path, const char *uids)
 {
 	char keeper[INSTANCE_NAME_SIZE] = "";
 	enum router_end last_end = ROUTER_END_WELL;
@@ -375,8 +400,10 @@ static int router_init(struct router *router, const char *config_path, const cha
 					     .clients = &router->clients,
 					     .promises = &router->promises,
 					     .cages = &router->cages,
-					     .saved = &router->saved};
+					     .saved = &router->saved,
+					     .builds = &router->builds};
 	sessions_init(&router->sessions);
+	packages_begin(router);
 	reload_init(router);
 	families_init(&router->families, &router->sessions, &router->vault);
 	vault_init(&router->vault);
@@ -407,6 +434,8 @@ static int router_init(struct router *router, const char *config_path, const cha
 		counters_begin(router);
 	if (!r)
 		r = settings_begin(router);
+	if (!r)
+		uids_take(router, uids);
 	if (!r)
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)
@@ -454,6 +483,7 @@ static int router_init(struct router *router, const char *config_path, const cha
 
 static void router_deinit(struct router *router)
 {
+	builds_deinit(&router->builds);
 	sessions_bury_all(&router->sessions);
 	cages_bury_all(&router->cages);
 	router_free_dead(router);
@@ -533,26 +563,13 @@ static void on_beat(struct timer *timer)
 	(void)timer_set(&router->loop, timer, event_now() + PULSE_BEAT_MS * 1000, on_beat);
 }
 
-/* A keeper of an earlier build does not say. */
-static void uids_take(struct router *router, const char *text)
-{
-	struct uids *uids = &router->cages.uids_given;
-	const struct config *config = router->config;
-
-	if (text && uids_parse(uids, text))
-		return;
-	*uids = config->uid_last ? (struct uids){config->uid_first, config->uid_last} : UIDS_BEFORE;
-}
-
 int router_run(const char *config_path, const char *socket_path, const char *uids)
 {
 	struct keeper_message ready = {.op = KEEPER_READY};
 	struct router router;
 	int r;
 
-	r = router_init(&router, config_path, socket_path);
-	if (!r)
-		uids_take(&router, uids);
+	r = router_init(&router, config_path, socket_path, uids);
 	if (!r) {
 		log_info(NULL, "listening on %s", router.socket_path);
 		if (router.config->path)

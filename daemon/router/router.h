@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "family/family.h"
 #include "files/saved.h"
+#include "packages/builds.h"
 #include "promise/client.h"
 #include "session/sessions.h"
 #include "vault/breaker.h"
@@ -36,6 +37,7 @@ struct router {
 	struct clients clients;
 	struct promises promises;
 	struct saved_store saved;
+	struct builds builds;
 	const char *config_path;
 	char *socket_path;
 	struct config *config;

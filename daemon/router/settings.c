@@ -8,11 +8,45 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+static bool any_packages(const struct config *config)
+{
+	for (size_t i = 0; i < config->n_profiles; i++)
+		if (config->profiles[i]->packages != PACKAGES_OFF)
+			return true;
+	return false;
+}
+
+/* The store is there before the first session that is to see it. Returns 0; or another value with @error. */
+static int packages_prepare(struct router *router, struct config *config, struct config_error *error)
+{
+	struct package_store *store = &router->builds.store;
+	char path[PATH_MAX];
+	int r = 0;
+
+	if (!any_packages(config))
+		return 0;
+	if (store->fd < 0)
+		r = package_store_open(store, config->packages_store, router->socket_path);
+	if (!r)
+		r = package_store_sets(path, config->packages_store, router->socket_path);
+	if (!r)
+		r = pin_take(&config->sets, path, true);
+	if (r)
+		(void)snprintf(error->text, sizeof(error->text), "cannot use the store of packages: %s",
+			       r < 0 ? strerror(-r) : "it was replaced at this very moment");
+	return r ? 1 : 0;
+}
+
 int settings_prepare(struct router *router, struct config *config, struct config_error *error)
 {
 	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
 	_cleanup_(fd_closep) int left = -1;
 	int r = config_pin_own(config, &in_use);
+
+	if (!r)
+		r = packages_prepare(router, config, error);
+	if (r > 0)
+		return -ECANCELED;
 
 	if (!r)
 		r = config_leave(&left, config);
@@ -79,7 +113,7 @@ void settings_use(struct router *router, struct config *config)
 	cages_retire_all(&router->cages);
 	config_free(router->config);
 	router->config = config;
-	router->cages.config = router->sessions.config = config;
+	router->cages.config = router->sessions.config = router->builds.config = config;
 	router->promises.size_per_user = config->results_per_uid;
 	router->users.share = config->work_per_uid;
 	front_limit(&router->clients.front,

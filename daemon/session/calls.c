@@ -5,6 +5,7 @@
 #include "audit_log.h"
 #include "config/policy.h"
 #include "hand.h"
+#include "installing.h"
 #include "promise/call_text.h"
 #include "sessions.h"
 
@@ -155,6 +156,12 @@ static void refuse(struct session *session, const struct call_message *message, 
 							       .text = bytes_of(text)});
 }
 
+void session_refuse_call(struct session *session, const struct call_message *message, const char *error,
+			 const char *text)
+{
+	refuse(session, message, error, "%s", text);
+}
+
 /* Whether the profile has no room for it, and the cell has been told so. */
 static bool is_too_much(struct session *session, const struct call_message *message, bool effect)
 {
@@ -236,6 +243,11 @@ void session_pass_call(struct session *session, const struct details *details)
 	if (message->number <= cell->n_calls)
 		return;
 	cell->n_calls = message->number;
+	if (bytes_is(message->function, CALL_INSTALL)) {
+		if (!is_too_much(session, message, false))
+			session_install(session, message);
+		return;
+	}
 	function = calls_function(&cell->calls, cell->options.functions, message->function);
 	if (!function) {
 		refuse(session, message, "FunctionError", "the client of this cell does not offer that function");
@@ -332,6 +344,10 @@ void session_hold_call(struct session *session, struct call *call, struct bytes 
 void session_approve_call(struct session *session, struct call *call, uid_t by)
 {
 	audit_log_approval(session, call, by);
+	if (call_is_install(call)) {
+		session_install_approved(session, call);
+		return;
+	}
 	call_turn(&session->cell->calls, call, CALL_OUT, BYTES(""));
 	promise_call(session->cell->reply.promise, call);
 	session_heed_calls(session);

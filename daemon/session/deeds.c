@@ -112,7 +112,7 @@ void session_note_call(struct session *session, const struct call *call, enum ca
 	const struct function *function;
 	bool effect;
 
-	if (!session->id[0] || is_untouched(call))
+	if (!session->id[0] || is_untouched(call) || call_is_install(call))
 		return;
 	/* Its provider had put it aside, and then it was refused. */
 	if (call->state == CALL_HELD && bytes_is(error, "PermissionError"))

@@ -169,6 +169,9 @@ void session_pass_call(struct session *session, const struct details *details);
 void session_pass_abandon(struct session *session, const struct details *details);
 /* The timer of those that must have an answer by a certain time. */
 void session_arm_calls(struct session *session);
+/* It has an error for an answer, and nobody hears of it. */
+void session_refuse_call(struct session *session, const struct call_message *message, const char *error,
+			 const char *text);
 /* Its interpreter or its cell ends: they have no answer. */
 void session_end_calls(struct session *session);
 

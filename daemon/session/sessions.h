@@ -21,6 +21,8 @@ struct stats {
 	uint64_t audit_missed; /* lines; of the present audit log only those that the router knows of */
 };
 
+struct builds;
+
 struct sessions {
 	struct event_loop *loop;
 	struct breaker *breaker;
@@ -29,6 +31,7 @@ struct sessions {
 	struct promises *promises;
 	struct cages *cages;
 	struct saved_store *saved;
+	struct builds *builds;
 	const struct config *config; /* the settings in force */
 	/* The router's: read them anew, and answer the client. */
 	void (*reload)(struct sessions *sessions, const struct address *from);

@@ -228,7 +228,9 @@ static int call_copy(struct session *session, const struct session *parent, cons
 	if (r)
 		return r;
 	call->timeout = from->timeout;
-	if (why || from->state == CALL_ASKS)
+	if (call_is_install(from))
+		call_turn(&cell->calls, call, from->state, bytes_of(from->text));
+	else if (why || from->state == CALL_ASKS)
 		call_turn(&cell->calls, call, CALL_ASKS, bytes_of(why ? why : ""));
 	return 0;
 }

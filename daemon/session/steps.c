@@ -6,6 +6,7 @@
 #include "counters.h"
 #include "filing.h"
 #include "hand.h"
+#include "installing.h"
 #include "saving.h"
 #include "sessions.h"
 
@@ -373,8 +374,10 @@ void session_on_revived(struct session *session)
 	quota_on_run(session->warden);
 	split_on_revived(session);
 	comparing_on_revived(session);
-	if (session->cell && session->cell->calls.n > 0)
+	if (session->cell && session->cell->calls.n > 0) {
 		session_arm_calls(session);
+		session_install_again(session);
+	}
 }
 
 /* Kill the interpreter; another one follows when it is dead. The first cause counts. */

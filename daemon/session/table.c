@@ -88,6 +88,7 @@ static int send_run(struct session *session, const struct cell *cell)
 		.reload = cell->options.reload,
 		.functions = cell->options.functions,
 		.notebook = cell->options.notebook,
+		.packages = cell->options.packages,
 	};
 
 	return interpreter_send(session->live, &run_message_schema, &run);

@@ -40,6 +40,14 @@ int errand_start_scribe(int theirs, int ring)
 	return r > 0 ? -EPIPE : r;
 }
 
+int errand_start_builder(int theirs)
+{
+	const struct keeper_message message = {.op = KEEPER_START_BUILDER};
+	int r = keeper_tell(&message, &theirs, 1);
+
+	return r > 0 ? -EPIPE : r;
+}
+
 static void have_removed(const char *path, const int *directory)
 {
 	struct keeper_message message = {.op = KEEPER_REMOVE_TREE};

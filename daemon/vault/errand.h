@@ -17,6 +17,9 @@ int errand_start_template(const char *profile, unsigned python, uint32_t serial,
  * stay the caller's. Returns 0 or -errno. */
 int errand_start_scribe(int theirs, int ring);
 
+/* Start a builder of packages, which gets @theirs, its end of its channel; that stays the caller's. */
+int errand_start_builder(int theirs);
+
 /* Delete the tree at @path; an empty directory is removed at once. */
 void errand_remove_tree(const char *path);
 /* Delete the last component of @path in @directory. */

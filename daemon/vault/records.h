@@ -202,7 +202,8 @@
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
 	F(m, FLAG, again, OPTIONAL)                                                                                \
 	F(m, BIN, functions, OPTIONAL)                                                                             \
-	F(m, STR, notebook, OPTIONAL)
+	F(m, STR, notebook, OPTIONAL)                                                                              \
+	F(m, BIN, packages, OPTIONAL)
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
 	F(m, STR, code, REQUIRED)                                                                                  \

@@ -225,6 +225,19 @@ static bool uid_in_use(const struct cages *cages, uid_t uid)
 	return false;
 }
 
+/* Of few uids none is set aside: then it is that of nobody. */
+#define UIDS_ENOUGH 16
+#define UID_NOBODY 65534
+
+uid_t cages_builder_uid(const struct cages *cages)
+{
+	const struct uids *uids = &cages->uids_given;
+
+	if (geteuid() != 0)
+		return 0;
+	return (uid_t)(uids->last - uids->first + 1 >= UIDS_ENOUGH ? uids->last : UID_NOBODY);
+}
+
 int cages_take_uid(uid_t *uidp, struct cages *cages)
 {
 	uint64_t n = cages->uids_given.last - cages->uids_given.first + 1;
@@ -237,7 +250,7 @@ int cages_take_uid(uid_t *uidp, struct cages *cages)
 			cages->last_uid = (uid_t)cages->uids_given.first;
 		else
 			cages->last_uid++;
-		if (uid_in_use(cages, cages->last_uid))
+		if (uid_in_use(cages, cages->last_uid) || cages->last_uid == cages_builder_uid(cages))
 			continue;
 		*uidp = cages->last_uid;
 		return 0;

@@ -67,6 +67,8 @@ bool cages_used(const struct cages *cages);
 /* If laird is root, each session runs as a uid of its own; else as laird itself: 0. Returns 0 or -EUSERS: all
  * are taken. */
 int cages_take_uid(uid_t *uidp, struct cages *cages);
+/* If laird is root, builders of packages run as a uid that no session gets; else as laird itself: 0. */
+uid_t cages_builder_uid(const struct cages *cages);
 
 /* Nothing refers to it but others of the dead. It is freed between two rounds, so a handler may end anything:
  * interpreters before the sessions that they refer to, wardens after them. */

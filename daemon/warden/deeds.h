@@ -5,7 +5,7 @@
  * goes back to a state before it, nobody knows any more what it must not repeat, and each call raises. */
 #pragma once
 
-#include "base/sha256.h"
+#include "proto/sha256.h"
 
 #include "proto/wire.h"
 

@@ -434,7 +434,10 @@ static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
 	unsigned held = budget_controllers(profile, &nursery->cages->cgroups);
-	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->forbid};
+	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->forbid,
+					     &profile->requirements};
+	static const char *const packages[] = {
+		[PACKAGES_OFF] = "off", [PACKAGES_ASK] = "ask", [PACKAGES_ON] = "on"};
 	struct configure_message message = {
 		.profile = bytes_of(profile->name),
 		.python = bytes_of(profile->python),
@@ -448,12 +451,13 @@ static int configure_send(struct nursery *nursery)
 		.scratch_size = profile->scratch_size,
 		.text_max = profile->text_size,
 		.level = bytes_of(profile->level),
+		.packages = bytes_of(packages[profile->packages]),
 		.forbid_exec = profile->forbid_in == FORBID_EXEC,
 		.memory_group = held & CONTROLLER_BIT(CONTROLLER_MEMORY),
 		.processes_group = held & CONTROLLER_BIT(CONTROLLER_PIDS),
 		.cpu_group = held & CONTROLLER_BIT(CONTROLLER_CPU),
 	};
-	struct bytes *const raws[] = {&message.preload, &message.env, &message.forbid};
+	struct bytes *const raws[] = {&message.preload, &message.env, &message.forbid, &message.requirements};
 	msgpack_sbuffer parts[ARRAY_SIZE(lists)], places, changeable, buffer;
 	int r;
 

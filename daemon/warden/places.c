@@ -24,6 +24,11 @@ static bool is_told(const struct pinned *pinned)
 	return pinned->kind != PINNED_IMPORT;
 }
 
+static bool sees_packages(const struct profile *profile, const struct config *config)
+{
+	return profile->packages != PACKAGES_OFF && config->sets.path;
+}
+
 int places_put(msgpack_sbuffer *buffer, const struct profile *profile, const struct config *config)
 {
 	size_t n = config->n_own;
@@ -31,6 +36,7 @@ int places_put(msgpack_sbuffer *buffer, const struct profile *profile, const str
 
 	for (size_t i = 0; i < profile->n_pinned; i++)
 		n += is_told(&profile->pinned[i]);
+	n += sees_packages(profile, config);
 	wire_put_array(buffer, n);
 	for (size_t i = 0; !r && i < profile->n_pinned; i++) {
 		const struct pinned *pinned = &profile->pinned[i];
@@ -38,6 +44,8 @@ int places_put(msgpack_sbuffer *buffer, const struct profile *profile, const str
 		if (is_told(pinned))
 			r = put_place(buffer, pinned_name(pinned->kind), pinned->path, &pinned->pin);
 	}
+	if (!r && sees_packages(profile, config))
+		r = put_place(buffer, pinned_name(PINNED_READ), config->sets.path, &config->sets);
 	for (size_t i = 0; !r && i < config->n_own; i++)
 		r = put_place(buffer, "own", config->own[i].path, &config->own[i]);
 	return r || !buffer->data ? -ENOMEM : 0;

@@ -38,6 +38,7 @@ EMBED(reloading);
 EMBED(stdin);
 EMBED(functions);
 EMBED(servers);
+EMBED(packages);
 EMBED(setup);
 EMBED(display);
 EMBED(tables);
@@ -49,10 +50,11 @@ EMBED(surroundings);
 enum module {
 	SOURCE,
 	AWAITING,
-	ERRORS,
 	STDIN,
 	FUNCTIONS,
 	SERVERS,
+	PACKAGES,
+	ERRORS,
 	SETUP,
 	SEEDS,
 	DISPLAY,
@@ -93,6 +95,7 @@ static const struct {
 	[STDIN] = MODULE(stdin),
 	[FUNCTIONS] = MODULE(functions),
 	[SERVERS] = MODULE(servers, .in = FUNCTIONS),
+	[PACKAGES] = MODULE(packages),
 	[SETUP] = MODULE(setup),
 	[SEEDS] = MODULE(seeds),
 	[DISPLAY] = MODULE(display),
@@ -152,6 +155,9 @@ static const struct {
 	[HELPER_UNFORKABLE_TASKS] = {AWAITING, "unforkable"},
 	[HELPER_RENEW_LOOP] = {AWAITING, "renew"},
 	[HELPER_FORGET_ANSWERS] = {STDIN, "forget"},
+	[HELPER_PACKAGES] = {PACKAGES, "configure"},
+	[HELPER_PACKAGES_DUE] = {PACKAGES, "due"},
+	[HELPER_INSTALL] = {PACKAGES, "begin"},
 	[HELPER_OFFER] = {FUNCTIONS, "offer"},
 	[HELPER_TAKE_BACK] = {FUNCTIONS, "take_back"},
 	[HELPER_PASS_ON] = {FUNCTIONS, "pass_on"},

@@ -477,6 +477,26 @@ static PyObject *source_of(struct bytes code, PyObject *filename)
 	return source;
 }
 
+/* What the cell needs is installed before it runs: what is asked for with it, what it says itself in a block of PEP
+ * 723, and what its profile has for all. Returns false with an exception. */
+static bool packages_there(const struct run_message *run, PyObject *source)
+{
+	const char *text = PyUnicode_AsUTF8(source);
+	PyObject *packages, *done = NULL;
+
+	if (!text)
+		PyErr_Clear();
+	if (!run->packages.data && PyList_GET_SIZE(helper(HELPER_PACKAGES_DUE)) == 0 &&
+	    (!text || !strstr(text, "# /// script")))
+		return true;
+	packages = unpack_strings(run->packages);
+	if (packages)
+		done = PyObject_CallFunctionObjArgs(helper(HELPER_INSTALL), packages, source, NULL);
+	Py_XDECREF(packages);
+	Py_XDECREF(done);
+	return done;
+}
+
 /* Returns false with an exception. */
 static bool notebook_entered(const struct run_message *run, PyObject *source)
 {
@@ -528,7 +548,7 @@ void cell_run(struct cell_result *result, const struct run_message *run)
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
 	if (source && notebook_entered(run, source) && (!run->reload || edited_reloaded()) &&
-	    (!options_wanted(run) || options_set(run) == 0))
+	    (!options_wanted(run) || options_set(run) == 0) && (!cells.of_session || packages_there(run, source)))
 		value = run_as_wanted(result, source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);

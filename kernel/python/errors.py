@@ -12,7 +12,10 @@ import traceback
 import unicodedata
 from itertools import islice
 from types import FrameType, ModuleType, TracebackType
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+if TYPE_CHECKING:
+    import packages
 
 _TracebackException = traceback.TracebackException
 _MAIN_FILES = "<cell "
@@ -306,6 +309,14 @@ def set_values(wanted: bool) -> None:
     show_values = wanted
 
 
+def _name_project(error: ModuleNotFoundError, answer: Dict[str, Any]) -> None:
+    """Adds how to get the module, which may be of a project of another name."""
+    hint = packages.hint(error.name) if type(error.name) is str else None
+    if hint is not None and answer["traceback"].endswith(f"{answer['value']}\n"):
+        answer["traceback"] = f"{answer['traceback'].rstrip()}; {hint}\n"
+        answer["value"] = f"{answer['value']}; {hint}"
+
+
 def _told_more(
     error: BaseException, trace: Optional[TracebackType], told: Dict[str, Any], shown: Any, picked: List[int]
 ) -> None:
@@ -372,6 +383,8 @@ def _explained(error: BaseException, memory: int, keep: bool) -> Dict[str, Any]:
         _told_more(error, trace, answer, told, picked)
     except Exception:
         pass  # the answer has a traceback by then
+    if type(error) is ModuleNotFoundError:
+        _name_project(error, answer)
     if memory and isinstance(error, MemoryError):
         _name_limit(answer, memory)
     return answer

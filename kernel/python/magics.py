@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 if TYPE_CHECKING:
     import display
     import errors
+    import packages
     import setup
 
 _cache: Dict[str, Any] = linecache.cache
@@ -526,6 +527,9 @@ def _ends(source: str) -> str:
 def plain(source: str, error: SyntaxError) -> Optional[str]:
     """A cell that does not compile, as plain Python; None if it is not IPython's either. Raises an error that says
     more, if there is one."""
+    without = packages.plain(source)
+    if without != source:
+        return plain(without, error) if _FOREIGN.search(without) else without
     if _FOREIGN.search(source) is None:
         return None
     if _there():
@@ -543,7 +547,8 @@ def cell(source: str, filename: str, error: SyntaxError) -> Optional[str]:
     """As plain(), for a cell that will be run."""
     text = plain(source, error)
     if text is not None:
-        shell()
+        if "get_ipython" in text:
+            shell()
         errors.rewritten.add(filename)
         for name in ("<timed exec>", "<timed eval>"):  # the names that %%time gives to what it runs
             _cache.pop(name, None)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 if TYPE_CHECKING:
     import magics
+    import packages
 
 _PROTOCOL = 3
 _NAMES_MAX = 5000
@@ -178,9 +179,9 @@ def _fit(sizes: Dict[str, int], limit: int) -> Tuple[List[str], Refused]:
 
 
 def _contents(index: Index, sources: Lines, room: int) -> bytes:
-    """The index with the lines of the cells; without them if there is no room."""
-    told = pickle.dumps((index, sources), _PROTOCOL)
-    return told if len(told) <= room else pickle.dumps((index, {}), _PROTOCOL)
+    """The index with the lines of the cells and the packages; without the lines if there is no room."""
+    told = pickle.dumps((index, sources, packages.state()), _PROTOCOL)
+    return told if len(told) <= room else pickle.dumps((index, {}, packages.state()), _PROTOCOL)
 
 
 def save(fd: int, limit: int, budget: float) -> Report:
@@ -228,8 +229,10 @@ def _load(file: Any, offset: int, namespace: Dict[str, Any]) -> Report:
     file.seek(offset + at)
     index = pickle.load(file)
     sources: Lines = {}
-    if type(index) is tuple:  # files of earlier builds have no lines
-        index, sources = index
+    if type(index) is tuple:  # files of earlier builds have no lines, or no packages
+        index, sources, *more = index
+        lost = packages.come_back(more[0]) if more else None
+        refused += [_refuse("its packages", lost)] if lost else []
     _cache.update((name, (0, None, lines, name)) for name, lines in sources.items())
     unpickler = pickle.Unpickler(file)
     for name, where in index:

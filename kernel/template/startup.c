@@ -1,6 +1,7 @@
 /* From an empty process to a template: start Python isolated from laird's environment, import the profile's
  * modules, walk once through the code that a session will run, and make sure that exactly one thread is left,
  * since a fork copies only one. */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "startup.h"
@@ -85,6 +86,11 @@ static void environment_activate(const char *directory)
 	setenv("VIRTUAL_ENV", directory, 1);
 	if (snprintf(path, sizeof(path), "%s/bin:%s", directory, getenv("PATH")) < (int)sizeof(path))
 		setenv("PATH", path, 1);
+}
+
+const char *python_default(void)
+{
+	return PYTHON_DEFAULT;
 }
 
 /* @wanted: the directory of a virtual environment, or a Python; if it is absent, the Python that Lair was built
@@ -280,6 +286,19 @@ static int rules_set(const struct configure_message *configure)
 	return done ? 0 : -1;
 }
 
+/* What may be installed, and what each session has from its first cell on. */
+static int packages_set(const struct configure_message *configure)
+{
+	PyObject *requirements = unpack_strings(configure->requirements), *done = NULL;
+
+	if (requirements)
+		done = PyObject_CallFunction(helper(HELPER_PACKAGES), "s#O", configure->packages.data,
+					     (Py_ssize_t)configure->packages.size, requirements);
+	Py_XDECREF(requirements);
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
 /* The garbage collector does not look at frozen objects. It runs a few times before the first fork. */
 static void settle(void)
 {
@@ -293,7 +312,7 @@ static int start(const struct configure_message *configure, struct python_report
 	if (python_initialize(configure, report) < 0)
 		return -1;
 	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || oserror_install() < 0 ||
-	    rules_set(configure) < 0)
+	    rules_set(configure) < 0 || packages_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
 		return fail_python(report, "the profile cannot be loaded");

@@ -16,3 +16,6 @@ int python_start(const struct configure_message *configure, struct python_report
 
 /* The last act before the first fork: rehearse a cell once more, collect garbage and freeze the rest. */
 void python_settle(void);
+
+/* The Python of a profile that names none. Static. */
+const char *python_default(void);

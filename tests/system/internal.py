@@ -49,6 +49,8 @@ class Configure(Message):
     memory_group: Flag = False
     processes_group: Flag = False
     cpu_group: Flag = False
+    packages: Str | None = None
+    requirements: Raw = None
 
 
 class MakeWarden(Message):
@@ -80,6 +82,39 @@ class Made(Message):
     TYPE = "made"
     serial: Uint
     pid: Uint
+
+
+class Build(Message):
+    """Make a set of packages. packages: the directory of all sets; work: an empty directory for this one. python,
+    uv: as in the settings. base: the set that it grows from. newer: what was published from that time on is not
+    there. deny: array of patterns. uid: who does it, 0 = the builder's own user."""
+
+    TYPE = "build"
+    packages: Bin
+    work: Bin
+    requirements: Raw
+    base: Str | None = None
+    python: Str | None = None
+    uv: Str | None = None
+    newer: Str | None = None
+    deny: Raw = None
+    size: Uint
+    uid: Uint = 0
+
+
+class Building(Message):
+    """text: what is being done."""
+
+    TYPE = "building"
+    text: Str
+
+
+class Built(Message):
+    """One of both: the name of the set, or why there is none."""
+
+    TYPE = "built"
+    set: Str | None = None
+    reason: Str | None = None
 
 
 class Spawn(Message):
@@ -253,6 +288,7 @@ class Run(Message):
     reload: Flag = False
     functions: Raw = None
     notebook: Str | None = None
+    packages: Raw = None
 
 
 class Question(Message):
@@ -343,6 +379,21 @@ class Done(Message):
     mapped: Raw = None
     rewritten: Uint = 0
     rewriting: Uint = 0
+
+
+class InstallArguments(Message):
+    """The arguments of a call of "pip install", and its value. base: the set that there is already. path: of the
+    set."""
+
+    TYPE = "install"
+    requirements: Raw
+    base: Str | None = None
+
+
+class Installed(Message):
+    TYPE = "installed"
+    set: Str
+    path: Str
 
 
 class Told(Message):

@@ -1,7 +1,7 @@
 /* SHA-256 against the examples of the standard, and around the edges of its blocks. */
 #include "check.h"
 
-#include "base/sha256.h"
+#include "proto/sha256.h"
 
 static bool hashes_to(struct bytes data, const char *expected)
 {

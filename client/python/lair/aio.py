@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -257,6 +257,10 @@ class Session(steps.Handle):
         interrupts the cell."""
         watch = handlers(on_output, on_display, on_alive)
         return await finish(self._follow(code, bool(watch), input, options), watch)
+
+    async def install(self, packages: Iterable[str], *, deadline: float | None = None) -> Result:
+        """See Session.install."""
+        return (await self.run("", packages=packages, deadline=deadline)).raise_for_error()
 
     def stream(self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]) -> Events:
         """As lair.Session.stream. To leave the loop early, close the iterator: contextlib.aclosing."""

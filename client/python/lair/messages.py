@@ -74,6 +74,7 @@ class Exec(Request):
     again: Flag = False
     notebook: Str | None = None
     birth: Uint = 0
+    packages: Raw = None
 
 
 class Attach(Request):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -252,6 +252,11 @@ class Session(steps.Handle):
         """
         watch = handlers(on_output, on_display, on_alive)
         return finish(self._follow(code, bool(watch), input, options), watch)
+
+    def install(self, packages: Iterable[str], *, deadline: float | None = None) -> Result:
+        """Install projects, as "polars" or "duckdb==1.*", in the session as it is: its variables stay, and undo takes them
+        back. What is there already is not installed again. If that fails, this raises the cell's error."""
+        return self.run("", packages=packages, deadline=deadline).raise_for_error()
 
     def stream(
         self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -95,7 +95,8 @@ class CellOptions(TypedDict, total=False):
     tools.NAME; see lair.Function. `approve`: is called with each call that asks, a Calling; True approves it, False or a text
     that says why refuses it, None leaves it to somebody else. `globals`: NAME alone means tools.NAME, for names that
     the session has not given to anything else. `again`: calls of functions with an effect may be done once
-    more after going back."""
+    more after going back. `packages`: projects to install in the session first, as "polars" or "duckdb==1.*"; see
+    Session.install."""
 
     timeout: float | None
     deadline: float | None
@@ -109,6 +110,7 @@ class CellOptions(TypedDict, total=False):
     approve: Approve | None
     globals: bool | None
     again: bool
+    packages: Iterable[str] | None
 
 
 def new_id(beside: str = "") -> str:
@@ -156,6 +158,7 @@ def cell(
         input=input,
         functions=None if offer is None else offer.wire(),
         again=options.get("again", False),
+        packages=list(options.get("packages") or ()) or None,
     )
 
 

@@ -130,3 +130,9 @@ int errand_start_scribe(int theirs, int ring)
 	(void)ring;
 	return 0;
 }
+
+int errand_start_builder(int theirs)
+{
+	(void)theirs;
+	return 0;
+}

@@ -730,3 +730,9 @@ uint64_t warden_compare_files(struct warden *warden, uint64_t since, uint64_t un
 	(void)until;
 	return 0;
 }
+
+uid_t cages_builder_uid(const struct cages *cages)
+{
+	(void)cages;
+	return 0;
+}

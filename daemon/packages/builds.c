@@ -1,0 +1,320 @@
+/* A build is a process of its own, lair-kernel as a builder (kernel/packages/), on a channel. It ends when we close
+ * that, so the builds of a router end with it, and the next one begins them anew for those who still wait. */
+#include "builds.h"
+
+#include "base/log.h"
+#include "vault/errand.h"
+
+#include "proto/channel.h"
+#include "proto/message.h"
+
+#include <stdio.h>
+
+#define RUNNING_MAX 2
+#define BUILDS_MAX 64
+#define TOLD_SIZE 200
+#define LAYOUT "1"
+
+struct build {
+	struct list node;
+	struct builds *builds;
+	char key[SHA256_HEX_SIZE];
+	uint64_t timeout;
+	char work[PATH_MAX];
+	int channel; /* -1: it waits for its turn */
+	struct event_source source;
+	struct timer timer;
+	char told[TOLD_SIZE];
+
+	struct profile *profile;
+	msgpack_sbuffer requirements, deny;
+	char *base;
+	uid_t uid;
+};
+
+static void next_begin(struct builds *builds);
+
+static void build_free(struct build *build)
+{
+	struct builds *builds = build->builds;
+
+	if (build->channel >= 0) {
+		event_remove(builds->loop, &build->source);
+		builds->n_running--;
+	}
+	fd_closep(&build->channel);
+	timer_clear(builds->loop, &build->timer);
+	if (build->work[0])
+		errand_remove_tree(build->work);
+	msgpack_sbuffer_destroy(&build->requirements);
+	msgpack_sbuffer_destroy(&build->deny);
+	profile_unref(build->profile);
+	free(build->base);
+	list_remove(&build->node);
+	free(build);
+}
+
+void builds_init(struct builds *builds, struct event_loop *loop)
+{
+	*builds = (struct builds){.loop = loop, .store.fd = -1};
+	list_init(&builds->all);
+}
+
+void builds_deinit(struct builds *builds)
+{
+	struct build *build;
+
+	list_for_each (build, &builds->all, node)
+		build_free(build);
+	package_store_close(&builds->store);
+}
+
+/* ---- what is asked for ---- */
+
+static void add(msgpack_sbuffer *text, const char *line)
+{
+	(void)msgpack_sbuffer_write(text, line ? line : "", line ? strlen(line) : 0);
+	(void)msgpack_sbuffer_write(text, "\n", 1);
+}
+
+void package_order_key(char key[static SHA256_HEX_SIZE], const struct package_order *order)
+{
+	const struct profile *profile = order->profile;
+	msgpack_sbuffer text;
+
+	msgpack_sbuffer_init(&text);
+	add(&text, LAYOUT);
+	add(&text, profile->python);
+	add(&text, profile->packages_newer);
+	for (size_t i = 0; i < profile->packages_deny.n; i++)
+		add(&text, profile->packages_deny.items[i]);
+	add(&text, "");
+	for (size_t i = 0; i < order->n; i++)
+		add(&text, order->requirements[i]);
+	(void)msgpack_sbuffer_write(&text, order->base.data ? order->base.data : "", order->base.size);
+	(void)sha256_hex(key, (struct bytes){text.data, text.size});
+	msgpack_sbuffer_destroy(&text);
+}
+
+static struct build *find(const struct builds *builds, const char *key)
+{
+	struct build *build;
+
+	list_for_each (build, (struct list *)&builds->all, node)
+		if (strcmp(build->key, key) == 0)
+			return build;
+	return NULL;
+}
+
+const char *builds_told(const struct builds *builds, const char *key)
+{
+	const struct build *build = find(builds, key);
+
+	return build ? build->told : NULL;
+}
+
+/* ---- its end ---- */
+
+/* Whoever hears of it may ask for another one. */
+static void end(struct build *build, const char *set, const char *reason)
+{
+	struct builds *builds = build->builds;
+	char key[SHA256_HEX_SIZE];
+	int r = set ? package_store_note(&builds->store, build->key, set) : 0;
+
+	if (r)
+		log_warn(NULL, "a set of packages will have to be made again: %s", strerror(-r));
+	memcpy(key, build->key, sizeof(key));
+	build_free(build);
+	builds->on_built(builds, key, set, reason);
+	next_begin(builds);
+}
+
+static void on_late(struct timer *timer)
+{
+	struct build *build = container_of(timer, struct build, timer);
+	char reason[128];
+
+	snprintf(reason, sizeof(reason), "it took longer than packages_timeout = %g s",
+		 event_seconds(build->timeout));
+	end(build, NULL, reason);
+}
+
+static void on_built(struct build *build, struct bytes body)
+{
+	struct built_message built;
+	struct wire_fault fault;
+	char text[SHA256_HEX_SIZE];
+
+	if (wire_decode(&built, &built_message_schema, body, &fault)) {
+		end(build, NULL, "its builder broke the protocol");
+	} else if (built.set.data) {
+		bool there = package_store_has(&build->builds->store, built.set);
+
+		snprintf(text, sizeof(text), "%.*s", (int)MIN(built.set.size, sizeof(text) - 1), built.set.data);
+		end(build, there ? text : NULL, there ? NULL : "its builder did not put it into the store");
+	} else {
+		_cleanup_(freep) char *reason =
+			strndup(built.reason.data ? built.reason.data : "", built.reason.size);
+
+		end(build, NULL, reason ? reason : "out of memory");
+	}
+}
+
+static void on_building(struct build *build, struct bytes body)
+{
+	struct building_message building;
+	struct wire_fault fault;
+
+	if (wire_decode(&building, &building_message_schema, body, &fault))
+		return;
+	snprintf(build->told, sizeof(build->told), "%.*s", (int)MIN(building.text.size, sizeof(build->told) - 1),
+		 building.text.data);
+}
+
+static void on_channel(struct event_source *source, uint32_t events)
+{
+	struct build *build = container_of(source, struct build, source);
+	static char buffer[CHANNEL_SIZE_MAX];
+	int fds[CHANNEL_FDS_MAX], r;
+	struct wire_frame frame;
+	struct bytes data;
+	size_t n_fds;
+
+	(void)events;
+	r = channel_recv(build->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
+	if (r == CHANNEL_E_EMPTY)
+		return;
+	for (size_t i = 0; !r && i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+	if (r == CHANNEL_E_EOF)
+		end(build, NULL, "its builder was killed");
+	else if (r || wire_open(&frame, data))
+		end(build, NULL, "its builder broke the protocol");
+	else if (bytes_is(frame.type, building_message_schema.type))
+		on_building(build, frame.body);
+	else if (bytes_is(frame.type, built_message_schema.type))
+		on_built(build, frame.body);
+}
+
+/* ---- its beginning ---- */
+
+static int order_send(const struct build *build)
+{
+	const struct builds *builds = build->builds;
+	const struct build_message message = {
+		.packages = bytes_of(builds->store.path),
+		.work = bytes_of(build->work),
+		.requirements = wire_bytes(&build->requirements),
+		.base = bytes_of(build->base),
+		.python = bytes_of(build->profile->python),
+		.uv = bytes_of(builds->config->uv),
+		.newer = bytes_of(build->profile->packages_newer),
+		.deny = wire_bytes(&build->deny),
+		.size = build->profile->packages_size,
+		.uid = build->uid,
+	};
+	msgpack_sbuffer buffer;
+	int r;
+
+	msgpack_sbuffer_init(&buffer);
+	r = wire_encode(&buffer, &build_message_schema, &message);
+	if (!r)
+		r = channel_send(build->channel, wire_bytes(&buffer), NULL, 0);
+	msgpack_sbuffer_destroy(&buffer);
+	return r > 0 ? -EPIPE : r;
+}
+
+static int begin(struct build *build)
+{
+	struct builds *builds = build->builds;
+	_cleanup_(fd_closep) int theirs = -1;
+	int r = package_store_work(build->work, &builds->store);
+
+	if (r) {
+		build->work[0] = '\0';
+		return r;
+	}
+	r = channel_pair(&build->channel, &theirs);
+	if (r)
+		return r;
+	builds->n_running++;
+	r = event_add(builds->loop, &build->source, build->channel, EPOLLIN, on_channel);
+	if (!r)
+		r = order_send(build);
+	if (!r)
+		r = errand_start_builder(theirs);
+	if (!r)
+		r = timer_set(builds->loop, &build->timer, event_now() + build->timeout, on_late);
+	return r;
+}
+
+static void next_begin(struct builds *builds)
+{
+	struct build *build;
+	int r;
+
+	list_for_each (build, &builds->all, node) {
+		if (builds->n_running >= RUNNING_MAX)
+			return;
+		if (build->channel >= 0)
+			continue;
+		r = begin(build);
+		if (!r)
+			continue;
+		end(build, NULL, strerror(-r));
+		return; /* it has begun what comes next */
+	}
+}
+
+static int put_list(msgpack_sbuffer *buffer, char *const *items, size_t n)
+{
+	int r = wire_put_array(buffer, n);
+
+	for (size_t i = 0; !r && i < n; i++)
+		r = wire_put_string(buffer, bytes_of(items[i]));
+	return r;
+}
+
+int builds_begin(struct builds *builds, const struct package_order *order, const char *key)
+{
+	struct build *build, *other;
+	size_t n = 0;
+	int r;
+
+	if (builds->store.fd < 0)
+		return -ENOENT;
+	if (find(builds, key))
+		return 0;
+	list_for_each (other, &builds->all, node)
+		n++;
+	if (n >= BUILDS_MAX)
+		return -EBUSY;
+	build = calloc(1, sizeof(*build));
+	if (!build)
+		return -ENOMEM;
+	build->builds = builds;
+	build->channel = -1;
+	build->source = EVENT_SOURCE_NONE;
+	build->timeout = order->profile->packages_timeout;
+	build->profile = profile_ref((struct profile *)order->profile);
+	build->uid = order->uid;
+	snprintf(build->key, sizeof(build->key), "%s", key);
+	snprintf(build->told, sizeof(build->told), "waiting for its turn");
+	msgpack_sbuffer_init(&build->requirements);
+	msgpack_sbuffer_init(&build->deny);
+	list_init(&build->node);
+	list_append(&builds->all, &build->node);
+	r = put_list(&build->requirements, order->requirements, order->n);
+	if (!r)
+		r = put_list(&build->deny, order->profile->packages_deny.items, order->profile->packages_deny.n);
+	if (!r && order->base.size > 0) {
+		build->base = strndup(order->base.data, order->base.size);
+		r = build->base ? 0 : -ENOMEM;
+	}
+	if (!r && builds->n_running < RUNNING_MAX)
+		r = begin(build);
+	if (r)
+		build_free(build);
+	return r;
+}

@@ -1,0 +1,38 @@
+/* Sets of packages that are being made, each once, whoever waits for it. A build is known by its key, the digest of
+ * all that its outcome depends on, so those who wait need not be known here: they look for the build of their key.
+ */
+#pragma once
+
+#include "base/event.h"
+#include "config/config.h"
+#include "store.h"
+
+struct builds {
+	struct event_loop *loop;
+	struct package_store store;
+	const struct config *config; /* the settings in force */
+	struct list all;
+	size_t n_running;
+	/* The build with @key has ended; @set or @reason is NULL. */
+	void (*on_built)(struct builds *builds, const char *key, const char *set, const char *reason);
+};
+
+/* What is asked for. */
+struct package_order {
+	const struct profile *profile;
+	char **requirements; /* normalized, in order, each once */
+	size_t n;
+	struct bytes base; /* the set that it grows from, or empty */
+	uid_t uid;	   /* who does it, 0: laird's own user */
+};
+
+void builds_init(struct builds *builds, struct event_loop *loop);
+void builds_deinit(struct builds *builds);
+
+/* The digest of @order. */
+void package_order_key(char key[static SHA256_HEX_SIZE], const struct package_order *order);
+
+/* Begin, unless it is under way. Returns 0; -EBUSY: too many wait already; or -errno. */
+int builds_begin(struct builds *builds, const struct package_order *order, const char *key);
+/* What the build of @key does; NULL: there is none. */
+const char *builds_told(const struct builds *builds, const char *key);

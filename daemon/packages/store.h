@@ -1,0 +1,31 @@
+/* The store of packages: a directory of sets, which sessions see and nobody writes to once they are there. Beside
+ * it are the directories of builders, and what was asked for, as names of sets. */
+#pragma once
+
+#include "proto/base.h"
+#include "proto/pin.h"
+#include "proto/sha256.h"
+
+#include <limits.h>
+
+struct package_store {
+	char path[PATH_MAX]; /* "": there is none */
+	int fd;		     /* of the directory; -1 */
+};
+
+/* Make what is missing of it, and have removed what builders before us have left. @configured: the setting, or
+ * NULL. Returns 0 or -errno; then it is the empty one. */
+int package_store_open(struct package_store *store, const char *configured, const char *socket);
+void package_store_close(struct package_store *store);
+
+/* Where the sets are. */
+int package_store_sets(char path[static PATH_MAX], const char *configured, const char *socket);
+
+/* The name of the set that was made of @key, if it is there. */
+bool package_store_find(char set[static SHA256_HEX_SIZE], const struct package_store *store, const char *key);
+/* Whether there is such a set; @set may be anything. */
+bool package_store_has(const struct package_store *store, struct bytes set);
+/* From now on it is found. Returns 0 or -errno. */
+int package_store_note(const struct package_store *store, const char *key, const char *set);
+/* An empty directory for a builder. Returns 0 or -errno. */
+int package_store_work(char path[static PATH_MAX], const struct package_store *store);

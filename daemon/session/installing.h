@@ -1,0 +1,18 @@
+/* Packages that a running cell asks for: it calls a function of that name, which is no client's. The call is held
+ * until the set is there, and so the cell's time stands still. A build knows nobody who waits: when it ends, all
+ * calls of its key are answered. */
+#pragma once
+
+#include "session.h"
+
+struct sessions;
+
+/* The running cell asks. */
+void session_install(struct session *session, const struct call_message *message);
+/* Somebody has approved it. */
+void session_install_approved(struct session *session, struct call *call);
+/* A former router's cell asks still. */
+void session_install_again(struct session *session);
+
+/* For packages/builds.h: answer all who wait for @key. */
+void sessions_installed(struct sessions *sessions, const char *key, const char *set, const char *reason);

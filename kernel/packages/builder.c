@@ -1,0 +1,615 @@
+/* A set is made in a directory of its own and comes to its place by one rename, so there is all of it or nothing.
+ * uv runs in a cage (uv.c) that may write to that directory and to its cache. When everything in the cage is dead,
+ * what it has left is looked at and sealed here. The set is called by the digest of its lock: the same versions and
+ * files are one set, whoever asks for them. */
+#include "builder.h"
+
+#include "cage/cage.h"
+#include "config.h"
+#include "seal.h"
+#include "template/startup.h"
+#include "uv.h"
+
+#include "proto/channel.h"
+#include "proto/sha256.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+
+#define LAYOUT "1" /* of what is in a set */
+#define LOOK_MS 100
+#define DEATH_MS 10000
+#define LOCK_MAX ((size_t)8 << 20)
+#define MEMORY ((uint64_t)4 << 30)
+#define PROCESSES 512
+#define OPEN_FILES 4096
+#define NAME_SIZE 129
+
+struct builder {
+	struct order order;
+	int channel;
+	int root, work; /* the directories packages and work */
+	int control;	/* to the cage; -1: it is over */
+	int pidfd;
+	pid_t pid;
+	char *lock;
+	char set[SHA256_HEX_SIZE];
+	char told[200];	   /* what the router was told last */
+	uint64_t room;	   /* that the file system had */
+	char reason[1024]; /* of a failure */
+	char buffer[CHANNEL_SIZE_MAX];
+};
+
+static int fail(struct builder *builder, const char *format, ...) _printf_(2, 3);
+
+static int fail(struct builder *builder, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(builder->reason, sizeof(builder->reason), format, args);
+	va_end(args);
+	return -ECANCELED;
+}
+
+/* ---- the router ---- */
+
+static int say(const struct builder *builder, const struct wire_schema *schema, const void *message)
+{
+	msgpack_sbuffer frame = {0};
+	int r = wire_encode(&frame, schema, message);
+
+	if (!r)
+		r = channel_send(builder->channel, wire_bytes(&frame), NULL, 0);
+	msgpack_sbuffer_destroy(&frame);
+	return r;
+}
+
+static void tell(struct builder *builder, const char *text)
+{
+	const struct building_message building = {.text = bytes_of(text)};
+
+	if (!text[0] || strcmp(text, builder->told) == 0)
+		return;
+	snprintf(builder->told, sizeof(builder->told), "%s", text);
+	(void)say(builder, &building_message_schema, &building);
+}
+
+static bool copy_text(char *out, size_t size, struct bytes text)
+{
+	return text.size < size && !memchr(text.data ? text.data : "", '\0', text.size) &&
+	       snprintf(out, size, "%.*s", (int)text.size, text.data ? text.data : "") >= 0;
+}
+
+static int order_read(struct order *order, const struct build_message *build)
+{
+	if (!copy_text(order->packages, sizeof(order->packages), build->packages) ||
+	    !copy_text(order->work, sizeof(order->work), build->work) ||
+	    !copy_text(order->python, sizeof(order->python), build->python) ||
+	    !copy_text(order->base, sizeof(order->base), build->base) ||
+	    !copy_text(order->newer, sizeof(order->newer), build->newer))
+		return -ENAMETOOLONG;
+	if (!order->python[0])
+		snprintf(order->python, sizeof(order->python), "%s", python_default());
+	order->requirements = build->requirements;
+	order->deny = build->deny;
+	order->size = build->size;
+	order->uid = (uid_t)build->uid;
+	return 0;
+}
+
+static int order_receive(struct builder *builder)
+{
+	int fds[CHANNEL_FDS_MAX], r;
+	struct build_message build;
+	struct wire_frame frame;
+	struct wire_fault fault;
+	struct bytes data;
+	size_t n_fds;
+
+	r = channel_recv(builder->channel, builder->buffer, sizeof(builder->buffer), &data, fds, &n_fds);
+	if (r)
+		return r;
+	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+	if (wire_open(&frame, data) || !bytes_is(frame.type, build_message_schema.type) ||
+	    wire_decode(&build, &build_message_schema, frame.body, &fault))
+		return -EBADMSG;
+	r = order_read(&builder->order, &build);
+	if (!r && config_find_uv(builder->order.uv, build.uv))
+		return fail(builder,
+			    "the operator has to install uv, which gets packages%s%.*s: lair doctor says more",
+			    build.uv.size ? "; it is not " : "", (int)build.uv.size,
+			    build.uv.data ? build.uv.data : "");
+	return r;
+}
+
+/* ---- files ---- */
+
+/* What the cage has written: a file, not longer than @most, is read whole. NULL: there is none. */
+static char *file_read(int directory, const char *name, size_t most)
+{
+	_cleanup_(fd_closep) int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat meta;
+	char *text;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &meta) < 0 || !S_ISREG(meta.st_mode) || meta.st_size < 0 ||
+	    (size_t)meta.st_size > most)
+		return NULL;
+	text = malloc((size_t)meta.st_size + 1);
+	n = text ? read(fd, text, (size_t)meta.st_size) : -1;
+	if (n < 0) {
+		free(text);
+		return NULL;
+	}
+	text[n] = '\0';
+	return text;
+}
+
+static int file_write(int directory, const char *name, const char *text, mode_t mode)
+{
+	_cleanup_(fd_closep) int fd =
+		openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	size_t size = strlen(text);
+
+	for (size_t at = 0; fd >= 0 && at < size;) {
+		ssize_t n = write(fd, text + at, size - at);
+
+		if (n < 0)
+			return -errno;
+		at += (size_t)n;
+	}
+	return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+static int put_line(msgpack_sbuffer *text, struct bytes line)
+{
+	return msgpack_sbuffer_write(text, line.data, line.size) || msgpack_sbuffer_write(text, "\n", 1) ? -ENOMEM
+													 : 0;
+}
+
+/* One line of a lock: NAME==VERSION, without what follows. Moves *@atp to the next. */
+static bool lock_next(const char **atp, struct bytes *name, struct bytes *line)
+{
+	while (**atp) {
+		const char *at = *atp;
+		size_t size = strcspn(at, "\n"), head = strcspn(at, " \n\\;");
+		const char *equals = memmem(at, head, "==", 2);
+
+		*atp = at + size + (at[size] == '\n');
+		if (!equals || at[0] == '-' || at[0] == '#' || at[0] == ' ')
+			continue;
+		*name = (struct bytes){at, MIN((size_t)(equals - at), strcspn(at, "["))};
+		*line = (struct bytes){at, head};
+		return true;
+	}
+	return false;
+}
+
+/* What is wanted: what is asked for, and all that the base has, in its versions. */
+static int wanted_write(struct builder *builder)
+{
+	char path[PATH_SIZE + 100];
+	msgpack_sbuffer wanted, pins;
+	struct bytes name, line;
+	char *lock = NULL;
+	const char *at;
+	size_t cursor = 0;
+	int r = 0;
+
+	msgpack_sbuffer_init(&wanted);
+	msgpack_sbuffer_init(&pins);
+	while (!r && wire_next_string(builder->order.requirements, &cursor, &line))
+		r = put_line(&wanted, line);
+	snprintf(path, sizeof(path), "sets/%s/lock", builder->order.base);
+	if (builder->order.base[0] && !(lock = file_read(builder->root, path, LOCK_MAX)))
+		r = fail(builder, "the packages that it has already are not there any more");
+	for (at = lock; !r && at && lock_next(&at, &name, &line);) {
+		r = put_line(&wanted, line);
+		if (!r)
+			r = put_line(&pins, line);
+	}
+	if (!r)
+		r = msgpack_sbuffer_write(&wanted, "", 1) || msgpack_sbuffer_write(&pins, "", 1) ? -ENOMEM : 0;
+	if (!r)
+		r = file_write(builder->work, WORK_WANTED, wanted.data, 0444);
+	if (!r)
+		r = file_write(builder->work, WORK_PINS, pins.data, 0444);
+	free(lock);
+	msgpack_sbuffer_destroy(&wanted);
+	msgpack_sbuffer_destroy(&pins);
+	return r;
+}
+
+static int give(int directory, const char *name, uid_t uid)
+{
+	return uid && fchownat(directory, name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static int directory_make(int directory, const char *name, uid_t uid)
+{
+	if (mkdirat(directory, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return give(directory, name, uid);
+}
+
+/* That of another user is of no use. */
+static int cache_prepare(const struct builder *builder)
+{
+	uid_t uid = builder->order.uid ? builder->order.uid : geteuid();
+	struct stat meta;
+
+	if (fstatat(builder->root, "cache", &meta, AT_SYMLINK_NOFOLLOW) == 0 && meta.st_uid != uid &&
+	    renameat(builder->root, "cache", builder->work, "cache") < 0)
+		return -errno;
+	return directory_make(builder->root, "cache", builder->order.uid);
+}
+
+static int work_prepare(struct builder *builder)
+{
+	uid_t uid = builder->order.uid;
+	_cleanup_(fd_closep) int home = -1;
+	int r = wanted_write(builder);
+
+	if (!r)
+		r = cache_prepare(builder);
+	if (!r)
+		r = directory_make(builder->work, WORK_HOME, uid);
+	if (!r) {
+		home = openat(builder->work, WORK_HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = home < 0 ? -errno : config_copy(home, uid);
+	}
+	return r ? r : give(builder->root, builder->order.work, uid);
+}
+
+/* ---- the cage ---- */
+
+static int cache_put(const struct builder *builder, msgpack_sbuffer *places)
+{
+	char path[PATH_SIZE + 16], real[PATH_MAX];
+	struct stat meta;
+	struct place_record record = {.kind = BYTES("write")};
+
+	snprintf(path, sizeof(path), "%s/cache", builder->order.packages);
+	if (!realpath(path, real) || stat(real, &meta) < 0)
+		return -errno;
+	record.path = record.real = bytes_of(real);
+	record.device = meta.st_dev;
+	record.inode = meta.st_ino;
+	return wire_put_array(places, 1) || wire_encode_body(places, &place_record_schema, &record) ? -ENOMEM : 0;
+}
+
+static _Noreturn void cage_run(struct builder *builder, struct cage *cage, int control)
+{
+	struct cage_report report = {0};
+
+	builder->control = fd_close(builder->control);
+	if (cage_enter(cage, builder->order.work, (const int[]){control, -1}, &report) < 0) {
+		dprintf(control, "%c%s", UV_NO_CAGE, report.reason);
+		_exit(EXIT_FAILURE);
+	}
+	uv_run(&builder->order, control);
+}
+
+static int cage_begin(struct builder *builder)
+{
+	struct configure_message configure = {
+		.profile = BYTES("packages"),
+		.network = BYTES("host"),
+		.subprocess = true,
+		.memory = MEMORY,
+		.processes = PROCESSES,
+		.open_files = OPEN_FILES,
+		.file_size = builder->order.size,
+		.scratch_size = 64 << 20,
+		.text_max = 1,
+		.level = BYTES("landlock"),
+	};
+	struct cage_report report = {0};
+	msgpack_sbuffer places;
+	struct cage *cage = NULL;
+	int pair[2], r;
+
+	msgpack_sbuffer_init(&places);
+	r = cache_put(builder, &places);
+	configure.places = wire_bytes(&places);
+	if (!r)
+		r = cage_prepare(&cage, &configure, config_places(&builder->order), &report);
+	msgpack_sbuffer_destroy(&places);
+	if (r)
+		return fail(builder, "no cage to install packages in: %s",
+			    report.reason[0] ? report.reason : strerror(-r));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	builder->control = pair[0];
+	builder->pid = cage_clone(cage, builder->order.uid, NULL, &builder->pidfd);
+	if (builder->pid == 0)
+		cage_run(builder, cage, pair[1]);
+	fd_close(pair[1]);
+	return builder->pid < 0 ? builder->pid : 0;
+}
+
+/* All in it is dead when its first process is; where it has no processes of its own, they die with it. */
+static int cage_end(struct builder *builder)
+{
+	struct pollfd dead = {.fd = builder->pidfd, .events = POLLIN};
+
+	builder->control = fd_close(builder->control);
+	if (builder->pid <= 0)
+		return 0;
+	if (builder->pidfd < 0) {
+		for (unsigned i = 0; kill(builder->pid, 0) == 0; i++)
+			if (i > DEATH_MS / 10 || poll(NULL, 0, 10) < 0)
+				return -ETIMEDOUT;
+		return 0;
+	}
+	return poll(&dead, 1, DEATH_MS) == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* ---- while it works ---- */
+
+static uint64_t room_of(const struct builder *builder)
+{
+	struct statvfs system;
+
+	return fstatvfs(builder->root, &system) < 0 ? 0 : (uint64_t)system.f_bavail * system.f_frsize;
+}
+
+/* What is in it once is in the cache, too, and may be there packed. Others may fill the disk as well: then there is
+ * more room than is asked for. */
+static bool is_too_much(const struct builder *builder)
+{
+	uint64_t room = room_of(builder), most = 3 * builder->order.size;
+
+	return builder->room > room && builder->room - room > most;
+}
+
+/* The last line that is not empty, of what uv has said. */
+static void log_last(const struct builder *builder, char *out, size_t size)
+{
+	char *log = file_read(builder->work, WORK_LOG, LOCK_MAX), *end, *line;
+
+	out[0] = '\0';
+	if (!log)
+		return;
+	end = log + strlen(log);
+	while (end > log && (end[-1] == '\n' || end[-1] == ' '))
+		*--end = '\0';
+	line = strrchr(log, '\n');
+	(void)snprintf(out, size, "%s", line ? line + 1 : log);
+	free(log);
+	for (; *out; out++)
+		if ((unsigned char)*out < ' ' || *out == 0x7f)
+			*out = ' ';
+}
+
+/* The next byte of the cage's. Returns 0 or -ECANCELED with the reason, or CHANNEL_E_EOF: nobody waits any more. */
+static int hear(struct builder *builder, char *what)
+{
+	struct pollfd ready[] = {{.fd = builder->control, .events = POLLIN},
+				 {.fd = builder->channel, .events = POLLIN}};
+	char line[160];
+	ssize_t n;
+
+	for (;;) {
+		if (poll(ready, 2, LOOK_MS) < 0 && errno != EINTR)
+			return -errno;
+		if (ready[1].revents)
+			return CHANNEL_E_EOF;
+		if (is_too_much(builder))
+			return fail(builder, "they take more than packages_size = %llu bytes allows",
+				    (unsigned long long)builder->order.size);
+		log_last(builder, line, sizeof(line));
+		tell(builder, line);
+		if (!ready[0].revents)
+			continue;
+		n = recv(builder->control, what, 1, 0);
+		return n == 1 ? 0 : fail(builder, "the process that installs them was killed");
+	}
+}
+
+/* ---- between the two halves ---- */
+
+/* As project names are compared: in lower case, with one dash for each run of dashes, dots and underscores. */
+static void name_normalize(char out[static NAME_SIZE], struct bytes name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < name.size && n < NAME_SIZE - 1; i++) {
+		char c = name.data[i];
+
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
+		if (c == '_' || c == '.')
+			c = '-';
+		if (c != '-' || n == 0 || out[n - 1] != '-')
+			out[n++] = c;
+	}
+	out[n] = '\0';
+}
+
+static int denied(struct builder *builder, struct bytes name)
+{
+	char plain[NAME_SIZE], pattern[NAME_SIZE];
+	struct bytes item;
+	size_t cursor = 0;
+
+	name_normalize(plain, name);
+	while (wire_next_string(builder->order.deny, &cursor, &item)) {
+		snprintf(pattern, sizeof(pattern), "%.*s", (int)item.size, item.data);
+		if (fnmatch(pattern, plain, 0) == 0)
+			return fail(builder, "%s is among them, which the operator does not allow", plain);
+	}
+	return 0;
+}
+
+/* The lock, with what else the files depend on. */
+static int set_name(struct builder *builder)
+{
+	struct utsname host;
+	msgpack_sbuffer text;
+	int r;
+
+	if (uname(&host) < 0)
+		return -errno;
+	msgpack_sbuffer_init(&text);
+	r = put_line(&text, BYTES(LAYOUT)) || put_line(&text, bytes_of(host.machine)) ||
+	    put_line(&text, bytes_of(builder->order.python)) || put_line(&text, bytes_of(builder->lock));
+	if (!r)
+		(void)sha256_hex(builder->set, wire_bytes(&text));
+	msgpack_sbuffer_destroy(&text);
+	return r ? -ENOMEM : 0;
+}
+
+static bool set_exists(const struct builder *builder)
+{
+	char path[SHA256_HEX_SIZE + 16];
+
+	snprintf(path, sizeof(path), "sets/%s/lock", builder->set);
+	return faccessat(builder->root, path, R_OK, 0) == 0;
+}
+
+/* What uv has said, without what is of no use to those who have asked. */
+static int explain(struct builder *builder)
+{
+	char *log = file_read(builder->work, WORK_LOG, LOCK_MAX);
+	size_t size = log ? strlen(log) : 0;
+
+	while (size > 0 && log[size - 1] == '\n')
+		log[--size] = '\0';
+	(void)fail(builder, "%s", size ? log : "uv has failed and said nothing");
+	free(log);
+	return -ECANCELED;
+}
+
+static int resolved(struct builder *builder)
+{
+	struct bytes name, line;
+	const char *at;
+	int r = 0;
+
+	builder->lock = file_read(builder->work, WORK_LOCK, LOCK_MAX);
+	if (!builder->lock)
+		return fail(builder, "uv has left no lock");
+	for (at = builder->lock; !r && lock_next(&at, &name, &line);)
+		r = denied(builder, name);
+	return r ? r : set_name(builder);
+}
+
+/* ---- the end ---- */
+
+static int seal(struct builder *builder)
+{
+	char culprit[256];
+	uint64_t size;
+	int r;
+
+	/* Where the lock is empty nothing is installed. */
+	if (mkdirat(builder->work, WORK_TARGET, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	r = seal_tree(builder->work, WORK_TARGET, builder->order.size, &size, culprit);
+	if (r == -EFBIG)
+		return fail(builder, "they take more than packages_size = %llu bytes allows",
+			    (unsigned long long)builder->order.size);
+	return r ? fail(builder, "%s in it is no plain file: %s", culprit, strerror(-r)) : 0;
+}
+
+static int put_in_place(struct builder *builder)
+{
+	char to[SHA256_HEX_SIZE + 16];
+	int r = 0;
+
+	snprintf(to, sizeof(to), "sets/%s", builder->set);
+	if (mkdirat(builder->work, "set", 0755) < 0 ||
+	    renameat(builder->work, WORK_TARGET, builder->work, "set/site") < 0)
+		r = -errno;
+	if (!r)
+		r = file_write(builder->work, "set/lock", builder->lock, 0444);
+	if (!r && syncfs(builder->work) < 0)
+		r = -errno;
+	if (!r && renameat(builder->work, "set", builder->root, to) < 0)
+		r = set_exists(builder) ? 0 : -errno;
+	if (!r && fchmodat(builder->root, to, 0555, 0) < 0)
+		r = -errno;
+	return r;
+}
+
+static int build(struct builder *builder)
+{
+	char what = 0;
+	int r = hear(builder, &what);
+
+	if (!r && what == UV_NO_CAGE) {
+		ssize_t n = recv(builder->control, builder->reason, sizeof(builder->reason) - 1, 0);
+
+		builder->reason[MAX(n, 0)] = '\0';
+		return -ECANCELED;
+	}
+	if (!r && what != UV_RESOLVED)
+		return explain(builder);
+	if (!r)
+		r = resolved(builder);
+	if (r || set_exists(builder))
+		return r;
+	what = UV_GO_ON;
+	if (send(builder->control, &what, 1, MSG_NOSIGNAL) != 1)
+		return fail(builder, "the process that installs them was killed");
+	r = hear(builder, &what);
+	if (!r && what != UV_DONE)
+		return explain(builder);
+	if (!r)
+		r = cage_end(builder);
+	if (!r)
+		r = seal(builder);
+	return r ? r : put_in_place(builder);
+}
+
+static int open_directories(struct builder *builder)
+{
+	builder->root = open(builder->order.packages, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	builder->work = open(builder->order.work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return builder->root < 0 || builder->work < 0 ? -errno : 0;
+}
+
+int builder_run(int channel)
+{
+	static struct builder builder = {.root = -1, .work = -1, .control = -1, .pidfd = -1};
+	struct built_message built = {.set.data = NULL};
+	int r;
+
+	prctl(PR_SET_NAME, "lair-builder");
+	(void)signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	builder.channel = channel;
+	r = order_receive(&builder);
+	if (!r)
+		r = open_directories(&builder);
+	builder.room = r ? 0 : room_of(&builder);
+	if (!r)
+		r = work_prepare(&builder);
+	if (!r)
+		r = cage_begin(&builder);
+	if (!r)
+		r = build(&builder);
+	(void)cage_end(&builder);
+	if (r > 0)
+		return EXIT_FAILURE;
+	if (r && !builder.reason[0])
+		snprintf(builder.reason, sizeof(builder.reason), "%s", strerror(-r));
+	if (r)
+		built.reason = bytes_of(builder.reason);
+	else
+		built.set = bytes_of(builder.set);
+	return say(&builder, &built_message_schema, &built) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,278 @@
+"""Packages that come while a session runs. A set of them is a directory that the session sees from its birth and nobody
+writes to: what the session gets is a longer sys.path, which is gone back like any other state. The router has the set made;
+`functions` has the way there and back."""
+
+import ast
+import importlib
+import importlib.metadata
+import os
+import re
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+
+if TYPE_CHECKING:
+    import functions
+
+_invalidate_caches = importlib.invalidate_caches
+_distributions = importlib.metadata.distributions
+_modules = sys.modules
+
+policy = "off"
+due: List[str] = []  # what the first cell has yet to install
+asked: List[str] = []  # what was
+_base: Dict[str, str] = {}  # the set that there is: its name and its path
+
+_BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?: .*)?\n)+?)# ///[ \t]*$", re.MULTILINE)
+_LOCKED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
+_SHOWN = 12
+
+# Projects that are not called like the modules in them.
+PROJECTS = {
+    "Bio": "biopython",
+    "Crypto": "pycryptodome",
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "fitz": "pymupdf",
+    "git": "gitpython",
+    "jose": "python-jose",
+    "jwt": "pyjwt",
+    "magic": "python-magic",
+    "mpl_toolkits": "matplotlib",
+    "mysql": "mysql-connector-python",
+    "nacl": "pynacl",
+    "pkg_resources": "setuptools",
+    "pptx": "python-pptx",
+    "psycopg2": "psycopg2-binary",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "slugify": "python-slugify",
+    "socks": "pysocks",
+    "umap": "umap-learn",
+    "usb": "pyusb",
+    "websocket": "websocket-client",
+    "win32api": "pywin32",
+    "yaml": "pyyaml",
+    "zmq": "pyzmq",
+}
+
+
+class PackageError(ImportError):
+    """A package cannot be installed here."""
+
+    __module__ = "tools"
+
+
+def configure(given: Optional[str], requirements: List[str]) -> None:
+    """In the template."""
+    global policy
+    policy = given or "off"
+    due[:] = requirements if policy != "off" else []
+
+
+# ---- a set ----
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def versions(path: str) -> Dict[str, str]:
+    """What is in the set at this path, by project."""
+    return dict(_LOCKED.findall(_read(f"{path}/lock")))
+
+
+def _imported(site: str) -> Set[str]:
+    """The modules of the set that are imported, and not from a set."""
+    sets = os.path.dirname(os.path.dirname(site)) + "/"
+    names = {name.partition(".")[0] for name in os.listdir(site)}
+    found = {name for name in names if name in _modules}
+    return {name for name in found if not str(getattr(_modules[name], "__file__", None) or "").startswith(sets)}
+
+
+def _modules_of(site: str, directory: str) -> Set[str]:
+    try:
+        record = _read(f"{site}/{directory}/RECORD")
+    except OSError:
+        return set()
+    return {re.split(r"[/.,]", line, maxsplit=1)[0] for line in record.splitlines()}
+
+
+def _version_here(project: str, before: List[str]) -> Optional[str]:
+    for found in _distributions(name=project, path=before):
+        return found.version
+    return None
+
+
+def _conflict(site: str, before: List[str]) -> Optional[Tuple[str, str, str]]:
+    """A project of the set, its version, and the other version of it that is imported already."""
+    imported = _imported(site)
+    for directory in sorted(os.listdir(site)) if imported else ():
+        if not directory.endswith(".dist-info") or not imported & _modules_of(site, directory):
+            continue
+        project, _, version = directory[: -len(".dist-info")].partition("-")
+        here = _version_here(project, before)
+        if here is not None and here != version:
+            return project.replace("_", "-").lower(), version, here
+    return None
+
+
+def _place(before: List[str]) -> int:
+    """Behind Python's own modules, and before all others."""
+    if _base and f"{_base['path']}/site" in before:
+        return before.index(f"{_base['path']}/site")
+    for i, path in enumerate(before):
+        if path.endswith(("/site-packages", "/dist-packages")):
+            return i
+    return len(before)
+
+
+def grow(name: str, path: str) -> None:
+    """From now on the session has that set."""
+    site = f"{path}/site"
+    before = [it for it in sys.path if isinstance(it, str)]
+    old = f"{_base['path']}/site" if _base else None
+    conflict = _conflict(site, [it for it in before if it not in (site, old)])
+    if conflict is not None:
+        project, version, here = conflict
+        raise PackageError(
+            f"{project} {version} would come with them, and {project} {here} is imported already: ask for versions that "
+            f"fit with it, or go on in a branch from a state before it was imported"
+        )
+    place = _place(before)
+    sys.path[:] = [it for it in sys.path if it not in (site, old)]
+    sys.path.insert(min(place, len(sys.path)), site)
+    _base.update(set=name, path=path)
+    _invalidate_caches()
+
+
+def state() -> Dict[str, Any]:
+    """To be saved."""
+    return {**_base, "asked": list(asked)} if _base else {}
+
+
+def come_back(saved: Dict[str, Any]) -> Optional[str]:
+    """What was saved is there again; or why not."""
+    if not saved:
+        return None
+    path = saved["path"]
+    if policy == "off" or not os.path.isdir(f"{path}/site"):
+        return f"its packages ({', '.join(saved['asked'])}) are not there any more: install them again"
+    try:
+        grow(saved["set"], path)
+    except Exception as error:
+        return str(error)
+    asked[:] = saved["asked"]
+    return None
+
+
+# ---- asking for one ----
+
+
+def install(requirements: List[str]) -> List[str]:
+    """Returns what is there now and was not before, as NAME VERSION."""
+    wanted = [it for it in dict.fromkeys(requirements) if it not in asked]
+    if not wanted:
+        return []
+    before = versions(_base["path"]) if _base else {}
+    arguments: Dict[str, Any] = {"requirements": wanted}
+    if _base:
+        arguments["base"] = _base["set"]
+    try:
+        there = functions.ask_router("pip install", arguments)
+    except functions.FunctionError as error:
+        raise PackageError(str(error)) from None
+    grow(there["set"], there["path"])
+    asked.extend(wanted)
+    return [f"{name} {version}" for name, version in versions(_base["path"]).items() if before.get(name) != version]
+
+
+def _declared(source: str) -> List[str]:
+    """What a block of PEP 723 in a cell asks for."""
+    found = _BLOCK.search(source)
+    if found is None:
+        return []
+    text = "\n".join(line[2:] for line in found[1].splitlines())
+    listed = re.search(r"^dependencies\s*=\s*(\[.*?\])[ \t]*(?:#.*)?$", text, re.MULTILINE | re.DOTALL)
+    try:
+        wanted = ast.literal_eval(listed[1]) if listed else []
+    except (SyntaxError, ValueError):
+        wanted = None
+    if not isinstance(wanted, list) or not all(isinstance(it, str) for it in wanted):
+        raise PackageError("dependencies of the block # /// script: a list of strings")
+    return wanted
+
+
+def begin(packages: List[str], source: str) -> None:
+    """Before a cell."""
+    wanted = [*due, *packages]
+    if policy != "off":
+        wanted += _declared(source)
+    if wanted:
+        fresh = install(wanted)
+        del due[:]
+        if packages and not source.strip():
+            _say(fresh)
+
+
+# ---- as pip is spoken to ----
+
+_IGNORED = frozenset(
+    "-q -qq -qqq --quiet -U --upgrade --user -v --verbose --no-cache-dir --pre --disable-pip-version-check --no-input -y --yes "
+    "--system --break-system-packages".split()
+)
+
+
+def pip(line: str) -> None:
+    """%pip LINE."""
+    words = shlex.split(line, comments=True)
+    if words[:1] == ["list"] or words[:1] == ["freeze"]:
+        for name, version in versions(_base["path"]).items() if _base else ():
+            print(f"{name}=={version}")
+        return
+    wanted = [it for it in words[1:] if it not in _IGNORED]
+    odd = [it for it in wanted if it.startswith("-")]
+    if words[:1] != ["install"] or odd or not wanted:
+        what = odd[0] if odd else " ".join(words[:1])
+        raise PackageError(f"pip {what}: here is pip install NAME..., with versions as NAME==1.2, and pip list")
+    _say(install(wanted))
+
+
+def _say(fresh: List[str]) -> None:
+    more = f" and {len(fresh) - _SHOWN} more" if len(fresh) > _SHOWN else ""
+    print(f"installed: {', '.join(fresh[:_SHOWN])}{more}" if fresh else "already there")
+
+
+_PIP_LINE = re.compile(
+    r"^([ \t]*)[%!]?[ \t]*(?:\S*python[\d.]*[ \t]+-m[ \t]+|uv[ \t]+)?pip3?[ \t]+((?:install|list|freeze)\b[^\n]*)$",
+    re.MULTILINE,
+)
+
+
+def plain(source: str) -> str:
+    """The cell with plain Python for its lines to pip."""
+    if policy == "off" or "pip" not in source:
+        return source
+    return _PIP_LINE.sub(lambda found: f"{found[1]}__import__('builtins').__pip__({found[2].strip()!r})", source)
+
+
+def hint(module: str) -> Optional[str]:
+    """How to get a module that is not there."""
+    name = module.partition(".")[0]
+    if policy == "off" or not name.isidentifier() or name in sys.builtin_module_names or name in _modules:
+        return None
+    project = PROJECTS.get(name, name)
+    if policy == "on":
+        return f"%pip install {project} installs it here, and the session keeps its variables"
+    return f"whoever runs the cell can have it installed here: lair install SESSION {project}"
+
+
+vars(__import__("builtins"))["__pip__"] = pip

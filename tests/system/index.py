@@ -1,0 +1,124 @@
+"""An index of packages on loopback, and wheels for it: good ones, hostile ones, and an index that behaves badly."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import io
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def find_uv() -> str | None:
+    """The uv that there is, or one that is installed for the tests; None if neither."""
+    found = shutil.which("uv")
+    if found:
+        return found
+    place = ROOT / "build" / "uv"
+    place.parent.mkdir(exist_ok=True)
+    with (place.parent / "uv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "bin" / "uv").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            commands = (
+                [sys.executable, "-m", "venv", str(place)],
+                [f"{place}/bin/pip", "install", "--quiet", "uv"],
+            )
+            for command in commands:
+                if subprocess.run(command, capture_output=True, timeout=300).returncode != 0:
+                    return None
+    return str(place / "bin" / "uv")
+
+
+def wheel(name: str, version: str, files: dict[str, bytes], requires: tuple[str, ...] = ()) -> bytes:
+    """The bytes of a wheel, whose files may have any names."""
+    info = f"{name.replace('-', '_')}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {it}\n" for it in requires)
+    every = {
+        **files,
+        f"{info}/METADATA": metadata.encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = ""
+    for path, data in every.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={digest},{len(data)}\n"
+    every[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in every.items():
+            archive.writestr(path, data)
+    return out.getvalue()
+
+
+class Index:
+    """Serves the simple interface. `slow`: seconds before each answer; `stuck`: what is asked for is never answered."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, bytes]] = {}
+        self.asked: list[str] = []
+        self.headers: list[str] = []
+        self.slow = 0.0
+        self.stuck = False
+        self.garbage = False
+        self.gate = threading.Event()
+        index = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                index.answer(self)
+
+            def log_message(self, *unused: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/simple"
+
+    def add(
+        self, name: str, version: str, files: dict[str, bytes] | None = None, requires: tuple[str, ...] = ()
+    ) -> None:
+        module = name.replace("-", "_")
+        data = wheel(name, version, files or {f"{module}.py": f"version = {version!r}\n".encode()}, requires)
+        self.put(name, f"{module}-{version}-py3-none-any.whl", data)
+
+    def put(self, name: str, filename: str, data: bytes) -> None:
+        self.files.setdefault(name, {})[filename] = data
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.asked.append(request.path)
+        self.headers.append(str(request.headers))
+        time.sleep(self.slow)
+        if self.stuck:
+            self.gate.wait(120)
+        parts = request.path.strip("/").split("/")
+        project = self.files.get(parts[1]) if len(parts) > 1 else None
+        data = project.get(parts[2]) if project and len(parts) > 2 else None
+        if project and len(parts) == 2:
+            data = "".join(f'<a href="/simple/{parts[1]}/{it}">{it}</a>\n' for it in project).encode()
+        if self.garbage:
+            data = b"\xff\x00<a href=" * 1000
+        request.send_response(404 if data is None else 200)
+        request.send_header("Content-Type", "text/html" if len(parts) == 2 else "application/octet-stream")
+        request.send_header("Content-Length", str(len(data or b"")))
+        request.end_headers()
+        request.wfile.write(data or b"")
+
+    def close(self) -> None:
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()

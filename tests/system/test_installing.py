@@ -1,0 +1,373 @@
+"""Packages that are installed while a session runs: by a client, by its code, and from an index that means no good."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from daemon import Daemon, children, command_of, wait_until
+from index import Index, find_uv
+from lair import CellFailed, Connection, Result, Session
+from test_router_death import kill_router
+
+UV = find_uv()
+
+pytestmark = pytest.mark.skipif(UV is None, reason="there is no uv, and pip cannot install it")
+
+QUICK = {"preload": "", "spares": "0", "checkpoint": "cell"}
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[Index]:
+    index = Index()
+    index.add("plain", "1.0")
+    index.add("plain", "2.0")
+    index.add("Mixed.Case_Name", "1.0", {"mixed.py": b"x = 5\n"})
+    index.files["mixed-case-name"] = index.files.pop("Mixed.Case_Name")
+    index.add("needs-plain", "1.0", requires=("plain<2",))
+    index.add("wants-new", "1.0", requires=("plain>=2",))
+    index.add("wicked", "1.0", requires=("plain",))
+    yield index
+    index.close()
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="lair-packages-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def settings(store: Path) -> dict[str, dict[str, str]]:
+    return {
+        "daemon": {"packages_store": str(store), "uv": str(UV)},
+        "profile default": {**QUICK, "packages": "on", "packages_deny": "wicked evil-*"},
+        "profile ask": {**QUICK, "packages": "ask"},
+        "profile none": QUICK,
+        "profile some": {**QUICK, "packages": "on", "packages_allow": "plain"},
+        "profile small": {**QUICK, "packages": "on", "packages_size": "1M", "packages_timeout": "60s"},
+        "profile hurried": {**QUICK, "packages": "on", "packages_timeout": "3s"},
+        "profile ready": {**QUICK, "packages": "on", "requirements": "plain==1.*"},
+    }
+
+
+@pytest.fixture(scope="module")
+def daemon(index: Index, store: Path) -> Iterator[Daemon]:
+    env = {"UV_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url, "SECRET_OF_OPERATOR": "hunter2"}
+    daemon = Daemon(settings(store), env=env)
+    yield daemon
+    daemon.close()
+
+
+@pytest.fixture
+def connection(daemon: Daemon) -> Iterator[Connection]:
+    with Connection(str(daemon.socket)) as connection:
+        yield connection
+
+
+numbers = iter(range(10_000))
+
+
+def trouble(result: Result) -> str:
+    assert result.error is not None, result
+    return result.error.value
+
+
+def session(connection: Connection, profile: str = "default") -> Session:
+    return Session(f"p{next(numbers)}", profile=profile, connection=connection)
+
+
+def sets(store: Path) -> set[str]:
+    return {path.name for path in store.glob("*/sets/*")}
+
+
+def test_the_live_session_gets_it(connection: Connection) -> None:
+    s = session(connection)
+    s.run("x = 41")
+    assert s.install(["plain==1.0"]).stdout == "installed: plain 1.0\n"
+    assert s.run("import plain; plain.version, x").text == "('1.0', 41)"
+    assert s.install(["plain==1.0"]).stdout == "already there\n"
+    s.undo(3)
+    assert s.run("import plain").error is not None
+    assert s.run("x").text == "41"
+
+
+def test_before_a_cell(connection: Connection) -> None:
+    s = session(connection)
+    assert s.run("import plain; plain.version", packages=["plain"]).text == "'2.0'"
+    assert s.run("import mixed; mixed.x", packages=["mixed.case-NAME"]).text == "5"
+
+
+def test_from_a_cell(connection: Connection) -> None:
+    s = session(connection)
+    result = s.run("%pip install -q plain==1.0\nimport plain\nplain.version")
+    assert (result.text, result.stdout) == ("'1.0'", "installed: plain 1.0\n")
+    assert s.run("!pip install plain==1.0").stdout == "already there\n"
+    assert s.run("pip install mixed-case-name\nimport mixed\nmixed.x").text == "5"
+    assert "plain==1.0" in s.run("%pip list").stdout
+    assert "address" in trouble(s.run("%pip install git+https://example.org/x"))
+    assert "--target" in trouble(s.run("%pip install --target x plain"))
+
+
+def test_a_block_of_pep_723(connection: Connection) -> None:
+    block = '# /// script\n# requires-python = ">=3.9"\n# dependencies = [\n#   "plain<2",\n# ]\n# ///\n'
+    assert session(connection).run(block + "import plain; plain.version").text == "'1.0'"
+
+
+def test_requirements_of_a_profile(connection: Connection) -> None:
+    s = session(connection, "ready")
+    assert s.run("import plain; plain.version").text == "'1.0'"
+    s.reset()
+    assert s.run("import plain; plain.version").text == "'1.0'"
+
+
+def test_what_there_is_keeps_its_version(connection: Connection) -> None:
+    s = session(connection)
+    s.install(["needs-plain"])
+    assert s.run("import plain; plain.version").text == "'1.0'"
+    with pytest.raises(CellFailed, match="plain"):
+        s.install(["wants-new"])
+    assert s.run("import plain; plain.version").text == "'1.0'"
+
+
+def test_branches_and_a_dead_router(daemon: Daemon, connection: Connection) -> None:
+    s = session(connection)
+    s.install(["plain==1.0"])
+    kill_router(daemon)
+    b = s.branch(f"{s.id}-b")
+    b.install(["mixed-case-name"])
+    assert b.run("import plain, mixed; plain.version, mixed.x").text == "('1.0', 5)"
+    assert s.run("import mixed").error is not None
+
+
+def test_saved_and_loaded(connection: Connection) -> None:
+    s = session(connection)
+    s.install(["plain==1.0"])
+    s.run("import plain; y = plain.version")
+    s.save()
+    s.shutdown()
+    again = Session(s.id, connection=connection)
+    again.load()
+    assert again.run("import plain; plain.version, y").text == "('1.0', '1.0')"
+
+
+def test_who_may(connection: Connection) -> None:
+    s = session(connection, "none")
+    assert "allows no packages" in trouble(s.run("1", packages=["plain"]))
+    assert "%pip" not in trouble(s.run("import plain"))
+    s = session(connection, "ask")
+    assert "lair install" in trouble(s.run("import cv2"))
+    assert "opencv-python-headless" in trouble(s.run("import cv2"))
+    assert "lair install" in trouble(s.run("%pip install needs-plain mixed-case-name"))
+    s.install(["needs-plain"])
+    assert s.run("import plain; plain.version").text == "'1.0'"
+    s = session(connection, "some")
+    s.install(["plain"])
+    assert "does not allow" in trouble(s.run("1", packages=["mixed-case-name"]))
+    s = session(connection)
+    assert "pyyaml" in trouble(s.run("raise ModuleNotFoundError('nothing like it', name='yaml')"))
+    with pytest.raises(CellFailed, match="wicked"):
+        s.install(["wicked"])
+
+
+def test_nothing_is_there_of_what_is_not(connection: Connection, store: Path) -> None:
+    s = session(connection)
+    before = sets(store)
+    with pytest.raises(CellFailed, match="nosuch"):
+        s.install(["nosuch"])
+    assert sets(store) == before
+    assert s.run("1 + 1").text == "2"
+
+
+def test_a_source_never_runs(connection: Connection, index: Index, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        code = f"open({str(ran)!r}, 'w')\nfrom setuptools import setup\nsetup(name='evil', version='1.0')\n"
+        for name, text in (("setup.py", code), ("PKG-INFO", "Metadata-Version: 1.0\nName: evil\nVersion: 1.0\n")):
+            info = tarfile.TarInfo(f"evil-1.0/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    index.put("evil", "evil-1.0.tar.gz", out.getvalue())
+    with pytest.raises(CellFailed):
+        session(connection).install(["evil"])
+    assert not ran.exists()
+
+
+def test_paths_in_wheels_stay_in_it(connection: Connection, index: Index, store: Path) -> None:
+    files = {"../../../../up.py": b"", "/tmp/lair-absolute.py": b"", "ok.py": b""}
+    index.add("climber", "1.0", files)
+    before = sets(store)
+    s = session(connection)
+    s.run("1", packages=["climber"])
+    assert not Path("/tmp/lair-absolute.py").exists()
+    assert not list(store.glob("**/up.py"))
+    assert all(path.is_dir() for path in store.glob("*/sets/*"))
+    for name in sets(store) - before:
+        assert not list(store.glob(f"*/sets/{name}/**/lair-absolute.py"))
+
+
+def test_a_bomb_is_too_much(connection: Connection, index: Index, store: Path) -> None:
+    index.add("bomb", "1.0", {"bomb.bin": bytes(64 << 20)})
+    before = sets(store)
+    with pytest.raises(CellFailed, match=r"packages_size|File too large|error"):
+        session(connection, "small").install(["bomb"])
+    assert sets(store) == before
+
+
+def test_an_index_that_says_nothing(connection: Connection, index: Index) -> None:
+    s = session(connection, "hurried")
+    index.stuck = True
+    try:
+        with pytest.raises(CellFailed, match="packages_timeout"):
+            s.install(["mute"])
+    finally:
+        index.stuck = False
+        index.gate.set()
+        index.gate = threading.Event()
+    index.garbage = True
+    try:
+        with pytest.raises(CellFailed):
+            s.install(["mumbling"])
+    finally:
+        index.garbage = False
+
+
+def test_two_share_one_build(daemon: Daemon, connection: Connection, index: Index) -> None:
+    index.add("shared", "1.0")
+    index.slow = 0.5
+    done: list[str] = []
+
+    def one() -> None:
+        with Connection(str(daemon.socket)) as own:
+            s = session(own)
+            s.install(["shared"])
+            done.append(str(s.run("import shared; shared.version").text))
+
+    threads = [threading.Thread(target=one) for _ in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        index.slow = 0.0
+    assert done == ["'1.0'"] * 3
+    assert len([path for path in index.asked if path.endswith("shared-1.0-py3-none-any.whl")]) <= 2
+
+
+def builders(daemon: Daemon) -> list[int]:
+    return [pid for pid in children(daemon.process.pid) if "--builder" in command_of(pid)]
+
+
+def gone(daemon: Daemon, pid: int) -> bool:
+    return pid not in builders(daemon)
+
+
+def test_a_killed_builder_and_a_killed_router(
+    daemon: Daemon, connection: Connection, index: Index, store: Path
+) -> None:
+    index.add("late", "1.0")
+    s = session(connection)
+    s.run("x = 1")
+    before = sets(store)
+    for kill in ("builder", "router"):
+        index.stuck = True
+        key = s.detach("import late; late.version, x", packages=["late"])
+        wait_until(lambda: any("late" in path for path in index.asked), "the index is asked")
+        pid = wait_until(lambda: builders(daemon), "there is a builder")[0]
+        if kill == "builder":
+            os.kill(pid, signal.SIGKILL)
+        else:
+            kill_router(daemon)
+        wait_until(partial(gone, daemon, pid), "it is dead")
+        assert sets(store) == before
+        index.stuck = False
+        index.gate.set()
+        index.gate = threading.Event()
+        index.asked.clear()
+        result = s.attach(key)
+        if kill == "builder":
+            assert "killed" in trouble(result)
+        else:
+            assert result.text == "('1.0', 1)"
+
+
+def test_the_store_is_closed(connection: Connection, store: Path) -> None:
+    s = session(connection)
+    s.install(["plain==1.0"])
+    code = """
+import os, plain
+site = os.path.dirname(plain.__file__)
+tried = {}
+def attempt(name, act):
+    try:
+        act()
+        tried[name] = 'done'
+    except OSError as error:
+        tried[name] = type(error).__name__
+attempt('write', lambda: open(plain.__file__, 'a').write('x'))
+attempt('make', lambda: open(site + '/new.py', 'w'))
+attempt('remove', lambda: os.remove(plain.__file__))
+attempt('rename', lambda: os.rename(plain.__file__, site + '/other.py'))
+attempt('link', lambda: os.link(plain.__file__, 'mine.py'))
+attempt('over', lambda: os.symlink('/etc', site + '/etc'))
+attempt('directory', lambda: os.mkdir(site + '/../../x'))
+attempt('work', lambda: os.listdir(site + '/../../../work'))
+attempt('cache', lambda: os.listdir(site + '/../../../cache'))
+try:
+    os.chmod(plain.__file__, 0o777)
+except OSError:
+    pass
+tried
+"""
+    result = s.run(code)
+    assert result.ok, result.stderr
+    tried = eval(result.text or "{}")
+    assert "done" not in tried.values(), tried
+    for path in store.glob("*/sets/**/*"):
+        mode = path.lstat().st_mode
+        assert not stat.S_ISLNK(mode)
+        assert not mode & 0o222 or path.parent.name == "sets", path
+        assert path.lstat().st_uid == os.geteuid()
+
+
+def test_no_secret_of_the_operator_is_in_a_session(connection: Connection) -> None:
+    s = session(connection)
+    s.install(["plain==1.0"])
+    assert s.run("import os; any('hunter2' in it for it in os.environ.values())").text == "False"
+    assert s.run("import sys; any('UV_' in it for it in os.environ)").text == "False"
+
+
+def test_full_disk(index: Index) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    place = Path(tempfile.mkdtemp(prefix="lair-full-"))
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        index.add("large", "1.0", {"large.bin": os.urandom(4 << 20)})
+        env = {"UV_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url}
+        with closing(Daemon(settings(place), env=env)) as daemon, Connection(str(daemon.socket)) as connection:
+            s = session(connection)
+            with pytest.raises(CellFailed):
+                s.install(["large"])
+            assert sets(place) == set()
+            assert s.run("1 + 1").text == "2"
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+        place.rmdir()
