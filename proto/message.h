@@ -508,7 +508,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 /* timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session went
- * back. audit_missed: lines. */
+ * back. audit_missed: lines. loading: profiles. */
 #define STATS_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, REAL, uptime, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)                                                                                  \
@@ -528,7 +528,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, out_of_memory, OPTIONAL)                                                                        \
 	F(m, UINT, crashed, OPTIONAL)                                                                              \
 	F(m, UINT, rolled_back, OPTIONAL)                                                                          \
-	F(m, UINT, audit_missed, OPTIONAL)
+	F(m, UINT, audit_missed, OPTIONAL)                                                                         \
+	F(m, RAW, loading, OPTIONAL)
 /* saves. Names and not_saved are only there of one that was asked for; count: how many names there are. */
 #define SAVE_RECORD_FIELDS(F, m)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \

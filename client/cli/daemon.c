@@ -32,6 +32,18 @@ static int counters_get(struct cli *cli, struct lair_call **callp)
 	return cli_wait(cli, lair_stats(cli->lair, callp), callp);
 }
 
+/* Return how many are still loading. */
+static size_t loading_print(const struct lair_counters *counters, const char *before)
+{
+	struct lair_text profile;
+	size_t cursor = 0, n = 0;
+	char name[128];
+
+	for (; lair_next_text(counters->loading, &cursor, &profile); n++)
+		printf("%s %s", n ? "," : before, text_tamed(name, sizeof(name), profile));
+	return n;
+}
+
 int verb_start(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -45,11 +57,14 @@ int verb_start(struct cli *cli)
 	if (lair_counters(call)->saving)
 		return cli_fail(cli, "gone", "laird is stopping");
 	if (cli->json)
-		return json_print(json_pack("{s:b, s:s, s:I}", "started", (int)started, "socket",
+		return json_print(json_pack("{s:b, s:s, s:I, s:o}", "started", (int)started, "socket",
 					    lair_socket(cli->lair), "pid",
-					    (json_int_t)lair_counters(call)->keeper_pid));
-	printf("laird %s, pid %" PRIu64 ", on %s\n", started ? "started" : "was running already",
+					    (json_int_t)lair_counters(call)->keeper_pid, "loading",
+					    json_texts(lair_counters(call)->loading)));
+	printf("laird %s, pid %" PRIu64 ", on %s", started ? "started" : "was running already",
 	       lair_counters(call)->keeper_pid, lair_socket(cli->lair));
+	(void)loading_print(lair_counters(call), "; what profiles preload is still loading:");
+	putchar('\n');
 	return 0;
 }
 
@@ -102,6 +117,8 @@ static int status_print(const struct cli *cli, const struct lair_counters *count
 	while (lair_next_text(counters->profiles, &cursor, &profile))
 		printf(" %s", text_tamed(name, sizeof(name), profile));
 	putchar('\n');
+	if (loading_print(counters, "loading "))
+		putchar('\n');
 	return 0;
 }
 

@@ -46,7 +46,7 @@ void json_add_output(json_t *object, const char *key, struct lair_text output)
 		json_object_set_new(object, raw, json_base64(output));
 }
 
-static json_t *json_texts(struct lair_items items)
+json_t *json_texts(struct lair_items items)
 {
 	json_t *array = json_array();
 	struct lair_text item;
@@ -306,7 +306,7 @@ json_t *json_counters(const struct lair_counters *counters)
 		COUNTER(COUNT, requests),      COUNTER(COUNT, refused), COUNTER(COUNT, memory),
 		COUNTER(TEXTS, profiles),      COUNTER(COUNT, saving),	COUNTER(COUNT, timed_out),
 		COUNTER(COUNT, out_of_memory), COUNTER(COUNT, crashed), COUNTER(COUNT, rolled_back),
-		COUNTER(COUNT, audit_missed),
+		COUNTER(COUNT, audit_missed),  COUNTER(TEXTS, loading),
 	};
 
 	return members_json(members, ARRAY_SIZE(members), counters);

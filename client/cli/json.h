@@ -5,6 +5,7 @@
 
 /* The text as JSON must have it: each byte that is not UTF-8 becomes U+FFFD. null if absent. New. */
 json_t *json_text(struct lair_text text);
+json_t *json_texts(struct lair_items items); /* an array */
 
 /* The bytes in base 64. New. */
 json_t *json_base64(struct lair_text text);

@@ -59,6 +59,36 @@ void handle_list(struct sessions *sessions, const struct address *from, const st
 
 /* ---- the daemon ---- */
 
+static bool is_loading(const struct nursery *nursery)
+{
+	return nursery->profile->preload.n > 0 && !nursery->makeshift &&
+	       (nursery->state == NURSERY_WARMING || (nursery->state == NURSERY_DOWN && nursery->ahead));
+}
+
+/* Each user may have a nursery of a profile; who asks is told once. */
+static int loading_put(msgpack_sbuffer *names, const struct sessions *sessions)
+{
+	const struct config *config = sessions->config;
+	_cleanup_(freep) bool *loading = calloc(config->n_profiles + 1, sizeof(*loading));
+	const struct nursery *nursery;
+	size_t n = 0;
+	int r;
+
+	if (!loading)
+		return -ENOMEM;
+	list_for_each (nursery, &sessions->cages->nurseries, node)
+		for (size_t i = 0; i < config->n_profiles; i++)
+			if (config->profiles[i] == nursery->profile && is_loading(nursery))
+				loading[i] = true;
+	for (size_t i = 0; i < config->n_profiles; i++)
+		n += loading[i];
+	r = wire_put_array(names, n);
+	for (size_t i = 0; i < config->n_profiles && !r; i++)
+		if (loading[i])
+			r = wire_put_string(names, bytes_of(config->profiles[i]->name));
+	return r;
+}
+
 void handle_stats(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct stats_reply reply = {
@@ -81,16 +111,20 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 	};
 	struct session *session;
 	struct nursery *nursery;
-	msgpack_sbuffer names;
+	msgpack_sbuffer names, loading;
 	int r;
 
 	msgpack_sbuffer_init(&names);
+	msgpack_sbuffer_init(&loading);
 	r = wire_put_array(&names, sessions->config->n_profiles);
 	for (size_t i = 0; i < sessions->config->n_profiles && !r; i++)
 		r = wire_put_string(&names, bytes_of(sessions->config->profiles[i]->name));
 	reply.profiles = wire_bytes(&names);
 	list_for_each (session, &sessions->all, node)
 		reply.sessions += session->state != SESSION_CLOSING;
+	if (!r)
+		r = loading_put(&loading, sessions);
+	reply.loading = wire_bytes(&loading);
 	list_for_each (nursery, &sessions->cages->nurseries, node) {
 		reply.spares += nursery_spares(nursery);
 		reply.templates += nursery->state != NURSERY_DOWN;
@@ -102,6 +136,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 	else
 		client_send(sessions->clients, from, &stats_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&names);
+	msgpack_sbuffer_destroy(&loading);
 }
 
 void handle_hello(struct sessions *sessions, const struct address *from, const struct request *request)

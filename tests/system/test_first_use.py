@@ -135,3 +135,13 @@ def test_a_template_that_is_asked_for_has_its_turn_at_once(start_daemon: Start) 
     assert "profile third is ready: Python" in log
     if (os.cpu_count() or 1) <= 2:
         assert "profile second is ready: Python" not in log
+
+
+def test_what_is_still_loading_is_told(start_daemon: Start) -> None:
+    daemon = begin(start_daemon)
+    told = daemon.lair("start").stdout
+    assert told.endswith("; what profiles preload is still loading: default\n"), told
+    assert daemon.lair_json("start")["loading"] == ["default"]
+    wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
+    assert daemon.lair_json("status")["loading"] == []
+    assert "loading" not in daemon.lair("start").stdout + daemon.lair("status").stdout

@@ -833,7 +833,7 @@ class ListReply(Reply):
 
 class StatsReply(Reply):
     """timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session
-    went back. audit_missed: lines."""
+    went back. audit_missed: lines. loading: profiles."""
 
     uptime: Real
     pid: Uint
@@ -854,6 +854,7 @@ class StatsReply(Reply):
     crashed: Uint = 0
     rolled_back: Uint = 0
     audit_missed: Uint = 0
+    loading: Raw = None
 
 
 class CompleteReply(Message):
