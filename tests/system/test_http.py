@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from daemon import Daemon, memory_of, wait_until
+from daemon import ROOT, Daemon, memory_of, wait_until
 from http_server import Server, server_of
 from lair import Client
 
@@ -232,6 +233,15 @@ def test_metrics(server: Server, session: str) -> None:
     assert float(told["lair_sessions"]) >= 1
     assert float(told["lair_http_cell_seconds_count"]) >= 1
     assert float(told['lair_http_requests_total{status="2xx"}']) >= 1
+    # What the dashboard in examples/ shows is there.
+    dashboard = json.loads((ROOT / "examples/grafana.json").read_text())
+    shown = {
+        name.removesuffix("_bucket")
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"lair_\w+", target["expr"])
+    }
+    assert shown <= {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
 
 
 # ---- load ----
