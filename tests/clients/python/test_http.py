@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ from environments import pinned
 from http_server import Server, server_of
 
 EXAMPLES = "2"
+
+# For more than a thousand requests, many of which run cells.
+SECONDS = 300
 
 
 @pytest.fixture
@@ -29,6 +33,7 @@ def python() -> Path:
 
 def test_the_description_is_kept(server: Server, python: Path, tmp_path: Path) -> None:
     """What is refused since the session is in another state is no fault: no schema can say that."""
+    signal.alarm(SECONDS)
     description = tmp_path / "openapi.json"
     description.write_bytes(server.ask("GET", "/openapi.json").body)
     command = [
