@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import Daemon, Settings, wait_until
 from http_server import PATIENCE, Answer, Server, server_of
 from lair import Client
 
-SETTINGS = {"profile other": {}, "daemon": {}}
+SETTINGS: Settings = {"profile other": {}}
 
 
 class Tokens:
