@@ -455,8 +455,12 @@ static void proceed(struct session *session)
 void comparing_give_up(struct session *session)
 {
 	struct comparison *comparison = under_way(session);
-	struct side *sides[] = {&comparison->since, &comparison->until};
+	struct side *sides[2];
 
+	if (!comparison)
+		return;
+	sides[0] = &comparison->since;
+	sides[1] = &comparison->until;
 	for (size_t i = 0; i < ARRAY_SIZE(sides); i++)
 		if (sides[i]->serial)
 			lack(sides[i]->lack, BYTES("nobody could look at them in time"));

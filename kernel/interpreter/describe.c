@@ -109,7 +109,7 @@ static int pass_on(uint64_t serial, int fd, bool *completep)
 {
 	static char pieces[2][PIECE];
 	long long until = now_ms() + PATIENCE_MS;
-	ssize_t size = piece_read(pieces[0], fd, until), next = size;
+	ssize_t size = piece_read(pieces[0], fd, until), next;
 	size_t total = 0;
 	int r = 0;
 
@@ -152,7 +152,7 @@ static int describe(uint64_t serial)
 		look(theirs);
 	if (pid < 0)
 		return tell(serial, (struct bytes){0}, false, strerror(-pid));
-	theirs = fd_close(theirs);
+	fd_closep(&theirs);
 	r = pass_on(serial, ours, &complete);
 	reap(pid);
 	if (!r && !complete)
