@@ -2,6 +2,7 @@
 #include "doors.h"
 
 const struct door *const doors[] = {
+	&e2b_door,
 	&plain_door,
 	&native_door,
 	&dashboard_door,

@@ -174,11 +174,15 @@ struct door {
 	size_t n_routes;
 	/* The token of the request, or NULL; NULL: Authorization: Bearer. */
 	const char *(*credential)(const struct exchange *exchange);
+	/* Who asks, if a token alone does not say; or NULL. */
+	struct tenant *(*asker)(const struct exchange *exchange);
 	/* An error in this door's own form; NULL: problem+json. */
 	void (*fail)(struct exchange *exchange, unsigned status, const char *code, const char *sentence);
 	/* Once, when the server begins and when it ends; or NULL. */
 	int (*open)(struct server *server);
 	void (*close)(struct server *server);
+	/* A few times a second; or NULL. */
+	void (*tick)(struct server *server, double now);
 	bool any_origin; /* it checks Origin itself */
 };
 

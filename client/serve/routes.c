@@ -68,7 +68,7 @@ static bool asker_find(struct exchange *exchange)
 {
 	const struct door *door = exchange->door;
 	const char *token = door->credential ? door->credential(exchange) : bearer(exchange);
-	struct tenant *tenant = tenant_of(exchange->server, token);
+	struct tenant *tenant = door->asker ? door->asker(exchange) : tenant_of(exchange->server, token);
 
 	if (!tenant && (exchange->route->flags & ROUTE_OPEN))
 		return true;

@@ -482,6 +482,9 @@ static void tick(struct server *server, double now)
 		}
 	(void)tenants_reload(server);
 	tenants_sweep(server);
+	for (size_t i = 0; i < n_doors; i++)
+		if (doors[i]->tick)
+			doors[i]->tick(server, now);
 	server->next_tick = now + TICK;
 }
 

@@ -1,0 +1,166 @@
+/* The door of E2B: what E2B's SDKs ask of its control plane, of its interpreter and of envd, answered by sessions.
+ *
+ * A sandbox is a session. Beside it there are branches of it, which share its cage and its workspace: one that runs
+ * nothing, of which all others are made; one for each further context, command and watcher; and one for what is
+ * asked of files. Their names are that of the session, a tilde, and what they are for. */
+#pragma once
+
+#include "doors.h"
+
+#define TOKEN_SIZE 65
+#define ID_SIZE 33
+#define HOME "/home/user"
+#define LINE_SIZE 512
+
+struct context {
+	struct context *next;
+	char *id, *session, *language, *cwd;
+};
+
+struct process;
+
+struct sandbox {
+	struct sandbox *next;
+	struct tenant *tenant;
+	char *id, *session; /* session: in laird */
+	char *template, *workspace;
+	json_t *metadata, *envs;
+	uint64_t birth, serial, cells_limit;
+	double started, ends, stays; /* since the epoch; stays: when laird is to be told that it is in use */
+	uint64_t memory, disk;	     /* limits */
+	double cpu;
+	bool paused, pauses, dead, based, filed;
+	struct context *contexts;
+	struct process *processes;
+	size_t users; /* exchanges that have it */
+	char token[TOKEN_SIZE];
+};
+
+/* What every exchange with a sandbox begins its state with. */
+struct work {
+	struct sandbox *sandbox;
+	handler *then, *after;
+	json_t *asked;			   /* the body */
+	char *branch;			   /* that is being made */
+	bool stream;			   /* errors come in a frame of connect's, and the answer has begun */
+	void (*finish)(struct work *work); /* of what follows it */
+};
+
+/* ---- door.c ---- */
+
+extern const struct door e2b_door;
+
+/* Whether the request is for envd's remote procedures. */
+bool is_connect(const struct exchange *exchange);
+/* laird's answer as an error of the kind that the SDK expects. */
+void e2b_refuse(struct exchange *exchange);
+/* 502: there is no such sandbox, or not any more. */
+void e2b_lost(struct exchange *exchange);
+/* The body as an object; false after it has been answered, since it is none. */
+bool e2b_body(struct exchange *exchange, struct lair_text body, json_t **documentp);
+
+/* ---- sandboxes.c ---- */
+
+struct e2b {
+	struct sandbox *sandboxes;
+};
+
+void sandboxes_tick(struct server *server, double now);
+void sandboxes_close(struct server *server);
+/* Whose sandbox's request this is: by its token, or by the signature in its query. */
+struct tenant *sandbox_asker(const struct exchange *exchange);
+/* Give the exchange a state of @size bytes, which begins with struct work, and go on with @then when its sandbox is
+ * found. Otherwise it is answered. */
+void sandbox_enter(struct exchange *exchange, size_t size, handler *then);
+struct sandbox *sandbox_of(const struct exchange *exchange);
+/* Make the branch @purpose of it, if there is none, then @then. Its name is in work->branch. */
+void sandbox_branch(struct exchange *exchange, const char *purpose, bool may_exist, handler *then);
+/* End a session of it, and forget the answer. */
+void sandbox_end_branch(struct sandbox *sandbox, const char *session);
+/* NAME=value of the sandbox's variables and of @more, which come later; ended by NULL. One block; NULL without
+ * memory. */
+char **sandbox_environment(const struct sandbox *sandbox, const json_t *more);
+
+void create_begin(struct exchange *exchange);
+void list_begin(struct exchange *exchange);
+void info_begin(struct exchange *exchange);
+void connect_begin(struct exchange *exchange);
+void timeout_begin(struct exchange *exchange);
+void kill_begin(struct exchange *exchange);
+void pause_begin(struct exchange *exchange);
+void metrics_begin(struct exchange *exchange);
+
+/* ---- execute.c ---- */
+
+void execute_code_begin(struct exchange *exchange);
+void contexts_list_begin(struct exchange *exchange);
+void contexts_create_begin(struct exchange *exchange);
+void context_remove_begin(struct exchange *exchange);
+void context_restart_begin(struct exchange *exchange);
+void context_free(struct context *context);
+
+/* ---- results.c ---- */
+
+/* A line of /execute. New. */
+json_t *result_line(struct lair_items bundle, struct lair_text text, bool main);
+
+/* ---- connect.c ---- */
+
+/* The messages of a body: five bytes of head, and JSON. */
+struct envelope {
+	char *data;
+	size_t size, allocated;
+};
+
+#define ENVELOPE_MAX ((size_t)16 << 20)
+
+/* Add what has come. Returns 0, -ENOMEM, or -E2BIG. */
+int envelope_add(struct envelope *envelope, const char *data, size_t size);
+/* The next message, new, if it is there as a whole: 0; -EAGAIN if not; -EBADMSG: it is none. *endp: it is the last,
+ * and no message. */
+int envelope_next(struct envelope *envelope, json_t **messagep, bool *endp);
+void envelope_deinit(struct envelope *envelope);
+
+/* Write a message to the stream; @message is taken over. */
+bool connect_send(struct exchange *exchange, json_t *message);
+/* End the stream, well or with an error: @code is NULL or one of connect's. */
+void connect_end(struct exchange *exchange, const char *code, const char *message);
+/* An error, before or after the stream has begun. */
+void connect_fail(struct exchange *exchange, const char *code, const char *format, ...) _printf_(3, 4);
+/* The HTTP status of connect's code. */
+unsigned connect_status(const char *code);
+/* Seconds, of a header with milliseconds or seconds; 0: absent. */
+double header_seconds(const struct exchange *exchange, const char *name, double unit);
+
+/* ---- programs.c ---- */
+
+/* A cell that runs one of the programs of this door, with @given as its argument. Its own; NULL without memory. */
+char *program_cell(const char *program, const json_t *given);
+
+/* ---- processes.c ---- */
+
+void process_start_begin(struct exchange *exchange);
+void process_connect_begin(struct exchange *exchange);
+void process_list_begin(struct exchange *exchange);
+void process_input_begin(struct exchange *exchange);
+void process_stream_begin(struct exchange *exchange);
+void process_close_begin(struct exchange *exchange);
+void process_signal_begin(struct exchange *exchange);
+void process_update_begin(struct exchange *exchange);
+void watch_begin(struct exchange *exchange);
+void watcher_create_begin(struct exchange *exchange);
+void watcher_events_begin(struct exchange *exchange);
+void watcher_remove_begin(struct exchange *exchange);
+/* The sandbox has ended: all of its streams break. */
+void processes_drop(struct sandbox *sandbox);
+/* End those whose time is up. */
+void processes_tick(struct sandbox *sandbox, double now);
+
+/* ---- files.c, filesystem.c ---- */
+
+void file_get_begin(struct exchange *exchange);
+void file_put_begin(struct exchange *exchange);
+void filesystem_begin(struct exchange *exchange);
+/* The path of a file of the workspace, from there on; NULL: it lies elsewhere, or memory is short (errno). Its own.
+ */
+char *path_inside(const struct sandbox *sandbox, const char *path);

@@ -1,0 +1,426 @@
+/* E2B's interpreter: cells whose output streams as lines of JSON, and contexts. */
+#include "e2b.h"
+
+#include "json.h"
+#include "text.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ALIVE_SECONDS 5.0
+#define CONTEXTS_MAX 64
+#define DEFAULT_CONTEXT "default"
+/* A cell of a notebook: _ and Out, and tracebacks in the error alone. With more forms of tables and figures. */
+#define NOTEBOOK "{\"kind\": \"cell\", \"header\": {}, \"forms\": true}"
+
+#define NOTICE "application/vnd.lair.notebook+json"
+
+struct run {
+	struct work work;
+	struct exchange *exchange;
+	char *session, *code;
+	char cut[2][4]; /* of each stream: the beginning of a character */
+	size_t n_cut[2];
+};
+
+/* ---- contexts ---- */
+
+void context_free(struct context *context)
+{
+	free(context->id);
+	free(context->session);
+	free(context->language);
+	free(context->cwd);
+	free(context);
+}
+
+static struct context *context_find(const struct sandbox *sandbox, const char *id)
+{
+	for (struct context *context = sandbox->contexts; context; context = context->next)
+		if (strcmp(context->id, id) == 0)
+			return context;
+	return NULL;
+}
+
+static const char *language_of(const char *given)
+{
+	if (!given || !*given || strcasecmp(given, "python") == 0)
+		return "python";
+	return strcasecmp(given, "bash") == 0 ? "bash" : NULL;
+}
+
+static json_t *context_document(const struct context *context)
+{
+	return json_pack("{s:s, s:s, s:s}", "id", context->id, "language", context->language, "cwd", context->cwd);
+}
+
+static void contexts_list_found(struct exchange *exchange)
+{
+	const struct sandbox *sandbox = sandbox_of(exchange);
+	json_t *list = json_array();
+
+	for (const struct context *context = sandbox->contexts; context; context = context->next)
+		json_array_insert_new(list, 0, context_document(context));
+	json_array_insert_new(
+		list, 0, json_pack("{s:s, s:s, s:s}", "id", DEFAULT_CONTEXT, "language", "python", "cwd", HOME));
+	answer_json(exchange, 200, list);
+}
+
+void contexts_list_begin(struct exchange *exchange)
+{
+	sandbox_enter(exchange, sizeof(struct work), contexts_list_found);
+}
+
+static struct context *context_new(struct sandbox *sandbox, const char *session, const json_t *asked)
+{
+	const char *cwd = json_string_value(json_object_get(asked, "cwd"));
+	struct context *context = calloc(1, sizeof(*context));
+
+	if (!context)
+		return NULL;
+	context->session = strdup(session);
+	context->id = strdup(session + strlen(sandbox->session) + 1);
+	context->language = strdup(language_of(json_string_value(json_object_get(asked, "language"))));
+	context->cwd = strdup(cwd ? cwd : HOME);
+	if (!context->session || !context->id || !context->language || !context->cwd) {
+		context_free(context);
+		return NULL;
+	}
+	context->next = sandbox->contexts;
+	sandbox->contexts = context;
+	return context;
+}
+
+static void context_ready(struct exchange *exchange)
+{
+	const struct work *work = exchange->state;
+	const struct context *context =
+		context_find(work->sandbox, work->branch + strlen(work->sandbox->session) + 1);
+
+	answer_json(exchange, 200, context ? context_document(context) : json_null());
+}
+
+static void context_branched(struct exchange *exchange)
+{
+	const struct work *work = exchange->state;
+	const struct context *context = context_new(work->sandbox, work->branch, work->asked);
+	_cleanup_(freep) char *code = NULL;
+	json_t *given;
+
+	if (!context || work->sandbox->dead) {
+		answer_error(exchange, -ENOMEM, "out of memory");
+		return;
+	}
+	given = json_pack("{s:s}", "cwd", context->cwd);
+	code = program_cell("context", given);
+	json_decref(given);
+	exchange_wait_any(exchange,
+			  lair_exec(exchange->tenant->lair, &exchange->call,
+				    &(struct lair_exec){.session = work->branch, .code = lair_text(code)}),
+			  context_ready);
+}
+
+static void contexts_create_found(struct exchange *exchange)
+{
+	struct work *work = exchange->state;
+	const char *language;
+	unsigned char bytes[8];
+	char purpose[2 * sizeof(bytes) + 1];
+	size_t n = 0;
+
+	if (!e2b_body(exchange, exchange_body(exchange), &work->asked))
+		return;
+	language = json_string_value(json_object_get(work->asked, "language"));
+	for (const struct context *at = work->sandbox->contexts; at; at = at->next)
+		n++;
+	if (!language_of(language)) {
+		answer_text(exchange, 400, "text/plain", lair_text("there are contexts for python and for bash"));
+		return;
+	}
+	if (n >= CONTEXTS_MAX) {
+		answer_text(exchange, 429, "text/plain", lair_text("this sandbox has too many contexts"));
+		return;
+	}
+	randombytes_buf(bytes, sizeof(bytes));
+	(void)sodium_bin2hex(purpose, sizeof(purpose), bytes, sizeof(bytes));
+	sandbox_branch(exchange, purpose, false, context_branched);
+}
+
+void contexts_create_begin(struct exchange *exchange)
+{
+	sandbox_enter(exchange, sizeof(struct work), contexts_create_found);
+}
+
+static void no_context(struct exchange *exchange, const char *id)
+{
+	char sentence[LINE_SIZE];
+
+	snprintf(sentence, sizeof(sentence), "Context %.200s not found", id);
+	answer_text(exchange, 404, "text/plain", lair_text(sentence));
+}
+
+static void context_remove_found(struct exchange *exchange)
+{
+	struct sandbox *sandbox = sandbox_of(exchange);
+	const char *id = exchange_path(exchange, "context");
+	struct context **at = &sandbox->contexts, *context;
+
+	while (*at && strcmp((*at)->id, id) != 0)
+		at = &(*at)->next;
+	context = *at;
+	if (!context) {
+		no_context(exchange, id);
+		return;
+	}
+	*at = context->next;
+	sandbox_end_branch(sandbox, context->session);
+	context_free(context);
+	answer_json(exchange, 200, json_null());
+}
+
+void context_remove_begin(struct exchange *exchange)
+{
+	sandbox_enter(exchange, sizeof(struct work), context_remove_found);
+}
+
+static void context_restarted(struct exchange *exchange)
+{
+	if (lair_outcome(exchange->call))
+		e2b_refuse(exchange);
+	else
+		answer_json(exchange, 200, json_null());
+}
+
+static void context_restart_found(struct exchange *exchange)
+{
+	const struct sandbox *sandbox = sandbox_of(exchange);
+	const char *id = exchange_path(exchange, "context"), *session = sandbox->session;
+	const struct context *context = context_find(sandbox, id);
+
+	if (context)
+		session = context->session;
+	else if (strcmp(id, DEFAULT_CONTEXT) != 0) {
+		no_context(exchange, id);
+		return;
+	}
+	exchange_wait_any(exchange, lair_reset(exchange->tenant->lair, &exchange->call, session),
+			  context_restarted);
+}
+
+void context_restart_begin(struct exchange *exchange)
+{
+	sandbox_enter(exchange, sizeof(struct work), context_restart_found);
+}
+
+/* ---- cells ---- */
+
+static void run_finish(struct work *work)
+{
+	struct run *run = (struct run *)work;
+
+	free(run->session);
+	free(run->code);
+}
+
+static json_t *now_document(void)
+{
+	struct timespec now;
+	struct tm tm;
+	char text[64];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%06ld+00:00", tm.tm_year + 1900, tm.tm_mon + 1,
+		 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, now.tv_nsec / 1000);
+	return json_string(text);
+}
+
+/* A client that does not read loses its connection, and not a part of its answer. */
+static void line(struct exchange *exchange, json_t *document)
+{
+	if (!stream_line(exchange, document))
+		stream_break(exchange);
+}
+
+static void output_line(struct exchange *exchange, enum lair_stream stream, struct lair_text text)
+{
+	line(exchange, json_pack("{s:s, s:o, s:o}", "type", stream == LAIR_STDERR ? "stderr" : "stdout", "text",
+				 json_text(text), "timestamp", now_document()));
+}
+
+static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
+{
+	struct run *run = userdata;
+	size_t before = run->n_cut[stream], size = before + data.size, end;
+	_cleanup_(freep) char *text = malloc(size + 1);
+
+	(void)call;
+	if (!text || run->exchange->gone)
+		return;
+	memcpy(text, run->cut[stream], before);
+	memcpy(text + before, data.data, data.size);
+	end = text_cut_end(text, size);
+	memcpy(run->cut[stream], text + size - end, end);
+	run->n_cut[stream] = end;
+	if (size > end)
+		output_line(run->exchange, stream, (struct lair_text){.data = text, .size = size - end});
+}
+
+/* What only a notebook can do something with. */
+static bool is_notice(struct lair_items bundle)
+{
+	struct lair_data item;
+	size_t cursor = 0;
+
+	while (lair_next_data(bundle, &cursor, &item))
+		if (text_is(item.type, NOTICE))
+			return true;
+	return false;
+}
+
+static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)call;
+	if (!run->exchange->gone && !display->clear && !is_notice(display->data))
+		line(run->exchange, result_line(display->data, (struct lair_text){.data = NULL}, false));
+}
+
+static void on_alarm(struct exchange *exchange)
+{
+	line(exchange, json_pack("{s:s}", "type", "keepalive"));
+	exchange_alarm(exchange, ALIVE_SECONDS, on_alarm);
+}
+
+static json_t *error_line(const struct lair_result *result)
+{
+	char value[LINE_SIZE];
+
+	if (result->error_name.data)
+		return json_pack("{s:s, s:o, s:o, s:o}", "type", "error", "name", json_text(result->error_name),
+				 "value", json_text(result->error_value.data ? result->error_value : lair_text("")),
+				 "traceback",
+				 json_text(result->error_traceback.data ? result->error_traceback : lair_text("")));
+	if (!result->cause.data)
+		return NULL;
+	snprintf(value, sizeof(value), "the cell was ended (%.*s); the session's state: %.*s",
+		 (int)result->cause.size, result->cause.data, (int)result->state.size, result->state.data);
+	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "CellEnded", "value", value, "traceback",
+			 value);
+}
+
+static void run_told(struct exchange *exchange, const struct lair_result *result)
+{
+	struct run *run = exchange->state;
+	json_t *error = error_line(result);
+
+	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++)
+		if (run->n_cut[stream] > 0)
+			output_line(exchange, stream,
+				    (struct lair_text){.data = run->cut[stream], .size = run->n_cut[stream]});
+	if (result->text.data || result->data.data)
+		line(exchange, result_line(result->data, result->text, true));
+	if (error)
+		line(exchange, error);
+	line(exchange,
+	     json_pack("{s:s, s:I}", "type", "number_of_executions", "execution_count", (json_int_t)result->cell));
+	line(exchange, json_pack("{s:s}", "type", "end_of_execution"));
+}
+
+static void run_done(struct exchange *exchange)
+{
+	const struct lair_result *result = lair_result(exchange->call);
+
+	exchange_alarm(exchange, 0, NULL);
+	if (!result) {
+		/* The sandbox was killed: the client is to see that this is no whole answer. */
+		stream_break(exchange);
+		return;
+	}
+	run_told(exchange, result);
+	stream_end(exchange);
+}
+
+/* The shell is a program of the session, which starts anew with each cell. */
+static char *code_of(const char *code, const char *language)
+{
+	_cleanup_(freep) char *packed = NULL;
+	char *cell = NULL;
+
+	if (strcmp(language, "bash") != 0)
+		return strdup(code);
+	packed = text_base64(lair_text(code));
+	if (!packed || asprintf(&cell,
+				"__import__('subprocess').run(['/bin/bash', '-c', "
+				"__import__('base64').b64decode('%s').decode()], stdin=-3) and None",
+				packed) < 0)
+		return NULL;
+	return cell;
+}
+
+static bool run_where(struct exchange *exchange)
+{
+	struct run *run = exchange->state;
+	const char *id = json_string_value(json_object_get(run->work.asked, "context_id"));
+	const char *language = json_string_value(json_object_get(run->work.asked, "language"));
+	const char *code = json_string_value(json_object_get(run->work.asked, "code"));
+	const struct context *context = id ? context_find(run->work.sandbox, id) : NULL;
+
+	if (id && language) {
+		answer_text(exchange, 400, "text/plain",
+			    lair_text("Only one of context_id or language can be provided"));
+	} else if (id && !context && strcmp(id, DEFAULT_CONTEXT) != 0) {
+		no_context(exchange, id);
+	} else if (!code || (!context && !language_of(language))) {
+		answer_text(
+			exchange, 400, "text/plain",
+			lair_text(code ? "the languages of this sandbox are python and bash" : "there is no code"));
+	} else {
+		run->session = strdup(context ? context->session : run->work.sandbox->session);
+		run->code = code_of(code, context ? context->language : language_of(language));
+		if (run->session && run->code)
+			return true;
+		answer_error(exchange, -ENOMEM, "out of memory");
+	}
+	return false;
+}
+
+static void execute_found(struct exchange *exchange)
+{
+	struct run *run = exchange->state;
+	_cleanup_(freep) char **env = NULL;
+	struct lair_exec exec = {.unlimited = true,
+				 .notebook = NOTEBOOK,
+				 .on_output = on_output,
+				 .on_display = on_display,
+				 .userdata = run};
+	int r;
+
+	run->exchange = exchange;
+	run->work.finish = run_finish;
+	if (!e2b_body(exchange, exchange_body(exchange), &run->work.asked) || !run_where(exchange))
+		return;
+	env = sandbox_environment(run->work.sandbox, json_object_get(run->work.asked, "env_vars"));
+	exec.session = run->session;
+	exec.code = lair_text(run->code);
+	exec.env = (const char *const *)env;
+	exec.birth = strcmp(run->session, run->work.sandbox->session) == 0 ? run->work.sandbox->birth : 0;
+	r = env ? lair_exec(exchange->tenant->lair, &exchange->call, &exec) : -ENOMEM;
+	if (r) {
+		exchange_wait(exchange, r, NULL);
+		return;
+	}
+	exchange->interrupts = true;
+	exchange->on_gone = cell_left;
+	stream_begin(exchange, 200, "application/json", STREAM_OPEN);
+	exchange_alarm(exchange, ALIVE_SECONDS, on_alarm);
+	exchange_wait_any(exchange, 0, run_done);
+}
+
+void execute_code_begin(struct exchange *exchange)
+{
+	sandbox_enter(exchange, sizeof(struct run), execute_found);
+}

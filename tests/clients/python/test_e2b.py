@@ -1,0 +1,49 @@
+"""`lair serve` in the place of E2B, for E2B's own SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from daemon import BIN, Daemon
+from environments import HERE, pinned
+from http_server import Server, server_of
+
+TRIED = (
+    "sandboxes",
+    "cells",
+    "killed",
+    "contexts",
+    "files",
+    "watching",
+    "commands",
+    "terminal",
+    "pausing",
+    "asynchronous",
+    "restarted",
+)
+
+
+@pytest.fixture(scope="module")
+def python() -> str:
+    return str(pinned("e2b"))
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    it = Daemon({"profile default": {"subprocess": "on", "checkpoint": "cell"}})
+    yield it
+    it.end()
+
+
+@pytest.fixture
+def server(daemon: Daemon) -> Iterator[Server]:
+    with server_of(daemon) as it:
+        yield it
+
+
+@pytest.mark.parametrize("what", TRIED)
+def test_the_sdk(what: str, python: str, daemon: Daemon, server: Server, drive: Callable[..., None]) -> None:
+    address = {"E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": "any"}
+    drive(python, HERE / "drive_e2b.py", what, BIN / "lair", daemon.socket, **address)
