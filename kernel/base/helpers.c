@@ -42,6 +42,7 @@ EMBED(packages);
 EMBED(setup);
 EMBED(display);
 EMBED(tables);
+EMBED(charts);
 EMBED(figures);
 EMBED(libraries);
 EMBED(fifos);
@@ -59,6 +60,7 @@ enum module {
 	SEEDS,
 	DISPLAY,
 	TABLES,
+	CHARTS,
 	FIGURES,
 	LIBRARIES,
 	FIFOS,
@@ -100,6 +102,7 @@ static const struct {
 	[SEEDS] = MODULE(seeds),
 	[DISPLAY] = MODULE(display),
 	[TABLES] = MODULE(tables, .in = DISPLAY),
+	[CHARTS] = MODULE(charts, .in = DISPLAY),
 	[FIGURES] = MODULE(figures, .in = DISPLAY),
 	[LIBRARIES] = MODULE(libraries, .in = DISPLAY),
 	[FIFOS] = MODULE(fifos),

@@ -296,7 +296,7 @@ static bool is_plain_or_few(PyObject *value)
 		return PyObject_Size(value) <= (Py_ssize_t)cells.text_max;
 	if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
 		return is_plain(value);
-	if (cells.surrounded)
+	if (cells.surrounded || cells.kind)
 		return false;
 	if (PySequence_Fast_GET_SIZE(value) > FEW)
 		return false;

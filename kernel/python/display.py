@@ -42,6 +42,8 @@ _METHODS = (
 # By module and name of a class: a function that makes the forms of its values. For classes that cannot do that
 # themselves.
 formats: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
+# The same for further forms, which only cells have that ask for them.
+further: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
 
 _type_mro = vars(type)["__mro__"].__get__
 _type_dict = vars(type)["__dict__"].__get__
@@ -53,6 +55,7 @@ _islice, _chain = islice, chain
 _modules = sys.modules
 _clear_next = False
 in_notebook = False  # while a cell of a notebook runs
+wants_further = False  # and it has asked for further forms
 
 
 # ---- finding out, without running what need not run ----
@@ -250,12 +253,20 @@ def _merge(metadata: Metadata, more: object) -> None:
         metadata.update(more)
 
 
-def _own_formats(value: object) -> Dict[str, Any]:
+def _forms(table: Dict[Tuple[str, str], Callable[[Any], Data]], value: object) -> Dict[str, Any]:
     for base in _type_mro(type(value)):
-        known = formats.get((str(_type_dict(base).get("__module__")), _type_name(base)))
+        known = table.get((str(_type_dict(base).get("__module__", "builtins")), _type_name(base)))
         if known is not None:
             return contained(f"{_type_name(base)}", known, value) or {}
     return {}
+
+
+def further_forms(value: object) -> Dict[str, Any]:
+    return _forms(further, value) if wants_further else {}
+
+
+def shows_saved() -> bool:
+    return wants_further
 
 
 def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Data, Metadata]:
@@ -269,7 +280,8 @@ def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Dat
         if isinstance(given, dict):
             raw.update(given)
             _merge(metadata, more)
-    raw.update(_own_formats(value))
+    raw.update(_forms(formats, value))
+    raw.update(further_forms(value))
     for mime, special in _METHODS:
         if mime not in raw and (include is None or mime in include):
             one = contained(name, method, value, special)

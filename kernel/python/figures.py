@@ -8,7 +8,7 @@ import io
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 if TYPE_CHECKING:
-    from display import Data, contained, formats, send
+    from display import Data, contained, formats, further_forms, send
 
 BACKEND = "lair_figures"
 
@@ -47,7 +47,7 @@ def _show(figure: Any) -> None:
         return
     data = contained("figure", _picture, figure)
     if data:
-        send({"text/plain": repr(figure), **data}, {})
+        send({"text/plain": repr(figure), **data, **further_forms(figure)}, {})
 
 
 def show_all() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         contained,
         display,
         publish_display_data,
+        shows_saved,
         text_of,
         update_display,
     )
@@ -100,6 +101,18 @@ def _meet_pillow(module: Any) -> None:
     module.register(Viewer(), 0)
 
 
+def _meet_images(module: Any) -> None:
+    """A client that asks for further forms sees an image when it is saved under a name, too."""
+    own = module.Image.save
+
+    def save(image: Any, fp: Any, format: Optional[str] = None, **options: Any) -> None:
+        if shows_saved() and isinstance(fp, str):
+            display(image)
+        own(image, fp, format, **options)
+
+    module.Image.save = save
+
+
 def _meet_interaction(module: Any) -> None:
     """The plots of an interaction belong into its own output, so they are shown when its function returns."""
 
@@ -118,6 +131,7 @@ _met: Dict[str, Callable[[Any], None]] = {
     "tqdm.std": _meet_tqdm,
     "plotly.io._renderers": _meet_plotly,
     "altair": _meet_altair,
+    "PIL.Image": _meet_images,
     "PIL.ImageShow": _meet_pillow,
     "ipywidgets.widgets.interaction": _meet_interaction,
     "IPython.core.display": _meet_ipython,

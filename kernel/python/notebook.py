@@ -41,6 +41,7 @@ def enter(note: str, number: int, source: str) -> int:
     kind = _KINDS.get(told.get("kind"), _CELL)
     _header = told.get("header") or {}
     display.in_notebook = True
+    display.wants_further = told.get("forms") is True
     if "IPython" in _modules:
         magics.meet()
     for shell in magics.shells:
@@ -60,7 +61,7 @@ def _enter_prompt(number: int, source: str) -> int:
 
 
 def leave() -> None:
-    display.in_notebook = False
+    display.in_notebook = display.wants_further = False
 
 
 # ---- In, Out ----

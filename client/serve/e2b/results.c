@@ -61,6 +61,9 @@ json_t *result_line(struct lair_items bundle, struct lair_text text, bool main)
 		else
 			json_object_set(line, name, value);
 	}
+	/* Of a table E2B tells the columns instead. */
+	if (json_object_get(line, "data"))
+		json_object_del(line, "json");
 	json_decref(data);
 	return line;
 }

@@ -93,6 +93,30 @@ def cells() -> None:
         refused(SandboxException, lambda: it.run_code("1", language="cobol"))
 
 
+def drawn() -> None:
+    """What E2B's clients draw by themselves."""
+    with Sandbox.create(timeout=120) as it:
+        assert it.run_code("{'a': [1, 2]}").results[0].json == {"a": [1, 2]}
+        assert it.run_code("[1, 'x']").results[0].json == [1, "x"]
+        made = "import pandas; pandas.DataFrame({'a': [1, None], 't': pandas.to_datetime(['2020-01-02'] * 2)})"
+        table = it.run_code(made).results[0]
+        assert table.data == {"a": [1, None], "t": ["2020-01-02T00:00:00"] * 2}
+        assert table.html
+        line = it.run_code(
+            "import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4], label='up')\n"
+            "plt.title('A line'); plt.xlabel('Time (s)'); None"
+        ).results[0]
+        assert line.png
+        assert line.chart
+        assert (line.chart.type.value, line.chart.title, line.chart.x_unit) == ("line", "A line", "s")
+        assert (line.chart.elements[0].label, line.chart.elements[0].points) == ("up", [(1, 3), (2, 4)])
+        bars = it.run_code("plt.bar(['x', 'y'], [1, 2], label='g'); None").results[0].chart
+        assert bars
+        assert [(bar.label, bar.group, bar.value) for bar in bars.elements] == [("x", "g", 1), ("y", "g", 2)]
+        saved = it.run_code("from PIL import Image; Image.new('RGB', (2, 2)).save('i.png')").results
+        assert saved[0].png
+
+
 def killed() -> None:
     with Sandbox.create(timeout=120) as it:
         command = it.commands.run("sleep 100", background=True, timeout=0)

@@ -13,6 +13,7 @@ from http_server import Server, server_of
 TRIED = (
     "sandboxes",
     "cells",
+    "drawn",
     "killed",
     "contexts",
     "files",
@@ -45,5 +46,8 @@ def server(daemon: Daemon) -> Iterator[Server]:
 
 @pytest.mark.parametrize("what", TRIED)
 def test_the_sdk(what: str, python: str, daemon: Daemon, server: Server, drive: Callable[..., None]) -> None:
+    if what == "drawn":
+        for library in ("pandas", "matplotlib", "PIL"):
+            pytest.importorskip(library)
     address = {"E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": "any"}
     drive(python, HERE / "drive_e2b.py", what, BIN / "lair", daemon.socket, **address)
