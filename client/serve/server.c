@@ -481,10 +481,11 @@ static void tick(struct server *server, double now)
 			(void)shutdown(connection->fd, SHUT_RDWR);
 		}
 	(void)tenants_reload(server);
-	tenants_sweep(server);
+	/* Before those who were revoked are freed. */
 	for (size_t i = 0; i < n_doors; i++)
 		if (doors[i]->tick)
 			doors[i]->tick(server, now);
+	tenants_sweep(server);
 	server->next_tick = now + TICK;
 }
 

@@ -7,7 +7,7 @@
 
 #include "doors.h"
 
-#define TOKEN_SIZE 65
+#define ACCESS_SIZE 65
 #define ID_SIZE 33
 #define HOME "/home/user"
 #define LINE_SIZE 512
@@ -33,7 +33,7 @@ struct sandbox {
 	struct context *contexts;
 	struct process *processes;
 	size_t users; /* exchanges that have it */
-	char token[TOKEN_SIZE];
+	char token[ACCESS_SIZE];
 };
 
 /* What every exchange with a sandbox begins its state with. */

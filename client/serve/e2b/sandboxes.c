@@ -4,6 +4,7 @@
 #include "e2b.h"
 
 #include "text.h"
+#include "tokens.h"
 
 #include <math.h>
 #include <sodium.h>
@@ -58,13 +59,13 @@ static void sandbox_put(struct sandbox *sandbox)
 }
 
 /* Derived from the token's hash, so it is the same after a restart, and ends with the token. */
-static void token_make(const struct tenant *tenant, const char *id, char token[static TOKEN_SIZE])
+static void token_make(const struct tenant *tenant, const char *id, char token[static ACCESS_SIZE])
 {
 	unsigned char hash[crypto_generichash_BYTES];
 
-	(void)crypto_generichash(hash, sizeof(hash), (const unsigned char *)id, strlen(id), tenant->hash,
-				 sizeof(tenant->hash));
-	(void)sodium_bin2hex(token, TOKEN_SIZE, hash, sizeof(hash));
+	(void)crypto_generichash(hash, sizeof(hash), (const unsigned char *)id, strlen(id),
+				 tenant->token ? tenant->token->hash : NULL, tenant->token ? TOKEN_HASH_SIZE : 0);
+	(void)sodium_bin2hex(token, ACCESS_SIZE, hash, sizeof(hash));
 }
 
 static struct sandbox *sandbox_new(struct exchange *exchange, const char *id, const char *template)
@@ -260,6 +261,10 @@ void sandboxes_tick(struct server *server, double now)
 
 	for (struct sandbox *sandbox = e2b_of(server)->sandboxes, *next; sandbox; sandbox = next) {
 		next = sandbox->next;
+		if (sandbox->tenant->revoked) {
+			sandbox_drop(server, sandbox);
+			continue;
+		}
 		processes_tick(sandbox, now);
 		if (sandbox->ends > 0 && sandbox->ends <= date) {
 			if (sandbox->pauses)
@@ -327,7 +332,7 @@ struct tenant *sandbox_asker(const struct exchange *exchange)
 	const char *id = data_id(exchange), *access = exchange_header(exchange, "X-Access-Token");
 	const char *traffic = exchange_header(exchange, "E2B-Traffic-Access-Token");
 	const struct sandbox *sandbox;
-	char token[TOKEN_SIZE];
+	char token[ACCESS_SIZE];
 
 	if (exchange->server->open)
 		return tenant_of(exchange->server, NULL);
@@ -699,14 +704,15 @@ static void id_make(const struct exchange *exchange, const char *key, char id[st
 
 void create_begin(struct exchange *exchange)
 {
-	struct work *work = work_new(exchange, sizeof(*work));
+	/* It begins a second time if the sessions of the tenant have to be counted. */
+	struct work *work = exchange->state ? exchange->state : work_new(exchange, sizeof(*work));
 	const char *session, *template, *profile = NULL;
 	char key[KEY_SIZE], id[ID_SIZE];
 	struct lair *lair;
 	bool keyed, bad;
 	size_t n = 0;
 
-	if (!work || !e2b_body(exchange, exchange_body(exchange), &work->asked))
+	if (!work || (!work->asked && !e2b_body(exchange, exchange_body(exchange), &work->asked)))
 		return;
 	for (const struct sandbox *at = e2b_of(exchange->server)->sandboxes; at; at = at->next)
 		n++;
@@ -719,8 +725,11 @@ void create_begin(struct exchange *exchange)
 		return;
 	}
 	id_make(exchange, keyed ? key : NULL, id);
-	work->branch = strdup(id);
-	session = exchange_session(exchange, id);
+	if (!work->branch)
+		work->branch = strdup(id);
+	session = exchange_session(exchange, work->branch ? work->branch : id);
+	if (session && !session_admitted(exchange, session))
+		return;
 	lair = session ? exchange_lair(exchange) : NULL;
 	if (lair && work->branch)
 		exchange_wait_any(exchange, lair_open(lair, &exchange->call, session, profile), create_opened);
