@@ -33,7 +33,8 @@ void server_deinit(struct server *server)
 {
 	while (server->requests)
 		request_drop(server->requests);
-	server->lair = lair_free(server->lair);
+	if (!server->lent)
+		server->lair = lair_free(server->lair);
 	server->offered = offered_free(server->offered);
 	json_decref(server->births);
 	json_decref(server->asked);
@@ -46,6 +47,8 @@ void server_send(struct server *server, json_t *document)
 {
 	if (server->mute)
 		json_decref(document);
+	else if (server->send)
+		server->send(server, document);
 	else if (outbox_add(&server->outbox, document))
 		server->error = -ENOMEM;
 }
@@ -55,6 +58,11 @@ int server_connect(struct server *server, struct lair **lairp, bool start, const
 	struct lair_options options = server->options->lair;
 	int r = 0;
 
+	if (server->lent) {
+		*lairp = server->lair;
+		*sentencep = "laird does not answer";
+		return lair_fd(server->lair) < 0 ? LAIR_E_NO_DAEMON : 0;
+	}
 	/* If a handle must not start a daemon, it is of no use once its daemon has gone. */
 	if (server->lair && lair_fd(server->lair) < 0)
 		server->lair = lair_free(server->lair);

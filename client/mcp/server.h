@@ -33,6 +33,9 @@ struct server {
 	double ending_since; /* when the input ended; 0: it has not */
 	bool interrupted;    /* since then, the cells that ran were interrupted */
 	bool given_up, mute;
+	/* for another transport: conversation.h */
+	bool lent; /* @lair is somebody else's, who also processes it */
+	void (*send)(struct server *server, json_t *document);
 	int error; /* why the server must end */
 };
 

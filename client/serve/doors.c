@@ -3,6 +3,7 @@
 
 const struct door *const doors[] = {
 	&e2b_door,
+	&mcp_door,
 	&plain_door,
 	&native_door,
 	&dashboard_door,

@@ -7,6 +7,7 @@ extern const struct door plain_door;	 /* /health, /openapi.json, /execute */
 extern const struct door native_door;	 /* /v1 */
 extern const struct door dashboard_door; /* the page at / */
 extern const struct door e2b_door;	 /* what E2B's SDKs ask for: e2b/ */
+extern const struct door mcp_door;	 /* /mcp */
 
 /* openapi.c: what all doors' routes make. New. */
 json_t *openapi_make(const struct server *server);

@@ -1,4 +1,5 @@
-"""`lair mcp` with the Python SDK of the Model Context Protocol, in the era that the argument names."""
+"""`lair mcp` with the Python SDK of the Model Context Protocol, in the era that the argument names. With a second argument the
+`lair serve` of that address instead."""
 
 import asyncio
 import base64
@@ -23,7 +24,8 @@ def status() -> dict[str, Any]:
 
 async def main(mode: str) -> None:
     environment = {name: os.environ[name] for name in ("LAIR_SOCKET", "PATH")}
-    server = StdioServerParameters(command=LAIR, args=["mcp"], env=environment)
+    program = StdioServerParameters(command=LAIR, args=["mcp"], env=environment)
+    server = sys.argv[2] if len(sys.argv) > 2 else program
     session = f"of-{mode}"
     async with Client(server, mode=mode) as client:
 

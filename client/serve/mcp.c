@@ -1,0 +1,504 @@
+/* The door of the Model Context Protocol: the server of `lair mcp`, with requests of HTTP as its transport. In the
+ * stateless era each request is a conversation of its own, which ends with it. In the era of the handshake a
+ * conversation has a name, which the client gives back with each request. */
+#include "doors.h"
+
+#include "conversation.h"
+#include "text.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MODERN "2026-07-28"
+#define META_VERSION "io.modelcontextprotocol/protocolVersion"
+#define SESSION_HEADER "Mcp-Session-Id"
+#define VERSION_HEADER "MCP-Protocol-Version"
+#define TALKS_MAX 1024
+#define TALK_SECONDS 3600.0
+#define ALIVE_SECONDS 15.0
+#define NAME_SIZE 33
+
+enum {
+	PARSE = -32700,
+	INVALID = -32600,
+	NO_METHOD = -32601,
+	BAD_PARAMS = -32602,
+	MISMATCH = -32020,
+	VERSION = -32022
+};
+
+/* A conversation. It may be used by several exchanges at a time. */
+struct talk {
+	struct talk *next;
+	struct tenant *tenant;
+	struct conversation *conversation;
+	struct ask *asks;
+	char name[NAME_SIZE]; /* name: "" of the stateless era */
+	char *fallback;	      /* the session of calls that name none */
+	double used;
+};
+
+/* An exchange that waits for an answer; its state. */
+struct ask {
+	struct exchange *exchange;
+	struct talk *talk;
+	struct ask *next; /* of the talk */
+	json_t *said, *id, *token;
+	bool begun; /* its conversation begins with it */
+};
+
+struct mcp_state {
+	struct talk *talks;
+	struct mcp_options options;
+};
+
+/* ---- conversations ---- */
+
+static struct mcp_state *state_of(const struct server *server)
+{
+	return server->doors.mcp;
+}
+
+static void talk_drop(struct server *server, struct talk *talk)
+{
+	struct talk **at = &state_of(server)->talks;
+
+	while (*at && *at != talk)
+		at = &(*at)->next;
+	if (*at)
+		*at = talk->next;
+	for (struct ask *ask = talk->asks; ask; ask = ask->next) {
+		ask->talk = NULL;
+		exchange_drop(ask->exchange);
+	}
+	conversation_free(talk->conversation);
+	free(talk->fallback);
+	free(talk);
+}
+
+static void ask_leave(struct ask *ask)
+{
+	struct ask **at = ask->talk ? &ask->talk->asks : NULL;
+
+	while (at && *at && *at != ask)
+		at = &(*at)->next;
+	if (at && *at)
+		*at = ask->next;
+}
+
+static void ask_free(void *state)
+{
+	struct ask *ask = state;
+	struct talk *talk = ask->talk;
+
+	ask_leave(ask);
+	/* In the stateless era to go away is to cancel. */
+	if (talk && !*talk->name)
+		talk_drop(ask->exchange->server, talk);
+	json_decref(ask->said);
+	json_decref(ask->id);
+	json_decref(ask->token);
+	free(ask);
+}
+
+/* ---- what the server says ---- */
+
+static struct ask *ask_of(const struct talk *talk, const json_t *document)
+{
+	const json_t *id = json_object_get(document, "id"), *params = json_object_get(document, "params");
+	const json_t *token = json_object_get(params, "progressToken");
+
+	for (struct ask *ask = talk->asks; ask; ask = ask->next)
+		if (!*talk->name || (id && json_equal(id, ask->id)) ||
+		    (!id && token && json_equal(token, ask->token)))
+			return ask;
+	return NULL;
+}
+
+static unsigned status_for(const json_t *document)
+{
+	switch (json_integer_value(json_object_get(json_object_get(document, "error"), "code"))) {
+	case PARSE:
+	case INVALID:
+	case MISMATCH:
+	case VERSION:
+		return 400;
+	case NO_METHOD:
+		return 404;
+	default:
+		return 200;
+	}
+}
+
+static void on_alarm(struct exchange *exchange)
+{
+	/* A comment. */
+	(void)stream_write(exchange, lair_text(": alive\n\n"));
+	exchange_alarm(exchange, ALIVE_SECONDS, on_alarm);
+}
+
+static void events_begin(struct exchange *exchange)
+{
+	if (exchange->streaming)
+		return;
+	answer_header(exchange, "X-Accel-Buffering", "no");
+	stream_begin(exchange, 200, "text/event-stream", STREAM_OPEN);
+	exchange_alarm(exchange, ALIVE_SECONDS, on_alarm);
+}
+
+static void answer_ask(struct ask *ask, json_t *document)
+{
+	struct exchange *exchange = ask->exchange;
+
+	if (exchange->streaming) {
+		if (!stream_event(exchange, "message", NULL, document))
+			stream_break(exchange);
+		else
+			stream_end(exchange);
+		return;
+	}
+	if (ask->begun && *ask->talk->name)
+		answer_header(exchange, SESSION_HEADER, ask->talk->name);
+	answer_json(exchange, *ask->talk->name ? 200 : status_for(document), document);
+}
+
+static void on_send(void *userdata, json_t *document)
+{
+	struct talk *talk = userdata;
+	struct ask *ask = ask_of(talk, document);
+
+	if (!ask || ask->exchange->gone || ask->exchange->ended) {
+		json_decref(document);
+	} else if (json_object_get(document, "id")) {
+		answer_ask(ask, document);
+	} else if (exchange_accepts(ask->exchange, "text/event-stream")) {
+		events_begin(ask->exchange);
+		(void)stream_event(ask->exchange, "message", NULL, document);
+	} else {
+		json_decref(document);
+	}
+}
+
+static void refuse(struct exchange *exchange, unsigned status, int code, const char *message)
+{
+	const struct ask *ask = exchange->state;
+	json_t *id = ask && ask->id ? json_incref(ask->id) : json_null();
+
+	answer_json(exchange, status,
+		    json_pack("{s:s, s:o, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id, "error", "code", code,
+			      "message", message));
+}
+
+static void fail(struct exchange *exchange, unsigned status, const char *code, const char *sentence)
+{
+	(void)code;
+	refuse(exchange, status, status == 400 ? INVALID : -32603, sentence);
+}
+
+/* ---- a conversation begins ---- */
+
+static struct talk *talk_new(struct exchange *exchange, bool named)
+{
+	struct mcp_state *state = state_of(exchange->server);
+	struct lair *lair = exchange_lair(exchange);
+	struct mcp_options options = state->options;
+	struct talk *talk;
+	size_t n = 0;
+
+	for (const struct talk *at = state->talks; at; at = at->next)
+		n++;
+	if (lair && n >= TALKS_MAX) {
+		refuse(exchange, 429, -32603, "there are too many conversations");
+		return NULL;
+	}
+	talk = lair ? calloc(1, sizeof(*talk)) : NULL;
+	if (!talk)
+		return NULL;
+	talk->tenant = exchange->tenant;
+	if (named) {
+		unsigned char bytes[(NAME_SIZE - 1) / 2];
+
+		randombytes_buf(bytes, sizeof(bytes));
+		(void)sodium_bin2hex(talk->name, sizeof(talk->name), bytes, sizeof(bytes));
+	}
+	if (asprintf(&talk->fallback, "%smcp%s%.8s", talk->tenant->prefix, named ? "-" : "", talk->name) < 0)
+		talk->fallback = NULL;
+	/* With tokens this is also the only session that is told of. */
+	options.session = *talk->tenant->prefix ? talk->fallback : NULL;
+	options.profile = talk->tenant->profiles ? talk->tenant->profiles[0] : NULL;
+	talk->conversation =
+		talk->fallback ? conversation_new(&options, lair, talk->fallback, on_send, talk) : NULL;
+	if (!talk->conversation) {
+		free(talk->fallback);
+		free(talk);
+		refuse(exchange, 503, -32603, "out of memory");
+		return NULL;
+	}
+	talk->next = state->talks;
+	state->talks = talk;
+	return talk;
+}
+
+static struct talk *talk_find(const struct exchange *exchange, const char *name)
+{
+	for (struct talk *talk = state_of(exchange->server)->talks; talk; talk = talk->next)
+		if (*talk->name && talk->tenant == exchange->tenant && strcmp(talk->name, name) == 0)
+			return talk;
+	return NULL;
+}
+
+/* ---- sessions of a tenant ---- */
+
+/* Ids in arguments are the tenant's own; what results say may be given back as well. */
+static void own(const struct tenant *tenant, json_t *arguments, const char *key)
+{
+	const char *id = json_string_value(json_object_get(arguments, key));
+
+	if (id && strncmp(id, tenant->prefix, strlen(tenant->prefix)) != 0)
+		json_object_set_new(arguments, key, json_sprintf("%s%s", tenant->prefix, id));
+}
+
+static bool is_own(const struct tenant *tenant, const json_t *said)
+{
+	const char *method = json_string_value(json_object_get(said, "method"));
+	json_t *arguments = json_object_get(json_object_get(said, "params"), "arguments");
+	const char *handle = json_string_value(json_object_get(arguments, "handle"));
+	const char *at = handle ? strchr(handle, '@') : NULL;
+
+	if (!*tenant->prefix)
+		return true;
+	own(tenant, arguments, "session_id");
+	own(tenant, arguments, "new_session_id");
+	/* Resources name sessions of everybody. */
+	return (!at || strncmp(at + 1, tenant->prefix, strlen(tenant->prefix)) == 0) &&
+	       !(method && strncmp(method, "resources/", 10) == 0 &&
+		 strcmp(method, "resources/templates/list") != 0) &&
+	       !json_object_get(json_object_get(said, "params"), "requestState");
+}
+
+/* ---- the headers of the stateless era ---- */
+
+static const char *named_in(const char *method, const json_t *params)
+{
+	if (strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0)
+		return json_string_value(json_object_get(params, "name"));
+	return strcmp(method, "resources/read") == 0 ? json_string_value(json_object_get(params, "uri")) : NULL;
+}
+
+/* A header may be in base 64. */
+static bool header_is(const char *header, const char *text)
+{
+	static const char before[] = "=?base64?", after[] = "?=";
+	size_t size = header ? strlen(header) : 0, n = sizeof(before) - 1, m = sizeof(after) - 1, used = 0;
+	unsigned char decoded[4096];
+
+	if (!header)
+		return false;
+	if (size < n + m || strncmp(header, before, n) != 0 || strcmp(header + size - m, after) != 0)
+		return strcmp(header, text) == 0;
+	return sodium_base642bin(decoded, sizeof(decoded), header + n, size - n - m, NULL, &used, NULL,
+				 sodium_base64_VARIANT_ORIGINAL) == 0 &&
+	       used == strlen(text) && memcmp(decoded, text, used) == 0;
+}
+
+static const char *meta_version(const json_t *said)
+{
+	const json_t *meta = json_object_get(json_object_get(said, "params"), "_meta");
+
+	return json_string_value(json_object_get(meta, META_VERSION));
+}
+
+static bool is_modern(const struct exchange *exchange, const json_t *said)
+{
+	const char *header = exchange_header(exchange, VERSION_HEADER);
+
+	return meta_version(said) || exchange_header(exchange, "Mcp-Method") ||
+	       (header && strcmp(header, MODERN) >= 0);
+}
+
+static bool headers_match(struct exchange *exchange, const json_t *said, const char *method)
+{
+	const char *version = exchange_header(exchange, VERSION_HEADER);
+	const char *name = named_in(method, json_object_get(said, "params"));
+
+	if (!meta_version(said))
+		refuse(exchange, 400, BAD_PARAMS, "_meta: " META_VERSION " is missing");
+	else if (!version || strcmp(version, meta_version(said)) != 0)
+		refuse(exchange, 400, MISMATCH, VERSION_HEADER " is not what _meta says");
+	else if (!header_is(exchange_header(exchange, "Mcp-Method"), method))
+		refuse(exchange, 400, MISMATCH, "Mcp-Method is not the method");
+	else if (name && !header_is(exchange_header(exchange, "Mcp-Name"), name))
+		refuse(exchange, 400, MISMATCH, "Mcp-Name is not what params say");
+	else
+		return true;
+	return false;
+}
+
+static bool version_known(struct exchange *exchange)
+{
+	static const char *const known[] = {"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"};
+	const char *version = exchange_header(exchange, VERSION_HEADER);
+
+	for (size_t i = 0; version && i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i], version) == 0)
+			return true;
+	if (version)
+		refuse(exchange, 400, INVALID, VERSION_HEADER " is none that this server speaks");
+	return !version;
+}
+
+/* ---- requests ---- */
+
+static struct talk *talk_of(struct exchange *exchange, struct ask *ask, const char *method)
+{
+	const char *name = exchange_header(exchange, SESSION_HEADER);
+	struct talk *talk;
+
+	if (is_modern(exchange, ask->said))
+		return !ask->id || headers_match(exchange, ask->said, method) ? talk_new(exchange, false) : NULL;
+	if (!version_known(exchange))
+		return NULL;
+	ask->begun = strcmp(method, "initialize") == 0;
+	if (ask->begun)
+		return talk_new(exchange, true);
+	talk = name ? talk_find(exchange, name) : NULL;
+	if (!name)
+		refuse(exchange, 400, INVALID, SESSION_HEADER " is missing");
+	else if (!talk)
+		refuse(exchange, 404, INVALID, "there is no conversation of this " SESSION_HEADER);
+	return talk;
+}
+
+/* Nobody answers a request that was cancelled: its stream ends. */
+static void cancelled(const struct talk *talk, const json_t *said)
+{
+	const json_t *id = json_object_get(json_object_get(said, "params"), "requestId");
+
+	for (struct ask *ask = id ? talk->asks : NULL; ask; ask = ask->next)
+		if (json_equal(id, ask->id) && !ask->exchange->ended &&
+		    (ask->exchange->streaming || !ask->exchange->response)) {
+			events_begin(ask->exchange);
+			stream_end(ask->exchange);
+		}
+}
+
+static void say(struct exchange *exchange, struct ask *ask, struct talk *talk, const char *method)
+{
+	_cleanup_(freep) char *text = json_dumps(ask->said, JSON_COMPACT | JSON_REAL_PRECISION(17));
+
+	ask->talk = talk;
+	ask->next = talk->asks;
+	talk->asks = ask;
+	talk->used = server_now();
+	if (text)
+		conversation_say(talk->conversation, lair_text(text));
+	if (strcmp(method, "notifications/cancelled") == 0)
+		cancelled(talk, ask->said);
+	if (!ask->id)
+		answer_empty(exchange, 202);
+	else if (!exchange->response && exchange_accepts(exchange, "text/event-stream"))
+		exchange_alarm(exchange, ALIVE_SECONDS, events_begin);
+}
+
+static void post_begin(struct exchange *exchange)
+{
+	struct lair_text body = exchange_body(exchange);
+	struct ask *ask = calloc(1, sizeof(*ask));
+	struct talk *talk;
+	const char *method;
+	json_error_t error;
+
+	if (!ask) {
+		refuse(exchange, 503, -32603, "out of memory");
+		return;
+	}
+	ask->exchange = exchange;
+	exchange->state = ask;
+	exchange->free_state = ask_free;
+	ask->said = json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, &error);
+	if (!json_is_object(ask->said)) {
+		refuse(exchange, 400, ask->said ? INVALID : PARSE,
+		       ask->said ? "there are no batches" : "this is no JSON");
+		return;
+	}
+	ask->id = json_incref(json_object_get(ask->said, "id"));
+	ask->token = json_incref(
+		json_object_get(json_object_get(json_object_get(ask->said, "params"), "_meta"), "progressToken"));
+	method = json_string_value(json_object_get(ask->said, "method"));
+	if (!is_own(exchange->tenant, ask->said)) {
+		refuse(exchange, 403, INVALID, "this is not for the session of a token");
+		return;
+	}
+	/* An answer of the client has no method; this server asks it nothing. */
+	talk = talk_of(exchange, ask, method ? method : "");
+	if (talk && method)
+		say(exchange, ask, talk, method);
+	else if (talk)
+		answer_empty(exchange, 202);
+}
+
+static void delete_begin(struct exchange *exchange)
+{
+	const char *name = exchange_header(exchange, SESSION_HEADER);
+	struct talk *talk = name ? talk_find(exchange, name) : NULL;
+
+	if (!name) {
+		answer_header(exchange, "Allow", "POST");
+		refuse(exchange, 405, INVALID, "there is no conversation without " SESSION_HEADER);
+	} else if (!talk) {
+		refuse(exchange, 404, INVALID, "there is no conversation of this " SESSION_HEADER);
+	} else {
+		talk_drop(exchange->server, talk);
+		answer_empty(exchange, 204);
+	}
+}
+
+/* ---- the door ---- */
+
+static int open_door(struct server *server)
+{
+	server->doors.mcp = calloc(1, sizeof(struct mcp_state));
+	return server->doors.mcp ? 0 : -ENOMEM;
+}
+
+static void close_door(struct server *server)
+{
+	struct mcp_state *state = state_of(server);
+
+	while (state && state->talks)
+		talk_drop(server, state->talks);
+	free(steal_ptr(&server->doors.mcp));
+}
+
+static void tick(struct server *server, double now)
+{
+	for (struct talk *talk = state_of(server)->talks, *next; talk; talk = next) {
+		next = talk->next;
+		if (talk->tenant->revoked || (*talk->name && !talk->asks && talk->used + TALK_SECONDS < now))
+			talk_drop(server, talk);
+		else
+			conversation_tick(talk->conversation);
+	}
+}
+
+static bool claims(const struct exchange *exchange)
+{
+	return exchange->target.n == 1 && strcmp(exchange->target.segments[0], "mcp") == 0;
+}
+
+static const struct route routes[] = {
+	{.method = "POST", .path = "/mcp", .begin = post_begin, .summary = "", .flags = ROUTE_HIDDEN},
+	{.method = "DELETE", .path = "/mcp", .begin = delete_begin, .summary = "", .flags = ROUTE_HIDDEN},
+};
+
+const struct door mcp_door = {
+	.name = "mcp",
+	.claims = claims,
+	.routes = routes,
+	.n_routes = ARRAY_SIZE(routes),
+	.fail = fail,
+	.open = open_door,
+	.close = close_door,
+	.tick = tick,
+};
