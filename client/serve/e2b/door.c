@@ -180,7 +180,7 @@ static const struct route routes[] = {
 	ROUTE("POST", "/sandboxes/{id}/resume", connect_begin, 0),
 	ROUTE("POST", "/sandboxes/{id}/timeout", timeout_begin, 0),
 	ROUTE("POST", "/sandboxes/{id}/pause", pause_begin, 0),
-	ROUTE("GET", "/sandboxes/{id}/metrics", metrics_begin, 0),
+	ROUTE("GET", "/sandboxes/{id}/metrics", sandbox_metrics_begin, 0),
 
 	ROUTE("GET", "/health", health_begin, ROUTE_ASIDE),
 	ROUTE("GET", "/envs", envs_begin, 0),

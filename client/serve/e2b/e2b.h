@@ -88,7 +88,7 @@ void connect_begin(struct exchange *exchange);
 void timeout_begin(struct exchange *exchange);
 void kill_begin(struct exchange *exchange);
 void pause_begin(struct exchange *exchange);
-void metrics_begin(struct exchange *exchange);
+void sandbox_metrics_begin(struct exchange *exchange);
 
 /* ---- execute.c ---- */
 

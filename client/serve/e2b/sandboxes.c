@@ -1043,7 +1043,7 @@ static void metrics_found(struct exchange *exchange)
 	answer_json(exchange, 200, json_pack("[o]", metric));
 }
 
-void metrics_begin(struct exchange *exchange)
+void sandbox_metrics_begin(struct exchange *exchange)
 {
 	control(exchange, metrics_found);
 }
