@@ -2,10 +2,6 @@
 #include "doors.h"
 
 const struct door *const doors[] = {
-	&e2b_door,
-	&mcp_door,
-	&plain_door,
-	&native_door,
-	&dashboard_door,
+	&e2b_door, &mcp_door, &plain_door, &native_door, &dashboard_door,
 };
 const size_t n_doors = ARRAY_SIZE(doors);

@@ -480,7 +480,7 @@ static void base_made(struct exchange *exchange)
 
 static int base_make(struct exchange *exchange, struct sandbox *sandbox)
 {
-	struct lair_branch branch = {.session = sandbox->session};
+	struct lair_branch branch = {.session = sandbox->session, .share = true};
 	_cleanup_(freep) char *base = NULL;
 
 	if (asprintf(&base, "%s~0", sandbox->session) < 0)
@@ -511,7 +511,7 @@ static void branch_made(struct exchange *exchange)
 static void branch_again(struct exchange *exchange)
 {
 	struct work *work = exchange->state;
-	struct lair_branch branch = {.branch = work->branch};
+	struct lair_branch branch = {.branch = work->branch, .share = true};
 	_cleanup_(freep) char *base = NULL;
 
 	if (asprintf(&base, "%s~0", work->sandbox->session) < 0) {

@@ -194,7 +194,7 @@ def commands() -> None:
     with Sandbox.create(timeout=120, envs={"A": "1"}) as it:
         it.files.write("f", "content")
         done = it.commands.run("cat f; echo $A$B; echo err >&2", envs={"B": "2"})
-        assert (done.stdout, done.stderr, done.exit_code) == ("content12\n", "err\n", 0)
+        assert (done.stdout, done.stderr, done.exit_code) == ("content12\n", "err\n", 0), done
         failed = refused(CommandExitException, lambda: it.commands.run("echo x; exit 7"))
         assert isinstance(failed, CommandExitException)
         assert (failed.exit_code, failed.stdout) == (7, "x\n")
