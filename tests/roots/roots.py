@@ -57,11 +57,16 @@ def readme_script(steps: list[Step]) -> str:
     return "\n".join([*lines, f"echo {shlex.quote(MARK)}"]) + "\n"
 
 
+def bare(text: str) -> str:
+    """Newer Pythons underline in a traceback what went wrong."""
+    return "".join(line for line in text.splitlines(keepends=True) if not re.fullmatch(r" +[~^]+\n", line))
+
+
 def readme_faults(steps: list[Step], output: str) -> list[str]:
     parts = output.split(MARK + "\n")[1:]
     faults = []
     for step, part in zip(steps, parts):
-        if step.output is not None and part != step.output:
+        if step.output is not None and bare(part) != step.output:
             faults.append(f"$ {step.command}\nREADME.md has:\n{step.output}it was:\n{part}")
         elif step.output is None and "exit status" in part:
             faults.append(f"$ {step.command}\n{part}")
