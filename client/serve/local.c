@@ -13,34 +13,35 @@ struct question {
 	struct inet_diag_req_v2 about;
 };
 
-/* Both ends of @fd, of one family. */
+union end {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* Both ends of a connection, of one family. */
 struct ends {
-	struct sockaddr_storage ours, theirs;
+	union end ours, theirs;
 };
 
 static int ends_of(struct ends *ends, int fd)
 {
 	socklen_t size = sizeof(ends->ours), other = sizeof(ends->theirs);
 
-	*ends = (struct ends){.ours.ss_family = AF_UNSPEC};
-	if (getsockname(fd, (struct sockaddr *)&ends->ours, &size) < 0 ||
-	    getpeername(fd, (struct sockaddr *)&ends->theirs, &other) < 0)
+	memset(ends, 0, sizeof(*ends));
+	if (getsockname(fd, &ends->ours.any, &size) < 0 || getpeername(fd, &ends->theirs.any, &other) < 0)
 		return -errno;
-	return ends->ours.ss_family == ends->theirs.ss_family ? 0 : -EAFNOSUPPORT;
+	return ends->ours.any.sa_family == ends->theirs.any.sa_family ? 0 : -EAFNOSUPPORT;
 }
 
-static void end_put(const struct sockaddr_storage *end, __be16 *port, __be32 address[static 4])
+static void end_put(const union end *end, __be16 *port, __be32 address[static 4])
 {
-	if (end->ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)end;
-
-		*port = in6->sin6_port;
-		memcpy(address, &in6->sin6_addr, sizeof(in6->sin6_addr));
+	if (end->any.sa_family == AF_INET6) {
+		*port = end->in6.sin6_port;
+		memcpy(address, &end->in6.sin6_addr, sizeof(end->in6.sin6_addr));
 	} else {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)end;
-
-		*port = in->sin_port;
-		address[0] = in->sin_addr.s_addr;
+		*port = end->in.sin_port;
+		address[0] = end->in.sin_addr.s_addr;
 	}
 }
 
@@ -72,7 +73,7 @@ static int ask_about(int local, const struct ends *ends, struct inet_diag_msg *f
 		.head = {.nlmsg_len = sizeof(question),
 			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			 .nlmsg_flags = NLM_F_REQUEST},
-		.about = {.sdiag_family = (__u8)ends->ours.ss_family,
+		.about = {.sdiag_family = (__u8)ends->ours.any.sa_family,
 			  .sdiag_protocol = IPPROTO_TCP,
 			  .idiag_states = UINT32_MAX,
 			  .id.idiag_cookie = {(__u32)INET_DIAG_NOCOOKIE, (__u32)INET_DIAG_NOCOOKIE}},
@@ -87,7 +88,7 @@ static int ask_about(int local, const struct ends *ends, struct inet_diag_msg *f
 int local_open(void)
 {
 	const struct timeval patience = {.tv_sec = 1};
-	struct ends nobody = {.ours.ss_family = AF_INET, .theirs.ss_family = AF_INET};
+	struct ends nobody = {.ours.in.sin_family = AF_INET, .theirs.in.sin_family = AF_INET};
 	int local = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG), r;
 	struct inet_diag_msg found;
 
@@ -104,7 +105,7 @@ int local_open(void)
 /* A socket that no process has any more has no inode, and then its user is 0, whoever that was. */
 bool local_is_ours(int local, int fd)
 {
-	struct inet_diag_msg found;
+	struct inet_diag_msg found = {0};
 	struct ends ends;
 
 	return !ends_of(&ends, fd) && !ask_about(local, &ends, &found) && found.idiag_inode != 0 &&
