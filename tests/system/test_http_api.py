@@ -163,7 +163,7 @@ def test_questions(server: Server, it: Session) -> None:
     assert [one["text"] for one in it.post("/complete", code="numb")["matches"]] == ["number"]
     assert it.post("/inspect", code="f")["docstring"] == "doc"
     assert [one["code"] for one in it.get("/cells?n=1")["cells"]] == ["number = 42\ndef f(a): 'doc'"]
-    assert it.get("/stray")["stdout"] == ""
+    assert it.post("/stray")["stdout"] == ""
     assert it.ask("DELETE", "/vars/number").status == 204
     assert it.ask("DELETE", "/vars/number").problem() == (400, "bad_request")
     assert server.ask("POST", "/v1/check", {"code": "1 +"}).json()["valid"] is False
