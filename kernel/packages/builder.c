@@ -175,8 +175,9 @@ static int file_write(int directory, const char *name, const char *text, mode_t 
 
 static int put_line(msgpack_sbuffer *text, struct bytes line)
 {
-	return msgpack_sbuffer_write(text, line.data, line.size) || msgpack_sbuffer_write(text, "\n", 1) ? -ENOMEM
-													 : 0;
+	if (line.size > 0 && msgpack_sbuffer_write(text, line.data, line.size))
+		return -ENOMEM;
+	return msgpack_sbuffer_write(text, "\n", 1) ? -ENOMEM : 0;
 }
 
 /* One line of a lock: NAME==VERSION, without what follows. Moves *@atp to the next. */
