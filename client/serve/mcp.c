@@ -167,12 +167,11 @@ static void on_send(void *userdata, json_t *document)
 {
 	struct talk *talk = userdata;
 	struct ask *ask = ask_of(talk, document);
+	bool waits = ask && !ask->exchange->gone && !ask->exchange->ended;
 
-	if (!ask || ask->exchange->gone || ask->exchange->ended) {
-		json_decref(document);
-	} else if (json_object_get(document, "id")) {
+	if (waits && json_object_get(document, "id")) {
 		answer_ask(ask, document);
-	} else if (exchange_accepts(ask->exchange, "text/event-stream")) {
+	} else if (waits && exchange_accepts(ask->exchange, "text/event-stream")) {
 		events_begin(ask->exchange);
 		(void)stream_event(ask->exchange, "message", NULL, document);
 	} else {

@@ -68,19 +68,18 @@ void envelope_deinit(struct envelope *envelope)
 
 static bool send_framed(struct exchange *exchange, unsigned flags, json_t *message)
 {
-	_cleanup_(freep) char *text = message ? json_dumps(message, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-	_cleanup_(freep) char *frame = NULL;
-	size_t size = text ? strlen(text) : 0;
+	const size_t form = JSON_COMPACT | JSON_ENSURE_ASCII;
+	size_t size = message ? json_dumpb(message, NULL, 0, form) : 0;
+	_cleanup_(freep) char *frame = size > 0 ? malloc(HEAD + size) : NULL;
 
+	if (frame) {
+		frame[0] = (char)flags;
+		for (unsigned i = 1; i < HEAD; i++)
+			frame[i] = (char)(size >> (8 * (HEAD - 1 - i)) & 0xff);
+		(void)json_dumpb(message, frame + HEAD, size, form);
+	}
 	json_decref(message);
-	frame = text ? malloc(HEAD + size) : NULL;
-	if (!frame)
-		return false;
-	frame[0] = (char)flags;
-	for (unsigned i = 1; i < HEAD; i++)
-		frame[i] = (char)(size >> (8 * (HEAD - 1 - i)) & 0xff);
-	memcpy(frame + HEAD, text, size);
-	return stream_write(exchange, (struct lair_text){.data = frame, .size = HEAD + size});
+	return frame && stream_write(exchange, (struct lair_text){.data = frame, .size = HEAD + size});
 }
 
 bool connect_send(struct exchange *exchange, json_t *message)
