@@ -62,9 +62,9 @@ static int help(struct cli *cli)
 		help_line("%", commands[i].name, commands[i].usage, commands[i].summary);
 	for (size_t i = 0; i < n_shorthands; i++)
 		help_line("", shorthands[i].name, shorthands[i].usage, shorthands[i].summary);
-	puts("If the session has loaded IPython (preload = IPython), the last five are IPython's, and In, Out, _, "
-	     "__ and _7 "
-	     "are kept. So are other lines with %: magics.");
+	puts("Where IPython is loaded (preload = IPython), the last five and other magics are its own, and it "
+	     "keeps\n"
+	     "In, Out, _, __ and _7.");
 	puts("Anything else is Python; an empty line ends a block, a paste is one cell. Ctrl-C interrupts, Ctrl-D "
 	     "leaves.");
 	return 0;

@@ -251,13 +251,13 @@ static bool ipython_met(PyObject *source)
 	return done;
 }
 
-/* Extensions of IPython's, such as autoreload, hear of cells once there is one. @done: Py_None if it begins.
- * Returns false with an exception. */
+/* Extensions of IPython's, such as autoreload, hear of the session's cells once there is one. @done: Py_None if it
+ * begins. Returns false with an exception. */
 static bool announced(PyObject *source, PyObject *done)
 {
 	PyObject *told;
 
-	if (PyList_GET_SIZE(helper(HELPER_IPYTHONS)) == 0)
+	if (!cells.of_session || PyList_GET_SIZE(helper(HELPER_IPYTHONS)) == 0)
 		return true;
 	told = PyObject_CallFunctionObjArgs(helper(HELPER_ANNOUNCE), source, done, NULL);
 	Py_XDECREF(told);

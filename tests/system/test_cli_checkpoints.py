@@ -404,7 +404,7 @@ def test_a_percent_sign_in_python_stays_python(daemon: Daemon) -> None:
 
 def test_help(daemon: Daemon) -> None:
     out, err = piped(daemon, "%help")
-    commands = [line.split()[0] for line in out[:-1]]
+    commands = [line.split()[0] for line in out]
     first = commands.index("%undo")
     assert commands[first : commands.index("%help") + 1] == [f"%{name}" for name in (*VERBS, "help")]
     assert (max(map(len, out)) < 120, err) == (True, [])
@@ -425,13 +425,14 @@ def test_commands_in_json(daemon: Daemon) -> None:
         json=True,
     )
     documents = [json.loads(line) for line in out]
-    assert (err, len(documents)) == ([], 8)
+    assert (err, len(documents)) == ([], 9)
     assert documents[1] == {"session": "a", "cell": 1, "name": "one"}
     assert [c["name"] for c in documents[2]["checkpoints"]] == ["one"]
-    assert [d["error"]["code"] for d in documents[3:5]] == ["gone", "usage"]
-    assert {"vars", "undo", "%cd"} <= {command["name"] for command in documents[5]["commands"]}
-    assert documents[6]["session"] == "b"
-    assert (documents[7]["session"], documents[7]["text"]) == ("b", "1")
+    assert [(it["name"], it["change"]) for it in documents[3]["variables"]] == [("x", "new")]
+    assert [d["error"]["code"] for d in documents[4:6]] == ["gone", "usage"]
+    assert {"vars", "undo", "%cd"} <= {command["name"] for command in documents[6]["commands"]}
+    assert documents[7]["session"] == "b"
+    assert (documents[8]["session"], documents[8]["text"]) == ("b", "1")
 
 
 def test_a_prompt_says_what_happened(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:

@@ -222,8 +222,8 @@ def test_an_answer_with_a_key_is_given_once(begin: Begin, client: Client) -> Non
 
 def test_who_else_works_on_it_can_stop(daemon: Daemon, begin: Begin) -> None:
     provider = begin("[tools.pay(amount=5), tools.pay(amount=6)]")
-    other = provider.again(daemon)
     call = provider.called()
+    other = provider.again(daemon)
     assert other.called() == m.CallEvent(id=other.exec, number=1, function="pay", arguments={"amount": 5})
     provider.give(call, value=1)
     assert other.cancelled() == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon import wait_until
 from lair import Client
 from lair.messages import Check, CheckReply, ExecReply, IsComplete, IsCompleteReply, Vars, VarsReply
 
@@ -175,6 +176,10 @@ def test_extensions_hear_of_cells(client: Client, session: str) -> None:
     client.exec("shell.events.register('post_run_cell', lambda result: heard.append(result.success))", session)
     client.exec("1 / 0", session)
     assert client.exec("heard[1:]", session).text == "[True, '1 / 0', False, 'heard[1:]']"
+    for n in range(9):  # after a checkpoint the interpreter runs a cell that is nobody's
+        cell = client.exec(f"heard[:] = [{n}]", session).cell
+        wait_until(lambda cell=cell: client.checkpoints(session)[-1].cell == cell, "the checkpoint")
+    assert client.exec("heard", session).text == "[8, True, 'heard']"
     client.exec("shell.events.register('pre_execute', lambda: {}['missing'])", session)
     reply = client.exec("5", session)
     assert reply.text == "5" and reply.stderr == b"pre_execute: KeyError: 'missing'\n"
