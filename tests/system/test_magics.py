@@ -4,6 +4,7 @@ instead."""
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,9 @@ def test_autoreload(client: Client, session: str) -> None:
 
 
 def test_extensions_hear_of_cells(client: Client, session: str) -> None:
+    def is_kept(cell: int) -> bool:
+        return client.checkpoints(session)[-1].cell == cell
+
     client.exec("shell = get_ipython(); heard = []", session)
     client.exec("shell.events.register('pre_run_cell', lambda info: heard.append(info.raw_cell))", session)
     client.exec("shell.events.register('post_run_cell', lambda result: heard.append(result.success))", session)
@@ -178,7 +182,7 @@ def test_extensions_hear_of_cells(client: Client, session: str) -> None:
     assert client.exec("heard[1:]", session).text == "[True, '1 / 0', False, 'heard[1:]']"
     for n in range(9):  # after a checkpoint the interpreter runs a cell that is nobody's
         cell = client.exec(f"heard[:] = [{n}]", session).cell
-        wait_until(lambda cell=cell: client.checkpoints(session)[-1].cell == cell, "the checkpoint")
+        wait_until(partial(is_kept, cell), "the checkpoint")
     assert client.exec("heard", session).text == "[8, True, 'heard']"
     client.exec("shell.events.register('pre_execute', lambda: {}['missing'])", session)
     reply = client.exec("5", session)
