@@ -195,11 +195,13 @@ void session_branch(struct request *request)
 		.files = json_is_true(json_object_get(request->arguments, "copy_files")),
 		.share = json_is_false(json_object_get(request->arguments, "copy_files")),
 	};
-	struct lair *lair = request_lair(request);
 	struct lair_call *call = NULL;
+	struct lair *lair;
 	char from[32];
 
+	/* Without laird the request is answered, and no more. */
 	branch.from = cell_named(from, request, "at_cell");
+	lair = request_lair(request);
 	if (lair)
 		request_wait(request, lair_branch(lair, &call, &branch), &call, on_branched);
 }

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from daemon import Daemon, memory_of, wait_until
+from daemon import BIN, Daemon, memory_of, wait_until
 from http_server import PATIENCE, Answer, Server, server_of
 from lair import Client
 
 SETTINGS = {"profile default": {"checkpoint": "cell", "checkpoints": "16", "functions": "on"}}
 
 MIB = 1 << 20
+SANITIZED = b"__asan_init" in (BIN / "laird").read_bytes()  # which keeps what is freed
 
 
 @pytest.fixture(scope="module")
@@ -329,4 +330,5 @@ def test_a_large_file_takes_no_memory(server: Server, it: Session, tmp_path: Pat
     while piece := response.read(MIB):
         size += len(piece)
     assert size == 256 * MIB
-    assert memory_of(server.process.pid, "VmHWM") - before < 32 * MIB
+    if not SANITIZED:
+        assert memory_of(server.process.pid, "VmHWM") - before < 32 * MIB
