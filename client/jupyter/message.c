@@ -155,9 +155,14 @@ static size_t quote_escape(char *out, unsigned char c)
 {
 	static const char letters[] = "btn?fr";
 
-	if (c == '"' || c == '\\' || (c >= '\b' && c <= '\r' && c != '\v')) {
+	if (c == '"' || c == '\\') {
 		out[0] = '\\';
-		out[1] = c < ' ' ? letters[c - '\b'] : (char)c;
+		out[1] = (char)c;
+		return 2;
+	}
+	if (c >= '\b' && c <= '\r' && c != '\v') {
+		out[0] = '\\';
+		out[1] = letters[c - '\b'];
 		return 2;
 	}
 	return (size_t)snprintf(out, 7, "\\u%04x", c);

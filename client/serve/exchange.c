@@ -506,7 +506,7 @@ static ssize_t stream_read(void *userdata, uint64_t at, char *to, size_t size)
 	if (exchange->ended)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	/* What was allocated for a flood is not kept for the silence after it. */
-	free(steal_ptr(&exchange->out));
+	freep(&exchange->out);
 	exchange->out_allocated = 0;
 	stand_still(exchange);
 	return 0;

@@ -467,7 +467,7 @@ static void close_door(struct server *server)
 
 	while (state && state->talks)
 		talk_drop(server, state->talks);
-	free(steal_ptr(&server->doors.mcp));
+	freep(&server->doors.mcp);
 }
 
 static void tick(struct server *server, double now)

@@ -43,7 +43,10 @@ static json_t *parameters_of(const struct route *route)
 						"path", "required", 1, "schema", "type", "string", "minLength", 1));
 		at += size;
 	}
-	json_object_foreach(query, name, schema) json_array_append_new(list, parameter_of(name, schema));
+	json_object_foreach(query, name, schema)
+	{
+		json_array_append_new(list, parameter_of(name, schema));
+	}
 	json_decref(query);
 	if (route->flags & ROUTE_KEY)
 		json_array_append_new(list,
@@ -117,7 +120,7 @@ static void route_add(json_t *paths, const struct route *route)
 		path = json_object();
 		json_object_set_new(paths, route->path, path);
 	}
-	for (i = 0; route->method[i] && i < sizeof(method) - 1; i++)
+	for (i = 0; i < sizeof(method) - 1 && route->method[i]; i++)
 		method[i] = (char)(route->method[i] | 0x20);
 	method[i] = '\0';
 	json_object_set_new(path, method, operation_of(route));

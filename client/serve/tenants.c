@@ -129,7 +129,9 @@ int tenants_reload(struct server *server)
 	if (st.st_ino == 0 && server->token_file.st_ino == 0 && server->http)
 		return 0;
 	r = tokens_read(&tokens, path, &st, why);
-	server->token_file = r ? (struct stat){.st_ino = 0} : st;
+	if (r)
+		memset(&st, 0, sizeof(st));
+	server->token_file = st;
 	/* With a line that is none, nobody knows whom the others are for. Nor is anybody let in by a file that is
 	 * gone. */
 	if (r)

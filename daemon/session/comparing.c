@@ -215,16 +215,18 @@ static void differ(struct differences *all, const struct description_record *bef
 		   const struct description_record *after)
 {
 	const struct description_record *shown = after ? after : before;
-	struct variable_difference record = {
+	const char *change = !before ? "new" : after ? "changed" : "gone";
+	struct variable_difference record;
+
+	if (!shown)
+		return;
+	record = (struct variable_difference){
 		.name = shown->name,
-		.change = bytes_of(!before ? "new"
-				   : after ? "changed"
-					   : "gone"),
+		.change = bytes_of(change),
 		.type = shown->type,
 		.text = shown->text,
 		.size = shown->size,
 	};
-
 	if (before && after) {
 		record.type_before = before->type;
 		record.text_before = before->text;

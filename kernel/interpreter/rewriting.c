@@ -121,5 +121,7 @@ struct rewriting rewriting_so_far(void)
 	found.bytes = MIN(self.shared - shared, faults * PAGE);
 	found.us = us * (found.bytes / PAGE) / faults;
 	self.shared = shared;
-	return found.bytes < LEAST ? (struct rewriting){0} : found;
+	if (found.bytes < LEAST)
+		found = (struct rewriting){0};
+	return found;
 }

@@ -62,7 +62,7 @@ int envelope_next(struct envelope *envelope, json_t **messagep, bool *endp)
 
 void envelope_deinit(struct envelope *envelope)
 {
-	free(steal_ptr(&envelope->data));
+	freep(&envelope->data);
 	envelope->size = envelope->allocated = 0;
 }
 

@@ -217,7 +217,7 @@ static void close_door(struct server *server)
 {
 	if (server->doors.e2b)
 		sandboxes_close(server);
-	free(steal_ptr(&server->doors.e2b));
+	freep(&server->doors.e2b);
 }
 
 const struct door e2b_door = {

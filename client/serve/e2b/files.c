@@ -341,8 +341,8 @@ static void entry_done(struct upload *upload)
 	slash = strrchr(target, '/');
 	json_array_append_new(upload->done, json_pack("{s:s, s:s, s:s}", "name", slash ? slash + 1 : target, "type",
 						      "file", "path", target));
-	free(steal_ptr(&upload->target));
-	free(steal_ptr(&upload->moves_to));
+	freep(&upload->target);
+	freep(&upload->moves_to);
 }
 
 static void piece_sent(struct exchange *exchange)

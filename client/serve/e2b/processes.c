@@ -168,7 +168,10 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 	if (!process->pid && json_is_integer(json_object_get(told, "pid"))) {
 		process->pid = (uint64_t)json_integer_value(json_object_get(told, "pid")) & UINT32_MAX;
 		tell_all(process, event("start", json_pack("{s:I}", "pid", (json_int_t)process->pid)));
-		json_array_foreach(process->early, i, message) tell_all(process, json_incref(message));
+		json_array_foreach(process->early, i, message)
+		{
+			tell_all(process, json_incref(message));
+		}
 		json_array_clear(process->early);
 	}
 	json_decref(told);

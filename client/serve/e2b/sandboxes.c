@@ -528,7 +528,7 @@ void sandbox_branch(struct exchange *exchange, const char *purpose, bool may_exi
 	struct sandbox *sandbox = work->sandbox;
 
 	(void)may_exist;
-	free(steal_ptr(&work->branch));
+	freep(&work->branch);
 	if (asprintf(&work->branch, "%s~%s", sandbox->session, purpose) < 0) {
 		work->branch = NULL;
 		answer_error(exchange, -ENOMEM, "out of memory");
