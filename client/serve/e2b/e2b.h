@@ -61,27 +61,82 @@ bool e2b_body(struct exchange *exchange, struct lair_text body, json_t **documen
 
 /* ---- sandboxes.c ---- */
 
+#define TEMPLATE "code-interpreter-v1"
+/* How often laird is told that a sandbox is in use. */
+#define STAY_SECONDS 60.0
+
 struct e2b {
 	struct sandbox *sandboxes;
 };
 
+struct e2b *e2b_of(const struct server *server);
+double wall_now(void);
+/* A new one of the exchange's tenant; it belongs to the door. NULL without memory. */
+struct sandbox *sandbox_new(struct exchange *exchange, const char *id, const char *template);
+/* The tenant's sandbox of that id, or NULL. */
+struct sandbox *sandbox_find(const struct exchange *exchange, const char *id);
+void sandbox_learn(struct sandbox *sandbox, const struct lair_session *session);
+/* The access token of a tenant's sandbox: derived from the token's hash, so it is the same after a restart, and
+ * ends with the token. */
+void sandbox_token(const struct tenant *tenant, const char *id, char token[static ACCESS_SIZE]);
+/* It is over: its streams break, and nobody finds it any more. */
+void sandbox_drop(struct server *server, struct sandbox *sandbox);
+/* And its sessions end. */
+void sandbox_kill(struct server *server, struct sandbox *sandbox);
+/* An exchange does not need it any more. */
+void sandbox_put(struct sandbox *sandbox);
 void sandboxes_tick(struct server *server, double now);
 void sandboxes_close(struct server *server);
+
+/* ---- endings.c ---- */
+
+/* Nobody waits for the answer of a call; @started is what its beginning has returned. */
+void call_forget(struct lair_call *call, int started);
+/* End a session of it, and forget the answer. */
+void sandbox_end_branch(struct sandbox *sandbox, const char *session);
+/* End the session and its branches, also those that an earlier server has made; and forget what was saved. */
+void sandbox_end_sessions(struct tenant *tenant, const char *session);
+
+/* ---- entry.c ---- */
+
 /* Whose sandbox's request this is: by its token, or by the signature in its query. */
 struct tenant *sandbox_asker(const struct exchange *exchange);
 /* Give the exchange a state of @size bytes, which begins with struct work, and go on with @then when its sandbox is
  * found. Otherwise it is answered. */
 void sandbox_enter(struct exchange *exchange, size_t size, handler *then);
 struct sandbox *sandbox_of(const struct exchange *exchange);
+/* A state that begins with struct work; NULL after the exchange has been answered. */
+struct work *work_new(struct exchange *exchange, size_t size);
+void work_take(struct exchange *exchange, struct sandbox *sandbox);
+
+/* ---- branches.c ---- */
+
 /* Make the branch @purpose of it, if there is none, then @then. Its name is in work->branch. */
 void sandbox_branch(struct exchange *exchange, const char *purpose, bool may_exist, handler *then);
-/* End a session of it, and forget the answer. */
-void sandbox_end_branch(struct sandbox *sandbox, const char *session);
-/* NAME=value of the sandbox's variables and of @more, which come later; ended by NULL. One block; NULL without
- * memory. */
-char **sandbox_environment(const struct sandbox *sandbox, const json_t *more);
+/* Ask for the branch of which all others are made. */
+int sandbox_base(struct exchange *exchange, struct sandbox *sandbox);
+/* Whether there is such a branch now. */
+bool branch_is_there(const struct lair_call *call);
 
+/* ---- documents.c ---- */
+
+/* What create and connect answer. */
+json_t *sandbox_document(const struct sandbox *sandbox);
+json_t *sandbox_info(const struct sandbox *sandbox);
+json_t *date_document(double when);
+/* The seconds that a body asks for. */
+double timeout_asked(const json_t *asked, double otherwise);
+
+/* ---- create.c ---- */
+
+#define TIMEOUT_DEFAULT 300.0
+
+/* Whether it is one of E2B's own, for which the profile is that for those who name none. */
+bool template_is_usual(const char *template);
 void create_begin(struct exchange *exchange);
+
+/* ---- list.c, control.c ---- */
+
 void list_begin(struct exchange *exchange);
 void info_begin(struct exchange *exchange);
 void connect_begin(struct exchange *exchange);
@@ -90,14 +145,24 @@ void kill_begin(struct exchange *exchange);
 void pause_begin(struct exchange *exchange);
 void sandbox_metrics_begin(struct exchange *exchange);
 
-/* ---- execute.c ---- */
+/* ---- contexts.c ---- */
 
-void execute_code_begin(struct exchange *exchange);
+#define DEFAULT_CONTEXT "default"
+
+struct context *context_find(const struct sandbox *sandbox, const char *id);
+void context_free(struct context *context);
+/* The language of that name; NULL: it is not there. */
+const char *language_named(const char *given);
+/* Answer that there is no such context. */
+void no_context(struct exchange *exchange, const char *id);
 void contexts_list_begin(struct exchange *exchange);
 void contexts_create_begin(struct exchange *exchange);
 void context_remove_begin(struct exchange *exchange);
 void context_restart_begin(struct exchange *exchange);
-void context_free(struct context *context);
+
+/* ---- execute.c ---- */
+
+void execute_code_begin(struct exchange *exchange);
 
 /* ---- results.c ---- */
 
@@ -137,7 +202,7 @@ double header_seconds(const struct exchange *exchange, const char *name, double 
 /* A cell that runs one of the programs of this door, with @given as its argument. Its own; NULL without memory. */
 char *program_cell(const char *program, const json_t *given);
 
-/* ---- processes.c ---- */
+/* ---- commands.c, stream_input.c, watchers.c ---- */
 
 void process_start_begin(struct exchange *exchange);
 void process_connect_begin(struct exchange *exchange);
@@ -151,6 +216,9 @@ void watch_begin(struct exchange *exchange);
 void watcher_create_begin(struct exchange *exchange);
 void watcher_events_begin(struct exchange *exchange);
 void watcher_remove_begin(struct exchange *exchange);
+
+/* ---- processes.c ---- */
+
 /* The sandbox has ended: all of its streams break. */
 void processes_drop(struct sandbox *sandbox);
 /* End those whose time is up. */

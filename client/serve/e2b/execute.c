@@ -1,17 +1,14 @@
-/* E2B's interpreter: cells whose output streams as lines of JSON, and contexts. */
+/* E2B's interpreter: cells whose output streams as lines of JSON. */
 #include "e2b.h"
 
 #include "json.h"
 #include "text.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define ALIVE_SECONDS 5.0
-#define CONTEXTS_MAX 64
-#define DEFAULT_CONTEXT "default"
 /* A cell of a notebook: _ and Out, and tracebacks in the error alone. With more forms of tables and figures. */
 #define NOTEBOOK "{\"kind\": \"cell\", \"header\": {}, \"forms\": true}"
 
@@ -25,196 +22,37 @@ struct run {
 	size_t n_cut[2];
 };
 
-/* ---- contexts ---- */
-
-void context_free(struct context *context)
+static char **environment_room(size_t n, size_t size)
 {
-	free(context->id);
-	free(context->session);
-	free(context->language);
-	free(context->cwd);
-	free(context);
+	return calloc(1, (n + 1) * sizeof(char *) + size);
 }
 
-static struct context *context_find(const struct sandbox *sandbox, const char *id)
+/* NAME=value of the sandbox's variables and of @more, which come later; ended by NULL. One block; NULL without
+ * memory. */
+static char **sandbox_environment(const struct sandbox *sandbox, const json_t *more)
 {
-	for (struct context *context = sandbox->contexts; context; context = context->next)
-		if (strcmp(context->id, id) == 0)
-			return context;
-	return NULL;
-}
+	json_t *all = json_deep_copy(sandbox->envs), *value;
+	size_t n, size = 1;
+	const char *name;
+	char **list, *at;
 
-static const char *language_of(const char *given)
-{
-	if (!given || !*given || strcasecmp(given, "python") == 0)
-		return "python";
-	return strcasecmp(given, "bash") == 0 ? "bash" : NULL;
-}
-
-static json_t *context_document(const struct context *context)
-{
-	return json_pack("{s:s, s:s, s:s}", "id", context->id, "language", context->language, "cwd", context->cwd);
-}
-
-static void contexts_list_found(struct exchange *exchange)
-{
-	const struct sandbox *sandbox = sandbox_of(exchange);
-	json_t *list = json_array();
-
-	for (const struct context *context = sandbox->contexts; context; context = context->next)
-		json_array_insert_new(list, 0, context_document(context));
-	json_array_insert_new(
-		list, 0, json_pack("{s:s, s:s, s:s}", "id", DEFAULT_CONTEXT, "language", "python", "cwd", HOME));
-	answer_json(exchange, 200, list);
-}
-
-void contexts_list_begin(struct exchange *exchange)
-{
-	sandbox_enter(exchange, sizeof(struct work), contexts_list_found);
-}
-
-static struct context *context_new(struct sandbox *sandbox, const char *session, const json_t *asked)
-{
-	const char *cwd = json_string_value(json_object_get(asked, "cwd"));
-	struct context *context = calloc(1, sizeof(*context));
-
-	if (!context)
-		return NULL;
-	context->session = strdup(session);
-	context->id = strdup(session + strlen(sandbox->session) + 1);
-	context->language = strdup(language_of(json_string_value(json_object_get(asked, "language"))));
-	context->cwd = strdup(cwd ? cwd : HOME);
-	if (!context->session || !context->id || !context->language || !context->cwd) {
-		context_free(context);
-		return NULL;
+	if (json_is_object(more))
+		json_object_update(all, (json_t *)(uintptr_t)more);
+	json_object_foreach(all, name, value) size += strlen(name) + json_string_length(value) + 2;
+	n = json_object_size(all);
+	list = environment_room(n, size);
+	at = list ? (char *)(list + n + 1) : NULL;
+	n = 0;
+	json_object_foreach(all, name, value)
+	{
+		if (!list || !json_is_string(value) || !*name || strchr(name, '='))
+			continue;
+		list[n++] = at;
+		at += sprintf(at, "%s=%s", name, json_string_value(value)) + 1;
 	}
-	context->next = sandbox->contexts;
-	sandbox->contexts = context;
-	return context;
+	json_decref(all);
+	return list;
 }
-
-static void context_ready(struct exchange *exchange)
-{
-	const struct work *work = exchange->state;
-	const struct context *context =
-		context_find(work->sandbox, work->branch + strlen(work->sandbox->session) + 1);
-
-	answer_json(exchange, 200, context ? context_document(context) : json_null());
-}
-
-static void context_branched(struct exchange *exchange)
-{
-	const struct work *work = exchange->state;
-	const struct context *context = context_new(work->sandbox, work->branch, work->asked);
-	_cleanup_(freep) char *code = NULL;
-	json_t *given;
-
-	if (!context || work->sandbox->dead) {
-		answer_error(exchange, -ENOMEM, "out of memory");
-		return;
-	}
-	given = json_pack("{s:s}", "cwd", context->cwd);
-	code = program_cell("context", given);
-	json_decref(given);
-	exchange_wait_any(exchange,
-			  lair_exec(exchange->tenant->lair, &exchange->call,
-				    &(struct lair_exec){.session = work->branch, .code = lair_text(code)}),
-			  context_ready);
-}
-
-static void contexts_create_found(struct exchange *exchange)
-{
-	struct work *work = exchange->state;
-	const char *language;
-	unsigned char bytes[8];
-	char purpose[2 * sizeof(bytes) + 1];
-	size_t n = 0;
-
-	if (!e2b_body(exchange, exchange_body(exchange), &work->asked))
-		return;
-	language = json_string_value(json_object_get(work->asked, "language"));
-	for (const struct context *at = work->sandbox->contexts; at; at = at->next)
-		n++;
-	if (!language_of(language)) {
-		answer_text(exchange, 400, "text/plain", lair_text("there are contexts for python and for bash"));
-		return;
-	}
-	if (n >= CONTEXTS_MAX) {
-		answer_text(exchange, 429, "text/plain", lair_text("this sandbox has too many contexts"));
-		return;
-	}
-	randombytes_buf(bytes, sizeof(bytes));
-	(void)sodium_bin2hex(purpose, sizeof(purpose), bytes, sizeof(bytes));
-	sandbox_branch(exchange, purpose, false, context_branched);
-}
-
-void contexts_create_begin(struct exchange *exchange)
-{
-	sandbox_enter(exchange, sizeof(struct work), contexts_create_found);
-}
-
-static void no_context(struct exchange *exchange, const char *id)
-{
-	char sentence[LINE_SIZE];
-
-	snprintf(sentence, sizeof(sentence), "Context %.200s not found", id);
-	answer_text(exchange, 404, "text/plain", lair_text(sentence));
-}
-
-static void context_remove_found(struct exchange *exchange)
-{
-	struct sandbox *sandbox = sandbox_of(exchange);
-	const char *id = exchange_path(exchange, "context");
-	struct context **at = &sandbox->contexts, *context;
-
-	while (*at && strcmp((*at)->id, id) != 0)
-		at = &(*at)->next;
-	context = *at;
-	if (!context) {
-		no_context(exchange, id);
-		return;
-	}
-	*at = context->next;
-	sandbox_end_branch(sandbox, context->session);
-	context_free(context);
-	answer_json(exchange, 200, json_null());
-}
-
-void context_remove_begin(struct exchange *exchange)
-{
-	sandbox_enter(exchange, sizeof(struct work), context_remove_found);
-}
-
-static void context_restarted(struct exchange *exchange)
-{
-	if (lair_outcome(exchange->call))
-		e2b_refuse(exchange);
-	else
-		answer_json(exchange, 200, json_null());
-}
-
-static void context_restart_found(struct exchange *exchange)
-{
-	const struct sandbox *sandbox = sandbox_of(exchange);
-	const char *id = exchange_path(exchange, "context"), *session = sandbox->session;
-	const struct context *context = context_find(sandbox, id);
-
-	if (context)
-		session = context->session;
-	else if (strcmp(id, DEFAULT_CONTEXT) != 0) {
-		no_context(exchange, id);
-		return;
-	}
-	exchange_wait_any(exchange, lair_reset(exchange->tenant->lair, &exchange->call, session),
-			  context_restarted);
-}
-
-void context_restart_begin(struct exchange *exchange)
-{
-	sandbox_enter(exchange, sizeof(struct work), context_restart_found);
-}
-
-/* ---- cells ---- */
 
 static void run_finish(struct work *work)
 {
@@ -374,13 +212,13 @@ static bool run_where(struct exchange *exchange)
 			    lair_text("Only one of context_id or language can be provided"));
 	} else if (id && !context && strcmp(id, DEFAULT_CONTEXT) != 0) {
 		no_context(exchange, id);
-	} else if (!code || (!context && !language_of(language))) {
+	} else if (!code || (!context && !language_named(language))) {
 		answer_text(
 			exchange, 400, "text/plain",
 			lair_text(code ? "the languages of this sandbox are python and bash" : "there is no code"));
 	} else {
 		run->session = strdup(context ? context->session : run->work.sandbox->session);
-		run->code = code_of(code, context ? context->language : language_of(language));
+		run->code = code_of(code, context ? context->language : language_named(language));
 		if (run->session && run->code)
 			return true;
 		answer_error(exchange, -ENOMEM, "out of memory");
