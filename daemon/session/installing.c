@@ -88,6 +88,11 @@ static bool wanted_read(struct wanted *wanted, const struct session *session, st
 	while (wire_next_string(install.requirements, &cursor, &item))
 		if (!take(wanted, session->profile, item))
 			return false;
+	if (install.base.size > 0 && !package_store_has(&session->sessions->builds->store, install.base)) {
+		snprintf(wanted->why, sizeof(wanted->why),
+			 "the packages that it has already are not there any more");
+		return false;
+	}
 	wanted->order.base = install.base;
 	wanted->order.uid = cages_builder_uid(cages);
 	sort(wanted);

@@ -44,9 +44,9 @@ struct builder {
 	pid_t pid;
 	char *lock;
 	char set[SHA256_HEX_SIZE];
-	char told[200];	   /* what the router was told last */
-	uint64_t room;	   /* that the file system had */
-	char reason[1024]; /* of a failure */
+	char told[200];	     /* what the router was told last */
+	struct statvfs room; /* that the file system had */
+	char reason[1024];   /* of a failure */
 	char buffer[CHANNEL_SIZE_MAX];
 };
 
@@ -196,6 +196,22 @@ static bool lock_next(const char **atp, struct bytes *name, struct bytes *line)
 		return true;
 	}
 	return false;
+}
+
+/* Whether each line says a name and a version, or a digest of it: what else might stand there is not looked at by
+ * those who read it. */
+static bool lock_is_plain(const char *lock)
+{
+	static const char digest[] = "    --hash=";
+
+	for (const char *at = lock; *at; at += strspn(at, "\n")) {
+		size_t head = strcspn(at, " \n\\;");
+
+		if (strncmp(at, digest, strlen(digest)) != 0 && (at[0] == '-' || !memmem(at, head, "==", 2)))
+			return false;
+		at += strcspn(at, "\n");
+	}
+	return true;
 }
 
 /* What is wanted: what is asked for, and all that the base has, in its versions. */
@@ -360,20 +376,23 @@ static int cage_end(struct builder *builder)
 
 /* ---- while it works ---- */
 
-static uint64_t room_of(const struct builder *builder)
+static struct statvfs room_of(const struct builder *builder)
 {
-	struct statvfs system;
+	struct statvfs system = {.f_frsize = 0};
 
-	return fstatvfs(builder->root, &system) < 0 ? 0 : (uint64_t)system.f_bavail * system.f_frsize;
+	(void)fstatvfs(builder->root, &system);
+	return system;
 }
 
 /* What is in it once is in the cache, too, and may be there packed. Others may fill the disk as well: then there is
  * more room than is asked for. */
 static bool is_too_much(const struct builder *builder)
 {
-	uint64_t room = room_of(builder), most = 3 * builder->order.size;
+	const struct statvfs now = room_of(builder), before = builder->room;
+	uint64_t most = 3 * builder->order.size;
 
-	return builder->room > room && builder->room - room > most;
+	return before.f_bavail * before.f_frsize > now.f_bavail * now.f_frsize + most ||
+	       before.f_favail > now.f_favail + most / SEAL_UNIT;
 }
 
 /* The last line that is not empty, of what uv has said. */
@@ -503,6 +522,8 @@ static int resolved(struct builder *builder)
 	builder->lock = file_read(builder->work, WORK_LOCK, LOCK_MAX);
 	if (!builder->lock)
 		return fail(builder, "uv has left no lock");
+	if (!lock_is_plain(builder->lock))
+		return fail(builder, "not all of them come by name and version");
 	for (at = builder->lock; !r && lock_next(&at, &name, &line);)
 		r = denied(builder, name);
 	return r ? r : set_name(builder);
@@ -510,6 +531,7 @@ static int resolved(struct builder *builder)
 
 /* ---- the end ---- */
 
+/* A directory that is sealed can be moved by root alone, so it is moved first. */
 static int seal(struct builder *builder)
 {
 	char culprit[256];
@@ -517,9 +539,11 @@ static int seal(struct builder *builder)
 	int r;
 
 	/* Where the lock is empty nothing is installed. */
-	if (mkdirat(builder->work, WORK_TARGET, 0755) < 0 && errno != EEXIST)
+	if ((mkdirat(builder->work, WORK_TARGET, 0755) < 0 && errno != EEXIST) ||
+	    mkdirat(builder->work, "set", 0755) < 0 ||
+	    renameat(builder->work, WORK_TARGET, builder->work, "set/site") < 0)
 		return -errno;
-	r = seal_tree(builder->work, WORK_TARGET, builder->order.size, &size, culprit);
+	r = seal_tree(builder->work, "set/site", builder->order.size, &size, culprit);
 	if (r == -EFBIG)
 		return fail(builder, "they take more than packages_size = %llu bytes allows",
 			    (unsigned long long)builder->order.size);
@@ -529,14 +553,9 @@ static int seal(struct builder *builder)
 static int put_in_place(struct builder *builder)
 {
 	char to[SHA256_HEX_SIZE + 16];
-	int r = 0;
+	int r = file_write(builder->work, "set/lock", builder->lock, 0444);
 
 	snprintf(to, sizeof(to), "sets/%s", builder->set);
-	if (mkdirat(builder->work, "set", 0755) < 0 ||
-	    renameat(builder->work, WORK_TARGET, builder->work, "set/site") < 0)
-		r = -errno;
-	if (!r)
-		r = file_write(builder->work, "set/lock", builder->lock, 0444);
 	if (!r && syncfs(builder->work) < 0)
 		r = -errno;
 	if (!r && renameat(builder->work, "set", builder->root, to) < 0)
@@ -596,7 +615,8 @@ int builder_run(int channel)
 	r = order_receive(&builder);
 	if (!r)
 		r = open_directories(&builder);
-	builder.room = r ? 0 : room_of(&builder);
+	if (!r)
+		builder.room = room_of(&builder);
 	if (!r)
 		r = work_prepare(&builder);
 	if (!r)

@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 
 #define DEPTH_MAX 64
-#define FILES_MAX 500000
 
 struct seal {
-	uint64_t limit, size, files;
+	uint64_t limit, size;
 	char *culprit;
 };
 
@@ -32,12 +31,12 @@ static int seal_one(const struct seal *seal, int fd, const struct stat *meta, co
 
 static int count(struct seal *seal, const struct stat *meta, const char *name)
 {
-	seal->size += (uint64_t)meta->st_size;
+	seal->size += ((uint64_t)meta->st_size / SEAL_UNIT + 1) * SEAL_UNIT;
 	if (!S_ISDIR(meta->st_mode) && !S_ISREG(meta->st_mode))
 		return fail(seal, ELOOP, name);
 	if (S_ISREG(meta->st_mode) && meta->st_nlink != 1)
 		return fail(seal, EMLINK, name);
-	if (seal->size > seal->limit || ++seal->files > FILES_MAX)
+	if (seal->size > seal->limit)
 		return fail(seal, EFBIG, name);
 	return 0;
 }

@@ -7,11 +7,14 @@ import fcntl
 import hashlib
 import io
 import shutil
+import stat
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 import zipfile
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -39,30 +42,55 @@ def find_uv() -> str | None:
     return str(place / "bin" / "uv")
 
 
-def wheel(name: str, version: str, files: dict[str, bytes], requires: tuple[str, ...] = ()) -> bytes:
-    """The bytes of a wheel, whose files may have any names."""
+def wheel(
+    name: str,
+    version: str,
+    files: dict[str, bytes],
+    requires: tuple[str, ...] = (),
+    links: dict[str, str] | None = None,
+    metadata: str = "",
+    record: str = "",
+) -> bytes:
+    """The bytes of a wheel, whose files may have any names. `links` are symbolic; `metadata` and `record` take the place of
+    true ones."""
     info = f"{name.replace('-', '_')}-{version}.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata = metadata or f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {it}\n" for it in requires)
     every = {
         **files,
         f"{info}/METADATA": metadata.encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    record = ""
+    true = ""
     for path, data in every.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        record += f"{path},sha256={digest},{len(data)}\n"
-    every[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
+        true += f"{path},sha256={digest},{len(data)}\n"
+    every[f"{info}/RECORD"] = (record or true + f"{info}/RECORD,,\n").encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, to in (links or {}).items():
+            link = zipfile.ZipInfo(path)
+            link.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(link, to)
         for path, data in every.items():
             archive.writestr(path, data)
     return out.getvalue()
 
 
+def source(name: str, version: str, files: dict[str, bytes]) -> bytes:
+    """The bytes of a source distribution."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(f"{name}-{version}/{path}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return out.getvalue()
+
+
 class Index:
-    """Serves the simple interface. `slow`: seconds before each answer; `stuck`: what is asked for is never answered."""
+    """Serves the simple interface. `slow`: seconds before each answer; `stuck`: what is asked for is never answered;
+    `special`: who answers all that is asked of a project."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = {}
@@ -71,6 +99,7 @@ class Index:
         self.slow = 0.0
         self.stuck = False
         self.garbage = False
+        self.special: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
         self.gate = threading.Event()
         index = self
 
@@ -106,6 +135,9 @@ class Index:
         if self.stuck:
             self.gate.wait(120)
         parts = request.path.strip("/").split("/")
+        if len(parts) > 1 and parts[1] in self.special:
+            self.special[parts[1]](request)
+            return
         project = self.files.get(parts[1]) if len(parts) > 1 else None
         data = project.get(parts[2]) if project and len(parts) > 2 else None
         if project and len(parts) == 2:
