@@ -164,7 +164,7 @@ struct lair_exec {
 	 * neither is in the result. */
 	void (*on_output)(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata);
 	void (*on_display)(struct lair_call *call, const struct lair_display *display, void *userdata);
-	/* About every second while a cell runs for long. */
+	/* About every second while a cell runs for long, and whenever something else is done for it. */
 	void (*on_alive)(struct lair_call *call, const struct lair_alive *alive, void *userdata);
 	/* If set, the cell may read from stdin: answer with lair_input. If not, the cell gets an EOFError. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
@@ -505,8 +505,9 @@ struct lair_display {
 };
 
 struct lair_alive {
-	double elapsed, cpu; /* seconds */
-	uint64_t memory;     /* bytes; 0: not known */
+	double elapsed, cpu;	/* seconds */
+	uint64_t memory;	/* bytes; 0: not known */
+	struct lair_text doing; /* absent, or what is being done for the cell: which packages are downloaded */
 };
 
 /* A file that was created or modified while the cell ran. */

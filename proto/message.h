@@ -733,11 +733,12 @@ WIRE_MESSAGE(history_record, "cell", NO_ID, HISTORY_RECORD_FIELDS);
 	F(m, STR, text, OPTIONAL)
 #define CANCEL_FIELDS(F, m) F(m, UINT, number, REQUIRED)
 /* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
- * processes. */
+ * processes. doing: what is being done for it meanwhile. */
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
-	F(m, REAL, cpu, OPTIONAL)
+	F(m, REAL, cpu, OPTIONAL)                                                                                  \
+	F(m, STR, doing, OPTIONAL)
 
 WIRE_MESSAGE(stdout_event, "stdout", ID, OUTPUT_FIELDS);
 WIRE_MESSAGE(stderr_event, "stderr", ID, OUTPUT_FIELDS);

@@ -275,29 +275,72 @@ static void events_end(struct run *run)
 
 /* ---- the sign of life ---- */
 
-/* Only on a terminal, and never over the output of the cell. */
+/* The line is rewritten, so it must not be longer than the terminal is wide. */
+static void alive_show(struct run *run, const char *text)
+{
+	char line[sizeof(run->doing) + 3 * HUMAN_SIZE];
+	unsigned columns, rows;
+
+	terminal_size(&columns, &rows);
+	(void)write_all(STDERR_FILENO, lair_text("\r\033[K"));
+	(void)write_all(
+		STDERR_FILENO,
+		lair_text(text_cut(line, columns > 8 ? MIN(sizeof(line), (size_t)columns) : sizeof(line), text)));
+	run->alive = true;
+}
+
+/* What is done for the cell; whether it is something else than before. */
+static bool doing_note(struct run *run, const struct lair_alive *alive)
+{
+	char doing[sizeof(run->doing)];
+	bool other;
+
+	text_tamed(doing, sizeof(doing), alive->doing);
+	other = strcmp(doing, run->doing) != 0;
+	memcpy(run->doing, doing, sizeof(doing));
+	return other;
+}
+
+/* How much is used since the last sign of life; "": that is not known. */
+static void cpu_note(struct run *run, const struct lair_alive *alive, char out[static HUMAN_SIZE])
+{
+	double passed = alive->elapsed - run->last_alive.elapsed, used = alive->cpu - run->last_alive.cpu;
+
+	out[0] = '\0';
+	if (run->last_alive.elapsed > 0 && passed > 0 && used >= 0)
+		snprintf(out, HUMAN_SIZE, ", CPU %.0f%%", 100 * used / passed);
+	run->last_alive.elapsed = alive->elapsed;
+	run->last_alive.cpu = alive->cpu;
+}
+
+/* Never over the output of the cell. Without a terminal only what is done for it is said, a line each. */
 static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
 {
+	char line[sizeof(((struct run *)NULL)->doing) + 3 * HUMAN_SIZE];
+	char elapsed[HUMAN_SIZE], memory[HUMAN_SIZE], cpu[HUMAN_SIZE];
 	struct run *run = userdata;
-	double passed = alive->elapsed - run->last_alive.elapsed, used = alive->cpu - run->last_alive.cpu;
-	bool second = run->last_alive.elapsed > 0;
-	char line[3 * HUMAN_SIZE], elapsed[HUMAN_SIZE], memory[HUMAN_SIZE], cpu[HUMAN_SIZE] = "";
+	bool other = doing_note(run, alive);
 
 	(void)call;
 	approval_look(run);
-	run->last_alive.elapsed = alive->elapsed;
-	run->last_alive.cpu = alive->cpu;
+	cpu_note(run, alive, cpu);
 	if (run->events && run->stop != SIGPIPE)
-		run_print(run, json_pack("{s:s, s:f, s:I, s:f}", "event", "alive", "elapsed", alive->elapsed,
-					 "memory", (json_int_t)alive->memory, "cpu", alive->cpu));
-	if (run->cli->json || run->in_line || run->asking || run->approving || !isatty(STDERR_FILENO))
+		run_print(run, json_pack("{s:s, s:f, s:I, s:f, s:o*}", "event", "alive", "elapsed", alive->elapsed,
+					 "memory", (json_int_t)alive->memory, "cpu", alive->cpu, "doing",
+					 alive->doing.data ? json_text(alive->doing) : NULL));
+	if (run->cli->json || run->in_line || run->asking || run->approving)
 		return;
-	if (second && passed > 0 && used >= 0)
-		snprintf(cpu, sizeof(cpu), ", CPU %.0f%%", 100 * used / passed);
-	snprintf(line, sizeof(line), "\r\033[K[%s, %s%s]", human_seconds(elapsed, alive->elapsed),
-		 human_bytes(memory, alive->memory), cpu);
-	(void)write_all(STDERR_FILENO, lair_text(line));
-	run->alive = true;
+	human_seconds(elapsed, alive->elapsed);
+	if (!isatty(STDERR_FILENO)) {
+		if (other && run->doing[0])
+			cli_notice("%s", run->doing);
+		return;
+	}
+	if (run->doing[0])
+		snprintf(line, sizeof(line), "[%s] %s", elapsed, run->doing);
+	else
+		snprintf(line, sizeof(line), "[%s, %s%s]", elapsed, human_bytes(memory, alive->memory), cpu);
+	alive_show(run, line);
 }
 
 /* ---- output ---- */
@@ -555,6 +598,7 @@ static void run_begin(struct run *run)
 	run->unheard_since = 0;
 	run->asking = run->hidden = run->in_line = false;
 	run->last_alive.elapsed = 0;
+	run->doing[0] = '\0';
 	screen_mark(&run->cli->terminal.screen);
 	fflush(stdout);
 }

@@ -45,7 +45,8 @@ struct run {
 	struct {
 		double elapsed, cpu;
 	} last_alive;
-	bool alive; /* a line on the terminal says that the cell still runs */
+	bool alive;	 /* a line on the terminal says that the cell still runs */
+	char doing[200]; /* what is done for the cell, as it was last said; "": nothing is */
 };
 
 /* Takes SIGINT, SIGTERM and SIGHUP: from now on they arrive only in a run, or on run->signals. Returns 0 or

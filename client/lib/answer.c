@@ -287,10 +287,12 @@ static void on_alive(struct lair_call *call, struct bytes body)
 	struct wire_fault fault;
 
 	if (call->exec.on_alive && !wire_decode_known(&event, &alive_event_schema, body, &fault))
-		call->exec.on_alive(
-			call,
-			&(struct lair_alive){.elapsed = event.elapsed, .cpu = event.cpu, .memory = event.memory},
-			call->exec.userdata);
+		call->exec.on_alive(call,
+				    &(struct lair_alive){.elapsed = event.elapsed,
+							 .cpu = event.cpu,
+							 .memory = event.memory,
+							 .doing = text_from(event.doing)},
+				    call->exec.userdata);
 }
 
 static void on_ask(struct lair_call *call, struct bytes body)

@@ -44,6 +44,7 @@ struct run_work {
 	double started, sent, progress; /* when the cell began; when progress was last sent; its last number */
 	char pending[PENDING_SIZE];	/* output that was not sent yet, or only the end of it */
 	size_t n_pending;
+	char doing[200]; /* what was last said to be done for the cell */
 };
 
 static void due_set(struct request *request)
@@ -160,6 +161,24 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 		run->heard_due = run->sent + GATHER;
 		due_set(request);
 	}
+}
+
+/* What is done for the cell, whenever that changes: its packages come. */
+static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
+{
+	struct request *request = userdata;
+	struct run_work *run = request->work;
+	char doing[sizeof(run->doing)];
+
+	(void)call;
+	if (request->cancelled || request->answered || !request->token || run->paging || !alive->doing.data)
+		return;
+	text_tamed(doing, sizeof(doing), alive->doing);
+	if (strcmp(doing, run->doing) == 0)
+		return;
+	memcpy(run->doing, doing, sizeof(doing));
+	progress_flush(request);
+	progress_send(request, json_text(lair_text(doing)));
 }
 
 static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
@@ -327,6 +346,7 @@ static void run(struct request *request, const char *session)
 		.directory = argument_text(request, "cwd_rel"),
 		.on_output = on_output,
 		.on_display = on_display,
+		.on_alive = on_alive,
 		.userdata = request,
 	};
 	struct lair *lair = request_lair(request);
@@ -401,6 +421,7 @@ static void rest_wait(struct request *request, struct lair_attach *attach)
 	functions_attach(request, attach);
 	attach->on_output = on_output;
 	attach->on_display = on_display;
+	attach->on_alive = on_alive;
 	attach->userdata = request;
 	request_wait(request, lair_attach(request->server->lair, &call, attach), &call, on_result);
 }

@@ -202,8 +202,9 @@ static void on_alive(struct lair_call *call, const struct lair_alive *alive, voi
 {
 	(void)call;
 	(void)tell(userdata, "alive",
-		   json_pack("{s:f, s:I, s:f}", "elapsed", alive->elapsed, "memory", (json_int_t)alive->memory,
-			     "cpu", alive->cpu));
+		   json_pack("{s:f, s:I, s:f, s:o*}", "elapsed", alive->elapsed, "memory",
+			     (json_int_t)alive->memory, "cpu", alive->cpu, "doing",
+			     alive->doing.data ? json_text(alive->doing) : NULL));
 }
 
 static void on_ask(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)

@@ -170,6 +170,7 @@ static void on_building(struct build *build, struct bytes body)
 		return;
 	snprintf(build->told, sizeof(build->told), "%.*s", (int)MIN(building.text.size, sizeof(build->told) - 1),
 		 building.text.data);
+	build->builds->on_told(build->builds, build->key);
 }
 
 static void on_channel(struct event_source *source, uint32_t events)

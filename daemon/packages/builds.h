@@ -15,6 +15,8 @@ struct builds {
 	size_t n_running;
 	/* The build with @key has ended; @set or @reason is NULL. */
 	void (*on_built)(struct builds *builds, const char *key, const char *set, const char *reason);
+	/* It does something else now: builds_told() */
+	void (*on_told)(struct builds *builds, const char *key);
 };
 
 /* What is asked for. */

@@ -127,10 +127,16 @@ static void on_installed(struct builds *builds, const char *key, const char *set
 	sessions_installed(&container_of(builds, struct router, builds)->sessions, key, set, reason);
 }
 
+static void on_install_told(struct builds *builds, const char *key)
+{
+	sessions_install_told(&container_of(builds, struct router, builds)->sessions, key);
+}
+
 static void packages_begin(struct router *router)
 {
 	builds_init(&router->builds, &router->loop);
 	router->builds.on_built = on_installed;
+	router->builds.on_told = on_install_told;
 }
 
 /* ---- stopping ---- */

@@ -69,6 +69,8 @@ void session_event(struct session *session, enum session_event event, const stru
 
 /* From now on tell those who watch the running cell about every second that it still runs. */
 void session_watch(struct session *session);
+/* Tell them now. */
+void session_say_alive(struct session *session);
 
 /* ---- steps: steps.c ---- */
 

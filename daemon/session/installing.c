@@ -270,6 +270,20 @@ static struct call *first_waiting(const struct session *session, const char *key
 	return NULL;
 }
 
+const char *session_install_doing(const struct session *session)
+{
+	struct call *call = first_waiting(session, NULL);
+	struct wanted wanted;
+	const char *told;
+
+	if (!call)
+		return NULL;
+	told = wanted_read(&wanted, session, call->arguments) ? builds_told(session->sessions->builds, wanted.key)
+							      : NULL;
+	wanted_deinit(&wanted);
+	return told;
+}
+
 void session_install_again(struct session *session)
 {
 	struct call *call = first_waiting(session, NULL);
@@ -299,4 +313,13 @@ void sessions_installed(struct sessions *sessions, const char *key, const char *
 			break;
 		}
 	} while (any);
+}
+
+void sessions_install_told(struct sessions *sessions, const char *key)
+{
+	struct session *session;
+
+	list_for_each (session, &sessions->all, node)
+		if (first_waiting(session, key))
+			session_say_alive(session);
 }

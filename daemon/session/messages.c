@@ -7,6 +7,7 @@
 #include "comparing.h"
 #include "filing.h"
 #include "hand.h"
+#include "installing.h"
 #include "saving.h"
 #include "sessions.h"
 #include "vault/fault.h"
@@ -183,11 +184,30 @@ static void heed_who_is_gone(struct session *session)
 	session_heed_clock(session);
 }
 
+/* Returns the CPU time of its processes. */
+static double alive_tell(struct session *session)
+{
+	const struct usage usage = usage_of_tree(session->warden->pid, session->warden->baseline);
+	const struct alive_event alive = {
+		.elapsed = event_seconds(event_now() - session->cell->started),
+		.memory = usage.memory,
+		.cpu = usage.cpu,
+		.doing = bytes_of(session_install_doing(session)),
+	};
+
+	promise_alive(session->cell->reply.promise, &alive);
+	return usage.cpu;
+}
+
+void session_say_alive(struct session *session)
+{
+	if (promise_has(session->cell->reply.promise, ASKING_STREAM))
+		(void)alive_tell(session);
+}
+
 static void on_alive(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, alive);
-	struct alive_event alive = {.elapsed = event_seconds(event_now() - session->cell->started)};
-	struct usage usage;
 
 	hand_session(session, TURN_ALIVE);
 	session_watch(session);
@@ -196,11 +216,7 @@ static void on_alive(struct timer *timer)
 		session->cell->cpu = 0;
 		return;
 	}
-	usage = usage_of_tree(session->warden->pid, session->warden->baseline);
-	alive.memory = usage.memory;
-	alive.cpu = usage.cpu;
-	promise_alive(session->cell->reply.promise, &alive);
-	session_charge_work(session, usage.cpu, ALIVE_US);
+	session_charge_work(session, alive_tell(session), ALIVE_US);
 }
 
 void session_watch(struct session *session)

@@ -6,6 +6,7 @@
 
 #include "cage/cage.h"
 #include "config.h"
+#include "progress.h"
 #include "seal.h"
 #include "template/startup.h"
 #include "uv.h"
@@ -44,9 +45,9 @@ struct builder {
 	pid_t pid;
 	char *lock;
 	char set[SHA256_HEX_SIZE];
-	char told[200];	     /* what the router was told last */
-	struct statvfs room; /* that the file system had */
-	char reason[1024];   /* of a failure */
+	char told[PROGRESS_SIZE]; /* what the router was told last */
+	struct statvfs room;	  /* that the file system had */
+	char reason[1024];	  /* of a failure */
 	char buffer[CHANNEL_SIZE_MAX];
 };
 
@@ -395,23 +396,13 @@ static bool is_too_much(const struct builder *builder)
 	       before.f_favail > now.f_favail + most / SEAL_UNIT;
 }
 
-/* The last line that is not empty, of what uv has said. */
-static void log_last(const struct builder *builder, char *out, size_t size)
+static void tell_progress(struct builder *builder)
 {
-	char *log = file_read(builder->work, WORK_LOG, LOCK_MAX), *end, *line;
+	char *log = builder->lock ? file_read(builder->work, WORK_LOG, LOCK_MAX) : NULL;
+	char text[PROGRESS_SIZE];
 
-	out[0] = '\0';
-	if (!log)
-		return;
-	end = log + strlen(log);
-	while (end > log && (end[-1] == '\n' || end[-1] == ' '))
-		*--end = '\0';
-	line = strrchr(log, '\n');
-	(void)snprintf(out, size, "%s", line ? line + 1 : log);
+	tell(builder, builder->lock ? progress_of(text, log ? log : "") : "looking for versions that fit together");
 	free(log);
-	for (; *out; out++)
-		if ((unsigned char)*out < ' ' || *out == 0x7f)
-			*out = ' ';
 }
 
 /* The next byte of the cage's. Returns 0 or -ECANCELED with the reason, or CHANNEL_E_EOF: nobody waits any more. */
@@ -419,7 +410,6 @@ static int hear(struct builder *builder, char *what)
 {
 	struct pollfd ready[] = {{.fd = builder->control, .events = POLLIN},
 				 {.fd = builder->channel, .events = POLLIN}};
-	char line[160];
 	ssize_t n;
 
 	for (;;) {
@@ -430,8 +420,7 @@ static int hear(struct builder *builder, char *what)
 		if (is_too_much(builder))
 			return fail(builder, "they take more than packages_size = %llu bytes allows",
 				    (unsigned long long)builder->order.size);
-		log_last(builder, line, sizeof(line));
-		tell(builder, line);
+		tell_progress(builder);
 		if (!ready[0].revents)
 			continue;
 		n = recv(builder->control, what, 1, 0);
@@ -590,6 +579,7 @@ static int build(struct builder *builder)
 		return explain(builder);
 	if (!r)
 		r = cage_end(builder);
+	tell(builder, "storing");
 	if (!r)
 		r = seal(builder);
 	return r ? r : put_in_place(builder);

@@ -26,6 +26,9 @@ _base: Dict[str, str] = {}  # the set that there is: its name and its path
 _BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?: .*)?\n)+?)# ///[ \t]*$", re.MULTILINE)
 _LOCKED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 _SHOWN = 12
+_GOES_ON = (
+    "not waiting for {} any longer: what was begun goes on outside, and is there sooner when it is asked for again"
+)
 
 # Projects that are not called like the modules in them.
 PROJECTS = {
@@ -190,6 +193,8 @@ def install(requirements: List[str]) -> List[str]:
         there = functions.ask_router("pip install", arguments)
     except functions.FunctionError as error:
         raise PackageError(str(error)) from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_GOES_ON.format(", ".join(wanted[:_SHOWN]))) from None
     grow(there["set"], there["path"])
     asked.extend(wanted)
     return [f"{name} {version}" for name, version in versions(_base["path"]).items() if before.get(name) != version]

@@ -88,18 +88,25 @@ def source(name: str, version: str, files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
+def metadata(data: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return archive.read(next(it for it in archive.namelist() if it.endswith("/METADATA")))
+
+
 class Index:
-    """Serves the simple interface. `slow`: seconds before each answer; `stuck`: what is asked for is never answered;
-    `special`: who answers all that is asked of a project."""
+    """Serves the simple interface. `slow`: seconds before each answer, `halting`: in its middle; `stuck`: what is asked for
+    is never answered; `special`: who answers all that is asked of a project."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = {}
         self.asked: list[str] = []
         self.headers: list[str] = []
         self.slow = 0.0
+        self.halting = 0.0
         self.stuck = False
         self.garbage = False
         self.special: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
+        self.apart: set[str] = set()  # files whose digest and metadata can be had without them
         self.gate = threading.Event()
         index = self
 
@@ -128,6 +135,13 @@ class Index:
     def put(self, name: str, filename: str, data: bytes) -> None:
         self.files.setdefault(name, {})[filename] = data
 
+    def line(self, name: str, filename: str) -> str:
+        digest = (
+            f"#sha256={hashlib.sha256(self.files[name][filename]).hexdigest()}" if filename in self.apart else ""
+        )
+        apart = ' data-core-metadata="true"' if filename in self.apart else ""
+        return f'<a href="/simple/{name}/{filename}{digest}"{apart}>{filename}</a>\n'
+
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         self.asked.append(request.path)
         self.headers.append(str(request.headers))
@@ -141,14 +155,19 @@ class Index:
         project = self.files.get(parts[1]) if len(parts) > 1 else None
         data = project.get(parts[2]) if project and len(parts) > 2 else None
         if project and len(parts) == 2:
-            data = "".join(f'<a href="/simple/{parts[1]}/{it}">{it}</a>\n' for it in project).encode()
+            data = "".join(self.line(parts[1], it) for it in project).encode()
+        if data is None and request.path.endswith(".metadata") and project:
+            data = metadata(project[parts[2][: -len(".metadata")]])
         if self.garbage:
             data = b"\xff\x00<a href=" * 1000
         request.send_response(404 if data is None else 200)
         request.send_header("Content-Type", "text/html" if len(parts) == 2 else "application/octet-stream")
         request.send_header("Content-Length", str(len(data or b"")))
         request.end_headers()
-        request.wfile.write(data or b"")
+        half = len(data or b"") // 2 if self.halting else 0
+        request.wfile.write((data or b"")[:half])
+        time.sleep(self.halting)
+        request.wfile.write((data or b"")[half:])
 
     def close(self) -> None:
         self.gate.set()

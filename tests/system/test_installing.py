@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, children, command_of, wait_until
+from daemon import BIN, Daemon, children, command_of, wait_until
 from index import Index, find_uv, source
 from lair import CellFailed, Connection, Result, Session
 from test_router_death import kill_router
@@ -351,3 +351,62 @@ def test_full_disk(index: Index) -> None:
     finally:
         subprocess.run(["umount", "-l", place], check=False)
         place.rmdir()
+
+
+def large(index: Index, name: str) -> None:
+    """uv tells of the download of each file of more than a mebibyte."""
+    index.add(name, "1.0", {f"{name}.bin": os.urandom(2 << 20)})
+    index.apart.add(f"{name}-1.0-py3-none-any.whl")
+
+
+def test_progress(daemon: Daemon, connection: Connection, index: Index) -> None:
+    large(index, "voluminous")
+    seen: list[str] = []
+    index.halting = 0.5
+    try:
+        session(connection).install(["voluminous"], progress=seen.append)
+    finally:
+        index.halting = 0.0
+    assert seen[0].startswith("looking for versions")
+    assert "downloading voluminous, 0.0 of 2.1 MB" in seen
+    assert len(seen) == len(set(seen))
+
+
+def lair_cli(daemon: Daemon, *words: str) -> subprocess.Popen[str]:
+    command = [str(BIN / "lair"), "--socket", str(daemon.socket), *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_lines_of_the_command(daemon: Daemon, index: Index) -> None:
+    large(index, "bulky")
+    index.halting = 0.5
+    try:
+        out, err = lair_cli(daemon, "install", f"p{next(numbers)}", "bulky").communicate(timeout=60)
+    finally:
+        index.halting = 0.0
+    assert out == "installed: bulky 1.0\n"
+    assert "looking for versions" in err
+    assert "downloading bulky, 0.0 of 2.1 MB" in err
+
+
+def test_an_interrupt_ends_the_wait_alone(daemon: Daemon, connection: Connection, index: Index) -> None:
+    index.add("patient", "1.0")
+    name = f"p{next(numbers)}"
+    index.stuck = True
+    command = lair_cli(daemon, "install", name, "patient")
+    wait_until(lambda: any("patient" in path for path in index.asked), "the index is asked")
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    assert command.returncode == 130
+    assert "not waiting for patient any longer" in err
+    assert "goes on" in err
+    assert builders(daemon)
+    index.stuck = False
+    index.gate.set()
+    index.gate = threading.Event()
+    wait_until(lambda: not builders(daemon), "it is built")
+    index.asked.clear()
+    s = Session(name, connection=connection)
+    s.install(["patient"])
+    assert index.asked == []
+    assert s.run("import patient; patient.version").text == "'1.0'"

@@ -258,9 +258,16 @@ class Session(steps.Handle):
         watch = handlers(on_output, on_display, on_alive)
         return await finish(self._follow(code, bool(watch), input, options), watch)
 
-    async def install(self, packages: Iterable[str], *, deadline: float | None = None) -> Result:
+    async def install(
+        self,
+        packages: Iterable[str],
+        *,
+        progress: Callable[[str], object] | None = None,
+        deadline: float | None = None,
+    ) -> Result:
         """See Session.install."""
-        return (await self.run("", packages=packages, deadline=deadline)).raise_for_error()
+        on_alive = steps.progress(progress)
+        return (await self.run("", packages=packages, on_alive=on_alive, deadline=deadline)).raise_for_error()
 
     def stream(self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]) -> Events:
         """As lair.Session.stream. To leave the loop early, close the iterator: contextlib.aclosing."""

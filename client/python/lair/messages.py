@@ -999,13 +999,14 @@ class DisplayEvent(Message):
 
 class AliveEvent(Message):
     """A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
-    processes."""
+    processes. doing: what is being done for it meanwhile."""
 
     TYPE = "alive"
     id: Uint
     elapsed: Real
     memory: Uint = 0
     cpu: Real = 0.0
+    doing: Str | None = None
 
 
 class CallEvent(Message):

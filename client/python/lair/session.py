@@ -253,10 +253,19 @@ class Session(steps.Handle):
         watch = handlers(on_output, on_display, on_alive)
         return finish(self._follow(code, bool(watch), input, options), watch)
 
-    def install(self, packages: Iterable[str], *, deadline: float | None = None) -> Result:
+    def install(
+        self,
+        packages: Iterable[str],
+        *,
+        progress: Callable[[str], object] | None = None,
+        deadline: float | None = None,
+    ) -> Result:
         """Install projects, as "polars" or "duckdb==1.*", in the session as it is: its variables stay, and undo takes them
-        back. What is there already is not installed again. If that fails, this raises the cell's error."""
-        return self.run("", packages=packages, deadline=deadline).raise_for_error()
+        back. What is there already is not installed again. If that fails, this raises the cell's error. `progress(text)` is
+        called, in this thread, with what is being done. If the caller stops waiting, what is being installed goes on, and
+        is there sooner for whoever asks for it next."""
+        on_alive = steps.progress(progress)
+        return self.run("", packages=packages, on_alive=on_alive, deadline=deadline).raise_for_error()
 
     def stream(
         self, code: str, *, input: Input | None = None, **options: Unpack[steps.CellOptions]

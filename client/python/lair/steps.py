@@ -24,6 +24,7 @@ from .late import frozen
 from .outline import stubs
 from .result import (
     UNKNOWN,
+    Alive,
     Diff,
     Effects,
     Ended,
@@ -164,6 +165,19 @@ def cell(
 
 def offer(options: CellOptions) -> Offer:
     return Offer(options.get("functions"), options.get("approve"), bool(options.get("globals")))
+
+
+def progress(call: Callable[[str], object] | None) -> Callable[[Alive], object] | None:
+    """Calls it with what is done for a cell, whenever that changes."""
+    last = ""
+
+    def hear(alive: Alive) -> None:
+        nonlocal last
+        if call is not None and alive.doing and alive.doing != last:
+            last = alive.doing
+            call(last)
+
+    return None if call is None else hear
 
 
 def detached(request: m.Exec) -> Steps[str]:
