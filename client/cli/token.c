@@ -153,7 +153,7 @@ int verb_token(struct cli *cli)
 
 int verb_token(struct cli *cli)
 {
-	return cli_fail(cli, "error", "this lair was built without libmicrohttpd and libsodium");
+	return cli_fail(cli, "error", "this lair was built without libmicrohttpd, libsodium and zlib");
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* `lair serve` in a build without libmicrohttpd or libsodium: there is none. */
+/* `lair serve` in a build without libmicrohttpd, libsodium or zlib: there is none. */
 #include "serve.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 int serve_run(const struct serve_options *options)
 {
 	(void)options;
-	fputs("lair serve: this lair was built without libmicrohttpd and libsodium\n", stderr);
+	fputs("lair serve: this lair was built without libmicrohttpd, libsodium and zlib\n", stderr);
 	return -ENOTSUP;
 }
 

@@ -224,7 +224,20 @@ void processes_drop(struct sandbox *sandbox);
 /* End those whose time is up. */
 void processes_tick(struct sandbox *sandbox, double now);
 
-/* ---- files.c, filesystem.c ---- */
+/* ---- staging.c ---- */
+
+#define STAGED_SIZE 32
+
+/* A name that is free. */
+void staged_name(char name[static STAGED_SIZE]);
+void staged_remove(const struct work *work, const char *name);
+/* A cell of the branch for files; *callp is its call. */
+int files_cell(struct sandbox *sandbox, struct lair_call **callp, const char *branch, const char *call,
+	       json_t *asked);
+/* What such a cell says: true if it is done; otherwise it is answered. */
+bool staged_well(struct exchange *exchange);
+
+/* ---- download.c, upload.c, filesystem.c ---- */
 
 void file_get_begin(struct exchange *exchange);
 void file_put_begin(struct exchange *exchange);

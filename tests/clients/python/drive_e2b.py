@@ -13,7 +13,14 @@ from collections.abc import Callable
 from threading import Timer
 from typing import Any
 
-from e2b import CommandExitException, NotFoundException, SandboxException, TimeoutException
+from e2b import (
+    AuthenticationException,
+    CommandExitException,
+    NotFoundException,
+    RateLimitException,
+    SandboxException,
+    TimeoutException,
+)
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
 
@@ -177,6 +184,43 @@ def files() -> None:
         upload.add_header("Content-Type", "multipart/form-data; boundary=0123456789abcdef")
         urllib.request.urlopen(upload).read()
         assert it.files.read("by_url") == "signed"
+
+
+def packed() -> None:
+    with Sandbox.create(timeout=120) as it:
+        content = bytes(range(256)) * 20000
+        it.files.write("a", content, gzip=True)
+        assert it.run_code("import os; os.path.getsize('a')").text == str(len(content))
+        assert it.files.read("a", format="bytes", gzip=True) == content
+        it.files.write("b", iter([b"x" * 70000] * 40), gzip=True)
+        assert it.files.get_info("b").size == 2800000
+
+
+def tenants() -> None:
+    """The API key is a token of the server."""
+    alice, bob, few = sys.argv[2:5]
+    with Sandbox.create(timeout=120, api_key=alice) as hers, Sandbox.create(timeout=120, api_key=bob) as his:
+        assert [each.sandbox_id for each in Sandbox.list(api_key=alice).next_items()] == [hers.sandbox_id]
+        assert [each.sandbox_id for each in Sandbox.list(api_key=bob).next_items()] == [his.sandbox_id]
+        hers.run_code("x = 'hers'")
+        refused(NotFoundException, lambda: Sandbox.connect(hers.sandbox_id, api_key=bob))
+        assert not Sandbox.kill(hers.sandbox_id, api_key=bob)
+        assert Sandbox.connect(hers.sandbox_id, api_key=alice).run_code("x").text == "hers"
+        assert his.run_code("'x' in globals()").text == "False"
+        hers.files.write("f", "content")
+        url = hers.download_url("f", use_signature_expiration=60)
+        assert urllib.request.urlopen(url).read() == b"content"
+        assert hers.commands.run("cat f").stdout == "content"
+        made = hers.create_code_context()
+        assert hers.run_code("1", context=made).text == "1"
+    refused(AuthenticationException, lambda: Sandbox.create(api_key="lair_none"))
+    one = Sandbox.create(timeout=120, api_key=few)
+    began = time.monotonic()
+    refused(RateLimitException, lambda: Sandbox.create(timeout=120, api_key=few))
+    # It has asked again, as Retry-After says.
+    assert time.monotonic() - began >= 1
+    one.kill()
+    Sandbox.create(timeout=120, api_key=few).kill()
 
 
 def watching() -> None:
