@@ -278,17 +278,35 @@ struct lair_text tenant_own(const struct tenant *tenant, struct lair_text sessio
 
 /* ---- how many sessions ---- */
 
+/* Whether it is a branch that belongs to a sandbox of E2B's: its name says which, and it has the files of that.
+ * Both are in one cage, which has the limits, so they are one session. */
+static bool is_part(const json_t *sessions, const char *name)
+{
+	const char *end = strrchr(name, '~');
+	const char *files = json_string_value(json_object_get(sessions, name));
+	const char *others = end ? json_string_value(json_object_getn(sessions, name, (size_t)(end - name))) : NULL;
+
+	return others && files && *files && strcmp(files, others) == 0;
+}
+
 static void sessions_listed(struct exchange *exchange)
 {
 	struct tenant *tenant = exchange->tenant;
 	struct lair_session session;
+	const char *name;
+	json_t *files;
 	size_t cursor = 0;
+	void *next;
 
 	(void)json_object_clear(tenant->sessions);
 	while (lair_next_session(lair_sessions(exchange->call), &cursor, &session))
 		if (tenant_own(tenant, session.session).data)
-			(void)json_object_setn_new(tenant->sessions, session.session.data, session.session.size,
-						   json_true());
+			(void)json_object_setn_new(
+				tenant->sessions, session.session.data, session.session.size,
+				json_stringn(session.workspace.data ? session.workspace.data : "",
+					     session.workspace.size));
+	json_object_foreach_safe(tenant->sessions, next, name, files) if (is_part(tenant->sessions, name))
+		json_object_del(tenant->sessions, name);
 	exchange->call = lair_call_free(exchange->call);
 	exchange->counted = true;
 	exchange->route->begin(exchange);

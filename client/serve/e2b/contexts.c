@@ -120,6 +120,7 @@ static void contexts_create_found(struct exchange *exchange)
 		return;
 	}
 	if (n >= CONTEXTS_MAX) {
+		answer_header(exchange, "Retry-After", "5");
 		answer_text(exchange, 429, "text/plain", lair_text("this sandbox has too many contexts"));
 		return;
 	}

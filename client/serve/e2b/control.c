@@ -139,10 +139,21 @@ void timeout_begin(struct exchange *exchange)
 	control(exchange, timeout_found);
 }
 
+static void kill_done(struct exchange *exchange)
+{
+	/* If there is none any more, that is what was asked for. */
+	answer_empty(exchange, 204);
+}
+
+/* Whoever has the answer does not find it any more: so laird's is waited for. */
 static void kill_found(struct exchange *exchange)
 {
-	sandbox_kill(exchange->server, sandbox_of(exchange));
-	answer_empty(exchange, 204);
+	struct sandbox *sandbox = sandbox_of(exchange);
+
+	exchange->call = lair_call_free(exchange->call);
+	exchange_wait_any(exchange, lair_shutdown(sandbox->tenant->lair, &exchange->call, sandbox->session),
+			  kill_done);
+	sandbox_kill(exchange->server, sandbox);
 }
 
 void kill_begin(struct exchange *exchange)

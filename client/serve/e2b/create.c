@@ -112,6 +112,7 @@ void create_begin(struct exchange *exchange)
 	if (bad || !profile_of(exchange, template_is_usual(template) ? NULL : template, &profile))
 		return;
 	if (n >= SANDBOXES_MAX) {
+		answer_header(exchange, "Retry-After", "5");
 		answer_problem(exchange, 429, "limit", "there are %d sandboxes already", SANDBOXES_MAX);
 		return;
 	}

@@ -25,10 +25,15 @@ static const char *segment(const struct exchange *exchange, size_t i)
 	return i < exchange->target.n ? exchange->target.segments[i] : "";
 }
 
+static bool is_control(const struct exchange *exchange)
+{
+	return strcmp(segment(exchange, 0), "sandboxes") == 0 ||
+	       (strcmp(segment(exchange, 0), "v2") == 0 && strcmp(segment(exchange, 1), "sandboxes") == 0);
+}
+
 static bool claims(const struct exchange *exchange)
 {
-	static const char *const first[] = {"sandboxes", "contexts", "files", "process.Process",
-					    "filesystem.Filesystem"};
+	static const char *const first[] = {"contexts", "files", "process.Process", "filesystem.Filesystem"};
 
 	if (exchange_header(exchange, "E2b-Sandbox-Id") || exchange_header(exchange, "X-API-KEY") ||
 	    is_fixed_port(exchange->server))
@@ -36,7 +41,7 @@ static bool claims(const struct exchange *exchange)
 	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
 		if (strcmp(segment(exchange, 0), first[i]) == 0)
 			return true;
-	return strcmp(segment(exchange, 0), "v2") == 0 && strcmp(segment(exchange, 1), "sandboxes") == 0;
+	return is_control(exchange);
 }
 
 bool is_connect(const struct exchange *exchange)
@@ -55,9 +60,10 @@ static const char *key_of(const struct exchange *exchange)
 	return value + 7;
 }
 
+/* The token of a sandbox is for what is done in that one; what is done with sandboxes needs the key. */
 static struct tenant *asker(const struct exchange *exchange)
 {
-	struct tenant *tenant = sandbox_asker(exchange);
+	struct tenant *tenant = is_control(exchange) ? NULL : sandbox_asker(exchange);
 
 	return tenant ? tenant : tenant_of(exchange->server, key_of(exchange));
 }

@@ -38,9 +38,17 @@ static bool is_signed(const struct exchange *exchange, const struct sandbox *san
 	return same(signature, expected);
 }
 
+/* The signature that the URL has, if it is that of a file: for anything else there is none. */
+static const char *signature_of(const struct exchange *exchange)
+{
+	bool is_file = exchange->target.n == 1 && strcmp(exchange->target.segments[0], "files") == 0;
+
+	return is_file ? exchange_query(exchange, "signature") : NULL;
+}
+
 static struct sandbox *signed_sandbox(const struct exchange *exchange)
 {
-	const char *signature = exchange_query(exchange, "signature");
+	const char *signature = signature_of(exchange);
 
 	for (struct sandbox *sandbox = signature ? e2b_of(exchange->server)->sandboxes : NULL; sandbox;
 	     sandbox = sandbox->next)
@@ -155,7 +163,7 @@ static void adopt(struct exchange *exchange, const char *id)
 void sandbox_enter(struct exchange *exchange, size_t size, handler *then)
 {
 	const char *id = data_id(exchange);
-	bool is_signed_url = !id && exchange_query(exchange, "signature");
+	bool is_signed_url = !id && signature_of(exchange);
 	struct work *work = work_new(exchange, size);
 	struct sandbox *sandbox;
 

@@ -17,6 +17,7 @@ TRIED = (
     "killed",
     "contexts",
     "files",
+    "packed",
     "watching",
     "commands",
     "terminal",
@@ -51,3 +52,15 @@ def test_the_sdk(what: str, python: str, daemon: Daemon, server: Server, drive: 
             pytest.importorskip(library)
     address = {"E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": "any"}
     drive(python, HERE / "drive_e2b.py", what, BIN / "lair", daemon.socket, **address)
+
+
+def test_tokens(python: str, daemon: Daemon, drive: Callable[..., None]) -> None:
+    path = daemon.directory / "tokens"
+
+    def token(name: str, *limits: str) -> str:
+        return daemon.lair("token", "add", name, *limits, "--tokens", str(path)).stdout.strip()
+
+    keys = [token("alice"), token("bob"), token("few", "--sessions", "1")]
+    with server_of(daemon, "--tokens", str(path)) as server:
+        address = {"E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_CONNECTION_RETRIES": "1"}
+        drive(python, HERE / "drive_e2b.py", "tenants", *keys, **address)

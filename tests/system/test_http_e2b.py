@@ -1,0 +1,328 @@
+"""The door of E2B without E2B's SDKs: what they do not send, and who may do what."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import struct
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from daemon import Daemon, Settings, wait_until
+from http_server import Answer, Server, server_of
+
+SETTINGS: Settings = {"profile default": {"subprocess": "on", "checkpoint": "cell"}}
+BOUNDARY = b"0123456789abcdef"
+
+
+class Tenant:
+    """Somebody with an API key."""
+
+    def __init__(self, server: Server, key: str) -> None:
+        self.server = server
+        self.key = key
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.server.ask(method, path, body, {"X-API-KEY": self.key, **headers})
+
+    def create(self, **fields: Any) -> Sandbox:
+        answer = self.ask("POST", "/v2/sandboxes", {"templateID": "base", **fields})
+        assert answer.status == 201, answer.body
+        return Sandbox(self.server, answer.json())
+
+    def ids(self) -> set[str]:
+        return {each["sandboxID"] for each in self.ask("GET", "/v2/sandboxes").json()}
+
+
+class Sandbox:
+    """One of its sandboxes, spoken to with the token of that alone."""
+
+    def __init__(self, server: Server, told: dict[str, str]) -> None:
+        self.server = server
+        self.id = told["sandboxID"]
+        self.token = told["envdAccessToken"]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"E2b-Sandbox-Id": self.id, "X-Access-Token": self.token}
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.server.ask(method, path, body, {**self.headers, **headers})
+
+    def run(self, code: str) -> list[Any]:
+        answer = self.ask("POST", "/execute", {"code": code})
+        assert answer.status == 200, answer.body
+        return [json.loads(line) for line in answer.body.splitlines()]
+
+    def upload(self, path: str, data: bytes, **headers: str) -> Answer:
+        asked = {"Content-Type": "application/octet-stream", **headers}
+        return self.ask("POST", f"/files?{urlencode({'path': path})}", data, **asked)
+
+    def read(self, path: str) -> bytes:
+        answer = self.ask("GET", f"/files?{urlencode({'path': path})}")
+        assert answer.status == 200, answer.body
+        return answer.body
+
+    def signed(self, path: str, operation: str, until: int | None = None) -> str:
+        text = f"{path}:{operation}:user:{self.token}" + (f":{until}" if until else "")
+        signature = "v1_" + b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+        query = {"path": path, "username": "user", "signature": signature}
+        return urlencode({**query, "signature_expiration": until} if until else query)
+
+
+def text_of(lines: list[Any]) -> Any:
+    return next(line["text"] for line in lines if line["type"] == "result")
+
+
+@pytest.fixture(scope="module")
+def server(daemon: Daemon) -> Iterator[Server]:
+    with server_of(daemon) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def sandbox(server: Server) -> Sandbox:
+    return Tenant(server, "any").create()
+
+
+# ---- bodies ----
+
+
+def parts(*headers: bytes) -> bytes:
+    each = b"".join(b"--" + BOUNDARY + b"\r\n" + header + b"\r\n\r\ncontent\r\n" for header in headers)
+    return each + b"--" + BOUNDARY + b"--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ((b'Content-Disposition: form-data; name="file"; filename="a"',), 200),
+        ((b'Content-Disposition: form-data; filename="a"',), 400),
+        ((b'Content-Disposition: form-data; name="other"',), 400),
+        ((b'Content-Disposition: form-data; name="file"',), 400),
+        ((b"X-None: 1",), 400),
+        ((), 400),
+    ],
+)
+def test_forms(sandbox: Sandbox, headers: tuple[bytes, ...], status: int) -> None:
+    form = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY.decode()}"}
+    answer = sandbox.ask("POST", "/files", parts(*headers), **form)
+    assert answer.status == status, answer.body
+    if status == 200:
+        assert sandbox.read("a") == b"content"
+
+
+@pytest.mark.parametrize("size", [0, 7, 5 << 20])
+def test_packed_files(sandbox: Sandbox, size: int) -> None:
+    content = (b"content" * (size // 7 + 1))[:size]
+    # Another stream may follow the first.
+    packed = gzip.compress(content[: size // 2]) + gzip.compress(content[size // 2 :])
+    for data in (packed, iter([packed[:5], packed[5:11], packed[11:]])):
+        answer = sandbox.upload("packed", data, **{"Content-Encoding": "gzip"})  # type: ignore[arg-type]
+        assert answer.status == 200, answer.body
+        assert sandbox.read("packed") == content
+
+
+@pytest.mark.parametrize("data", [b"", b"content", gzip.compress(b"content")[:-3], gzip.compress(b"a") + b"b"])
+def test_files_that_are_not_packed(sandbox: Sandbox, data: bytes) -> None:
+    answer = sandbox.upload("wrong", data, **{"Content-Encoding": "gzip"})
+    assert answer.status == 400
+    assert "gzip" in answer.json()["message"]
+    assert sandbox.upload("wrong", b"content", **{"Content-Encoding": "br"}).status == 415
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\0\0\0\0\5{}", b"\1\0\0\0\2{}", b"\0\xff\xff\xff\xff{}", b"\0\0\0\0\1[", b"\0\0\0\0\2[]", b"{}"],
+)
+def test_messages_that_are_none(sandbox: Sandbox, body: bytes) -> None:
+    answer = sandbox.ask("POST", "/process.Process/Start", body, **{"Content-Type": "application/connect+json"})
+    flags, size = struct.unpack(">BI", answer.body[:5])
+    assert (answer.status, flags, size) == (200, 2, len(answer.body) - 5)
+    assert json.loads(answer.body[5:])["error"]["code"] == "invalid_argument"
+
+
+# ---- who may ----
+
+
+class Shared:
+    """A server with tokens, and two who have one."""
+
+    def __init__(self, daemon: Daemon, path: Path) -> None:
+        self.daemon = daemon
+        self.path = path
+
+    def add(self, server: Server, name: str, *arguments: str) -> Tenant:
+        told = self.daemon.lair("token", "add", name, *arguments, "--tokens", str(self.path))
+        assert told.returncode == 0, told.stderr
+        return Tenant(server, told.stdout.strip())
+
+
+@pytest.fixture(scope="module")
+def shared(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    it = Shared(daemon, tmp_path_factory.mktemp("tokens") / "tokens")
+    assert daemon.lair("token", "add", "first", "--tokens", str(it.path)).returncode == 0
+    return it
+
+
+@pytest.fixture(scope="module")
+def strict(daemon: Daemon, shared: Shared) -> Iterator[Server]:
+    with server_of(daemon, "--tokens", str(shared.path)) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def alice(strict: Server, shared: Shared) -> Tenant:
+    return shared.add(strict, "alice")
+
+
+@pytest.fixture(scope="module")
+def bob(strict: Server, shared: Shared) -> Tenant:
+    return shared.add(strict, "bob")
+
+
+def test_each_has_sandboxes_of_its_own(alice: Tenant, bob: Tenant) -> None:
+    hers, his = alice.create(metadata={"who": "alice"}), bob.create()
+    hers.run("x = 1")
+    assert hers.id in alice.ids()
+    assert his.id in bob.ids()
+    assert not alice.ids() & bob.ids()
+    for method, path in (
+        ("GET", ""),
+        ("GET", "/metrics"),
+        ("DELETE", ""),
+        ("POST", "/pause"),
+        ("POST", "/connect"),
+        ("POST", "/timeout"),
+    ):
+        answer = bob.ask(method, f"/sandboxes/{hers.id}{path}", {} if method == "POST" else None)
+        assert answer.status == 404, (method, path, answer.body)
+    assert text_of(hers.run("x")) == "1"
+    assert alice.ask("DELETE", f"/sandboxes/{hers.id}").status == 204
+    assert hers.ask("POST", "/execute", {"code": "x"}).status == 502
+    assert his.id in bob.ids()
+
+
+def test_no_key_is_no_key(strict: Server, alice: Tenant, bob: Tenant) -> None:
+    hers, his = alice.create(), bob.create()
+    for headers in (
+        {},
+        {"X-API-KEY": "lair_none"},
+        {"X-API-KEY": hers.token},
+        {"E2b-Sandbox-Id": hers.id},
+        {"E2b-Sandbox-Id": hers.id, "X-Access-Token": his.token},
+        {"E2b-Sandbox-Id": his.id, "X-Access-Token": hers.token},
+        {"E2b-Sandbox-Id": hers.id, "E2B-Traffic-Access-Token": "0" * 64},
+    ):
+        for method, path in (
+            ("POST", "/execute"),
+            ("GET", "/contexts"),
+            ("GET", "/v2/sandboxes"),
+        ):
+            body = {"code": "1"} if method == "POST" else None
+            assert strict.ask(method, path, body, headers).status == 401, (headers, path)
+    # His key is good, and her sandbox is none of his.
+    assert bob.ask("POST", "/execute", {"code": "1"}, **{"E2b-Sandbox-Id": hers.id}).status == 502
+
+
+def test_the_token_of_a_sandbox_is_for_that_one(strict: Server, alice: Tenant) -> None:
+    """Whoever has been given it may use the sandbox, and do nothing with it or with others."""
+    one, other = alice.create(), alice.create()
+    for method, path in (
+        ("GET", "/v2/sandboxes"),
+        ("GET", "/sandboxes"),
+        ("POST", "/v2/sandboxes"),
+        ("GET", f"/sandboxes/{one.id}"),
+        ("DELETE", f"/sandboxes/{one.id}"),
+        ("DELETE", f"/sandboxes/{other.id}"),
+        ("POST", f"/v2/sandboxes/{other.id}/connect"),
+    ):
+        assert one.ask(method, path, {} if method == "POST" else None).status == 401, (method, path)
+    assert strict.ask("GET", "/contexts", None, {**one.headers, "E2b-Sandbox-Id": other.id}).status == 401
+    assert text_of(one.run("6 * 7")) == "42"
+    assert text_of(other.run("6 * 7")) == "42"
+
+
+def test_a_signature_is_for_its_file(strict: Server, alice: Tenant) -> None:
+    it = alice.create(envVars={"SECRET": "s"})
+    it.upload("f", b"content")
+    reads, writes = it.signed("f", "read"), it.signed("f", "write")
+    assert strict.ask("GET", f"/files?{reads}").body == b"content"
+    assert (
+        strict.ask("POST", f"/files?{writes}", b"new", {"Content-Type": "application/octet-stream"}).status == 200
+    )
+    assert strict.ask("GET", f"/files?{reads}").body == b"new"
+    assert strict.ask("GET", f"/files?{writes}").status == 401
+    assert strict.ask("GET", f"/files?{reads.replace('path=f', 'path=g')}").status == 401
+    soon = int(time.time()) + 60
+    assert strict.ask("GET", f"/files?{it.signed('f', 'read', soon)}").status == 200
+    late = strict.ask("GET", f"/files?{it.signed('f', 'read', soon - 600)}")
+    assert (late.status, late.json()["message"]) == (401, "signature is already expired")
+    # It opens no other door.
+    for method, path, query in (
+        ("GET", "/v2/sandboxes", reads),
+        ("GET", f"/sandboxes/{it.id}", reads),
+        ("GET", "/contexts", reads),
+        ("POST", "/execute", writes),
+        ("POST", "/process.Process/List", writes),
+        ("POST", "/filesystem.Filesystem/ListDir", writes),
+        ("DELETE", f"/sandboxes/{it.id}", writes),
+    ):
+        body = {"code": "1"} if method == "POST" else None
+        assert strict.ask(method, f"{path}?{query}", body).status == 401, path
+    assert it.read("f") == b"new"
+
+
+def limited(answer: Answer) -> bool:
+    assert answer.status in (201, 429), answer.body
+    assert answer.status == 201 or int(answer.headers["Retry-After"]) > 0
+    return answer.status == 429
+
+
+def test_sandboxes_at_once(strict: Server, shared: Shared) -> None:
+    carol = shared.add(strict, "carol", "--sessions", "2")
+    one, two = carol.create(), carol.create()
+    # What belongs to a sandbox is not counted: it shares the sandbox's cage.
+    assert one.ask("POST", "/contexts", {}).status == 200
+    assert one.ask("POST", "/filesystem.Filesystem/ListDir", {"path": "."}).status == 200
+    assert limited(carol.ask("POST", "/v2/sandboxes", {"templateID": "base"}))
+    assert carol.ask("DELETE", f"/sandboxes/{two.id}").status == 204
+    wait_until(
+        lambda: not limited(carol.ask("POST", "/v2/sandboxes", {"templateID": "base"})), "another may be made"
+    )
+    assert limited(carol.ask("POST", "/v2/sandboxes", {"templateID": "base"}))
+    # A session that only has such a name is one more.
+    answer = strict.ask("PUT", f"/v1/sessions/{one.id}~9", None, {"Authorization": f"Bearer {carol.key}"})
+    assert answer.status == 429
+
+
+def test_rate(strict: Server, shared: Shared) -> None:
+    dave = shared.add(strict, "dave", "--rate", "5")
+    it = dave.create()
+    answers = [it.ask("GET", "/contexts") for _ in range(20)]
+    assert {answer.status for answer in answers} == {200, 429}
+    assert all(int(answer.headers["Retry-After"]) > 0 for answer in answers if answer.status == 429)
+
+
+def test_profiles(strict: Server, shared: Shared) -> None:
+    erin = shared.add(strict, "erin", "--profile", "default")
+    assert erin.ask("POST", "/v2/sandboxes", {"templateID": "code-interpreter-v1"}).status == 201
+    refused = erin.ask("POST", "/v2/sandboxes", {"templateID": "other"})
+    assert refused.status == 403
+    assert refused.json()["code"] == 403
+
+
+def test_revoked(strict: Server, shared: Shared) -> None:
+    frank = shared.add(strict, "frank")
+    it = frank.create()
+    assert it.run("1")
+    assert shared.daemon.lair("token", "revoke", "frank", "--tokens", str(shared.path)).returncode == 0
+    assert frank.ask("GET", "/v2/sandboxes").status == 401
+    assert it.ask("POST", "/execute", {"code": "1"}).status == 401
