@@ -209,6 +209,9 @@ int lair_hello(struct lair *lair, struct lair_call **callp);
 int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile);
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
+/* Have the output since @from once more, of a pending call of lair_attach: it comes to on_output and on_display,
+ * after what is on its way already, and new output goes on behind it. */
+int lair_repeat(struct lair_call *attach, struct lair_point from);
 /* The cells that lair_attach can get: those of @session, or the user's own one-shots. */
 int lair_results(struct lair *lair, struct lair_call **callp, const char *session);
 /* Answer the last question of the cell of @exec that on_ask got; an absent @line means end of file. A newline is

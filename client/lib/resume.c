@@ -35,8 +35,8 @@ void resume_stop(struct lair *lair)
 
 /* ---- sending again ---- */
 
-/* Changes the request so that its output goes on where it ended. */
-static int request_advance(struct lair_call *call)
+/* Changes the request so that its output goes on at @from. */
+static int request_move(struct lair_call *call, struct lair_point from)
 {
 	union {
 		struct exec_request exec;
@@ -50,19 +50,34 @@ static int request_advance(struct lair_call *call)
 	if (wire_open(&frame, wire_bytes(&call->request)) || wire_decode(&request, call->asked, frame.body, &fault))
 		return -EINVAL;
 	if (call->asked == &attach_request_schema) {
-		request.attach.stdout = call->seen[0];
-		request.attach.stderr = call->seen[1];
-		request.attach.displays = call->displays;
+		request.attach.stdout = from.out;
+		request.attach.stderr = from.err;
+		request.attach.displays = from.displays;
 	} else {
-		request.exec.stdout = call->seen[0];
-		request.exec.stderr = call->seen[1];
-		request.exec.displays = call->displays;
+		request.exec.stdout = from.out;
+		request.exec.stderr = from.err;
+		request.exec.displays = from.displays;
 	}
 	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, call->asked, &request);
 	msgpack_sbuffer_destroy(&call->request);
 	call->request = buffer;
 	return r;
+}
+
+int lair_repeat(struct lair_call *attach, struct lair_point from)
+{
+	int r;
+
+	if (attach->outcome != -EINPROGRESS || attach->asked != &attach_request_schema)
+		return -EINVAL;
+	r = request_move(attach, from);
+	if (r)
+		return lair_fail(attach->lair, r, "%s", strerror(-r));
+	attach->seen[LAIR_STDOUT] = from.out;
+	attach->seen[LAIR_STDERR] = from.err;
+	attach->displays = from.displays;
+	return handle_send(attach->lair, attach);
 }
 
 static void call_end_unsent(struct lair_call *call, const char *why)
@@ -83,7 +98,7 @@ static void send_again(struct lair *lair)
 
 		next = call->next;
 		if (call->seen[0] || call->seen[1] || call->displays)
-			r = request_advance(call);
+			r = request_move(call, lair_point(call));
 		if (r)
 			(void)lair_fail(lair, r, "%s", strerror(-r));
 		else

@@ -1,5 +1,6 @@
 /* Cells: run one, watch one, and its result as a document or as events. */
 #include "doors.h"
+#include "feeds.h"
 #include "metrics.h"
 
 #include "json.h"
@@ -19,8 +20,10 @@
 
 /* A cell whose events somebody gets: the state of its exchange. */
 struct watching {
-	const char *session; /* of the exchange, in laird; NULL: a one-shot */
-	char key[KEY_SIZE];  /* "": not known */
+	struct follower follower; /* of a feed that many may follow; or it has a call of its own, exchange->call */
+	struct lair_point at;	  /* what has come */
+	const char *session;	  /* of the exchange, in laird; NULL: a one-shot */
+	char key[KEY_SIZE];	  /* "": not known */
 	bool asks, inputs;
 	char cut[2][CUT_MAX]; /* the beginning of a character */
 	size_t n_cut[2];
@@ -55,7 +58,7 @@ void cell_left(struct exchange *exchange)
 
 	if (!exchange->interrupts || !exchange->call || lair_outcome(exchange->call) != -EINPROGRESS)
 		return;
-	(void)lair_cancel(exchange->tenant->lair, &call, exchange->call);
+	(void)lair_cancel(exchange->lair, &call, exchange->call);
 	(void)lair_call_free(call);
 }
 
@@ -66,7 +69,7 @@ static void hold_up(struct exchange *exchange)
 {
 	struct watching *watching = exchange->state;
 
-	tenant_hold(exchange->tenant, watching->patience);
+	line_hold(&exchange->tenant->streams, watching->patience);
 	watching->patience = 0;
 }
 
@@ -75,7 +78,7 @@ static void on_room(struct exchange *exchange)
 	struct watching *watching = exchange->state;
 
 	watching->patience = PATIENCE;
-	tenant_go_on(exchange->tenant);
+	line_go_on(&exchange->tenant->streams);
 }
 
 static void on_silence(struct exchange *exchange)
@@ -102,7 +105,7 @@ static void events_begin(struct exchange *exchange)
 static void point_text(char out[static 96], const struct exchange *exchange)
 {
 	const struct watching *watching = exchange->state;
-	struct lair_point at = lair_point(exchange->call);
+	struct lair_point at = watching->at;
 
 	snprintf(out, 96, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, at.out - MIN(at.out, watching->n_cut[LAIR_STDOUT]),
 		 at.err - MIN(at.err, watching->n_cut[LAIR_STDERR]), at.displays);
@@ -143,8 +146,14 @@ static bool tell(struct exchange *exchange, const char *event, json_t *document)
 static void output_tell(struct exchange *exchange, enum lair_stream stream, struct lair_text data)
 {
 	struct watching *watching = exchange->state;
-	json_t *document = json_object();
+	json_t *document;
 
+	/* At least. */
+	if (!stream_fits(exchange, data.size)) {
+		watching->left_out[stream] += data.size;
+		return;
+	}
+	document = json_object();
 	json_add_output(document, "text", data);
 	if (!tell(exchange, stream == LAIR_STDOUT ? "stdout" : "stderr", document))
 		watching->left_out[stream] += data.size;
@@ -152,14 +161,12 @@ static void output_tell(struct exchange *exchange, enum lair_stream stream, stru
 		hold_up(exchange);
 }
 
-static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
+static void output_came(struct exchange *exchange, enum lair_stream stream, struct lair_text data)
 {
-	struct exchange *exchange = userdata;
 	struct watching *watching = exchange->state;
 	size_t before = watching->n_cut[stream], cut;
 	_cleanup_(freep) char *joined = before ? malloc(before + data.size) : NULL;
 
-	(void)call;
 	if (joined) {
 		memcpy(joined, watching->cut[stream], before);
 		memcpy(joined + before, data.data, data.size);
@@ -186,22 +193,19 @@ static void cuts_tell(struct exchange *exchange)
 	}
 }
 
-static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
+static void display_tell(struct exchange *exchange, const struct lair_display *display)
 {
-	struct exchange *exchange = userdata;
 	struct watching *watching = exchange->state;
 	json_t *document = json_display(display);
 
-	(void)call;
 	json_object_set_new(document, "clear", json_boolean(display->clear));
 	if (!tell(exchange, "display", document))
 		watching->displays_left_out++;
 }
 
-static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
+static void alive_tell(struct exchange *exchange, const struct lair_alive *alive)
 {
-	(void)call;
-	(void)tell(userdata, "alive",
+	(void)tell(exchange, "alive",
 		   json_pack("{s:f, s:I, s:f, s:o*}", "elapsed", alive->elapsed, "memory",
 			     (json_int_t)alive->memory, "cpu", alive->cpu, "doing",
 			     alive->doing.data ? json_text(alive->doing) : NULL));
@@ -249,12 +253,12 @@ static void on_held(struct lair_call *call, const struct lair_waiting *waiting, 
 }
 
 /* The result is told in any case, also to who has not read what came before. */
-static void watching_done(struct exchange *exchange)
+static void end_tell(struct exchange *exchange, const struct lair_call *call)
 {
-	int outcome = lair_outcome(exchange->call);
+	int outcome = lair_outcome(call);
 
 	if (outcome && !exchange->streaming) {
-		exchange_refuse(exchange);
+		answer_error(exchange, outcome, lair_call_error(call));
 		return;
 	}
 	events_begin(exchange);
@@ -265,17 +269,95 @@ static void watching_done(struct exchange *exchange)
 		(void)stream_event(exchange, "error", NULL,
 				   json_pack("{s:s, s:i, s:o}", "code", lair_code(outcome), "status",
 					     (int)status_of(outcome), "detail",
-					     json_text(lair_text(lair_call_error(exchange->call)))));
+					     json_text(lair_text(lair_call_error(call)))));
 	else
-		(void)stream_event(exchange, "result", NULL,
-				   result_document(exchange, lair_result(exchange->call)));
+		(void)stream_event(exchange, "result", NULL, result_document(exchange, lair_result(call)));
 	stream_end(exchange);
+}
+
+/* ---- the events of a call of the exchange's own ---- */
+
+static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
+{
+	struct exchange *exchange = userdata;
+
+	((struct watching *)exchange->state)->at = lair_point(call);
+	output_came(exchange, stream, data);
+}
+
+static void on_display(struct lair_call *call, const struct lair_display *display, void *userdata)
+{
+	struct exchange *exchange = userdata;
+
+	((struct watching *)exchange->state)->at = lair_point(call);
+	display_tell(exchange, display);
+}
+
+static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
+{
+	(void)call;
+	alive_tell(userdata, alive);
+}
+
+static void watching_done(struct exchange *exchange)
+{
+	end_tell(exchange, exchange->call);
+}
+
+/* ---- the events of a feed ---- */
+
+static void followed(struct follower *follower)
+{
+	struct watching *watching = follower->exchange->state;
+
+	watching->at = (struct lair_point){.out = follower->at[FEED_STDOUT],
+					   .err = follower->at[FEED_STDERR],
+					   .displays = follower->at[FEED_DISPLAYS]};
+}
+
+static void on_joined(struct follower *follower)
+{
+	events_begin(follower->exchange);
+}
+
+static void on_fed_output(struct follower *follower, enum lair_stream stream, struct lair_text data)
+{
+	followed(follower);
+	output_came(follower->exchange, stream, data);
+}
+
+static void on_fed_display(struct follower *follower, const struct lair_display *display)
+{
+	followed(follower);
+	display_tell(follower->exchange, display);
+}
+
+static void on_fed_alive(struct follower *follower, const struct lair_alive *alive)
+{
+	followed(follower);
+	alive_tell(follower->exchange, alive);
+}
+
+static void on_fed_done(struct follower *follower, const struct lair_call *call)
+{
+	followed(follower);
+	end_tell(follower->exchange, call);
+}
+
+/* ---- who watches ---- */
+
+static void watching_free(void *state)
+{
+	struct watching *watching = state;
+
+	feed_leave(&watching->follower);
+	free(watching);
 }
 
 static struct watching *watching_new(struct exchange *exchange)
 {
 	exchange->state = calloc(1, sizeof(struct watching));
-	exchange->free_state = free;
+	exchange->free_state = watching_free;
 	exchange->on_room = on_room;
 	if (!exchange->state)
 		answer_error(exchange, -ENOMEM, "out of memory");
@@ -429,7 +511,7 @@ static void on_ask_unwatched(struct lair_call *call, struct lair_text prompt, bo
 
 static void exec_start(struct exchange *exchange, struct lair_exec *exec, bool events)
 {
-	struct lair *lair = exchange_lair(exchange);
+	struct lair *lair = events ? exchange_streams(exchange) : exchange_lair(exchange);
 
 	if (!lair || (events && !exec_watch(exchange, exec)))
 		return;
@@ -488,15 +570,62 @@ static void point_parse(struct lair_point *point, const char *id)
 		point->displays = strtoull(end + 1, &end, 10);
 }
 
+/* With a call of its own: who answers what the cell asks cannot share it. */
+static void attach_alone(struct exchange *exchange, struct lair_attach *wanted)
+{
+	wanted->userdata = exchange;
+	wanted->on_output = on_output;
+	wanted->on_display = on_display;
+	wanted->on_alive = on_alive;
+	wanted->on_ask = exchange_query_flag(exchange, "input") ? on_ask : NULL;
+	wanted->on_call = exchange_query_flag(exchange, "calls") ? on_call : NULL;
+	wanted->on_cancel = on_cancel;
+	wanted->on_held = on_held;
+	exchange_wait_any(exchange, lair_attach(exchange->lair, &exchange->call, wanted), watching_done);
+}
+
+/* The cell has ended, so its result waits for whoever asks, and needs no feed. */
+static void on_missed(struct follower *follower)
+{
+	struct exchange *exchange = follower->exchange;
+	const char *key = exchange_path(exchange, "key"), *cell = exchange_path(exchange, "cell");
+	struct watching *watching = exchange->state;
+	struct lair_attach wanted = {.session = watching->session, .key = key};
+
+	followed(follower);
+	wanted.cell = cell ? strtoull(cell, NULL, 10) : 0;
+	wanted.from = watching->at;
+	if (!exchange->gone)
+		attach_alone(exchange, &wanted);
+}
+
+static void attach_shared(struct exchange *exchange, const struct lair_attach *wanted)
+{
+	static const struct feed_events events = {
+		.on_joined = on_joined,
+		.on_output = on_fed_output,
+		.on_display = on_fed_display,
+		.on_alive = on_fed_alive,
+		.on_done = on_fed_done,
+		.on_missed = on_missed,
+	};
+	struct watching *watching = exchange->state;
+	int r;
+
+	r = feed_follow(&watching->follower, exchange, wanted, &events);
+	if (r)
+		answer_error(exchange, r, r > 0 || r == -EAGAIN ? lair_error(exchange->lair) : strerror(-r));
+}
+
 static void attach(struct exchange *exchange, struct lair_attach *wanted)
 {
-	struct lair *lair = exchange_lair(exchange);
+	bool events = exchange_accepts(exchange, "text/event-stream");
+	struct lair *lair = events ? exchange_streams(exchange) : exchange_lair(exchange);
 	struct watching *watching;
 
 	if (!lair)
 		return;
-	wanted->userdata = exchange;
-	if (!exchange_accepts(exchange, "text/event-stream")) {
+	if (!events) {
 		exchange_wait(exchange, lair_attach(lair, &exchange->call, wanted), exec_done);
 		return;
 	}
@@ -506,14 +635,11 @@ static void attach(struct exchange *exchange, struct lair_attach *wanted)
 	watching->session = wanted->session;
 	snprintf(watching->key, sizeof(watching->key), "%s", wanted->key ? wanted->key : "");
 	point_parse(&wanted->from, exchange_header(exchange, "Last-Event-ID"));
-	wanted->on_output = on_output;
-	wanted->on_display = on_display;
-	wanted->on_alive = on_alive;
-	wanted->on_ask = exchange_query_flag(exchange, "input") ? on_ask : NULL;
-	wanted->on_call = exchange_query_flag(exchange, "calls") ? on_call : NULL;
-	wanted->on_cancel = on_cancel;
-	wanted->on_held = on_held;
-	exchange_wait_any(exchange, lair_attach(lair, &exchange->call, wanted), watching_done);
+	watching->at = wanted->from;
+	if (exchange_query_flag(exchange, "input") || exchange_query_flag(exchange, "calls"))
+		attach_alone(exchange, wanted);
+	else
+		attach_shared(exchange, wanted);
 }
 
 void v1_attach_cell(struct exchange *exchange)
@@ -594,5 +720,6 @@ void v1_input(struct exchange *exchange)
 		return;
 	}
 	((struct watching *)asker->state)->asks = false;
-	exchange_wait(exchange, lair_input(lair, &exchange->call, asker->call, line), empty_done);
+	exchange->lair = asker->lair;
+	exchange_wait(exchange, lair_input(asker->lair, &exchange->call, asker->call, line), empty_done);
 }

@@ -20,6 +20,9 @@
 #define BODY_MAX ((size_t)32 << 20)
 #define BODIES_MAX ((uint64_t)512 << 20)
 #define UNWANTED_MAX ((size_t)64 << 20)
+/* When all streams hold so much that nobody reads, each has little room. */
+#define STREAMS_MAX ((uint64_t)256 << 20)
+#define STREAM_LEAST ((size_t)64 << 10)
 #define BLOCK_OPEN 8192
 #define BLOCK_SIZED ((size_t)64 << 10)
 /* on_room is called when less than this is left. */
@@ -73,6 +76,7 @@ static void exchange_free(struct exchange *exchange)
 		exchange->next->previous = exchange->previous;
 	server->n_exchanges--;
 	server->bodies -= exchange->body_allocated;
+	server->streams -= exchange->out_allocated;
 	if (exchange->tenant)
 		exchange->tenant->n_exchanges--;
 	(void)lair_call_free(exchange->call);
@@ -206,17 +210,27 @@ bool exchange_accepts(const struct exchange *exchange, const char *type)
 
 /* ---- laird ---- */
 
-struct lair *exchange_lair(struct exchange *exchange)
+static struct lair *lair_over(struct exchange *exchange, struct line *line)
 {
 	const char *sentence = "";
-	struct lair *lair = NULL;
 	int r;
 
-	r = tenant_lair(exchange->tenant, &lair, &sentence);
+	exchange->lair = line->lair;
+	r = line_open(line, &sentence);
 	if (!r)
-		return lair;
+		return line->lair;
 	answer_error(exchange, r, sentence);
 	return NULL;
+}
+
+struct lair *exchange_lair(struct exchange *exchange)
+{
+	return lair_over(exchange, &exchange->tenant->requests);
+}
+
+struct lair *exchange_streams(struct exchange *exchange)
+{
+	return lair_over(exchange, &exchange->tenant->streams);
 }
 
 const char *exchange_session(struct exchange *exchange, const char *id)
@@ -274,8 +288,9 @@ static void wait_for(struct exchange *exchange, int started, handler *then, bool
 {
 	if (started) {
 		answer_error(exchange, started,
-			     started > 0 || started == -EAGAIN ? lair_error(exchange->tenant->lair)
-							       : strerror(-started));
+			     started > 0 || started == -EAGAIN
+				     ? lair_error(exchange->lair ? exchange->lair : exchange->tenant->lair)
+				     : strerror(-started));
 		return;
 	}
 	exchange->then = then;
@@ -507,6 +522,7 @@ static ssize_t stream_read(void *userdata, uint64_t at, char *to, size_t size)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	/* What was allocated for a flood is not kept for the silence after it. */
 	freep(&exchange->out);
+	exchange->server->streams -= exchange->out_allocated;
 	exchange->out_allocated = 0;
 	stand_still(exchange);
 	return 0;
@@ -543,6 +559,7 @@ static bool stream_reserve(struct exchange *exchange, size_t size)
 	out = realloc(exchange->out, allocated);
 	if (!out)
 		return false;
+	exchange->server->streams += allocated - exchange->out_allocated;
 	exchange->out = out;
 	exchange->out_allocated = allocated;
 	return true;
@@ -554,13 +571,17 @@ static void stream_put(struct exchange *exchange, const char *data, size_t size)
 	exchange->out_size += size;
 }
 
-/* @size bytes fit. */
+bool stream_fits(const struct exchange *exchange, size_t size)
+{
+	size_t most = exchange->server->streams < STREAMS_MAX ? STREAM_MAX : STREAM_LEAST;
+
+	return !exchange->gone && !exchange->ended && !exchange->broken &&
+	       (exchange->urgent || stream_waiting(exchange) == 0 || stream_waiting(exchange) + size <= most);
+}
+
 static bool stream_room(struct exchange *exchange, size_t size)
 {
-	return !exchange->gone && !exchange->ended && !exchange->broken &&
-	       (exchange->urgent || stream_waiting(exchange) == 0 ||
-		stream_waiting(exchange) + size <= STREAM_MAX) &&
-	       stream_reserve(exchange, size);
+	return stream_fits(exchange, size) && stream_reserve(exchange, size);
 }
 
 bool stream_write(struct exchange *exchange, struct lair_text text)

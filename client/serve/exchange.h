@@ -30,6 +30,7 @@ struct exchange {
 	struct tenant *tenant;	   /* NULL until it is known */
 
 	/* for handlers */
+	struct lair *lair;	/* of its calls; NULL: not used yet */
 	json_t *json;		/* the body, if the route has a schema for it; borrowed */
 	struct lair_call *call; /* that it waits for: exchange_wait; freed with the exchange */
 	struct lair_call *kept; /* another that it needs; freed with it */
@@ -79,6 +80,8 @@ bool exchange_accepts(const struct exchange *exchange, const char *type);
 
 /* The tenant's connection, which is there; NULL after the exchange has been answered with 503. */
 struct lair *exchange_lair(struct exchange *exchange);
+/* The same, of the connection for calls with on_output. */
+struct lair *exchange_streams(struct exchange *exchange);
 /* The name that laird has for the tenant's session @id; valid as long as the exchange lives. NULL after it has been
  * answered, since the id is too long. */
 const char *exchange_session(struct exchange *exchange, const char *id);
@@ -127,13 +130,15 @@ unsigned status_of(int error);
 #define STREAM_OPEN UINT64_MAX
 void stream_begin(struct exchange *exchange, unsigned status, const char *type, uint64_t size);
 /* Copies @text to what is to be sent. Returns false, and writes nothing, if the client does not read and there are
- * STREAM_MAX bytes already, or memory is short, or the client has gone. */
+ * STREAM_MAX bytes already (less if there are many such clients), or memory is short, or the client has gone. */
 #define STREAM_MAX ((size_t)8 << 20)
 bool stream_write(struct exchange *exchange, struct lair_text text);
 /* The same for a document, which is taken over: as a line, ASCII only. */
 bool stream_line(struct exchange *exchange, json_t *document);
 /* The same as an event of a text/event-stream. @id may be NULL. */
 bool stream_event(struct exchange *exchange, const char *event, const char *id, json_t *document);
+/* Whether so much would be written. */
+bool stream_fits(const struct exchange *exchange, size_t size);
 /* How many bytes have not been sent yet. */
 size_t stream_waiting(const struct exchange *exchange);
 void stream_end(struct exchange *exchange);

@@ -473,8 +473,8 @@ static void tick(struct server *server, double now)
 		}
 	}
 	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
-		if (tenant->held > 0 && tenant->held <= now)
-			tenant_go_on(tenant);
+		if (tenant->streams.held > 0 && tenant->streams.held <= now)
+			line_go_on(&tenant->streams);
 	for (struct connection *connection = server->connections; connection; connection = connection->next)
 		if (connection->due > 0 && connection->due <= now) {
 			connection->due = 0;

@@ -37,7 +37,8 @@ struct server {
 	struct exchange *exchanges;
 	size_t n_connections, n_exchanges;
 	struct tenant *tenants;
-	uint64_t bodies; /* bytes of bodies that wait in memory */
+	uint64_t bodies;  /* bytes of bodies that wait in memory, */
+	uint64_t streams; /* and of streams whose clients have not read them */
 	double next_tick;
 	struct stat token_file; /* as it was read; zeroes: it could not be */
 	bool ending, open;	/* open: no tokens are needed */
@@ -54,21 +55,31 @@ struct limits {
 	uint64_t requests; /* at once; 0: any */
 };
 
+/* A connection to laird. */
+struct line {
+	struct tenant *tenant;
+	struct watched watched;
+	struct lair *lair;
+	int fd;	      /* of @lair, in epoll; -1: not connected */
+	double retry; /* when to try to connect again */
+	double held;  /* nothing is read from it until then; 0: it is read from */
+	double hasty; /* until then it is not held: it was, in vain */
+};
+
 struct tenant {
 	struct server *server;
 	struct tenant *next;
-	struct watched watched;
 	char *name;
 	char *prefix;	 /* of its sessions, in laird; "" without tokens */
 	char **profiles; /* the token's: that it may name, ended by NULL; NULL: any */
 	struct limits limits;
-	struct token *token;	 /* owned; NULL without tokens */
-	json_t *sessions;	 /* a set of at least those that there are, if they are limited */
-	struct lair *lair;	 /* NULL: not connected */
-	int fd;			 /* of @lair, in epoll; -1: none */
-	double held;		 /* nothing is read from it until then; 0: it is read from */
-	double retry;		 /* when to try to connect again */
+	struct token *token; /* owned; NULL without tokens */
+	json_t *sessions;    /* a set of at least those that there are, if they are limited */
+	struct line requests;
+	struct line streams;	 /* what cells write comes over this one, so that no answer is behind it */
+	struct lair *lair;	 /* of requests */
 	double tokens, refilled; /* what is left of its rate, and since when */
+	struct feed *feeds;	 /* of cells that its streams follow: feeds.h */
 	size_t n_exchanges;
 	bool revoked;
 };
@@ -97,11 +108,12 @@ int tenants_reload(struct server *server);
 void tenants_sweep(struct server *server);
 /* Whose token this is; NULL: nobody's. Without tokens everybody is the one tenant. */
 struct tenant *tenant_of(struct server *server, const char *token);
-/* Its connection to laird. Returns 0 or an error, with a sentence. */
-int tenant_lair(struct tenant *tenant, struct lair **lairp, const char **sentencep);
-/* Read nothing from its connection for so many seconds, or until tenant_go_on. */
-void tenant_hold(struct tenant *tenant, double seconds);
-void tenant_go_on(struct tenant *tenant);
+/* Connect it, if it is not. Returns 0 or an error, with a sentence. */
+int line_open(struct line *line, const char **sentencep);
+/* Read nothing from it for so many seconds, or until line_go_on. Not if that was in vain lately: all who share it
+ * wait meanwhile. */
+void line_hold(struct line *line, double seconds);
+void line_go_on(struct line *line);
 /* Whether one more request is within its rate: 0, or in how many seconds it will be. */
 double tenant_admit(struct tenant *tenant);
 /* Whether it may name that profile. */

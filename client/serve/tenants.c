@@ -1,6 +1,6 @@
-/* Whoever asks, and a connection to laird for each. laird takes turns between the connections of a user, so no
+/* Whoever asks, and connections to laird for each. laird takes turns between the connections of a user, so no
  * tenant has to wait for all that another one has asked. */
-#include "exchange.h"
+#include "feeds.h"
 #include "tokens.h"
 
 #include "text.h"
@@ -13,30 +13,96 @@
 #include <unistd.h>
 
 #define RETRY 1.0
+#define HASTE 10.0
+
+/* ---- connections to laird ---- */
+
+static void on_lair(struct watched *watched)
+{
+	struct line *line = (struct line *)((char *)watched - offsetof(struct line, watched));
+
+	if (lair_process(line->lair) == LAIR_E_LOST) {
+		server_unwatch(line->tenant->server, line->fd);
+		line->fd = -1;
+	}
+}
+
+static int line_new(struct line *line, struct tenant *tenant)
+{
+	/* laird is started once, when we are. Later, whoever has stopped it wants it stopped. */
+	const struct lair_options options = {
+		.socket = tenant->server->options->lair.socket, .no_start = true, .timeout = 2};
+
+	*line = (struct line){.tenant = tenant, .watched.on_ready = on_lair, .fd = -1};
+	return lair_new(&line->lair, &options);
+}
+
+static void line_free(struct line *line)
+{
+	if (line->lair && line->fd >= 0)
+		server_unwatch(line->tenant->server, line->fd);
+	line->lair = lair_free(line->lair);
+}
+
+int line_open(struct line *line, const char **sentencep)
+{
+	double now = server_now();
+	int r;
+
+	if (line->fd >= 0)
+		return 0;
+	*sentencep = lair_error(line->lair);
+	if (now < line->retry)
+		return LAIR_E_NO_DAEMON;
+	r = lair_connect(line->lair);
+	*sentencep = lair_error(line->lair);
+	if (r) {
+		line->retry = now + RETRY;
+		return r;
+	}
+	line->held = 0;
+	line->fd = lair_fd(line->lair);
+	return server_watch(line->tenant->server, line->fd, EPOLLIN, &line->watched);
+}
+
+void line_hold(struct line *line, double seconds)
+{
+	struct server *server = line->tenant->server;
+	double now = server_now();
+
+	if (line->held > 0 || line->fd < 0 || now < line->hasty)
+		return;
+	line->held = now + seconds;
+	server->next_tick = fmin(server->next_tick, line->held);
+	server_unwatch(server, line->fd);
+}
+
+void line_go_on(struct line *line)
+{
+	double now = server_now();
+
+	if (line->held > 0 && line->held <= now)
+		line->hasty = now + HASTE;
+	if (line->held > 0 && line->fd >= 0)
+		(void)server_watch(line->tenant->server, line->fd, EPOLLIN, &line->watched);
+	line->held = 0;
+}
+
+/* ---- tenants ---- */
 
 static struct tenant *tenant_free(struct tenant *tenant)
 {
 	if (!tenant)
 		return NULL;
-	if (tenant->fd >= 0)
-		server_unwatch(tenant->server, tenant->fd);
-	(void)lair_free(tenant->lair);
+	line_free(&tenant->requests);
+	line_free(&tenant->streams);
+	feeds_free(tenant);
 	tokens_free(tenant->token);
 	json_decref(tenant->sessions);
 	free(tenant->prefix);
 	free(tenant->name);
 	free(tenant);
 	return NULL;
-}
-
-static void on_lair(struct watched *watched)
-{
-	struct tenant *tenant = (struct tenant *)((char *)watched - offsetof(struct tenant, watched));
-
-	if (lair_process(tenant->lair) == LAIR_E_LOST) {
-		server_unwatch(tenant->server, tenant->fd);
-		tenant->fd = -1;
-	}
 }
 
 static struct tenant *tenant_new(struct server *server, const char *name, const char *prefix)
@@ -46,14 +112,14 @@ static struct tenant *tenant_new(struct server *server, const char *name, const 
 	if (!tenant)
 		return NULL;
 	tenant->server = server;
-	tenant->watched.on_ready = on_lair;
-	tenant->fd = -1;
 	tenant->name = strdup(name);
 	tenant->sessions = json_object();
 	if (asprintf(&tenant->prefix, "%s%s", prefix, *prefix ? ":" : "") < 0)
 		tenant->prefix = NULL;
-	if (!tenant->name || !tenant->prefix || !tenant->sessions)
+	if (line_new(&tenant->requests, tenant) || line_new(&tenant->streams, tenant) || !tenant->name ||
+	    !tenant->prefix || !tenant->sessions)
 		return tenant_free(tenant);
+	tenant->lair = tenant->requests.lair;
 	tenant->next = server->tenants;
 	server->tenants = tenant;
 	return tenant;
@@ -187,60 +253,7 @@ struct tenant *tenant_of(struct server *server, const char *token)
 	return found;
 }
 
-/* ---- laird ---- */
-
-static int tenant_connect(struct tenant *tenant)
-{
-	/* laird is started once, when we are. Later, whoever has stopped it wants it stopped. */
-	struct lair_options options = {
-		.socket = tenant->server->options->lair.socket, .no_start = true, .timeout = 2};
-	int r = 0;
-
-	if (!tenant->lair)
-		r = lair_new(&tenant->lair, &options);
-	if (!r)
-		r = lair_connect(tenant->lair);
-	if (!r) {
-		tenant->held = 0;
-		tenant->fd = lair_fd(tenant->lair);
-		r = server_watch(tenant->server, tenant->fd, EPOLLIN, &tenant->watched);
-	}
-	return r;
-}
-
-int tenant_lair(struct tenant *tenant, struct lair **lairp, const char **sentencep)
-{
-	double now = server_now();
-	int r;
-
-	*lairp = tenant->lair;
-	if (tenant->fd >= 0)
-		return 0;
-	*sentencep = tenant->lair ? lair_error(tenant->lair) : "out of memory";
-	if (now < tenant->retry)
-		return LAIR_E_NO_DAEMON;
-	r = tenant_connect(tenant);
-	if (r)
-		tenant->retry = now + RETRY;
-	*lairp = tenant->lair;
-	*sentencep = tenant->lair ? lair_error(tenant->lair) : "out of memory";
-	return r;
-}
-
-void tenant_hold(struct tenant *tenant, double seconds)
-{
-	if (tenant->held > 0 || tenant->fd < 0)
-		return;
-	tenant->held = server_now() + seconds;
-	server_unwatch(tenant->server, tenant->fd);
-}
-
-void tenant_go_on(struct tenant *tenant)
-{
-	if (tenant->held > 0 && tenant->fd >= 0)
-		(void)server_watch(tenant->server, tenant->fd, EPOLLIN, &tenant->watched);
-	tenant->held = 0;
-}
+/* ---- how much it may ---- */
 
 double tenant_admit(struct tenant *tenant)
 {
