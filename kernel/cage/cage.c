@@ -318,23 +318,23 @@ bool cage_starts_programs(const struct cage *cage)
 }
 
 /* Only once for an interpreter and its forks: the kernel allows few layers of Landlock. */
-static int signals_enclose(const struct cage *cage)
+static int enclose(const struct cage *cage)
 {
-	bool scoped = cage->landlock_abi >= 6;
+	bool scoped = cage->landlock_abi >= 6, alone = cage->namespaces & CLONE_NEWPID;
 	static bool enclosed;
 	int r = 0;
 
-	if (enclosed || (cage->namespaces & CLONE_NEWPID))
+	if (enclosed)
 		return 0;
 	enclosed = true;
-	if (scoped)
+	if (scoped && !alone)
 		r = landlock_enter_interpreter();
-	return r || !seccomp_marks(cage) ? r : seccomp_enter_interpreter(scoped);
+	return r ? r : seccomp_enter_interpreter(cage, scoped || alone);
 }
 
 int cage_enter_interpreter(const struct cage *cage)
 {
-	int r = signals_enclose(cage);
+	int r = enclose(cage);
 
 	if (r)
 		return r;

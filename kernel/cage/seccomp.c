@@ -114,10 +114,12 @@ static const struct rule allowed_with[] = {
 	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
 };
 
-/* Only for seccomp_enter_interpreter, whose filter then forbids it. With a filter of its own a session could only
- * refuse more calls, but each refusal may be a line in the host's log. */
-static const struct rule allowed_to_enclose[] = {
+/* Only for the warden: seccomp_enter_interpreter forbids them. With a filter of its own a session could only refuse
+ * more calls, but each refusal may be a line in the host's log. inotify would tell it of others. */
+static const struct rule allowed_to_warden[] = {
 	RULE1(prctl, INT(0, PR_SET_SECCOMP)),
+	{SCMP_SYS(inotify_init1), 0, {}},
+	{SCMP_SYS(inotify_add_watch), 0, {}},
 };
 
 /* It would drop a file from memory that other processes still use. */
@@ -266,8 +268,8 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		r = add_rules(ctx, SCMP_ACT_ERRNO(EPERM), refused_with, ARRAY_SIZE(refused_with));
 	if (!r)
 		r = add_rules(ctx, SCMP_ACT_ERRNO(0), idle_with, ARRAY_SIZE(idle_with));
-	if (!r && seccomp_marks(cage))
-		r = ALLOW(allowed_to_enclose);
+	if (!r)
+		r = ALLOW(allowed_to_warden);
 	if (!r)
 		r = add_files(ctx, cage, readonly);
 	if (!r)
@@ -386,36 +388,34 @@ int seccomp_enter(struct cage *cage, struct cage_report *report)
 	return 0;
 }
 
-bool seccomp_marks(const struct cage *cage)
-{
-	return cage->seccomp && !(cage->namespaces & CLONE_NEWPID);
-}
+/* Whoever is under it can load no other. */
+#define CLOSING                                                                                                    \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_inotify_init1, 4, 0),                                              \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_inotify_add_watch, 3, 0),                                  \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),                                              \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(0)),                                                      \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),                                         \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-int seccomp_enter_interpreter(bool signals)
+int seccomp_enter_interpreter(const struct cage *cage, bool signals)
 {
-	static const struct sock_filter mark[] = {
+	static const struct sock_filter closed[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(0)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		CLOSING,
 	};
-	static const struct sock_filter mark_without_signals[] = {
+	static const struct sock_filter closed_without_signals[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 5, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 4, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(0)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 5, 0),
+		CLOSING,
 	};
 	const struct sock_fprog filters[] = {
-		{ARRAY_SIZE(mark_without_signals), (struct sock_filter *)mark_without_signals},
-		{ARRAY_SIZE(mark), (struct sock_filter *)mark},
+		{ARRAY_SIZE(closed_without_signals), (struct sock_filter *)closed_without_signals},
+		{ARRAY_SIZE(closed), (struct sock_filter *)closed},
 	};
 
+	if (!cage->seccomp)
+		return 0;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filters[signals], 0, 0) < 0 ? -errno : 0;
 }

@@ -86,8 +86,8 @@ int seccomp_enter(struct cage *cage, struct cage_report *report);
  * its descendants also keep one filter more than the warden: by that the keeper recognises them when they become
  * its children. Return 0 or -errno. */
 int landlock_enter_interpreter(void);
-bool seccomp_marks(const struct cage *cage); /* whether interpreters get that filter */
-int seccomp_enter_interpreter(bool signals); /* @signals: the filter allows them, because Landlock limits them */
+int seccomp_enter_interpreter(const struct cage *cage,
+			      bool signals); /* @signals: the filter allows them, because others are out of reach */
 
 /* options.c: a filter for calls of which only some options are allowed. It runs before the main one. options_size
  * says how many statements it has at most. options_compile writes them to @out and returns how many there are. */

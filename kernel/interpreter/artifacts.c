@@ -1,13 +1,15 @@
 /* A file belongs to a cell if its inode changed since the cell began: the kernel sets the time of that change,
- * and nobody else can. So nothing is remembered from one cell to the next, and it does not matter who wrote: C,
+ * and nobody else can. So no file is remembered from one cell to the next, and it does not matter who wrote: C,
  * a child process or another interpreter. The price is a look at every file. It is not paid if the cell took
- * next to no time and Python has seen nothing that may write; and it is bounded, in time and in number.
+ * next to no time and Python has seen nothing that may write; nor, if there are many files, when the witness says
+ * that nothing has happened to any. And it is bounded, in time and in number.
  *
  * The kernel's file times advance in ticks of a few milliseconds, or finer. A file that the first of two cells
  * in one tick wrote would belong to both. So if the first has written, the second waits for the next tick. A
  * cell begins by the coarse clock, and no file time is later than that. */
 #include "artifacts.h"
 
+#include "files/witness.h"
 #include "proto/clock.h"
 #include "proto/message.h"
 
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 /* A cell that took less time can have written only what Python has seen. */
 #define SHORT_NS 100000
@@ -28,13 +31,17 @@
 #define DEPTH_MAX 64
 /* So many maps are known. */
 #define MAPS_MAX 64
+/* To look at so many files takes longer than to ask whether there is anything to see. */
+#define MANY 1000
 
 static struct {
 	char home[PATH_MAX];
 	struct timespec began, newest; /* in file time: when the cell began; the newest change that was told */
 	uint64_t began_ns;
 	msgpack_sbuffer records, array, mapped;
-	bool maps; /* there were maps at the end of the last cell */
+	bool maps;	/* there were maps at the end of the last cell */
+	unsigned seen;	/* files, at the last look */
+	uint32_t count; /* the witness's, at the last question; 0: nobody knows */
 } artifacts;
 
 struct look {
@@ -56,15 +63,27 @@ static struct timespec time_of(struct statx_timestamp stamp)
 	return (struct timespec){.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
 }
 
+/* Whether any file may have changed since the last question. */
+static bool may_differ(void)
+{
+	uint32_t before = artifacts.count;
+
+	artifacts.count = artifacts.seen < MANY ? 0 : witness_ask();
+	return artifacts.count == 0 || artifacts.count != before;
+}
+
 void artifacts_of_others(void)
 {
 	clock_gettime(CLOCK_REALTIME, &artifacts.newest);
+	(void)may_differ();
 }
 
 void artifacts_home(const char *workspace)
 {
-	if (artifacts.home[0])
-		artifacts_of_others(); /* it is a copy */
+	if (artifacts.home[0]) { /* it is a copy */
+		witness_leave();
+		artifacts_of_others();
+	}
 	snprintf(artifacts.home, sizeof(artifacts.home), "%s", workspace);
 }
 
@@ -304,6 +323,15 @@ static void maps_list(struct artifacts_found *found)
 
 /* ---- the end of a cell ---- */
 
+/* The witness sees no write through a map. Its own maps this process knows; a child may have others. */
+static bool is_look_due(void)
+{
+	bool differs = may_differ();
+	siginfo_t child;
+
+	return differs || artifacts.maps || waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 static void look_all(struct look *look)
 {
 	int home = open(artifacts.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -332,15 +360,17 @@ struct artifacts_found artifacts_end(bool changing)
 	artifacts.records.size = artifacts.array.size = 0;
 	if (!artifacts.home[0])
 		return found;
-	if (changing || clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns >= SHORT_NS)
+	if ((changing || clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns >= SHORT_NS) && is_look_due()) {
 		look_all(&look);
+		artifacts.seen = look.seen;
+	}
 	found.more = look.more;
 	found.changed = look.changed || look.more;
 	if (look.more) /* there may be newer changes */
 		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
 	if (look.told > 0 && !take_files(&found.files, &look))
 		found.more = true;
-	if (found.changed || artifacts.maps)
+	if (found.changed || artifacts.maps || look.seen >= MANY)
 		maps_list(&found);
 	return found;
 }

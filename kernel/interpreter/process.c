@@ -11,6 +11,7 @@
 #include "channel.h"
 #include "crowd/crowd.h"
 #include "describe.h"
+#include "files/witness.h"
 #include "frozen.h"
 #include "outlets.h"
 #include "output.h"
@@ -28,8 +29,8 @@
 
 #define FD_FLOOR 100
 /* How many descriptors lie from the floor on: the channel and its spare, the buffers, copies of stdout and stderr,
- * the channel of a copy. */
-#define FD_KEPT 6
+ * the channel of a copy, the warden's bell. */
+#define FD_KEPT 7
 
 static struct {
 	pid_t pid;
@@ -77,6 +78,7 @@ static int take_over(const int fds[INTERPRETER_FDS], int floor)
 	if (channel < 0)
 		return -errno;
 	exec_channel_use(channel);
+	witness_move(floor);
 	return output_adopt(fds[INTERPRETER_BUFFERS], floor);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "base/helpers.h"
+#include "files/witness.h"
 #include "interpreter/interpreter.h"
 #include "proto/clock.h"
 #include "proto/link.h"
@@ -516,19 +517,36 @@ static _Noreturn void warden_end(struct warden *warden)
 	_exit(0);
 }
 
+static bool is_busy(const struct warden *warden)
+{
+	return warden->surveying || states_busy(&warden->states) || witness_busy();
+}
+
+/* A piece of the most urgent work. No cell runs while files are kept or brought back. */
+static void work(struct warden *warden)
+{
+	if (states_busy(&warden->states)) {
+		states_step(&warden->states);
+		witness_forgive();
+	} else if (witness_busy()) {
+		witness_step();
+	} else {
+		survey(warden);
+	}
+}
+
 static void serve(struct warden *warden)
 {
 	struct pollfd events[] = {
 		{.fd = warden->control, .events = POLLIN},
 		{.fd = warden->signals, .events = POLLIN},
+		{.fd = witness_bell(), .events = POLLIN},
 	};
 	struct signalfd_siginfo information;
 	bool told_to_end = false;
 
 	while (!told_to_end) {
-		int wait_ms = warden->surveying || states_busy(&warden->states) ? 0
-			      : warden->sweep_deadline				? 1
-										: -1;
+		int wait_ms = is_busy(warden) ? 0 : warden->sweep_deadline ? 1 : -1;
 
 		if (poll(events, ARRAY_SIZE(events), wait_ms) < 0 && errno != EINTR)
 			return;
@@ -536,10 +554,9 @@ static void serve(struct warden *warden)
 			told_to_end |= information.ssi_signo == SIGTERM;
 		reap(warden);
 		sweep(warden);
-		if (states_busy(&warden->states))
-			states_step(&warden->states); /* somebody waits for it */
-		else
-			survey(warden);
+		if (events[2].revents)
+			witness_answer();
+		work(warden);
 		if (events[0].revents && !serve_control(warden))
 			return;
 	}
@@ -600,6 +617,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 		_exit(1);
 	}
 	states_init(&warden.states, &states_listener, &warden);
+	witness_init();
 	if (!cage_sets_looks(cage))
 		files_look_fixed();
 	say_ready(&warden, &report);

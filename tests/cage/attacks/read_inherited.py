@@ -16,7 +16,8 @@ def attack():
             continue
         null = stat.S_ISCHR(meta.st_mode) and meta.st_rdev == os.stat("/dev/null").st_rdev
         nameless = stat.S_ISREG(meta.st_mode) and meta.st_nlink == 0
-        own = fd >= 100 and (stat.S_ISSOCK(meta.st_mode) or stat.S_ISFIFO(meta.st_mode) or nameless)
-        if not null and not own:  # its channel, its pipes and its memory file are high up
+        bell = stat.S_IFMT(meta.st_mode) == 0 and os.readlink(f"/proc/self/fd/{fd}") == "anon_inode:[eventfd]"
+        own = fd >= 100 and (stat.S_ISSOCK(meta.st_mode) or stat.S_ISFIFO(meta.st_mode) or nameless or bell)
+        if not null and not own:  # its channel, its pipes, its memory file and its warden's bell are high up
             found.append(fd)
     return found or None

@@ -1,0 +1,308 @@
+/* The witness. Directories that are not watched yet are a stack of paths. A directory is watched before it is read,
+ * so none that is made meanwhile is missed. A new directory, and a queue that has overflowed, end the watch: the
+ * next question begins it anew, and the count goes up. */
+#include "witness.h"
+
+#include "proto/beneath.h"
+#include "proto/clock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* Each pins a little of the kernel's memory, and a user may have only so many. */
+#define DIRECTORIES_MAX 2048
+/* How many directories are read in one step. */
+#define STEP 64
+/* When a tree could not be watched, or was not for long: how long until it is tried again. */
+#define AGAIN_MS 5000
+/* How long an interpreter waits for an answer. */
+#define WAIT_MS 50
+
+#define WATCHED                                                                                                    \
+	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_OPEN | IN_MOVED_FROM | IN_MOVED_TO |  \
+	 IN_ONLYDIR | IN_EXCL_UNLINK)
+
+/* Copies for branches lie there. */
+#define BRANCHES ".branches"
+
+struct page {
+	_Atomic uint32_t asked, answered; /* so many questions */
+	_Atomic uint32_t count;
+};
+
+struct directory {
+	struct directory *next;
+	char path[];
+};
+
+static struct {
+	struct page *page;
+	int bell, home, watch; /* -1: none */
+	uint32_t count;	       /* never 0 */
+	bool whole;	       /* all directories are watched */
+	struct directory *waiting;
+	unsigned directories;
+	uint64_t not_before; /* in ms */
+} witness = {.bell = -1, .home = -1, .watch = -1};
+
+void witness_init(void)
+{
+	void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	witness.page = page;
+	witness.count = 1;
+	witness.home = open(".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	witness.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+int witness_bell(void)
+{
+	return witness.bell;
+}
+
+static void count_up(void)
+{
+	if (++witness.count == 0)
+		witness.count = 1;
+}
+
+/* ---- watching ---- */
+
+static void watch_end(void)
+{
+	struct directory *directory;
+
+	while ((directory = witness.waiting)) {
+		witness.waiting = directory->next;
+		free(directory);
+	}
+	witness.watch = fd_close(witness.watch);
+	witness.whole = false;
+}
+
+static void watch_fail(void)
+{
+	watch_end();
+	witness.not_before = clock_ms() + AGAIN_MS;
+}
+
+static bool push(const char *above, const char *name)
+{
+	size_t size = strlen(above) + strlen(name) + 2;
+	struct directory *directory = size < PATH_MAX ? malloc(sizeof(*directory) + size) : NULL;
+
+	if (!directory || ++witness.directories > DIRECTORIES_MAX) {
+		free(directory);
+		return false;
+	}
+	stpcpy(stpcpy(stpcpy(directory->path, above), above[0] ? "/" : ""), name);
+	directory->next = witness.waiting;
+	witness.waiting = directory;
+	return true;
+}
+
+static void watch_begin(void)
+{
+	watch_end();
+	witness.directories = 0;
+	witness.watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (witness.watch < 0 || !push("", ""))
+		watch_fail();
+}
+
+static bool is_directory(int parent, const struct dirent *entry)
+{
+	struct stat status;
+
+	if (entry->d_type != DT_UNKNOWN)
+		return entry->d_type == DT_DIR;
+	return fstatat(parent, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
+static bool is_passed_over(const char *path, const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (!path[0] && strcmp(name, BRANCHES) == 0);
+}
+
+static bool push_all(const char *path, DIR *stream)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(stream)))
+		if (!is_passed_over(path, entry->d_name) && is_directory(dirfd(stream), entry) &&
+		    !push(path, entry->d_name))
+			return false;
+	return true;
+}
+
+/* inotify takes only a path. So the warden goes there, where "." can be nothing else. */
+static bool watch_here(const char *path)
+{
+	DIR *stream;
+	bool done;
+	int fd;
+
+	if (inotify_add_watch(witness.watch, ".", WATCHED) < 0)
+		return false;
+	fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		fd_close(fd);
+		return false;
+	}
+	done = push_all(path, stream);
+	closedir(stream);
+	return done;
+}
+
+static bool watch_directory(const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r = beneath_find(&fd, witness.home, path[0] ? path : ".", true);
+	bool done;
+
+	if (r)
+		return r == -ENOENT; /* it has been removed since */
+	if (fchdir(fd) < 0)
+		return false;
+	done = watch_here(path);
+	return fchdir(witness.home) == 0 && done;
+}
+
+bool witness_busy(void)
+{
+	return witness.waiting;
+}
+
+void witness_step(void)
+{
+	struct directory *directory;
+	bool done = true;
+
+	for (int i = 0; done && i < STEP && (directory = witness.waiting); i++) {
+		witness.waiting = directory->next;
+		done = watch_directory(directory->path);
+		free(directory);
+	}
+	if (!done) {
+		watch_fail();
+	} else if (!witness.waiting) {
+		witness.whole = true;
+		count_up(); /* nobody knows what happened before */
+	}
+}
+
+/* ---- what happens ---- */
+
+static bool is_news(const struct inotify_event *event)
+{
+	return !(event->mask & IN_IGNORED) && (event->mask & (IN_OPEN | IN_ISDIR)) != (IN_OPEN | IN_ISDIR);
+}
+
+/* Directories that nobody watches. */
+static bool is_beyond(const struct inotify_event *event)
+{
+	return (event->mask & IN_Q_OVERFLOW) ||
+	       ((event->mask & IN_ISDIR) && (event->mask & (IN_CREATE | IN_MOVED_TO)));
+}
+
+/* @counts: it may be the work of a cell. */
+static void take(bool counts)
+{
+	static char events[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool news = false, beyond = false;
+	ssize_t n;
+
+	while (witness.watch >= 0 && (n = read(witness.watch, events, sizeof(events))) > 0)
+		for (const char *at = events; at < events + n;) {
+			const struct inotify_event *event = (const void *)at;
+
+			news |= counts && is_news(event);
+			beyond |= is_beyond(event);
+			at += sizeof(*event) + event->len;
+		}
+	if (news || beyond)
+		count_up();
+	if (beyond)
+		watch_end();
+}
+
+void witness_forgive(void)
+{
+	take(false);
+}
+
+void witness_answer(void)
+{
+	uint32_t asked;
+	uint64_t rings;
+
+	if (read(witness.bell, &rings, sizeof(rings)) < 0)
+		return;
+	asked = atomic_load(&witness.page->asked);
+	take(true);
+	atomic_store(&witness.page->count, witness.whole ? witness.count : 0);
+	atomic_store(&witness.page->answered, asked);
+	syscall(SYS_futex, &witness.page->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	if (!witness.whole && !witness.waiting && clock_ms() >= witness.not_before)
+		watch_begin();
+}
+
+/* ---- asking ---- */
+
+void witness_move(int floor)
+{
+	int bell = witness.bell < 0 ? -1 : fcntl(witness.bell, F_DUPFD_CLOEXEC, floor);
+
+	fd_close(witness.bell);
+	witness.bell = bell;
+	witness.home = fd_close(witness.home);
+	watch_end();
+}
+
+void witness_leave(void)
+{
+	witness.bell = fd_close(witness.bell);
+}
+
+/* A cell may have closed it, and something else may have its number. */
+static bool bell_ring(void)
+{
+	const uint64_t once = 1;
+	struct stat status;
+
+	return witness.bell >= 0 && fstat(witness.bell, &status) == 0 && (status.st_mode & S_IFMT) == 0 &&
+	       write(witness.bell, &once, sizeof(once)) == sizeof(once);
+}
+
+uint32_t witness_ask(void)
+{
+	uint64_t until = clock_ms() + WAIT_MS;
+	uint32_t question, answered;
+
+	if (!witness.page)
+		return 0;
+	question = atomic_fetch_add(&witness.page->asked, 1) + 1;
+	if (!bell_ring())
+		return 0;
+	while ((int32_t)((answered = atomic_load(&witness.page->answered)) - question) < 0) {
+		uint64_t now = clock_ms();
+		struct timespec wait = {.tv_nsec = (long)((until - now) * 1000000)};
+
+		if (now >= until)
+			return 0;
+		syscall(SYS_futex, &witness.page->answered, FUTEX_WAIT, answered, &wait, NULL, 0);
+	}
+	return atomic_load(&witness.page->count);
+}
