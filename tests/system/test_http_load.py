@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import random
 import socket
 import statistics
 import threading
@@ -16,7 +18,15 @@ from daemon import Daemon, memory_of, wait_until
 from http_server import PATIENCE, Server, server_of
 from lair import Client
 
-SETTINGS = {"profile default": {"preload": "", "output_size": "1M", "cell_timeout": "600"}}
+SETTINGS = {
+    "profile default": {
+        "preload": "",
+        "output_size": "1M",
+        "cell_timeout": "600",
+        "file_size": "2G",
+        "workspace_size": "2G",
+    }
+}
 WAIT = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
 MANY = 1000
 M = 1 << 20
@@ -336,3 +346,54 @@ def test_clients_that_stop_reading(server: Server, client: Client) -> None:
     wait_until(lambda: metric(server, "lair_http_exchanges") == 1, "they are forgotten", 30)
     for name in sessions:
         client.shutdown(name)
+
+
+# ---- much at once ----
+
+
+def pieces(n: int) -> Iterator[bytes]:
+    """The same ones each time."""
+    numbers = random.Random(1)
+    return (numbers.randbytes(1 << 10) * 1024 for _ in range(n))
+
+
+@pytest.mark.memory
+def test_a_gigabyte(server: Server, client: Client, session: str) -> None:
+    """Up and down: nobody in between has it in memory."""
+    server.exec(session, "1")
+    pids = server.process.pid, client.stats().pid
+    before = [memory_of(pid) for pid in pids]
+    most = [0, 0]
+
+    def look() -> None:
+        for i, pid in enumerate(pids):
+            most[i] = max(most[i], memory_of(pid) - before[i])
+
+    def sent(n: int) -> Iterator[bytes]:
+        for i, piece in enumerate(pieces(n)):
+            if i % 64 == 0:
+                look()
+            yield piece
+
+    path = f"/v1/sessions/{session}/file?path=large"
+    began = time.monotonic()
+    answer = server.ask("PUT", path, sent(1024), {"Content-Length": str(1024 * M)})
+    assert answer.json()["size"] == 1024 * M
+    up = time.monotonic() - began
+    connection = server.connect()
+    connection.request("GET", path)
+    response, digest, wanted = connection.getresponse(), hashlib.blake2b(), hashlib.blake2b()
+    for piece in pieces(1024):
+        wanted.update(piece)
+    began, n = time.monotonic(), 0
+    while piece := response.read(M):
+        digest.update(piece)
+        if (n := n + 1) % 64 == 0:
+            look()
+    down = time.monotonic() - began
+    connection.close()
+    assert digest.digest() == wanted.digest()
+    print(f"\n1 GiB: up at {1024 / up:.0f} MiB/s, down at {1024 / down:.0f} MiB/s;", end=" ")
+    print(f"lair serve has {most[0] / M:.1f} MiB more meanwhile, laird {most[1] / M:.1f} MiB")
+    assert most[0] < 16 * M
+    assert most[1] < 32 * M
