@@ -169,7 +169,8 @@ struct lair_exec {
 	/* If set, the cell may read from stdin: answer with lair_input. If not, the cell gets an EOFError. */
 	void (*on_ask)(struct lair_call *call, struct lair_text prompt, bool password, void *userdata);
 	/* Functions of this program that the cell may call: see "functions" below. With @detach the calls wait
-	 * until a program attaches that answers them. */
+	 * until a program attaches that answers them. If it is set and there are none, calls of what laird itself
+	 * does for a cell, such as installing packages, still ask here for approval: on_held. */
 	const struct lair_function *functions;
 	size_t n_functions;
 	bool again; /* a call of a function with an effect may repeat what was done before */

@@ -22,7 +22,7 @@ struct approval {
 	char *whole; /* if the text leaves something out */
 };
 
-static bool at_terminal(const struct run *run)
+bool approval_possible(const struct run *run)
 {
 	return run->answers && !run->cli->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
@@ -197,7 +197,7 @@ void approval_begin(struct run *run, const struct lair_waiting *waiting)
 		return;
 	if (run->events) {
 		event_print(run, waiting);
-	} else if (at_terminal(run)) {
+	} else if (approval_possible(run)) {
 		approval_add(run, waiting, &text);
 		approval_ask(run);
 	} else {

@@ -121,8 +121,10 @@ int offer_add(struct offer *offer, struct source *source, const struct lair_func
 
 const struct lair_function *offer_functions(const struct offer *offer, size_t *np)
 {
+	static const struct lair_function none[1];
+
 	*np = offer->n;
-	return offer->functions;
+	return offer->n ? offer->functions : none;
 }
 
 int offer_new(struct offer **offerp, const struct cli *cli)

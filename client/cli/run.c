@@ -487,7 +487,8 @@ static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
 	(void)call;
 	alive_erase(run);
 	approval_cancel(run, number);
-	offer_cancel(run->offer, number);
+	if (run->offer)
+		offer_cancel(run->offer, number);
 }
 
 static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
@@ -649,6 +650,7 @@ static const char *const *environment(struct run *run, const struct lair_exec *e
 
 int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 {
+	static const struct lair_function none[1];
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	int r;
 
@@ -658,8 +660,11 @@ int run_cell(struct run *run, struct lair_call **callp, struct lair_exec *exec)
 	exec->on_display = on_display;
 	exec->on_alive = on_alive;
 	exec->on_ask = run->answers ? on_ask : NULL;
-	if (run->offer) {
+	if (run->offer)
 		exec->on_call = on_call;
+	else if (approval_possible(run))
+		exec->functions = none;
+	if (exec->functions) {
 		exec->on_cancel = on_cancel;
 		exec->on_held = on_held;
 	}

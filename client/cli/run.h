@@ -78,7 +78,9 @@ void run_print(struct run *run, json_t *document);
 /* Wait for any other call. SIGINT, or a signal that ends us, ends the wait: -EINTR. Else returns as lair_wait. */
 int run_wait(struct run *run, struct lair_call *call);
 
-/* approval.c: a call asks to be approved, and the person at the terminal is asked; or told who may answer. */
+/* approval.c: whether a person is at the terminal who can be asked. */
+bool approval_possible(const struct run *run);
+/* A call asks to be approved, and the person at the terminal is asked; or told who may answer. */
 void approval_begin(struct run *run, const struct lair_waiting *waiting);
 /* Tell the calls that wait in a cell that was attached to without functions: nobody else may be there to see them.
  */

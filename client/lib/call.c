@@ -231,7 +231,7 @@ static int environment_put(msgpack_sbuffer *buffer, const char *const *env)
 /* What is offered, in the form of the protocol. The caller destroys the buffer. */
 static int functions_put(msgpack_sbuffer *buffer, const struct lair_exec *exec)
 {
-	int r = exec->n_functions ? wire_put_array(buffer, exec->n_functions) : 0;
+	int r = exec->functions ? wire_put_array(buffer, exec->n_functions) : 0;
 
 	for (size_t i = 0; !r && i < exec->n_functions; i++) {
 		const struct lair_function *offered = &exec->functions[i];

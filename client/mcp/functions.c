@@ -297,11 +297,7 @@ void functions_input_take(struct request *request, const char *key, const json_t
 
 void functions_offer(struct request *request, struct lair_exec *exec)
 {
-	struct offered *offered = request->server->offered;
-
-	if (!offered)
-		return;
-	exec->functions = offered_functions(offered, &exec->n_functions);
+	exec->functions = offered_functions(request->server->offered, &exec->n_functions);
 	exec->on_call = on_call;
 	exec->on_cancel = on_cancel;
 	exec->on_held = on_held;
@@ -309,7 +305,7 @@ void functions_offer(struct request *request, struct lair_exec *exec)
 
 void functions_attach(struct request *request, struct lair_attach *attach)
 {
-	if (!request->server->offered || answered_of(request->server, attach->key))
+	if (answered_of(request->server, attach->key))
 		return;
 	attach->on_call = on_call;
 	attach->on_cancel = on_cancel;
@@ -321,7 +317,7 @@ bool functions_go_on(struct request *request)
 	struct server *server = request->server;
 
 	/* Another one has the calls already. */
-	if (!server->offered || !request->call || (request->key && answered_of(server, request->key)))
+	if (!request->call || (request->key && answered_of(server, request->key)))
 		return false;
 	request->answered = true;
 	request->runs = false;
@@ -331,6 +327,5 @@ bool functions_go_on(struct request *request)
 
 void functions_end(struct request *request)
 {
-	if (request->server->offered)
-		offered_end(request->server->offered, request);
+	offered_end(request->server->offered, request);
 }

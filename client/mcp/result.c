@@ -379,7 +379,7 @@ static void add_blocked(json_t *structured, const struct lair_result *cell)
 static void add_state(json_t *structured, const struct request *request, const struct lair_result *cell)
 {
 	/* A result that is fetched later may belong to an earlier session of that name. */
-	uint64_t birth = request->tool->run == run_in_session ? cell->birth : 0;
+	uint64_t birth = tool_runs_in_session(request->tool) ? cell->birth : 0;
 	bool is_new =
 		cell->session.data && result_add_ended(structured, request, birth, &cell->ended, &cell->loaded);
 

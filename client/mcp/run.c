@@ -201,7 +201,7 @@ static json_t *handle_of(const struct request *request, const struct lair_call *
 	struct lair_point at = lair_point(call);
 	_cleanup_(freep) char *text = NULL;
 
-	if (!session && request->tool->run == run_in_session)
+	if (!session && tool_runs_in_session(request->tool))
 		session = argument_session(request);
 	if (asprintf(&text, "%s-%" PRIu64 "-%" PRIu64 "-%" PRIu64 "%s%s", run->key, at.out, at.err, at.displays,
 		     session ? "@" : "", session ? session : "") < 0)
@@ -333,15 +333,14 @@ static int key_make(char key[static KEY_SIZE])
 	return 0;
 }
 
-static void run(struct request *request, const char *session)
+static void run_code(struct request *request, const char *session, struct lair_text code)
 {
 	const struct mcp_options *options = request->server->options;
-	json_t *code = json_object_get(request->arguments, "code");
 	double timeout = argument_number(request, "timeout_sec");
 	struct lair_exec exec = {
 		.session = session,
 		.profile = options->profile,
-		.code = {json_string_value(code), json_string_length(code)},
+		.code = code,
 		.timeout = timeout > 0 ? timeout : options->timeout,
 		.directory = argument_text(request, "cwd_rel"),
 		.on_output = on_output,
@@ -365,6 +364,27 @@ static void run(struct request *request, const char *session)
 	functions_offer(request, &exec);
 	request->runs = true;
 	request_wait(request, lair_exec(lair, &call, &exec), &call, on_result);
+}
+
+static void run(struct request *request, const char *session)
+{
+	json_t *code = json_object_get(request->arguments, "code");
+
+	run_code(request, session, (struct lair_text){json_string_value(code), json_string_length(code)});
+}
+
+/* As code does it: where packages have to be approved of, a model does not approve of its own. */
+static void install_begin(struct request *request)
+{
+	_cleanup_(freep) char *code = NULL;
+	const char *packages = argument_text(request, "packages");
+
+	if (strpbrk(packages, "\r\n"))
+		request_reply(request, result_refused(request, "bad_arguments", "packages must be one line"));
+	else if (asprintf(&code, "%%pip install %s", packages) < 0)
+		request_fail(request, -ENOMEM, "out of memory");
+	else
+		run_code(request, argument_session(request), lair_text(code));
 }
 
 static void once_begin(struct request *request)
@@ -467,6 +487,16 @@ static void rest_of_state(struct request *request)
 void run_once(struct request *request)
 {
 	functions_wait(request, request->state ? rest_of_state : once_begin);
+}
+
+void session_install(struct request *request)
+{
+	functions_wait(request, request->state ? rest_of_state : install_begin);
+}
+
+bool tool_runs_in_session(const struct tool *tool)
+{
+	return tool->run == run_in_session || tool->run == session_install;
 }
 
 void run_in_session(struct request *request)

@@ -268,7 +268,7 @@ int mcp_serve(const struct mcp_options *options, int in, int out)
 
 	server_init(&server, options, in, out);
 	server.error = session_name(&server);
-	if (!server.error && options->servers)
+	if (!server.error)
 		server.error = offered_new(&server.offered, options->servers);
 	if (!server.error)
 		server.error = signals_take(&server);

@@ -26,8 +26,8 @@ struct server {
 	unsigned legacy; /* the old version that the handshake has agreed on */
 	bool elicits;	 /* the client of the handshake can ask its person */
 	/* functions of cells */
-	struct offered *offered; /* NULL: none */
-	json_t *asked;		 /* questions to the client: by their ids, which call they are of */
+	struct offered *offered;
+	json_t *asked; /* questions to the client: by their ids, which call they are of */
 	uint64_t last_asked;
 	/* how it ends */
 	double ending_since; /* when the input ended; 0: it has not */

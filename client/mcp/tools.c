@@ -24,6 +24,8 @@ PARAMETER(
 REQUIRED_PARAMETER(source, "string", "Absolute path of a file or directory on the host.");
 PARAMETER(dest_rel, "string",
 	  "Where to put it, relative to the session's directory. Leave it out for the same name there.");
+REQUIRED_PARAMETER(packages, "string",
+		   "Names of projects, as after pip install, with versions where they matter: polars duckdb==1.*");
 PARAMETER(steps, "integer", "How many states to go back; 1 if left out.");
 REQUIRED_PARAMETER(new_session_id, "string", "The name of the new session; it must not exist yet.");
 PARAMETER(at_cell, "integer",
@@ -295,6 +297,18 @@ const struct tool tools[] = {
 		.parameters = {&new_session_id, &session_id, &at_cell, &copy_files},
 		.properties = {DONE, &out_own_files, &out_effects, &out_effects_left_out, &out_note},
 		.run = session_branch,
+	},
+	{
+		.name = "python_session_install",
+		.title = "Install packages in a session",
+		.description =
+			"Install packages in a session as it is: its variables stay. Only what has wheels can be "
+			"installed. Where there is no such permission the error says so: do it another way.",
+		.full = true,
+		.parameters = {&packages, &session_id},
+		.properties = {CELL, &out_session, &out_cell, &out_ended, &out_restored, &out_loaded,
+			       &out_not_loaded},
+		.run = session_install,
 	},
 	{
 		.name = "python_session_vars",

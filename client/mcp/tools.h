@@ -55,11 +55,15 @@ const char *argument_session(const struct request *request);
 /* Whether @id names a session of another user, which a model does not get. */
 bool session_is_anothers(const struct server *server, const char *id);
 
+/* Whether it runs code in the session that the call means. */
+bool tool_runs_in_session(const struct tool *tool);
+
 /* ---- what they do: run.c, sessions.c, questions.c, copy.c ---- */
 
 void run_once(struct request *request);
 void run_in_session(struct request *request);
 void run_rest(struct request *request);
+void session_install(struct request *request);
 void session_start(struct request *request);
 void session_reset(struct request *request);
 void session_shutdown(struct request *request);

@@ -547,7 +547,8 @@ void v1_exec(struct exchange *exchange)
 		return;
 	}
 	functions = functions_of(json_object_get(exchange->json, "functions"), &texts);
-	exec.functions = functions;
+	if (json_object_get(exchange->json, "functions") && (events || exec.detach))
+		exec.functions = functions;
 	exec.env = (const char *const *)env;
 	exec.key = keyed ? key : NULL;
 	exchange->interrupts = !keyed;

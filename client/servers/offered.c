@@ -53,7 +53,7 @@ const struct lair_function *offered_functions(struct offered *offered, size_t *n
 	size_t i;
 
 	functions_free(offered);
-	offered->listed = servers_functions(offered->servers);
+	offered->listed = offered->servers ? servers_functions(offered->servers) : json_array();
 	offered->functions = calloc(json_array_size(offered->listed) + 1, sizeof(*offered->functions));
 	json_array_foreach(offered->listed, i, function)
 	{

@@ -7,7 +7,7 @@
 
 struct offered;
 
-/* @servers is borrowed, and must be freed later. Returns 0 or -ENOMEM. */
+/* @servers is borrowed, and must be freed later; NULL: there are none. Returns 0 or -ENOMEM. */
 int offered_new(struct offered **offeredp, struct servers *servers);
 struct offered *offered_free(struct offered *offered);
 

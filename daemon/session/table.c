@@ -86,7 +86,8 @@ static int send_run(struct session *session, const struct cell *cell)
 		.env = cell->options.env,
 		.directory = cell->options.directory,
 		.reload = cell->options.reload,
-		.functions = cell->options.functions,
+		.functions = wire_count(cell->options.functions) ? cell->options.functions
+								 : (struct bytes){.data = NULL},
 		.notebook = cell->options.notebook,
 		.packages = cell->options.packages,
 	};

@@ -42,6 +42,7 @@ FULL = [
     *MINIMAL,
     "python_session_undo",
     "python_session_branch",
+    "python_session_install",
     "python_session_vars",
     "python_session_diff",
     "python_session_files",

@@ -166,7 +166,8 @@ class Offer:
         self._since, self._spent = 0.0, 0.0
 
     def wire(self) -> list[dict[str, Any]] | None:
-        return [it.wire(self._bare) for it in self.functions.values()] or None
+        """With nothing in it, calls of what the daemon does for a cell ask here."""
+        return [it.wire(self._bare) for it in self.functions.values()] if self.answers else None
 
     @property
     def answers(self) -> bool:

@@ -1,0 +1,161 @@
+"""Packages that somebody has to approve of, or that a model asks for: at a terminal, by another command, in Python and by
+MCP."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lair
+from daemon import BIN, Daemon, wait_until
+from index import Index, find_uv
+from lair import Connection, Session
+from mcp_server import McpServer
+from terminal import Terminal
+
+UV = find_uv()
+
+pytestmark = pytest.mark.skipif(UV is None, reason="there is no uv, and pip cannot install it")
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[Index]:
+    index = Index()
+    yield index
+    index.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(index: Index) -> Iterator[Daemon]:
+    store = Path(tempfile.mkdtemp(prefix="lair-packages-"))
+    store.chmod(0o755)
+    quick = {"preload": "", "spares": "0", "checkpoint": "cell"}
+    settings = {
+        "daemon": {"packages_store": str(store), "uv": str(UV)},
+        "profile default": {**quick, "packages": "ask"},
+        "profile on": {**quick, "packages": "on"},
+    }
+    daemon = Daemon(settings, env={"UV_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url})
+    yield daemon
+    daemon.close()
+    shutil.rmtree(store, ignore_errors=True)
+
+
+@pytest.fixture
+def connection(daemon: Daemon) -> Iterator[Connection]:
+    with Connection(str(daemon.socket)) as connection:
+        yield connection
+
+
+names = iter(f"package-{n}" for n in range(1000))
+
+
+@pytest.fixture
+def package(index: Index) -> str:
+    """One that no set has yet."""
+    name = next(names)
+    index.add(name, "1.0", {f"{name.replace('-', '_')}.py": b"", f"{name}.bin": os.urandom(2 << 20)})
+    index.apart.add(f"{name.replace('-', '_')}-1.0-py3-none-any.whl")
+    return name
+
+
+@pytest.mark.parametrize("said, error", [(True, None), (False, "PermissionError"), ("too new", "PermissionError")])
+def test_python_is_asked(connection: Connection, package: str, said: Any, error: str | None) -> None:
+    asked = []
+
+    def approve(call: lair.Calling) -> Any:
+        asked.append((call.function, call.arguments))
+        return said
+
+    with Session(connection=connection, approve=approve) as s:
+        result = s.run(f"%pip install {package}")
+        assert asked == [("pip install", {"requirements": [package]})]
+        assert (result.error.name if result.error else None) == error
+        if isinstance(said, str):
+            assert result.error is not None and said in result.error.value
+        else:
+            assert s.run("'tools' in globals()").text == "False"
+
+
+def test_lair_calls_and_answer(daemon: Daemon, connection: Connection, package: str) -> None:
+    with Session(f"s-{package}", connection=connection, approve=lambda _: None) as s:
+        cell = threading.Thread(target=s.run, args=(f"%pip install {package}",))
+        cell.start()
+        wait_until(lambda: [it.state for it in s.calls()] == ["asks"], "it asks")
+        assert package in daemon.lair("calls").stdout
+        number = str(s.calls()[0].number)
+        assert daemon.lair("answer", s.id, number, "--approve").returncode == 0
+        cell.join(60)
+        assert package in s.run("%pip list").stdout
+        s.shutdown()
+
+
+@pytest.mark.parametrize("key, text", [("y", "installed: "), ("n", "the person at the terminal said no")])
+def test_a_person_at_a_terminal(daemon: Daemon, package: str, key: str, text: str) -> None:
+    env = {"PATH": os.environ["PATH"], "LAIR_SOCKET": str(daemon.socket)}
+    terminal = Terminal([str(BIN / "lair"), "exec", f"%pip install {package}"], env)
+    try:
+        terminal.expect("allow? [y/N]")
+        terminal.type(f"{key}\r")
+        terminal.expect(text, 60)
+    finally:
+        terminal.close()
+
+
+def test_nobody_to_ask(daemon: Daemon, package: str) -> None:
+    done = daemon.lair("exec", f"%pip install {package}")
+    assert "PermissionError: packages are not for code to install here" in done.stderr
+
+
+def test_a_model(daemon: Daemon, index: Index, package: str) -> None:
+    with McpServer(daemon, "--tools", "full", "--profile", "on", modern=False) as server:
+        server.greet()
+        server.call("python_session_execute", code="x = 41")
+        index.halting = 0.5
+        token = "progress"
+        params = {"name": "python_session_install", "arguments": {"packages": f"{package}==1.*"}}
+        try:
+            result = server.wait(server.begin("tools/call", params, token=token))["result"]
+        finally:
+            index.halting = 0.0
+        assert result["structuredContent"]["stdout"] == f"installed: {package} 1.0\n"
+        told = [it["params"]["message"] for it in server.notifications if it["method"] == "notifications/progress"]
+        assert f"downloading {package}, 0.0 of 2.1 MB" in told
+        code = f"import {package.replace('-', '_')}; x"
+        assert server.call("python_session_execute", code=code)["text"] == "41"
+        bad = server.call("python_session_install", packages="plain\nimport os")
+        assert not bad["ok"] and "one line" in bad["error"]["value"]
+        assert not server.call("python_session_install", packages="--target x plain")["ok"]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_model_whose_person_is_asked(daemon: Daemon, package: str, approved: bool) -> None:
+    with McpServer(daemon, "--tools", "full", modern=False) as server:
+        server.greet(elicitation={})
+        params = {"name": "python_session_install", "arguments": {"packages": package}}
+        call = server.begin("tools/call", params)
+        asked = server.wait("elicitation/create")
+        assert package in asked["params"]["message"]
+        answer = {"action": "accept", "content": {"approve": approved}}
+        server.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
+        result = server.wait(call)["result"]["structuredContent"]
+        assert result["ok"] == approved
+        assert approved or result["error"]["name"] == "PermissionError"
+
+
+def test_a_model_that_nobody_can_be_asked_for(daemon: Daemon, package: str) -> None:
+    with McpServer(daemon, "--tools", "full", modern=False) as server:
+        server.greet()
+        waits = server.call("python_session_install", packages=package)
+        assert waits["running"] and "lair answer" in waits["note"]
+        number = str(waits["asking"][0]["number"])
+        key = waits["handle"].partition("-")[0]
+        assert daemon.lair("answer", "--key", key, number, "--approve").returncode == 0
+        assert server.call("python_result", handle=waits["handle"])["ok"]
