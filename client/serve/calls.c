@@ -4,42 +4,123 @@
 #include "json.h"
 #include "text.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 
-static void calls_done(struct exchange *exchange)
+/* Whoever waits for calls looks so often, or less often if the tenant has many who wait. laird tells nobody of
+ * calls but those who watch the cell. */
+#define LOOK_SECONDS 0.05
+#define LOOKERS 10
+#define SEEN_SIZE 17
+
+/* Somebody who waits for calls: the state of the exchange. */
+struct looking {
+	struct tenant *tenant;
+	const char *session; /* NULL: all */
+	double until;
+};
+
+static void looking_free(void *state)
+{
+	struct looking *looking = state;
+
+	if (looking)
+		looking->tenant->n_lookers--;
+	free(looking);
+}
+
+static void add(crypto_generichash_state *state, struct lair_text text)
+{
+	(void)crypto_generichash_update(state, (const unsigned char *)&text.size, sizeof(text.size));
+	(void)crypto_generichash_update(state, (const unsigned char *)text.data, text.size);
+}
+
+/* What there is, and a text that is another when that is another. */
+static json_t *calls_document(const struct exchange *exchange, char seen[static SEEN_SIZE])
 {
 	const struct lair_waiting_list *list = lair_waiting_list(exchange->call);
+	unsigned char hash[crypto_generichash_BYTES_MIN];
 	json_t *array = json_array(), *document;
+	crypto_generichash_state state;
 	struct lair_waiting waiting;
 	size_t cursor = 0;
 
+	(void)crypto_generichash_init(&state, NULL, 0, sizeof(hash));
 	while (lair_next_waiting(list->calls, &cursor, &waiting)) {
+		const uint64_t numbers[] = {waiting.cell, waiting.number, waiting.uid};
 		struct lair_text own = tenant_own(exchange->tenant, waiting.session);
 
 		/* One of a one-shot is nobody's whom we could tell. */
 		if (!own.data && *exchange->tenant->prefix)
 			continue;
+		add(&state, own);
+		add(&state, waiting.key);
+		add(&state, waiting.state);
+		(void)crypto_generichash_update(&state, (const unsigned char *)numbers, sizeof(numbers));
 		document = json_waiting(&waiting);
 		json_object_set_new(document, "session", json_text(own));
 		json_array_append_new(array, document);
 	}
-	answer_json(exchange, 200, json_pack("{s:o, s:I}", "calls", array, "more", (json_int_t)list->more));
+	(void)crypto_generichash_final(&state, hash, sizeof(hash));
+	(void)sodium_bin2hex(seen, SEEN_SIZE, hash, (SEEN_SIZE - 1) / 2);
+	return json_pack("{s:o, s:I, s:s}", "calls", array, "more", (json_int_t)list->more, "seen", seen);
+}
+
+static void look(struct exchange *exchange);
+
+static void calls_done(struct exchange *exchange)
+{
+	const struct looking *looking = exchange->state;
+	const char *given = exchange_query(exchange, "seen");
+	char seen[SEEN_SIZE];
+	json_t *document = calls_document(exchange, seen);
+	bool news = given ? strcmp(given, seen) != 0 : json_array_size(json_object_get(document, "calls")) > 0;
+
+	if (news || !looking || server_now() >= looking->until) {
+		answer_json(exchange, 200, document);
+		return;
+	}
+	json_decref(document);
+	exchange->call = lair_call_free(exchange->call);
+	exchange_alarm(exchange, LOOK_SECONDS * (1 + (double)exchange->tenant->n_lookers / LOOKERS), look);
+}
+
+static void look(struct exchange *exchange)
+{
+	const struct looking *looking = exchange->state;
+	struct lair *lair = exchange_lair(exchange);
+
+	if (lair)
+		exchange_wait(exchange, lair_calls(lair, &exchange->call, looking->session), calls_done);
 }
 
 /* Of the session, or of all of them, if the path has none. */
 void v1_calls(struct exchange *exchange)
 {
-	const char *id = exchange_path(exchange, "id"), *session = NULL;
+	const char *id = exchange_path(exchange, "id"), *session = id ? exchange_session(exchange, id) : NULL;
+	const char *wait = exchange_query(exchange, "wait");
+	struct looking *looking;
 	struct lair *lair;
 
-	if (id) {
-		session = exchange_session(exchange, id);
-		if (!session)
-			return;
+	if (id && !session)
+		return;
+	if (!wait) {
+		lair = exchange_lair(exchange);
+		if (lair)
+			exchange_wait(exchange, lair_calls(lair, &exchange->call, session), calls_done);
+		return;
 	}
-	lair = exchange_lair(exchange);
-	if (lair)
-		exchange_wait(exchange, lair_calls(lair, &exchange->call, session), calls_done);
+	looking = calloc(1, sizeof(*looking));
+	if (!looking) {
+		answer_error(exchange, -ENOMEM, "out of memory");
+		return;
+	}
+	*looking = (struct looking){
+		.tenant = exchange->tenant, .session = session, .until = server_now() + strtod(wait, NULL)};
+	exchange->state = looking;
+	exchange->free_state = looking_free;
+	looking->tenant->n_lookers++;
+	look(exchange);
 }
 
 /* Exactly one of value, error and approve. */

@@ -148,6 +148,8 @@ void exchange_alarm(struct exchange *exchange, double seconds, handler *fn)
 {
 	exchange->on_alarm = fn;
 	exchange->alarm = seconds > 0 ? server_now() + seconds : 0;
+	if (seconds > 0)
+		exchange->server->next_tick = MIN(exchange->server->next_tick, exchange->alarm);
 }
 
 /* ---- what was asked ---- */

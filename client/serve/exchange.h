@@ -100,7 +100,7 @@ void exchange_refuse(struct exchange *exchange);
 #define KEY_SIZE 65
 bool exchange_key(struct exchange *exchange, char key[static KEY_SIZE], bool *badp);
 
-/* @fn in so many seconds, more or less a quarter of one. 0: not at all. */
+/* @fn in so many seconds, or up to a quarter of one later. 0: not at all. */
 void exchange_alarm(struct exchange *exchange, double seconds, handler *fn);
 /* on_body can take more now. */
 void exchange_more(struct exchange *exchange);

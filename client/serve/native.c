@@ -6,6 +6,11 @@
 	.method = "POST", .path = (at), .begin = (fn), .summary = (does), .body = (wants), .answer = (has)
 #define DELETE(at, fn, does) .method = "DELETE", .path = (at), .begin = (fn), .summary = (does), .status = 204
 #define SESSION "/v1/sessions/{id}"
+#define CALLS_QUERY                                                                                                \
+	"{\"wait\": {\"type\": \"number\", \"minimum\": 0, \"maximum\": 300, \"description\": "                    \
+	"\"Answer when there is a call, or after so many seconds.\"}, "                                            \
+	"\"seen\": {\"type\": \"string\", \"description\": "                                                       \
+	"\"seen of the last answer: wait until there is something else.\"}}"
 
 static const struct route routes[] = {
 	/* sessions */
@@ -79,8 +84,9 @@ static const struct route routes[] = {
 	      "Completeness")},
 
 	/* calls */
-	{GET("/v1/calls", v1_calls, "The calls of functions that wait, of all sessions.", "Calls")},
-	{GET(SESSION "/calls", v1_calls, "The calls of functions that wait.", "Calls")},
+	{GET("/v1/calls", v1_calls, "The calls of functions that wait, of all sessions.", "Calls"),
+	 .query = CALLS_QUERY},
+	{GET(SESSION "/calls", v1_calls, "The calls of functions that wait.", "Calls"), .query = CALLS_QUERY},
 	{POST(SESSION "/calls/{number}", v1_answer_call, "Answer a call, or approve it.", "Answer", NULL),
 	 .status = 204},
 

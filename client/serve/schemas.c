@@ -226,9 +226,10 @@ const struct schema_text schemas[] = {
 	{"Completeness", "{\"type\": \"object\", \"required\": [\"status\"], "
 			 "\"properties\": {\"status\": {\"type\": \"string\"}, \"indent\": {\"type\": [\"string\", "
 			 "\"null\"]}}}"},
-	{"Calls", "{\"type\": \"object\", \"required\": [\"calls\", \"more\"], "
+	{"Calls", "{\"type\": \"object\", \"required\": [\"calls\", \"more\", \"seen\"], "
 		  "\"properties\": {\"calls\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}, "
-		  "\"more\": {\"type\": \"integer\"}}}"},
+		  "\"more\": {\"type\": \"integer\"}, "
+		  "\"seen\": {\"type\": \"string\", \"description\": \"For the next request with wait.\"}}}"},
 	{"Answer", "{\"type\": \"object\", \"description\": \"One of value, error and approve.\", "
 		   "\"additionalProperties\": false, "
 		   "\"properties\": {\"value\": {\"description\": \"Of the call; any JSON.\"}, "

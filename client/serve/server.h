@@ -76,11 +76,11 @@ struct tenant {
 	struct token *token; /* owned; NULL without tokens */
 	json_t *sessions;    /* a set of at least those that there are, if they are limited */
 	struct line requests;
-	struct line streams;	 /* what cells write comes over this one, so that no answer is behind it */
-	struct lair *lair;	 /* of requests */
-	double tokens, refilled; /* what is left of its rate, and since when */
-	struct feed *feeds;	 /* of cells that its streams follow: feeds.h */
-	size_t n_exchanges;
+	struct line streams;	       /* what cells write comes over this one, so that no answer is behind it */
+	struct lair *lair;	       /* of requests */
+	double tokens, refilled;       /* what is left of its rate, and since when */
+	struct feed *feeds;	       /* of cells that its streams follow: feeds.h */
+	size_t n_exchanges, n_lookers; /* lookers: those who wait for calls of functions */
 	bool revoked;
 };
 

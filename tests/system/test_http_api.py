@@ -224,6 +224,47 @@ def test_functions(server: Server, it: Session) -> None:
     assert refused.problem() == (410, "gone")
 
 
+def test_functions_by_long_poll(server: Server, it: Session) -> None:
+    """For a caller that holds no stream: it runs the cell, waits for its calls, and then for its result."""
+    code = "[tools.add(a=i, b=1) for i in range(5)]"
+    it.exec("1")
+    empty = it.get("/calls?wait=0")
+    assert empty["calls"] == []
+    key = it.exec(code, functions=[{"name": "add"}], detach=True)["key"]
+    told: list[Any] = []
+    thread = threading.Thread(target=lambda: told.append(it.get(f"/results/{key}")))
+    thread.start()
+    seen = empty["seen"]
+    for i in range(5):
+        answer = it.get(f"/calls?wait=60&seen={seen}")
+        if not answer["calls"]:  # the last one is answered, the next one not made
+            answer = it.get(f"/calls?wait=60&seen={answer['seen']}")
+        (call,), seen = answer["calls"], answer["seen"]
+        assert (call["key"], call["state"], call["arguments"]) == (key, "out", {"a": i, "b": 1})
+        # Who has seen it gets no answer at once, but in time; who has not, does.
+        assert it.get(f"/calls?wait=0.2&seen={seen}")["seen"] == seen
+        assert server.ask("GET", "/v1/calls?wait=60").json()["calls"]
+        it.post(f"/calls/{call['number']}", 204, value=i + 1)
+    thread.join(60)
+    assert told[0]["text"] == "[1, 2, 3, 4, 5]"
+
+
+def test_many_wait_for_calls(server: Server, it: Session) -> None:
+    it.exec("1")
+    told: list[Any] = []
+    threads = [threading.Thread(target=lambda: told.append(it.get("/calls?wait=60"))) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    key = it.exec("tools.now()", functions=[{"name": "now"}], detach=True)["key"]
+    for thread in threads:
+        thread.join(60)
+    assert [[one["function"] for one in answer["calls"]] for answer in told] == [["now"]] * 40
+    it.post("/calls/1", 204, value=1)
+    assert it.get(f"/results/{key}")["text"] == "1"
+    for wrong in ("-1", "301", "x", ""):
+        assert it.ask("GET", f"/calls?wait={wrong}").problem() == (400, "bad_request")
+
+
 def test_interrupt(server: Server, it: Session, client: Client) -> None:
     it.exec("kept = 1")
     told: list[Any] = []
