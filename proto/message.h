@@ -763,8 +763,8 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 
 /* Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that may
  * be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
- * that some session may write to. forbid: array of rules as in sessions.conf. ..._group: a control group of each
- * warden holds this limit. */
+ * that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
+ * forbid: array of rules as in sessions.conf. ..._group: a control group of each warden holds this limit. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -788,7 +788,8 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, FLAG, processes_group, OPTIONAL)                                                                      \
 	F(m, FLAG, cpu_group, OPTIONAL)                                                                            \
 	F(m, STR, packages, OPTIONAL)                                                                              \
-	F(m, RAW, requirements, OPTIONAL)
+	F(m, RAW, requirements, OPTIONAL)                                                                          \
+	F(m, STR, home, OPTIONAL)
 /* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
  * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \

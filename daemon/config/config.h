@@ -91,6 +91,7 @@ struct profile {
 	uint64_t open_files, file_size, workspace_size, scratch_size;
 	uint64_t queue, code_size, output_size, text_size;
 	enum workspace_policy workspace;
+	char *home; /* where sessions find their workspace; NULL: where it is */
 };
 
 struct config {

@@ -221,6 +221,8 @@ static const struct key profile_rows[] = {
 
 	KEY("workspace", CHOICE, workspace, "delete", .words = workspace_policies,
 	    .doc = "keep or delete what a session leaves in its workspace"),
+	KEY("home", PATH, home, NULL, .optional = true,
+	    .doc = "where a session finds its workspace, as /home/user; empty: under the workspace's own path"),
 };
 #undef SECTION
 /* clang-format on */

@@ -451,6 +451,7 @@ static int configure_send(struct nursery *nursery)
 		.scratch_size = profile->scratch_size,
 		.text_max = profile->text_size,
 		.level = bytes_of(profile->level),
+		.home = bytes_of(profile->home),
 		.packages = bytes_of(packages[profile->packages]),
 		.forbid_exec = profile->forbid_in == FORBID_EXEC,
 		.memory_group = held & CONTROLLER_BIT(CONTROLLER_MEMORY),

@@ -100,6 +100,46 @@ static uint64_t scratch_size(const struct configure_message *configure)
 	return size ? MIN(size, half) : half;
 }
 
+/* Absolute, and each name in it is that of a directory. */
+static bool is_plain(const char *path)
+{
+	size_t n;
+
+	for (; *path == '/'; path += 1 + n) {
+		n = strcspn(path + 1, "/");
+		if (n == 0 || (path[1] == '.' && (n == 1 || (n == 2 && path[2] == '.'))))
+			return false;
+	}
+	return !*path;
+}
+
+/* The workspace is mounted at @home: nothing that a session needs may be covered by it, and nothing is made in what
+ * a session may only read. */
+static int home_read(struct cage *cage, struct bytes home, struct cage_report *report)
+{
+	const struct place *outer;
+	struct stat meta;
+
+	if (home.size == 0)
+		return 0;
+	cage->home = strndup(home.data, home.size);
+	if (!cage->home)
+		return cage_fail(report, ENOMEM, "home");
+	if (!is_plain(cage->home) || strlen(cage->home) != home.size)
+		return cage_fail(report, EINVAL, "home = %.120s", cage->home);
+	for (size_t i = 0; i < cage->places.n; i++)
+		if (strcmp(cage->places.items[i].path, "/") != 0 &&
+		    path_within(cage->places.items[i].path, cage->home))
+			return cage_fail(report, EINVAL, "home = %.100s: %.100s lies in it", cage->home,
+					 cage->places.items[i].path);
+	outer = places_find(&cage->places, cage->home, home.size);
+	if (!outer || outer->kind == PLACE_HIDE || outer->kind == PLACE_SCRATCH)
+		return 0;
+	if (outer->kind == PLACE_READ && lstat(cage->home, &meta) == 0 && S_ISDIR(meta.st_mode))
+		return 0;
+	return cage_fail(report, EINVAL, "home = %.100s: it cannot be made in %.100s", cage->home, outer->path);
+}
+
 static int configure_read(struct cage *cage, const struct configure_message *configure, char *const python_dirs[],
 			  struct cage_report *report)
 {
@@ -122,7 +162,7 @@ static int configure_read(struct cage *cage, const struct configure_message *con
 	if (r)
 		return cage_fail(report, -r, "level");
 	r = places_init(&cage->places, configure, python_dirs, culprit, sizeof(culprit));
-	return r ? cage_fail_place(report, r, culprit) : 0;
+	return r ? cage_fail_place(report, r, culprit) : home_read(cage, configure->home, report);
 }
 
 /* ---- the template's part ---- */
@@ -130,6 +170,7 @@ static int configure_read(struct cage *cage, const struct configure_message *con
 static struct cage *cage_free(struct cage *cage)
 {
 	places_deinit(&cage->places);
+	free(cage->home);
 	free(cage->filter.filter);
 	free(cage);
 	return NULL;
@@ -176,6 +217,23 @@ pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp)
 
 /* ---- the warden's part ---- */
 
+/* In a file system of its own the session finds its workspace where the profile says, and under no other path. */
+static int workspace_place(struct cage *cage, struct cage_report *report)
+{
+	bool moves = cage->home && (cage->namespaces & CLONE_NEWNS);
+	int r;
+
+	if (moves && path_within(cage->workspace, cage->home))
+		return cage_fail(report, EINVAL, "home = %.100s: the workspaces lie in it", cage->home);
+	r = places_add(&cage->places, moves ? cage->home : cage->workspace, PLACE_WRITE,
+		       moves ? cage->workspace : NULL);
+	if (r)
+		return cage_fail(report, -r, "the workspace");
+	if (moves)
+		cage->workspace = cage->home;
+	return 0;
+}
+
 /* The directories beside the session's own belong to other sessions. */
 static int workspace_add(struct cage *cage, struct cage_report *report)
 {
@@ -198,8 +256,7 @@ static int workspace_add(struct cage *cage, struct cage_report *report)
 		if (r)
 			return cage_fail(report, -r, "the workspace");
 	}
-	r = places_add(&cage->places, cage->workspace, PLACE_WRITE, NULL);
-	return r ? cage_fail(report, -r, "the workspace") : 0;
+	return workspace_place(cage, report);
 }
 
 /* In a file system of its own, a session sees only its own user and, without a network, only its own host. */
@@ -300,6 +357,11 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 	report->level = level_names[cage->reached];
 	cage_guard(report, "audit");
 	return r;
+}
+
+const char *cage_workspace(const struct cage *cage)
+{
+	return cage->workspace;
 }
 
 const char *cage_scratch(const struct cage *cage)

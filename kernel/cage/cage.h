@@ -48,6 +48,8 @@ pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp);
  * _exit is safe. Afterwards the working directory is the workspace. */
 int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct cage_report *report);
 
+/* In the warden, after cage_enter: where the workspace is for the session. */
+const char *cage_workspace(const struct cage *cage);
 /* In the warden, after cage_enter: the session's own directory for temporary files, "" if the host gives none. */
 const char *cage_scratch(const struct cage *cage);
 

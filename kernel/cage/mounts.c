@@ -146,7 +146,7 @@ static int source_open(struct source *source, const char *path)
 static int source_open_place(struct source *source, const struct place *place)
 {
 	if (!place->pinned)
-		return source_open(source, place->path);
+		return source_open(source, place->text ? place->text : place->path);
 	source->directory = true;
 	source->name = ".";
 	return place_open(&source->fd, place);

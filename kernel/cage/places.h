@@ -6,7 +6,7 @@
 
 enum place_kind {
 	PLACE_READ,    /* a directory or file, read-only */
-	PLACE_WRITE,   /* a directory, writable */
+	PLACE_WRITE,   /* a directory, writable; text: which one is mounted there, if it is another */
 	PLACE_HIDE,    /* a directory in a readable or writable one, covered by an empty one */
 	PLACE_LINK,    /* a symbolic link of the host; text: its target */
 	PLACE_TEXT,    /* a small file that Lair writes; text: its content */

@@ -25,6 +25,7 @@ enum cage_level {
 struct cage {
 	/* what the profile says */
 	struct places places;
+	char *home; /* where the workspace is mounted; NULL: under its own path */
 	enum cage_network network;
 	uint16_t ports[32];
 	size_t n_ports;
@@ -51,8 +52,8 @@ struct cage {
 	/* this warden */
 	uid_t uid;			/* on the host; 0: the template's own */
 	int doors[CAGE_GROUPS_MAX + 1]; /* to control groups that the warden must enter itself, ended by -1 */
-	int birthplace; /* the directory of the group to clone it into; -1: none, or the warden is in it */
-	const char *workspace;
+	int birthplace;	       /* the directory of the group to clone it into; -1: none, or the warden is in it */
+	const char *workspace; /* as the session finds it, once workspace_add was there */
 	char landlock_name[16];
 };
 

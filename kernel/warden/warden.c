@@ -600,7 +600,6 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	warden.cage = cage;
 	warden.control = control;
-	warden.workspace = workspace;
 	warden.survey = SURVEY_NONE;
 	warden.signals = signals_open(&taken);
 	warden.children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -610,6 +609,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 		say_failed(&warden, 0, report.reason);
 		_exit(1);
 	}
+	warden.workspace = cage_workspace(cage);
 	children_settle(&warden);
 	sigprocmask(SIG_BLOCK, &taken, NULL);
 	if (move_in(cage) < 0) {

@@ -216,6 +216,36 @@ found"""
         assert not it.host.world.visited()
 
 
+HOME = """
+outer = os.path.realpath("/proc/self/cwd")
+with open("/home/user/f", "w") as f: f.write("content")
+os.rename("f", "/home/user/g")
+(os.getcwd(), outer, os.environ["HOME"], os.path.expanduser("~"), open("g").read(), os.listdir("/home/user"),
+ number(lambda: open("/home/other", "w")), number(lambda: os.mkdir("/home/d")))"""
+
+
+@pytest.mark.parametrize("name", ["root", "user", "user-old-kernel", "root-without-userns"])
+@pytest.mark.parametrize("shown", ["nothing", "everything"])
+def test_home(name: str, shown: str) -> None:
+    """The workspace is there, and nothing else of that path."""
+    read = ["/"] if shown == "everything" else ["/usr"]
+    if shown == "everything" and not Path("/home/user").is_dir():
+        pytest.skip("this host has no /home/user, and all of it is shown")
+    with Open(name, home="/home/user", read=read) as it:
+        found = it.value(ERRNO + HOME)
+        assert found[:6] == ("/home/user",) * 4 + ("content", ["g"])
+        assert all(found[6:])
+        workspace = Path(it.warden.workspace)
+        assert (workspace / "g").read_text() == "content"
+        # It has no other path.
+        assert it.value(f"os.path.exists({str(workspace)!r})") is False
+
+
+def test_home_without_namespaces() -> None:
+    with Open("user-without-namespaces", home="/home/user") as it:
+        assert it.value("os.getcwd()") == it.warden.workspace
+
+
 REFUSED: Dict[str, tuple[str, Dict[str, Any], str]] = {
     "a missing directory": ("user", {"read": ["/nowhere"]}, "/nowhere: No such file"),
     "a relative directory": ("user", {"write": ["here"]}, "here: Invalid"),
@@ -230,6 +260,12 @@ REFUSED: Dict[str, tuple[str, Dict[str, Any], str]] = {
         {"read": ["/"], "hide": ["/etc"]},
         "takes a mount namespace",
     ),
+    "a home that is the root": ("user", {"home": "/"}, "home = /: Invalid"),
+    "a home that leads elsewhere": ("user", {"home": "/home/../usr"}, "home = /home/../usr: Invalid"),
+    "a home above the system": ("user", {"home": "/etc"}, "lies in it"),
+    "a home in the system": ("user", {"home": "/usr/none"}, "cannot be made in /usr"),
+    "a home among devices": ("user", {"home": "/dev/home"}, "cannot be made in /dev"),
+    "a home that hides a place": ("user", {"home": "/srv", "read": ["/srv"]}, "lies in it"),
     "ports without Landlock": ("user-old-kernel", {"network": "tcp:443"}, "takes Landlock 4"),
 }
 

@@ -24,8 +24,8 @@ class Place(Message):
 class Configure(Message):
     """Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that
     may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
-    that some session may write to. forbid: array of rules as in sessions.conf. ..._group: a control group of each
-    warden holds this limit."""
+    that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
+    forbid: array of rules as in sessions.conf. ..._group: a control group of each warden holds this limit."""
 
     TYPE = "configure"
     profile: Str
@@ -51,6 +51,7 @@ class Configure(Message):
     cpu_group: Flag = False
     packages: Str | None = None
     requirements: Raw = None
+    home: Str | None = None
 
 
 class MakeWarden(Message):

@@ -223,6 +223,25 @@ def tenants() -> None:
     Sandbox.create(timeout=120, api_key=few).kill()
 
 
+def home() -> None:
+    """A profile whose sessions find their workspace where E2B's have it."""
+    with Sandbox.create("user", timeout=120) as it:
+        it.files.write("/home/user/x", "content")
+        assert it.run_code("open('/home/user/x').read()").text == "content"
+        assert it.run_code("import os; os.getcwd()").text == "/home/user"
+        it.run_code("open('/home/user/y', 'w').write('more')")
+        assert it.files.read("y") == "more"
+        assert it.commands.run("pwd; cat /home/user/y; echo ~").stdout == "/home/user\nmore/home/user\n"
+        made = it.create_code_context(cwd="/home/user/sub")
+        assert it.run_code("import os; os.getcwd()", context=made).text == "/home/user/sub"
+        assert it.run_code("pwd", language="bash").logs.stdout == ["/home/user\n"]
+        assert {each.path for each in it.files.list("/home/user")} == {
+            "/home/user/x",
+            "/home/user/y",
+            "/home/user/sub",
+        }
+
+
 def watching() -> None:
     with Sandbox.create(timeout=120) as it:
         it.files.make_dir("w")

@@ -18,6 +18,7 @@ TRIED = (
     "contexts",
     "files",
     "packed",
+    "home",
     "watching",
     "commands",
     "terminal",
@@ -34,7 +35,8 @@ def python() -> str:
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile default": {"subprocess": "on", "checkpoint": "cell"}})
+    usual = {"subprocess": "on", "checkpoint": "cell"}
+    it = Daemon({"profile default": usual, "profile user": {**usual, "spares": "0", "home": "/home/user"}})
     yield it
     it.end()
 

@@ -1,0 +1,74 @@
+"""A workspace that sessions find under a name of the profile's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon import Daemon, Settings
+from lair import Client, LairError
+
+HOME = "/home/user"
+SETTINGS: Settings = {"profile default": {"home": HOME, "checkpoint": "cell", "subprocess": "on"}}
+
+
+@pytest.fixture(autouse=True)
+def _a_file_system_of_its_own(client: Client) -> None:
+    value(client, "probe", "1")
+    if client.info("probe").level in ("landlock", "uid", "readonly"):
+        pytest.skip("this host gives sessions no file system of their own")
+
+
+def value(client: Client, session: str, code: str) -> object:
+    result = client.exec(code, session=session)
+    assert result.returncode == 0, result
+    return eval(result.text) if result.text else None
+
+
+def test_by_its_name(client: Client) -> None:
+    assert value(client, "a", "import os; os.getcwd(), os.environ['HOME'], os.path.expanduser('~')") == (HOME,) * 3
+    result = client.exec("open('/home/user/x', 'w').write('1'); open('y', 'w').write('2')", session="a")
+    assert {artifact["path"] for artifact in result.artifacts} == {b"x", b"y"}
+    workspace = Path(client.info("a").workspace)
+    assert (workspace / "x").read_text() == "1"
+    assert value(client, "a", "os.popen('pwd; ls ~').read()") == f"{HOME}\nx\ny\n"
+    assert value(client, "a", f"os.path.exists({str(workspace)!r})") is False
+
+
+def test_modules_and_states(client: Client) -> None:
+    value(client, "b", "open('m.py', 'w').write('x = 1')")
+    assert value(client, "b", "import m; m.x, m.__file__") == (1, f"{HOME}/m.py")
+    value(client, "b", "import os; os.remove('m.py'); open('/home/user/z', 'w').close()")
+    client.undo("b")
+    assert value(client, "b", "import os; sorted(os.listdir('/home/user'))[-1], os.path.exists('z')") == (
+        "m.py",
+        False,
+    )
+
+
+def test_branches(client: Client) -> None:
+    """One that shares its parent's files is there, too; one with files of its own has them in a directory of it."""
+    value(client, "c", "open('f', 'w').write('c')")
+    client.branch("c", "shares", files=False)
+    client.branch("c", "own", files=True)
+    assert value(client, "shares", "import os; os.getcwd(), open('/home/user/f').read()") == (HOME, "c")
+    value(client, "own", "open('f', 'w').write('own')")
+    assert value(client, "own", "import os; os.getcwd().startswith('/home/user/'), open('f').read()") == (
+        True,
+        "own",
+    )
+    assert value(client, "c", "open('f').read()") == "c"
+
+
+def test_the_workspaces_lie_in_it(start_daemon: Callable[..., Daemon]) -> None:
+    """They would cover themselves: there is no session, and the log says why."""
+    daemon = start_daemon()
+    elsewhere = daemon.directory / "home"
+    elsewhere.mkdir()
+    other = start_daemon(
+        {"daemon": {"workspaces": str(elsewhere / "work")}, "profile default": {"home": str(elsewhere)}}
+    )
+    with pytest.raises(LairError, match="could not be started"):
+        other.client().exec("1", session="a")
