@@ -486,6 +486,10 @@ static bool packages_there(const struct run_message *run, PyObject *source)
 
 	if (!text)
 		PyErr_Clear();
+	done = PyObject_CallFunction(helper(HELPER_PACKAGES_NOTE), "K", (unsigned long long)run->cell);
+	if (!done)
+		return false;
+	Py_CLEAR(done);
 	if (!run->packages.data && PyList_GET_SIZE(helper(HELPER_PACKAGES_DUE)) == 0 &&
 	    (!text || !strstr(text, "# /// script")))
 		return true;

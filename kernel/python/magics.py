@@ -149,7 +149,11 @@ _COMMANDS = {
     "wget": "import urllib.request; urllib.request.urlretrieve(url, name)",
 }
 
-_PACKAGES = "packages are for the operator of this session to install: tell the user which are missing"
+_PACKAGES = {
+    "off": "packages are for the operator of this session to install: tell the user which are missing",
+    "ask": "packages are asked for by %pip install NAME",
+    "on": "packages are installed by %pip install NAME",
+}
 
 
 def _missing_grant() -> Optional[str]:
@@ -161,7 +165,7 @@ def _missing_grant() -> Optional[str]:
 
 def _command_instead(command: str) -> str:
     if _PIP.match(command) and _missing_grant():
-        return f"{_missing_grant()}; {_PACKAGES}"
+        return f"{_missing_grant()}; {_PACKAGES[packages.policy]}"
     if setup.granted["programs"]:
         return f"import subprocess; print(subprocess.getoutput({command!r}))"
     plain = _COMMANDS.get(command.split()[0])
@@ -174,7 +178,7 @@ def _magic_instead(kind: str, name: str, rest: str) -> str:
         missing = _missing_grant()
         words = ", ".join(map(repr, rest.split()))
         return (
-            f"{missing}; {_PACKAGES}"
+            f"{missing}; {_PACKAGES[packages.policy]}"
             if missing
             else f"import subprocess, sys; subprocess.run([{program}, {words}])"
         )
@@ -229,7 +233,7 @@ def _system(command: str) -> int:
     if status == 0:
         importlib.invalidate_caches()
     elif offline:
-        print(f"no network here (network-not-granted); {_PACKAGES}", file=sys.stderr)
+        print(f"no network here (network-not-granted); {_PACKAGES[packages.policy]}", file=sys.stderr)
     return status
 
 

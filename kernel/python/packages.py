@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 
 if TYPE_CHECKING:
     import functions
@@ -22,6 +22,9 @@ policy = "off"
 due: List[str] = []  # what the first cell has yet to install
 asked: List[str] = []  # what was
 _base: Dict[str, str] = {}  # the set that there is: its name and its path
+_since: Dict[str, int] = {}  # the first cell that found this module imported; 0: it came with the interpreter
+_counted = 0  # how many modules there were then
+_first = True  # no cell has looked yet
 
 _BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?: .*)?\n)+?)# ///[ \t]*$", re.MULTILINE)
 _LOCKED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
@@ -36,6 +39,8 @@ PROJECTS = {
     "Crypto": "pycryptodome",
     "OpenSSL": "pyopenssl",
     "PIL": "pillow",
+    "Levenshtein": "levenshtein",
+    "MySQLdb": "mysqlclient",
     "attr": "attrs",
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python-headless",
@@ -44,18 +49,21 @@ PROJECTS = {
     "dotenv": "python-dotenv",
     "fitz": "pymupdf",
     "git": "gitpython",
+    "grpc": "grpcio",
     "jose": "python-jose",
     "jwt": "pyjwt",
     "magic": "python-magic",
     "mpl_toolkits": "matplotlib",
     "mysql": "mysql-connector-python",
     "nacl": "pynacl",
+    "osgeo": "gdal",
     "pkg_resources": "setuptools",
     "pptx": "python-pptx",
     "psycopg2": "psycopg2-binary",
     "serial": "pyserial",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
+    "snowflake": "snowflake-connector-python",
     "slugify": "python-slugify",
     "socks": "pysocks",
     "umap": "umap-learn",
@@ -78,6 +86,19 @@ def configure(given: Optional[str], requirements: List[str]) -> None:
     global policy
     policy = given or "off"
     due[:] = requirements if policy != "off" else []
+
+
+def note(cell: int) -> None:
+    """Before a cell: since when is what imported? So it can be said how far one has to go back for another version."""
+    global _counted, _first
+    if policy == "off" or len(_modules) == _counted:
+        return
+    since = 0 if _first else cell
+    for name in list(_modules):
+        if "." not in name:
+            _since.setdefault(name, since)
+    _counted = len(_modules)
+    _first = False
 
 
 # ---- a set ----
@@ -115,16 +136,31 @@ def _version_here(project: str, before: List[str]) -> Optional[str]:
     return None
 
 
-def _conflict(site: str, before: List[str]) -> Optional[Tuple[str, str, str]]:
-    """A project of the set, its version, and the other version of it that is imported already."""
+def _way_out(modules: Set[str]) -> str:
+    """What to do about modules that are imported."""
+    fitting = "ask for versions that fit with it"
+    since = [_since.get(name) for name in modules]
+    known = [it for it in since if it is not None]
+    if 0 in known:
+        return f"every session of this profile begins with it: {fitting}"
+    before = f"after cell {min(known) - 2}" if known and min(known) > 2 else "before it was"
+    return f"{fitting}, or install them in a branch from the state {before}, and go on there"
+
+
+def _conflict(site: str, before: List[str]) -> Optional[str]:
+    """What is imported already of a project of the set, in another version, and what to do about it."""
     imported = _imported(site)
     for directory in sorted(os.listdir(site)) if imported else ():
-        if not directory.endswith(".dist-info") or not imported & _modules_of(site, directory):
+        modules = imported & _modules_of(site, directory) if directory.endswith(".dist-info") else set()
+        if not modules:
             continue
         project, _, version = directory[: -len(".dist-info")].partition("-")
         here = _version_here(project, before)
         if here is not None and here != version:
-            return project.replace("_", "-").lower(), version, here
+            name = project.replace("_", "-").lower()
+            return (
+                f"{name} {version} would come with them, and {name} {here} is imported already; {_way_out(modules)}"
+            )
     return None
 
 
@@ -145,11 +181,7 @@ def grow(name: str, path: str) -> None:
     old = f"{_base['path']}/site" if _base else None
     conflict = _conflict(site, [it for it in before if it not in (site, old)])
     if conflict is not None:
-        project, version, here = conflict
-        raise PackageError(
-            f"{project} {version} would come with them, and {project} {here} is imported already: ask for versions that "
-            f"fit with it, or go on in a branch from a state before it was imported"
-        )
+        raise PackageError(conflict)
     place = _place(before)
     sys.path[:] = [it for it in sys.path if it not in (site, old)]
     sys.path.insert(min(place, len(sys.path)), site)
@@ -256,17 +288,24 @@ def _say(fresh: List[str]) -> None:
     print(f"installed: {', '.join(fresh[:_SHOWN])}{more}" if fresh else "already there")
 
 
+# A line to pip, or what may look like one and is none: a string, or a comment.
 _PIP_LINE = re.compile(
-    r"^([ \t]*)[%!]?[ \t]*(?:\S*python[\d.]*[ \t]+-m[ \t]+|uv[ \t]+)?pip3?[ \t]+((?:install|list|freeze)\b[^\n]*)$",
-    re.MULTILINE,
+    r"""(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\#[^\n]*)
+    |^([ \t]*)[%!]?[ \t]*(?:(?:\S*python[\d.]*|\{sys\.executable\})[ \t]+-m[ \t]+|uv[ \t]+)?
+    pip3?[ \t]+((?:install|list|freeze)\b[^\n]*)$""",
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
+
+
+def _plain_line(found: "re.Match[str]") -> str:
+    return found[0] if found[2] is None else f"{found[1]}__import__('builtins').__pip__({found[2].strip()!r})"
 
 
 def plain(source: str) -> str:
     """The cell with plain Python for its lines to pip."""
     if policy == "off" or "pip" not in source:
         return source
-    return _PIP_LINE.sub(lambda found: f"{found[1]}__import__('builtins').__pip__({found[2].strip()!r})", source)
+    return _PIP_LINE.sub(_plain_line, source)
 
 
 def hint(module: str) -> Optional[str]:

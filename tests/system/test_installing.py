@@ -410,3 +410,40 @@ def test_an_interrupt_ends_the_wait_alone(daemon: Daemon, connection: Connection
     s.install(["patient"])
     assert index.asked == []
     assert s.run("import patient; patient.version").text == "'1.0'"
+
+
+OTHER_VERSION = """
+import os
+open("plain.py", "w").write("version = '0.1'")
+os.mkdir("plain-0.1.dist-info")
+open("plain-0.1.dist-info/METADATA", "w").write("Metadata-Version: 2.1\\nName: plain\\nVersion: 0.1\\n")
+open("plain-0.1.dist-info/RECORD", "w").write("plain.py,,\\n")
+"""
+
+
+def test_another_version_is_imported_already(connection: Connection) -> None:
+    s = session(connection)
+    s.run(OTHER_VERSION)
+    s.run("x = 5")
+    s.run("import plain")
+    s.run("y = 6")
+    error = trouble(s.run("%pip install plain==2.0"))
+    assert "plain 2.0 would come with them, and plain 0.1 is imported already" in error
+    assert "a branch from the state after cell 2" in error
+    assert s.run("import sys; any('/sets/' in it for it in sys.path)").text == "False"
+    b = s.branch(f"{s.id}-b", checkpoint=2)
+    assert b.run("%pip install plain==2.0\nx").text == "5"
+
+
+def test_lines_to_pip(connection: Connection) -> None:
+    s = session(connection)
+    code = '%pip install plain==1.0\ntext = """\npip install nosuch\n"""\nmore = "#" # pip install\ntext, more'
+    assert s.run(code).text == r"('\npip install nosuch\n', '#')"
+    for line in (
+        "!{sys.executable} -m pip install plain",
+        "!python3 -m pip install plain",
+        "!uv pip install plain",
+    ):
+        result = s.run(line)
+        assert result.ok and result.stdout.endswith("already there\n") or "plain" in result.stdout, line
+    assert "%pip install" in trouble(s.run("%conda install plain"))
