@@ -230,7 +230,8 @@ def test_functions_by_long_poll(server: Server, it: Session) -> None:
     it.exec("1")
     empty = it.get("/calls?wait=0")
     assert empty["calls"] == []
-    key = it.exec(code, functions=[{"name": "add"}], detach=True)["key"]
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+    key = it.exec(code, functions=[{"name": "add", "schema": schema}], detach=True)["key"]
     told: list[Any] = []
     thread = threading.Thread(target=lambda: told.append(it.get(f"/results/{key}")))
     thread.start()
