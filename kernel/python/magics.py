@@ -219,7 +219,7 @@ def _run(command: str, **options: Any) -> Any:
         return subprocess.run(command, shell=True, **options)
     except _PermissionError as refused:
         words = command.split()
-        plain = _PACKAGES if _PIP.match(command) else _COMMANDS.get(words[0]) if words else None
+        plain = _PACKAGES[packages.policy] if _PIP.match(command) else _COMMANDS.get(words[0]) if words else None
         if plain and isinstance(refused.strerror, str):
             refused.strerror += f"; {plain}"
         raise
