@@ -149,6 +149,18 @@ def test_messages_that_are_none(sandbox: Sandbox, body: bytes) -> None:
     assert json.loads(answer.body[5:])["error"]["code"] == "invalid_argument"
 
 
+def test_a_context_begins_empty(sandbox: Sandbox) -> None:
+    """What has made it leaves no names there."""
+    made = sandbox.ask("POST", "/contexts", {"cwd": "/home/user/sub"}).json()
+    code = "sorted(name for name in globals() if not name.startswith('__')), __import__('os').getcwd()[-4:]"
+    names = []
+    for context in ({}, {"context_id": made["id"]}):
+        answer = sandbox.ask("POST", "/execute", {"code": code, **context})
+        names.append(text_of([json.loads(line) for line in answer.body.splitlines()]))
+    assert names[1].endswith("'/sub')")
+    assert names[0].split("]")[0] == names[1].split("]")[0]
+
+
 # ---- who may ----
 
 
