@@ -116,7 +116,10 @@ void create_begin(struct exchange *exchange)
 		answer_problem(exchange, 429, "limit", "there are %d sandboxes already", SANDBOXES_MAX);
 		return;
 	}
-	id_make(exchange, keyed ? key : NULL, id);
+	if (is_fixed_port(exchange->server))
+		snprintf(id, sizeof(id), DEBUG_ID);
+	else
+		id_make(exchange, keyed ? key : NULL, id);
 	if (!work->branch)
 		work->branch = strdup(id);
 	session = exchange_session(exchange, work->branch ? work->branch : id);

@@ -14,8 +14,7 @@ static bool ends_with(const char *text, const char *end)
 	return size >= n && strcmp(text + size - n, end) == 0;
 }
 
-/* In their debug mode the SDKs go to two fixed ports, without any header that is E2B's. */
-static bool is_fixed_port(const struct server *server)
+bool is_fixed_port(const struct server *server)
 {
 	return ends_with(server->address, INTERPRETER_PORT) || ends_with(server->address, ENVD_PORT);
 }

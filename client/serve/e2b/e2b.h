@@ -50,6 +50,9 @@ struct work {
 
 extern const struct door e2b_door;
 
+/* In their debug mode the SDKs go to two fixed ports, and name no sandbox: there is one. */
+#define DEBUG_ID "debug_sandbox_id"
+bool is_fixed_port(const struct server *server);
 /* Whether the request is for envd's remote procedures. */
 bool is_connect(const struct exchange *exchange);
 /* laird's answer as an error of the kind that the SDK expects. */

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DEBUG_ID "debug_sandbox_id"
-
 static bool same(const char *a, const char *b)
 {
 	return a && strlen(a) == strlen(b) && sodium_memcmp(a, b, strlen(b)) == 0;

@@ -17,7 +17,6 @@ from e2b import (
     AuthenticationException,
     CommandExitException,
     NotFoundException,
-    RateLimitException,
     SandboxException,
     TimeoutException,
 )
@@ -198,6 +197,8 @@ def packed() -> None:
 
 def tenants() -> None:
     """The API key is a token of the server."""
+    from e2b import RateLimitException  # older ones have none
+
     alice, bob, few = sys.argv[2:5]
     with Sandbox.create(timeout=120, api_key=alice) as hers, Sandbox.create(timeout=120, api_key=bob) as his:
         assert [each.sandbox_id for each in Sandbox.list(api_key=alice).next_items()] == [hers.sandbox_id]
@@ -240,6 +241,25 @@ def home() -> None:
             "/home/user/y",
             "/home/user/sub",
         }
+
+
+def older() -> None:
+    """An SDK that goes to two fixed ports of this machine: all sandboxes are one."""
+    it = Sandbox.create()
+    assert it.run_code("x = 6 * 7; print('heard'); x").text == "42"
+    assert it.run_code("print('heard')").logs.stdout == ["heard\n"]
+    assert Sandbox.create().run_code("x").text == "42"
+    assert it.run_code("1", context=it.create_code_context(cwd="/home/user/sub")).text == "1"
+    it.files.write("a", "content")
+    assert it.files.read("/home/user/a") == "content"
+    assert {each.name for each in it.files.list(".")} == {"a", "sub"}
+    assert it.commands.run("cat a").stdout == "content"
+    it.files.make_dir("w")
+    watcher = it.files.watch_dir("w")
+    it.files.write("w/new", "1")
+    assert until(watcher.get_new_events)[0].name == "new"
+    assert it.is_running()
+    it.kill()
 
 
 def watching() -> None:

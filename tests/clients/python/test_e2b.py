@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -54,6 +55,21 @@ def test_the_sdk(what: str, python: str, daemon: Daemon, server: Server, drive: 
             pytest.importorskip(library)
     address = {"E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": "any"}
     drive(python, HERE / "drive_e2b.py", what, BIN / "lair", daemon.socket, **address)
+
+
+def test_older(daemon: Daemon, drive: Callable[..., None]) -> None:
+    """Those that can be pointed elsewhere in their debug mode alone."""
+    python = pinned("e2b-older")
+    for port in (49999, 49983):
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                pytest.skip(f"port {port} of this machine is taken")
+    with server_of(daemon, listen="127.0.0.1:49999"), server_of(daemon, listen="127.0.0.1:49983") as envd:
+        address = {"E2B_DEBUG": "true", "E2B_API_URL": envd.url, "E2B_API_KEY": "e2b_" + "0" * 40}
+        drive(python, HERE / "drive_e2b.py", "older", **address)
 
 
 def test_tokens(python: str, daemon: Daemon, drive: Callable[..., None]) -> None:
