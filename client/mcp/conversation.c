@@ -1,6 +1,7 @@
 /* A server without input and output of its own. */
 #include "conversation.h"
 
+#include "offered.h"
 #include "server.h"
 
 #include <stdio.h>
@@ -35,6 +36,8 @@ struct conversation *conversation_new(const struct mcp_options *options, struct 
 	conversation->server.lair = lair;
 	conversation->server.lent = true;
 	conversation->server.send = on_send;
+	if (offered_new(&conversation->server.offered, options->servers))
+		return conversation_free(conversation);
 	return conversation;
 }
 

@@ -400,14 +400,55 @@ static void say(struct exchange *exchange, struct ask *ask, struct talk *talk, c
 		exchange_alarm(exchange, ALIVE_SECONDS, events_begin);
 }
 
+/* A tool may open the session that it names, or the conversation's. Whether the tenant may have one more; if not,
+ * the exchange has been answered, or begins once more. */
+static bool sessions_admitted(struct exchange *exchange, const struct ask *ask, const char *method)
+{
+	const json_t *arguments = json_object_get(json_object_get(ask->said, "params"), "arguments");
+	const char *id = json_string_value(json_object_get(arguments, "session_id"));
+	const char *branch = json_string_value(json_object_get(arguments, "new_session_id"));
+	const char *tool = json_string_value(json_object_get(json_object_get(ask->said, "params"), "name"));
+	const char *name = exchange_header(exchange, SESSION_HEADER);
+	const struct talk *talk = name ? talk_find(exchange, name) : NULL;
+	char modern[64];
+
+	if (strcmp(method, "tools/call") != 0 || !tool || strcmp(tool, "python_execute_once") == 0 ||
+	    strcmp(tool, "python_result") == 0 || strcmp(tool, "check_syntax") == 0)
+		return true;
+	snprintf(modern, sizeof(modern), "%smcp", exchange->tenant->prefix);
+	return session_admitted(exchange, id	 ? id
+					  : talk ? talk->fallback
+						 : modern) &&
+	       (!branch || session_admitted(exchange, branch));
+}
+
+static void hear(struct exchange *exchange, struct ask *ask)
+{
+	const char *method = json_string_value(json_object_get(ask->said, "method"));
+	struct talk *talk;
+
+	if (!sessions_admitted(exchange, ask, method ? method : ""))
+		return;
+	/* An answer of the client has no method; this server asks it nothing. */
+	talk = talk_of(exchange, ask, method ? method : "");
+	if (talk && method)
+		say(exchange, ask, talk, method);
+	else if (talk)
+		answer_empty(exchange, 202);
+}
+
 static void post_begin(struct exchange *exchange)
 {
 	struct lair_text body = exchange_body(exchange);
-	struct ask *ask = calloc(1, sizeof(*ask));
-	struct talk *talk;
-	const char *method;
+	struct ask *ask;
 	json_error_t error;
 
+	/* Once more, since the sessions had to be counted. */
+	if (exchange->state) {
+		hear(exchange, exchange->state);
+		return;
+	}
+	ask = calloc(1, sizeof(*ask));
 	if (!ask) {
 		refuse(exchange, 503, -32603, "out of memory");
 		return;
@@ -424,17 +465,10 @@ static void post_begin(struct exchange *exchange)
 	ask->id = json_incref(json_object_get(ask->said, "id"));
 	ask->token = json_incref(
 		json_object_get(json_object_get(json_object_get(ask->said, "params"), "_meta"), "progressToken"));
-	method = json_string_value(json_object_get(ask->said, "method"));
-	if (!is_own(exchange->tenant, ask->said)) {
+	if (is_own(exchange->tenant, ask->said))
+		hear(exchange, ask);
+	else
 		refuse(exchange, 403, INVALID, "this is not for the session of a token");
-		return;
-	}
-	/* An answer of the client has no method; this server asks it nothing. */
-	talk = talk_of(exchange, ask, method ? method : "");
-	if (talk && method)
-		say(exchange, ask, talk, method);
-	else if (talk)
-		answer_empty(exchange, 202);
 }
 
 static void delete_begin(struct exchange *exchange)

@@ -17,7 +17,7 @@ from daemon import Daemon, Settings, wait_until
 from http_server import PATIENCE, Answer, Server, server_of
 from lair import Client
 
-SETTINGS: Settings = {"profile other": {}}
+SETTINGS: Settings = {"profile default": {"functions": "on"}, "profile other": {}}
 
 
 class Tokens:
@@ -116,6 +116,32 @@ def test_each_has_sessions_of_its_own(server: Server, tokens: Tokens, client: Cl
     assert told[0] == told[1] != told[2]
     alice.end("main")
     bob.end("main")
+
+
+def test_cells_and_calls_are_ones_own(server: Server, tokens: Tokens) -> None:
+    """What one waits for, nobody else sees or answers: events, results, calls, figures."""
+    ann, ben = Asker(server, tokens.add("ann")), Asker(server, tokens.add("ben"))
+    told = ann.exec("main", "tools.now()", functions=[{"name": "now"}], detach=True).json()
+    ben.exec("main", "1")
+    (call,) = ann.ask("GET", "/v1/calls?wait=30").json()["calls"]
+    assert (call["session"], call["key"]) == ("main", told["key"])
+    assert ben.ask("GET", "/v1/calls?wait=0.1").json()["calls"] == []
+    for session in ("main", "ann:main"):
+        path = f"/v1/sessions/{session}/results/{told['key']}"
+        assert ben.ask("GET", path).problem()[0] in (404, 410)
+        assert ben.ask("GET", path, Accept="text/event-stream").problem()[0] in (404, 410)
+        answer = ben.ask("POST", f"/v1/sessions/{session}/calls/{call['number']}", {"value": 1})
+        assert answer.problem()[0] in (404, 410)
+    assert ben.ask("GET", f"/v1/results/{told['key']}").problem()[0] in (404, 410)
+    kept = ben.ask("GET", "/v1/sessions/main/results").json()["results"]
+    assert told["key"] not in [it["key"] for it in kept]
+    text = ben.ask("GET", "/metrics").body.decode()
+    assert 'lair_own_sessions{state="idle"} 1\n' in text
+    assert 'lair_own_sessions{state="busy"}' not in text
+    assert ann.ask("POST", f"/v1/sessions/main/calls/{call['number']}", {"value": 7}).status == 204
+    assert ann.ask("GET", f"/v1/sessions/main/results/{told['key']}").json()["text"] == "7"
+    ann.end("main")
+    ben.end("main")
 
 
 def test_one_shots_leave_nothing(server: Server, tokens: Tokens, client: Client) -> None:

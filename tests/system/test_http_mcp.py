@@ -1,0 +1,217 @@
+"""`/mcp` of `lair serve`, by hand: both eras, and what a token may."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import Daemon, wait_until
+from http_server import Answer, Server, server_of
+from lair import Client
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+MODERN = {"MCP-Protocol-Version": "2026-07-28"}
+CALL = {**MODERN, "Mcp-Method": "tools/call"}
+
+
+@pytest.fixture(scope="module")
+def server(daemon: Daemon) -> Iterator[Server]:
+    with server_of(daemon) as it:
+        yield it
+
+
+def said(
+    server: Server, method: str, params: Any = None, headers: dict[str, str] | None = None, **more: Any
+) -> Answer:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}, **more}
+    accept = {"Accept": "application/json, text/event-stream"}
+    return server.ask("POST", "/mcp", message, {**accept, **(headers or {})})
+
+
+def begun(server: Server, headers: dict[str, str] | None = None) -> dict[str, str]:
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    answer = said(server, "initialize", params, headers)
+    assert answer.status == 200
+    return {"Mcp-Session-Id": str(answer.headers["Mcp-Session-Id"])}
+
+
+def code_of(answer: Answer) -> tuple[int, int]:
+    return answer.status, answer.json()["error"]["code"]
+
+
+def test_the_handshake(server: Server) -> None:
+    own = begun(server)
+    assert said(server, "ping", headers=own).json()["result"] == {}
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert server.ask("POST", "/mcp", note, own).status == 202
+    assert said(server, "ping").status == 400
+    assert said(server, "ping", headers={"Mcp-Session-Id": "x"}).status == 404
+    assert said(server, "ping", headers={**own, "MCP-Protocol-Version": "1999-01-01"}).status == 400
+    assert server.ask("GET", "/mcp").status == 405
+    assert server.ask("DELETE", "/mcp", headers=own).status == 204
+    assert said(server, "ping", headers=own).status == 404
+
+
+def test_two_conversations_have_two_sessions(server: Server) -> None:
+    found = []
+    for _ in range(2):
+        call = {"name": "python_session_execute", "arguments": {"code": "'x' in globals(), globals().update(x=1)"}}
+        found.append(said(server, "tools/call", call, begun(server)).json()["result"]["structuredContent"])
+    assert [each["text"] for each in found] == ["(False, None)"] * 2
+    assert found[0]["session_id"] != found[1]["session_id"]
+
+
+def test_the_stateless_era(server: Server) -> None:
+    call = {"name": "python_session_execute", "arguments": {"code": "6 * 7", "session_id": "a"}, "_meta": META}
+    named = {**MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "python_session_execute"}
+    assert said(server, "tools/call", call, named).json()["result"]["structuredContent"]["text"] == "42"
+    packed = {**named, "Mcp-Name": "=?base64?cHl0aG9uX3Nlc3Npb25fZXhlY3V0ZQ==?="}
+    assert said(server, "tools/call", call, packed).status == 200
+    assert code_of(said(server, "tools/call", call, {**named, "Mcp-Name": "other"})) == (400, -32020)
+    assert code_of(said(server, "tools/call", call, {**named, "Mcp-Method": "tools/list"})) == (400, -32020)
+    assert code_of(said(server, "tools/call", call, MODERN)) == (400, -32020)
+    listed = {**MODERN, "Mcp-Method": "tools/list"}
+    assert said(server, "tools/list", {"_meta": META}, listed).json()["result"]["tools"]
+    assert code_of(said(server, "tools/list", {}, listed)) == (400, -32602)
+    nothing = {**MODERN, "Mcp-Method": "nothing"}
+    assert code_of(said(server, "nothing", {"_meta": META}, nothing)) == (404, -32601)
+    later = {
+        "io.modelcontextprotocol/protocolVersion": "2999-01-01",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    asked = {"MCP-Protocol-Version": "2999-01-01", "Mcp-Method": "tools/list"}
+    assert code_of(said(server, "tools/list", {"_meta": later}, asked)) == (400, -32022)
+
+
+def test_what_is_no_message(server: Server) -> None:
+    assert code_of(server.ask("POST", "/mcp", b"{")) == (400, -32700)
+    assert code_of(server.ask("POST", "/mcp", json.dumps([]).encode())) == (400, -32600)
+    assert server.ask("POST", "/mcp", {}, {"Origin": "http://evil.example"}).status == 403
+    assert server.ask("POST", "/mcp", {}, {"Host": "evil.example"}).status == 403
+
+
+def test_what_there_is(server: Server) -> None:
+    """What each conversation begins with, in both eras."""
+    own = begun(server)
+    listed = said(server, "tools/list", headers=own).json()["result"]["tools"]
+    told = said(server, "server/discover", {"_meta": META}, {**MODERN, "Mcp-Method": "server/discover"}).json()
+    assert told["result"]["supportedVersions"] == ["2026-07-28"]
+    modern = said(server, "tools/list", {"_meta": META}, {**MODERN, "Mcp-Method": "tools/list"}).json()
+    assert [it["name"] for it in modern["result"]["tools"]] == [it["name"] for it in listed]
+    for method in ("resources/list", "prompts/list"):
+        said(server, method, headers=own)
+    assert server.ask("GET", "/health").status == 200
+
+
+# ---- tokens ----
+
+
+class Tenant:
+    def __init__(self, server: Server, secret: str) -> None:
+        self.server = server
+        self.headers = {"Authorization": f"Bearer {secret}"}
+
+    def call(self, tool: str, arguments: Any, own: dict[str, str] | None = None) -> Answer:
+        """Of the stateless era, or of the conversation @own."""
+        headers = own if own is not None else {**CALL, "Mcp-Name": tool}
+        params = {"name": tool, "arguments": arguments, **({} if own is not None else {"_meta": META})}
+        return said(self.server, "tools/call", params, {**self.headers, **headers})
+
+    def run(self, code: str, own: dict[str, str] | None = None, **arguments: Any) -> Any:
+        answer = self.call("python_session_execute", {"code": code, **arguments}, own)
+        assert answer.status == 200, answer.body
+        return answer.json()["result"]["structuredContent"]
+
+    def metric(self, name: str) -> float:
+        text = self.server.ask("GET", "/metrics", headers=self.headers).body.decode()
+        return float(dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))[name])
+
+
+@pytest.fixture(scope="module")
+def secrets(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    path = tmp_path_factory.mktemp("tokens") / "tokens"
+    told = []
+    for name, more in (("alice", ["--sessions", "2"]), ("bob", []), ("slow", ["--rate", "0.2"])):
+        done = daemon.lair("token", "add", name, "--tokens", str(path), *more)
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.strip())
+    return path, told
+
+
+@pytest.fixture(scope="module")
+def tenants(daemon: Daemon, secrets: tuple[Path, list[str]]) -> Iterator[list[Tenant]]:
+    with server_of(daemon, "--tokens", str(secrets[0])) as it:
+        yield [Tenant(it, secret) for secret in secrets[1]]
+
+
+def test_without_a_token(tenants: list[Tenant]) -> None:
+    answer = said(
+        tenants[0].server, "server/discover", {"_meta": META}, {**MODERN, "Mcp-Method": "server/discover"}
+    )
+    assert answer.status == 401
+
+
+def test_each_has_its_own(tenants: list[Tenant], client: Client) -> None:
+    alice, bob, _ = tenants
+    assert alice.run("x = 'alice'", session_id="main")["session_id"] == "alice:main"
+    assert bob.run("x", session_id="main")["error"]["name"] == "NameError"
+    assert alice.run("x", session_id="alice:main")["text"] == "'alice'"
+    # Another's name is one of one's own.
+    assert bob.run("1", session_id="alice:main")["session_id"] == "bob:alice:main"
+    assert bob.metric('lair_own_sessions{state="idle"}') == 2
+    assert alice.metric('lair_own_sessions{state="idle"}') == 1
+    # Nor by a conversation of another, nor by a handle.
+    own = begun(alice.server, alice.headers)
+    assert said(bob.server, "ping", headers={**bob.headers, **own}).status == 404
+    assert bob.call("python_result", {"handle": "1@alice:main"}).status == 403
+    assert (
+        said(bob.server, "resources/list", headers={**bob.headers, **begun(bob.server, bob.headers)}).status == 403
+    )
+    for it in client.list():
+        client.shutdown(it.session)
+
+
+def test_sessions_at_once(tenants: list[Tenant], client: Client) -> None:
+    alice = tenants[0]
+    own = begun(alice.server, alice.headers)
+    alice.run("1", own)
+    alice.run("1", session_id="b")
+    for over in (alice.call("python_session_execute", {"code": "1", "session_id": "c"}),
+                 alice.call("python_session_branch", {"session_id": "b", "new_session_id": "d"}, own),
+                 alice.call("python_session_start", {})):  # fmt: skip
+        assert over.status == 429
+        assert int(over.headers["Retry-After"]) > 0
+        assert "2 sessions at once" in over.json()["error"]["message"]
+    assert alice.call("python_execute_once", {"code": "1"}, own).status == 200
+    assert alice.run("1", session_id="b")["ok"]
+    client.shutdown("alice:b")
+    assert alice.run("1", session_id="c")["ok"]
+    for it in client.list():
+        client.shutdown(it.session)
+
+
+def test_rate(tenants: list[Tenant]) -> None:
+    slow = tenants[2]
+    told = [said(slow.server, "server/discover", {"_meta": META},
+                 {**slow.headers, **MODERN, "Mcp-Method": "server/discover"}) for _ in range(3)]  # fmt: skip
+    assert told[0].status == 200
+    assert told[-1].status == 429
+    assert int(told[-1].headers["Retry-After"]) > 0
+    assert told[-1].json()["error"]["message"]
+
+
+def test_revoked(daemon: Daemon, tenants: list[Tenant], secrets: tuple[Path, list[str]], client: Client) -> None:
+    """Its conversations end, and its session has the name of who had it."""
+    done = daemon.lair("token", "add", "leaving", "--tokens", str(secrets[0]))
+    leaving = Tenant(tenants[0].server, done.stdout.strip())
+    own = begun(leaving.server, leaving.headers)
+    session = leaving.run("1", own)["session_id"]
+    assert session.startswith("leaving:mcp-")
+    assert daemon.lair("token", "revoke", "leaving", "--tokens", str(secrets[0])).returncode == 0
+    assert said(leaving.server, "ping", headers={**leaving.headers, **own}).status == 401
+    wait_until(lambda: session in [it.session for it in client.list()], "it is there still")
+    client.shutdown(session)
