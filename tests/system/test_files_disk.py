@@ -19,8 +19,15 @@ StartDaemon = Callable[..., Daemon]
 
 PROFILE = {"spares": "0", "checkpoint": "cell", "level": "", "grace": "100ms"}
 MB = 1 << 20
-# Their size, and whether files can share blocks.
-KINDS = {"tmpfs": (40, False), "ext4": (60, False), "btrfs": (200, True), "xfs": (320, True)}
+# Their size, and whether files can share blocks. `quota`: a limit of 60 MB, on a larger disk with btrfs.
+KINDS = {
+    "tmpfs": (40, False),
+    "ext4": (60, False),
+    "btrfs": (200, True),
+    "xfs": (320, True),
+    "quota": (400, True),
+}
+QUOTA = 60
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a disk")
 
@@ -28,7 +35,10 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a 
 class Disk:
     def __init__(self, path: Path, kind: str) -> None:
         self.path, self.kind = path, kind
+        self.mount = path
+        self.error = "Disk quota exceeded" if kind == "quota" else "No space left on device"
         size, self.shares = KINDS[kind]
+        system = "btrfs" if kind == "quota" else kind
         path.mkdir()
         image = path.with_suffix(".image")
         if kind == "tmpfs":
@@ -36,8 +46,20 @@ class Disk:
             return
         with image.open("wb") as file:
             file.truncate(size * MB)
-        made = shutil.which(f"mkfs.{kind}") is not None and self.run(f"mkfs.{kind}", "-q", str(image))
+        made = shutil.which(f"mkfs.{system}") is not None and self.run(f"mkfs.{system}", "-q", str(image))
         self.mounted = made and self.run("mount", "-o", "loop", str(image), str(path))
+        if kind == "quota" and self.mounted:
+            self.limit()
+
+    def limit(self) -> None:
+        self.path = self.mount / "limited"
+        for command in (
+            ("btrfs", "quota", "enable", str(self.mount)),
+            ("btrfs", "subvolume", "create", str(self.path)),
+            ("btrfs", "qgroup", "limit", f"{QUOTA}M", str(self.path)),
+        ):
+            assert self.run(*command), command
+        self.path.chmod(0o755)
 
     def run(self, *command: str) -> bool:
         return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
@@ -63,6 +85,9 @@ class Disk:
         os.close(ballast)
 
     def empty(self) -> None:
+        if self.kind == "quota":
+            assert self.run("btrfs", "qgroup", "limit", "none", str(self.path))
+            return
         os.truncate(self.path / "ballast", 0)
         os.sync()
 
@@ -73,7 +98,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     if not it.mounted:
         pytest.skip(f"no disk with {request.param} can be made here")
     yield it
-    subprocess.run(["umount", "-l", str(it.path)], check=True)
+    subprocess.run(["umount", "-l", str(it.mount)], check=True)
 
 
 @pytest.fixture
@@ -99,9 +124,7 @@ def test_no_room_to_go_back(client: Client, disk: Disk) -> None:
     disk.fill()
     reply = client.undo("s")
     assert reply.cell == 1 and changes(reply) == {}
-    assert (reply.files_stay or "").startswith(
-        "none was brought back: a: No space left on device"
-    ), reply.files_stay
+    assert (reply.files_stay or "").startswith(f"none was brought back: a: {disk.error}"), reply.files_stay
     assert tree(settled(client)) == after
     disk.empty()
     reply = client.restore("s", "1")
