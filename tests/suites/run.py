@@ -60,10 +60,10 @@ def differences(beside: Outcomes, inside: Outcomes) -> list[Difference]:
     return [Difference(*pair) for pair in pairs if pair[0] != pair[1]]
 
 
-def run_both(suite: Suite, only: list[str]) -> tuple[Outcomes, Outcomes]:
+def run_both(suite: Suite, only: list[str], undo: bool = False) -> tuple[Outcomes, Outcomes]:
     place = place_of(suite)
     with ThreadPoolExecutor(2) as pool:
-        sides = [pool.submit(side(suite, place).run, only) for side in (Beside, Inside)]
+        sides = [pool.submit(side(suite, place, undo).run, only) for side in (Beside, Inside)]
         return sides[0].result(), sides[1].result()
 
 
@@ -83,14 +83,14 @@ class Verdict:
         return not self.unknown and not self.gone
 
 
-def judge(suite: Suite, known_file: Path) -> Verdict:
+def judge(suite: Suite, known_file: Path, undo: bool = False) -> Verdict:
     listed = read_known(known_file)
-    beside, inside = run_both(suite, [])
+    beside, inside = run_both(suite, [], undo)
     found = differences(beside, inside)
     unknown = [it for it in found if not any(one.covers(it) for one in listed)]
     still = unknown
     if unknown:  # others use this machine, and some tests go now this way and now that
-        again = run_both(suite, [it.test for it in unknown])
+        again = run_both(suite, [it.test for it in unknown], undo)
         tests = {it.test for it in differences(*again)}
         still = [it for it in unknown if it.test in tests]
     return Verdict(
@@ -130,11 +130,11 @@ def tell(suite: Suite, verdict: Verdict, seconds: float) -> None:
         print(f"  differed once: {it}")
 
 
-def main(names: list[str], known: Path = KNOWN) -> int:
+def main(names: list[str], known: Path = KNOWN, undo: bool = False) -> int:
     ok = True
     for name in names:
         began = time.monotonic()
-        verdict = judge(SUITES[name], known / f"{name}.txt")
+        verdict = judge(SUITES[name], known / f"{name}.txt", undo)
         write(SUITES[name], verdict)
         tell(SUITES[name], verdict, time.monotonic() - began)
         ok = ok and verdict.ok
@@ -151,8 +151,10 @@ if __name__ == "__main__":
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="*", help="one of those below; none: all of them")
-    names = parser.parse_args().name
+    parser.add_argument("--undo", action="store_true", help="what comes of them the second time, after an undo")
+    asked = parser.parse_args()
+    names = asked.name
     for name in names:
         if name not in SUITES:
             parser.error(f"no suite {name}")
-    sys.exit(main(names or list(SUITES)))
+    sys.exit(main(names or list(SUITES), undo=asked.undo))

@@ -49,27 +49,38 @@ def is_over(text: str) -> bool:
     return any(json.loads(line)[0] == "over" for line in text.splitlines())
 
 
+# What came of the first of two runs in one process.
+FIRST = "journal.first"
+
+
 class Side(ABC):
-    def __init__(self, suite: Suite, place: Place) -> None:
-        self.suite, self.place = suite, place
+    def __init__(self, suite: Suite, place: Place, undo: bool = False) -> None:
+        self.suite, self.place, self.undo = suite, place, undo
 
     def program(self, only: list[str]) -> str:
         tree = str(self.place.tree) if self.place.tree else None
         return f"{DRIVER}\ndrive({tree!r}, {self.suite.arguments!r}, {only!r})\n"
 
     def run(self, only: list[str]) -> Outcomes:
-        """All tests, or only those of these ids, whatever dies on the way."""
-        text, last = "", None
+        """All tests, or only those of these ids, whatever dies on the way. With @undo, what comes of them when they
+        run a second time: beside in the same process, in a session in its copy."""
         with self:
-            for _ in range(DEATHS):
-                told = self.step(self.program(only))
-                text = self.journal()
-                if is_over(text) or text == last:
-                    break
-                last = text
-        if not is_over(text):
-            raise RuntimeError(f"{self.suite.name} does not run to its end: {told[-2000:]}")
-        return read_journal(text)
+            return self.all_that_came(only)
+
+    def all_that_came(self, only: list[str]) -> Outcomes:
+        return self.to_the_end(only)
+
+    def to_the_end(self, only: list[str]) -> Outcomes:
+        text, last = "", None
+        for _ in range(DEATHS):
+            told = self.step(self.program(only))
+            text = self.journal()
+            if is_over(text):
+                return read_journal(text)
+            if text == last:
+                break
+            last = text
+        raise RuntimeError(f"{self.suite.name} does not run to its end: {told[-2000:]}")
 
     def __enter__(self) -> Side:
         self.open()
@@ -97,7 +108,7 @@ class Inside(Side):
         reads = [str(path) for path in (self.place.tree,) if path]
         profile = {**ROOM, "read": " ".join(reads), "python": str(self.place.venv or ""), **self.suite.profile}
         profile["env"] = " ".join(f'"{name}={value}"' for name, value in self.suite.env.items())
-        self.daemon = Daemon({"profile default": profile})
+        self.daemon = Daemon({"profile default": {**profile, "checkpoint": "cell"} if self.undo else profile})
         self.client = self.daemon.client(timeout=300)
         self.client.open("suite")
 
@@ -111,11 +122,34 @@ class Inside(Side):
         except LairError as error:
             return str(error) and ""
 
+    def all_that_came(self, only: list[str]) -> Outcomes:
+        found = self.to_the_end(only)
+        if self.undo:
+            self.go_back()
+            found = self.to_the_end(only)
+        return found
+
+    def go_back(self) -> None:
+        """To a copy, with all threads that the tests have left: the process that ran them is gone."""
+        before = self.client.exec(f"import os; os.rename('journal', {FIRST!r}); os.getpid()", "suite")
+        if before.unfaithful or before.state != "kept":
+            raise RuntimeError(f"{self.suite.name} cannot go back: {before.unfaithful or before.state}")
+        self.client.exec("raise SystemExit", "suite")
+        if self.client.undo("suite").cell != before.cell:
+            raise RuntimeError(f"{self.suite.name}: an undo goes back too far")
+
     def close(self) -> None:
         self.daemon.close()
 
 
 class Beside(Side):
+    def program(self, only: list[str]) -> str:
+        drive = super().program(only)
+        if not self.undo:
+            return drive
+        first = "".join(f"    {line}\n" for line in drive.removeprefix(DRIVER).strip().splitlines())
+        return f"{DRIVER}\nif not os.path.exists({FIRST!r}):\n{first}    os.rename('journal', {FIRST!r})\n{drive}"
+
     def open(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="lair-suite-"))
         (self.directory / "tmp").mkdir()

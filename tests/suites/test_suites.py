@@ -31,15 +31,26 @@ def test_both_sides_are_run_to_their_end() -> None:
         "test_error": "error",
         "test_socket_is_refused": "passed",
         "test_dies": "died",
+        "test_only_once": "passed",
         "test_after_that": "passed",
     }
     assert "local-sockets-not-granted" in verdict.inside["cases.py::test_socket_is_refused"][1]
 
 
+def test_the_second_time_is_after_an_undo() -> None:
+    """Both sides still have what the first one left in memory."""
+    suite = dataclasses.replace(SAMPLE, env={"SAMPLE_ONCE": "1"})
+    verdict = judge(suite, run.KNOWN / "sample.txt", undo=True)
+    assert verdict.ok, verdict
+    once = "cases.py::test_only_once"
+    assert (verdict.beside[once][0], verdict.inside[once][0]) == ("failed", "failed")
+    assert verdict.inside["cases.py::test_passes"][0] == "passed"
+
+
 def told(monkeypatch: pytest.MonkeyPatch, known: Path, *runs: tuple[Outcomes, Outcomes]) -> run.Verdict:
     """What is made of these outcomes of one run after the other."""
     left = list(runs)
-    monkeypatch.setattr(run, "run_both", lambda suite, only: left.pop(0))
+    monkeypatch.setattr(run, "run_both", lambda suite, only, undo: left.pop(0))
     verdict = judge(SAMPLE, known)
     assert not left
     return verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -59,12 +60,27 @@ LIBRARIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile default": {"python": str(pinned("pools")), "checkpoint": "cell", "memory": "4G"}})
+# A training step, with threads of autograd and of OpenMP.
+TORCH = (
+    "import torch; torch.set_num_threads(4); torch.manual_seed(1)\n"
+    "model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))\n"
+    "data = torch.randn(4096, 64, requires_grad=True)\n"
+    "def step():\n"
+    "    data.grad = None; loss = (model(data) ** 2).mean(); loss.backward(); return round(float(data.grad.norm()), 6)",
+    "step()",
+)
+
+
+def served(environment: str) -> Iterator[Daemon]:
+    it = Daemon({"profile default": {"python": str(pinned(environment)), "checkpoint": "cell", "memory": "4G"}})
     yield it
     assert it.terminate() == 0
     it.close()
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    yield from served("pools")
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +96,16 @@ def run(client: Client, code: str, session: str) -> ExecReply:
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_goes_on(client: Client, name: str) -> None:
-    begin, use = LIBRARIES[name]
-    session = name.replace(" ", "-").replace("'", "")
+    goes_on(client, name.replace(" ", "-").replace("'", ""), *LIBRARIES[name])
+
+
+@pytest.mark.skipif("LAIR_TORCH" not in os.environ, reason="LAIR_TORCH=1 runs it: 2 GB are downloaded")
+def test_torch_goes_on() -> None:
+    for daemon in served("torch"):
+        goes_on(daemon.client(timeout=120), "torch", *TORCH)
+
+
+def goes_on(client: Client, session: str, begin: str, use: str) -> None:
     run(client, begin, session)
     first = run(client, use, session).text
     assert int(run(client, THREADS, session).text or 0) > 1

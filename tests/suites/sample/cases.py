@@ -49,6 +49,13 @@ def test_dies() -> None:
         os._exit(3)
 
 
+def test_only_once() -> None:
+    """Whether it ran in the memory of this process before."""
+    if os.environ.get("SAMPLE_ONCE"):
+        assert not hasattr(os, "sample_was_here")
+        os.sample_was_here = True  # type: ignore[attr-defined]
+
+
 def test_after_that() -> None:
     class Failure(OSError):
         def __init__(self, *args: object, request: int | None = None) -> None:
