@@ -6,6 +6,7 @@ usage: checkpoints.py [threads|files|large]: only those rows
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -145,6 +146,22 @@ def by_files(client: Client, n: int) -> None:
     client.shutdown(name)
 
 
+def floor_of_an_undo() -> None:
+    """What no undo can do without: a process dies, and a copy of another one begins."""
+    living = os.fork()
+    if living == 0:
+        time.sleep(60)
+        os._exit(0)
+    copy = os.fork()
+    if copy == 0:
+        time.sleep(60)
+        os._exit(0)
+    os.kill(living, signal.SIGKILL)
+    os.waitpid(living, 0)
+    os.kill(copy, signal.SIGKILL)
+    os.waitpid(copy, 0)
+
+
 def files(client: Client) -> None:
     print(
         "\nfiles in the workspace, in ms: undo when no file, or one, has changed; a cell that changes none, at once"
@@ -152,6 +169,7 @@ def files(client: Client) -> None:
     print("             undo: none          one        a cell")
     for n in (10, 10_000):
         by_files(client, n)
+    print(f"two forks, killed: {median_of(lambda: timed(floor_of_an_undo) / 2, 100)} for one")
 
 
 def round_trips(socket: Path, profile: str, count: int, gap_us: int) -> float:
