@@ -12,6 +12,7 @@
 
 #define MODERN "2026-07-28"
 #define META_VERSION "io.modelcontextprotocol/protocolVersion"
+#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define SESSION_HEADER "Mcp-Session-Id"
 #define VERSION_HEADER "MCP-Protocol-Version"
 #define TALKS_MAX 1024
@@ -289,13 +290,18 @@ static const char *named_in(const char *method, const json_t *params)
 static bool header_is(const char *header, const char *text)
 {
 	static const char before[] = "=?base64?", after[] = "?=";
-	size_t size = header ? strlen(header) : 0, n = sizeof(before) - 1, m = sizeof(after) - 1, used = 0;
+	size_t n = sizeof(before) - 1, m = sizeof(after) - 1, used = 0, size;
 	unsigned char decoded[4096];
 
 	if (!header)
 		return false;
-	if (size < n + m || strncmp(header, before, n) != 0 || strcmp(header + size - m, after) != 0)
-		return strcmp(header, text) == 0;
+	/* White space around it is no part of it. */
+	header += strspn(header, " \t");
+	size = strlen(header);
+	while (size > 0 && strchr(" \t", header[size - 1]))
+		size--;
+	if (size < n + m || strncmp(header, before, n) != 0 || strncmp(header + size - m, after, m) != 0)
+		return size == strlen(text) && memcmp(header, text, size) == 0;
 	return sodium_base642bin(decoded, sizeof(decoded), header + n, size - n - m, NULL, &used, NULL,
 				 sodium_base64_VARIANT_ORIGINAL) == 0 &&
 	       used == strlen(text) && memcmp(decoded, text, used) == 0;
@@ -312,8 +318,9 @@ static bool is_modern(const struct exchange *exchange, const json_t *said)
 {
 	const char *header = exchange_header(exchange, VERSION_HEADER);
 
-	return meta_version(said) || exchange_header(exchange, "Mcp-Method") ||
-	       (header && strcmp(header, MODERN) >= 0);
+	if (meta_version(said))
+		return true;
+	return header ? strcmp(header, MODERN) >= 0 : exchange_header(exchange, "Mcp-Method") != NULL;
 }
 
 static bool headers_match(struct exchange *exchange, const json_t *said, const char *method)
@@ -323,6 +330,9 @@ static bool headers_match(struct exchange *exchange, const json_t *said, const c
 
 	if (!meta_version(said))
 		refuse(exchange, 400, BAD_PARAMS, "_meta: " META_VERSION " is missing");
+	else if (!json_is_object(json_object_get(json_object_get(json_object_get(said, "params"), "_meta"),
+						 META_CAPABILITIES)))
+		refuse(exchange, 400, BAD_PARAMS, "_meta: " META_CAPABILITIES " must be an object");
 	else if (!version || strcmp(version, meta_version(said)) != 0)
 		refuse(exchange, 400, MISMATCH, VERSION_HEADER " is not what _meta says");
 	else if (!header_is(exchange_header(exchange, "Mcp-Method"), method))

@@ -48,6 +48,10 @@ def test_the_handshake(server: Server) -> None:
     assert said(server, "ping", headers=own).json()["result"] == {}
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert server.ask("POST", "/mcp", note, own).status == 202
+    assert (
+        said(server, "ping", headers={**own, "MCP-Protocol-Version": "2025-11-25", "Mcp-Method": "ping"}).status
+        == 200
+    )
     assert said(server, "ping").status == 400
     assert said(server, "ping", headers={"Mcp-Session-Id": "x"}).status == 404
     assert said(server, "ping", headers={**own, "MCP-Protocol-Version": "1999-01-01"}).status == 400
@@ -79,6 +83,9 @@ def test_the_stateless_era(server: Server) -> None:
     assert code_of(said(server, "tools/list", {}, listed)) == (400, -32602)
     nothing = {**MODERN, "Mcp-Method": "nothing"}
     assert code_of(said(server, "nothing", {"_meta": META}, nothing)) == (404, -32601)
+    assert said(server, "tools/call", call, {**named, "Mcp-Name": "  python_session_execute \t"}).status == 200
+    half = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    assert code_of(said(server, "tools/list", half, listed)) == (400, -32602)
     later = {
         "io.modelcontextprotocol/protocolVersion": "2999-01-01",
         "io.modelcontextprotocol/clientCapabilities": {},
