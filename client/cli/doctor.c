@@ -107,6 +107,12 @@ static const struct remedy landlock_remedy = {
 	false,
 };
 
+static const struct remedy name_remedy = {
+	"Sessions read the name of this host, because a system call filter lets lair-kernel set no other",
+	"for a container of podman or Docker: --security-opt seccomp=unconfined",
+	false,
+};
+
 static bool there(const char *path)
 {
 	return access(path, F_OK) == 0;
@@ -174,6 +180,8 @@ static size_t remedies_find(struct remedy remedies[static REMEDIES_MAX], const s
 			remedies[n++] = switches[i].remedy;
 	if (!guarded_by(findings, "landlock:"))
 		remedies[n++] = landlock_remedy;
+	if (guarded_by(findings, "mountns") && !guarded_by(findings, "utsns"))
+		remedies[n++] = name_remedy;
 	if (!guarded_by(findings, "memory-cgroup"))
 		remedies[n++] = groups_remedy();
 	return n;

@@ -21,6 +21,8 @@ ROOT = os.geteuid() == 0
 
 NEW_USER = "10000000"
 NEW_ANY = "7e020000"
+# What the filters of containers refuse, with the namespaces allowed.
+NO_NAME = ("sethostname=EPERM", "setdomainname=EPERM")
 OLD_KERNEL = tuple(
     f"{call}=ENOSYS"
     for call in ("landlock_create_ruleset", "clone3", "close_range", "mount_setattr", "pidfd_open", "openat2")
@@ -55,6 +57,11 @@ class Shape:
         return self.level.startswith("strong")
 
     @property
+    def named(self) -> bool:
+        """Whether sessions have a host name of their own."""
+        return self.tree and self.deny != NO_NAME
+
+    @property
     def wrapper(self) -> Tuple[str, ...]:
         user = ("/usr/bin/setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups")
         deny = (str(DENY), *self.deny, "--") if self.deny else ()
@@ -69,7 +76,7 @@ SHAPES = [
     Shape("root-without-userns", True, "strong-nomem", (f"clone:{NEW_USER}=EPERM",)),
     Shape("user-old-kernel", False, "strong-nomem", OLD_KERNEL),
     Shape("root-old-kernel", True, "strong-nomem", OLD_KERNEL),
-    Shape("user-in-a-container", False, "strong-nomem", proc=False),
+    Shape("user-in-a-container", False, "strong-nomem", NO_NAME, proc=False),
     Shape("user-without-namespaces", False, "landlock", (f"clone:{NEW_ANY}=EPERM",)),
     Shape("user-without-mounts", False, "landlock", ("mount=EACCES",)),
     Shape("root-without-namespaces", True, "landlock", (f"clone:{NEW_ANY}=EPERM",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -325,7 +326,6 @@ import os, shutil
 open("file", "w").close()
 os.chmod("file", 0o640), os.utime("file", (5, 5)), shutil.copy2("file", "copy")
 os.stat("copy").st_mtime == 5 and os.listxattr("copy") == [] """,
-    "host name": "import socket\nsocket.gethostname() == 'lair'",
 }
 
 
@@ -342,6 +342,13 @@ def test_everywhere(host: Host, python: Interpreter, name: str) -> None:
     if host.shape.level == "readonly":
         pytest.skip("nothing can be written at the level readonly")
     check(host, python, EVERYWHERE[name])
+
+
+def test_host_name(host: Host, python: Interpreter) -> None:
+    """One of its own, or that of the host. It cannot be changed anywhere."""
+    told = python.run("import socket\nsocket.gethostname()").text
+    assert told == repr("lair" if host.shape.named else os.uname().nodename)
+    assert (python.run("socket.sethostname('x')").error or {}).get("name") == "PermissionError"
 
 
 @pytest.mark.parametrize("name", IN_A_TREE)
@@ -387,6 +394,7 @@ def test_guards(shape: Shape, host: Host) -> None:
     assert warden.ready["level"] == shape.level
     assert {"seccomp", "nnp", "caps", "rlimits", "audit"} <= set(guards)
     assert ("mountns" in guards and "pidns" in guards and "netns" in guards) == shape.tree
+    assert ("utsns" in guards) == shape.named
     assert any(guard.startswith("landlock:") for guard in guards) == (
         "landlock_create_ruleset=ENOSYS" not in shape.deny
     )

@@ -1,5 +1,5 @@
-"""Lair in clean root file systems of Debian's releases: the first screen of README.md is followed literally, from source and with the
-package, and the package is installed, upgraded, removed and purged. `./dev roots` runs this, as root.
+"""Lair in clean root file systems of Debian's releases: the first screen of README.md is followed literally, from source, with the
+package and in a container, and the package is installed, upgraded, removed and purged. `./dev roots` runs this, as root.
 
 A root is made by debootstrap once, and kept. Each scenario is a script that runs in a layer over it (`enter`), which goes
 when it has ended well.
@@ -8,6 +8,7 @@ when it has ended well.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 TREE = HERE.parents[1]
@@ -153,7 +155,98 @@ def check(root: Root, name: str, steps: list[Step], output: str) -> None:
         raise SystemExit(f"{root.release}, {name}:\n" + "\n".join(faults))
 
 
-SCENARIOS = {"source": from_source, "package": with_package}
+class Image:
+    """That of examples/container, made by podman on this root, and a container of it."""
+
+    # Not every machine lets podman raise its own limits.
+    LIMITS = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
+
+    def __init__(self, root: Root) -> None:
+        self.root, self.base, self.name = (
+            root,
+            f"localhost/lair-root:{root.release}",
+            f"localhost/lair:{root.release}",
+        )
+        # crun wants control groups of one version.
+        self.podman_s = ["podman", *(("--runtime", "runc") if shutil.which("runc") else ())]
+        self.log = (root.layers / f"{root.release}-container.log").open("w")
+
+    def podman(self, *arguments: str, check: bool = True, stdin: Any = subprocess.DEVNULL) -> str:
+        command = [*self.podman_s, *arguments]
+        done = subprocess.run(
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=self.log, text=True, timeout=SECONDS
+        )
+        self.log.write(done.stdout)
+        self.log.flush()
+        if check and done.returncode != 0:
+            raise SystemExit(
+                f"{self.root.release}: {' '.join(command)}: exit status {done.returncode}, see {self.log.name}"
+            )
+        return done.stdout
+
+    def make(self) -> None:
+        tar = subprocess.Popen(["tar", "-C", str(self.root.base), "-c", "."], stdout=subprocess.PIPE)
+        self.podman("import", "-", self.base, stdin=tar.stdout)
+        if tar.wait() != 0:
+            raise SystemExit(f"{self.root.base} cannot be read")
+        fetched = self.root.base.with_name(f"{self.root.release}.fetched")
+        where = (
+            "--network",
+            "host",
+            "--volume",
+            f"{fetched}:/var/cache/apt/archives",
+            "--build-arg",
+            f"BASE={self.base}",
+        )
+        self.podman(
+            "build", *where, "-t", self.name, "-f", str(TREE / "examples/container/Containerfile"), str(TREE)
+        )
+
+    def begin(self, *confinement: str) -> str:
+        container = self.podman(
+            "run", "--detach", "--network", "none", *self.LIMITS, *confinement, self.name
+        ).strip()
+        deadline = time.monotonic() + 120
+        while not self.podman("exec", container, "lair", "status", check=False):
+            if time.monotonic() > deadline:
+                raise SystemExit(
+                    f"{self.root.release}: laird does not answer in its container, see {self.log.name}"
+                )
+            time.sleep(0.2)
+        return container
+
+    def remove(self) -> None:
+        self.podman("rmi", "--force", self.name, self.base, check=False)
+        self.log.close()
+
+
+# What podman is told, and which guard that decides over. docs/INSTALL.md has the levels.
+CONFINEMENTS = {(): False, ("--security-opt", "seccomp=unconfined"): True}
+
+
+def in_container(root: Root, readme: str) -> None:
+    if not shutil.which("podman"):
+        print(f"{root.release:10} container  is left out: podman is not installed", flush=True)
+        return
+    steps = [it for it in first_screen(readme) if not it.command.startswith("./dev ")]
+    image = Image(root)
+    image.make()
+    for confinement, named in CONFINEMENTS.items():
+        container = image.begin(*confinement)
+        found = json.loads(image.podman("exec", container, "lair", "doctor", "--json"))
+        if found["level"] != "strong-nomem" or ("utsns" in found["guards"]) != named:
+            raise SystemExit(f"{root.release}, container {confinement}: {found}")
+        script = "mkdir -p /root/lair\n" + readme_script(steps)
+        check(root, "container", steps, image.podman("exec", container, "bash", "-c", script))
+        image.podman("stop", "--time", "60", container)
+        status = image.podman("inspect", "--format", "{{.State.ExitCode}}", container).strip()
+        if status != "0":
+            raise SystemExit(f"{root.release}, container: laird ended with {status}")
+        image.podman("rm", container)
+    image.remove()
+
+
+SCENARIOS = {"source": from_source, "package": with_package, "container": in_container}
 
 
 def mirror_in_use() -> str:

@@ -18,6 +18,7 @@ DENY = BIN.parent / "tests" / "deny"
 # What the kernel is made to refuse, and what must then be neither reached nor guarding.
 HOSTS = {
     "no Landlock": (["landlock_create_ruleset=ENOSYS"], "strong-nomem", "landlock:"),
+    "no host name": (["sethostname=EPERM", "setdomainname=EPERM"], "strong-nomem", "utsns"),
     "no user namespaces": (["clone:0x10000000=EPERM", "unshare:0x10000000=EPERM"], "landlock", "userns"),
 }
 
@@ -91,6 +92,14 @@ def test_a_lesser_host(host: str) -> None:
     assert not any(guard.startswith(absent) for guard in found["guards"])
     assert {lack["level"] for lack in found["lacking"]} >= {"strong"}
     assert all(lack["reason"] for lack in found["lacking"])
+
+
+def test_who_sees_the_name_of_the_host() -> None:
+    def told(*prefix: str) -> list[str]:
+        return [it["because"] for it in doctor(*prefix, uid=1234)["remedies"] if "name of this host" in it["because"]]
+
+    assert told() == []
+    assert len(told(str(DENY), "sethostname=EPERM", "--")) == 1
 
 
 def test_landlock_is_recommended_where_it_is_missing() -> None:
