@@ -797,15 +797,21 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, STR, workspace, REQUIRED)                                                                             \
 	F(m, UINT, uid, OPTIONAL)
 
+#define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
+
 WIRE_MESSAGE(place_record, "place", NO_ID, PLACE_RECORD_FIELDS);
 WIRE_MESSAGE(configure_message, "configure", NO_ID, CONFIGURE_FIELDS);
 WIRE_MESSAGE(warden_message, "warden", NO_ID, WARDEN_FIELDS);
+WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a one-shot waits already */
 
 /* ---- template to router ---- */
 
+/* rough: it makes wardens, but it has not warmed up and laid out its memory yet; it says ready again when it has.
+ */
 #define TEMPLATE_READY_FIELDS(F, m)                                                                                \
 	F(m, STR, python, REQUIRED)                                                                                \
-	F(m, RAW, missing, OPTIONAL)
+	F(m, RAW, missing, OPTIONAL)                                                                               \
+	F(m, FLAG, rough, OPTIONAL)
 #define FAILED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, OPTIONAL)                                                                               \
 	F(m, STR, reason, REQUIRED)
@@ -869,7 +875,6 @@ WIRE_MESSAGE(built_message, "built", NO_ID, BUILT_FIELDS);
 #define ADOPT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)
-#define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
 /* Add up the size of the workspace; stop once it is more than this. */
 #define SURVEY_FIELDS(F, m)                                                                                        \
 	F(m, UINT, size, REQUIRED)                                                                                 \

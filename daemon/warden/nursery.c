@@ -64,6 +64,7 @@ static void template_drop(struct nursery *nursery)
 	fd_closep(&nursery->pidfd);
 	nursery->pid = 0;
 	nursery->serial = 0;
+	nursery->hurried = nursery->rough = false;
 	nursery->state = NURSERY_DOWN;
 	cages_on_loaded(nursery->cages);
 }
@@ -110,6 +111,27 @@ static bool anybody_waits(const struct nursery *nursery)
 
 	list_for_each (warden, (struct list *)&nursery->wardens, node)
 		if (warden->state <= WARDEN_MAKING && !list_empty(&warden->tenants))
+			return true;
+	return false;
+}
+
+/* A one-shot gains by an early start. What stays would be slower at each cell, because its memory would not be laid
+ * out for forks. */
+static bool is_for_one_shot(const struct warden *warden)
+{
+	struct tenant *tenant;
+
+	list_for_each (tenant, (struct list *)&warden->tenants, node)
+		return !tenant->id[0];
+	return false;
+}
+
+static bool one_shot_waits(const struct nursery *nursery)
+{
+	struct warden *warden;
+
+	list_for_each (warden, (struct list *)&nursery->wardens, node)
+		if (warden->state <= WARDEN_MAKING && is_for_one_shot(warden))
 			return true;
 	return false;
 }
@@ -257,9 +279,10 @@ static void on_refill(struct timer *timer)
 		(void)timer_set(nursery->cages->loop, &nursery->refill, event_now() + REFILL_US, on_refill);
 }
 
+/* Spares are made when their memory is laid out for good. */
 static void refill_soon(struct nursery *nursery, uint64_t pause)
 {
-	if (!nursery->retired && nursery->profile->spares > 0)
+	if (!nursery->retired && !nursery->rough && nursery->profile->spares > 0)
 		(void)timer_set(nursery->cages->loop, &nursery->refill, event_now() + pause, on_refill);
 }
 
@@ -279,8 +302,11 @@ static void wanted_request(struct nursery *nursery)
 	if (nursery->state != NURSERY_UP)
 		return;
 	list_for_each (warden, &nursery->wardens, node) {
-		int r = warden->state == WARDEN_WANTED ? warden_request(warden, nursery->channel) : 0;
+		int r;
 
+		if (warden->state != WARDEN_WANTED || (nursery->rough && !is_for_one_shot(warden)))
+			continue;
+		r = warden_request(warden, nursery->channel);
 		if (r == CHANNEL_E_EMPTY) {
 			(void)timer_set(nursery->cages->loop, &nursery->retry, event_now() + RETRY_US, on_retry);
 			return;
@@ -294,11 +320,26 @@ static void wanted_request(struct nursery *nursery)
 	}
 }
 
+/* If it gets lost, the one-shot waits a little longer. */
+static void hurry(struct nursery *nursery)
+{
+	const struct hurry_message message = {0};
+	msgpack_sbuffer buffer;
+
+	if (nursery->state != NURSERY_WARMING || nursery->hurried || !one_shot_waits(nursery))
+		return;
+	nursery->hurried = true;
+	msgpack_sbuffer_init(&buffer);
+	if (!wire_encode(&buffer, &hurry_message_schema, &message))
+		(void)channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
+	msgpack_sbuffer_destroy(&buffer);
+}
+
 /* ---- whose it is ---- */
 
 bool nursery_is_starting(const struct nursery *nursery)
 {
-	return nursery->state == NURSERY_STARTING || nursery->state == NURSERY_WARMING;
+	return nursery->state == NURSERY_STARTING || nursery->state == NURSERY_WARMING || nursery->rough;
 }
 
 bool nursery_loads(const struct nursery *nursery)
@@ -367,6 +408,7 @@ int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden 
 		return -EAGAIN;
 	}
 	warden_join(best, tenant);
+	hurry(nursery);
 	*wardenp = best;
 	refill_soon(nursery, REFILL_US);
 	return 0;
@@ -493,32 +535,44 @@ struct heard {
 	int pidfd;
 };
 
-static void on_template_ready(struct nursery *nursery, struct heard *heard)
+static void ready_log(const struct nursery *nursery, const struct template_ready *ready)
 {
 	char whose[32] = "the next user";
-	struct template_ready ready;
-	struct wire_fault fault;
 	struct bytes missing;
 	size_t cursor = 0;
 
-	if (nursery->state != NURSERY_WARMING || wire_decode(&ready, &template_ready_schema, heard->body, &fault)) {
-		nursery_failed(nursery, BYTES("it broke the protocol"));
-		return;
-	}
-	timer_clear(nursery->cages->loop, &nursery->patience);
-	nursery->state = NURSERY_UP;
-	cages_on_loaded(nursery->cages);
-	nursery->baseline = memory_of_process(nursery->pid);
-	nursery->failures = 0;
 	if (nursery->owned)
 		snprintf(whose, sizeof(whose), "uid %u", nursery->owner);
 	log_info(NULL, "profile %s is ready%s: Python %.*s, pid %d, for %s", nursery->profile->name,
-		 nursery->makeshift ? ", without what it preloads" : "", (int)ready.python.size, ready.python.data,
-		 nursery->pid, whose);
-	while (wire_next_string(ready.missing, &cursor, &missing))
+		 nursery->makeshift ? ", without what it preloads" : "", (int)ready->python.size,
+		 ready->python.data, nursery->pid, whose);
+	while (wire_next_string(ready->missing, &cursor, &missing))
 		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
 			 (int)missing.size, missing.data);
+}
+
+/* Twice, if the template was told to hurry: the first time for one-shots. */
+static void on_template_ready(struct nursery *nursery, struct heard *heard)
+{
+	struct template_ready ready;
+	struct wire_fault fault;
+
+	if ((nursery->state != NURSERY_WARMING && !nursery->rough) ||
+	    wire_decode(&ready, &template_ready_schema, heard->body, &fault) ||
+	    (ready.rough && (nursery->rough || !nursery->hurried))) {
+		nursery_failed(nursery, BYTES("it broke the protocol"));
+		return;
+	}
+	nursery->state = NURSERY_UP;
+	nursery->rough = ready.rough;
+	nursery->baseline = memory_of_process(nursery->pid);
+	nursery->failures = 0;
 	wanted_request(nursery);
+	if (nursery->rough)
+		return;
+	ready_log(nursery, &ready);
+	timer_clear(nursery->cages->loop, &nursery->patience);
+	cages_on_loaded(nursery->cages);
 	refill_soon(nursery, 0);
 	if (nursery->bare)
 		cages_retire(nursery->cages, nursery->bare);
@@ -642,6 +696,8 @@ void nursery_on_started(struct nursery *nursery, pid_t pid, int pidfd, int error
 			      on_template);
 	if (!r)
 		r = configure_send(nursery);
+	if (!r)
+		hurry(nursery);
 	if (r == -EPIPE)
 		template_died(nursery);
 	else if (r)

@@ -202,6 +202,13 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 	return 0;
 }
 
+int cage_prepare_again(struct cage *cage)
+{
+	int r = limits_prepare(cage);
+
+	return r ? r : descriptors_prepare(cage);
+}
+
 pid_t cage_clone(struct cage *cage, uid_t uid, const int *groups, int *pidfdp)
 {
 	int r;

@@ -35,6 +35,9 @@ const char *cage_step_name(size_t i);
 int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const python_dirs[],
 		 struct cage_report *report);
 
+/* In the template, when it has loaded more since then. Returns 0 or -errno. */
+int cage_prepare_again(struct cage *cage);
+
 /* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the
  * warden; in the template the warden's pid (and *pidfdp, -1 if the kernel has none), or -errno. The raw clone
  * leaves the state of Python and libc unchanged; only the thread id is corrected. @uid: host uid and gid to run as;

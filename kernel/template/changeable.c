@@ -7,13 +7,24 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
+/* In memory that no fork has: sessions are made while it is in use. */
 static struct bytes watched;
 static char found[512];
 
-void changeable_begin(struct bytes directories)
+int changeable_begin(struct bytes directories)
 {
-	watched = directories;
+	void *copy;
+
+	if (!directories.data)
+		return 0;
+	copy = mmap(NULL, directories.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED || madvise(copy, directories.size, MADV_DONTFORK) < 0)
+		return -errno;
+	memcpy(copy, directories.data, directories.size);
+	watched = (struct bytes){copy, directories.size};
+	return 0;
 }
 
 void changeable_end(void)

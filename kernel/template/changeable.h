@@ -7,9 +7,9 @@
 
 #include "proto/base.h"
 
-/* From now on until changeable_end nothing in @directories is opened. @directories is an array of str that must
- * stay valid until then. */
-void changeable_begin(struct bytes directories);
+/* From now on until changeable_end nothing in @directories is opened. @directories is an array of str, of which a
+ * copy is kept that no fork gets: a warden that is made meanwhile ends it first. Returns 0 or -errno. */
+int changeable_begin(struct bytes directories);
 void changeable_end(void);
 
 /* A sentence about the file that was refused; NULL if none was. Static. */

@@ -152,7 +152,8 @@ static int python_initialize(const struct configure_message *configure, struct p
 		return fail(report, executable, strerror(-r));
 	if (output_install() || audit_install())
 		return fail(report, "out of memory", NULL);
-	changeable_begin(configure->changeable);
+	if (changeable_begin(configure->changeable))
+		return fail(report, "out of memory", NULL);
 	gather_arenas();
 	crowd_learn();
 	signal(SIGINT, SIG_DFL); /* if laird's parent ignores SIGINT, it is ignored here, too */
@@ -208,23 +209,15 @@ static int rehearse_quietly(void)
 	return r;
 }
 
-static int import_and_warm(const struct configure_message *configure, struct python_report *report)
+/* With @configure: import what it names; else warm that up. */
+static int import_or_warm(const struct configure_message *configure, struct python_report *report)
 {
 	PyObject *cache = PyObject_CallNoArgs(helper(HELPER_BORROW_CACHE)), *returned;
-	int r = -1;
+	int r;
 
 	if (!cache)
 		return -1;
-	/* The objects that every cell needs then lie together, before those of the libraries. */
-	r = rehearse_quietly();
-	if (!r)
-		r = preload(configure, report);
-	if (!r)
-		r = call(HELPER_WARM);
-	if (!r) {
-		(void)PyType_ClearCache(); /* it has names that were looked up meanwhile and lie anywhere */
-		r = rehearse_quietly();
-	}
+	r = configure ? preload(configure, report) : call(HELPER_WARM);
 	if (r)
 		return r; /* the caller tells the exception */
 	returned = PyObject_CallOneArg(helper(HELPER_RETURN_CACHE), cache);
@@ -314,22 +307,48 @@ static int start(const struct configure_message *configure, struct python_report
 	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || oserror_install() < 0 ||
 	    rules_set(configure) < 0 || packages_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
-	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || import_and_warm(configure, report) < 0)
+	/* The objects that every cell needs lie together, before those of the libraries. */
+	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || rehearse_quietly() < 0 || import_or_warm(configure, report) < 0)
 		return fail_python(report, "the profile cannot be loaded");
 	if (threads_check(report) < 0 || directories_find(report) < 0 || version_tell(report) < 0)
+		return -1;
+	return 0;
+}
+
+static int warm(struct python_report *report)
+{
+	int r = import_or_warm(NULL, report);
+
+	if (!r) {
+		(void)PyType_ClearCache(); /* it has names that were looked up meanwhile and lie anywhere */
+		r = rehearse_quietly();
+	}
+	if (r)
+		return fail_python(report, "what the profile preloads cannot be used");
+	if (threads_check(report) < 0)
 		return -1;
 	settle();
 	gather_room();
 	return 0;
 }
 
+/* Even if all went well: some code may have caught the exception. */
+static int changeable_tell(struct python_report *report, int r)
+{
+	return changeable_found() ? fail(report, changeable_found(), NULL) : r;
+}
+
 int python_start(const struct configure_message *configure, struct python_report *report)
 {
-	int r = start(configure, report);
+	return changeable_tell(report, start(configure, report));
+}
+
+int python_warm(struct python_report *report)
+{
+	int r = warm(report);
 
 	changeable_end();
-	/* Even if the start succeeded: some code may have caught the exception. */
-	return changeable_found() ? fail(report, changeable_found(), NULL) : r;
+	return changeable_tell(report, r);
 }
 
 void python_settle(void)

@@ -10,11 +10,14 @@ struct python_report {
 	char **places;		 /* NULL-terminated, owned by the process for its life */
 };
 
-/* Everything until the process can be forked: environment, interpreter, imports, warm code, one thread. Returns 0,
- * or -1 with report->reason; then the process must end. */
+/* Everything until the process can be forked: environment, interpreter, imports, one thread. Returns 0, or -1 with
+ * report->reason; then the process must end. So do the next two. */
 int python_start(const struct configure_message *configure, struct python_report *report);
 
-/* The last act before the first fork: rehearse a cell once more, collect garbage and freeze the rest. */
+/* Everything that makes sessions fast: run once what they are likely to run, and make room for their objects. */
+int python_warm(struct python_report *report);
+
+/* The last act before the first fork of many: rehearse a cell once more, collect garbage and freeze the rest. */
 void python_settle(void);
 
 /* The Python of a profile that names none. Static. */

@@ -1,22 +1,30 @@
 /* The template reads `configure` once, makes itself ready, and then clones a warden for each `warden`. The
- * clones are its siblings, children of the keeper, so it has nothing to wait for or to clean up. */
+ * clones are its siblings, children of the keeper, so it has nothing to wait for or to clean up. If it is told to
+ * hurry while it imports, it makes the wardens that are waited for as soon as it can, and does the rest after them.
+ */
 #include <Python.h>
 
 #include "template.h"
 
 #include "cage/cage.h"
+#include "changeable.h"
 #include "proto/channel.h"
 #include "refusal/policy.h"
 #include "startup.h"
 #include "warden/warden.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+
+/* How long a hurried template waits for its first order, which follows at once if whoever waited still does. */
+#define ORDER_MS 200
 
 struct template
 {
 	int channel;
+	struct python_report python;
 	struct cage *cage;
 	char buffer[CHANNEL_SIZE_MAX];
 	char workspace[PATH_MAX]; /* of the warden being made */
@@ -40,8 +48,8 @@ static int say_failed(const struct template *template, uint64_t serial, const ch
 	return say(template, &failed_message_schema, &failed, -1);
 }
 
-/* Receive the next message, which must be of @schema. The caller owns its descriptors; unused slots are -1. Returns
- * 0, CHANNEL_E_EOF, or -errno. */
+/* Receive the next message, which must be of @schema; a `hurry` that comes too late is passed over. The caller owns
+ * its descriptors; unused slots are -1. Returns 0, CHANNEL_E_EOF, or -errno. */
 static int receive(struct template *template, void *out, const struct wire_schema *schema,
 		   int fds[static CHANNEL_FDS_MAX])
 {
@@ -51,13 +59,14 @@ static int receive(struct template *template, void *out, const struct wire_schem
 	size_t n_fds;
 	int r;
 
-	r = channel_recv(template->channel, template->buffer, sizeof(template->buffer), &data, fds, &n_fds);
-	if (r)
-		return r;
-	if (wire_open(&frame, data) || !bytes_is(frame.type, schema->type) ||
-	    wire_decode(out, schema, frame.body, &fault))
-		return -EBADMSG;
-	return 0;
+	do {
+		r = channel_recv(template->channel, template->buffer, sizeof(template->buffer), &data, fds, &n_fds);
+		if (r)
+			return r;
+		if (wire_open(&frame, data))
+			return -EBADMSG;
+	} while (bytes_is(frame.type, hurry_message_schema.type) && schema != &hurry_message_schema && n_fds == 0);
+	return bytes_is(frame.type, schema->type) && !wire_decode(out, schema, frame.body, &fault) ? 0 : -EBADMSG;
 }
 
 static void close_all(int fds[static CHANNEL_FDS_MAX])
@@ -86,24 +95,68 @@ static int say_no_cage(const struct template *template, char *reason, size_t siz
 	return say_failed(template, 0, reason) ? -EIO : -EPERM;
 }
 
-static int get_ready(struct template *template, const struct configure_message *configure)
+static int say_ready(const struct template *template, bool rough)
 {
-	static struct python_report python;
-	struct cage_report cage = {0};
-	struct template_ready ready;
-	int r;
+	const struct template_ready ready = {.python = bytes_of(template->python.version),
+					     .missing = wire_bytes(&template->python.missing),
+					     .rough = rough};
 
-	if (python_start(configure, &python) < 0)
-		return say_failed(template, 0, python.reason) ? -EIO : -EPERM;
+	return say(template, &template_ready_schema, &ready, -1);
+}
+
+static bool is_spoken_to(const struct template *template, int patience_ms)
+{
+	struct pollfd channel = {.fd = template->channel, .events = POLLIN};
+
+	return poll(&channel, 1, patience_ms) > 0;
+}
+
+/* Before it is ready, a template is told nothing but to hurry. */
+static int hurry_hear(struct template *template, bool *hurriedp)
+{
+	struct hurry_message hurry;
+	int fds[CHANNEL_FDS_MAX], r;
+
+	*hurriedp = is_spoken_to(template, 0);
+	if (!*hurriedp)
+		return 0;
+	r = receive(template, &hurry, &hurry_message_schema, fds);
+	close_all(fds);
+	return r;
+}
+
+static int warm(struct template *template)
+{
+	if (python_warm(&template->python) == 0)
+		return 0;
+	return say_failed(template, 0, template->python.reason) ? -EIO : -EPERM;
+}
+
+/* @hurriedp: whether python_warm is left to do. */
+static int load(struct template *template, bool *hurriedp)
+{
+	struct configure_message configure;
+	struct cage_report cage = {0};
+	int fds[CHANNEL_FDS_MAX], r;
+
+	r = receive(template, &configure, &configure_message_schema, fds);
+	close_all(fds);
+	if (r)
+		return r;
+	if (python_start(&configure, &template->python) < 0)
+		return say_failed(template, 0, template->python.reason) ? -EIO : -EPERM;
+	r = hurry_hear(template, hurriedp);
+	if (!r && !*hurriedp)
+		r = warm(template);
+	if (r)
+		return r;
 	/* The cage comes first, because it checks the profile and says what is wrong. */
-	r = cage_prepare(&template->cage, configure, python.places, &cage);
+	r = cage_prepare(&template->cage, &configure, template->python.places, &cage);
 	if (r < 0)
 		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
-	if (policy_configure(configure, python.places) < 0)
+	if (policy_configure(&configure, template->python.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
-	python_settle();
-	ready = (struct template_ready){.python = bytes_of(python.version), .missing = wire_bytes(&python.missing)};
-	return say(template, &template_ready_schema, &ready, -1);
+	return 0;
 }
 
 /* @fds: the warden's end of the control pair, then the doors of its control groups, ended by -1. */
@@ -119,6 +172,7 @@ static int make_warden(struct template *template, const struct warden_message *m
 	template->workspace[message->workspace.size] = '\0';
 	pid = cage_clone(template->cage, (uid_t)message->uid, fds + 1, &pidfd);
 	if (pid == 0) {
+		changeable_end();
 		template->channel = fd_close(template->channel);
 		warden_run(template->cage, template->workspace, fds[0]);
 	}
@@ -128,38 +182,50 @@ static int make_warden(struct template *template, const struct warden_message *m
 	return say(template, &made_message_schema, &made, pidfd);
 }
 
-static int serve(struct template *template)
+static int serve_one(struct template *template)
 {
-	for (;;) {
-		struct warden_message message;
-		int fds[CHANNEL_FDS_MAX + 1], r;
+	struct warden_message message;
+	int fds[CHANNEL_FDS_MAX + 1], r;
 
-		fds[CHANNEL_FDS_MAX] = -1;
-		r = receive(template, &message, &warden_message_schema, fds);
-		if (!r && fds[0] < 0)
-			r = -EBADMSG;
-		if (!r)
-			r = make_warden(template, &message, fds);
-		close_all(fds);
-		if (r)
-			return r;
-	}
+	fds[CHANNEL_FDS_MAX] = -1;
+	r = receive(template, &message, &warden_message_schema, fds);
+	if (!r && fds[0] < 0)
+		r = -EBADMSG;
+	if (!r)
+		r = make_warden(template, &message, fds);
+	close_all(fds);
+	return r;
+}
+
+/* Make the wardens that are waited for, and then all that comes first if nobody waits. */
+static int serve_waiting(struct template *template)
+{
+	int r = say_ready(template, true), patience_ms = ORDER_MS;
+
+	for (; !r && is_spoken_to(template, patience_ms); patience_ms = 0)
+		r = serve_one(template);
+	if (!r)
+		r = warm(template);
+	return r ? r : cage_prepare_again(template->cage);
 }
 
 int template_run(int channel)
 {
 	static struct template template;
-	struct configure_message configure;
-	int fds[CHANNEL_FDS_MAX], r;
+	bool hurried = false;
+	int r;
 
 	prctl(PR_SET_NAME, "lair-template");
 	template.channel = channel;
-	r = receive(&template, &configure, &configure_message_schema, fds);
-	close_all(fds);
-	if (!r)
-		r = get_ready(&template, &configure);
+	r = load(&template, &hurried);
 	forget(&template);
-	if (!r)
-		r = serve(&template);
+	if (!r && hurried)
+		r = serve_waiting(&template);
+	if (!r) {
+		python_settle();
+		r = say_ready(&template, false);
+	}
+	while (!r)
+		r = serve_one(&template);
 	return r == CHANNEL_E_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
 }

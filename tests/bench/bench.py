@@ -9,8 +9,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Callable, Optional
 
@@ -335,6 +337,18 @@ class Bench:
                 p50=1.5e-3,
             ),
             Measure(
+                "lair exec without a daemon, numpy pandas matplotlib",
+                first_use,
+                "python3 -c",
+                lambda: [timed(lambda: plain_python(IMPORTS)) for _ in range(3)],
+            ),
+            Measure(
+                "lair exec without a daemon, 1",
+                lambda: first_use("1"),
+                "python3 -c",
+                lambda: [timed(lambda: plain_python("1")) for _ in range(3)],
+            ),
+            Measure(
                 "reset, to the next result",
                 lambda: self.lair("reset", "data", 40, 0.01),
                 "ipykernel",
@@ -449,6 +463,23 @@ def samples(command: list[object]) -> list[float]:
 def after(pause: float, act: Callable[[], object]) -> float:
     time.sleep(pause)
     return timed(act)
+
+
+def first_use(code: str = IMPORTS) -> list[float]:
+    """With the default settings; each time a daemon of its own is started."""
+    taken = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as directory:
+            env = {**os.environ, "LAIR_SOCKET": f"{directory}/socket", "LAIR_CONFIG": f"{directory}/conf"}
+            defaults = subprocess.run([BIN / "laird", "-d"], stdout=subprocess.PIPE, check=True).stdout
+            Path(directory, "conf").write_bytes(defaults)
+            taken.append(timed(partial(quietly, env, "exec", code)))
+            quietly(env, "stop")
+    return taken
+
+
+def quietly(env: dict[str, str], *arguments: str) -> None:
+    subprocess.run([BIN / "lair", *arguments], env=env, stdout=subprocess.DEVNULL, check=True)
 
 
 def plain_python(code: str) -> None:

@@ -283,7 +283,8 @@ def place(kind: str, path: str) -> Message:
 
 
 class Template:
-    """read, write, hide, own: directories; wrapper: the command that runs it; owner: whose the workspaces are, if not the sessions' user's."""
+    """read, write, hide, own: directories; wrapper: the command that runs it; owner: whose the workspaces are, if not the sessions' user's;
+    hurry: a session waits."""
 
     def __init__(
         self,
@@ -291,6 +292,7 @@ class Template:
         uid: int = UID,
         owner: Optional[int] = None,
         wrapper: Tuple[str, ...] = (),
+        hurry: bool = False,
         **configure: Any,
     ) -> None:
         self.channel = Channel()
@@ -308,6 +310,8 @@ class Template:
         places = [place(kind, path) for kind in kinds for path in configure.pop(kind, [])]
         configure = {"text_max": 65536, "subprocess": True, "places": places, **configure}
         self.channel.send("configure", profile="test", preload=list(preload), **configure)
+        if hurry:
+            self.channel.send("hurry")
         kind, self.ready, _ = self.channel.receive(120)
         assert kind == "ready", self.ready
 

@@ -51,6 +51,52 @@ def test_environment_of_another_version(tmp_path: Path) -> None:
     assert "was made for Python 3.7.1, and this is 3." in fails(python=str(tmp_path))
 
 
+# Looks through all memory that can be read, for a name that is not in it because of this code.
+LOOKS = """
+import ctypes, re
+def there(name, size=1 << 22):
+    for line in open("/proc/self/maps"):
+        span, mode, rest = line.split(maxsplit=2)
+        start, end = (int(x, 16) for x in span.split("-"))
+        while mode[0] == "r" and "[v" not in rest and start < end:
+            at = ctypes.string_at(start, min(size, end - start)).find(name[::-1])
+            if at >= 0: return line
+            start += size
+"""
+
+
+def test_who_waits_gets_a_warden_before_all_is_laid_out() -> None:
+    watched = "/var/tmp/merger-with-acme"
+    with_all = Template(preload=("decimal",), hurry=True, changeable=[watched], memory=1 << 30)
+    assert with_all.ready["rough"] is True and with_all.ready["python"].startswith("3.")
+    first = Warden(with_all)
+    interpreter = first.spawn()
+    again = with_all.channel.expect("ready")
+    assert "rough" not in again and again["python"] == with_all.ready["python"]
+    with_all.channel.send("hurry")  # too late
+    second = Warden(with_all, 2)
+    for it in (interpreter, second.spawn()):
+        assert it.run("import sys; 'decimal' in sys.modules").text == "True"
+        assert it.run(LOOKS).returncode == 0
+        assert it.run("there(b'emca-htiw-regrem')", timeout=60).text is None
+        assert it.run("there(b'lamiced') is not None", timeout=60).text == "True"
+        limit = it.run("import resource; resource.getrlimit(resource.RLIMIT_DATA)[0]").text
+        assert int(limit or 0) > 1 << 30
+    first.close()
+    second.close()
+    with_all.close()
+
+
+def test_who_does_not_wait_any_more() -> None:
+    template = Template(hurry=True)
+    assert template.ready["rough"] is True
+    assert "rough" not in template.channel.expect("ready")
+    warden = Warden(template)
+    assert warden.spawn().run("6 * 7").text == "42"
+    warden.close()
+    template.close()
+
+
 def test_missing_is_told(science: Template) -> None:
     assert science.ready["missing"] == ["nowhere"]
     assert science.ready["python"].startswith("3.")

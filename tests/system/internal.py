@@ -64,10 +64,19 @@ class MakeWarden(Message):
     uid: Uint = 0
 
 
+class Hurry(Message):
+    TYPE = "hurry"
+    serial: Uint = 0
+
+
 class TemplateReady(Message):
+    """rough: it makes wardens, but it has not warmed up and laid out its memory yet; it says ready again when it
+    has."""
+
     TYPE = "ready"
     python: Str
     missing: Raw = None
+    rough: Flag = False
 
 
 class Failed(Message):

@@ -96,7 +96,9 @@ def test_a_lesser_host(host: str) -> None:
 
 def test_who_sees_the_name_of_the_host() -> None:
     def told(*prefix: str) -> list[str]:
-        return [it["because"] for it in doctor(*prefix, uid=1234)["remedies"] if "name of this host" in it["because"]]
+        return [
+            it["because"] for it in doctor(*prefix, uid=1234)["remedies"] if "name of this host" in it["because"]
+        ]
 
     assert told() == []
     assert len(told(str(DENY), "sethostname=EPERM", "--")) == 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import BIN, Daemon, wait_until
 from test_router_death import kill_router
 
 Start = Callable[..., Daemon]
@@ -22,6 +23,10 @@ WITHOUT = "profile default is ready, without what it preloads: Python"
 
 def begin(start_daemon: Start, **settings: str) -> Daemon:
     return start_daemon({"profile default": {**HEAVY, **settings}})
+
+
+def environment(daemon: Daemon) -> dict[str, str]:
+    return {**daemon.env, "LAIR_SOCKET": str(daemon.socket), "LAIR_NO_START": "1"}
 
 
 def templates(daemon: Daemon) -> list[int]:
@@ -42,8 +47,8 @@ def test_a_cell_that_names_nothing_of_it_does_not_wait(start_daemon: Start) -> N
         daemon.client().exec("import sys; 6 * 7, 'pandas' in sys.modules".replace("'pandas'", "'pan' 'das'")).text
         == "(42, False)"
     )
-    assert WITHOUT in daemon.log()
     assert READY not in daemon.log()
+    wait_until(lambda: WITHOUT in daemon.log(), "the template without", 60)
     wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
     assert daemon.client().exec("import sys; 'pan' 'das' in sys.modules").text == "True"
 
@@ -53,6 +58,34 @@ def test_one_that_names_something_gets_it_loaded(start_daemon: Start) -> None:
     code = "import sys; there = 'scipy' in sys.modules; import numpy; there"
     assert daemon.client().exec(code, timeout=60).text == "True"
     assert WITHOUT not in daemon.log()
+
+
+def test_a_one_shot_is_served_before_all_is_laid_out(start_daemon: Start) -> None:
+    """Who comes with it and stays has to wait for that, and so have spares."""
+    daemon = begin(start_daemon, spares="2")
+    client = daemon.client()
+    command = [str(BIN / "lair"), "exec", "-s", "a", "import numpy; x = numpy.arange(3)"]
+    stays = subprocess.Popen(command, env=environment(daemon))
+    assert client.exec("import scipy.stats; 6 * 7", timeout=60).text == "42"
+    assert stays.wait(60) == 0
+    assert READY in daemon.log()
+    wait_until(lambda: client.stats().spares == 2, "the spares", 60)
+    assert client.exec("x += 1; int(x.sum())", "a").text == "6"
+    client.undo("a")
+    assert client.exec("import scipy.stats; int(x.sum())", "a", timeout=60).text == "3"
+    assert client.exec("import sys; 'scipy.stats' in sys.modules", "b").text == "True"
+    assert len(templates(daemon)) == 1
+
+
+def test_a_one_shot_that_gives_up(start_daemon: Start) -> None:
+    """Its template is as good as any other."""
+    daemon = begin(start_daemon)
+    one_shot = subprocess.Popen([BIN / "lair", "exec", "import numpy"], env=environment(daemon))
+    wait_until(lambda: "one-shot for" in daemon.log(), "the one-shot")
+    one_shot.kill()
+    one_shot.wait()
+    wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
+    assert daemon.client().exec("import numpy; 6 * 7", "a", timeout=60).text == "42"
 
 
 def test_a_session_that_stays_has_all_that_others_have(start_daemon: Start) -> None:
@@ -84,6 +117,7 @@ def test_several_at_once_share_one(start_daemon: Start) -> None:
     daemon = begin(start_daemon)
     keys = [daemon.lair("exec", "--detach", f"{i} * 10").stdout.strip() for i in range(4)]
     assert [daemon.lair("attach", "--key", key).stdout for key in keys] == [f"{i * 10}\n" for i in range(4)]
+    wait_until(lambda: READY in daemon.log(), "the template with everything", 60)
     assert daemon.log().count(WITHOUT) == 1
 
 
@@ -131,10 +165,9 @@ def test_a_template_that_is_asked_for_has_its_turn_at_once(start_daemon: Start) 
     daemon = start_daemon({f"profile {name}": HEAVY for name in ("default", "second", "third")})
     result = daemon.client().exec("import scipy.stats; 6 * 7", "a", profile="third", timeout=60)
     assert result.text == "42"
-    log = daemon.log()
-    assert "profile third is ready: Python" in log
     if (os.cpu_count() or 1) <= 2:
-        assert "profile second is ready: Python" not in log
+        assert "profile second is ready: Python" not in daemon.log()
+    wait_until(lambda: "profile third is ready: Python" in daemon.log(), "the one that was asked for", 60)
 
 
 def test_what_is_still_loading_is_told(start_daemon: Start) -> None:

@@ -179,7 +179,7 @@ def interpreter(client: Client, session: str) -> int:
 @needs_large_pages
 def test_its_memory_lies_in_large_pages(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon({"profile default": {"spares": "0", "preload": "numpy"}})
-    daemon.client().exec("1")
+    daemon.client().exec("1", "s")
     (template,) = templates(daemon)
     size = rollup(template)
     assert size["AnonHugePages"] > size["Anonymous"] / 2
@@ -209,7 +209,7 @@ def test_what_a_session_adds_too(client: Client, session: str, code: str) -> Non
 
 def test_a_library_is_two_mappings(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon({"profile default": {"spares": "0", "preload": "numpy"}})
-    daemon.client().exec("1")
+    daemon.client().exec("1", "s")
     (template,) = templates(daemon)
     lines = Path(f"/proc/{template}/maps").read_text().splitlines()
     code = Counter(line.split()[5] for line in lines if "numpy" in line)
