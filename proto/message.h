@@ -1018,11 +1018,17 @@ WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIE
 /* All that it goes on from is as it was. files: some have just been put there, by nobody in the session. */
 #define SETTLE_FIELDS(F, m) F(m, FLAG, files, OPTIONAL)
 
+/* A spare imports what these ask for of the set at that path. requirements: array of str. */
+#define PREPARE_FIELDS(F, m)                                                                                       \
+	F(m, STR, path, REQUIRED)                                                                                  \
+	F(m, RAW, requirements, REQUIRED)
+
 WIRE_MESSAGE(run_message, "run", NO_ID, RUN_FIELDS);
 WIRE_MESSAGE(question_message, "question", NO_ID, QUESTION_FIELDS);
 WIRE_MESSAGE(task_message, "task", NO_ID, TASK_FIELDS);
 WIRE_MESSAGE(answer_message, "answer", NO_ID, ANSWER_FIELDS);
 WIRE_MESSAGE(settle_message, "settle", NO_ID, SETTLE_FIELDS);
+WIRE_MESSAGE(prepare_message, "prepare", NO_ID, PREPARE_FIELDS);
 WIRE_MESSAGE(returned_message, "returned", NO_ID, RETURNED_FIELDS);
 WIRE_MESSAGE(freeze_message, "freeze", NO_ID, FREEZE_FIELDS); /* one descriptor: the channel of the frozen copy */
 WIRE_MESSAGE(measure_message, "measure", NO_ID, NO_FIELDS);   /* to a frozen interpreter, like spawn */

@@ -23,6 +23,7 @@ struct outbuffers {
 #define QUESTION_INTERRUPTED (1ULL << 63)
 	uint64_t interrupted;
 	struct effects_book effects;
+	uint64_t prepared; /* 1: what `prepare` has asked for is done */
 };
 
 /* The largest letter. There is room for two, so that the next can be written before one has been read. */

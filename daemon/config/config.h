@@ -26,6 +26,7 @@ struct pinned {
 enum expiry_policy { EXPIRE_END, EXPIRE_SAVE };
 enum workspace_policy { WORKSPACE_DELETE, WORKSPACE_KEEP };
 enum functions_policy { FUNCTIONS_OFF, FUNCTIONS_ASK, FUNCTIONS_ON };
+enum templates_policy { TEMPLATES_OFF, TEMPLATES_AUTO };
 enum packages_policy { PACKAGES_OFF, PACKAGES_ASK, PACKAGES_ON };
 enum call_log_policy { CALL_LOG_NAMES, CALL_LOG_ARGUMENTS };
 enum forbid_policy { FORBID_CHECK, FORBID_EXEC };
@@ -84,6 +85,7 @@ struct profile {
 	char *packages_newer; /* NULL: anything */
 	uint64_t packages_size, packages_timeout;
 	struct string_list requirements;
+	enum templates_policy templates;
 
 	/* what it may use */
 	uint64_t memory, processes;
@@ -114,6 +116,7 @@ struct config {
 	uint64_t frame_size, results_per_uid, saves_per_uid;
 	uint64_t stop_save; /* how long sessions are saved when laird stops */
 	uint64_t connections_per_uid, router_memory, work_per_uid, template_ttl;
+	uint64_t set_template_memory, set_template_ttl;
 	uint64_t uid_first, uid_last; /* as root: a host uid per session; 0: see keeper/uids.h */
 
 	struct profile **profiles; /* NULL-terminated, each with a reference */

@@ -22,6 +22,7 @@ _Static_assert(offsetof(struct config, uid_last) == offsetof(struct config, uid_
 	       "VALUE_RANGE wants its two numbers side by side");
 static const char *const function_policies[] = {
 	[FUNCTIONS_OFF] = "off", [FUNCTIONS_ASK] = "ask", [FUNCTIONS_ON] = "on", NULL};
+static const char *const templates_policies[] = {[TEMPLATES_OFF] = "off", [TEMPLATES_AUTO] = "auto", NULL};
 static const char *const packages_policies[] = {
 	[PACKAGES_OFF] = "off", [PACKAGES_ASK] = "ask", [PACKAGES_ON] = "on", NULL};
 static const char *const call_logs[] = {[CALL_LOG_NAMES] = "names", [CALL_LOG_ARGUMENTS] = "arguments", NULL};
@@ -81,6 +82,10 @@ static const struct key daemon_rows[] = {
 	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,
 	    .doc = "how long a user without sessions keeps a template where there are several users"),
+	KEY("set_template_memory", SIZE, set_template_memory, "1G", .min = 1 * M, .max = 1024 * T, .optional = true,
+	    .doc = "the memory of all templates of sets of packages together"),
+	KEY("set_template_ttl", DURATION, set_template_ttl, "1h", .min = 1 * MILLISECOND, .max = 365 * DAY,
+	    .doc = "how long a template of a set lasts after somebody has asked for the set"),
 	KEY("uids", RANGE, uid_first, NULL, .min = 1, .max = 4294967293, .optional = true, .at_start = true,
 	    .doc = "host users for sessions, one each, when laird is root; empty: 65536 that no other laird has"),
 };
@@ -194,6 +199,8 @@ static const struct key profile_rows[] = {
 	    .doc = "how long installing them may take"),
 	KEY("requirements", REQUIREMENTS, requirements, NULL,
 	    .doc = "packages that every session has from its first cell on: polars duckdb==1.*"),
+	KEY("templates", CHOICE, templates, "auto", .words = templates_policies,
+	    .doc = "auto: sets of packages that are asked for again are imported ahead; off: none is"),
 
 	KEY("memory", SIZE, memory, "1G", .min = 16 * M, .max = 1024 * T, .optional = true,
 	    .doc = "the memory of a session"),

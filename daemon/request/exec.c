@@ -28,7 +28,7 @@ static bool profile_permitted(struct sessions *sessions, const struct address *f
 }
 
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
-			     struct bytes profile_name, struct bytes code)
+			     struct bytes profile_name, const struct beginning *with)
 {
 	struct profile *profile = config_profile(sessions->config, profile_name);
 	struct session *session;
@@ -42,7 +42,7 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 	}
 	if (!profile_permitted(sessions, from, profile) || !sessions_room(sessions, from, from->uid))
 		return NULL;
-	r = sessions_open(&session, sessions, profile, id, from->uid, code);
+	r = sessions_open(&session, sessions, profile, id, from->uid, with);
 	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
 		client_error(sessions->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
 			     reason_told(nursery->reason));
@@ -60,8 +60,8 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 /* The session that @request names, made if it is missing, a one-shot if it names none; NULL when the client has
  * been told why not. */
 static struct session *session_find_or_make(struct sessions *sessions, const struct address *from,
-					    const struct request *request, struct bytes profile, struct bytes code,
-					    bool *madep)
+					    const struct request *request, struct bytes profile,
+					    const struct beginning *with, bool *madep)
 {
 	struct session *session = request->session;
 
@@ -71,7 +71,7 @@ static struct session *session_find_or_make(struct sessions *sessions, const str
 		return NULL;
 	}
 	if (!session)
-		return session_make(sessions, from, request->name.id, profile, code);
+		return session_make(sessions, from, request->name.id, profile, with);
 	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
 		client_error(sessions->clients, from, "bad_request",
 			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
@@ -113,7 +113,7 @@ void handle_open(struct sessions *sessions, const struct address *from, const st
 {
 	bool made;
 	struct session *session = session_find_or_make(sessions, from, request, request->open.profile,
-						       (struct bytes){.data = NULL}, &made);
+						       &(struct beginning){.code.data = NULL}, &made);
 	char name[SESSION_NAME_SIZE];
 	struct session_info info;
 	msgpack_sbuffer ended;
@@ -220,7 +220,8 @@ void handle_exec(struct sessions *sessions, const struct address *from, const st
 	/* Refused before a session is made for it. */
 	if ((session || profile) && !exec_acceptable(sessions, from, exec, profile))
 		return;
-	session = session_find_or_make(sessions, from, request, exec->profile, exec->code, &made);
+	session = session_find_or_make(sessions, from, request, exec->profile,
+				       &(struct beginning){.code = exec->code, .packages = exec->packages}, &made);
 	if (session && made && session->id[0]) {
 		int r = come_back(session, from, TELL_NEXT);
 
@@ -348,7 +349,7 @@ void handle_load(struct sessions *sessions, const struct address *from, const st
 			     (int)text.size, text.data);
 		return;
 	}
-	session = session_find_or_make(sessions, from, request, absent, absent, &made);
+	session = session_find_or_make(sessions, from, request, absent, &(struct beginning){.code = absent}, &made);
 	if (!session || !session_room_for_cell(sessions, from, session)) {
 		saved_free(saved);
 	} else if (saving_load(session, saved, from, TELL_LOAD)) {

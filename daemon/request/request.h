@@ -65,10 +65,10 @@ bool user_room(struct sessions *sessions, const struct address *from, uid_t owne
 /* Whether one more operation may wait in @session; if not, @from has been told. */
 bool session_room_for_operation(struct sessions *sessions, const struct address *from,
 				const struct session *session);
-/* A new session, a one-shot if @id is absent, which begins with @code, if that is known; NULL if that failed and
+/* A new session, a one-shot if @id is absent, which begins with that; NULL if that failed and
  * the client has been told. */
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
-			     struct bytes profile_name, struct bytes code);
+			     struct bytes profile_name, const struct beginning *with);
 
 /* The session whose running cell @request asks for; NULL. */
 struct session *session_running(struct sessions *sessions, const struct address *request);

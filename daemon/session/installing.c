@@ -7,7 +7,9 @@
 #include "config/requirement.h"
 #include "events.h"
 #include "packages/builds.h"
+#include "packages/declared.h"
 #include "sessions.h"
+#include "warden/prepared.h"
 
 #include <stdio.h>
 
@@ -100,6 +102,43 @@ static bool wanted_read(struct wanted *wanted, const struct session *session, st
 	return true;
 }
 
+static bool take_all(struct wanted *wanted, const struct profile *profile, const struct beginning *with)
+{
+	size_t cursor = 0;
+	struct bytes item;
+
+	for (size_t i = 0; i < profile->requirements.n; i++)
+		if (!take(wanted, profile, bytes_of(profile->requirements.items[i])))
+			return false;
+	while (wire_next_string(with->packages, &cursor, &item))
+		if (!take(wanted, profile, item))
+			return false;
+	cursor = 0;
+	while (declared_next(with->code, &cursor, &item))
+		if (!take(wanted, profile, item))
+			return false;
+	return wanted->order.n > 0;
+}
+
+bool session_first_set(char set[static SHA256_HEX_SIZE], struct sessions *sessions, const struct profile *profile,
+		       const struct beginning *with)
+{
+	struct wanted wanted = {.order.profile = profile};
+	bool is;
+
+	if (profile->packages == PACKAGES_OFF)
+		return false;
+	wanted.order.requirements = wanted.items;
+	is = take_all(&wanted, profile, with);
+	if (is) {
+		sort(&wanted);
+		package_order_key(wanted.key, &wanted.order);
+		is = package_store_find(set, &sessions->builds->store, wanted.key);
+	}
+	wanted_deinit(&wanted);
+	return is;
+}
+
 /* ---- who wants it ---- */
 
 static bool names(struct bytes list, const char *requirement)
@@ -144,6 +183,17 @@ static void answer_error(struct session *session, struct call *call, const char 
 	answer(session, call, &(struct returned_message){.error = bytes_of(error), .text = bytes_of(text)});
 }
 
+/* A session that has nothing yet begins with that set. */
+static void begun_with(const struct session *session, const struct call *call, const char *set, const char *path)
+{
+	struct install_arguments install;
+	struct wire_fault fault;
+
+	if (!wire_decode_known(&install, &install_arguments_schema, call->arguments, &fault) &&
+	    install.base.size == 0)
+		prepared_asked(session->warden->nursery, set, path, install.requirements);
+}
+
 static void answer_set(struct session *session, struct call *call, const char *set)
 {
 	const struct package_store *store = &session->sessions->builds->store;
@@ -153,6 +203,7 @@ static void answer_set(struct session *session, struct call *call, const char *s
 
 	snprintf(path, sizeof(path), "%s/sets/%s", store->path, set);
 	installed.path = bytes_of(path);
+	begun_with(session, call, set, path);
 	msgpack_sbuffer_init(&body);
 	if (wire_encode_body(&body, &installed_schema, &installed))
 		answer_error(session, call, "PackageError", "out of memory");

@@ -7,6 +7,11 @@
 
 struct sessions;
 
+/* Which set a session has when its first cell begins, if that is there already: what its profile and its client
+ * want, and what its code declares. */
+bool session_first_set(char set[static SHA256_HEX_SIZE], struct sessions *sessions, const struct profile *profile,
+		       const struct beginning *with);
+
 /* The running cell asks. */
 void session_install(struct session *session, const struct call_message *message);
 /* Somebody has approved it. */

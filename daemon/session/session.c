@@ -5,11 +5,13 @@
 #include "base/log.h"
 #include "filing.h"
 #include "hand.h"
+#include "installing.h"
 #include "saving.h"
 #include "sessions.h"
 #include "stop.h"
 #include "transfer.h"
 #include "warden/nursery.h"
+#include "warden/prepared.h"
 
 #include "proto/clock.h"
 
@@ -90,14 +92,16 @@ void session_arm_hard(struct session *session)
 }
 
 int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
-		uid_t owner, struct bytes code)
+		uid_t owner, const struct beginning *with)
 {
 	struct session *session = session_alloc(sessions, profile, id, owner);
-	struct nursery *nursery = cages_nursery_for(sessions->cages, profile, owner, code);
+	struct nursery *nursery = cages_nursery_for(sessions->cages, profile, owner, with->code);
 	int r = session && nursery ? transcripts_create(session) : -ENOMEM;
+	char set[SHA256_HEX_SIZE];
+	bool ahead = !r && prepared_any(nursery) && session_first_set(set, sessions, profile, with);
 
 	if (!r)
-		r = nursery_claim(nursery, &session->tenant, &session->warden);
+		r = nursery_claim(nursery, ahead ? set : NULL, &session->tenant, &session->warden);
 	if (r) {
 		session_free(session);
 		return r;

@@ -56,6 +56,12 @@ struct dearness {
 	uint64_t until;	    /* event_now(); in the past: now */
 };
 
+/* What it is opened with: the code of its first cell, and packages for that, an array of str; both may be absent.
+ */
+struct beginning {
+	struct bytes code, packages;
+};
+
 struct session {
 	struct list node;     /* among all, oldest first */
 	struct list mate;     /* among its user's, likewise */
@@ -140,7 +146,7 @@ struct session {
 /* Make one and find it a warden, which may be READY already: session_on_ready is the caller's to call. Returns 0 or
  * -errno; -EAGAIN as from nursery_claim. */
 int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
-		uid_t owner, struct bytes code);
+		uid_t owner, const struct beginning *with);
 /* One that grows from @from, a checkpoint of @parent, in the same warden, for @operation, which it owns from now on
  * and answers when it stands or fails. Returns 0 or -ENOMEM. */
 int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,

@@ -104,14 +104,14 @@ bool sessions_room(struct sessions *sessions, const struct address *from, uid_t 
 }
 
 int sessions_open(struct session **sessionp, struct sessions *sessions, struct profile *profile, struct bytes id,
-		  uid_t owner, struct bytes code)
+		  uid_t owner, const struct beginning *with)
 {
 	char key[SESSION_ID_MAX + 1];
 	struct session *session;
 	int r;
 
 	snprintf(key, sizeof(key), "%.*s", (int)id.size, id.size ? id.data : "");
-	r = session_new(&session, sessions, profile, key, owner, code);
+	r = session_new(&session, sessions, profile, key, owner, with);
 	if (r)
 		return r;
 	admit(sessions, session);

@@ -60,11 +60,11 @@ void sessions_measure(const struct sessions *sessions, uid_t uid);
 struct session *sessions_first_that_stays(struct sessions *sessions);
 /* Whether @owner may have one more, or else @from has been told why not. */
 bool sessions_room(struct sessions *sessions, const struct address *from, uid_t owner);
-/* Open one; @id is checked, the limits are not. "" makes a one-shot. @code: what it
- * begins with, see cages_nursery_for. Returns as session_new. What is opened
+/* Open one; @id is checked, the limits are not. "" makes a one-shot. @with: see
+ * cages_nursery_for. Returns as session_new. What is opened
  * can take a cell. */
 int sessions_open(struct session **sessionp, struct sessions *sessions, struct profile *profile, struct bytes id,
-		  uid_t owner, struct bytes code);
+		  uid_t owner, const struct beginning *with);
 /* Grow a new session from a checkpoint of @parent for @operation, which is answered here or when the branch stands.
  */
 void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,

@@ -307,6 +307,16 @@ uint64_t interpreter_noted(const struct interpreter *interpreter)
 	return known ? MAX(last, interpreter->effects) : interpreter->effects;
 }
 
+bool interpreter_is_prepared(const struct interpreter *interpreter)
+{
+	uint64_t prepared;
+
+	return interpreter->buffer >= 0 &&
+	       pread(interpreter->buffer, &prepared, sizeof(prepared), offsetof(struct outbuffers, prepared)) ==
+		       sizeof(prepared) &&
+	       prepared;
+}
+
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)
 {
 	/* If this fails, an interrupt that comes before its cell has begun is lost, which may happen anyway. */

@@ -84,6 +84,9 @@ bool interpreter_has_last_words(struct interpreter *interpreter);
 /* The number of the last effect that it has noted in its buffer, or that has been taken in. */
 uint64_t interpreter_noted(const struct interpreter *interpreter);
 
+/* Whether it has done what `prepare` asks for, or says so. */
+bool interpreter_is_prepared(const struct interpreter *interpreter);
+
 /* Call it before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);
 

@@ -9,6 +9,7 @@
 #include "cages.h"
 #include "config/python.h"
 #include "places.h"
+#include "prepared.h"
 #include "tenant.h"
 #include "vault/breaker.h"
 #include "vault/errand.h"
@@ -51,6 +52,7 @@ int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *
 	};
 	list_init(&nursery->node);
 	list_init(&nursery->wardens);
+	list_init(&nursery->prepared);
 	*nurseryp = nursery;
 	return 0;
 }
@@ -73,6 +75,7 @@ struct nursery *nursery_free(struct nursery *nursery)
 {
 	if (nursery) {
 		template_drop(nursery);
+		prepared_drop_all(nursery);
 		timer_clear(nursery->cages->loop, &nursery->refill);
 		timer_clear(nursery->cages->loop, &nursery->retry);
 		timer_clear(nursery->cages->loop, &nursery->idle);
@@ -184,6 +187,11 @@ static void hand_nursery(const struct nursery *nursery, enum hand_turn turn)
 	hand_take(nursery->cages->breaker, &thing, "template", bytes_of(nursery->profile->name));
 }
 
+void nursery_hand(const struct nursery *nursery)
+{
+	hand_nursery(nursery, TURN_REFILL);
+}
+
 /* Each template begins anew, so if its first message was handled, this says nothing of its second. */
 static void hand_nursery_message(const struct nursery *nursery, size_t type)
 {
@@ -242,13 +250,19 @@ void nursery_warm(struct nursery *nursery)
 	(void)timer_set(nursery->cages->loop, &nursery->patience, event_now() + WARM_US, on_impatience);
 }
 
+/* For any session. */
+static bool is_spare(const struct warden *warden)
+{
+	return list_empty(&warden->tenants) && warden->state != WARDEN_DYING && !warden->set[0];
+}
+
 size_t nursery_spares(const struct nursery *nursery)
 {
 	struct warden *warden;
 	size_t n = 0;
 
 	list_for_each (warden, &nursery->wardens, node)
-		n += list_empty(&warden->tenants) && warden->state == WARDEN_READY;
+		n += is_spare(warden) && warden->state == WARDEN_READY;
 	return n;
 }
 
@@ -259,8 +273,20 @@ static bool spares_short(const struct nursery *nursery)
 	size_t n = 0;
 
 	list_for_each (warden, &nursery->wardens, node)
-		n += list_empty(&warden->tenants) && warden->state != WARDEN_DYING;
+		n += is_spare(warden);
 	return n < nursery->profile->spares;
+}
+
+int nursery_order(struct nursery *nursery, const char *set, struct warden **wardenp)
+{
+	int r = warden_new(wardenp, nursery->cages, nursery, nursery->profile);
+
+	if (r)
+		return r;
+	snprintf((*wardenp)->set, sizeof((*wardenp)->set), "%s", set);
+	list_append(&nursery->wardens, &(*wardenp)->node);
+	wanted_request(nursery);
+	return 0;
 }
 
 static void on_refill(struct timer *timer)
@@ -271,10 +297,8 @@ static void on_refill(struct timer *timer)
 	hand_nursery(nursery, TURN_REFILL);
 	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery))
 		return;
-	if (warden_new(&warden, nursery->cages, nursery, nursery->profile))
+	if (nursery_order(nursery, "", &warden))
 		return;
-	list_append(&nursery->wardens, &warden->node);
-	wanted_request(nursery);
 	if (spares_short(nursery))
 		(void)timer_set(nursery->cages->loop, &nursery->refill, event_now() + REFILL_US, on_refill);
 }
@@ -384,14 +408,18 @@ void nursery_own(struct nursery *nursery, uid_t owner)
 }
 
 /* The session joins only when all has been done that may fail at once: what fails later is told to it. */
-int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp)
+int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenant, struct warden **wardenp)
 {
-	struct warden *warden, *best = NULL;
+	struct warden *warden, *best = set ? prepared_take(nursery, set) : NULL;
 	int r;
 
+	if (best) {
+		warden_join(best, tenant);
+		*wardenp = best;
+		return 0;
+	}
 	list_for_each (warden, &nursery->wardens, node)
-		if (list_empty(&warden->tenants) && warden->state != WARDEN_DYING &&
-		    (!best || warden->state > best->state))
+		if (is_spare(warden) && (!best || warden->state > best->state))
 			best = warden;
 	if (!best) {
 		if (nursery->state == NURSERY_DOWN && event_now() < nursery->not_before)
@@ -416,11 +444,12 @@ int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden 
 
 void nursery_on_spare(struct nursery *nursery, struct warden *warden)
 {
-	if (nursery->retired) {
+	if (nursery->retired)
 		warden_kill(warden);
-		return;
-	}
-	nursery->failures = 0;
+	else if (warden->set[0])
+		prepared_begin(warden);
+	else
+		nursery->failures = 0;
 }
 
 void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
@@ -429,6 +458,8 @@ void nursery_on_warden_gone(struct nursery *nursery, struct warden *warden)
 		cages_bury_nursery(nursery->cages, nursery);
 	} else if (warden->used) {
 		nursery_idle(nursery);
+	} else if (warden->set[0]) {
+		prepared_on_gone(warden);
 	} else if (list_empty(&warden->tenants) && nursery->state == NURSERY_UP) {
 		/* A spare that cannot live is not made again and again at full speed. */
 		refill_soon(nursery, (uint64_t)BACKOFF_US << MIN(nursery->failures, 6U));
@@ -443,6 +474,7 @@ void nursery_retire(struct nursery *nursery)
 	nursery->retired = true;
 	timer_clear(nursery->cages->loop, &nursery->refill);
 	timer_clear(nursery->cages->loop, &nursery->idle);
+	prepared_drop_all(nursery);
 	list_for_each (warden, &nursery->wardens, node)
 		if (list_empty(&warden->tenants))
 			warden_kill(warden);

@@ -36,17 +36,21 @@ struct nursery {
 	struct timer idle;   /* while no session may be left */
 	uint64_t not_before; /* when a template that failed may be tried again */
 	unsigned failures;
-	unsigned deaths;     /* of templates, one after the other, that had made no warden */
-	struct list wardens; /* all of this nursery, whatever their state */
-	char reason[256];    /* why the last template failed */
+	unsigned deaths;      /* of templates, one after the other, that had made no warden */
+	struct list wardens;  /* all of this nursery, whatever their state */
+	struct list prepared; /* sets that sessions begin with: prepared.h */
+	char reason[256];     /* why the last template failed */
 };
 
 int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *profile);
 struct nursery *nursery_free(struct nursery *nursery);
 
-/* A warden for @session: a spare if there is one, else one that will be ready later. Returns 0; -EAGAIN if the
- * template failed a moment ago, or the warden cannot be made now (nursery->reason says why); or -errno. */
-int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp);
+/* A warden for @session: the template of @set if that is not NULL and there is one; a spare if there is one; else
+ * one that will be ready later. Returns 0; -EAGAIN if the template failed a moment ago, or the warden cannot be
+ * made now (nursery->reason says why); or -errno. */
+int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenant, struct warden **wardenp);
+/* One that no session gets unless it asks for @set. Returns 0 or -errno. */
+int nursery_order(struct nursery *nursery, const char *set, struct warden **wardenp);
 
 /* It is that user's from now on, for good. */
 void nursery_own(struct nursery *nursery, uid_t owner);
@@ -61,6 +65,9 @@ bool nursery_loads(const struct nursery *nursery);
 bool nursery_is_used(const struct nursery *nursery);
 /* How many wardens wait for a session. */
 size_t nursery_spares(const struct nursery *nursery);
+
+/* A timer on its behalf begins. */
+void nursery_hand(const struct nursery *nursery);
 
 /* Start the template ahead of the first claim. */
 void nursery_warm(struct nursery *nursery);

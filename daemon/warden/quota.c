@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cages.h"
 #include "nursery.h"
+#include "prepared.h"
 #include "tenant.h"
 #include "warden.h"
 
@@ -86,6 +87,8 @@ static bool any_busy(const struct warden *warden)
 {
 	struct tenant *tenant;
 
+	if (warden->importing)
+		return true;
 	list_for_each (tenant, (struct list *)&warden->tenants, node)
 		if (tenant->ops->is_busy(tenant))
 			return true;
@@ -132,6 +135,11 @@ static void judge(struct warden *warden, bool blind)
 	bool within = !blind && quota->size <= quota->size_max && quota->files <= quota->files_max;
 	bool grown = blind || quota->size > quota->size_allowed || quota->files > quota->files_allowed;
 
+	if (warden->set[0]) {
+		if (!within)
+			warden_failed(warden, BYTES("a package has filled the workspace while it was imported"));
+		return;
+	}
 	if (quota->size > 2 * quota->size_max || quota->files > 2 * quota->files_max) {
 		end_all(warden);
 		return;
@@ -193,7 +201,8 @@ static bool ask_all(const struct list *nurseries)
 
 	list_for_each (nursery, (struct list *)nurseries, node) {
 		list_for_each (warden, &nursery->wardens, node) {
-			if (list_empty(&warden->tenants) || !warden->quota.size_max || warden->quota.timer.index)
+			if ((list_empty(&warden->tenants) && !warden->set[0]) || !warden->quota.size_max ||
+			    warden->quota.timer.index)
 				continue;
 			if (warden->quota.asked_at + DISK_REST_US < event_now())
 				ask(warden);
@@ -219,7 +228,7 @@ static void on_disk_time(struct timer *timer)
 	struct disk_watch *disk = &cages->disk;
 	struct statvfs now;
 
-	if (!cages_used(cages)) {
+	if (!cages_used(cages) && !prepared_any_of(cages)) {
 		*disk = (struct disk_watch){0};
 		return;
 	}

@@ -14,6 +14,8 @@
 #include "vault/breaker.h"
 #include "vault/ledger.h"
 
+#include "proto/sha256.h"
+
 #include <sys/types.h>
 
 struct nursery;
@@ -62,7 +64,9 @@ struct warden {
 	msgpack_sbuffer guards; /* array of str */
 	struct list tenants;	/* a session and its branches; empty: a spare */
 	struct deeds deeds;
-	bool used; /* a session has had it */
+	bool used;		   /* a session has had it */
+	bool importing;		   /* it does so now */
+	char set[SHA256_HEX_SIZE]; /* what a spare imports ahead, see prepared.h; "": nothing */
 	struct list interpreters;
 	uint64_t last_interpreter, last_session, last_question, last_files;
 	struct usage usage;		    /* as it was then */

@@ -161,6 +161,7 @@ static const struct {
 	[HELPER_PACKAGES] = {PACKAGES, "configure"},
 	[HELPER_PACKAGES_DUE] = {PACKAGES, "due"},
 	[HELPER_PACKAGES_NOTE] = {PACKAGES, "note"},
+	[HELPER_PREPARE] = {PACKAGES, "prepare"},
 	[HELPER_INSTALL] = {PACKAGES, "begin"},
 	[HELPER_OFFER] = {FUNCTIONS, "offer"},
 	[HELPER_TAKE_BACK] = {FUNCTIONS, "take_back"},

@@ -26,6 +26,7 @@
 #include "rewriting.h"
 #include "stream.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -504,6 +505,49 @@ static int serve_settle(const struct wire_frame *message)
 	return 0;
 }
 
+/* What is imported says nothing to anybody: no session is there yet. */
+static void prepare_quietly(PyObject *path, PyObject *requirements)
+{
+	int kept[] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)}, nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	for (int i = 0; i < 2; i++)
+		(void)dup2(nowhere, STDOUT_FILENO + i);
+	cell_begin(0, false, false);
+	Py_XDECREF(PyObject_CallFunctionObjArgs(helper(HELPER_PREPARE), path, requirements, NULL));
+	PyErr_Clear();
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_SETTLE)));
+	PyErr_Clear();
+	cell_end();
+	if (!process_is_interpreter())
+		_exit(0);
+	output_flush_all();
+	for (int i = 0; i < 2; i++) {
+		(void)dup2(kept[i], STDOUT_FILENO + i);
+		fd_close(kept[i]);
+	}
+	fd_close(nowhere);
+}
+
+static int serve_prepare(const struct wire_frame *message)
+{
+	struct prepare_message prepare;
+	PyObject *path, *requirements;
+	int r = exec_channel_decode(&prepare, &prepare_message_schema, message);
+
+	if (r)
+		return r;
+	path = PyUnicode_DecodeFSDefaultAndSize(prepare.path.data, (Py_ssize_t)prepare.path.size);
+	requirements = unpack_strings(prepare.requirements);
+	if (path && requirements)
+		prepare_quietly(path, requirements);
+	Py_XDECREF(path);
+	Py_XDECREF(requirements);
+	PyErr_Clear();
+	rehearse_idly();
+	output_prepared();
+	return 0;
+}
+
 static int serve(const struct wire_frame *message)
 {
 	if (bytes_is(message->type, run_message_schema.type))
@@ -518,6 +562,8 @@ static int serve(const struct wire_frame *message)
 		return serve_task(message);
 	if (bytes_is(message->type, settle_message_schema.type))
 		return serve_settle(message);
+	if (bytes_is(message->type, prepare_message_schema.type))
+		return serve_prepare(message);
 	/* An answer to an `ask` comes too late if the cell was interrupted. */
 	return bytes_is(message->type, answer_message_schema.type) ? 0 : -EBADMSG;
 }

@@ -577,6 +577,12 @@ int output_adopt(int buffers, int floor)
 	return 0;
 }
 
+void output_prepared(void)
+{
+	if (shared_buffers)
+		__atomic_store_n(&shared_buffers->prepared, 1, __ATOMIC_RELEASE);
+}
+
 uint64_t output_interrupted(void)
 {
 	return shared_buffers ? __atomic_load_n(&shared_buffers->interrupted, __ATOMIC_ACQUIRE) : 0;

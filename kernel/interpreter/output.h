@@ -19,6 +19,9 @@ int output_put_letter(uint32_t *offset, const char *text, size_t size);
 
 /* The cell that was interrupted last, as the router wrote it into that file; 0 for none. */
 uint64_t output_interrupted(void);
+
+/* What `prepare` has asked for is done: the router finds it in that file. */
+void output_prepared(void);
 /* Keep all other threads from writing, so that none is in the middle of it; a copy holds what was held. False: a
  * thread is in the middle of it, and does not end. */
 bool output_hold(void);

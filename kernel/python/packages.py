@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 if TYPE_CHECKING:
     import functions
 
-_invalidate_caches = importlib.invalidate_caches
 _distributions = importlib.metadata.distributions
 _modules = sys.modules
 
@@ -25,13 +24,17 @@ _base: Dict[str, str] = {}  # the set that there is: its name and its path
 _since: Dict[str, int] = {}  # the first cell that found this module imported; 0: it came with the interpreter
 _counted = 0  # how many modules there were then
 _first = True  # no cell has looked yet
+_aside: Dict[str, Dict[str, Any]] = {}  # modules that were imported ahead, by the set that they are of
 
 _BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?: .*)?\n)+?)# ///[ \t]*$", re.MULTILINE)
+_versions: Dict[str, Dict[str, str]] = {}
 _LOCKED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 _SHOWN = 12
 _GOES_ON = (
     "not waiting for {} any longer: what was begun goes on outside, and is there sooner when it is asked for again"
 )
+_AHEAD = 8  # modules of one project that are imported ahead
+_OWN_TESTS = frozenset(("test", "tests", "testing", "docs", "examples", "setup", "conftest"))
 
 # Projects that are not called like the modules in them.
 PROJECTS = {
@@ -111,7 +114,9 @@ def _read(path: str) -> str:
 
 def versions(path: str) -> Dict[str, str]:
     """What is in the set at this path, by project."""
-    return dict(_LOCKED.findall(_read(f"{path}/lock")))
+    if path not in _versions:
+        _versions[path] = dict(_LOCKED.findall(_read(f"{path}/lock")))
+    return _versions[path]
 
 
 def _imported(site: str) -> Set[str]:
@@ -122,12 +127,15 @@ def _imported(site: str) -> Set[str]:
     return {name for name in found if not str(getattr(_modules[name], "__file__", None) or "").startswith(sets)}
 
 
-def _modules_of(site: str, directory: str) -> Set[str]:
+def _record(site: str, directory: str) -> str:
     try:
-        record = _read(f"{site}/{directory}/RECORD")
+        return _read(f"{site}/{directory}/RECORD")
     except OSError:
-        return set()
-    return {re.split(r"[/.,]", line, maxsplit=1)[0] for line in record.splitlines()}
+        return ""
+
+
+def _modules_of(site: str, directory: str) -> Set[str]:
+    return {re.split(r"[/.,]", line, maxsplit=1)[0] for line in _record(site, directory).splitlines()}
 
 
 def _version_here(project: str, before: List[str]) -> Optional[str]:
@@ -175,7 +183,7 @@ def _place(before: List[str]) -> int:
 
 
 def grow(name: str, path: str) -> None:
-    """From now on the session has that set."""
+    """From now on the session has that set. It is complete, and stays as it is: no finder has looked there too early."""
     site = f"{path}/site"
     before = [it for it in sys.path if isinstance(it, str)]
     old = f"{_base['path']}/site" if _base else None
@@ -186,7 +194,61 @@ def grow(name: str, path: str) -> None:
     sys.path[:] = [it for it in sys.path if it not in (site, old)]
     sys.path.insert(min(place, len(sys.path)), site)
     _base.update(set=name, path=path)
-    _invalidate_caches()
+    _take_back(site)
+
+
+# ---- ahead ----
+
+
+def _plain(project: str) -> str:
+    return re.sub(r"[-_.]+", "-", project).lower()
+
+
+def _modules_for(site: str, requirements: List[str]) -> List[str]:
+    """What the projects that are asked for are imported as."""
+    projects = {_plain(found[0]) for found in (re.match(r"[\w.-]+", it) for it in requirements) if found}
+    names = []
+    for directory in sorted(os.listdir(site)):
+        if directory.endswith(".dist-info") and _plain(directory.partition("-")[0]) in projects:
+            found = re.findall(
+                r"^([A-Za-z]\w*)(?:/__init__\.py|\.py|\.[\w-]+\.so),", _record(site, directory), re.MULTILINE
+            )
+            names += [it for it in dict.fromkeys(found) if it not in _OWN_TESTS][:_AHEAD]
+    return names
+
+
+def _is_of(site: str, module: Any) -> bool:
+    return str(getattr(module, "__file__", None) or "").startswith(f"{site}/")
+
+
+def prepare(path: str, requirements: List[str]) -> None:
+    """Nobody has this interpreter yet, and whoever gets it will ask for this set: what that is asked for is imported ahead. It
+    is put aside, for a session that does not ask for it does not have it."""
+    site = f"{path}/site"
+    before = set(_modules)
+    sys.path.insert(_place([it for it in sys.path if isinstance(it, str)]), site)
+    try:
+        for name in _modules_for(site, requirements):
+            try:
+                importlib.import_module(name)
+            except BaseException:  # the cell that imports it is told
+                continue
+    finally:
+        sys.path[:] = [it for it in sys.path if it != site]
+    _aside[site] = {name: it for name, it in list(_modules.items()) if name not in before and _is_of(site, it)}
+    for name in _aside[site]:
+        del _modules[name]
+    versions(path)
+    _conflict(site, sys.path)  # what will be asked then is in memory
+
+
+def _take_back(site: str) -> None:
+    """Where something else has taken the place of one meanwhile, it and all in it are imported anew."""
+    aside = _aside.pop(site, {})
+    taken = {name for name in aside if "." not in name and name in _modules}
+    for name, module in aside.items():
+        if name.partition(".")[0] not in taken:
+            _modules.setdefault(name, module)
 
 
 def state() -> Dict[str, Any]:

@@ -338,6 +338,14 @@ class Settle(Message):
     files: Flag = False
 
 
+class Prepare(Message):
+    """A spare imports what these ask for of the set at that path. requirements: array of str."""
+
+    TYPE = "prepare"
+    path: Str
+    requirements: Raw
+
+
 class Returned(Message):
     """As in `return`."""
 

@@ -98,7 +98,7 @@ struct session *stage_open(struct stage *stage, const char *id)
 	struct session *session = NULL;
 
 	if (sessions_open(&session, &stage->sessions, &stage->profile, bytes_of(id), STAGE_OWNER,
-			  (struct bytes){.data = NULL}))
+			  &(struct beginning){.code.data = NULL}))
 		return NULL;
 	return session;
 }

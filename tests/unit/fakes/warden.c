@@ -4,6 +4,7 @@
 #include "warden/budget.h"
 #include "warden/cages.h"
 #include "warden/nursery.h"
+#include "warden/prepared.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -155,10 +156,25 @@ static void stands(struct warden *warden)
 	interpreter_make(warden, ROLE_LIVE)->adopted = true;
 }
 
-int nursery_claim(struct nursery *nursery, struct tenant *tenant, struct warden **wardenp)
+void prepared_asked(struct nursery *nursery, const char *set, const char *path, struct bytes requirements)
+{
+	(void)nursery;
+	(void)set;
+	(void)path;
+	(void)requirements;
+}
+
+bool prepared_any(const struct nursery *nursery)
+{
+	(void)nursery;
+	return false;
+}
+
+int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenant, struct warden **wardenp)
 {
 	struct warden *warden = warden_make(nursery->cages);
 
+	(void)set;
 	warden_join(warden, tenant);
 	if (fake_spare)
 		stands(warden);
