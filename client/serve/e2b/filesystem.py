@@ -161,6 +161,7 @@ _CALLS: dict[str, Callable[[Asked], Asked]] = {
 
 def _main(packed: str) -> None:
     given = json.loads(base64.b64decode(packed))
+    os.umask(0o022)  # as envd has it
     try:
         told: Asked = {"done": _CALLS[given["call"]](given["asked"])}
     except _Failure as failure:

@@ -11,6 +11,7 @@ struct stream {
 	struct envelope envelope;
 	double deadline, alive; /* on our clock; in seconds: 0: none */
 	bool owns;		/* its deadline is the process's */
+	uint64_t looks;		/* it waits for this look of a watcher, and not for what streams are told */
 	bool found, over;	/* of StreamInput: its sandbox; its body has ended */
 };
 
@@ -22,7 +23,7 @@ struct process {
 	char *session, *tag;
 	json_t *config, *orders, *report, *events;
 	json_t *early; /* what it wrote before its number was known: the SDKs want that first */
-	uint64_t pid;
+	uint64_t pid, looks;
 	double deadline; /* on our clock; it holds also if nobody listens any more */
 	char *line;	 /* of a watcher: what has come of one */
 	size_t line_size;

@@ -13,7 +13,8 @@ static void stream_tell(struct stream *stream, const json_t *message)
 void process_tell(struct process *process, json_t *message)
 {
 	for (struct stream *stream = process->streams; stream; stream = stream->next)
-		stream_tell(stream, message);
+		if (!stream->looks)
+			stream_tell(stream, message);
 	json_decref(message);
 }
 
@@ -30,6 +31,8 @@ void streams_end(struct process *process, const char *code, const char *message)
 		exchange_alarm(stream->exchange, 0, NULL);
 		if (code && strcmp(code, "lost") == 0)
 			stream_break(stream->exchange);
+		else if (stream->looks)
+			connect_fail(stream->exchange, "not_found", "watcher not found");
 		else
 			connect_end(stream->exchange, code, message);
 	}

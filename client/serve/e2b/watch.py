@@ -1,5 +1,5 @@
-"""Tells what changes below a directory, a line of JSON for each event. It looks four times a second: a file that comes and
-goes in between is not seen."""
+"""Tells what changes below a directory, a line of JSON for each event. It looks four times a second, and when it is asked
+to: a file that comes and goes in between is not seen."""
 
 from __future__ import annotations
 
@@ -67,10 +67,27 @@ def _main(packed: str) -> None:
         print(json.dumps({"failed": code, "why": f"path {path} not found or no directory"}), flush=True)
         return
     seen = _look(top, given["recursive"])
+    one = threading.Lock()
+
+    def tell() -> None:
+        nonlocal seen
+        with one:
+            now = _look(top, given["recursive"])
+            for name, kind in _compare(seen, now):
+                print(json.dumps({"name": name, "type": f"EVENT_TYPE_{kind}"}), flush=True)
+            seen = now
+
+    def again_and_again() -> None:
+        until = threading.Event()
+        while not until.wait(_PAUSE):
+            tell()
+
     print(json.dumps({"watching": True}), flush=True)
-    until = threading.Event()
-    while not until.wait(_PAUSE):
-        now = _look(top, given["recursive"])
-        for name, kind in _compare(seen, now):
-            print(json.dumps({"name": name, "type": f"EVENT_TYPE_{kind}"}), flush=True)
-        seen = now
+    threading.Thread(target=again_and_again, daemon=True).start()
+    while True:
+        try:
+            order = json.loads(input())
+        except EOFError:
+            break
+        tell()
+        print(json.dumps({"looked": order["look"]}), flush=True)

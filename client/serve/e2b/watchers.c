@@ -8,6 +8,24 @@
 #define EVENTS_MAX 10000
 #define WATCH_LINE_MAX ((size_t)64 << 10)
 
+static void events_answer(struct process *process, struct exchange *exchange)
+{
+	answer_json(exchange, 200, json_pack("{s:o}", "events", process->events));
+	process->events = json_array();
+}
+
+/* All that came before the look was asked for has been told. */
+static void looked(struct process *process, uint64_t look)
+{
+	for (struct stream *stream = process->streams, *next; stream; stream = next) {
+		next = stream->next;
+		if (!stream->looks || stream->looks > look)
+			continue;
+		stream_leave(stream);
+		events_answer(process, stream->exchange);
+	}
+}
+
 static void watch_said(struct process *process, const json_t *said)
 {
 	const char *failed = json_string_value(json_object_get(said, "failed"));
@@ -25,6 +43,8 @@ static void watch_said(struct process *process, const json_t *said)
 			answer_json(asker->exchange, 200, json_pack("{s:s}", "watcherId", process->tag));
 		}
 		process_tell(process, json_pack("{s:{}}", "start"));
+	} else if (json_object_get(said, "looked")) {
+		looked(process, (uint64_t)json_integer_value(json_object_get(said, "looked")));
 	} else {
 		told = json_pack("{s:O, s:O}", "name", json_object_get(said, "name"), "type",
 				 json_object_get(said, "type"));
@@ -152,17 +172,24 @@ static struct process *watcher_asked(struct exchange *exchange)
 
 static void watcher_events_found(struct exchange *exchange)
 {
+	struct stream *stream = exchange->state;
 	struct process *process = watcher_asked(exchange);
 
+	stream->exchange = exchange;
+	stream->work.finish = stream_finish;
 	if (!process)
 		return;
-	answer_json(exchange, 200, json_pack("{s:o}", "events", process->events));
-	process->events = json_array();
+	if (!process_order(process, json_pack("{s:I}", "look", (json_int_t)(process->looks + 1)))) {
+		events_answer(process, exchange);
+		return;
+	}
+	stream->looks = ++process->looks;
+	stream_join(stream, process);
 }
 
 void watcher_events_begin(struct exchange *exchange)
 {
-	sandbox_enter(exchange, sizeof(struct work), watcher_events_found);
+	sandbox_enter(exchange, sizeof(struct stream), watcher_events_found);
 }
 
 static void watcher_remove_found(struct exchange *exchange)

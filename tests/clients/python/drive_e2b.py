@@ -164,6 +164,7 @@ def files() -> None:
         assert it.files.get_info("streamed").size == 2800000
         assert {each.name for each in it.files.list("/home/user")} == {"a", "one", "two", "empty", "streamed"}
         assert it.files.make_dir("d")
+        assert it.files.get_info("d").mode == 0o755
         assert not it.files.make_dir("d")
         assert it.files.rename("one", "d/moved").path == "/home/user/d/moved"
         assert not it.files.exists("one")
@@ -267,8 +268,11 @@ def watching() -> None:
         it.files.make_dir("w")
         watcher = it.files.watch_dir("w")
         it.files.write("w/new", "1")
-        seen = until(watcher.get_new_events)
-        assert seen[0].name == "new"
+        # It has seen all that was done before it is asked.
+        assert watcher.get_new_events()[0].name == "new"
+        it.files.remove("w/new")
+        assert [(each.name, each.type.value) for each in watcher.get_new_events()][-1] == ("new", "remove")
+        assert watcher.get_new_events() == []
         watcher.stop()
         refused(Exception, lambda: it.files.watch_dir("none"))
 
