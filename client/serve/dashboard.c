@@ -27,6 +27,7 @@ EMBED(dash_output, "output.js");
 EMBED(dash_prompt, "prompt.js");
 EMBED(dash_tree, "tree.js");
 EMBED(dash_files, "files.js");
+EMBED(dash_changes, "changes.js");
 EMBED(dash_calls, "calls.js");
 EMBED(dash_uplot, "uplot/uplot.js");
 EMBED(dash_uplot_style, "uplot/uplot.css");
@@ -75,6 +76,7 @@ static const struct file files[] = {
 	FILE_OF("prompt.js", SCRIPT, dash_prompt),
 	FILE_OF("tree.js", SCRIPT, dash_tree),
 	FILE_OF("files.js", SCRIPT, dash_files),
+	FILE_OF("changes.js", SCRIPT, dash_changes),
 	FILE_OF("calls.js", SCRIPT, dash_calls),
 	FILE_OF("uplot.js", SCRIPT, dash_uplot),
 	FILE_OF("uplot.css", STYLE, dash_uplot_style),

@@ -114,6 +114,12 @@ export const input = (id, text) => post(`${at(id)}/input`, { text });
 
 export const checkpoints = async (id) => (await get(`${at(id)}/checkpoints`)).checkpoints;
 export const checkpoint = (id, name) => post(`${at(id)}/checkpoints`, name ? { name } : {});
+export const diff = (id, since, until) => {
+  const query = new URLSearchParams();
+  if (since) query.set("since", since);
+  if (until) query.set("until", until);
+  return get(`${at(id)}/diff?${query}`);
+};
 export const drop = (id, name) => json("DELETE", `${at(id)}/checkpoints/${encodeURIComponent(name)}`);
 export const undo = (id, n, keep_files) => post(`${at(id)}/undo`, { n, keep_files });
 export const restore = (id, name, keep_files) => post(`${at(id)}/restore`, { name, keep_files });

@@ -16,7 +16,7 @@ export class Files {
     this.drop = h("div", { class: "drop" },
       h("div", { class: "row" }, this.where, button("Upload…", () => this.chooser.click()), this.chooser),
       h("table", { class: "list" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col", class: "number" }, "Size"), h("th", { scope: "col", class: "number" }, "Changed"))),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col", class: "number" }, "Size"), h("th", { scope: "col", class: "number" }, "Changed"), h("th", { scope: "col", "aria-label": "Delete" }))),
         this.body),
       this.more, this.empty);
     this.node = this.drop;
@@ -75,7 +75,18 @@ export class Files {
       : it.kind === "file" ? button(name(it.name), told(() => this.download(path)), { class: "link", title: "Download" })
       : h("span", { title: shown(it.kind) }, name(it.name));
     return h("tr", {}, h("td", {}, what), h("td", { class: "number" }, directory ? "" : bytes(it.size)),
-      h("td", { class: "number" }, ago(Math.max(0, Date.now() / 1000 - it.modified))));
+      h("td", { class: "number" }, ago(Math.max(0, Date.now() / 1000 - it.modified))),
+      h("td", { class: "number" }, button("×", told(() => this.remove(path, directory)), { class: "quiet small", title: "Delete", "aria-label": `Delete ${shown(it.name, 80)}` })));
+  }
+
+  /* A cell does it, with the rights of the session, so undo brings it back. */
+  async remove(path, directory) {
+    const sure = await ask({ title: `Delete ${shown(path, 80)}?`, text: `${directory ? "The directory and all that is in it" : "The file"} is deleted by a cell. Undo that, and it is there again.`, yes: "Delete", danger: true });
+    if (!sure) return;
+    const literal = JSON.stringify(path).replace(/[\u007f-\uffff]/g, (it) => "\\u" + it.charCodeAt(0).toString(16).padStart(4, "0"));
+    const text = `${literal}.encode("utf-16", "surrogatepass").decode("utf-16")`;
+    const where = /[\ud800-\udfff]/.test(path) ? text : literal;
+    this.page.cells.run(directory ? `__import__("shutil").rmtree(${where})` : `__import__("os").remove(${where})`);
   }
 
   async go(directory) {

@@ -10,6 +10,12 @@ export function wordOf(it) {
   return (WORDS[it.state] ?? shown(it.state)) + (it.queued ? ` +${it.queued}` : "");
 }
 
+async function shutdown(id, then) {
+  if (!(await ask({ title: `Shut down ${shown(id)}?`, text: "Its variables, checkpoints and files are deleted.", yes: "Shut down", danger: true }))) return;
+  await api.shutdown(id);
+  await then();
+}
+
 const COLUMNS = ["Session", "State", "Profile", "Age", "Unused for", "Cells", "CPU", "Memory"];
 const NUMBERS = 3;
 
@@ -19,7 +25,7 @@ function processor(had, it, now) {
   return Math.max(0, (it.cpu - had.cpu) / (now - had.now));
 }
 
-function sessionRow(first) {
+function sessionRow(first, then) {
   let had = null;
   const link = h("a", { href: `#/s/${encodeURIComponent(first.session)}` }, name(first.session));
   const pill = h("span", { class: "pill" });
@@ -27,7 +33,8 @@ function sessionRow(first) {
   const meter = h("meter", { min: "0", max: "1", hidden: true, "aria-label": "Part of its memory limit" });
   const memory = h("span", {});
   cells[5].append(h("div", { class: "measured" }, meter, memory));
-  const node = h("tr", {}, h("th", { scope: "row" }, link), h("td", {}, pill), cells);
+  const node = h("tr", {}, h("th", { scope: "row" }, link), h("td", {}, pill), cells,
+    h("td", { class: "number" }, button("×", told(() => shutdown(first.session, then)), { class: "quiet small", title: "Shut down", "aria-label": `Shut down ${shown(first.session, 80)}` })));
   return {
     node,
     update(it) {
@@ -53,7 +60,7 @@ export class Overview {
     this.sum = h("p", { class: "sum" });
     this.body = h("tbody", {});
     this.table = h("div", { class: "scroll card" }, h("table", { class: "sessions" },
-      h("thead", {}, h("tr", {}, COLUMNS.map((it, i) => h("th", { scope: "col", class: i >= NUMBERS ? "number" : "" }, it)))), this.body));
+      h("thead", {}, h("tr", {}, COLUMNS.map((it, i) => h("th", { scope: "col", class: i >= NUMBERS ? "number" : "" }, it)), h("th", { scope: "col", "aria-label": "Shut down" }))), this.body));
     this.empty = h("div", { class: "card empty-page", hidden: true }, h("h2", {}, "No sessions"),
       h("p", {}, "A session is a Python that remembers. It begins when somebody uses it: here, or by the API, or with"), h("pre", {}, "lair exec -s demo 'x = 41'"));
     this.node = h("div", {},
@@ -64,7 +71,7 @@ export class Overview {
   async tick(calls, sessions) {
     this.calls.update(calls);
     const sorted = [...sessions].sort((a, b) => a.session.localeCompare(b.session, "en", { numeric: true }));
-    keep(this.body, sorted, (it) => it.session, sessionRow);
+    keep(this.body, sorted, (it) => it.session, (it) => sessionRow(it, () => this.app.poll()));
     this.table.hidden = sorted.length === 0;
     this.empty.hidden = sorted.length > 0;
     const running = sorted.filter((it) => it.state === "busy").length;

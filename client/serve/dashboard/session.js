@@ -1,6 +1,7 @@
 /* The page of one session. */
 import * as api from "./api.js";
 import { Calls } from "./calls.js";
+import { Changes } from "./changes.js";
 import { Cells } from "./cells.js";
 import { Files } from "./files.js";
 import { blocked } from "./output.js";
@@ -92,11 +93,13 @@ export class SessionPage {
     this.prompt = new Prompt(id, (code) => this.cells.run(code));
     this.tree = new Tree(this);
     this.files = new Files(this);
+    this.changes = new Changes(this);
     this.calls = new Calls(() => this.app.poll(), false);
     this.panels = [
       ["Checkpoints", this.tree, () => this.loadTree()],
       ["Variables", new Variables(this), null],
       ["Files", this.files, null],
+      ["Changes", this.changes, null],
       ["Blocked", new Blocked(this), null],
     ].map(([label, view, load]) => ({ label, view, load: load ?? (() => view.load()) }));
     this.build();
@@ -139,6 +142,12 @@ export class SessionPage {
       this.bodies[i].hidden = i !== index;
     });
     if (this.loaded) told(() => this.panels[index].load())();
+  }
+
+  async compare(since) {
+    this.changes.wanted = since;
+    this.choose(this.panels.findIndex((it) => it.view === this.changes));
+    this.tabs[this.chosen].focus();
   }
 
   /* ---- what the server says ---- */

@@ -69,13 +69,13 @@ function drawn(states) {
 
 /* ---- what one does there ---- */
 
-function title(it) {
+export function title(it) {
   if (it.root) return "The beginning";
   return `After cell ${it.cell}`;
 }
 
 /* The name by which the API knows it. */
-const handle = (it) => it.name ?? String(it.cell);
+export const handle = (it) => it.name ?? String(it.cell);
 
 function stepsBack(states) {
   const steps = new Map();
@@ -88,7 +88,7 @@ function stepsBack(states) {
 }
 
 /* The newest of a cell is what its number means, and a name may be a number. */
-function reachable(states, i) {
+export function reachable(states, i) {
   const it = states[i];
   if (it.name) return true;
   if (states.some((other) => other.name === String(it.cell))) return false;
@@ -162,6 +162,7 @@ export class Tree {
     if (!it.now && (can || (it.root && n !== undefined)))
       parts.push(button("Go back to this state", told(() => (can ? this.restore(it) : this.undo(n))), { class: "primary" }));
     if (can) parts.push(button("Branch from here…", told(() => this.branch(it))));
+    if (can && !it.now) parts.push(button("What has changed since", told(() => this.page.compare(handle(it)))));
     if (can && !it.now) parts.push(button("Forget…", told(() => this.drop(it))));
     const facts = it.root ? "Before the first cell."
       : it.unsaved ? "This state is the session's alone: no checkpoint has it."

@@ -73,7 +73,7 @@ def sessions(browser: Browser) -> None:
     # A row stays the same element while its numbers change.
     rows.nth(1).evaluate("row => { row.marked = true; }")
     page.get_by_role("link", name="three").click()
-    page.get_by_role("button", name="Shut down").click()
+    page.get_by_role("button", name="Shut down…", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Shut down").click()
     expect(rows).to_have_count(2)
     page.get_by_role("button", name="New session").click()
@@ -233,13 +233,72 @@ def tree(browser: Browser) -> None:
     expect(run(page, "x")).to_contain_text("4")
 
 
+def changes(browser: Browser) -> None:
+    page = session(browser, "changes")
+    run(page, "x = 1; gone = [1]; open('a', 'w').write('1')")
+    run(page, "import os; x = 2; y = 'new'; del gone; os.rename('a', 'b'); open('c', 'w').write('<b>')")
+    page.get_by_role("tab", name="Changes").click()
+    variables = page.get_by_role("table", name="Variables").locator("tbody tr")
+    expect(variables.filter(has_text="x")).to_have_text(["changedx1 → 2"])
+    expect(variables.filter(has_text="y")).to_contain_text(["new"])
+    expect(variables.filter(has_text="gone")).to_contain_text(["[1]"])
+    files = page.get_by_role("table", name="Files").locator("tbody tr")
+    expect(files.filter(has_text="c")).not_to_have_count(0)
+    picture(page, "changes")
+    # Between two states that are chosen, and from one that is chosen in the tree.
+    page.get_by_label("Until").select_option(label="After cell 1")
+    page.get_by_label("Since").select_option(label="After cell 1")
+    expect(page.get_by_text("Nothing differs between these two states.")).to_be_visible()
+    page.get_by_label("Until").select_option(label="Now")
+    expect(variables).not_to_have_count(0)
+    page.get_by_role("tab", name="Checkpoints").click()
+    page.locator(".state", has_text="After cell 1").click()
+    page.get_by_role("button", name="What has changed since").click()
+    expect(page.get_by_role("tab", name="Changes")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_label("Since")).to_have_value("1")
+    expect(variables.filter(has_text="x")).to_have_text(["changedx1 → 2"])
+
+
+def deleting(browser: Browser) -> None:
+    page = session(browser, "deleting")
+    run(
+        page,
+        "import os; os.mkdir('d'); [open(f, 'w').close() for f in ('a \\'\"\\\\ü🐍.txt', 'd/b', 'kept')]; None",
+    )
+    page.get_by_role("tab", name="Files").click()
+    rows = page.get_by_role("tabpanel").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    picture(page, "files")
+    for which in ("a ", "d"):
+        page.get_by_role("button", name=f"Delete {which}").first.click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(rows.filter(has_text=which if which == "a " else "d/")).to_have_count(0)
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("kept")
+    page.get_by_role("tab", name="Checkpoints").click()
+    page.get_by_role("button", name="Undo the last cell").click()
+    page.get_by_role("tab", name="Files").click()
+    expect(rows.filter(has_text="d/")).to_have_count(1)
+    # A session, from the first page.
+    page.get_by_role("link", name="Sessions").click()
+    sessions = page.locator("table.sessions tbody tr")
+    expect(sessions).to_have_count(1)
+    picture(page, "overview")
+    page.get_by_role("button", name="Shut down deleting").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(sessions).to_have_count(1)
+    page.get_by_role("button", name="Shut down deleting").click()
+    page.get_by_role("dialog").get_by_role("button", name="Shut down").click()
+    expect(page.get_by_role("heading", name="No sessions")).to_be_visible()
+
+
 def files(browser: Browser) -> None:
     page = session(browser, "papers")
     page.get_by_role("tab", name="Files").click()
     panel = page.get_by_role("tabpanel")
     expect(panel.locator("tbody tr")).to_have_count(2)
     with page.expect_download() as download:
-        panel.get_by_role("button", name="a.txt").click()
+        panel.get_by_role("button", name="a.txt", exact=True).click()
     assert Path(download.value.path()).read_text() == "hello"
     assert download.value.suggested_filename == "a.txt"
     panel.get_by_role("button", name="more/").click()
@@ -477,6 +536,8 @@ SCENES: dict[str, Callable[[Browser], None]] = {
         load,
         theirs,
         tree,
+        changes,
+        deleting,
         files,
         calls,
         hostile_call,

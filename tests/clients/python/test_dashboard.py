@@ -64,6 +64,14 @@ def test_more_cells_than_connections(look: Callable[..., None]) -> None:
     look("queue")
 
 
+def test_changes(look: Callable[..., None]) -> None:
+    look("changes")
+
+
+def test_deleting(look: Callable[..., None]) -> None:
+    look("deleting")
+
+
 def test_a_flood_of_output(look: Callable[..., None]) -> None:
     look("flood")
 
