@@ -29,6 +29,9 @@ _SECONDS = 1.5
 _clock = time.monotonic
 _memoryview = memoryview
 
+# Their text shows what they hold.
+_SHOWING = (str, bytes, bytearray, list, tuple, set, frozenset, dict)
+
 _REPRS = (int, float, complex, bool, type(None), type(...), type(NotImplemented), range, slice)
 _CELL = type((lambda it: lambda: it)(0).__closure__[0])  # type: ignore[index]
 _BY_REPR = {
@@ -257,6 +260,13 @@ def _all(look: _Look, value: object) -> None:
     look.partial = True
 
 
+def _with_shape(value: object, text: str) -> str:
+    """The text of a table or an array does not tell how large it is."""
+    if type(value) in _SHOWING or not (shape := objects.shape(value)):
+        return text
+    return f"{' x '.join(map(str, shape))}, {text}"[:_TEXT]
+
+
 def _described(name: str, value: object, until: float) -> Dict[str, Any]:
     described: Dict[str, Any] = {
         "name": name,
@@ -265,6 +275,7 @@ def _described(name: str, value: object, until: float) -> Dict[str, Any]:
         "text": objects.text(value, _TEXT),
     }
     try:
+        described["text"] = _with_shape(value, described["text"])
         described["size"] = max(objects.size(value), 0)
     except BaseException:
         pass

@@ -58,6 +58,15 @@ def test_the_last_cell(client: Client, opened: str) -> None:
     assert (it.text_before, it.text, it.type) == ("1", "2", "int")
 
 
+def test_a_table_that_lost_its_rows(client: Client, opened: str) -> None:
+    """What differs is seen, though the columns are the same."""
+    client.exec("import pandas as pd, numpy as np\nt = pd.DataFrame({'a': [1, 2]}); n = np.ones((2, 3))", opened)
+    client.exec("t = t[t.a > 2]; n = n[:1]", opened)
+    n, t = (codec.read(m.VariableDifference, it) for it in diff(client, opened).variables)
+    assert (t.text_before, t.text) == ("2 x 1, columns 'a'", "0 x 1, columns 'a'")
+    assert (n.text_before or "").startswith("2 x 3, ") and n.text.startswith("1 x 3, ")
+
+
 def test_any_two_states(client: Client, opened: str) -> None:
     for n in range(4):
         client.exec(f"x = {n}; y{n} = 0; open('f{n}', 'w').write('1'); import os; os.chmod('f0', 0o60{n})", opened)

@@ -369,6 +369,10 @@ def told(output: dict[str, Any]) -> str:
     return "".join(text)
 
 
+def written(outputs: list[dict[str, Any]]) -> str:
+    return "".join("".join(it["text"]) for it in outputs if it.get("name") == "stdout")
+
+
 def test_the_example() -> None:
     """Each of its cells shows what the file says."""
     cells = json.loads((ROOT / "examples/survival.ipynb").read_text())["cells"]
@@ -381,6 +385,7 @@ def test_the_example() -> None:
                     _, shown = client.run("".join(cell["source"]))
                     rich = [told(it["content"]) for it in shown if it["type"] in ("execute_result", "error")]
                     assert rich == [told(it) for it in cell["outputs"] if it["output_type"] != "stream"], shown
+                    assert written([it["content"] for it in shown]) == written(cell["outputs"])
         daemon.end()
     finally:
         daemon.close()
