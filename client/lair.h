@@ -237,6 +237,9 @@ int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
  * anew. LAIR_E_GONE: that session has ended. */
 int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth);
 int lair_stats(struct lair *lair, struct lair_call **callp);
+/* The sets of packages that the daemon has. @prune: those that no session has are removed, and are the list.
+ * LAIR_E_DENIED: it is another user's; LAIR_E_GONE: no profile allows packages. */
+int lair_packages(struct lair *lair, struct lair_call **callp, bool prune);
 /* Stop the daemon. It saves the sessions that are to be saved, answers, and ends. LAIR_E_DENIED: it is another
  * user's; LAIR_E_LOST: it ended before it could answer. */
 int lair_stop(struct lair *lair, struct lair_call **callp);
@@ -827,6 +830,21 @@ struct lair_change {
 	bool restart;			/* it takes effect when laird is started anew */
 };
 
+/* A set of packages. */
+struct lair_package_set {
+	struct lair_text set;	    /* its name */
+	uint64_t size;		    /* bytes; 0: not known */
+	double made;		    /* seconds since the epoch */
+	bool used;		    /* by a session, a state of one, or a template */
+	struct lair_items projects; /* of text: NAME==VERSION */
+};
+
+struct lair_package_sets {
+	struct lair_text path;	/* where they are */
+	struct lair_items sets; /* of struct lair_package_set */
+	uint64_t more;		/* how many there are beside these */
+};
+
 struct lair_counters {
 	double uptime;
 	uint64_t pid, keeper_pid, sessions, spares, templates, opened, ended, cells, requests, refused, memory;
@@ -839,15 +857,16 @@ struct lair_counters {
 	struct lair_items loading; /* of text: profiles that still import what they preload */
 };
 
-const struct lair_daemon *lair_daemon(const struct lair_call *call);	 /* hello */
-const struct lair_session *lair_session(const struct lair_call *call);	 /* open, info, branch */
-const struct lair_result *lair_result(const struct lair_call *call);	 /* exec, attach */
-const struct lair_detached *lair_detached(const struct lair_call *call); /* exec with detach */
-struct lair_items lair_result_list(const struct lair_call *call);	 /* results */
-const struct lair_counters *lair_counters(const struct lair_call *call); /* stats */
-bool lair_interrupted(const struct lair_call *call);			 /* interrupt, cancel, kill */
-const struct lair_saved *lair_saved(const struct lair_call *call);	 /* save */
-const struct lair_loaded *lair_loaded(const struct lair_call *call);	 /* load, */
+const struct lair_daemon *lair_daemon(const struct lair_call *call);		 /* hello */
+const struct lair_session *lair_session(const struct lair_call *call);		 /* open, info, branch */
+const struct lair_result *lair_result(const struct lair_call *call);		 /* exec, attach */
+const struct lair_detached *lair_detached(const struct lair_call *call);	 /* exec with detach */
+struct lair_items lair_result_list(const struct lair_call *call);		 /* results */
+const struct lair_counters *lair_counters(const struct lair_call *call);	 /* stats */
+const struct lair_package_sets *lair_package_sets(const struct lair_call *call); /* packages */
+bool lair_interrupted(const struct lair_call *call);				 /* interrupt, cancel, kill */
+const struct lair_saved *lair_saved(const struct lair_call *call);		 /* save */
+const struct lair_loaded *lair_loaded(const struct lair_call *call);		 /* load, */
 const struct lair_ended *lair_load_ended(const struct lair_call *call);	 /* which may have opened the session */
 struct lair_items lair_save_list(const struct lair_call *call);		 /* saves */
 const struct lair_stopped *lair_stopped(const struct lair_call *call);	 /* stop */
@@ -882,6 +901,7 @@ bool lair_next_effect(struct lair_items items, size_t *cursor, struct lair_effec
 bool lair_next_error_frame(struct lair_items items, size_t *cursor, struct lair_error_frame *item);
 bool lair_next_kept(struct lair_items items, size_t *cursor, struct lair_kept *item);
 bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item);
+bool lair_next_package_set(struct lair_items items, size_t *cursor, struct lair_package_set *item);
 bool lair_next_session(struct lair_items items, size_t *cursor, struct lair_session *item);
 bool lair_next_file(struct lair_items items, size_t *cursor, struct lair_file *item);
 bool lair_next_file_difference(struct lair_items items, size_t *cursor, struct lair_file_difference *item);

@@ -216,6 +216,10 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, UINT, transfer, OPTIONAL)                                                                             \
 	F(m, UINT, birth, OPTIONAL)
 
+/* The sets of packages that there are; prune: remove those that no session has, and tell these. */
+#define PACKAGES_FIELDS(F, m) F(m, FLAG, prune, OPTIONAL)
+
+WIRE_MESSAGE(packages_request, "packages", ID, PACKAGES_FIELDS);
 WIRE_MESSAGE(hello_request, "hello", ID, HELLO_FIELDS);
 WIRE_MESSAGE(open_request, "open", ID, OPEN_FIELDS);
 WIRE_MESSAGE(exec_request, "exec", ID, EXEC_FIELDS);
@@ -543,6 +547,19 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define SAVES_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, RAW, saves, REQUIRED)                                                                                 \
 	F(m, UINT, more, OPTIONAL)
+/* An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: somebody has it now.
+ * projects: array of str, NAME==VERSION. */
+#define PACKAGE_SET_FIELDS(F, m)                                                                                   \
+	F(m, STR, set, REQUIRED)                                                                                   \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, REAL, made, REQUIRED)                                                                                 \
+	F(m, FLAG, used, OPTIONAL)                                                                                 \
+	F(m, RAW, projects, REQUIRED)
+/* path: of the store. more: how many there are beside these. */
+#define PACKAGES_REPLY_FIELDS(F, m)                                                                                \
+	F(m, STR, path, REQUIRED)                                                                                  \
+	F(m, RAW, sets, REQUIRED)                                                                                  \
+	F(m, UINT, more, OPTIONAL)
 /* stop. saved: how many sessions. not_saved: an array of maps of name, of a session, and reason. */
 #define STOP_REPLY_FIELDS(F, m)                                                                                    \
 	F(m, UINT, saved, REQUIRED)                                                                                \
@@ -689,6 +706,8 @@ WIRE_MESSAGE(file_difference, "file_difference", NO_ID, FILE_DIFFERENCE_FIELDS);
 WIRE_MESSAGE(variable_difference, "variable_difference", NO_ID, VARIABLE_DIFFERENCE_FIELDS);
 WIRE_MESSAGE(save_record, "save_record", NO_ID, SAVE_RECORD_FIELDS);
 WIRE_MESSAGE(saves_reply, "reply", ID, SAVES_REPLY_FIELDS);
+WIRE_MESSAGE(package_set, "package_set", NO_ID, PACKAGE_SET_FIELDS);
+WIRE_MESSAGE(packages_reply, "reply", ID, PACKAGES_REPLY_FIELDS);
 WIRE_MESSAGE(stop_reply, "reply", ID, STOP_REPLY_FIELDS);
 WIRE_MESSAGE(reload_reply, "reply", ID, RELOAD_REPLY_FIELDS);
 WIRE_MESSAGE(setting_change, "setting_change", NO_ID, SETTING_CHANGE_FIELDS);

@@ -174,6 +174,7 @@ int verb_calls(struct cli *cli);
 int verb_answer(struct cli *cli);
 int verb_save(struct cli *cli);
 int verb_load(struct cli *cli);
+int verb_packages(struct cli *cli);
 int verb_saves(struct cli *cli);
 int verb_open(struct cli *cli);
 int verb_ls(struct cli *cli);

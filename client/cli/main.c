@@ -87,6 +87,8 @@ static const struct verb verbs[] = {
 	 WITH_TOOLS | WITH_FORMAT | WITH_PROFILE | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_tools},
 	{"servers", "FILE", "list the tools of the MCP servers in FILE, as functions", WITH_ALLOW | WITH_SERVE, 1,
 	 1, NEED_NOTHING, verb_servers},
+	{"packages", "[prune]", "list the packages that are installed; prune removes what no session uses", 0, 0, 1,
+	 NEED_RUNNING, verb_packages},
 	{"start", "", "start the daemon", 0, 0, 0, NEED_STARTED, verb_start},
 	{"stop", "", "end all sessions and the daemon", 0, 0, 0, NEED_NOTHING, verb_stop},
 	{"reload", "", "have the daemon read its settings again; sessions keep those they were opened with", 0, 0,

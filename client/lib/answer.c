@@ -108,6 +108,14 @@ static void take_loaded(struct lair_call *call, const void *message)
 	call->answer.load.ended = items_ended(reply->ended);
 }
 
+static void take_package_sets(struct lair_call *call, const void *message)
+{
+	const struct packages_reply *reply = message;
+
+	call->answer.package_sets = (struct lair_package_sets){
+		.path = text_from(reply->path), .sets = items_from(reply->sets), .more = reply->more};
+}
+
 static void take_stopped(struct lair_call *call, const void *message)
 {
 	const struct stop_reply *reply = message;
@@ -190,6 +198,7 @@ LIST_TAKER(take_history, history_reply, cells)
 	R(load_reply, take_loaded)                                                                                 \
 	R(saves_reply, take_saves)                                                                                 \
 	R(reload_reply, take_reloaded)                                                                             \
+	R(packages_reply, take_package_sets)                                                                       \
 	R(stop_reply, take_stopped)                                                                                \
 	R(stray_reply, take_stray)                                                                                 \
 	R(reset_reply, take_reset)                                                                                 \
@@ -410,6 +419,7 @@ ANSWER(lair_counters, counters, stats_reply)
 ANSWER(lair_detached, detached, detached_reply)
 ANSWER(lair_saved, saved, save_reply)
 ANSWER(lair_loaded, load.loaded, load_reply)
+ANSWER(lair_package_sets, package_sets, packages_reply)
 ANSWER(lair_stopped, stopped, stop_reply)
 ANSWER(lair_reloaded, reloaded, reload_reply)
 ANSWER(lair_state, state, state_reply)

@@ -474,6 +474,13 @@ int lair_stats(struct lair *lair, struct lair_call **callp)
 	return call_start(callp, lair, &stats_request_schema, &request, &stats_reply_schema);
 }
 
+int lair_packages(struct lair *lair, struct lair_call **callp, bool prune)
+{
+	struct packages_request request = {.prune = prune};
+
+	return call_start(callp, lair, &packages_request_schema, &request, &packages_reply_schema);
+}
+
 int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name)
 {
 	struct checkpoint_request request = {.session = bytes_of(session), .name = bytes_of(name)};

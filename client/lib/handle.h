@@ -84,6 +84,7 @@ struct lair_call {
 			struct lair_loaded loaded;
 			struct lair_ended ended;
 		} load;
+		struct lair_package_sets package_sets;
 		struct lair_stopped stopped;
 		struct lair_reloaded reloaded;
 		struct lair_waiting_list waiting;

@@ -106,6 +106,22 @@ bool lair_next_waiting(struct lair_items items, size_t *cursor, struct lair_wait
 	return true;
 }
 
+bool lair_next_package_set(struct lair_items items, size_t *cursor, struct lair_package_set *item)
+{
+	struct package_set record;
+
+	if (!next_record(&record, &package_set_schema, items, cursor))
+		return false;
+	*item = (struct lair_package_set){
+		.set = text_from(record.set),
+		.size = record.size,
+		.made = record.made,
+		.used = record.used,
+		.projects = items_from(record.projects),
+	};
+	return true;
+}
+
 bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *item)
 {
 	struct save_record record;

@@ -6,11 +6,14 @@
 #include "vault/errand.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 /* Whoever knows the name of a set may read it, but not which there are. As root sessions are other users. */
 #define OPEN_TO_ALL 0711
+#define LOCK_MOST ((size_t)256 << 10)
+#define PROJECTS_MAX 64
 
 static const struct {
 	const char *name;
@@ -132,4 +135,129 @@ int package_store_work(char path[static PATH_MAX], const struct package_store *s
 	if (n >= PATH_MAX)
 		return -ENAMETOOLONG;
 	return mkdtemp(path) ? 0 : -errno;
+}
+
+/* ---- what there is, and what of it is not used ---- */
+
+/* Whether nobody else has it open: sessions map the lock of each set that they have. While we hold the lease,
+ * whoever opens it waits. Where there are no leases, anybody may have it. */
+static bool lease_take(int fd)
+{
+	/* Whoever opens it meanwhile waits for us, and we would be told by SIGIO, which ends a process. */
+	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+}
+
+static int lock_open(const struct package_store *store, const char *set)
+{
+	char path[SHA256_HEX_SIZE + 16];
+
+	snprintf(path, sizeof(path), "sets/%s/lock", set);
+	return openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static uint64_t size_of(const struct package_store *store, const char *set)
+{
+	char path[SHA256_HEX_SIZE + 16], text[32];
+	_cleanup_(fd_closep) int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "sets/%s/size", set);
+	fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[MAX(n, 0)] = '\0';
+	return strtoull(text, NULL, 10);
+}
+
+/* The beginnings NAME==VERSION of the lines of a lock; of a long one only those that are near its beginning. */
+static int projects_put(msgpack_sbuffer *projects, int fd)
+{
+	static char text[LOCK_MOST + 1];
+	ssize_t size = pread(fd, text, LOCK_MOST, 0);
+	struct bytes found[PROJECTS_MAX];
+	size_t n = 0;
+	int r;
+
+	text[MAX(size, 0)] = '\0';
+	for (char *line = text; line && n < PROJECTS_MAX; line = strchr(line, '\n')) {
+		size_t head;
+
+		line += *line == '\n';
+		head = strcspn(line, " \n\\;");
+		if (*line >= '0' && memmem(line, head, "==", 2))
+			found[n++] = (struct bytes){line, head};
+	}
+	r = wire_put_array(projects, n);
+	for (size_t i = 0; !r && i < n; i++)
+		r = wire_put_string(projects, found[i]);
+	return r;
+}
+
+static bool tell_one(const struct package_store *store, const char *set,
+		     bool (*fn)(void *userdata, const struct package_record *record), void *userdata)
+{
+	_cleanup_(fd_closep) int fd = lock_open(store, set);
+	struct package_record record = {.set = set};
+	struct stat meta;
+	bool go_on = true;
+	int r;
+
+	if (fd < 0 || fstat(fd, &meta) < 0)
+		return true;
+	record.made = (double)meta.st_mtim.tv_sec;
+	record.size = size_of(store, set);
+	record.used = !lease_take(fd);
+	msgpack_sbuffer_init(&record.projects);
+	r = projects_put(&record.projects, fd);
+	fd = fd_close(fd); /* we do not use it either */
+	if (!r)
+		go_on = fn(userdata, &record);
+	msgpack_sbuffer_destroy(&record.projects);
+	return go_on;
+}
+
+void package_store_each(const struct package_store *store,
+			bool (*fn)(void *userdata, const struct package_record *record), void *userdata)
+{
+	_cleanup_(fd_closep) int sets = openat(store->fd, "sets", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = sets < 0 ? NULL : directory_read(sets);
+	struct dirent *entry;
+
+	while (dir && (entry = directory_next(dir)))
+		if (is_name(bytes_of(entry->d_name)) && !tell_one(store, entry->d_name, fn, userdata))
+			break;
+	if (dir)
+		(void)closedir(dir);
+}
+
+int package_store_remove(const struct package_store *store, const char *set)
+{
+	_cleanup_(fd_closep) int fd = lock_open(store, set);
+	char from[SHA256_HEX_SIZE + 16], to[SHA256_HEX_SIZE + 16], path[PATH_MAX + SHA256_HEX_SIZE + 16];
+
+	if (fd < 0)
+		return -errno;
+	if (!lease_take(fd))
+		return -EBUSY;
+	snprintf(from, sizeof(from), "sets/%s", set);
+	snprintf(to, sizeof(to), "work/%s", set);
+	/* A directory that is moved is written to. */
+	if (fchmodat(store->fd, from, 0755, 0) < 0 || renameat(store->fd, from, store->fd, to) < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/%s", store->path, to);
+	errand_remove_tree(path);
+	return 0;
+}
+
+void package_store_forget(const struct package_store *store)
+{
+	_cleanup_(fd_closep) int asked = openat(store->fd, "asked", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = asked < 0 ? NULL : directory_read(asked);
+	char set[SHA256_HEX_SIZE];
+	struct dirent *entry;
+
+	while (dir && (entry = directory_next(dir)))
+		if (!is_name(bytes_of(entry->d_name)) || !package_store_find(set, store, entry->d_name))
+			(void)unlinkat(asked, entry->d_name, 0);
+	if (dir)
+		(void)closedir(dir);
 }

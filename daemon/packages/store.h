@@ -5,6 +5,7 @@
 #include "proto/base.h"
 #include "proto/pin.h"
 #include "proto/sha256.h"
+#include "proto/wire.h"
 
 #include <limits.h>
 
@@ -27,5 +28,20 @@ bool package_store_find(char set[static SHA256_HEX_SIZE], const struct package_s
 bool package_store_has(const struct package_store *store, struct bytes set);
 /* From now on it is found. Returns 0 or -errno. */
 int package_store_note(const struct package_store *store, const char *key, const char *set);
+/* What is known of a set. */
+struct package_record {
+	const char *set;
+	uint64_t size;		  /* 0: not known */
+	double made;		  /* seconds since the epoch */
+	bool used;		  /* by somebody, now; or nobody can tell */
+	msgpack_sbuffer projects; /* an array */
+};
+/* Each set that there is, until @fn returns false. */
+void package_store_each(const struct package_store *store,
+			bool (*fn)(void *userdata, const struct package_record *record), void *userdata);
+/* Remove the set unless somebody has it. Returns 0, -EBUSY or -errno. */
+int package_store_remove(const struct package_store *store, const char *set);
+/* Forget what was asked for sets that are not there any more. */
+void package_store_forget(const struct package_store *store);
 /* An empty directory for a builder. Returns 0 or -errno. */
 int package_store_work(char path[static PATH_MAX], const struct package_store *store);

@@ -3,8 +3,7 @@
 
 #include <signal.h>
 
-/* If not, @from has been told. */
-static bool is_operator(struct sessions *sessions, const struct address *from, const char *act)
+bool is_operator(struct sessions *sessions, const struct address *from, const char *act)
 {
 	if (from->uid == 0 || from->uid == geteuid())
 		return true;

@@ -365,6 +365,7 @@ static const struct {
 	{&history_request_schema, handle_history},
 	{&stray_request_schema, handle_stray},
 	{&stats_request_schema, handle_stats},
+	{&packages_request_schema, handle_packages},
 };
 
 const char *request_type(size_t i)

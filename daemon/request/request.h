@@ -49,6 +49,7 @@ struct request {
 		struct reload_request reload;
 		struct list_request list;
 		struct stats_request stats;
+		struct packages_request packages;
 	};
 };
 
@@ -134,6 +135,9 @@ void handle_unsave(struct sessions *sessions, const struct address *from, const 
 
 /* operator.c */
 void handle_reload(struct sessions *sessions, const struct address *from, const struct request *request);
+/* Whether @from is root or laird's own user; if not, it has been told. */
+bool is_operator(struct sessions *sessions, const struct address *from, const char *act);
+void handle_packages(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_stop(struct sessions *sessions, const struct address *from, const struct request *request);
 
 /* files.c */

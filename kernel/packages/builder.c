@@ -523,7 +523,7 @@ static int resolved(struct builder *builder)
 /* A directory that is sealed can be moved by root alone, so it is moved first. */
 static int seal(struct builder *builder)
 {
-	char culprit[256];
+	char culprit[256], size_text[32];
 	uint64_t size;
 	int r;
 
@@ -533,6 +533,9 @@ static int seal(struct builder *builder)
 	    renameat(builder->work, WORK_TARGET, builder->work, "set/site") < 0)
 		return -errno;
 	r = seal_tree(builder->work, "set/site", builder->order.size, &size, culprit);
+	snprintf(size_text, sizeof(size_text), "%llu\n", (unsigned long long)size);
+	if (!r)
+		r = file_write(builder->work, "set/size", size_text, 0444);
 	if (r == -EFBIG)
 		return fail(builder, "they take more than packages_size = %llu bytes allows",
 			    (unsigned long long)builder->order.size);

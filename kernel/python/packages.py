@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 if TYPE_CHECKING:
     import functions
 
+    def hold(path: str) -> None:
+        """The interpreter's, in C: laird removes no set whose lock somebody holds."""
+
+
 _distributions = importlib.metadata.distributions
 _modules = sys.modules
 
@@ -190,6 +194,10 @@ def grow(name: str, path: str) -> None:
     conflict = _conflict(site, [it for it in before if it not in (site, old)])
     if conflict is not None:
         raise PackageError(conflict)
+    try:
+        hold(f"{path}/lock")
+    except OSError:
+        raise PackageError("they were removed at this moment: install them again") from None
     place = _place(before)
     sys.path[:] = [it for it in sys.path if it not in (site, old)]
     sys.path.insert(min(place, len(sys.path)), site)

@@ -3,6 +3,7 @@ MCP."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from index import Index, find_uv
 from lair import Connection, Session
 from mcp_server import McpServer
 from terminal import Terminal
+from test_router_death import kill_router
 
 UV = find_uv()
 
@@ -159,3 +161,42 @@ def test_a_model_that_nobody_can_be_asked_for(daemon: Daemon, package: str) -> N
         key = waits["handle"].partition("-")[0]
         assert daemon.lair("answer", "--key", key, number, "--approve").returncode == 0
         assert server.call("python_result", handle=waits["handle"])["ok"]
+
+
+def listed(daemon: Daemon, *more: str) -> dict[str, Any]:
+    """By its only project, which sets there are, or were removed."""
+    sets = json.loads(daemon.lair("packages", *more, "--json").stdout)["sets"]
+    return {it["projects"][0]: it for it in sets if len(it["projects"]) == 1}
+
+
+def test_what_nobody_has_is_removed(daemon: Daemon, connection: Connection, index: Index) -> None:
+    first, second = "kept-one", "left-one"
+    for name in (first, second):
+        index.add(name, "1.0")
+    s = Session("has-it", connection=connection)
+    s.install([first])
+    with Session(connection=connection) as other:
+        other.install([second])
+        assert {f"{first}==1.0", f"{second}==1.0"} <= listed(daemon).keys()
+        assert all(it["used"] and it["size"] > 0 for it in listed(daemon).values() if "-one" in it["projects"][0])
+        other.run("x = 1")
+        other.undo(2)
+        assert listed(daemon)[f"{second}==1.0"]["used"]  # a state has it, and may come back
+    wait_until(lambda: not listed(daemon)[f"{second}==1.0"]["used"], "nobody has it")
+    table = daemon.lair("packages").stdout
+    assert f"{second}==1.0" in table and "in use" in table
+    kill_router(daemon)
+    removed = listed(daemon, "prune")
+    assert f"{second}==1.0" in removed and f"{first}==1.0" not in removed
+    assert f"{second}==1.0" not in listed(daemon)
+    assert s.run(f"import {first.replace('-', '_')}").ok
+    index.asked.clear()
+    with Session(connection=connection) as other:
+        other.install([second])
+        assert index.asked
+        assert other.run(f"import {second.replace('-', '_')}").ok
+    s.shutdown()
+
+
+def test_an_argument_that_is_none(daemon: Daemon) -> None:
+    assert daemon.lair("packages", "all").returncode == 2

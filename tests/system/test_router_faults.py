@@ -315,6 +315,7 @@ WAYS: dict[str, Way] = {
     "request.history": Way(request(m.History, m.HistoryReply)),
     "request.stray": Way(request(m.Stray, m.StrayReply)),
     "request.stats": Way(request(m.Stats, m.StatsReply), of="-"),
+    "request.packages": Way(request(m.Packages, m.PackagesReply), of="-"),
     "request.reload": Way(request(m.Reload, m.ReloadReply), of="-"),
     "interpreter.done": Way(cell("1")),
     "interpreter.ask": Way(asked),

@@ -39,6 +39,13 @@ class Function(Message):
     bare: Flag = False
 
 
+class Packages(Request):
+    """The sets of packages that there are; prune: remove those that no session has, and tell these."""
+
+    TYPE = "packages"
+    prune: Flag = False
+
+
 class Hello(Request):
     TYPE = "hello"
     client: Str | None = None
@@ -765,6 +772,26 @@ class SaveRecord(Message):
 
 class SavesReply(Reply):
     saves: Raw
+    more: Uint = 0
+
+
+class PackageSet(Message):
+    """An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: somebody has it now.
+    projects: array of str, NAME==VERSION."""
+
+    TYPE = "package_set"
+    set: Str
+    size: Uint = 0
+    made: Real
+    used: Flag = False
+    projects: Raw
+
+
+class PackagesReply(Reply):
+    """path: of the store. more: how many there are beside these."""
+
+    path: Str
+    sets: Raw
     more: Uint = 0
 
 
