@@ -176,6 +176,16 @@ static void on_timer(struct timer *timer)
 		look_at(prepared, end_of(prepared));
 }
 
+static void count(struct prepared *prepared)
+{
+	prepared->asks++;
+	prepared->asked = event_now();
+	list_remove(&prepared->node);
+	list_append(&prepared->nursery->prepared, &prepared->node);
+	if (!prepared->warden)
+		look_at(prepared, is_wanted(prepared) ? event_now() + LOOK_US : end_of(prepared));
+}
+
 static struct prepared *add(struct nursery *nursery, const char *set, const char *path, struct bytes requirements)
 {
 	struct prepared *prepared = calloc(1, sizeof(*prepared));
@@ -208,12 +218,7 @@ void prepared_asked(struct nursery *nursery, const char *set, const char *path, 
 		prepared = add(nursery, set, path, requirements);
 	if (!prepared)
 		return;
-	prepared->asks++;
-	prepared->asked = event_now();
-	list_remove(&prepared->node);
-	list_append(&nursery->prepared, &prepared->node);
-	if (!prepared->warden)
-		look_at(prepared, is_wanted(prepared) ? event_now() + LOOK_US : end_of(prepared));
+	count(prepared);
 }
 
 bool prepared_any(const struct nursery *nursery)
@@ -248,6 +253,7 @@ struct warden *prepared_take(struct nursery *nursery, const char *set)
 	prepared->warden = NULL;
 	prepared->ready = false;
 	warden->set[0] = '\0';
+	count(prepared);
 	return warden;
 }
 

@@ -28,6 +28,9 @@ _base: Dict[str, str] = {}  # the set that there is: its name and its path
 _since: Dict[str, int] = {}  # the first cell that found this module imported; 0: it came with the interpreter
 _counted = 0  # how many modules there were then
 _first = True  # no cell has looked yet
+_ahead: Dict[
+    str, Any
+] = {}  # the set of which this interpreter is a template: where it is, and as what it was asked for
 _aside: Dict[str, Dict[str, Any]] = {}  # modules that were imported ahead, by the set that they are of
 
 _BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?: .*)?\n)+?)# ///[ \t]*$", re.MULTILINE)
@@ -248,6 +251,7 @@ def prepare(path: str, requirements: List[str]) -> None:
         del _modules[name]
     versions(path)
     _conflict(site, sys.path)  # what will be asked then is in memory
+    _ahead.update(path=path, requirements=sorted(set(requirements)))
 
 
 def _take_back(site: str) -> None:
@@ -282,21 +286,32 @@ def come_back(saved: Dict[str, Any]) -> Optional[str]:
 # ---- asking for one ----
 
 
+def _is_ahead(wanted: List[str]) -> bool:
+    """The router has given this interpreter to a session that begins with this very set: it need not be asked."""
+    return not _base and sorted(wanted) == _ahead.get("requirements")
+
+
+def _ask(wanted: List[str]) -> Any:
+    if _is_ahead(wanted):
+        return {"set": os.path.basename(_ahead["path"]), "path": _ahead["path"]}
+    arguments: Dict[str, Any] = {"requirements": wanted}
+    if _base:
+        arguments["base"] = _base["set"]
+    try:
+        return functions.ask_router("pip install", arguments)
+    except functions.FunctionError as error:
+        raise PackageError(str(error)) from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_GOES_ON.format(", ".join(wanted[:_SHOWN]))) from None
+
+
 def install(requirements: List[str]) -> List[str]:
     """Returns what is there now and was not before, as NAME VERSION."""
     wanted = [it for it in dict.fromkeys(requirements) if it not in asked]
     if not wanted:
         return []
     before = versions(_base["path"]) if _base else {}
-    arguments: Dict[str, Any] = {"requirements": wanted}
-    if _base:
-        arguments["base"] = _base["set"]
-    try:
-        there = functions.ask_router("pip install", arguments)
-    except functions.FunctionError as error:
-        raise PackageError(str(error)) from None
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_GOES_ON.format(", ".join(wanted[:_SHOWN]))) from None
+    there = _ask(wanted)
     grow(there["set"], there["path"])
     asked.extend(wanted)
     return [f"{name} {version}" for name, version in versions(_base["path"]).items() if before.get(name) != version]

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 from daemon import BIN, ROOT, Daemon, Settings
 from http_server import server_of
 from lair import Client
+from package_sets import Packages
 from rivals import Forks, Jupyter, Queues, jupyter_open, timed
 
 ROUNDS = 3
@@ -77,6 +78,7 @@ class Measure:
     then: float = 0
     p50: float = 0  # at most; 0: no target
     p99: float = 0
+    times: float = 0  # the p50 of the rival, at most
     rounds: int = ROUNDS
     unit: str = "time"
     our_samples: list[float] = field(default_factory=list)
@@ -84,7 +86,8 @@ class Measure:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, names: list[str]) -> None:
+        self.packages = Packages() if not names or any("packages" in name for name in names) else None
         self.daemon = Daemon(SETTINGS)
         self.client = Client(str(self.daemon.socket), timeout=120)
         self.driver = ROOT / "build/release/tests/lair_bench"
@@ -113,6 +116,8 @@ class Bench:
         self.forks.close()
         self.client.close()
         self.daemon.close()
+        if self.packages:
+            self.packages.close()
 
     def notebook_kernel(self) -> Jupyter:
         """`lair jupyter`, which Jupyter's own client finds from now on."""
@@ -200,6 +205,21 @@ class Bench:
             assert b"python_session_execute" in done.stdout
 
         return [timed(start) for _ in range(count)]
+
+    def of_packages(self) -> list[Measure]:
+        packages = self.packages
+        if not packages or not packages.there:
+            return []
+        return [
+            Measure(
+                "packages: open with polars and scikit-learn",
+                lambda: packages.ahead(10),
+                "an ordinary spare",
+                lambda: packages.ordinary(10),
+                times=1.5,
+            ),
+            Measure("packages: a set that is there, in a live session", lambda: packages.live(10), p50=50e-3),
+        ]
 
     def measures(self) -> list[Measure]:
         jupyter, queues, forks, notebook = self.jupyter, self.queues, self.forks, self.lair_jupyter
@@ -441,6 +461,7 @@ class Bench:
                 rounds=1,
                 unit="memory",
             ),
+            *self.of_packages(),
             Measure("lair mcp, from its start to its tools", self.mcp_start, p50=10e-3),
             Measure(
                 "memory of an idle session, all loaded",
@@ -516,6 +537,9 @@ def verdict(measure: Measure, p50: float, p99: float) -> str:
             scaled = "ok" if value <= target * slower else "MISSED"
             said += f", {scaled} for a rival {slower:.1f}x slower"
         parts.append(f"{name} <= {human(target, measure.unit)} {said}")
+    if measure.times:
+        most = measure.times * statistics.median(measure.their_samples)
+        parts.append(f"p50 <= {measure.times} x the rival's {'ok' if p50 <= most else 'MISSED'}")
     return "; ".join(parts)
 
 
@@ -545,7 +569,7 @@ def print_table(rows: list[list[str]]) -> None:
 
 def main() -> int:
     names = sys.argv[1:]
-    bench = Bench()
+    bench = Bench(names)
     try:
         chosen = [m for m in bench.measures() if not names or any(name in m.name for name in names)]
         if not chosen:
