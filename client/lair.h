@@ -855,6 +855,14 @@ struct lair_counters {
 	uint64_t rolled_back;	   /* how often a session went back because its interpreter was lost */
 	uint64_t audit_missed;	   /* lines that the audit log does not have */
 	struct lair_items loading; /* of text: profiles that still import what they preload */
+	struct lair_items times;   /* of struct lair_times, shortest first: cells since laird was started */
+	double ran, waited;	   /* the sums of their times */
+};
+
+/* How many cells took so long, and longer than the one before it says. */
+struct lair_times {
+	double most;	      /* seconds; 0: all that took longer */
+	uint64_t ran, waited; /* from their beginning to their answer, and from their request to their beginning */
 };
 
 const struct lair_daemon *lair_daemon(const struct lair_call *call);		 /* hello */
@@ -911,6 +919,7 @@ bool lair_next_match(struct lair_items items, size_t *cursor, struct lair_match 
 bool lair_next_variable(struct lair_items items, size_t *cursor, struct lair_variable *item);
 bool lair_next_past(struct lair_items items, size_t *cursor, struct lair_past *item);
 bool lair_next_waiting(struct lair_items items, size_t *cursor, struct lair_waiting *item);
+bool lair_next_times(struct lair_items items, size_t *cursor, struct lair_times *item);
 bool lair_next_change(struct lair_items items, size_t *cursor, struct lair_change *item);
 bool lair_next_number(struct lair_items items, size_t *cursor, uint64_t *item);
 

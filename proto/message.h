@@ -512,7 +512,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define CHECKPOINTS_REPLY_FIELDS(F, m) F(m, RAW, checkpoints, REQUIRED)
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 /* timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session went
- * back. audit_missed: lines. loading: profiles. */
+ * back. audit_missed: lines. loading: profiles. times: an array of cell_times, shortest first. ran, waited: the
+ * sums of these times in seconds. */
 #define STATS_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, REAL, uptime, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)                                                                                  \
@@ -533,7 +534,17 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, crashed, OPTIONAL)                                                                              \
 	F(m, UINT, rolled_back, OPTIONAL)                                                                          \
 	F(m, UINT, audit_missed, OPTIONAL)                                                                         \
-	F(m, RAW, loading, OPTIONAL)
+	F(m, RAW, loading, OPTIONAL)                                                                               \
+	F(m, RAW, times, OPTIONAL)                                                                                 \
+	F(m, REAL, ran, OPTIONAL)                                                                                  \
+	F(m, REAL, waited, OPTIONAL)
+/* An element of times: how many cells took so long, and longer than the element before it says. most: seconds;
+ * absent: all that took longer. ran: from the beginning to the answer. waited: from the request to the beginning.
+ */
+#define CELL_TIMES_FIELDS(F, m)                                                                                    \
+	F(m, REAL, most, OPTIONAL)                                                                                 \
+	F(m, UINT, ran, REQUIRED)                                                                                  \
+	F(m, UINT, waited, REQUIRED)
 /* saves. Names and not_saved are only there of one that was asked for; count: how many names there are. */
 #define SAVE_RECORD_FIELDS(F, m)                                                                                   \
 	F(m, STR, session, REQUIRED)                                                                               \
@@ -710,6 +721,7 @@ WIRE_MESSAGE(package_set, "package_set", NO_ID, PACKAGE_SET_FIELDS);
 WIRE_MESSAGE(packages_reply, "reply", ID, PACKAGES_REPLY_FIELDS);
 WIRE_MESSAGE(stop_reply, "reply", ID, STOP_REPLY_FIELDS);
 WIRE_MESSAGE(reload_reply, "reply", ID, RELOAD_REPLY_FIELDS);
+WIRE_MESSAGE(cell_times, "cell_times", NO_ID, CELL_TIMES_FIELDS);
 WIRE_MESSAGE(setting_change, "setting_change", NO_ID, SETTING_CHANGE_FIELDS);
 WIRE_MESSAGE(transfer_reply, "reply", ID, TRANSFER_REPLY_FIELDS);
 WIRE_MESSAGE(get_reply, "reply", ID, GET_REPLY_FIELDS);

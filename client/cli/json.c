@@ -306,10 +306,20 @@ json_t *json_counters(const struct lair_counters *counters)
 		COUNTER(COUNT, requests),      COUNTER(COUNT, refused), COUNTER(COUNT, memory),
 		COUNTER(TEXTS, profiles),      COUNTER(COUNT, saving),	COUNTER(COUNT, timed_out),
 		COUNTER(COUNT, out_of_memory), COUNTER(COUNT, crashed), COUNTER(COUNT, rolled_back),
-		COUNTER(COUNT, audit_missed),  COUNTER(TEXTS, loading),
+		COUNTER(COUNT, audit_missed),  COUNTER(TEXTS, loading), COUNTER(REAL, ran),
+		COUNTER(REAL, waited),
 	};
 
-	return members_json(members, ARRAY_SIZE(members), counters);
+	json_t *document = members_json(members, ARRAY_SIZE(members), counters), *array = json_array();
+	struct lair_times times;
+	size_t cursor = 0;
+
+	while (lair_next_times(counters->times, &cursor, &times))
+		json_array_append_new(array, json_pack("{s:o, s:I, s:I}", "most",
+						       times.most > 0 ? json_real(times.most) : json_null(), "ran",
+						       (json_int_t)times.ran, "waited", (json_int_t)times.waited));
+	json_object_set_new(document, "times", array);
+	return document;
 }
 
 static json_t *result_blocked(const struct lair_result *result)

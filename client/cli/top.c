@@ -33,6 +33,8 @@ struct top {
 	size_t n, n_before;
 	enum column column;
 	bool reversed, over;
+	double ran[2], waited[2]; /* how long half of the cells take, and 99 %, at most; 0: longer than all */
+	uint64_t cells;
 	int signal;
 	struct termios modes;
 	bool taken; /* this program has taken the terminal */
@@ -324,10 +326,29 @@ static void summary_text(char out[ROW_SIZE], const struct top *top)
 		 busy, rate * 100, human_bytes(memory, sum));
 }
 
+static const char *within(char text[static HUMAN_SIZE], double seconds)
+{
+	if (seconds > 0)
+		snprintf(text, HUMAN_SIZE, "%g %s", seconds < 1 ? seconds * 1e3 : seconds,
+			 seconds < 1 ? "ms" : "s");
+	else
+		snprintf(text, HUMAN_SIZE, "longer");
+	return text;
+}
+
+static void times_text(char out[ROW_SIZE], const struct top *top)
+{
+	char texts[4][HUMAN_SIZE];
+
+	snprintf(out, ROW_SIZE, "%" PRIu64 " cells: half take at most %s, 99 %% %s; half wait at most %s, 99 %% %s",
+		 top->cells, within(texts[0], top->ran[0]), within(texts[1], top->ran[1]),
+		 within(texts[2], top->waited[0]), within(texts[3], top->waited[1]));
+}
+
 /* @rows, @columns: how large the screen is; 0: as many as there are. */
 static void draw(struct top *top, FILE *out, unsigned columns, unsigned rows, const char *end)
 {
-	size_t width = names_width(top), shown = rows > 4 ? MIN(top->n, (size_t)rows - 4) : top->n;
+	size_t width = names_width(top), shown = rows > 5 ? MIN(top->n, (size_t)rows - 5) : top->n;
 	struct row *sorted = calloc(top->n + 1, sizeof(*sorted));
 	char line[ROW_SIZE] = "";
 
@@ -367,6 +388,9 @@ static void screen_draw(struct top *top)
 	summary_text(line, top);
 	line_put(out, line, columns);
 	fputs("\033[K\r\n", out);
+	times_text(line, top);
+	line_put(out, line, columns);
+	fputs("\033[K\r\n", out);
 	snprintf(help, sizeof(help),
 		 "by %s%s; c m d a i o n: by cpu, memory, disk, age, idle, owner, name; r turns; q ends",
 		 orders[top->column].name, top->reversed ? ", turned" : "");
@@ -381,10 +405,10 @@ static void screen_draw(struct top *top)
 
 /* ---- asking ---- */
 
-static int list_ask(struct top *top, struct lair_call **callp)
+static int answer_await(struct top *top, int started, struct lair_call **callp)
 {
 	double until = seconds_now() + (top->cli->timeout > 0 ? top->cli->timeout : 30.0);
-	int r = lair_list(top->cli->lair, callp);
+	int r = started;
 
 	while (!r && !signal_came(top)) {
 		r = lair_wait(*callp, SLICE_S);
@@ -395,12 +419,47 @@ static int list_ask(struct top *top, struct lair_call **callp)
 	return r;
 }
 
+/* The limit within which @part of @n cells are. */
+static double limit_of(const struct lair_counters *counters, bool waited, double part)
+{
+	struct lair_times times = {.most = 0};
+	double n = 0;
+	size_t cursor = 0;
+
+	while (lair_next_times(counters->times, &cursor, &times)) {
+		n += (double)(waited ? times.waited : times.ran);
+		if (n >= part)
+			return times.most;
+	}
+	return 0;
+}
+
+static void times_read(struct top *top, const struct lair_counters *counters)
+{
+	static const double parts[] = {0.5, 0.99};
+	struct lair_times times;
+	size_t cursor = 0;
+
+	top->cells = 0;
+	while (lair_next_times(counters->times, &cursor, &times))
+		top->cells += times.ran;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		top->ran[i] = limit_of(counters, false, parts[i] * (double)top->cells);
+		top->waited[i] = limit_of(counters, true, parts[i] * (double)top->cells);
+	}
+}
+
 static int rows_renew(struct top *top)
 {
-	_cleanup_(call_freep) struct lair_call *call = NULL;
-	int r = list_ask(top, &call);
+	_cleanup_(call_freep) struct lair_call *call = NULL, *stats = NULL;
+	int r = answer_await(top, lair_list(top->cli->lair, &call), &call);
 
-	return r || top->over ? r : rows_read(top, call);
+	if (!r && !top->over)
+		r = answer_await(top, lair_stats(top->cli->lair, &stats), &stats);
+	if (r || top->over)
+		return r;
+	times_read(top, lair_counters(stats));
+	return rows_read(top, call);
 }
 
 static void key_take(struct top *top, char key)
@@ -457,7 +516,7 @@ static int once_json(struct top *top)
 	struct lair_session session;
 	json_t *array = json_array();
 	size_t cursor = 0;
-	int r = list_ask(top, &call);
+	int r = answer_await(top, lair_list(top->cli->lair, &call), &call);
 
 	if (!r && !top->over)
 		r = rows_read(top, call);
@@ -492,6 +551,8 @@ static int once(struct top *top)
 	if (r || top->over)
 		return r;
 	summary_text(line, top);
+	puts(line);
+	times_text(line, top);
 	puts(line);
 	draw(top, stdout, 0, 0, "\n");
 	return 0;

@@ -82,6 +82,7 @@ ELEMENT(lair_next_variable_difference, lair_variable_difference, variable_differ
 ELEMENT(lair_next_match, lair_match, completion_match, MATCH_FIELDS)
 ELEMENT(lair_next_variable, lair_variable, variable_record, VARIABLE_FIELDS)
 ELEMENT(lair_next_past, lair_past, history_record, HISTORY_RECORD_FIELDS)
+ELEMENT(lair_next_times, lair_times, cell_times, CELL_TIMES_FIELDS)
 ELEMENT(lair_next_change, lair_change, setting_change, SETTING_CHANGE_FIELDS)
 
 bool lair_next_waiting(struct lair_items items, size_t *cursor, struct lair_waiting *item)

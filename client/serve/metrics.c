@@ -146,6 +146,24 @@ static void own_print(FILE *out, const struct server *server)
 		       "event", counted.blocked);
 }
 
+/* How long cells took on laird's own clock; the part of each that is @waited, or the other. */
+static void times_print(FILE *out, const struct lair_counters *counters, const char *name, const char *help,
+			bool waited)
+{
+	struct lair_times times;
+	size_t cursor = 0;
+	uint64_t n = 0;
+
+	head(out, name, "histogram", help);
+	while (lair_next_times(counters->times, &cursor, &times)) {
+		n += waited ? times.waited : times.ran;
+		if (times.most > 0)
+			fprintf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, times.most, n);
+	}
+	fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.9g\n%s_count %" PRIu64 "\n", name, n, name,
+		waited ? counters->waited : counters->ran, name, n);
+}
+
 static void daemon_print(FILE *out, const struct lair_counters *counters)
 {
 	const struct {
@@ -172,6 +190,8 @@ static void daemon_print(FILE *out, const struct lair_counters *counters)
 
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
 		one(out, values[i].name, values[i].type, values[i].help, values[i].value);
+	times_print(out, counters, "lair_cell_seconds", "How long cells ran.", false);
+	times_print(out, counters, "lair_cell_wait_seconds", "How long cells waited before they began.", true);
 	head(out, "lair_stopped_cells_total", "counter", "Cells that were stopped, by why.");
 	fprintf(out, "lair_stopped_cells_total{cause=\"timeout\"} %" PRIu64 "\n", counters->timed_out);
 	fprintf(out, "lair_stopped_cells_total{cause=\"memory\"} %" PRIu64 "\n", counters->out_of_memory);

@@ -121,6 +121,7 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 	output_init(&cell->stderr_, output_limit);
 	cell->reply = *reply;
 	cell->timeout = timeout;
+	cell->asked = event_now();
 	cell->file = -1;
 	return cell;
 }

@@ -30,12 +30,12 @@ struct load_report {
 };
 
 struct cell {
-	struct list node;     /* in its session's queue */
-	struct address reply; /* a promise: those who wait for it */
-	uint64_t number;      /* in the session; 0 until it starts */
-	uint64_t after;	      /* it began in the state after that cell */
-	uint64_t timeout;     /* microseconds, 0 = none */
-	uint64_t started;
+	struct list node;	 /* in its session's queue */
+	struct address reply;	 /* a promise: those who wait for it */
+	uint64_t number;	 /* in the session; 0 until it starts */
+	uint64_t after;		 /* it began in the state after that cell */
+	uint64_t timeout;	 /* microseconds, 0 = none */
+	uint64_t asked, started; /* event_now(); asked 0: a router that did not know it has begun it */
 	bool stream, input;
 	bool asking;   /* an `ask` is unanswered */
 	uint64_t asks; /* how many there have been */

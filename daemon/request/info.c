@@ -108,14 +108,17 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		.rolled_back = sessions->stats.rolled_back,
 		.audit_missed = counters_audit_missed(sessions),
 		.saving = sessions->cages->stopping ? sessions->stop.n_left : 0,
+		.ran = event_seconds(sessions->stats.ran.sum),
+		.waited = event_seconds(sessions->stats.waited.sum),
 	};
 	struct session *session;
 	struct nursery *nursery;
-	msgpack_sbuffer names, loading;
+	msgpack_sbuffer names, loading, times;
 	int r;
 
 	msgpack_sbuffer_init(&names);
 	msgpack_sbuffer_init(&loading);
+	msgpack_sbuffer_init(&times);
 	r = wire_put_array(&names, sessions->config->n_profiles);
 	for (size_t i = 0; i < sessions->config->n_profiles && !r; i++)
 		r = wire_put_string(&names, bytes_of(sessions->config->profiles[i]->name));
@@ -125,6 +128,9 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 	if (!r)
 		r = loading_put(&loading, sessions);
 	reply.loading = wire_bytes(&loading);
+	if (!r)
+		r = counters_put_times(sessions, &times);
+	reply.times = wire_bytes(&times);
 	list_for_each (nursery, &sessions->cages->nurseries, node) {
 		reply.spares += nursery_spares(nursery);
 		reply.templates += nursery->state != NURSERY_DOWN;
@@ -137,6 +143,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		client_send(sessions->clients, from, &stats_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&names);
 	msgpack_sbuffer_destroy(&loading);
+	msgpack_sbuffer_destroy(&times);
 }
 
 void handle_hello(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -51,12 +51,55 @@ uint64_t counters_refused(const struct sessions *sessions)
 	return sessions->refused_before + front_refusals(&sessions->clients->front) + sessions->clients->n_errors;
 }
 
+/* ---- how long cells take ---- */
+
+/* Seconds; what takes longer than the last has a place of its own. */
+static const double most[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+			      0.5,    1,     2.5,    5,	    10,	  30,	 60,   300};
+_Static_assert(ARRAY_SIZE(most) == TIMES_MAX - 1, "the page has a place for each");
+
+static void times_add(struct times *times, uint64_t microseconds)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(most) && (double)microseconds > most[i] * 1e6)
+		i++;
+	times->n[i]++;
+	times->sum += microseconds;
+}
+
+int counters_put_times(const struct sessions *sessions, msgpack_sbuffer *buffer)
+{
+	int r = wire_put_array(buffer, TIMES_MAX);
+
+	for (size_t i = 0; i < TIMES_MAX && !r; i++) {
+		const struct cell_times times = {.most = i < ARRAY_SIZE(most) ? most[i] : 0,
+						 .ran = sessions->stats.ran.n[i],
+						 .waited = sessions->stats.waited.n[i]};
+
+		r = wire_encode_body(buffer, &cell_times_schema, &times);
+	}
+	return r;
+}
+
+/* A cell that has never begun has taken no time. */
+static void cell_times_add(struct stats *stats, const struct cell *cell)
+{
+	if (!cell->started)
+		return;
+	times_add(&stats->ran, event_now() - cell->started);
+	times_add(&stats->waited, cell->asked ? cell->started - MIN(cell->asked, cell->started) : 0);
+}
+
+/* ---- how they end ---- */
+
 /* To leave with a status, as sys.exit() does, is no crash unless the interpreter is gone with it. */
-void counters_cell(struct sessions *sessions, const struct verdict *verdict)
+void counters_cell(struct sessions *sessions, const struct cell *cell, const struct verdict *verdict)
 {
 	const char *cause = verdict->cause ? verdict->cause : "";
 	bool lost = strcmp(verdict->state, "kept") != 0;
 
+	cell_times_add(&sessions->stats, cell);
 	sessions->stats.timed_out += !strcmp(cause, "timeout");
 	sessions->stats.out_of_memory += !strcmp(cause, "oom");
 	sessions->stats.crashed += lost && (!strcmp(cause, "exit") || !strncmp(cause, "signal ", 7));

@@ -4,14 +4,19 @@
 
 #include "proto/base.h"
 
+#include <msgpack.h>
+
+struct cell;
 struct sessions;
 struct verdict;
 
 /* Go on from the page in @fd, or -1 to begin one: *fdp is then its descriptor, the caller's, to be stored for the
  * next router; else -1. Without memory the counters begin anew and are not kept. */
 void counters_open(struct sessions *sessions, int fd, int *fdp);
-/* A cell of a client has ended. */
-void counters_cell(struct sessions *sessions, const struct verdict *verdict);
+/* @cell of a client has ended. */
+void counters_cell(struct sessions *sessions, const struct cell *cell, const struct verdict *verdict);
+/* How long cells have taken, as `stats` tells it. Returns 0 or -ENOMEM. */
+int counters_put_times(const struct sessions *sessions, msgpack_sbuffer *buffer);
 /* Lines of the audit log that were not written. */
 uint64_t counters_audit_missed(const struct sessions *sessions);
 /* The end of a round. */

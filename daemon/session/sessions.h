@@ -12,13 +12,20 @@
 #include "stop.h"
 #include "warden/cages.h"
 
+/* How many took how long. */
+#define TIMES_MAX 18
+struct times {
+	uint64_t n[TIMES_MAX], sum; /* sum: microseconds */
+};
+
 struct stats {
 	uint64_t started; /* event_now() */
 	/* Since the keeper started. */
 	uint64_t opened, ended, cells, requests, refused;
 	uint64_t timed_out, out_of_memory, crashed; /* cells, by how they came to their end */
 	uint64_t rolled_back;			    /* interpreters that were lost, so that a session went back */
-	uint64_t audit_missed; /* lines; of the present audit log only those that the router knows of */
+	uint64_t audit_missed;	  /* lines; of the present audit log only those that the router knows of */
+	struct times ran, waited; /* of cells */
 };
 
 struct builds;

@@ -181,7 +181,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 			told.state = "new";
 	}
 	if (of_client)
-		counters_cell(session->sessions, verdict);
+		counters_cell(session->sessions, session->cell, verdict);
 	told.birth = session->birth;
 	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);

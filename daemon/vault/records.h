@@ -168,6 +168,7 @@
 	F(m, UINT, number, OPTIONAL)                                                                               \
 	F(m, UINT, after, OPTIONAL)                                                                                \
 	F(m, UINT, timeout, OPTIONAL)                                                                              \
+	F(m, UINT, asked, OPTIONAL)                                                                                \
 	F(m, UINT, started, OPTIONAL)                                                                              \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
 	F(m, FLAG, input, OPTIONAL)                                                                                \

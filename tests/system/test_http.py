@@ -15,6 +15,7 @@ import pytest
 from daemon import ROOT, Daemon, memory_of, wait_until
 from http_server import Server, server_of
 from lair import Client
+from lair.messages import ExecReply
 
 
 @pytest.fixture(scope="module")
@@ -242,6 +243,36 @@ def test_metrics(server: Server, session: str) -> None:
         for name in re.findall(r"lair_\w+", target["expr"])
     }
     assert shown <= {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+
+
+def test_how_long_cells_take(server: Server, client: Client, session: str) -> None:
+    """By laird's own clock, whoever their clients are: how long they run, and wait."""
+
+    def told(name: str) -> tuple[dict[float, int], float]:
+        text = server.ask("GET", "/metrics").body.decode()
+        found = re.findall(rf'^{name}_bucket{{le="([^"]+)"}} (\d+)$', text, re.MULTILINE)
+        (total,) = re.findall(rf"^{name}_sum (\S+)$", text, re.MULTILINE)
+        (count,) = re.findall(rf"^{name}_count (\d+)$", text, re.MULTILINE)
+        buckets = {float(most): int(n) for most, n in found}
+        assert list(buckets.values()) == sorted(buckets.values())
+        assert buckets[float("inf")] == int(count)
+        return buckets, float(total)
+
+    client.exec("1", session)
+    (ran, ran_sum), (waited, waited_sum) = told("lair_cell_seconds"), told("lair_cell_wait_seconds")
+    first = client.start("import time; time.sleep(0.3)", session)
+    second = client.start("1", session)
+    for key in (first, second):
+        client.finish(key, ExecReply)
+    (ran_then, ran_sum_then), (waited_then, waited_sum_then) = (
+        told("lair_cell_seconds"),
+        told("lair_cell_wait_seconds"),
+    )
+    assert ran_then[float("inf")] == ran[float("inf")] + 2
+    assert ran_then[0.25] <= ran[0.25] + 1  # the one that sleeps is longer
+    assert ran_sum_then > ran_sum + 0.3
+    assert waited_then[0.1] <= waited[0.1] + 1  # and the other waits for it
+    assert waited_sum_then > waited_sum + 0.1
 
 
 # ---- load ----

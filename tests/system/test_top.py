@@ -43,11 +43,13 @@ def busy(client: Client) -> str:
 def test_once(daemon: Daemon, busy: str) -> None:
     lines = daemon.lair("top", "--once").stdout.splitlines()
     assert re.fullmatch(r"2 sessions, 1 busy; cpu \d+ %, memory .*", lines[0])
-    assert lines[1].split()[:2] == ["SESSION", "OWNER"]
-    assert [line.split()[0] for line in lines[2:]] == ["s-busy", "s-large"]
-    assert float(re.split(r" +", lines[2])[3]) > 5
+    within = r"at most (\d[\d.]* m?s|longer), 99 % (\d[\d.]* m?s|longer)"
+    assert re.fullmatch(rf"[1-9]\d* cells: half take {within}; half wait {within}", lines[1])
+    assert lines[2].split()[:2] == ["SESSION", "OWNER"]
+    assert [line.split()[0] for line in lines[3:]] == ["s-busy", "s-large"]
+    assert float(re.split(r" +", lines[3])[3]) > 5
     by_memory = daemon.lair("top", "--once", "--sort", "memory").stdout.splitlines()
-    assert [line.split()[0] for line in by_memory[2:]] == ["s-large", "s-busy"]
+    assert [line.split()[0] for line in by_memory[3:]] == ["s-large", "s-busy"]
 
 
 def test_for_scripts(daemon: Daemon, busy: str) -> None:
@@ -86,7 +88,7 @@ def test_it_fits_the_terminal(terminal: Callable[..., Terminal], client: Client)
         client.open(f"s-{i:02}")
     top = terminal("top", "--sort", "name")
     resize(top, 10, 40)
-    top.expect("and 6 more")
+    top.expect("and 7 more")
     top.expect("\x1b[H")
     for line in top.expect("\x1b[J").split("\r\n"):
         assert len(line.replace("\x1b[K", "").rstrip("\r")) <= 40

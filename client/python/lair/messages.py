@@ -809,6 +809,17 @@ class ReloadReply(Reply):
     changes: Raw
 
 
+class CellTimes(Message):
+    """An element of times: how many cells took so long, and longer than the element before it says. most: seconds;
+    absent: all that took longer. ran: from the beginning to the answer. waited: from the request to the
+    beginning."""
+
+    TYPE = "cell_times"
+    most: Real | None = None
+    ran: Uint
+    waited: Uint
+
+
 class SettingChange(Message):
     """An element of changes. change: changed (a setting), added or removed (a profile). profile: absent: [daemon].
     before, after: as sessions.conf has the value. restart: it counts when laird is started anew."""
@@ -860,7 +871,8 @@ class ListReply(Reply):
 
 class StatsReply(Reply):
     """timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session
-    went back. audit_missed: lines. loading: profiles."""
+    went back. audit_missed: lines. loading: profiles. times: an array of cell_times, shortest first. ran, waited:
+    the sums of these times in seconds."""
 
     uptime: Real
     pid: Uint
@@ -882,6 +894,9 @@ class StatsReply(Reply):
     rolled_back: Uint = 0
     audit_missed: Uint = 0
     loading: Raw = None
+    times: Raw = None
+    ran: Real | None = None
+    waited: Real | None = None
 
 
 class CompleteReply(Message):
