@@ -83,7 +83,7 @@ static bool claim(struct instance *instance, struct store *store, const char *na
 		return instance_inherit(instance, fd, inode) == 0;
 	ledger_name(ledgers, ledger.kind);
 	if (strcmp(name, ledgers) != 0)
-		return false;
+		return instance_adopt(instance, fd) == 0;
 	(void)store_put(store, &ledger, &fd, 1);
 	return true;
 }

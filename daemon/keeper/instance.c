@@ -116,13 +116,20 @@ int instance_share(const struct instance *instance, mode_t mode, gid_t group)
 	return chmod(directory, (status.st_mode & 07777) | S_IXGRP | S_IXOTH) < 0 ? -errno : 0;
 }
 
+static bool listens(int fd)
+{
+	int yes = 0;
+	socklen_t size = sizeof(yes);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &size) == 0 && yes;
+}
+
 int instance_inherit(struct instance *instance, int listener, uint64_t inode)
 {
-	int listens = 0, r;
-	socklen_t size = sizeof(listens);
 	uint64_t named = 0;
+	int r;
 
-	if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens)
+	if (!listens(listener))
 		return -ENOTSOCK;
 	r = inode_find(&named, instance->socket);
 	if (r || named != inode || instance->listener >= 0)
@@ -131,6 +138,24 @@ int instance_inherit(struct instance *instance, int listener, uint64_t inode)
 	instance->inode = inode;
 	instance->handed_on = true;
 	return 0;
+}
+
+int instance_adopt(struct instance *instance, int listener)
+{
+	struct sockaddr_un address = {0};
+	socklen_t size = sizeof(address) - 1; /* a longer name is not ours, and this one then ends with a zero */
+	uint64_t inode;
+	int r;
+
+	if (!listens(listener) || getsockname(listener, (struct sockaddr *)&address, &size) < 0 ||
+	    address.sun_family != AF_UNIX || strcmp(address.sun_path, instance->socket) != 0)
+		return -ENOTSOCK;
+	r = inode_find(&inode, instance->socket);
+	if (!r)
+		r = instance_inherit(instance, listener, inode);
+	if (!r)
+		r = fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK) < 0 ? -errno : 0;
+	return r;
 }
 
 void instance_refuse(struct instance *instance)

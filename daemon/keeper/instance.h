@@ -33,6 +33,8 @@ int instance_share(const struct instance *instance, mode_t mode, gid_t group);
 /* The same with @listener, the socket of the last daemon, if clients still find it by that name: @inode is what
  * it had. Returns 0, and the descriptor is the instance's, or -errno. */
 int instance_inherit(struct instance *instance, int listener, uint64_t inode);
+/* The same with one that somebody else listens on for us, if it has that name: who also removes it. */
+int instance_adopt(struct instance *instance, int listener);
 /* From now on clients are refused. */
 void instance_refuse(struct instance *instance);
 

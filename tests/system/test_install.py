@@ -28,7 +28,7 @@ def test_all_that_is_installed_goes_again(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     there = files(tmp_path)
     assert {"bin/lair", "bin/laird", "bin/lair-kernel", "include/lair.h", "share/man/man1/lair.1"} <= there
-    assert {f"lib/systemd/{it}/lair.service" for it in ("system", "user")} <= there
+    assert {f"lib/systemd/{it}/lair.{kind}" for it in ("system", "user") for kind in ("service", "socket")} <= there
     own = tmp_path / "bin/mine"
     own.write_text("")
     assert dev("uninstall", str(tmp_path)).returncode == 0

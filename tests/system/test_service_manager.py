@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import struct
@@ -289,3 +290,57 @@ def test_descriptors_for_somebody_else_are_not_touched(start_daemon: StartDaemon
     daemon = start_daemon(env={"LISTEN_PID": "1", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "a:b:c", "FDSTORE": "16"})
     assert daemon.client().exec("1 + 1").text == "2"
     daemon.end()
+
+
+# ---- who listens before laird is there ----
+
+
+@pytest.fixture
+def activated(start_daemon: StartDaemon) -> Iterator[tuple[Daemon, socket.socket]]:
+    """A daemon that has ended, and its socket as a manager makes it that starts it for the first client."""
+    daemon = start_daemon()
+    daemon.process.terminate()
+    assert daemon.process.wait(20) == 0
+    daemon.socket.parent.mkdir(mode=0o700, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(daemon.socket))
+        listener.listen()
+        daemon.passed = {"lair.socket": listener.fileno()}
+        yield daemon, listener
+
+
+def test_the_first_client_waits_for_laird(activated: tuple[Daemon, socket.socket]) -> None:
+    daemon, listener = activated
+    first = lair_exec(daemon, "6 * 7")
+    wait_until(lambda: select.select([listener], [], [], 0)[0], "the first client")
+    daemon.start()
+    assert first.communicate(timeout=60)[0] == "42\n"
+    assert daemon.client().exec("1", "s").text == "1"
+
+
+def test_the_manager_s_socket_outlives_laird(activated: tuple[Daemon, socket.socket]) -> None:
+    daemon, listener = activated
+    there = daemon.socket.stat().st_ino
+    for _ in range(2):
+        daemon.start()
+        assert daemon.lair("exec", "6 * 7").stdout == "42\n"
+        assert daemon.lair("stop").returncode == 0
+        assert daemon.process.wait(20) == 0
+        assert daemon.socket.stat().st_ino == there
+    late = lair_exec(daemon, "6 * 7")
+    wait_until(lambda: select.select([listener], [], [], 0)[0], "a client while there is none")
+    daemon.start()
+    assert late.communicate(timeout=60)[0] == "42\n"
+
+
+def test_another_socket_is_not_taken(activated: tuple[Daemon, socket.socket], tmp_path: Path) -> None:
+    """laird listens where its settings say."""
+    daemon, listener = activated
+    there = daemon.socket.stat().st_ino
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "other"))
+        other.listen()
+        daemon.passed = {"lair.socket": other.fileno()}
+        daemon.start(wait=False)
+        wait_until(lambda: daemon.socket.exists() and daemon.socket.stat().st_ino != there, "a socket of its own")
+    assert daemon.lair("exec", "6 * 7").stdout == "42\n"
