@@ -179,7 +179,7 @@ static void watcher_events_found(struct exchange *exchange)
 	stream->work.finish = stream_finish;
 	if (!process)
 		return;
-	if (!process_order(process, json_pack("{s:I}", "look", (json_int_t)(process->looks + 1)))) {
+	if (!process_order(process, json_pack("{s:I}", "look", (json_int_t)process->looks + 1))) {
 		events_answer(process, exchange);
 		return;
 	}
