@@ -9,6 +9,7 @@
 #include "vault/fault.h"
 
 #include "proto/paths.h"
+#include "proto/uv.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -192,6 +193,24 @@ static int check(char socket[static PATH_SIZE], const struct arguments *argument
 	return EXIT_USAGE;
 }
 
+/* It may be installed later, so it is no error. */
+static void warn_of_uv(const struct config *config)
+{
+	char path[PATH_SIZE];
+
+	for (size_t i = 0; i < config->n_profiles; i++) {
+		const struct profile *profile = config->profiles[i];
+
+		if (profile->packages == PACKAGES_OFF || !uv_find(path, bytes_of(config->uv)))
+			continue;
+		fprintf(stderr,
+			"laird: profile %s allows packages, and there is no uv to install them%s%s: lair doctor "
+			"says more\n",
+			profile->name, config->uv ? "; it is not " : "", config->uv ? config->uv : "");
+		return;
+	}
+}
+
 static int print_config(const struct config *config)
 {
 	printf("# %s\n", config->path ? config->path : "no file: these are laird's own");
@@ -216,6 +235,7 @@ static int load_and_start(const struct arguments *arguments)
 		return EXIT_USAGE;
 	}
 	status = check(socket, arguments, config);
+	warn_of_uv(config);
 	if (!status && arguments->check)
 		status = print_config(config);
 	log = strdup(config->log);

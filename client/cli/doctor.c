@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 
+#include "host.h"
 #include "json.h"
 #include "pixels.h"
 
@@ -198,7 +199,41 @@ static const char *short_reason(const char *reason)
 	return why ? why + 2 : reason ? reason : "";
 }
 
-static int tell_json(const struct findings *findings)
+/* The level is a line like the others. */
+static enum host_state level_state(const struct findings *findings)
+{
+	const char *level = value_of(findings, "reached");
+
+	if (!level)
+		return HOST_FAIL;
+	return strcmp(level, "strong") == 0 ? HOST_OK : HOST_WARN;
+}
+
+static json_t *host_json(const struct host *host)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < host->n; i++)
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s*}", "state", host_word(host->lines[i].state),
+						"text", host->lines[i].text, "command", host->lines[i].command));
+	return list;
+}
+
+static void host_tell(const struct host *host, const struct findings *findings)
+{
+	const char *level = value_of(findings, "reached");
+
+	printf("\n%-4s  cage: level %s%s\n", host_word(level_state(findings)), level ? level : "none",
+	       guarded_by(findings, "landlock:") ? "" : ", without Landlock");
+	for (size_t i = 0; i < host->n; i++) {
+		printf("%-4s  %s\n", host_word(host->lines[i].state), host->lines[i].text);
+		if (host->lines[i].command)
+			printf("      %s\n", host->lines[i].command);
+	}
+}
+
+static int tell_json(const struct findings *findings, const struct host *host)
 {
 	json_t *guards = json_array(), *lacking = json_array(), *groups = json_array(), *list = json_array();
 	const char *linux_version = value_of(findings, "linux");
@@ -220,9 +255,10 @@ static int tell_json(const struct findings *findings)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, json_pack("{s:s, s:s}", "because", remedies[i].because, "command",
 						      remedies[i].command));
-	return json_print(json_pack("{s:s?, s:s?, s:o, s:o, s:o, s:b, s:o}", "level", value_of(findings, "reached"),
-				    "linux", linux_version, "guards", guards, "lacking", lacking, "groups_lacking",
-				    groups, "sixel", (int)pixels_can(), "remedies", list));
+	return json_print(json_pack("{s:s?, s:s?, s:o, s:o, s:o, s:b, s:o, s:o}", "level",
+				    value_of(findings, "reached"), "linux", linux_version, "guards", guards,
+				    "lacking", lacking, "groups_lacking", groups, "sixel", (int)pixels_can(),
+				    "remedies", list, "host", host_json(host)));
 }
 
 static void tell(const struct findings *findings)
@@ -277,14 +313,18 @@ static int ask(struct findings *findings)
 int verb_doctor(struct cli *cli)
 {
 	static struct findings findings;
+	static struct host host;
 	int r = ask(&findings);
 
 	if (r)
 		return cli_fail(cli, "internal",
 				"cannot start laird and lair-kernel, which must lie beside lair: %s", strerror(-r));
-	if (cli->json)
-		r = tell_json(&findings);
-	else
+	host_look(&host);
+	if (cli->json) {
+		r = tell_json(&findings, &host);
+	} else {
 		tell(&findings);
+		host_tell(&host, &findings);
+	}
 	return r ? r : value_of(&findings, "reached") ? 0 : EXIT_TROUBLE;
 }

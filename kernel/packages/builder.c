@@ -13,6 +13,7 @@
 
 #include "proto/channel.h"
 #include "proto/sha256.h"
+#include "proto/uv.h"
 
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -127,7 +128,7 @@ static int order_receive(struct builder *builder)
 	    wire_decode(&build, &build_message_schema, frame.body, &fault))
 		return -EBADMSG;
 	r = order_read(&builder->order, &build);
-	if (!r && config_find_uv(builder->order.uv, build.uv))
+	if (!r && uv_find(builder->order.uv, build.uv))
 		return fail(builder,
 			    "the operator has to install uv, which gets packages%s%.*s: lair doctor says more",
 			    build.uv.size ? "; it is not " : "", (int)build.uv.size,

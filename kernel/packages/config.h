@@ -8,6 +8,3 @@ int config_copy(int home, uid_t uid);
 
 /* What the cage has to show, ended by NULL: uv itself, Python, and what the environment names. Static. */
 char *const *config_places(const struct order *order);
-
-/* Writes where uv is: @wanted, or the first one in PATH and in the usual places. Returns 0 or -ENOENT. */
-int config_find_uv(char path[static PATH_SIZE], struct bytes wanted);

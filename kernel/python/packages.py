@@ -236,6 +236,10 @@ def prepare(path: str, requirements: List[str]) -> None:
     """Nobody has this interpreter yet, and whoever gets it will ask for this set: what that is asked for is imported ahead. It
     is put aside, for a session that does not ask for it does not have it."""
     site = f"{path}/site"
+    try:
+        hold(f"{path}/lock")
+    except OSError:
+        return
     before = set(_modules)
     sys.path.insert(_place([it for it in sys.path if isinstance(it, str)]), site)
     try:

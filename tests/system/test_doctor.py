@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +82,37 @@ def test_for_people() -> None:
     done = subprocess.run([str(BIN / "lair"), "doctor"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("level    ")
     assert "\nguards   " in done.stdout
+    assert "  cage: level " in done.stdout and "  uv: " in done.stdout and "  disk: " in done.stdout
+
+
+def test_uv_and_its_index(tmp_path: Path) -> None:
+    """A stand-in for uv, that answers as it does."""
+    found = {}
+    for name, body in (
+        ("there", 'test "$1" = --version && echo uv 1.2.3; exit 0'),
+        ("lost", 'test "$1" = --version'),
+    ):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "uv").write_text(f"#!/bin/sh\n{body}\n")
+        (place / "uv").chmod(0o755)
+        env = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "UV_DEFAULT_INDEX": "https://me:secret@x/"}
+        done = subprocess.run([str(BIN / "lair"), "doctor", "--json"], capture_output=True, check=True, env=env)
+        assert b"secret" not in done.stdout
+        found[name] = [it for it in json.loads(done.stdout)["host"] if it["text"].startswith(("uv", "index"))]
+    assert [(it["state"], it["text"].split(",")[0]) for it in found["there"]] == [
+        ("ok", "uv: uv 1.2.3"),
+        ("ok", "index: that of UV_DEFAULT_INDEX is reachable"),
+    ]
+    assert found["lost"][-1]["state"] == "warn" and found["lost"][-1]["command"]
+
+
+def test_a_profile_that_wants_uv(tmp_path: Path) -> None:
+    settings = tmp_path / "sessions.conf"
+    settings.write_text("[daemon]\nuv = /nowhere/uv\n[profile default]\npackages = on\n")
+    command = [str(BIN / "laird"), "-n", "-c", str(settings), "-s", str(tmp_path / "socket")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "profile default allows packages, and there is no uv" in done.stderr
 
 
 @pytest.mark.parametrize("host", HOSTS)
