@@ -51,6 +51,7 @@ MEASURES = [
     Measure("pandas: reset, to the next result", "reset", 10, profile="pandas"),
     Measure("pandas: round trip, checkpoints, after 5 ms", "exec", 40, 5e-3, profile="saved"),
     Measure("pandas: round trip, checkpoints, back to back", "exec", 40, profile="saved"),
+    Measure("pandas: undo of a cell, after 10 ms", "undo", 10, 10e-3, profile="saved", code="x = 1"),
     Measure("interrupt of a loop", "interrupt", 10),
     Measure("10 MB in 100,000 prints", "exec", 2, code=PRINTS),
 ]
@@ -94,6 +95,10 @@ class Build:
             if profile != "daemon":
                 self.samples(Measure("", "open", 1, profile=profile.split()[1]))
 
+    def knows(self, measure: Measure) -> bool:
+        bench = [self.build / "tests/lair_bench", self.daemon.socket, measure.measure, measure.profile, "0", "0"]
+        return subprocess.run(bench, stdout=subprocess.DEVNULL).returncode == 0
+
     def samples(self, measure: Measure) -> list[float]:
         command = [self.build / "tests/lair_bench", self.daemon.socket, measure.measure, measure.profile]
         command += [measure.count, int(measure.gap * 1e6), measure.code]
@@ -111,7 +116,11 @@ def measure_round(builds: tuple[Build, Build], measures: list[Measure], first: i
     try:
         for which, uids in ((first, "1900000000-1900004095"), (1 - first, "1900004096-1900008191")):
             builds[which].start(uids)
-        for measure in measures:
+        for measure in measures[:]:
+            if not all(build.knows(measure) for build in builds):
+                print(f"not known to both: {measure.name}", flush=True)
+                measures.remove(measure)
+                continue
             turns: tuple[list[float], list[float]] = ([], [])
             for turn in range(measure.turns):
                 for which in (0, 1) if (turn + first) % 2 else (1, 0):

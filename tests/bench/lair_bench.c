@@ -92,6 +92,22 @@ static double measure_reset(struct bench *bench)
 	return now_us() - began;
 }
 
+/* Of a cell that has its checkpoint by then. */
+static double measure_undo(struct bench *bench)
+{
+	struct lair_call *call = NULL;
+	double began;
+	int r;
+
+	run(bench, "bench", bench->code);
+	pause_us(bench->gap_us);
+	began = now_us();
+	r = lair_undo(bench->lair, &call, "bench", 1, false);
+	finish(bench, r, call, "undo");
+	lair_call_free(call);
+	return now_us() - began;
+}
+
 static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
 {
 	(void)call;
@@ -182,9 +198,10 @@ static const struct {
 	double (*fn)(struct bench *bench);
 	bool session; /* works on one session, which is made first */
 } measures[] = {
-	{"open", measure_open, false},	{"oneshot", measure_oneshot, false},	{"exec", measure_exec, true},
-	{"reset", measure_reset, true}, {"interrupt", measure_interrupt, true}, {"offer", measure_offer, true},
-	{"calls", NULL, true},
+	{"open", measure_open, false},		{"oneshot", measure_oneshot, false},
+	{"exec", measure_exec, true},		{"reset", measure_reset, true},
+	{"interrupt", measure_interrupt, true}, {"offer", measure_offer, true},
+	{"undo", measure_undo, true},		{"calls", NULL, true},
 };
 
 static int bench_run(struct bench *bench, size_t measure)
