@@ -144,7 +144,7 @@ int instance_adopt(struct instance *instance, int listener)
 {
 	struct sockaddr_un address = {0};
 	socklen_t size = sizeof(address) - 1; /* a longer name is not ours, and this one then ends with a zero */
-	uint64_t inode;
+	uint64_t inode = 0;
 	int r;
 
 	if (!listens(listener) || getsockname(listener, (struct sockaddr *)&address, &size) < 0 ||
