@@ -69,12 +69,11 @@ static void branch_again(struct exchange *exchange)
 	exchange_wait_any(exchange, lair_branch(exchange->tenant->lair, &exchange->call, &branch), branch_made);
 }
 
-void sandbox_branch(struct exchange *exchange, const char *purpose, bool may_exist, handler *then)
+void sandbox_branch(struct exchange *exchange, const char *purpose, handler *then)
 {
 	struct work *work = exchange->state;
 	struct sandbox *sandbox = work->sandbox;
 
-	(void)may_exist;
 	freep(&work->branch);
 	if (asprintf(&work->branch, "%s~%s", sandbox->session, purpose) < 0) {
 		work->branch = NULL;

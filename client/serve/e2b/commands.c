@@ -70,7 +70,7 @@ static void start_found(struct exchange *exchange)
 	snprintf(purpose, sizeof(purpose), "p%llu-%08x", (unsigned long long)++stream->work.sandbox->serial,
 		 randombytes_random());
 	if (process_room(exchange))
-		sandbox_branch(exchange, purpose, false, start_branched);
+		sandbox_branch(exchange, purpose, start_branched);
 }
 
 void process_start_begin(struct exchange *exchange)

@@ -126,7 +126,7 @@ static void contexts_create_found(struct exchange *exchange)
 	}
 	randombytes_buf(bytes, sizeof(bytes));
 	(void)sodium_bin2hex(purpose, sizeof(purpose), bytes, sizeof(bytes));
-	sandbox_branch(exchange, purpose, false, context_branched);
+	sandbox_branch(exchange, purpose, context_branched);
 }
 
 void contexts_create_begin(struct exchange *exchange)

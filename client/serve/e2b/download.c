@@ -125,7 +125,7 @@ static void file_get_found(struct exchange *exchange)
 	if (download->path)
 		exchange_wait_any(exchange, download_get(exchange), download_first);
 	else
-		sandbox_branch(exchange, "f", true, download_branched);
+		sandbox_branch(exchange, "f", download_branched);
 }
 
 void file_get_begin(struct exchange *exchange)

@@ -115,7 +115,7 @@ void work_take(struct exchange *exchange, struct sandbox *sandbox);
 /* ---- branches.c ---- */
 
 /* Make the branch @purpose of it, if there is none, then @then. Its name is in work->branch. */
-void sandbox_branch(struct exchange *exchange, const char *purpose, bool may_exist, handler *then);
+void sandbox_branch(struct exchange *exchange, const char *purpose, handler *then);
 /* Ask for the branch of which all others are made. */
 int sandbox_base(struct exchange *exchange, struct sandbox *sandbox);
 /* Whether there is such a branch now. */

@@ -98,7 +98,7 @@ static void found(struct exchange *exchange)
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
 		if (strcmp(calls[i], call) == 0) {
 			if (e2b_body(exchange, exchange_body(exchange), &work->asked))
-				sandbox_branch(exchange, "f", true, branched);
+				sandbox_branch(exchange, "f", branched);
 			return;
 		}
 	connect_fail(exchange, "unimplemented", "there is no call \"%.80s\"", call);

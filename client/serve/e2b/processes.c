@@ -44,24 +44,19 @@ void processes_drop(struct sandbox *sandbox)
 	}
 }
 
-static void on_answered(struct lair_call *call, void *userdata)
-{
-	(void)userdata;
-	(void)lair_call_free(call);
-}
-
 static void order_give(struct process *process)
 {
 	const char *line = json_string_value(json_array_get(process->orders, 0));
 	struct lair_call *answer = NULL;
+	int r;
 
 	if (!process->asks || (!line && !process->report))
 		return;
 	process->asks = false;
 	/* The end of its input is the end of the cell. */
-	if (!lair_input(process->sandbox->tenant->lair, &answer, process->call,
-			line ? lair_text(line) : (struct lair_text){.data = NULL}))
-		lair_on_done(answer, on_answered, NULL);
+	r = lair_input(process->sandbox->tenant->lair, &answer, process->call,
+		       line ? lair_text(line) : (struct lair_text){.data = NULL});
+	call_forget(answer, r);
 	json_array_remove(process->orders, 0);
 }
 

@@ -87,7 +87,7 @@ static void piece_put(struct exchange *exchange)
 	upload->offset = transfer->offset;
 	exchange->call = lair_call_free(exchange->call);
 	if (last && upload->moves_to) {
-		sandbox_branch(exchange, "f", true, move_branched);
+		sandbox_branch(exchange, "f", move_branched);
 		return;
 	}
 	if (last)

@@ -122,7 +122,7 @@ static void watch_branch(struct exchange *exchange, handler *then)
 	snprintf(purpose, sizeof(purpose), "w%llu-%08x", (unsigned long long)++sandbox_of(exchange)->serial,
 		 randombytes_random());
 	if (process_room(exchange))
-		sandbox_branch(exchange, purpose, false, then);
+		sandbox_branch(exchange, purpose, then);
 }
 
 static void watch_found(struct exchange *exchange)

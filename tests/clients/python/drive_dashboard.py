@@ -370,7 +370,7 @@ def hostile(browser: Browser) -> None:
     frame.get_by_text("click", exact=True).click()
     frame.get_by_role("button", name="send").click()
     expect(cell.locator("img").first).to_be_visible()
-    for tab in ("Variables", "Files", "Blocked", "Checkpoints"):
+    for tab in ("Variables", "Files", "Changes", "Blocked", "Checkpoints"):
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_role("tabpanel")).to_contain_text("onerror")
     states = page.locator(".state").filter(has_text="onerror=hacked()>")
@@ -430,7 +430,7 @@ def names(browser: Browser) -> None:
     page.get_by_role("link", name="named").click()
     page.locator(".cell img").wait_for()
     assert page.locator(".cell img").get_attribute("alt")
-    for tab in ("Variables", "Files", "Blocked", "Checkpoints"):
+    for tab in ("Variables", "Files", "Changes", "Blocked", "Checkpoints"):
         page.get_by_role("tab", name=tab).click()
         assert page.evaluate(NAMELESS) == []
     assert page.evaluate("document.querySelectorAll('h1').length") == 1
