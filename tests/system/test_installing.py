@@ -447,3 +447,18 @@ def test_lines_to_pip(connection: Connection) -> None:
         result = s.run(line)
         assert result.ok and result.stdout.endswith("already there\n") or "plain" in result.stdout, line
     assert "%pip install" in trouble(s.run("%conda install plain"))
+
+
+def test_modules_are_compiled(connection: Connection, index: Index, store: Path) -> None:
+    files = {
+        "built/__init__.py": b"x = 1\n",
+        "built/tests/__init__.py": b"y = 2\n",
+        "built/wrong.py": b"not Python\n",
+    }
+    index.add("built", "1.0", files)
+    s = session(connection)
+    s.install(["built"])
+    assert s.run("import built, built.tests; built.x, built.tests.y").text == "(1, 2)"
+    assert s.run("import os; os.path.exists(built.__cached__), os.path.exists(built.tests.__cached__)").text == (
+        "(True, False)"
+    )
