@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import BIN, WORKER, Daemon, wait_until
 from index import Index, find_uv
 from lair import Connection, Result, Session
 from test_router_death import kill_router
@@ -138,6 +139,59 @@ def test_nobody_else_gets_it(daemon: Daemon, connection: Connection) -> None:
             s.shutdown()
     now = time.time()
     assert not is_ahead(begin(connection, AHEAD, ["heavy"], "other"), now), "it is of another profile"
+
+
+def test_another_user_has_another(index: Index) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    store = Path(tempfile.mkdtemp(prefix="lair-ahead-"))
+    store.chmod(0o755)
+    daemon = Daemon(
+        {"daemon": {"packages_store": str(store), "uv": str(UV)}, "profile default": QUICK},
+        env={"UV_DEFAULT_INDEX": index.url},
+    )
+    daemon.share()
+
+    def of(uid: int) -> bool:
+        """Whether a session of that user finds it imported before it was opened."""
+        act = f"import time; now = time.time(); r = c.exec({BLOCK + AHEAD!r}, 's'); c.shutdown('s')"
+        return daemon.as_user(uid, f"{act}; print(eval(r.text)[0] < now)").strip() == "True"
+
+    try:
+        for _ in range(2):
+            of(54321)
+        wait_until(lambda: "for uid 54321, of" in daemon.log(), "there is a template", 30)
+        assert not of(54322)
+        assert of(54321)
+        assert "for uid 54322, of" not in daemon.log(), "that user has asked once"
+    finally:
+        daemon.end()
+        shutil.rmtree(store, ignore_errors=True)
+
+
+def test_as_an_ordinary_user(index: Index) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("all others are as an ordinary user")
+    user = 61800 + WORKER
+    place = Path(tempfile.mkdtemp(prefix="lair-ahead-"))
+    try:
+        for name in ("laird", "lair", "lair-kernel", "uv"):
+            shutil.copy(str(UV) if name == "uv" else BIN / name, place)
+        (place / "store").mkdir()
+        for path in (place, *place.iterdir()):
+            os.chown(path, user, user)
+        conf = {
+            "daemon": {"packages_store": str(place / "store"), "uv": str(place / "uv")},
+            "profile default": QUICK,
+        }
+        daemon = Daemon(conf, uid=user, binaries=place, env={"UV_DEFAULT_INDEX": index.url})
+        with Connection(str(daemon.socket)) as connection:
+            have_one(daemon, connection)
+            now = time.time()
+            assert is_ahead(begin(connection, AHEAD, ["heavy"]), now)
+        daemon.end()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_requirements_of_a_profile(daemon: Daemon, connection: Connection) -> None:
