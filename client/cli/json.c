@@ -427,7 +427,8 @@ static char *compact(const json_t *document, int more)
 		if (*at != '"' && size > 17 && memchr(at, '.', size)) {
 			out += number_put(out, at, size);
 		} else {
-			memmove(out, at, size);
+			if (out != at)
+				memmove(out, at, size);
 			out += size;
 		}
 	}

@@ -152,15 +152,24 @@ static struct bytes *key_of(const struct wire_schema *schema, void *request)
 	return NULL;
 }
 
-/* A key that nobody else ever has. */
-static int key_make(char key[static KEY_SIZE + 1])
+/* A key that nobody else ever has, or can guess. The kernel is asked once for several. */
+static int key_make(char key[static KEY_SIZE + 1], struct lair *lair)
 {
-	unsigned char random[KEY_SIZE / 2];
+	static const char digits[] = "0123456789abcdef";
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return -errno;
-	for (size_t i = 0; i < sizeof(random); i++)
-		sprintf(key + 2 * i, "%02x", random[i]);
+	if (lair->n_random < KEY_SIZE / 2) {
+		if (getrandom(lair->random, sizeof(lair->random), 0) != sizeof(lair->random))
+			return -errno;
+		lair->n_random = sizeof(lair->random);
+	}
+	for (size_t i = 0; i < KEY_SIZE; i += 2) {
+		unsigned char byte = lair->random[--lair->n_random];
+
+		lair->random[lair->n_random] = 0;
+		key[i] = digits[byte >> 4];
+		key[i + 1] = digits[byte & 15];
+	}
+	key[KEY_SIZE] = '\0';
 	return 0;
 }
 
@@ -180,7 +189,7 @@ int call_start(struct lair_call **callp, struct lair *lair, const struct wire_sc
 	call->asked = schema;
 	call->keyed = slot != NULL;
 	if (slot && !slot->data) {
-		r = key_make(key);
+		r = key_make(key, lair);
 		*slot = bytes_of(key);
 	}
 	if (!r)

@@ -33,6 +33,9 @@ struct lair {
 	unsigned attempts;
 	struct lair_call *greeting;
 
+	unsigned char random[256]; /* for keys: the first n_random are not used yet */
+	size_t n_random;
+
 	uint64_t last_id;
 	struct lair_call *first, *last; /* the pending calls, oldest first */
 

@@ -119,7 +119,6 @@ static void stand_still(struct exchange *exchange)
 {
 	exchange->suspended = true;
 	MHD_suspend_connection(exchange->http);
-	connection_watch(exchange->connection);
 }
 
 static void wake(struct exchange *exchange)

@@ -467,6 +467,9 @@ static void tick(struct server *server, double now)
 {
 	for (struct exchange *exchange = server->exchanges, *next; exchange; exchange = next) {
 		next = exchange->next;
+		/* Most wait for less than a tick, and cost no call of the kernel. */
+		if (exchange->suspended)
+			connection_watch(exchange->connection);
 		if (exchange->alarm > 0 && exchange->alarm <= now && !exchange->gone) {
 			exchange->alarm = 0;
 			exchange->on_alarm(exchange);
