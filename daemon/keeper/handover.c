@@ -110,8 +110,8 @@ void handover_claim(struct instance *instance, struct store *store)
 	for (int fd = PASSED_FIRST; fd < PASSED_FIRST + n; fd++) {
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			continue;
-		name = strsep(&rest, ":");
-		if (name && claim(instance, store, name, fd))
+		name = strsep(&rest, ":"); /* not every manager gives names */
+		if (claim(instance, store, name ? name : "", fd))
 			continue;
 		fd_close(fd);
 		if (name)

@@ -295,8 +295,8 @@ def test_descriptors_for_somebody_else_are_not_touched(start_daemon: StartDaemon
 # ---- who listens before laird is there ----
 
 
-@pytest.fixture
-def activated(start_daemon: StartDaemon) -> Iterator[tuple[Daemon, socket.socket]]:
+@pytest.fixture(params=["lair.socket", ""], ids=["named", "without-a-name"])
+def activated(start_daemon: StartDaemon, request: pytest.FixtureRequest) -> Iterator[tuple[Daemon, socket.socket]]:
     """A daemon that has ended, and its socket as a manager makes it that starts it for the first client."""
     daemon = start_daemon()
     daemon.process.terminate()
@@ -305,7 +305,7 @@ def activated(start_daemon: StartDaemon) -> Iterator[tuple[Daemon, socket.socket
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(daemon.socket))
         listener.listen()
-        daemon.passed = {"lair.socket": listener.fileno()}
+        daemon.passed = {request.param: listener.fileno()}
         yield daemon, listener
 
 
