@@ -154,7 +154,7 @@ def test_a_wheel_stays_in_its_set(connection: Connection, index: Index, store: P
     for path in (store / "sets").glob("*/**/*"):
         assert not path.is_symlink() and not path.stat().st_mode & 0o7222, path
     for it in fresh:
-        assert sorted(path.name for path in (store / "sets" / it).iterdir()) == ["lock", "site"]
+        assert sorted(path.name for path in (store / "sets" / it).iterdir()) == ["lock", "site", "size"]
     assert session(connection).run("import plain; plain.version", packages=["plain"]).text == "'1.0'"
 
 
