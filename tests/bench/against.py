@@ -96,7 +96,14 @@ class Build:
                 self.samples(Measure("", "open", 1, profile=profile.split()[1]))
 
     def knows(self, measure: Measure) -> bool:
-        bench = [self.build / "tests/lair_bench", self.daemon.socket, measure.measure, measure.profile, "0", "0"]
+        bench: list[str | Path] = [
+            self.build / "tests/lair_bench",
+            self.daemon.socket,
+            measure.measure,
+            measure.profile,
+            "0",
+            "0",
+        ]
         return subprocess.run(bench, stdout=subprocess.DEVNULL).returncode == 0
 
     def samples(self, measure: Measure) -> list[float]:
