@@ -242,7 +242,7 @@ static int functions_put(msgpack_sbuffer *buffer, const struct lair_exec *exec)
 {
 	int r = exec->functions ? wire_put_array(buffer, exec->n_functions) : 0;
 
-	for (size_t i = 0; !r && i < exec->n_functions; i++) {
+	for (size_t i = 0; exec->functions && !r && i < exec->n_functions; i++) {
 		const struct lair_function *offered = &exec->functions[i];
 		const struct function function = {
 			.name = bytes_of(offered->name),
