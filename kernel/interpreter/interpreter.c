@@ -545,6 +545,7 @@ static int serve_prepare(const struct wire_frame *message)
 	Py_XDECREF(requirements);
 	PyErr_Clear();
 	rehearse_idly();
+	(void)freeze_unfaithful(); /* threads of libraries stand still for the first time, which takes longest */
 	output_prepared();
 	return 0;
 }
