@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import signal
 import socket
 import statistics
 import threading
@@ -29,6 +30,7 @@ SETTINGS = {
 }
 WAIT = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
 MANY = 1000
+SECONDS = 180  # of a test, on a machine that has much else to do
 M = 1 << 20
 
 
@@ -219,6 +221,7 @@ def test_a_cell_that_is_not_there(server: Server, opened: str) -> None:
 @pytest.mark.memory
 def test_a_thousand_idle_streams(server: Server, client: Client) -> None:
     """One session that hundreds watch, and many sessions that several do."""
+    signal.alarm(SECONDS)
     daemon = client.stats().pid
     sessions = {f"idle{i}": 400 if i == 0 else 20 for i in range(31)}
     keys = {it: started(server, it, f"{WAIT}print('there')") for it in sessions}
@@ -248,8 +251,10 @@ def test_a_thousand_idle_streams(server: Server, client: Client) -> None:
         client.shutdown(it)
 
 
+@pytest.mark.memory
 def test_two_hundred_clients(server: Server, client: Client) -> None:
     """Each keeps its connection, and gets its own answers."""
+    signal.alarm(SECONDS)
     sessions = [f"kept{i}" for i in range(8)]
     for it in sessions:
         server.exec(it, "1")
@@ -275,8 +280,10 @@ def test_two_hundred_clients(server: Server, client: Client) -> None:
         client.shutdown(it)
 
 
+@pytest.mark.memory
 def test_slowloris(server: Server) -> None:
     """A byte now and then keeps no connection: the headers have a time limit as a whole."""
+    signal.alarm(SECONDS)
     alone, before = beside(server, "other"), memory_of(server.process.pid)
     slow = [server.bare(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ") for _ in range(500)]
     crowded = beside(server, "other")
@@ -316,6 +323,7 @@ def flood(server: Server, session: str) -> socket.socket:
 @pytest.mark.memory
 def test_clients_that_stop_reading(server: Server, client: Client) -> None:
     """Sixty of them, with twelve megabytes each: the cells end, and what has no room is said to be left out."""
+    signal.alarm(SECONDS)
     alone, before = beside(server, "other"), memory_of(server.process.pid)
     sessions = [f"unread{i}" for i in range(6)]
     gone = [flood(server, sessions[i % 6]) for i in range(60)]
@@ -360,6 +368,7 @@ def pieces(n: int) -> Iterator[bytes]:
 @pytest.mark.memory
 def test_a_gigabyte(server: Server, client: Client, session: str) -> None:
     """Up and down: nobody in between has it in memory."""
+    signal.alarm(SECONDS)
     server.exec(session, "1")
     pids = server.process.pid, client.stats().pid
     before = [memory_of(pid) for pid in pids]
