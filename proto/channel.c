@@ -124,3 +124,15 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 	}
 	return 0;
 }
+
+int channel_recv_frame(int fd, char *buffer, size_t size, struct wire_frame *frame)
+{
+	int fds[CHANNEL_FDS_MAX], r;
+	struct bytes data;
+	size_t n_fds;
+
+	r = channel_recv(fd, buffer, size, &data, fds, &n_fds);
+	for (size_t i = 0; !r && i < CHANNEL_FDS_MAX; i++)
+		fd_closep(&fds[i]);
+	return !r && wire_open(frame, data) ? -EBADMSG : r;
+}

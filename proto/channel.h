@@ -1,7 +1,7 @@
 /* Datagrams with descriptors over a SOCK_SEQPACKET pair: the channel between laird, templates and wardens. */
 #pragma once
 
-#include "proto/base.h"
+#include "proto/wire.h"
 
 #define CHANNEL_FDS_MAX 8
 #define CHANNEL_SIZE_MAX 65536
@@ -33,3 +33,6 @@ void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t ma
  * @data is whole and there are no @fds. In both cases nothing is left open. Restarts on EINTR. Returns 0 (then
  * @data points into @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
 int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds);
+
+/* The same where no descriptors are wanted: those that come are closed. -EBADMSG: it is no frame. */
+int channel_recv_frame(int fd, char *buffer, size_t size, struct wire_frame *frame);

@@ -79,9 +79,12 @@ static const char *index_named(void)
 {
 	static const char *const names[] = {"UV_DEFAULT_INDEX", "UV_INDEX_URL"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (getenv(names[i]) && *getenv(names[i]))
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
 			return names[i];
+	}
 	return NULL;
 }
 

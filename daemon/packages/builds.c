@@ -177,20 +177,16 @@ static void on_channel(struct event_source *source, uint32_t events)
 {
 	struct build *build = container_of(source, struct build, source);
 	static char buffer[CHANNEL_SIZE_MAX];
-	int fds[CHANNEL_FDS_MAX], r;
 	struct wire_frame frame;
-	struct bytes data;
-	size_t n_fds;
+	int r;
 
 	(void)events;
-	r = channel_recv(build->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
+	r = channel_recv_frame(build->channel, buffer, sizeof(buffer), &frame);
 	if (r == CHANNEL_E_EMPTY)
 		return;
-	for (size_t i = 0; !r && i < CHANNEL_FDS_MAX; i++)
-		fd_closep(&fds[i]);
 	if (r == CHANNEL_E_EOF)
 		end(build, NULL, "its builder was killed");
-	else if (r || wire_open(&frame, data))
+	else if (r)
 		end(build, NULL, "its builder broke the protocol");
 	else if (bytes_is(frame.type, building_message_schema.type))
 		on_building(build, frame.body);

@@ -208,7 +208,7 @@ static bool tell_one(const struct package_store *store, const char *set,
 	record.used = !lease_take(fd);
 	msgpack_sbuffer_init(&record.projects);
 	r = projects_put(&record.projects, fd);
-	fd = fd_close(fd); /* we do not use it either */
+	fd_closep(&fd); /* we do not use it either */
 	if (!r)
 		go_on = fn(userdata, &record);
 	msgpack_sbuffer_destroy(&record.projects);

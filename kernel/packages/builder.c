@@ -112,19 +112,14 @@ static int order_read(struct order *order, const struct build_message *build)
 
 static int order_receive(struct builder *builder)
 {
-	int fds[CHANNEL_FDS_MAX], r;
 	struct build_message build;
 	struct wire_frame frame;
 	struct wire_fault fault;
-	struct bytes data;
-	size_t n_fds;
+	int r = channel_recv_frame(builder->channel, builder->buffer, sizeof(builder->buffer), &frame);
 
-	r = channel_recv(builder->channel, builder->buffer, sizeof(builder->buffer), &data, fds, &n_fds);
 	if (r)
 		return r;
-	for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
-		fd_closep(&fds[i]);
-	if (wire_open(&frame, data) || !bytes_is(frame.type, build_message_schema.type) ||
+	if (!bytes_is(frame.type, build_message_schema.type) ||
 	    wire_decode(&build, &build_message_schema, frame.body, &fault))
 		return -EBADMSG;
 	r = order_read(&builder->order, &build);
