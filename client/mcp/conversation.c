@@ -1,7 +1,6 @@
 /* A server without input and output of its own. */
 #include "conversation.h"
 
-#include "offered.h"
 #include "server.h"
 
 #include <stdio.h>
@@ -36,7 +35,7 @@ struct conversation *conversation_new(const struct mcp_options *options, struct 
 	conversation->server.lair = lair;
 	conversation->server.lent = true;
 	conversation->server.send = on_send;
-	if (offered_new(&conversation->server.offered, options->servers))
+	if (conversation->server.error)
 		return conversation_free(conversation);
 	return conversation;
 }

@@ -27,6 +27,7 @@ void server_init(struct server *server, const struct mcp_options *options, int i
 	lines_init(&server->input, in);
 	server->input.size_max = LINE_SIZE_MAX;
 	outbox_init(&server->outbox, out);
+	server->error = offered_new(&server->offered, options->servers);
 }
 
 void server_deinit(struct server *server)
@@ -267,9 +268,8 @@ int mcp_serve(const struct mcp_options *options, int in, int out)
 	int r;
 
 	server_init(&server, options, in, out);
-	server.error = session_name(&server);
 	if (!server.error)
-		server.error = offered_new(&server.offered, options->servers);
+		server.error = session_name(&server);
 	if (!server.error)
 		server.error = signals_take(&server);
 	while (!server_done(&server))

@@ -102,6 +102,7 @@ void request_wait(struct request *request, int started, struct lair_call **callp
 void server_send(struct server *server, json_t *document);
 /* One line of input. */
 void server_line(struct server *server, struct lair_text line);
+/* If it cannot, server->error says why. */
 void server_init(struct server *server, const struct mcp_options *options, int in, int out);
 void server_deinit(struct server *server);
 
