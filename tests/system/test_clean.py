@@ -59,7 +59,7 @@ for fd in range(1024):
     try: status = os.fstat(fd)
     except OSError: continue
     kind = 'null' if status.st_rdev == os.makedev(1, 3) else '?'
-    kinds[fd] = {stat.S_IFSOCK: 'socket', stat.S_IFIFO: 'pipe', stat.S_IFCHR: kind, stat.S_IFREG: 'file'}.get(stat.S_IFMT(status.st_mode), '?')
+    kinds[fd] = {stat.S_IFSOCK: 'socket', stat.S_IFIFO: 'pipe', stat.S_IFCHR: kind, stat.S_IFREG: 'file', 0: 'event'}.get(stat.S_IFMT(status.st_mode), '?')
 kinds
 """
     kinds = eval(client.exec(code).text or "")
@@ -67,12 +67,13 @@ kinds
     assert kinds[1] == kinds[2] == "pipe"
     others = {fd: kind for fd, kind in kinds.items() if fd > 2}
     assert sorted(others.values()) == [
+        "event",
         "file",
         "null",
         "pipe",
         "pipe",
         "socket",
-    ], "its letters, a number to spare, its output, its channel"
+    ], "the witness's bell, its letters, a number to spare, its output, its channel"
 
 
 def test_child_processes_get_three_descriptors(client: Client) -> None:

@@ -448,4 +448,4 @@ def test_preloads(start_daemon: Start) -> None:
     daemon = start_daemon({"profile default": {"preload": "json decimal? nonesuch?"}})
     client = daemon.client()
     assert client.exec("import sys; ('decimal' in sys.modules, 'nonesuch' in sys.modules)").text == "(True, False)"
-    assert "nonesuch" in daemon.log()
+    wait_until(lambda: "nonesuch" in daemon.log(), "the log tells what is missing")

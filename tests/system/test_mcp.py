@@ -421,6 +421,7 @@ def test_a_daemon_that_ends_is_told_and_the_next_one_used(start_daemon: Any) -> 
 def test_no_daemon_to_be_had(tmp_path: Path) -> None:
     arguments = {"code": "1", "source": "/x", "new_session_id": "b", "steps": 2, "session_id": "a"}
     arguments["handle"] = "0123456789abcdef-0-0-0"
+    arguments["packages"] = "idna"
     with McpServer(None, "--no-start", "--tools", "full", socket=str(tmp_path / "none")) as server:
         for tool in server.request("tools/list")["tools"]:
             taken = {name: arguments[name] for name in tool["inputSchema"]["properties"] if name in arguments}
