@@ -77,10 +77,16 @@ struct member {
 	ucontext_t *context;
 	char *pointer; /* to its thread-local memory */
 	int *address;  /* of the number that libc remembers, which the kernel clears at the end of the thread */
-	int kept;      /* that number */
 	uintptr_t segment;
 	long affinity_size;
 	char affinity[AFFINITY_SIZE];
+};
+
+/* A thread that has another number than libc remembers. */
+struct renamed {
+	pthread_t thread;
+	int *address, kept; /* where libc remembers which */
+	pid_t number;
 };
 
 static struct {
@@ -92,10 +98,13 @@ static struct {
 	int n;		      /* members after these have never been used */
 	int epoch;	      /* changes when all are to run on */
 	int standing, wanted; /* how many stand still; at which number somebody is waked */
+	int back;	      /* how many of a copy have come back */
 	int gate;	      /* open: those that came back run on */
 	int fresh;	      /* how many the last look has found that were not asked before */
 	int held;	      /* how many stood still the last time; -1: not all did */
 	char why[128];
+	struct renamed renamed[MEMBERS_MAX]; /* does not change while others run */
+	int n_renamed;
 } self = {.never = "", .held = -1};
 
 /* ---- system calls ---- */
@@ -222,7 +231,6 @@ static void stand_still(struct member *member, void *context)
 	member_describe(member, context);
 	begin_again(context);
 	strange = (char *)member->address != member->pointer + self.address;
-	member->kept = strange ? 0 : *member->address;
 	if (!change(&member->state, DESCRIBES, strange ? STRANGE : STANDS)) {
 		(void)change(&member->state, GIVEN_UP, FREE);
 		return;
@@ -540,17 +548,19 @@ const char *crowd_unfaithful(void)
 	return why;
 }
 
-/* When the thread has ended, what libc remembered is cleared, and then another thread's. */
+/* When the thread has ended, what libc remembered is cleared, and then another thread's. While numbers.c lends libc
+ * the kernel's number, it is that one. */
 pid_t crowd_number(pthread_t thread, int **remembered)
 {
-	for (int i = 0; i < self.n; i++) {
-		const struct member *member = &self.members[i];
+	for (int i = 0; i < self.n_renamed; i++) {
+		const struct renamed *renamed = &self.renamed[i];
+		int number;
 
-		if (get(&member->state) == STANDS && member->pointer + self.own == (char *)thread) {
-			*remembered = member->address;
-			return *member->address == member->kept && member->kept != member->number ? member->number
-												  : 0;
-		}
+		if (renamed->thread != thread)
+			continue;
+		*remembered = renamed->address;
+		number = get(renamed->address);
+		return number == renamed->kept || number == renamed->number ? renamed->number : 0;
 	}
 	return 0;
 }
@@ -566,6 +576,8 @@ void crowd_come_back(struct member *member)
 	segment_set(member);
 	if (member->affinity_size > 0)
 		CALL(sched_setaffinity, 0, member->affinity_size, member->affinity);
+	__atomic_add_fetch(&self.back, 1, __ATOMIC_ACQ_REL);
+	wake(&self.back);
 	while (!get(&self.gate))
 		wait_on(&self.gate, 0, 0);
 	crowd_return(member->context);
@@ -578,28 +590,45 @@ static long come_back(struct member *member)
 	uintptr_t stack = ((uintptr_t)member->context - 512) & ~(uintptr_t)15;
 	long number = crowd_clone(flags, (void *)stack, NULL, member->address, member->pointer, member);
 
-	if (number > 0)
-		member->number = (pid_t)number;
-	return MIN(number, 0L);
+	if (number <= 0)
+		return number;
+	member->number = (pid_t)number;
+	if (*member->address != member->number)
+		self.renamed[self.n_renamed++] = (struct renamed){
+			(pthread_t)(member->pointer + self.own), member->address, *member->address, member->number};
+	return 0;
 }
 
 /* Signals are blocked until each thread has its own mask again, by the return from its signal. */
-int crowd_revive(void)
+static long all_come_back(void)
 {
 	uint64_t all = UINT64_MAX, before = 0;
 	long r = 0;
 
 	CALL(rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
-	self.gate = 0;
-	self.epoch++;
 	for (int i = 0; !r && i < self.n; i++)
 		if (self.members[i].state == STANDS)
 			r = come_back(&self.members[i]);
 		else
 			self.members[i].state = FREE;
 	CALL(rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	return r;
+}
+
+/* Nobody runs on before each thread has its own name and processors again: a thread would undo it if another one
+ * had changed them meanwhile. */
+int crowd_revive(void)
+{
+	long r;
+	int back;
+
+	self.gate = self.back = self.n_renamed = 0;
+	self.epoch++;
+	r = all_come_back();
 	if (r)
 		return (int)r;
+	while ((back = get(&self.back)) < members_that(STANDS))
+		wait_on(&self.back, back, 0);
 	handler_remove();
 	__atomic_store_n(&self.gate, 1, __ATOMIC_RELEASE);
 	wake(&self.gate);

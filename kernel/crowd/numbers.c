@@ -38,6 +38,22 @@ void crowd_numbers(void)
 /* Libraries may call a function before crowd_learn. */
 #define LIBC(name) (libc.name ? (void)0 : crowd_numbers(), libc.name)
 
+/* A thread that blocks all signals is not copied: the number would be another one in the middle of a function. */
+static uint64_t signals_block(void)
+{
+	uint64_t all = UINT64_MAX, before = 0;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	return before;
+}
+
+static void signals_restore(const uint64_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof(*before));
+}
+
+#define WHOLE _cleanup_(signals_restore) const uint64_t before = signals_block()
+
 static pid_t number_of(pthread_t thread)
 {
 	int *remembered;
@@ -53,23 +69,32 @@ static int send(pid_t number, int signal)
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's are not for us to name
 int pthread_kill(pthread_t thread, int signal)
 {
+	WHOLE;
 	pid_t number = number_of(thread);
 
 	return number ? send(number, signal) : LIBC(pthread_kill)(thread, signal);
 }
 
 /* libc notes that the thread is to end, and then sends a signal to nobody. */
-int pthread_cancel(pthread_t thread)
+static int cancel(pthread_t thread)
 {
+	WHOLE;
 	pid_t number = number_of(thread);
 	int r = LIBC(pthread_cancel)(thread);
 
 	return number && r == ESRCH ? send(number, SIGNAL_OF_CANCEL) : r;
 }
 
+/* A thread that cancels itself may not come back. */
+int pthread_cancel(pthread_t thread)
+{
+	return pthread_equal(thread, pthread_self()) ? LIBC(pthread_cancel)(thread) : cancel(thread);
+}
+
 /* As the kernel makes such a number: the thread's, that it is one, and that its time on a processor is meant. */
 int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
 {
+	WHOLE;
 	pid_t number = number_of(thread);
 
 	if (!number)
@@ -80,6 +105,7 @@ int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
 
 int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
+	WHOLE;
 	pid_t number = number_of(thread);
 
 	if (!number)
@@ -89,6 +115,7 @@ int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 
 int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
+	WHOLE;
 	pid_t number = number_of(thread);
 
 	if (!number)
@@ -96,18 +123,29 @@ int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 	return sched_getaffinity(pthread_equal(thread, pthread_self()) ? 0 : number, size, set) < 0 ? errno : 0;
 }
 
-/* libc asks for the processors of the thread, by its number, and fails without them. */
-int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+/* libc asks for the processors of the thread, by the number it remembers: so it is lent the kernel's, one thread at
+ * a time. */
+static int getattr_lending(pthread_t thread, pthread_attr_t *attributes, int *remembered, pid_t number)
 {
-	int *remembered, kept, r;
-	pid_t number = crowd_number(thread, &remembered);
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	int kept, r;
 
-	if (!number)
-		return LIBC(pthread_getattr_np)(thread, attributes);
+	pthread_mutex_lock(&one);
 	kept = __atomic_exchange_n(remembered, number, __ATOMIC_SEQ_CST);
 	r = LIBC(pthread_getattr_np)(thread, attributes);
 	__atomic_store_n(remembered, kept, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&one);
 	return r;
+}
+
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+	WHOLE;
+	int *remembered;
+	pid_t number = crowd_number(thread, &remembered);
+
+	return number ? getattr_lending(thread, attributes, remembered, number)
+		      : LIBC(pthread_getattr_np)(thread, attributes);
 }
 
 static int name_open(pid_t number, int flags)
@@ -120,6 +158,7 @@ static int name_open(pid_t number, int flags)
 
 int pthread_setname_np(pthread_t thread, const char *name)
 {
+	WHOLE;
 	pid_t number = pthread_equal(thread, pthread_self()) ? 0 : number_of(thread);
 	size_t size = strlen(name);
 	int fd, r;
@@ -136,6 +175,7 @@ int pthread_setname_np(pthread_t thread, const char *name)
 
 int pthread_getname_np(pthread_t thread, char *name, size_t room)
 {
+	WHOLE;
 	pid_t number = pthread_equal(thread, pthread_self()) ? 0 : number_of(thread);
 	ssize_t size;
 	int fd, r = 0;

@@ -26,14 +26,6 @@
 /* A busy machine does not get as far. */
 #define ENOUGH_S 10
 
-/* A sanitizer looks for the stack of each thread that begins, in a function of libc that finds none if the thread
- * is copied in the middle of it. */
-#ifdef __SANITIZE_ADDRESS__
-#define MAKES_THREADS false
-#else
-#define MAKES_THREADS true
-#endif
-
 #define WRONG(what)                                                                                                \
 	do {                                                                                                       \
 		static const char text[] = "wrong: " what "\n";                                                    \
@@ -309,7 +301,7 @@ static struct worker workers[] = {
 	{.name = "reads", .step = in_read},
 	{.name = "sleeps", .step = in_sleep},
 	{.name = "waits", .step = in_timed_wait},
-	{.name = "makes threads", .step = MAKES_THREADS ? with_threads : NULL},
+	{.name = "makes threads", .step = with_threads},
 	{.name = "errno", .step = with_errno},
 #ifdef __x86_64__
 	{.name = "wide", .step = in_wide_registers},
@@ -513,7 +505,7 @@ static void run_generations(void)
 	check_progress();
 	for (int i = 0; i < generations && (generations > GENERATIONS || seconds() < until); i++)
 		next_generation();
-	_exit(destroyed > 0 || !MAKES_THREADS ? 0 : 9);
+	_exit(destroyed > 0 ? 0 : 9);
 }
 
 static void in_child(void (*run)(void))
