@@ -237,8 +237,9 @@ int lair_info(struct lair *lair, struct lair_call **callp, const char *session);
  * anew. LAIR_E_GONE: that session has ended. */
 int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth);
 int lair_stats(struct lair *lair, struct lair_call **callp);
-/* The sets of packages that the daemon has. @prune: those that no session has are removed, and are the list.
- * LAIR_E_DENIED: it is another user's; LAIR_E_GONE: no profile allows packages. */
+/* The sets of packages that the daemon has; from another user's daemon, those that your own sessions have. @prune:
+ * those that nobody has are removed, and are the list. LAIR_E_DENIED: that is for the daemon's user and root;
+ * LAIR_E_GONE: no profile allows packages. */
 int lair_packages(struct lair *lair, struct lair_call **callp, bool prune);
 /* Stop the daemon. It saves the sessions that are to be saved, answers, and ends. LAIR_E_DENIED: it is another
  * user's; LAIR_E_LOST: it ended before it could answer. */
@@ -837,6 +838,8 @@ struct lair_package_set {
 	double made;		    /* seconds since the epoch */
 	bool used;		    /* by a session, a state of one, or a template */
 	struct lair_items projects; /* of text: NAME==VERSION */
+	uint64_t template_memory;   /* bytes that its templates take; 0: it has none */
+	struct lair_items sessions; /* of text: yours that have it, now or in a state they can go back to */
 };
 
 struct lair_package_sets {

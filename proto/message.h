@@ -559,13 +559,16 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, RAW, saves, REQUIRED)                                                                                 \
 	F(m, UINT, more, OPTIONAL)
 /* An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: somebody has it now.
- * projects: array of str, NAME==VERSION. */
+ * projects: array of str, NAME==VERSION. template: bytes of memory that its templates take; absent: there is none.
+ * sessions: array of str, those of the asker that have it, now or in a state to which they can go back. */
 #define PACKAGE_SET_FIELDS(F, m)                                                                                   \
 	F(m, STR, set, REQUIRED)                                                                                   \
 	F(m, UINT, size, OPTIONAL)                                                                                 \
 	F(m, REAL, made, REQUIRED)                                                                                 \
 	F(m, FLAG, used, OPTIONAL)                                                                                 \
-	F(m, RAW, projects, REQUIRED)
+	F(m, RAW, projects, REQUIRED)                                                                              \
+	F(m, UINT, template, OPTIONAL)                                                                             \
+	F(m, RAW, sessions, OPTIONAL)
 /* path: of the store. more: how many there are beside these. */
 #define PACKAGES_REPLY_FIELDS(F, m)                                                                                \
 	F(m, STR, path, REQUIRED)                                                                                  \

@@ -24,6 +24,7 @@ struct outbuffers {
 	uint64_t interrupted;
 	struct effects_book effects;
 	uint64_t prepared; /* 1: what `prepare` has asked for is done */
+	char set[80];	   /* of packages: the one that it has; "": none */
 };
 
 /* The largest letter. There is room for two, so that the next can be written before one has been read. */

@@ -1,4 +1,5 @@
-/* lair packages: which sets of packages laird has, and to remove those that nobody uses. */
+/* lair packages: which sets of packages laird has, what they cost and who has them, and to remove those that nobody
+ * has. */
 #include "cli.h"
 
 #include "json.h"
@@ -9,21 +10,22 @@
 
 #include <time.h>
 
-/* Of the projects of a set. */
+/* Of the projects of a set, and of the sessions that have it. */
 #define SHOWN_SIZE 60
+#define USERS_SIZE 24
 
-/* "polars==2.1.0 and 8 more" */
-static void projects_text(char *out, size_t size, struct lair_items projects)
+/* "polars==2.1.0 and 8 more", in about @most characters. */
+static void list_text(char *out, size_t size, size_t most, struct lair_items items)
 {
 	char first[SHOWN_SIZE + 40];
-	struct lair_text project;
+	struct lair_text item;
 	size_t cursor = 0, n = 0, at = 0;
 
 	out[0] = '\0';
-	while (lair_next_text(projects, &cursor, &project)) {
-		if (at + project.size < SHOWN_SIZE && project.size < sizeof(first))
+	while (lair_next_text(items, &cursor, &item)) {
+		if (at + item.size < most && item.size < sizeof(first))
 			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? " " : "",
-					       text_tamed(first, sizeof(first), project));
+					       text_tamed(first, sizeof(first), item));
 		else
 			n++;
 	}
@@ -40,24 +42,36 @@ static bool set_row(struct lair_items items, size_t *cursor, table_row row)
 		return false;
 	snprintf(row[0], TABLE_CELL, "%.*s", (int)MIN(set.set.size, (size_t)12), set.set.data);
 	snprintf(row[1], TABLE_CELL, "%s", set.size ? human_bytes(text, set.size) : "-");
-	snprintf(row[2], TABLE_CELL, "%s", human_seconds(text, (double)time(NULL) - set.made));
-	snprintf(row[3], TABLE_CELL, "%s", set.used ? "in use" : "-");
-	projects_text(row[4], TABLE_CELL, set.projects);
+	snprintf(row[2], TABLE_CELL, "%s", set.template_memory ? human_bytes(text, set.template_memory) : "-");
+	snprintf(row[3], TABLE_CELL, "%s", human_seconds(text, (double)time(NULL) - set.made));
+	list_text(row[4], TABLE_CELL, USERS_SIZE, set.sessions);
+	if (!row[4][0])
+		snprintf(row[4], TABLE_CELL, "%s", set.used ? "in use" : "-");
+	list_text(row[5], TABLE_CELL, SHOWN_SIZE, set.projects);
 	return true;
+}
+
+static json_t *list_json(struct lair_items items)
+{
+	json_t *list = json_array();
+	struct lair_text item;
+	size_t cursor = 0;
+
+	while (lair_next_text(items, &cursor, &item))
+		json_array_append_new(list, json_text(item));
+	return list;
 }
 
 static json_t *set_json(const struct lair_package_set *set)
 {
-	json_t *projects = json_array(), *it;
-	struct lair_text project;
-	size_t cursor = 0;
+	json_t *it = json_pack("{s:o, s:f, s:b, s:o, s:o}", "set", json_text(set->set), "made", set->made, "used",
+			       (int)set->used, "projects", list_json(set->projects), "sessions",
+			       list_json(set->sessions));
 
-	while (lair_next_text(set->projects, &cursor, &project))
-		json_array_append_new(projects, json_text(project));
-	it = json_pack("{s:o, s:f, s:b, s:o}", "set", json_text(set->set), "made", set->made, "used",
-		       (int)set->used, "projects", projects);
 	if (set->size)
 		json_object_set_new(it, "size", json_integer((json_int_t)set->size));
+	if (set->template_memory)
+		json_object_set_new(it, "template", json_integer((json_int_t)set->template_memory));
 	return it;
 }
 
@@ -75,20 +89,23 @@ static int tell_json(const struct lair_package_sets *sets)
 
 static void tell(const struct lair_package_sets *sets, bool pruned)
 {
-	static const table_row heads = {"SET", "SIZE", "AGE", "USE", "PACKAGES"};
+	static const table_row heads = {"SET", "SIZE", "TEMPLATE", "AGE", "USED BY", "PACKAGES"};
 	char size[HUMAN_SIZE], path[PATH_SIZE];
 	struct lair_package_set set;
 	size_t cursor = 0, n = 0;
-	uint64_t all = 0;
+	uint64_t all = 0, templates = 0;
 
 	while (lair_next_package_set(sets->sets, &cursor, &set)) {
 		all += set.size;
+		templates += set.template_memory;
 		n++;
 	}
 	if (n > 0)
 		table_print(heads, sets->sets, set_row);
 	printf("%s%zu set%s, %s, in %s\n", pruned ? "removed: " : "", n, n == 1 ? "" : "s", human_bytes(size, all),
 	       text_tamed(path, sizeof(path), sets->path));
+	if (templates)
+		printf("templates: %s of memory\n", human_bytes(size, templates));
 }
 
 int verb_packages(struct cli *cli)

@@ -119,6 +119,8 @@ bool lair_next_package_set(struct lair_items items, size_t *cursor, struct lair_
 		.made = record.made,
 		.used = record.used,
 		.projects = items_from(record.projects),
+		.template_memory = record.template,
+		.sessions = items_from(record.sessions),
 	};
 	return true;
 }

@@ -320,6 +320,7 @@ static int put_interpreters(struct snapshot *snapshot, const struct warden *ward
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node) {
 		struct interpreter_record record = {
 			.role = interpreter->role,
+			.set = text_or_absent(interpreter->set),
 			.session = interpreter->tenant ? interpreter->tenant->number : 0,
 		};
 

@@ -65,6 +65,7 @@
 	F(m, UINT, last_words, OPTIONAL)
 #define INTERPRETER_FIELDS(F, m)                                                                                   \
 	INTERPRETER_VALUES(F, m)                                                                                   \
+	F(m, STR, set, OPTIONAL)                                                                                   \
 	F(m, UINT, role, OPTIONAL)                                                                                 \
 	F(m, UINT, session, OPTIONAL)                                                                              \
 	LINK_FIELDS(F, m)

@@ -130,6 +130,8 @@ int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
 	peer_make(interpreter, steal_fd(&fds[0]));
 	LINK_FIELDS(RECORD_TAKE, &interpreter->peer);
 	INTERPRETER_VALUES(RECORD_TAKE, interpreter);
+	snprintf(interpreter->set, sizeof(interpreter->set), "%.*s", (int)record->set.size,
+		 record->set.data ? record->set.data : "");
 	interpreter->stored = n_fds > ours ? STORED_BOTH : STORED_OURS;
 	*interpreterp = interpreter;
 	return 0;
@@ -315,6 +317,17 @@ bool interpreter_is_prepared(const struct interpreter *interpreter)
 	       pread(interpreter->buffer, &prepared, sizeof(prepared), offsetof(struct outbuffers, prepared)) ==
 		       sizeof(prepared) &&
 	       prepared;
+}
+
+void interpreter_set(char set[static SHA256_HEX_SIZE], const struct interpreter *interpreter)
+{
+	ssize_t n;
+
+	memcpy(set, interpreter->set, SHA256_HEX_SIZE);
+	if (interpreter->buffer < 0)
+		return;
+	n = pread(interpreter->buffer, set, SHA256_HEX_SIZE - 1, offsetof(struct outbuffers, set));
+	set[MAX(n, 0)] = '\0';
 }
 
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)

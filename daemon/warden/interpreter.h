@@ -6,6 +6,7 @@
 #include "peer.h"
 
 #include "proto/message.h"
+#include "proto/sha256.h"
 
 struct tenant;
 struct warden;
@@ -40,7 +41,9 @@ struct interpreter {
 	unsigned last_words; /* how often its death has waited for them */
 	bool paused;
 	unsigned signals_unanswered;
-	uint64_t effects; /* the number of the last that has been taken in */
+	uint64_t effects;	   /* the number of the last that has been taken in */
+	char set[SHA256_HEX_SIZE]; /* of packages, that a frozen one says it has; a live one says it in its buffer
+				    */
 };
 
 /* Makes the descriptors. @theirs receives the interpreter's ends (channel and, for a live one,
@@ -86,6 +89,9 @@ uint64_t interpreter_noted(const struct interpreter *interpreter);
 
 /* Whether it has done what `prepare` asks for, or says so. */
 bool interpreter_is_prepared(const struct interpreter *interpreter);
+
+/* The set of packages that it has, or says that it has; "": none. */
+void interpreter_set(char set[static SHA256_HEX_SIZE], const struct interpreter *interpreter);
 
 /* Call it before the warden is asked to interrupt @cell. */
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell);

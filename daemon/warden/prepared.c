@@ -243,6 +243,20 @@ bool prepared_any_of(const struct cages *cages)
 	return false;
 }
 
+uint64_t prepared_size(const struct cages *cages, const char *set, uid_t owner)
+{
+	struct nursery *nursery;
+	uint64_t size = 0;
+
+	list_for_each (nursery, (struct list *)&cages->nurseries, node) {
+		const struct prepared *prepared = find(nursery, set);
+
+		if (prepared && prepared->ready && (owner == 0 || nursery->owner == owner))
+			size += prepared->size;
+	}
+	return size;
+}
+
 struct warden *prepared_take(struct nursery *nursery, const char *set)
 {
 	struct prepared *prepared = find(nursery, set);

@@ -13,6 +13,9 @@ bool prepared_any(const struct nursery *nursery);
 bool prepared_any_of(const struct cages *cages);
 /* The one of that set, a session's from now on; NULL: there is none that is ready. */
 struct warden *prepared_take(struct nursery *nursery, const char *set);
+/* The memory that the templates of @set take, of all users or, unless that is 0, of @owner alone; 0: it has none.
+ */
+uint64_t prepared_size(const struct cages *cages, const char *set, uid_t owner);
 /* All of them end. */
 void prepared_drop_all(struct nursery *nursery);
 

@@ -369,6 +369,7 @@ int warden_freeze(struct warden *warden, struct interpreter *live, uint64_t cell
 	if (r)
 		return r;
 	budget_count(warden);
+	interpreter_set((*frozenp)->set, live);
 	message.serial = (*frozenp)->serial;
 	(*frozenp)->loose = cell != 0;
 	return interpreter_ask(warden, frozenp, &live->peer, &freeze_message_schema, &message, theirs, 1);

@@ -161,8 +161,8 @@ static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
 int interpreter_prepare(size_t text_max)
 {
 	static const char *const names[][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
-	PyObject *given = Py_BuildValue("{s:N,s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish",
-					publish_new(), "hold", sets_hold_new());
+	PyObject *given = Py_BuildValue("{s:N,s:N,s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish",
+					publish_new(), "hold", sets_hold_new(), "have", sets_have_new());
 	PyObject *calls = calls_methods();
 
 	if (!given || !calls || PyDict_Update(given, calls) < 0 || helpers_load(given) < 0 ||

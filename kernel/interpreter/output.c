@@ -65,6 +65,7 @@ static struct {
 
 /* Until an interpreter adopts shared buffers, and in the children that a cell forks. */
 static struct outbuffers private_buffers, *shared_buffers;
+static char own_set[sizeof(private_buffers.set)];
 
 /* Where the shared buffers lie, in this process and in all its copies: a thread may have the address of one of them
  * while it is copied. */
@@ -559,6 +560,8 @@ int output_adopt(int buffers, int floor)
 	flood_forget();
 	shared_buffers = place = memory;
 	effects_adopt(&shared_buffers->effects);
+	if (own_set[0])
+		output_tell_set(own_set);
 	letters.second = false;
 	letters.file = fcntl(buffers, F_DUPFD_CLOEXEC, floor);
 	if (letters.file < 0)
@@ -575,6 +578,14 @@ int output_adopt(int buffers, int floor)
 		stream->buffer = &shared_buffers->streams[i];
 	}
 	return 0;
+}
+
+void output_tell_set(const char *set)
+{
+	if (set != own_set)
+		(void)snprintf(own_set, sizeof(own_set), "%s", set);
+	if (shared_buffers)
+		memcpy(shared_buffers->set, own_set, sizeof(own_set));
 }
 
 void output_prepared(void)

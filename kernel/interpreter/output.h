@@ -22,6 +22,8 @@ uint64_t output_interrupted(void);
 
 /* What `prepare` has asked for is done: the router finds it in that file. */
 void output_prepared(void);
+/* The session has that set of packages now: the same. It comes along with every fork. */
+void output_tell_set(const char *set);
 /* Keep all other threads from writing, so that none is in the middle of it; a copy holds what was held. False: a
  * thread is in the middle of it, and does not end. */
 bool output_hold(void);

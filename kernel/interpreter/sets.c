@@ -1,7 +1,7 @@
 /* A mapping keeps a file open, and comes along with every fork: into checkpoints and branches. */
 #include "sets.h"
 
-#include "proto/base.h"
+#include "output.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,9 +39,26 @@ static PyObject *hold(PyObject *self, PyObject *path)
 	return PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
 }
 
+static PyObject *have(PyObject *self, PyObject *name)
+{
+	const char *text = PyUnicode_AsUTF8(name);
+
+	(void)self;
+	if (!text)
+		return NULL;
+	output_tell_set(text);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef hold_method = {"hold", hold, METH_O, NULL};
+static PyMethodDef have_method = {"have", have, METH_O, NULL};
 
 PyObject *sets_hold_new(void)
 {
 	return PyCFunction_New(&hold_method, NULL);
+}
+
+PyObject *sets_have_new(void)
+{
+	return PyCFunction_New(&have_method, NULL);
 }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     def hold(path: str) -> None:
         """The interpreter's, in C: laird removes no set whose lock somebody holds."""
 
+    def have(name: str) -> None:
+        """Likewise: laird says of this session that it has that set."""
+
 
 _distributions = importlib.metadata.distributions
 _modules = sys.modules
@@ -205,6 +208,7 @@ def grow(name: str, path: str) -> None:
     sys.path[:] = [it for it in sys.path if it not in (site, old)]
     sys.path.insert(min(place, len(sys.path)), site)
     _base.update(set=name, path=path)
+    have(name)
     _take_back(site)
 
 

@@ -184,7 +184,7 @@ def test_what_nobody_has_is_removed(daemon: Daemon, connection: Connection, inde
         assert listed(daemon)[f"{second}==1.0"]["used"]  # a state has it, and may come back
     wait_until(lambda: not listed(daemon)[f"{second}==1.0"]["used"], "nobody has it")
     table = daemon.lair("packages").stdout
-    assert f"{second}==1.0" in table and "in use" in table
+    assert f"{second}==1.0" in table and "has-it" in table
     kill_router(daemon)
     removed = listed(daemon, "prune")
     assert f"{second}==1.0" in removed and f"{first}==1.0" not in removed
@@ -196,6 +196,68 @@ def test_what_nobody_has_is_removed(daemon: Daemon, connection: Connection, inde
         assert index.asked
         assert other.run(f"import {second.replace('-', '_')}").ok
     s.shutdown()
+
+
+def holders(connection: Connection, project: str) -> list[str] | None:
+    """Which sessions have the set of that project alone."""
+    found = [it.sessions for it in lair.packages(connection=connection) if it.projects == [f"{project}==1.0"]]
+    return found[0] if found else None
+
+
+def test_which_sessions_have_it(daemon: Daemon, connection: Connection, index: Index) -> None:
+    index.add("had", "1.0")
+    with Session("haver", connection=connection) as s, Session("other", connection=connection) as other:
+        other.run("1")
+        s.install(["had"])
+        assert holders(connection, "had") == ["haver"]
+        assert listed(daemon)["had==1.0"]["sessions"] == ["haver"]
+        assert "haver" in daemon.lair("packages").stdout
+        branch = s.branch("haver-b")
+        assert holders(connection, "had") == ["haver", "haver-b"]
+        s.checkpoint("then")
+        s.reset()
+        assert s.run("import had").error is not None
+        branch.shutdown()
+        assert holders(connection, "had") == ["haver"]  # a state of it has it
+        kill_router(daemon)
+        assert holders(connection, "had") == ["haver"]
+        s.drop("then")
+        wait_until(lambda: holders(connection, "had") == [], "no state has it")
+        s.shutdown()
+
+
+def test_what_it_costs(daemon: Daemon, connection: Connection, index: Index) -> None:
+    index.add("costly", "1.0", {"costly.py": b"it = bytearray(b'x') * (32 << 20)\n"})
+    for _ in range(2):
+        with Session(connection=connection) as s:
+            s.install(["costly"])
+    wait_until(lambda: listed(daemon)["costly==1.0"].get("template", 0) > 32 << 20, "there is a template", 30)
+    (it,) = (it for it in lair.packages(connection=connection) if it.projects == ["costly==1.0"])
+    assert 32 << 20 < it.template < 64 << 20
+    assert it.used and it.sessions == [] and it.size > 0
+    assert "of memory" in daemon.lair("packages").stdout
+
+
+OTHERS = 54322
+
+
+def test_another_user_sees_the_own_ones(daemon: Daemon, connection: Connection, index: Index) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    daemon.share()
+    index.add("roots-own", "1.0")
+    index.add("theirs", "1.0")
+    with Session("roots", connection=connection) as s:
+        s.install(["roots-own"])
+        act = (
+            "c = lair.Connection({socket!r})\ns = lair.Session('mine', connection=c)\n"
+            "print([it.projects for it in lair.packages(connection=c)])\ns.install(['theirs'])\n"
+            "print([(it.projects, it.sessions) for it in lair.packages(connection=c)])\n"
+            "try: lair.packages(prune=True, connection=c)\nexcept lair.LairError as e: print(e.code)\n"
+        ).format(socket=str(daemon.socket))
+        assert daemon.as_user(OTHERS, act).splitlines() == ["[]", "[(['theirs==1.0'], ['mine'])]", "denied"]
+        s.shutdown()
+    assert holders(connection, "theirs") == [f"{OTHERS}/mine"]
 
 
 def test_an_argument_that_is_none(daemon: Daemon) -> None:

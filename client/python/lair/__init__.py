@@ -30,6 +30,7 @@ from .result import (
     FileBack,
     FileDifference,
     Output,
+    PackageSet,
     Result,
     Saved,
     SavedState,
@@ -38,7 +39,7 @@ from .result import (
     VariableDifference,
     Waiting,
 )
-from .session import Session, answer_call, approve_call, calls, check, refuse_call, run, saves, sessions
+from .session import Session, answer_call, approve_call, calls, check, packages, refuse_call, run, saves, sessions
 from .start import default_socket
 from .steps import Completion, File
 
@@ -70,6 +71,7 @@ __all__ = [
     "Hold",
     "LairError",
     "Output",
+    "PackageSet",
     "Result",
     "Saved",
     "SavedState",
@@ -87,6 +89,7 @@ __all__ = [
     "check",
     "current",
     "default_socket",
+    "packages",
     "refuse_call",
     "run",
     "saves",

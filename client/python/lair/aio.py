@@ -27,6 +27,7 @@ from .result import (
     Effects,
     Event,
     Handlers,
+    PackageSet,
     Result,
     Saved,
     SavedState,
@@ -183,6 +184,10 @@ async def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
 
 async def saves(connection: Connection | None = None) -> list[SavedState]:
     return await perform(connection or shared(), steps.saves(None))
+
+
+async def packages(*, prune: bool = False, connection: Connection | None = None) -> list[PackageSet]:
+    return await perform(connection or shared(), steps.packages(prune))
 
 
 async def calls(session: str | None = None, *, connection: Connection | None = None) -> Waiting:

@@ -777,7 +777,8 @@ class SavesReply(Reply):
 
 class PackageSet(Message):
     """An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: somebody has it now.
-    projects: array of str, NAME==VERSION."""
+    projects: array of str, NAME==VERSION. template: bytes of memory that its templates take; absent: there is none.
+    sessions: array of str, those of the asker that have it, now or in a state to which they can go back."""
 
     TYPE = "package_set"
     set: Str
@@ -785,6 +786,8 @@ class PackageSet(Message):
     made: Real
     used: Flag = False
     projects: Raw
+    template: Uint = 0
+    sessions: Raw = None
 
 
 class PackagesReply(Reply):

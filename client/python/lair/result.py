@@ -382,6 +382,21 @@ class SavedState:
     missing: dict[str, str] = field(default_factory=dict)
 
 
+@frozen
+class PackageSet:
+    """Packages that laird has, which sessions get together. It takes `size` bytes of disk, and its templates `template` bytes
+    of memory; `projects` are as `polars==2.1.0`. `sessions` are yours that have it now, or in a state to which they can go
+    back; `used` says whether anybody has it. `made` is in seconds since the epoch."""
+
+    set: str
+    size: int
+    made: float
+    used: bool
+    projects: list[str]
+    template: int = 0
+    sessions: list[str] = field(default_factory=list)
+
+
 def refused(items: Any) -> dict[str, str]:
     return {it.name: it.reason for it in (codec.read(m.RefusedName, item) for item in items or ())}
 

@@ -22,6 +22,7 @@ from .result import (
     Effects,
     Event,
     Handlers,
+    PackageSet,
     Result,
     Saved,
     SavedState,
@@ -159,6 +160,12 @@ def sessions(connection: Connection | None = None) -> list[m.SessionInfo]:
 def saves(connection: Connection | None = None) -> list[SavedState]:
     """The saved states of your own sessions; root gets those of all users."""
     return perform(connection or shared(), steps.saves(None))
+
+
+def packages(*, prune: bool = False, connection: Connection | None = None) -> list[PackageSet]:
+    """The sets of packages that the daemon has; from another user's daemon, those that your own sessions have. With `prune`,
+    which is for the daemon's user and root, those that nobody has are removed, and returned."""
+    return perform(connection or shared(), steps.packages(prune))
 
 
 def calls(session: str | None = None, *, connection: Connection | None = None) -> Waiting:

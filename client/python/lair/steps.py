@@ -28,6 +28,7 @@ from .result import (
     Diff,
     Effects,
     Ended,
+    PackageSet,
     Result,
     Saved,
     SavedState,
@@ -457,6 +458,18 @@ def load(session: str) -> Steps[Saved]:
     reply: m.LoadReply = yield m.Load(id=0, session=session), m.LoadReply
     how = None if reply.ended is None else ended(reply.ended)
     return Saved(list(reply.loaded), refused(reply.not_loaded), reply.saved_age, how)
+
+
+# ---- packages ----
+
+
+def packages(prune: bool) -> Steps[list[PackageSet]]:
+    reply: m.PackagesReply = yield m.Packages(id=0, prune=prune), m.PackagesReply
+    records = [codec.read(m.PackageSet, item) for item in reply.sets]
+    return [
+        PackageSet(it.set, it.size, it.made, it.used, list(it.projects), it.template, list(it.sessions or ()))
+        for it in records
+    ]
 
 
 # ---- questions ----
