@@ -798,7 +798,8 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 /* Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that may
  * be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
  * that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
- * forbid: array of rules as in sessions.conf. ..._group: a control group of each warden holds this limit. */
+ * forbid: array of rules as in sessions.conf.
+ * packages_allow, packages_deny: arrays of patterns. ..._group: a control group of each warden holds this limit. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -823,6 +824,8 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, FLAG, cpu_group, OPTIONAL)                                                                            \
 	F(m, STR, packages, OPTIONAL)                                                                              \
 	F(m, RAW, requirements, OPTIONAL)                                                                          \
+	F(m, RAW, packages_allow, OPTIONAL)                                                                        \
+	F(m, RAW, packages_deny, OPTIONAL)                                                                         \
 	F(m, STR, home, OPTIONAL)
 /* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
  * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */

@@ -508,8 +508,9 @@ static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
 	unsigned held = budget_controllers(profile, &nursery->cages->cgroups);
-	const struct string_list *lists[] = {&profile->preload, &profile->env, &profile->forbid,
-					     &profile->requirements};
+	const struct string_list *lists[] = {&profile->preload,	       &profile->env,
+					     &profile->forbid,	       &profile->requirements,
+					     &profile->packages_allow, &profile->packages_deny};
 	static const char *const packages[] = {
 		[PACKAGES_OFF] = "off", [PACKAGES_ASK] = "ask", [PACKAGES_ON] = "on"};
 	struct configure_message message = {
@@ -532,7 +533,9 @@ static int configure_send(struct nursery *nursery)
 		.processes_group = held & CONTROLLER_BIT(CONTROLLER_PIDS),
 		.cpu_group = held & CONTROLLER_BIT(CONTROLLER_CPU),
 	};
-	struct bytes *const raws[] = {&message.preload, &message.env, &message.forbid, &message.requirements};
+	struct bytes *const raws[] = {&message.preload,	       &message.env,
+				      &message.forbid,	       &message.requirements,
+				      &message.packages_allow, &message.packages_deny};
 	msgpack_sbuffer parts[ARRAY_SIZE(lists)], places, changeable, buffer;
 	int r;
 

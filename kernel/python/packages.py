@@ -3,6 +3,7 @@ writes to: what the session gets is a longer sys.path, which is gone back like a
 `functions` has the way there and back."""
 
 import ast
+import fnmatch
 import importlib
 import importlib.metadata
 import os
@@ -39,6 +40,8 @@ _aside: Dict[str, Dict[str, Any]] = {}  # modules that were imported ahead, by t
 _BLOCK = re.compile(r"^# /// script[ \t]*\n((?:#(?: .*)?\n)+?)# ///[ \t]*$", re.MULTILINE)
 _versions: Dict[str, Dict[str, str]] = {}
 _LOCKED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
+_allow: List[str] = []  # patterns of projects that may be asked for; none: all
+_deny: List[str] = []
 _SHOWN = 12
 _GOES_ON = (
     "not waiting for {} any longer: what was begun goes on outside, and is there sooner when it is asked for again"
@@ -46,7 +49,7 @@ _GOES_ON = (
 _AHEAD = 8  # modules of one project that are imported ahead
 _OWN_TESTS = frozenset(("test", "tests", "testing", "docs", "examples", "setup", "conftest"))
 
-# Projects that are not called like the modules in them.
+# Projects that are not called like the modules in them; of several with the same modules, the best one first.
 PROJECTS = {
     "Bio": "biopython",
     "Crypto": "pycryptodome",
@@ -56,7 +59,7 @@ PROJECTS = {
     "MySQLdb": "mysqlclient",
     "attr": "attrs",
     "bs4": "beautifulsoup4",
-    "cv2": "opencv-python-headless",
+    "cv2": "opencv-python-headless opencv-python",
     "dateutil": "python-dateutil",
     "docx": "python-docx",
     "dotenv": "python-dotenv",
@@ -72,7 +75,7 @@ PROJECTS = {
     "osgeo": "gdal",
     "pkg_resources": "setuptools",
     "pptx": "python-pptx",
-    "psycopg2": "psycopg2-binary",
+    "psycopg2": "psycopg2-binary psycopg2",
     "serial": "pyserial",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
@@ -94,10 +97,12 @@ class PackageError(ImportError):
     __module__ = "tools"
 
 
-def configure(given: Optional[str], requirements: List[str]) -> None:
+def configure(given: Optional[str], requirements: List[str], allow: List[str], deny: List[str]) -> None:
     """In the template."""
     global policy
     policy = given or "off"
+    _allow[:] = allow
+    _deny[:] = deny
     due[:] = requirements if policy != "off" else []
 
 
@@ -401,15 +406,34 @@ def plain(source: str) -> str:
     return _PIP_LINE.sub(_plain_line, source)
 
 
+def _is_allowed(project: str) -> bool:
+    name = _plain(project)
+    if any(fnmatch.fnmatchcase(name, it) for it in _deny):
+        return False
+    return not _allow or any(fnmatch.fnmatchcase(name, it) for it in _allow)
+
+
+def _instead(project: str) -> str:
+    """What is to be done without a project that may not be asked for."""
+    refused = f"the operator does not allow {project} to be installed here"
+    if _allow:
+        more = ", ..." if len(_allow) > _SHOWN else ""
+        return f"{refused}, only {', '.join(_allow[:_SHOWN])}{more}: do it with one of these, or without"
+    return f"{refused}: do it with another project, or without"
+
+
 def hint(module: str) -> Optional[str]:
-    """How to get a module that is not there."""
+    """How to get a module that is not there; nobody is told to ask for what is refused then."""
     name = module.partition(".")[0]
     if policy == "off" or not name.isidentifier() or name in sys.builtin_module_names or name in _modules:
         return None
-    project = PROJECTS.get(name, name)
+    projects = PROJECTS.get(name, name).split()
+    allowed = [it for it in projects if _is_allowed(it)]
+    if not allowed:
+        return _instead(projects[0])
     if policy == "on":
-        return f"%pip install {project} installs it here, and the session keeps its variables"
-    return f"whoever runs the cell can have it installed here: lair install SESSION {project}"
+        return f"%pip install {allowed[0]} installs it here, and the session keeps its variables"
+    return f"whoever runs the cell can have it installed here: lair install SESSION {allowed[0]}"
 
 
 vars(__import__("builtins"))["__pip__"] = pip

@@ -282,12 +282,16 @@ static int rules_set(const struct configure_message *configure)
 /* What may be installed, and what each session has from its first cell on. */
 static int packages_set(const struct configure_message *configure)
 {
-	PyObject *requirements = unpack_strings(configure->requirements), *done = NULL;
+	PyObject *requirements = unpack_strings(configure->requirements);
+	PyObject *allow = unpack_strings(configure->packages_allow);
+	PyObject *deny = unpack_strings(configure->packages_deny), *done = NULL;
 
-	if (requirements)
-		done = PyObject_CallFunction(helper(HELPER_PACKAGES), "s#O", configure->packages.data,
-					     (Py_ssize_t)configure->packages.size, requirements);
+	if (requirements && allow && deny)
+		done = PyObject_CallFunction(helper(HELPER_PACKAGES), "s#OOO", configure->packages.data,
+					     (Py_ssize_t)configure->packages.size, requirements, allow, deny);
 	Py_XDECREF(requirements);
+	Py_XDECREF(allow);
+	Py_XDECREF(deny);
 	Py_XDECREF(done);
 	return done ? 0 : -1;
 }

@@ -25,7 +25,8 @@ class Configure(Message):
     """Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that
     may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
     that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
-    forbid: array of rules as in sessions.conf. ..._group: a control group of each warden holds this limit."""
+    forbid: array of rules as in sessions.conf. packages_allow, packages_deny: arrays of patterns. ..._group: a
+    control group of each warden holds this limit."""
 
     TYPE = "configure"
     profile: Str
@@ -51,6 +52,8 @@ class Configure(Message):
     cpu_group: Flag = False
     packages: Str | None = None
     requirements: Raw = None
+    packages_allow: Raw = None
+    packages_deny: Raw = None
     home: Str | None = None
 
 

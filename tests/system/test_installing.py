@@ -57,6 +57,12 @@ def settings(store: Path) -> dict[str, dict[str, str]]:
         "profile ask": {**QUICK, "packages": "ask"},
         "profile none": QUICK,
         "profile some": {**QUICK, "packages": "on", "packages_allow": "plain"},
+        "profile few": {
+            **QUICK,
+            "packages": "ask",
+            "packages_allow": "scikit-* opencv-python pillow",
+            "packages_deny": "pillow scikit-learn",
+        },
         "profile small": {**QUICK, "packages": "on", "packages_size": "1M", "packages_timeout": "60s"},
         "profile hurried": {**QUICK, "packages": "on", "packages_timeout": "3s"},
         "profile ready": {**QUICK, "packages": "on", "requirements": "plain==1.*"},
@@ -180,6 +186,26 @@ def test_who_may(connection: Connection) -> None:
     assert "pyyaml" in trouble(s.run("raise ModuleNotFoundError('nothing like it', name='yaml')"))
     with pytest.raises(CellFailed, match="wicked"):
         s.install(["wicked"])
+
+
+def hint(session: Session, module: str) -> str:
+    return trouble(session.run(f"raise ModuleNotFoundError('no', name={module!r})"))
+
+
+def test_nobody_is_told_to_ask_for_what_is_denied(connection: Connection) -> None:
+    s = session(connection, "few")
+    assert "lair install SESSION scikit-image" in hint(s, "skimage")
+    assert "lair install SESSION opencv-python" in hint(s, "cv2")
+    assert "opencv-python-headless" not in hint(s, "cv2")
+    for module, project in (("sklearn", "scikit-learn"), ("PIL", "pillow"), ("polars", "polars")):
+        said = hint(s, module)
+        assert f"does not allow {project} to be installed here, only scikit-*, opencv-python, pillow" in said
+        assert "lair install" not in said and "%pip" not in said
+    s = session(connection)
+    assert "does not allow wicked to be installed here: do it with another project" in hint(s, "wicked")
+    assert "does not allow EVIL_thing" in hint(s, "EVIL_thing.part")
+    assert "%pip install plain" in hint(s, "plain")
+    assert trouble(session(connection, "none").run("raise ModuleNotFoundError('no', name='sklearn')")) == "no"
 
 
 def test_nothing_is_there_of_what_is_not(connection: Connection, store: Path) -> None:
