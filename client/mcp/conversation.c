@@ -13,11 +13,11 @@ struct conversation {
 	void *userdata;
 };
 
-static void on_send(struct server *server, json_t *document)
+static void on_send(struct server *server, json_t *document, const json_t *about)
 {
 	struct conversation *conversation = (struct conversation *)server;
 
-	conversation->send(conversation->userdata, document);
+	conversation->send(conversation->userdata, document, about);
 }
 
 struct conversation *conversation_new(const struct mcp_options *options, struct lair *lair, const char *session,

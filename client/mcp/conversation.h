@@ -6,8 +6,9 @@
 
 struct conversation;
 
-/* A message to the client, which is taken over. It may come inside conversation_say. */
-typedef void conversation_send(void *userdata, json_t *document);
+/* A message to the client, which is taken over. It may come inside conversation_say. @about: the id of the client's
+ * request that it answers or belongs to; borrowed, may be NULL. */
+typedef void conversation_send(void *userdata, json_t *document, const json_t *about);
 
 /* The strings of @options and @session, for calls that name none, are borrowed, and so is @lair, which is
  * connected. NULL without memory. */

@@ -92,6 +92,15 @@ static struct request *caller_of(const struct request *request)
 	return answered ? answered : (struct request *)request;
 }
 
+/* The request that waits for the result of this one's cell: this one, or one that came later with its handle. */
+static const struct request *waiter_of(const struct request *request)
+{
+	for (const struct request *it = request->server->requests; it; it = it->next)
+		if (it->key && !it->answered && strcmp(it->key, request->key) == 0)
+			return it;
+	return request;
+}
+
 json_t *functions_asking(const struct request *request)
 {
 	json_t *asking = caller_of(request)->asking;
@@ -125,8 +134,8 @@ static void asking_drop(struct request *request, uint64_t number)
 		if (number_of(asked) != (json_int_t)number ||
 		    strcmp(json_string_value(json_object_get(asked, "key")), request->key) != 0)
 			continue;
-		server_send(server,
-			    rpc_notification("notifications/cancelled", json_pack("{s:s}", "requestId", id)));
+		request_tell(waiter_of(request),
+			     rpc_notification("notifications/cancelled", json_pack("{s:s}", "requestId", id)));
 		json_object_del(server->asked, id);
 	}
 }
@@ -175,8 +184,8 @@ static void ask_client(struct request *request, const json_t *asking)
 	snprintf(id, sizeof(id), ASK_PREFIX "%" PRIu64, ++server->last_asked);
 	json_object_set_new(server->asked, id,
 			    json_pack("{s:s, s:I}", "key", request->key, "number", number_of(asking)));
-	server_send(server, json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
-				      "elicitation/create", "params", elicitation(asking, false)));
+	request_tell(waiter_of(request), json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
+						   "elicitation/create", "params", elicitation(asking, false)));
 }
 
 /* Whoever waits for this cell is told soon. */

@@ -34,10 +34,10 @@ static void logging_set_level(struct request *request)
  * open. */
 static void subscriptions_listen(struct request *request)
 {
-	server_send(request->server,
-		    rpc_notification("notifications/subscriptions/acknowledged",
-				     json_pack("{s:{s:O}, s:{}}", "_meta", "io.modelcontextprotocol/subscriptionId",
-					       request->id, "notifications")));
+	request_tell(request, rpc_notification("notifications/subscriptions/acknowledged",
+					       json_pack("{s:{s:O}, s:{}}", "_meta",
+							 "io.modelcontextprotocol/subscriptionId", request->id,
+							 "notifications")));
 }
 
 enum { LEGACY = 1, MODERN = 2 };

@@ -68,9 +68,18 @@ void request_refuse(struct request *request, int code, const char *message, json
 	request_drop(request);
 }
 
+/* Whether the server would go on from a state that it has not given, or not lately. */
+static bool state_is_none(const struct request *request, int error)
+{
+	return request->state &&
+	       (error == LAIR_E_GONE || error == LAIR_E_NO_SESSION || error == LAIR_E_BAD_REQUEST);
+}
+
 void request_fail(struct request *request, int error, const char *sentence)
 {
-	if (request->tool)
+	if (state_is_none(request, error))
+		request_refuse(request, RPC_INVALID_PARAMS, "requestState is none that this server knows", NULL);
+	else if (request->tool)
 		request_reply(request, result_failure(request, error, sentence));
 	else
 		request_refuse(request, RPC_INTERNAL, sentence, NULL);

@@ -71,9 +71,9 @@ static void progress_send(struct request *request, json_t *message)
 	}
 	/* The number has to grow each time, even if the clock stands still. */
 	run->progress = fmax(run->progress + 1e-3, round((run->sent - run->started) * 1e3) / 1e3);
-	server_send(request->server, rpc_notification("notifications/progress",
-						      json_pack("{s:O, s:f, s:o}", "progressToken", request->token,
-								"progress", run->progress, "message", message)));
+	request_tell(request, rpc_notification("notifications/progress",
+					       json_pack("{s:O, s:f, s:o}", "progressToken", request->token,
+							 "progress", run->progress, "message", message)));
 }
 
 static void progress_flush(struct request *request)
@@ -453,8 +453,11 @@ static void rest_begin_at(struct request *request, const char *handle)
 
 	if (!handle || !handle_parse(&attach, key, handle) ||
 	    (attach.session && session_is_anothers(request->server, attach.session))) {
-		request_reply(request, result_refused(request, "bad_arguments",
-						      "handle must be one that a result has given"));
+		if (request->state)
+			request_fail(request, LAIR_E_BAD_REQUEST, "");
+		else
+			request_reply(request, result_refused(request, "bad_arguments",
+							      "handle must be one that a result has given"));
 		return;
 	}
 	/* The answer looks for the session here. */

@@ -44,14 +44,25 @@ void server_deinit(struct server *server)
 	outbox_deinit(&server->outbox);
 }
 
-void server_send(struct server *server, json_t *document)
+/* @about: the id of the request that it belongs to; NULL: none. */
+static void send_about(struct server *server, json_t *document, const json_t *about)
 {
 	if (server->mute)
 		json_decref(document);
 	else if (server->send)
-		server->send(server, document);
+		server->send(server, document, about);
 	else if (outbox_add(&server->outbox, document))
 		server->error = -ENOMEM;
+}
+
+void server_send(struct server *server, json_t *document)
+{
+	send_about(server, document, json_object_get(document, "id"));
+}
+
+void request_tell(const struct request *request, json_t *document)
+{
+	send_about(request->server, document, request->id);
 }
 
 int server_connect(struct server *server, struct lair **lairp, bool start, const char **sentencep)

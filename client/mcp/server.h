@@ -35,7 +35,7 @@ struct server {
 	bool given_up, mute;
 	/* for another transport: conversation.h */
 	bool lent; /* @lair is somebody else's, who also processes it */
-	void (*send)(struct server *server, json_t *document);
+	void (*send)(struct server *server, json_t *document, const json_t *about);
 	int error; /* why the server must end */
 };
 
@@ -100,6 +100,8 @@ void request_wait(struct request *request, int started, struct lair_call **callp
 
 /* @document is taken over. */
 void server_send(struct server *server, json_t *document);
+/* The same for a notification or a question that belongs to @request. */
+void request_tell(const struct request *request, json_t *document);
 /* One line of input. */
 void server_line(struct server *server, struct lair_text line);
 /* If it cannot, server->error says why. */

@@ -35,8 +35,9 @@ struct talk {
 	struct tenant *tenant;
 	struct conversation *conversation;
 	struct ask *asks;
-	char name[NAME_SIZE]; /* name: "" of the stateless era */
-	char *fallback;	      /* the session of calls that name none */
+	const struct ask *saying; /* whose message is being taken */
+	char name[NAME_SIZE];	  /* name: "" of the stateless era */
+	char *fallback;		  /* the session of calls that name none */
 	double used;
 };
 
@@ -45,7 +46,7 @@ struct ask {
 	struct exchange *exchange;
 	struct talk *talk;
 	struct ask *next; /* of the talk */
-	json_t *said, *id, *token;
+	json_t *said, *id;
 	bool begun; /* its conversation begins with it */
 };
 
@@ -99,20 +100,20 @@ static void ask_free(void *state)
 		talk_drop(ask->exchange->server, talk);
 	json_decref(ask->said);
 	json_decref(ask->id);
-	json_decref(ask->token);
 	free(ask);
 }
 
 /* ---- what the server says ---- */
 
-static struct ask *ask_of(const struct talk *talk, const json_t *document)
+/* The exchange that a message goes out on: that of the request that it belongs to. */
+static struct ask *ask_of(const struct talk *talk, const json_t *about)
 {
-	const json_t *id = json_object_get(document, "id"), *params = json_object_get(document, "params");
-	const json_t *token = json_object_get(params, "progressToken");
+	/* Of a message that is wrong no id may be known. */
+	bool wrong = !about || json_is_null(about);
 
 	for (struct ask *ask = talk->asks; ask; ask = ask->next)
-		if (!*talk->name || (id && json_equal(id, ask->id)) ||
-		    (!id && token && json_equal(token, ask->token)))
+		if ((!*talk->name || (wrong ? ask == talk->saying : json_equal(about, ask->id))) &&
+		    !ask->exchange->gone && !ask->exchange->ended)
 			return ask;
 	return NULL;
 }
@@ -164,20 +165,38 @@ static void answer_ask(struct ask *ask, json_t *document)
 	answer_json(exchange, *ask->talk->name ? 200 : status_for(document), document);
 }
 
-static void on_send(void *userdata, json_t *document)
+/* A question that cannot be asked is one that the client dismisses. */
+static void question_dismiss(struct talk *talk, json_t *id)
+{
+	json_t *answer = json_pack("{s:s, s:O, s:{s:s}}", "jsonrpc", "2.0", "id", id, "result", "action", "cancel");
+	_cleanup_(freep) char *text = json_dumps(answer, JSON_COMPACT);
+
+	json_decref(answer);
+	if (text)
+		conversation_say(talk->conversation, lair_text(text));
+}
+
+static void on_send(void *userdata, json_t *document, const json_t *about)
 {
 	struct talk *talk = userdata;
-	struct ask *ask = ask_of(talk, document);
-	bool waits = ask && !ask->exchange->gone && !ask->exchange->ended;
+	struct ask *ask = ask_of(talk, about);
+	json_t *id = json_object_get(document, "id");
+	bool asks = id && json_object_get(document, "method"), sent = false;
 
-	if (waits && json_object_get(document, "id")) {
+	if (ask && id && !asks) {
 		answer_ask(ask, document);
-	} else if (waits && exchange_accepts(ask->exchange, "text/event-stream")) {
+		return;
+	}
+	json_incref(id);
+	if (ask && exchange_accepts(ask->exchange, "text/event-stream")) {
 		events_begin(ask->exchange);
-		(void)stream_event(ask->exchange, "message", NULL, document);
+		sent = stream_event(ask->exchange, "message", NULL, document);
 	} else {
 		json_decref(document);
 	}
+	if (asks && !sent)
+		question_dismiss(talk, id);
+	json_decref(id);
 }
 
 static void refuse(struct exchange *exchange, unsigned status, int code, const char *message)
@@ -250,6 +269,14 @@ static struct talk *talk_find(const struct exchange *exchange, const char *name)
 
 /* ---- sessions of a tenant ---- */
 
+/* Whether a handle, which names its session, is of one of the tenant's, or of a one-shot. */
+static bool own_handle(const struct tenant *tenant, const json_t *handle)
+{
+	const char *text = json_string_value(handle), *at = text ? strchr(text, '@') : NULL;
+
+	return !at || strncmp(at + 1, tenant->prefix, strlen(tenant->prefix)) == 0;
+}
+
 /* Ids in arguments are the tenant's own; what results say may be given back as well. */
 static void own(const struct tenant *tenant, json_t *arguments, const char *key)
 {
@@ -263,18 +290,16 @@ static bool is_own(const struct tenant *tenant, const json_t *said)
 {
 	const char *method = json_string_value(json_object_get(said, "method"));
 	json_t *arguments = json_object_get(json_object_get(said, "params"), "arguments");
-	const char *handle = json_string_value(json_object_get(arguments, "handle"));
-	const char *at = handle ? strchr(handle, '@') : NULL;
 
 	if (!*tenant->prefix)
 		return true;
 	own(tenant, arguments, "session_id");
 	own(tenant, arguments, "new_session_id");
 	/* Resources name sessions of everybody. */
-	return (!at || strncmp(at + 1, tenant->prefix, strlen(tenant->prefix)) == 0) &&
+	return own_handle(tenant, json_object_get(arguments, "handle")) &&
+	       own_handle(tenant, json_object_get(json_object_get(said, "params"), "requestState")) &&
 	       !(method && strncmp(method, "resources/", 10) == 0 &&
-		 strcmp(method, "resources/templates/list") != 0) &&
-	       !json_object_get(json_object_get(said, "params"), "requestState");
+		 strcmp(method, "resources/templates/list") != 0);
 }
 
 /* ---- the headers of the stateless era ---- */
@@ -392,19 +417,34 @@ static void cancelled(const struct talk *talk, const json_t *said)
 		}
 }
 
-static void say(struct exchange *exchange, struct ask *ask, struct talk *talk, const char *method)
+static void pass_on(const struct ask *ask, struct talk *talk)
 {
 	_cleanup_(freep) char *text = json_dumps(ask->said, JSON_COMPACT | JSON_REAL_PRECISION(17));
 
+	talk->used = server_now();
+	talk->saying = ask;
+	if (text)
+		conversation_say(talk->conversation, lair_text(text));
+	talk->saying = NULL;
+}
+
+/* What the client's person has said. In the stateless era nobody is asked like this. */
+static void answered(struct exchange *exchange, const struct ask *ask, struct talk *talk)
+{
+	if (*talk->name && ask->id)
+		pass_on(ask, talk);
+	answer_empty(exchange, 202);
+}
+
+static void say(struct exchange *exchange, struct ask *ask, struct talk *talk, const char *method)
+{
 	ask->talk = talk;
 	ask->next = talk->asks;
 	talk->asks = ask;
-	talk->used = server_now();
-	if (text)
-		conversation_say(talk->conversation, lair_text(text));
+	pass_on(ask, talk);
 	if (strcmp(method, "notifications/cancelled") == 0)
 		cancelled(talk, ask->said);
-	if (!ask->id)
+	if (!ask->id && !exchange->response)
 		answer_empty(exchange, 202);
 	else if (!exchange->response && exchange_accepts(exchange, "text/event-stream"))
 		exchange_alarm(exchange, ALIVE_SECONDS, events_begin);
@@ -439,12 +479,12 @@ static void hear(struct exchange *exchange, struct ask *ask)
 
 	if (!sessions_admitted(exchange, ask, method ? method : ""))
 		return;
-	/* An answer of the client has no method; this server asks it nothing. */
+	/* An answer of the client has no method. */
 	talk = talk_of(exchange, ask, method ? method : "");
 	if (talk && method)
 		say(exchange, ask, talk, method);
 	else if (talk)
-		answer_empty(exchange, 202);
+		answered(exchange, ask, talk);
 }
 
 static void post_begin(struct exchange *exchange)
@@ -473,8 +513,6 @@ static void post_begin(struct exchange *exchange)
 		return;
 	}
 	ask->id = json_incref(json_object_get(ask->said, "id"));
-	ask->token = json_incref(
-		json_object_get(json_object_get(json_object_get(ask->said, "params"), "_meta"), "progressToken"));
 	if (is_own(exchange->tenant, ask->said))
 		hear(exchange, ask);
 	else

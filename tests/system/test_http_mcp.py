@@ -101,6 +101,24 @@ def test_what_is_no_message(server: Server) -> None:
     assert server.ask("POST", "/mcp", {}, {"Host": "evil.example"}).status == 403
 
 
+def test_an_id_that_is_none(server: Server) -> None:
+    """It is answered all the same, in both eras."""
+    own = begun(server)
+    ids: list[Any] = [1.5, "x" * 2000, True, {}]
+    for id in ids:
+        assert said(server, "ping", headers=own, id=id).json()["error"]["code"] == -32600
+        listed = {**MODERN, "Mcp-Method": "tools/list"}
+        assert said(server, "tools/list", {"_meta": META}, listed, id=id).json()["error"]["code"] == -32600
+
+
+def test_a_notification_that_is_none(server: Server) -> None:
+    own = begun(server)
+    for headers in (own, {**MODERN, "Mcp-Method": "x"}):
+        assert server.ask("POST", "/mcp", {"method": "x"}, headers).json()["error"]["code"] == -32600
+        assert server.ask("POST", "/mcp", {"jsonrpc": "2.0", "method": "x"}, headers).status == 202
+    assert server.ask("POST", "/mcp", {"id": 1, "result": 7}, own).status == 202
+
+
 def test_what_there_is(server: Server) -> None:
     """What each conversation begins with, in both eras."""
     own = begun(server)

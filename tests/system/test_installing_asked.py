@@ -16,6 +16,7 @@ import pytest
 
 import lair
 from daemon import BIN, Daemon, wait_until
+from http_server import Answer, Server, server_of
 from index import Index, find_uv
 from lair import Connection, Session
 from mcp_server import McpServer
@@ -150,6 +151,103 @@ def test_a_model_whose_person_is_asked(daemon: Daemon, package: str, approved: b
         result = server.wait(call)["result"]["structuredContent"]
         assert result["ok"] == approved
         assert approved or result["error"]["name"] == "PermissionError"
+
+
+class Conversation:
+    """Of the handshake era over HTTP, with a client that can ask its person."""
+
+    def __init__(self, server: Server, accept: str = "application/json, text/event-stream") -> None:
+        self.server = server
+        self.headers = {"Accept": accept}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t"}}
+        answer = self.say(id=0, method="initialize", params=params)
+        self.headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
+
+    def say(self, **message: Any) -> Answer:
+        return self.server.ask("POST", "/mcp", {"jsonrpc": "2.0", **message}, self.headers)
+
+    def events(self, id: int, tool: str, **arguments: Any) -> Iterator[Any]:
+        """What comes of a call, as it comes: an answer, or the events of a stream."""
+        connection = self.server.connect()
+        params = {"name": tool, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+        connection.request("POST", "/mcp", json.dumps(message), self.headers)
+        response = connection.getresponse()
+        if response.headers["Content-Type"] == "application/json":
+            yield json.loads(response.read())
+        else:
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+        connection.close()
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_person_is_asked_over_http(daemon: Daemon, package: str, approved: bool) -> None:
+    with server_of(daemon) as server:
+        talk = Conversation(server)
+        events = talk.events(1, "python_session_execute", code=f"%pip install {package}")
+        asked = next(events)
+        assert asked["method"] == "elicitation/create" and package in asked["params"]["message"]
+        answer = {"action": "accept", "content": {"approve": approved}}
+        assert talk.say(id=asked["id"], result=answer).status == 202
+        (last,) = events
+        assert last["id"] == 1 and last["result"]["structuredContent"]["ok"] == approved
+        assert talk.say(id=asked["id"], result=answer).status == 202  # of a question that is answered
+        assert talk.say(id="ask-99", result=answer).status == 202
+
+
+def test_a_question_is_dismissed_over_http(daemon: Daemon, package: str) -> None:
+    with server_of(daemon) as server:
+        talk = Conversation(server)
+        events = talk.events(1, "python_session_execute", code=f"%pip install {package}")
+        assert talk.say(id=next(events)["id"], result={"action": "cancel"}).status == 202
+        (last,) = events
+        waits = last["result"]["structuredContent"]
+        number = str(waits["asking"][0]["number"])
+        assert waits["running"] and "lair answer" in waits["note"]
+        assert daemon.lair("answer", waits["session_id"], number, "--approve").returncode == 0
+        (rest,) = talk.events(2, "python_result", handle=waits["handle"])
+        assert rest["result"]["structuredContent"]["stdout"].startswith(f"installed: {package}")
+
+
+def test_a_client_of_http_that_takes_no_stream_is_told(daemon: Daemon, package: str) -> None:
+    with server_of(daemon) as server:
+        talk = Conversation(server, "application/json")
+        (answer,) = talk.events(1, "python_session_execute", code=f"%pip install {package}")
+        assert answer["result"]["structuredContent"]["asking"]
+
+
+def test_a_person_of_a_token_is_asked(daemon: Daemon, package: str, tmp_path: Path) -> None:
+    """In the stateless era, where the state that the client gives back names the session."""
+    path = tmp_path / "tokens"
+    secrets = [daemon.lair("token", "add", name, "--tokens", str(path)).stdout.strip() for name in ("a", "b")]
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }
+    headers = {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "python_session_execute",
+        "Accept": "application/json, text/event-stream",
+    }
+
+    def ask(secret: str, **more: Any) -> Answer:
+        arguments = {"code": f"%pip install {package}"}
+        params = {"name": "python_session_execute", "arguments": arguments, "_meta": meta, **more}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return server.ask("POST", "/mcp", message, {**headers, "Authorization": f"Bearer {secret}"})
+
+    with server_of(daemon, "--tokens", str(path)) as server:
+        asked = ask(secrets[0]).json()["result"]
+        (number,) = asked["inputRequests"]
+        given = {
+            "requestState": asked["requestState"],
+            "inputResponses": {number: {"action": "accept", "content": {"approve": True}}},
+        }
+        assert ask(secrets[1], **given).status == 403
+        assert ask(secrets[0], **given).json()["result"]["structuredContent"]["ok"]
 
 
 def test_a_model_that_nobody_can_be_asked_for(daemon: Daemon, package: str) -> None:

@@ -43,14 +43,19 @@ def serve(daemon: Daemon, tmp_path: Path) -> Iterator[Serve]:
             it.end()
 
 
-def elicits(server: McpServer, **params: Any) -> Json:
-    """A modern request of a client that can ask."""
+def answered(server: McpServer, **params: Any) -> Json:
+    """The answer to a modern request of a client that can ask."""
     fields = meta()
     fields["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {}}
     server.send(
         {"jsonrpc": "2.0", "id": 900 + len(params), "method": "tools/call", "params": {"_meta": fields, **params}}
     )
-    answer: Json = server.wait(900 + len(params))["result"]
+    answer: Json = server.wait(900 + len(params))
+    return answer
+
+
+def elicits(server: McpServer, **params: Any) -> Json:
+    answer: Json = answered(server, **params)["result"]
     return answer
 
 
@@ -189,9 +194,11 @@ def test_elicitation_of_the_stateless_era(serve: Serve, approved: bool, text: st
 
 def test_a_state_that_was_made_up(serve: Serve) -> None:
     call = {"name": "python_execute_once", "arguments": {"code": "1"}}
-    for state in ("", "x", 7, "0123456789abcdef-0-0-0@0/other"):
-        result = elicits(serve(), **call, requestState=state)
-        assert result["isError"], result
+    server = serve()
+    server.run("1", "i")
+    made_up = "", "x", 7, "0123456789abcdef-0-0-0", "0123456789abcdef-0-0-0@i", "0123456789abcdef-0-0-0@0/other"
+    for state in made_up:
+        assert answered(server, **call, requestState=state)["error"]["code"] == -32602, state
 
 
 # ---- ends ----

@@ -1,134 +1,85 @@
-"""`/mcp` of `lair serve` with the conformance suite of the Model Context Protocol: all scenarios that ask for nothing that this server has not."""
+"""`/mcp` of `lair serve` with the conformance suite of the Model Context Protocol, as it is and with the suite's fixtures. What
+is to come of each scenario is said in the table of docs/MCP.md."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from daemon import Daemon
 from http_server import Server, server_of
+from index import Index, find_uv
 from installing import npm_installed
+from lair import Client
+from mcp_fixtures import fixtures_of
 
 HERE = Path(__file__).parent
-# Scenarios that need what is not there, by why. The suite wants servers to have tools, prompts and resources of its own for these.
-NO_TOOL = "the suite's own tool is not there"
-NO_RESOURCE = "the suite's own resource is not there"
-NO_PROMPT = "there are no prompts"
-NO_COMPLETION = "there is no completion of arguments"
-NO_TASKS = "there are no tasks: the handle of a result is what a client comes back with"
-NO_SUBSCRIPTION = "resources tell of no changes"
-MISSING = {
-    "2026-07-28": {
-        "server-stateless": NO_TOOL,
-        "completion-complete": NO_COMPLETION,
-        "caching": NO_PROMPT,
-        "json-schema-2020-12": NO_TOOL,
-        "http-custom-header-server-validation": NO_TOOL,
-        **dict.fromkeys(
-            (
-                "tools-call-simple-text",
-                "tools-call-image",
-                "tools-call-audio",
-                "tools-call-embedded-resource",
-                "tools-call-mixed-content",
-                "tools-call-error",
-                "tools-call-with-progress",
-                *(
-                    f"input-required-result-{it}"
-                    for it in (
-                        "basic-elicitation",
-                        "basic-sampling",
-                        "basic-list-roots",
-                        "request-state",
-                        "multiple-input-requests",
-                        "multi-round",
-                        "result-type",
-                        "tampered-state",
-                        "capability-check",
-                    )
-                ),
-            ),
-            NO_TOOL,
-        ),
-        "input-required-result-non-tool-request": NO_PROMPT,
-        **dict.fromkeys(("resources-read-text", "resources-read-binary", "resources-templates-read"), NO_RESOURCE),
-        **dict.fromkeys(
-            (
-                "prompts-list",
-                "prompts-get-simple",
-                "prompts-get-with-args",
-                "prompts-get-embedded-resource",
-                "prompts-get-with-image",
-            ),
-            NO_PROMPT,
-        ),
-        **dict.fromkeys(
-            (
-                f"tasks-{it}"
-                for it in (
-                    "lifecycle",
-                    "capability-negotiation",
-                    "wire-fields",
-                    "request-state-removal",
-                    "mrtr-input",
-                    "request-headers",
-                    "dispatch-and-envelope",
-                    "required-task-error",
-                    "mrtr-composition",
-                )
-            ),
-            NO_TASKS,
-        ),
-    },
-    "2025-11-25": {
-        "completion-complete": NO_COMPLETION,
-        "json-schema-2020-12": NO_TOOL,
-        **dict.fromkeys(
-            (
-                "tools-call-simple-text",
-                "tools-call-image",
-                "tools-call-audio",
-                "tools-call-embedded-resource",
-                "tools-call-mixed-content",
-                "tools-call-with-logging",
-                "tools-call-error",
-                "tools-call-with-progress",
-                "tools-call-sampling",
-                "tools-call-elicitation",
-                "elicitation-sep1034-defaults",
-                "elicitation-sep1330-enums",
-            ),
-            NO_TOOL,
-        ),
-        **dict.fromkeys(("resources-read-text", "resources-read-binary", "resources-templates-read"), NO_RESOURCE),
-        **dict.fromkeys(("resources-subscribe", "resources-unsubscribe"), NO_SUBSCRIPTION),
-        **dict.fromkeys(
-            (
-                "prompts-list",
-                "prompts-get-simple",
-                "prompts-get-with-args",
-                "prompts-get-embedded-resource",
-                "prompts-get-with-image",
-            ),
-            NO_PROMPT,
-        ),
-    },
-}
-# In scenarios of which a part needs nothing: what of them fails all the same.
-PARTS = {
-    "server-stateless": {
-        "sep-2575-server-rejects-undeclared-capability",
-        "sep-2575-missing-capability-http-400",
-        "sep-2575-http-server-no-independent-requests-on-stream",
-        "sep-2575-server-no-log-without-loglevel",
-    },
+DOCUMENT = HERE.parents[2] / "docs" / "MCP.md"
+ERAS = ["2025-11-25", "2026-07-28"]
+# In scenarios of which only a part is passed: what of them fails all the same.
+FAILS_OF = {
+    "server-stateless": {"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"},
     "caching": {"sep-2549-prompts-list-caching-hints"},
 }
+# What needs a fixture, too.
+FAILS_WITHOUT_FIXTURES = {
+    "server-stateless": {
+        "sep-2575-http-server-no-independent-requests-on-stream",
+        "sep-2575-server-no-log-without-loglevel",
+    }
+}
+
+
+def table(era: str) -> dict[str, str]:
+    """What docs/MCP.md says: passes, with fixtures, in part or no, by scenario."""
+    said: dict[str, str] = {}
+    for line in DOCUMENT.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 4 and cells[1 + ERAS.index(era)] in HOW:
+            said.update(dict.fromkeys(re.findall(r"`([^`]+)`", cells[0]), cells[1 + ERAS.index(era)]))
+    return said
+
+
+HOW = ("passes", "with fixtures", "in part", "no")
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[Index]:
+    it = Index()
+    yield it
+    it.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(index: Index) -> Iterator[Daemon]:
+    """Where packages have to be approved of: that is what there is to ask a person."""
+    uv = find_uv()
+    if uv is None:
+        pytest.skip("there is no uv, and pip cannot install it")
+    store = Path(tempfile.mkdtemp(prefix="lair-packages-"))
+    store.chmod(0o755)
+    settings = {
+        "daemon": {"packages_store": str(store), "uv": uv},
+        "profile default": {"preload": "", "packages": "ask"},
+    }
+    it = Daemon(settings, env={"UV_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url})
+    yield it
+    it.close()
+    shutil.rmtree(store, ignore_errors=True)
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    with Client(str(daemon.socket)) as it:
+        yield it
 
 
 @pytest.fixture
@@ -145,21 +96,38 @@ def suite() -> list[str]:
     return [str(nodes[0]), str(made / "node_modules/@modelcontextprotocol/conformance/dist/index.js")]
 
 
-@pytest.mark.parametrize("revision", list(MISSING))
-def test_conformance(revision: str, server: Server, suite: list[str], tmp_path: Path) -> None:
-    command = ["server", "--url", f"{server.url}/mcp", "--requirements", revision, "-o", str(tmp_path)]
-    done = subprocess.run([*suite, *command], capture_output=True, text=True, timeout=55)
-    failed: dict[str, set[str]] = {}
-    ran = set()
-    for path in tmp_path.glob("*/checks.json"):
+def run(suite: list[str], url: str, era: str, place: Path) -> dict[str, dict[str, str]]:
+    """The status of each check of each scenario."""
+    command = ["server", "--url", url, "--requirements", era, "-o", str(place)]
+    done = subprocess.run([*suite, *command], capture_output=True, text=True, timeout=58)
+    found = {}
+    for path in place.glob("*/checks.json"):
         name = path.parent.name.removeprefix("server-").partition("-20")[0]
         # The name of one scenario is that of another and a year.
         name = "json-schema-2020-12" if name == "json-schema" else name
-        ran.add(name)
-        bad = {it["id"] for it in json.loads(path.read_text()) if it["status"] == "FAILURE"}
-        if bad:
-            failed[name] = bad
-    assert len(ran) > 30, done.stdout + done.stderr
-    assert set(failed) == set(MISSING[revision])
-    for name in failed.keys() & PARTS.keys():
-        assert failed[name] == PARTS[name]
+        found[name] = {it["id"]: str(it["status"]) for it in json.loads(path.read_text())}
+    assert len(found) > 30, done.stdout + done.stderr
+    return found
+
+
+def passed(checks: dict[str, str]) -> bool:
+    return "SUCCESS" in checks.values() and not {"FAILURE", "WARNING"} & set(checks.values())
+
+
+@pytest.mark.parametrize("fixtures", [False, True], ids=["as it is", "with fixtures"])
+@pytest.mark.parametrize("era", ERAS)
+def test_conformance(
+    era: str, fixtures: bool, server: Server, client: Client, index: Index, suite: list[str], tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        url = stack.enter_context(fixtures_of(server, client, index)) if fixtures else f"{server.url}/mcp"
+        found = run(suite, url, era, tmp_path)
+    said = table(era)
+    assert set(found) == set(said)
+    good = {"passes", "with fixtures"} if fixtures else {"passes"}
+    assert {name: checks for name, checks in found.items() if passed(checks) != (said[name] in good)} == {}
+    for name, how in said.items():
+        if how == "in part":
+            more = set() if fixtures else FAILS_WITHOUT_FIXTURES.get(name, set())
+            failed = {check for check, status in found[name].items() if status == "FAILURE"}
+            assert failed == FAILS_OF[name] | more
