@@ -3,7 +3,9 @@
 #include "builds.h"
 
 #include "base/log.h"
+#include "vault/breaker.h"
 #include "vault/errand.h"
+#include "vault/fault.h"
 
 #include "proto/channel.h"
 #include "proto/message.h"
@@ -54,9 +56,9 @@ static void build_free(struct build *build)
 	free(build);
 }
 
-void builds_init(struct builds *builds, struct event_loop *loop)
+void builds_init(struct builds *builds, struct event_loop *loop, struct breaker *breaker)
 {
-	*builds = (struct builds){.loop = loop, .store.fd = -1};
+	*builds = (struct builds){.loop = loop, .breaker = breaker, .store.fd = -1};
 	list_init(&builds->all);
 }
 
@@ -113,6 +115,29 @@ const char *builds_told(const struct builds *builds, const char *key)
 	return build ? build->told : NULL;
 }
 
+/* ---- what routers die of ---- */
+
+static uint64_t number_of(const char *key)
+{
+	return breaker_digest(BREAKER_DIGEST, bytes_of(key));
+}
+
+static void hand_build(const struct build *build, enum hand_turn turn)
+{
+	const struct thing thing = {.kind = HAND_BUILD, .turn = turn, .number = number_of(build->key)};
+
+	hand_take(build->builds->breaker, &thing, "builder", bytes_of(build->profile->name));
+}
+
+/* Each builder begins anew, so if its first message was handled, this says nothing of its second. */
+static void hand_message(const struct build *build, size_t type)
+{
+	const struct thing thing = {
+		.kind = HAND_BUILD, .turn = _TURN_N + (uint32_t)type, .number = number_of(build->key)};
+
+	breaker_name(build->builds->breaker, &thing);
+}
+
 /* ---- its end ---- */
 
 /* Whoever hears of it may ask for another one. */
@@ -135,9 +160,15 @@ static void on_late(struct timer *timer)
 	struct build *build = container_of(timer, struct build, timer);
 	char reason[128];
 
+	hand_build(build, TURN_PATIENCE);
 	snprintf(reason, sizeof(reason), "it took longer than packages_timeout = %g s",
 		 event_seconds(build->timeout));
 	end(build, NULL, reason);
+}
+
+static void broken(struct build *build)
+{
+	end(build, NULL, "its builder broke the protocol");
 }
 
 static void on_built(struct build *build, struct bytes body)
@@ -146,16 +177,15 @@ static void on_built(struct build *build, struct bytes body)
 	struct wire_fault fault;
 	char text[SHA256_HEX_SIZE];
 
-	if (wire_decode(&built, &built_message_schema, body, &fault)) {
-		end(build, NULL, "its builder broke the protocol");
+	if (wire_decode(&built, &built_message_schema, body, &fault) || !built.set.data == !built.reason.data) {
+		broken(build);
 	} else if (built.set.data) {
 		bool there = package_store_has(&build->builds->store, built.set);
 
 		snprintf(text, sizeof(text), "%.*s", (int)MIN(built.set.size, sizeof(text) - 1), built.set.data);
 		end(build, there ? text : NULL, there ? NULL : "its builder did not put it into the store");
 	} else {
-		_cleanup_(freep) char *reason =
-			strndup(built.reason.data ? built.reason.data : "", built.reason.size);
+		_cleanup_(freep) char *reason = strndup(built.reason.data, built.reason.size);
 
 		end(build, NULL, reason ? reason : "out of memory");
 	}
@@ -166,11 +196,39 @@ static void on_building(struct build *build, struct bytes body)
 	struct building_message building;
 	struct wire_fault fault;
 
-	if (wire_decode(&building, &building_message_schema, body, &fault))
+	if (wire_decode(&building, &building_message_schema, body, &fault)) {
+		broken(build);
 		return;
+	}
 	snprintf(build->told, sizeof(build->told), "%.*s", (int)MIN(building.text.size, sizeof(build->told) - 1),
 		 building.text.data);
 	build->builds->on_told(build->builds, build->key);
+}
+
+static const struct {
+	const char *type;
+	void (*fn)(struct build *build, struct bytes body);
+} handlers[] = {
+	{"building", on_building},
+	{"built", on_built},
+};
+
+const char *builder_message_type(size_t i)
+{
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
+static void message_handle(struct build *build, const struct wire_frame *frame)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (!bytes_is(frame->type, handlers[i].type))
+			continue;
+		hand_message(build, i);
+		fault_at("builder", handlers[i].type, bytes_of(build->profile->name));
+		handlers[i].fn(build, frame->body);
+		return;
+	}
+	broken(build);
 }
 
 static void on_channel(struct event_source *source, uint32_t events)
@@ -181,17 +239,16 @@ static void on_channel(struct event_source *source, uint32_t events)
 	int r;
 
 	(void)events;
+	hand_build(build, TURN_CHANNEL);
 	r = channel_recv_frame(build->channel, buffer, sizeof(buffer), &frame);
 	if (r == CHANNEL_E_EMPTY)
 		return;
 	if (r == CHANNEL_E_EOF)
 		end(build, NULL, "its builder was killed");
 	else if (r)
-		end(build, NULL, "its builder broke the protocol");
-	else if (bytes_is(frame.type, building_message_schema.type))
-		on_building(build, frame.body);
-	else if (bytes_is(frame.type, built_message_schema.type))
-		on_built(build, frame.body);
+		broken(build);
+	else
+		message_handle(build, &frame);
 }
 
 /* ---- its beginning ---- */
@@ -273,23 +330,26 @@ static int put_list(msgpack_sbuffer *buffer, char *const *items, size_t n)
 	return r;
 }
 
-int builds_begin(struct builds *builds, const struct package_order *order, const char *key)
+static int order_keep(struct build *build, const struct package_order *order)
 {
-	struct build *build, *other;
-	size_t n = 0;
-	int r;
+	const struct string_list *deny = &order->profile->packages_deny;
+	int r = put_list(&build->requirements, order->requirements, order->n);
 
-	if (builds->store.fd < 0)
-		return -ENOENT;
-	if (find(builds, key))
-		return 0;
-	list_for_each (other, &builds->all, node)
-		n++;
-	if (n >= BUILDS_MAX)
-		return -EBUSY;
-	build = calloc(1, sizeof(*build));
+	if (!r)
+		r = put_list(&build->deny, deny->items, deny->n);
+	if (!r && order->base.size > 0) {
+		build->base = strndup(order->base.data, order->base.size);
+		r = build->base ? 0 : -ENOMEM;
+	}
+	return r;
+}
+
+static struct build *build_new(struct builds *builds, const struct package_order *order, const char *key)
+{
+	struct build *build = calloc(1, sizeof(*build));
+
 	if (!build)
-		return -ENOMEM;
+		return NULL;
 	build->builds = builds;
 	build->channel = -1;
 	build->source = EVENT_SOURCE_NONE;
@@ -302,16 +362,32 @@ int builds_begin(struct builds *builds, const struct package_order *order, const
 	msgpack_sbuffer_init(&build->deny);
 	list_init(&build->node);
 	list_append(&builds->all, &build->node);
-	r = put_list(&build->requirements, order->requirements, order->n);
-	if (!r)
-		r = put_list(&build->deny, order->profile->packages_deny.items, order->profile->packages_deny.n);
-	if (!r && order->base.size > 0) {
-		build->base = strndup(order->base.data, order->base.size);
-		r = build->base ? 0 : -ENOMEM;
-	}
-	if (!r && builds->n_running < RUNNING_MAX)
+	if (!order_keep(build, order))
+		return build;
+	build_free(build);
+	return NULL;
+}
+
+const char *builds_begin(struct builds *builds, const struct package_order *order, const char *key)
+{
+	struct build *build;
+	int r = 0;
+
+	if (builds->store.fd < 0)
+		return "laird has no store of packages";
+	if (find(builds, key))
+		return NULL;
+	if (breaker_is_open_for(builds->breaker, HAND_BUILD, 0, number_of(key)))
+		return HAND_REFUSAL;
+	if (list_size(&builds->all) >= BUILDS_MAX)
+		return "too much is being installed already: try again later";
+	build = build_new(builds, order, key);
+	if (!build)
+		return strerror(ENOMEM);
+	if (builds->n_running < RUNNING_MAX)
 		r = begin(build);
-	if (r)
-		build_free(build);
-	return r;
+	if (!r)
+		return NULL;
+	build_free(build);
+	return strerror(-r);
 }

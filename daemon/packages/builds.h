@@ -7,8 +7,11 @@
 #include "config/config.h"
 #include "store.h"
 
+struct breaker;
+
 struct builds {
 	struct event_loop *loop;
+	struct breaker *breaker;
 	struct package_store store;
 	const struct config *config; /* the settings in force */
 	struct list all;
@@ -28,13 +31,16 @@ struct package_order {
 	uid_t uid;	   /* who does it, 0: laird's own user */
 };
 
-void builds_init(struct builds *builds, struct event_loop *loop);
+void builds_init(struct builds *builds, struct event_loop *loop, struct breaker *breaker);
 void builds_deinit(struct builds *builds);
 
 /* The digest of @order. */
 void package_order_key(char key[static SHA256_HEX_SIZE], const struct package_order *order);
 
-/* Begin, unless it is under way. Returns 0; -EBUSY: too many wait already; or -errno. */
-int builds_begin(struct builds *builds, const struct package_order *order, const char *key);
+/* Begin, unless it is under way. Returns NULL, or why it cannot be. */
+const char *builds_begin(struct builds *builds, const struct package_order *order, const char *key);
 /* What the build of @key does; NULL: there is none. */
 const char *builds_told(const struct builds *builds, const char *key);
+
+/* The types of what a builder may say; NULL after the last. */
+const char *builder_message_type(size_t i);

@@ -1,6 +1,7 @@
 /* The points where faults can be made. Each row of the tables of handlers is a point. */
 #include "vault/fault.h"
 
+#include "packages/builds.h"
 #include "request/request.h"
 #include "warden/nursery.h"
 
@@ -14,6 +15,7 @@ static const char *hand_point(size_t i)
 		"session.call",	       "session.transfer",   "session.copy",	   "family.channel",
 		"family.death",	       "family.patience",    "family.quota",	   "template.channel",
 		"template.patience",   "template.refill",    "template.retry",	   "template.idle",
+		"builder.channel",     "builder.patience",
 	};
 
 	return i < ARRAY_SIZE(points) ? points[i] : NULL;
@@ -39,13 +41,10 @@ void fault_print_points(void)
 		const char *group; /* with its dot */
 		const char *(*name)(size_t i);
 	} groups[] = {
-		{"request.", request_type},
-		{"interpreter.", session_message_type},
-		{"warden.", warden_message_type},
-		{"template.", nursery_message_type},
-		{"", hand_point},
-		{"revival.", revival_point},
-		{"settle.", settle_point},
+		{"request.", request_type},	    {"interpreter.", session_message_type},
+		{"warden.", warden_message_type},   {"template.", nursery_message_type},
+		{"builder.", builder_message_type}, {"", hand_point},
+		{"revival.", revival_point},	    {"settle.", settle_point},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)

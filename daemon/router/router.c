@@ -134,7 +134,7 @@ static void on_install_told(struct builds *builds, const char *key)
 
 static void packages_begin(struct router *router)
 {
-	builds_init(&router->builds, &router->loop);
+	builds_init(&router->builds, &router->loop, &router->breaker);
 	router->builds.on_built = on_installed;
 	router->builds.on_told = on_install_told;
 }

@@ -218,7 +218,7 @@ static void begin(struct session *session, struct call *call, const struct wante
 {
 	struct builds *builds = session->sessions->builds;
 	char set[SHA256_HEX_SIZE];
-	int r;
+	const char *why;
 
 	if (package_store_find(set, &builds->store, wanted->key)) {
 		answer_set(session, call, set);
@@ -226,10 +226,9 @@ static void begin(struct session *session, struct call *call, const struct wante
 	}
 	if (call->state != CALL_HELD)
 		session_hold_call(session, call, BYTES("it is being installed"), NULL);
-	r = builds_begin(builds, &wanted->order, wanted->key);
-	if (r)
-		answer_error(session, call, "PackageError",
-			     r == -EBUSY ? "too much is being installed already: try again later" : strerror(-r));
+	why = builds_begin(builds, &wanted->order, wanted->key);
+	if (why)
+		answer_error(session, call, "PackageError", why);
 }
 
 static void begin_call(struct session *session, struct call *call)

@@ -25,7 +25,7 @@
 #define SUSPECTS_MAX 32
 #define FORGET_US (600 * 1000000ULL)
 #define CAREFUL_US (10 * 1000000ULL)
-#define LAYOUT 1
+#define LAYOUT 2
 
 struct suspect {
 	struct thing thing;
@@ -52,7 +52,7 @@ static const char *const kind_names[_HAND_N] = {
 	[HAND_SESSION] = "session",   [HAND_FAMILY] = "family",
 	[HAND_REVIVAL] = "revival",   [HAND_RECORD] = "record",
 	[HAND_TEMPLATE] = "template", [HAND_FRAME] = "frame",
-	[HAND_REQUEST] = "request",
+	[HAND_REQUEST] = "request",   [HAND_BUILD] = "build",
 };
 
 uint64_t breaker_digest(uint64_t digest, struct bytes data)

@@ -21,6 +21,7 @@ enum in_hand {
 	HAND_REVIVAL,	  /* the family's; 0 */
 	HAND_RECORD,	  /* 0; where it lies in the ledger of promises */
 	HAND_TEMPLATE,	  /* the digest of the profile's name; its user and one, or 0 */
+	HAND_BUILD,	  /* of packages: 0; the digest of its key */
 	HAND_FRAME,	  /* a request that has not been read: the uid; its size */
 	HAND_REQUEST,	  /* the uid; the digest of type, session and key */
 	_HAND_N,

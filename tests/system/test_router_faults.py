@@ -99,9 +99,15 @@ def of_templates(tmp_path: Path) -> Iterator[Walk]:
 
 HASTE = BIN.parent / "tests/laird-hasty"
 
-# In the place of lair-kernel: for the profile "odd" it does as a file says, and is the true one for all others.
+# In the place of lair-kernel: for the profile "odd" it does as a file says, and is the true one for all others. A builder finds
+# nothing.
 KERNEL = """#!/bin/sh
 mood=
+if [ "$1" = --builder ]; then
+	[ "$(cat {here}/mood)" = silent ] || cat {here}/building >&3
+	[ "$(cat {here}/mood)" = silent ] || cat {here}/built >&3
+	exec cat <&3 >/dev/null
+fi
 [ "$1" != odd ] || mood=$(cat {here}/mood)
 case $mood in
 failing) cat {here}/failed >&3 ;;
@@ -119,6 +125,8 @@ def install(directory: Path, laird: Path) -> Path:
     (directory / "lair-kernel").chmod(0o755)
     (directory / "ready").write_bytes(codec.encode(internal.TemplateReady(python="3")))
     (directory / "failed").write_bytes(codec.encode(internal.Failed(reason="it is in no mood")))
+    (directory / "building").write_bytes(codec.encode(internal.Building(text="looking")))
+    (directory / "built").write_bytes(codec.encode(internal.Built(reason="there is no such thing")))
     (directory / "mood").write_text("")
     return directory
 
@@ -384,6 +392,7 @@ ODD = {
     "family.patience": "deaf",
 }
 
+BUILDS = ["builder.building", "builder.built", "builder.channel", "builder.patience"]
 TEMPLATES = ["template.ready", "template.made", "template.channel", "template.refill", "template.idle"]
 
 
@@ -401,6 +410,7 @@ SAMPLE = {
     "template.made",
     "template.idle",
     "template.failed",
+    "builder.built",
 }
 
 
@@ -415,7 +425,7 @@ ENDINGS = {"request.stop"}
 
 
 def test_all_points_are_walked() -> None:
-    assert set(POINTS) == {*WAYS, *HASTY, *ODD, *TEMPLATES, *ENDINGS}
+    assert set(POINTS) == {*WAYS, *HASTY, *ODD, *TEMPLATES, *BUILDS, *ENDINGS}
     assert set(POINTS) >= SAMPLE
 
 
@@ -604,6 +614,54 @@ def test_an_odd_template_again_and_again(odd: Walk, point: str) -> None:
     assert odd.run("6 * 7", "of-default").text == "42"
     odd.look_around()
     assert odd.deaths() == died
+
+
+@pytest.fixture
+def of_builds(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Walk]:
+    late = request.getfixturevalue("point") == "builder.patience"
+    settings = {
+        "daemon": {"packages_store": str(tmp_path / "store")},
+        "profile of-builds": {"packages": "on", "packages_timeout": "1s" if late else "10m"},
+    }
+    it = Walk(tmp_path / "order", settings, install(tmp_path / "bin", BIN / "laird"))
+    (it.daemon.binaries / "mood").write_text("silent" if late else "")
+    it.run("x = 1", "builds", profile="of-builds")
+    yield it
+    it.daemon.end()
+
+
+def asked_for_packages(walk: Walk, name: str) -> str:
+    reply = walk.run("x = 2", "builds", packages=[name])
+    assert reply.state == "kept"
+    return str(reply.error["value"])
+
+
+def ordinary_answer(point: str) -> str:
+    return "packages_timeout" if point == "builder.patience" else "no such thing"
+
+
+@walked(BUILDS)
+def test_a_build_once(of_builds: Walk, point: str) -> None:
+    """It is begun anew, and who waits for it is answered."""
+    of_builds.arm(f"abort {point} of-builds 1")
+    assert ordinary_answer(point) in asked_for_packages(of_builds, "thing")
+    assert of_builds.deaths() == 1
+    assert of_builds.run("x", "builds").text == "1"
+    of_builds.look_around()
+
+
+@walked(BUILDS)
+def test_a_build_again_and_again(of_builds: Walk, point: str) -> None:
+    """It alone is refused, and everything else goes on."""
+    of_builds.arm(f"abort {point} of-builds")
+    assert "again and again" in asked_for_packages(of_builds, "thing")
+    assert of_builds.deaths() == 3
+    assert "again and again" in asked_for_packages(of_builds, "thing")
+    assert of_builds.run("x", "builds").text == "1"
+    of_builds.look_around()
+    of_builds.arm("")
+    assert ordinary_answer(point) in asked_for_packages(of_builds, "another")
+    assert of_builds.deaths() == 3
 
 
 @pytest.mark.long
