@@ -17,6 +17,7 @@ import pytest
 from daemon import BIN, WORKER, Daemon, wait_until
 from index import Index, find_uv, source, wheel
 from lair import CellFailed, Connection, Result, Session
+from test_survivors import WithoutNamespaces
 
 UV = find_uv()
 
@@ -424,22 +425,58 @@ def test_a_session_attacks_the_store(connection: Connection, index: Index, store
     check_attempts(connection, index, store)
 
 
-def test_the_same_as_an_ordinary_user(index: Index) -> None:
-    """Then sessions and builders are one user, and the cage is all that there is."""
-    if os.geteuid() != 0:
+def check_the_rest(connection: Connection, index: Index, store: Path) -> None:
+    """What works: an installation, a block of PEP 723, undo, a branch, a conflict; and who has no packages sees none."""
+    index.add("fitting", "2.0", requires=("plain",))
+    s = session(connection)
+    assert s.run("import plain; plain.version", packages=["plain"]).text == "'1.0'"
+    path = str(s.run("import os; os.path.dirname(plain.__file__)").text)
+    s.install(["fitting"])
+    assert s.branch(f"{s.id}-b").run("import fitting; fitting.version").text == "'2.0'"
+    s.undo(1)
+    assert s.run("import fitting").error is not None
+    assert s.run("plain.version").text == "'1.0'"
+    own = session(connection).run("# /// script\n# dependencies = ['fitting']\n# ///\nimport fitting, plain; 1")
+    assert own.text == "1"
+    there = f"import os\ntry: print(os.listdir({path}))\nexcept OSError as e: print(type(e).__name__)"
+    assert "plain.py" in s.run(there).stdout
+    assert session(connection, "without").run(there).stdout in ("PermissionError\n", "FileNotFoundError\n")
+    names = f"import os\ntry: print(os.listdir(os.path.dirname(os.path.dirname({path}))))\nexcept OSError as e: print(1)"
+    if os.geteuid() == 0 and store.stat().st_uid == 0:
+        assert s.run(names).stdout == "1\n", "which sets others have is not told"
+    else:
+        assert s.run(names).ok
+
+
+@pytest.mark.parametrize("kind", [Daemon, WithoutNamespaces], ids=["strong", "landlock"])
+@pytest.mark.parametrize("user", ["own", "ordinary"])
+def test_at_each_level(index: Index, kind: type[Daemon], user: str) -> None:
+    """As an ordinary user sessions and builders are one user, and the cage is all that there is; at the level landlock, where nothing
+    is mounted, the rules of Landlock alone."""
+    root = os.geteuid() == 0
+    if user == "ordinary" and not root:
         pytest.skip("the other test is as an ordinary user")
-    user = 61700 + WORKER
+    uid = 61700 + WORKER if user == "ordinary" else None
     place = Path(tempfile.mkdtemp(prefix="lair-hostile-"))
     try:
         for name in ("laird", "lair", "lair-kernel", "uv"):
             shutil.copy(str(UV) if name == "uv" else BIN / name, place)
         (place / "store").mkdir()
+        place.chmod(0o755)
         for path in (place, *place.iterdir()):
-            os.chown(path, user, user)
+            os.chown(path, uid or os.geteuid(), uid or os.getegid())
         conf = settings(place / "store")
         conf["daemon"]["uv"] = str(place / "uv")
-        daemon = Daemon(conf, uid=user, binaries=place, env={"UV_DEFAULT_INDEX": index.url})
+        conf["profile default"]["level"] = "landlock"
+        conf["profile default"]["checkpoint"] = "cell"
+        conf["profile without"] = {"preload": "", "spares": "0", "level": "landlock"}
+        daemon = kind(conf, uid=uid, binaries=place, env={"UV_DEFAULT_INDEX": index.url})
         with closing(daemon), Connection(str(daemon.socket)) as connection:
+            s = session(connection)
+            s.run("1")
+            assert (s.info().level == "landlock") == (kind is WithoutNamespaces)
+            s.shutdown()
             check_attempts(connection, index, only(place / "store"))
+            check_the_rest(connection, index, only(place / "store"))
     finally:
         shutil.rmtree(place, ignore_errors=True)
