@@ -213,13 +213,13 @@ def test_workspaces_become_read_only(start_daemon: StartDaemon, disk: Disk) -> N
 @contextmanager
 def no_descriptors(daemon: Daemon) -> Iterator[None]:
     """The router can have no other than those it has."""
-    with daemon.client() as client:
+    with daemon.client() as client:  # which stays: a connection that ends leaves a number to others
         router = client.stats().pid
-    limits = resource.prlimit(router, resource.RLIMIT_NOFILE)
-    used = {int(name) for name in os.listdir(f"/proc/{router}/fd")}
-    resource.prlimit(router, resource.RLIMIT_NOFILE, (min(set(range(len(used) + 1)) - used), limits[1]))
-    yield
-    resource.prlimit(router, resource.RLIMIT_NOFILE, limits)
+        limits = resource.prlimit(router, resource.RLIMIT_NOFILE)
+        used = {int(name) for name in os.listdir(f"/proc/{router}/fd")}
+        resource.prlimit(router, resource.RLIMIT_NOFILE, (min(set(range(len(used) + 1)) - used), limits[1]))
+        yield
+        resource.prlimit(router, resource.RLIMIT_NOFILE, limits)
 
 
 def test_no_descriptor_for_much_code(start_daemon: StartDaemon) -> None:

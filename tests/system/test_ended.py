@@ -28,7 +28,7 @@ SETTINGS = {
     "profile brief": {"preload": "", "spares": "1", "idle_ttl": "400ms"},
     "profile kept": {"preload": "", "spares": "1", "idle_ttl": "400ms", "on_expire": "save"},
     "profile importing": {"preload": "", "spares": "1", "import": str(IMPORTED)},
-    "profile mortal": {"preload": "", "spares": "1", "idle_ttl": "off", "hard_ttl": "1s", "grace": "200ms"},
+    "profile mortal": {"preload": "", "spares": "1", "idle_ttl": "off", "hard_ttl": "3s", "grace": "200ms"},
 }
 
 
