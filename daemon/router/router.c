@@ -386,14 +386,9 @@ static void uids_take(struct router *router, const char *text)
 	*uids = config->uid_last ? (struct uids){config->uid_first, config->uid_last} : UIDS_BEFORE;
 }
 
-static int router_init(struct router *router, const char *config_path, const char *socket_path, const char *uids)
+/* What needs no memory and asks nobody. */
+static void router_blank(struct router *router, const char *config_path, const char *keeper)
 {
-	char keeper[INSTANCE_NAME_SIZE] = "";
-	enum router_end last_end = ROUTER_END_WELL;
-	struct config_error error;
-	struct config *config;
-	int r = instance_name(keeper, getppid());
-
 	*router = (struct router){.config_path = config_path,
 				  .listener = -1,
 				  .breaker.fd = -1,
@@ -417,21 +412,30 @@ static int router_init(struct router *router, const char *config_path, const cha
 	users_init(&router->users);
 	promises_init(&router->promises, &router->loop, &router->clients, &router->users, keeper);
 	router->sessions.stats.started = event_now();
-	if (r) {
-		log_error(NULL, "cannot tell when laird began: %s", strerror(-r));
-		return r;
-	}
+}
+
+static int process_prepare(struct router *router, const char *socket_path)
+{
+	int r;
+
 	descriptors_raise();
 	priority_raise();
 	memory_prepare();
 	router->socket_path = strdup(socket_path);
 	r = router->socket_path ? event_loop_init(&router->loop) : -ENOMEM;
-	if (r) {
+	if (r)
 		log_error(NULL, "%s", strerror(-r));
-		return r;
-	}
-	r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0 ? -errno
-						      : vault_receive(&router->vault, &router->listener, &last_end);
+	return r;
+}
+
+/* What the keeper has kept, and how the router before this one has ended. */
+static int inherit(struct router *router, const char *uids)
+{
+	enum router_end last_end = ROUTER_END_WELL;
+	int r = fcntl(KEEPER_FD, F_SETFL, O_NONBLOCK) < 0
+			? -errno
+			: vault_receive(&router->vault, &router->listener, &last_end);
+
 	if (r == VAULT_E_LAYOUT)
 		_exit(ROUTER_EXIT_LAYOUT); /* having touched nothing */
 	if (!r)
@@ -446,31 +450,41 @@ static int router_init(struct router *router, const char *config_path, const cha
 		r = event_add(&router->loop, &router->keeper_source, KEEPER_FD, EPOLLIN, on_keeper);
 	if (!r)
 		r = signals_open(router);
-	if (r)
-		return r;
-	r = vault_read(router);
-	if (r)
-		return r;
-	r = workspaces_open(&router->cages.workspaces, router->config->workspaces, socket_path, on_stale, router);
-	if (r == -ENOENT && !router->cages.workspaces.path)
+	return r ? r : vault_read(router);
+}
+
+static int workspaces_begin(struct router *router)
+{
+	struct workspaces *workspaces = &router->cages.workspaces;
+	int r = workspaces_open(workspaces, router->config->workspaces, router->socket_path, on_stale, router);
+
+	if (r == -ENOENT && !workspaces->path)
 		log_error(NULL,
 			  "no place for workspaces: neither XDG_STATE_HOME nor HOME is set; set one of them, or "
 			  "workspaces in sessions.conf");
 	else if (r)
 		log_error(NULL, "cannot use %s for workspaces: %s",
-			  router->cages.workspaces.path ? router->cages.workspaces.path : "any directory",
-			  strerror(-r));
-	if (r)
-		return r;
+			  workspaces->path ? workspaces->path : "any directory", strerror(-r));
+	return r;
+}
+
+static int serve_begin(struct router *router)
+{
+	struct config_error error;
+	int r;
+
 	groups_open(router);
 	r = settings_start(router, &error);
 	if (r)
 		log_error(NULL, "%s", error.text);
-	else
-		r = clients_listen(router);
-	if (r)
-		return r;
-	config = router->config;
+	return r ? r : clients_listen(router);
+}
+
+/* Go on where the router before this one has ended. */
+static void go_on(struct router *router)
+{
+	struct config *config = router->config;
+
 	router->config = NULL;
 	settings_use(router, config);
 	families_revive(&router->families, on_revived);
@@ -484,7 +498,27 @@ static int router_init(struct router *router, const char *config_path, const cha
 	breaker_forget(&router->breaker, HAND_FAMILY);
 	breaker_forget(&router->breaker, HAND_REVIVAL);
 	breaker_forget(&router->breaker, HAND_RECORD);
-	return 0;
+}
+
+static int router_init(struct router *router, const char *config_path, const char *socket_path, const char *uids)
+{
+	char keeper[INSTANCE_NAME_SIZE] = "";
+	int r = instance_name(keeper, getppid());
+
+	router_blank(router, config_path, keeper);
+	if (r)
+		log_error(NULL, "cannot tell when laird began: %s", strerror(-r));
+	if (!r)
+		r = process_prepare(router, socket_path);
+	if (!r)
+		r = inherit(router, uids);
+	if (!r)
+		r = workspaces_begin(router);
+	if (!r)
+		r = serve_begin(router);
+	if (!r)
+		go_on(router);
+	return r;
 }
 
 static void router_deinit(struct router *router)

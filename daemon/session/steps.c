@@ -148,52 +148,92 @@ void session_reply(struct session *session, struct cell *cell, const struct verd
 	cell_reply(cell, session->sessions->clients, session->id[0] ? name : NULL, verdict);
 }
 
+/* The session does not go on, or has lost something since. Returns which effects are told if it went back. */
+static uint64_t verdict_amend(struct verdict *told, const struct session *session)
+{
+	if (session->sessions->cages->stopping) {
+		/* Its last cell may have ended well; and the interrupt was ours. */
+		told->state = "ended";
+		if (told->cause && !strcmp(told->cause, "interrupt"))
+			told->cause = "shutdown";
+	} else if (!session->id[0]) {
+		told->state = "ended";
+	} else if (session->lost_cause[0] && !strcmp(told->state, "kept")) {
+		told->state = session->lost_to ? "rolled_back" : "reset";
+		told->restored = session->lost_to;
+		if (!told->cause)
+			told->cause = session->lost_cause;
+		return EFFECTS_DURING(session->cell->number); /* what this cell has done is not lost */
+	}
+	return EFFECTS_FOREVER;
+}
+
+/* What only clients are told: of the session before this one, and of files. */
+static void verdict_complete(struct verdict *told, struct session *session, bool went_back, msgpack_sbuffer *ended)
+{
+	if (!session_put_ended(session, ended) && ended->size > 0) {
+		told->ended = wire_bytes(ended);
+		if (!strcmp(told->state, "kept"))
+			told->state = "new";
+	}
+	if (went_back) {
+		told->files = wire_bytes(&session->filing.back);
+		told->files_more = session->filing.more;
+		told->files_stay = session->filing.stay;
+	}
+	told->files_unkept = session->filing.unkept;
+}
+
+/* Of a cell that has been answered nothing is left in its session. */
+static void cell_leave(struct session *session, bool of_client)
+{
+	session->untold &= !of_client;
+	if (of_client) {
+		if (session->load_report.age > 0)
+			load_report_deinit(&session->load_report);
+		for (int i = 0; i < 2; i++) {
+			session->transcripts[i].begin = session->transcripts[i].end;
+			session->words[i].size = 0;
+		}
+		filing_told(session);
+	}
+	session->task_file_due |= session->cell->file_stored;
+	session->cell = cell_free(session->cell);
+	timer_clear(session_loop(session), &session->alive);
+	/* Whoever read too slowly watches no more. */
+	if (session->live)
+		interpreter_pause(session->live, false);
+	session->lost_cause[0] = '\0';
+	session->n_forgotten = 0;
+	session->idle_deaths = 0;
+	session->last = event_now();
+	session->warden->measured = 0;
+	session_deadline(session, 0);
+}
+
 /* Answer the running cell and forget it. */
 void session_finish_cell(struct session *session, const struct verdict *verdict)
 {
-	uint64_t until = EFFECTS_FOREVER;
 	struct verdict told = *verdict;
-	bool of_client = session->cell->task == CELL_CODE;
+	bool of_client = session->cell->task == CELL_CODE, went_back;
+	uint64_t until = verdict_amend(&told, session);
 	msgpack_sbuffer effects, ended;
 
-	if (session->sessions->cages->stopping) {
-		/* The session does not go on, though its last cell may have; and the interrupt was ours. */
-		told.state = "ended";
-		if (told.cause && !strcmp(told.cause, "interrupt"))
-			told.cause = "shutdown";
-	} else if (!session->id[0]) {
-		told.state = "ended";
-	} else if (session->lost_cause[0] && !strcmp(told.state, "kept")) {
-		told.state = session->lost_to ? "rolled_back" : "reset";
-		told.restored = session->lost_to;
-		until = EFFECTS_DURING(session->cell->number); /* what this cell has done is not lost */
-		if (!told.cause)
-			told.cause = session->lost_cause;
-	}
 	split_refuse(session, "gone", "it has ended");
 	if (session->cell->calls.n > 0)
 		session_end_calls(session);
 	msgpack_sbuffer_init(&effects);
 	msgpack_sbuffer_init(&ended);
-	if (of_client && !session_put_ended(session, &ended) && ended.size > 0) {
-		told.ended = wire_bytes(&ended);
-		if (!strcmp(told.state, "kept"))
-			told.state = "new";
-	}
-	if (of_client)
-		counters_cell(session->sessions, session->cell, verdict);
-	told.birth = session->birth;
-	if (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))
+	went_back = !strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset");
+	if (went_back)
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
-	if (of_client && (!strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset"))) {
-		told.files = wire_bytes(&session->filing.back);
-		told.files_more = session->filing.more;
-		told.files_stay = session->filing.stay;
-	}
-	if (of_client)
-		told.files_unkept = session->filing.unkept;
+	told.birth = session->birth;
 	told.forgotten = session->n_forgotten;
+	if (of_client) {
+		verdict_complete(&told, session, went_back, &ended);
+		counters_cell(session->sessions, session->cell, verdict);
+	}
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && of_client)
 		journal_add(&session->journal, session->cell, &told);
@@ -201,27 +241,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	session_reply(session, session->cell, &told);
 	msgpack_sbuffer_destroy(&effects);
 	msgpack_sbuffer_destroy(&ended);
-	session->untold &= !of_client;
-	if (told.load_report && of_client)
-		load_report_deinit(&session->load_report);
-	session->task_file_due |= session->cell->file_stored;
-	for (int i = 0; i < 2 && session->cell->task == CELL_CODE; i++) {
-		session->transcripts[i].begin = session->transcripts[i].end;
-		session->words[i].size = 0;
-	}
-	session->cell = cell_free(session->cell);
-	timer_clear(session_loop(session), &session->alive);
-	/* Whoever read too slowly watches no more. */
-	if (session->live)
-		interpreter_pause(session->live, false);
-	session->lost_cause[0] = '\0';
-	if (of_client)
-		filing_told(session);
-	session->n_forgotten = 0;
-	session->idle_deaths = 0;
-	session->last = event_now();
-	session->warden->measured = 0;
-	session_deadline(session, 0);
+	cell_leave(session, of_client);
 }
 
 void session_refuse_resets(struct session *session)
