@@ -809,6 +809,7 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, RAW, changeable, OPTIONAL)                                                                            \
 	F(m, STR, network, OPTIONAL)                                                                               \
 	F(m, FLAG, subprocess, OPTIONAL)                                                                           \
+	F(m, FLAG, terminals, OPTIONAL)                                                                            \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
 	F(m, UINT, processes, OPTIONAL)                                                                            \
 	F(m, UINT, open_files, OPTIONAL)                                                                           \

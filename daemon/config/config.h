@@ -68,7 +68,7 @@ struct profile {
 	struct pinned *pinned; /* these and python */
 	size_t n_pinned;
 	char *network; /* "off", "host" or "tcp:PORT,..." */
-	bool subprocess;
+	bool subprocess, terminals;
 	char *level; /* NULL: the best there is */
 	struct string_list forbid;
 	enum forbid_policy forbid_in;

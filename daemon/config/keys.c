@@ -157,6 +157,8 @@ static const struct key profile_rows[] = {
 	    .doc = "off, host, or tcp:PORT,... to connect to"),
 	KEY("subprocess", FLAG, subprocess, "off",
 	    .doc = "whether cells may start other programs"),
+	KEY("terminals", FLAG, terminals, "off",
+	    .doc = "whether cells may open terminals of their own, in a file system of their own"),
 	KEY("level", WORD, level, "landlock", .optional = true, .words = levels,
 	    .doc = "the weakest cage that will do; empty: the best there is"),
 	KEY("forbid", RULES, forbid, NULL,

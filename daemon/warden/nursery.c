@@ -518,6 +518,7 @@ static int configure_send(struct nursery *nursery)
 		.python = bytes_of(profile->python),
 		.network = bytes_of(profile->network),
 		.subprocess = profile->subprocess,
+		.terminals = profile->terminals,
 		.memory = profile->memory,
 		.processes = processes_allowed(profile),
 		.open_files = profile->open_files,

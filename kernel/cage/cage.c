@@ -147,6 +147,7 @@ static int configure_read(struct cage *cage, const struct configure_message *con
 	int r;
 
 	cage->subprocess = configure->subprocess;
+	cage->terminals_wanted = configure->terminals;
 	cage->memory = configure->memory;
 	cage->processes = configure->processes;
 	cage->open_files = configure->open_files;
@@ -384,6 +385,11 @@ bool cage_sets_looks(const struct cage *cage)
 bool cage_starts_programs(const struct cage *cage)
 {
 	return cage->subprocess;
+}
+
+bool cage_has_terminals(const struct cage *cage)
+{
+	return cage->terminals;
 }
 
 /* Only once for an interpreter and its forks: the kernel allows few layers of Landlock. */

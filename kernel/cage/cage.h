@@ -60,6 +60,8 @@ const char *cage_scratch(const struct cage *cage);
 bool cage_sets_looks(const struct cage *cage);
 /* Whether the session may start programs. */
 bool cage_starts_programs(const struct cage *cage);
+/* Whether the session has terminals of its own. */
+bool cage_has_terminals(const struct cage *cage);
 
 /* In each interpreter after its fork, before user code: its process group, its umask, its death when its parent
  * dies. Without a pid namespace also a limit on its signals. Returns 0 or -errno. */

@@ -106,6 +106,14 @@ static int grant_devices(int ruleset, uint64_t all)
 	return r;
 }
 
+static int grant_terminals(int ruleset, uint64_t all)
+{
+	uint64_t device = (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_IOCTL_DEV) & all;
+	int r = grant_path(ruleset, "/dev/pts", device | (LANDLOCK_ACCESS_FS_READ_DIR & all));
+
+	return r ? r : grant_path(ruleset, "/dev/tty", device);
+}
+
 /* Without a mount namespace, /tmp, /dev/shm and /proc are the host's and hold files of other processes, so nothing
  * in them is granted. */
 static int grant_place(const struct cage *cage, int ruleset, const struct place *place, uint64_t all)
@@ -124,6 +132,8 @@ static int grant_place(const struct cage *cage, int ruleset, const struct place 
 		return own ? grant_path(ruleset, place->path, (FS_READ | FS_CHANGE) & all) : 0;
 	case PLACE_PROC:
 		return own && cage->proc ? grant_path(ruleset, place->path, FS_READ & ~1ULL & all) : 0;
+	case PLACE_TERMINALS:
+		return cage->terminals ? grant_terminals(ruleset, all) : 0;
 	case PLACE_TEXT:
 		return own ? grant_path(ruleset, place->path, LANDLOCK_ACCESS_FS_READ_FILE) : 0;
 	case PLACE_HIDE:

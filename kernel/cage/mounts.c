@@ -20,6 +20,7 @@
 #define RECURSIVE 0x8000 /* AT_RECURSIVE */
 #define STAGE "/tmp"	 /* a directory that every host has; it is covered for a moment, in this namespace alone */
 #define INODES_MAX 65536
+#define TERMINALS_MAX "16" /* all sessions of a host share some 3000 */
 
 /* What is mounted at a place. For a directory, @fd is the directory and @name is ".". For a file, @fd is its parent
  * directory and @name its name there. */
@@ -396,10 +397,33 @@ static int build_scratch(struct build *build, size_t i)
 	return r ? r : source_mount(&build->scratch, "/tmp");
 }
 
+/* The file system of terminals is a new one, in which no other terminal can ever appear. /dev/tty is the host's
+ * file for the terminal that a process has: no process of the cage has one of the host's. */
+static int build_terminals(struct build *build, size_t i)
+{
+	struct source tty = build->devices;
+	int r;
+
+	(void)i;
+	if (!build->cage->terminals)
+		return 0;
+	r = point_make("/dev/pts", true);
+	if (!r && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+			"newinstance,ptmxmode=0666,mode=0600,max=" TERMINALS_MAX) < 0)
+		r = -errno;
+	if (!r && symlink("pts/ptmx", "/dev/ptmx") < 0)
+		r = -errno;
+	if (!r)
+		r = point_make("/dev/tty", false);
+	tty.name = "tty";
+	return r ? r : device_mount(&tty, "/dev/tty");
+}
+
 static int (*const build_place[_PLACE_KIND_N])(struct build *build, size_t i) = {
-	[PLACE_READ] = build_read, [PLACE_WRITE] = build_read,	    [PLACE_HIDE] = build_hide,
-	[PLACE_LINK] = build_link, [PLACE_TEXT] = build_text,	    [PLACE_DEVICES] = build_devices,
-	[PLACE_PROC] = build_proc, [PLACE_SCRATCH] = build_scratch, [PLACE_SHM] = build_shm,
+	[PLACE_READ] = build_read,	     [PLACE_WRITE] = build_read,      [PLACE_HIDE] = build_hide,
+	[PLACE_LINK] = build_link,	     [PLACE_TEXT] = build_text,	      [PLACE_DEVICES] = build_devices,
+	[PLACE_PROC] = build_proc,	     [PLACE_SCRATCH] = build_scratch, [PLACE_SHM] = build_shm,
+	[PLACE_TERMINALS] = build_terminals,
 };
 
 /* ---- all mounts ---- */

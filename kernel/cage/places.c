@@ -83,7 +83,7 @@ static int weight(enum place_kind kind)
 {
 	static const int weights[_PLACE_KIND_N] = {
 		[PLACE_READ] = 1,  [PLACE_LINK] = 2, [PLACE_TEXT] = 3, [PLACE_SCRATCH] = 4, [PLACE_SHM] = 4,
-		[PLACE_WRITE] = 5, [PLACE_HIDE] = 6, [PLACE_PROC] = 7, [PLACE_DEVICES] = 7,
+		[PLACE_WRITE] = 5, [PLACE_HIDE] = 6, [PLACE_PROC] = 7, [PLACE_DEVICES] = 7, [PLACE_TERMINALS] = 7,
 	};
 
 	return weights[kind];
@@ -371,6 +371,8 @@ int places_init(struct places *places, const struct configure_message *configure
 		r = add_listed(places, configure->places, true, culprit, size);
 	for (size_t i = 0; !r && i < ARRAY_SIZE(own_places); i++)
 		r = places_add(places, own_places[i].path, own_places[i].kind, NULL);
+	if (!r && configure->terminals)
+		r = places_add(places, "/dev/pts", PLACE_TERMINALS, NULL);
 	if (r)
 		places_deinit(places);
 	else

@@ -5,15 +5,16 @@
 #include "proto/message.h"
 
 enum place_kind {
-	PLACE_READ,    /* a directory or file, read-only */
-	PLACE_WRITE,   /* a directory, writable; text: which one is mounted there, if it is another */
-	PLACE_HIDE,    /* a directory in a readable or writable one, covered by an empty one */
-	PLACE_LINK,    /* a symbolic link of the host; text: its target */
-	PLACE_TEXT,    /* a small file that Lair writes; text: its content */
-	PLACE_DEVICES, /* /dev with the harmless devices */
-	PLACE_PROC,    /* a fresh /proc */
-	PLACE_SCRATCH, /* the session's own /tmp */
-	PLACE_SHM,     /* the session's own /dev/shm, which shares one size with /tmp */
+	PLACE_READ,	 /* a directory or file, read-only */
+	PLACE_WRITE,	 /* a directory, writable; text: which one is mounted there, if it is another */
+	PLACE_HIDE,	 /* a directory in a readable or writable one, covered by an empty one */
+	PLACE_LINK,	 /* a symbolic link of the host; text: its target */
+	PLACE_TEXT,	 /* a small file that Lair writes; text: its content */
+	PLACE_DEVICES,	 /* /dev with the harmless devices */
+	PLACE_PROC,	 /* a fresh /proc */
+	PLACE_SCRATCH,	 /* the session's own /tmp */
+	PLACE_SHM,	 /* the session's own /dev/shm, which shares one size with /tmp */
+	PLACE_TERMINALS, /* the session's own /dev/pts, with the devices that lead to it */
 	_PLACE_KIND_N,
 };
 

@@ -112,32 +112,46 @@ static bool cannot_give(const struct cage *cage, char reason[static 256])
 	return false;
 }
 
+/* Whether the host lets this cage be built. A host may forbid to mount /proc; then it is tried without. */
+static int probe_proc(struct cage *cage, const char *workspace, struct finding *finding)
+{
+	char reason[sizeof(finding->reason)];
+	int r;
+
+	cage->proc = true;
+	r = probe_run(cage, workspace, finding);
+	if (!r || !cage->namespaces)
+		return r;
+	memcpy(reason, finding->reason, sizeof(reason));
+	cage->proc = false;
+	r = probe_run(cage, workspace, finding);
+	if (r)
+		memcpy(finding->reason, reason, sizeof(reason));
+	return r;
+}
+
 /* Returns 0 if a cage with these namespaces can be built; then @cage says what it has. Otherwise -errno with the
- * reason. */
+ * reason. A host may also forbid to mount terminals. */
 static int attempt(struct cage *cage, unsigned long namespaces, const char *workspace, struct cage_report *report)
 {
 	struct finding finding;
+	bool again;
 	int r;
 
 	cage->namespaces = namespaces;
-	cage->proc = true;
+	cage->terminals = cage->terminals_wanted && (namespaces & CLONE_NEWNS);
 	cage->own_processes = cage->uid_alone;
 	cage->reached = level_of(cage);
 	if (cannot_give(cage, report->reason))
 		return -ENOTSUP;
-	r = cage->seccomp ? seccomp_prepare(cage, report) : 0;
-	if (r)
-		return r;
-	r = probe_run(cage, workspace, &finding);
-	if (r && namespaces) {
-		char reason[sizeof(finding.reason)];
-
-		memcpy(reason, finding.reason, sizeof(reason));
-		cage->proc = false;
-		r = probe_run(cage, workspace, &finding);
+	do {
+		r = cage->seccomp ? seccomp_prepare(cage, report) : 0;
 		if (r)
-			memcpy(finding.reason, reason, sizeof(reason));
-	}
+			return r;
+		r = probe_proc(cage, workspace, &finding);
+		again = r && cage->terminals;
+		cage->terminals = cage->terminals && !r;
+	} while (again);
 	cage->own_processes = finding.own_processes;
 	memcpy(report->reason, finding.reason, sizeof(report->reason));
 	return r;

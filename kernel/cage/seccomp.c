@@ -7,6 +7,7 @@
  * A rule that allows may compare all 64, since stray upper bits then only lead to a refusal. */
 #include "steps.h"
 
+#include <asm/termbits.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -190,6 +191,19 @@ static const struct rule allowed_network_host[] = {
 	{SCMP_SYS(accept), 0, {}},	 {SCMP_SYS(accept4), 0, {}},
 };
 
+/* What terminals take, of which a session has only its own. Left out are all requests that type into one (TIOCSTI),
+ * take its line discipline from a module of the kernel (TIOCSETD), or are about the host's console (TIOCLINUX,
+ * TIOCCONS). */
+static const struct rule allowed_terminals[] = {
+	RULE1(ioctl, INT(1, TCSETS)),	  RULE1(ioctl, INT(1, TCSETSW)),    RULE1(ioctl, INT(1, TCSETSF)),
+	RULE1(ioctl, INT(1, TCGETS2)),	  RULE1(ioctl, INT(1, TCSETS2)),    RULE1(ioctl, INT(1, TCSETSW2)),
+	RULE1(ioctl, INT(1, TCSETSF2)),	  RULE1(ioctl, INT(1, TCSBRK)),	    RULE1(ioctl, INT(1, TCXONC)),
+	RULE1(ioctl, INT(1, TCFLSH)),	  RULE1(ioctl, INT(1, TIOCSWINSZ)), RULE1(ioctl, INT(1, TIOCGPTN)),
+	RULE1(ioctl, INT(1, TIOCSPTLCK)), RULE1(ioctl, INT(1, TIOCGPTLCK)), RULE1(ioctl, INT(1, TIOCGPTPEER)),
+	RULE1(ioctl, INT(1, TIOCSCTTY)),  RULE1(ioctl, INT(1, TIOCNOTTY)),  RULE1(ioctl, INT(1, TIOCGPGRP)),
+	RULE1(ioctl, INT(1, TIOCSPGRP)),  RULE1(ioctl, INT(1, TIOCGSID)),
+};
+
 /* ---- making the filter ---- */
 
 static int add_calls(scmp_filter_ctx ctx, uint32_t action, const int *calls, size_t n)
@@ -274,6 +288,8 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		r = add_files(ctx, cage, readonly);
 	if (!r)
 		r = add_network(ctx, cage);
+	if (!r && cage->terminals)
+		r = ALLOW(allowed_terminals);
 	if (!r)
 		r = CALLS(cage->subprocess ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), calls_starting_programs);
 	/* 2 makes the filter a tree instead of a list. Older libraries can only make a list. */

@@ -30,6 +30,7 @@ struct cage {
 	uint16_t ports[32];
 	size_t n_ports;
 	bool subprocess;
+	bool terminals_wanted;
 	uint64_t memory, processes, open_files, file_size, scratch_size;
 	enum cage_level wanted;
 	/* the limits that a control group of each warden holds, according to laird */
@@ -39,6 +40,7 @@ struct cage {
 	unsigned long namespaces; /* CLONE_NEW…; 0: none */
 	int landlock_abi;	  /* 0: none */
 	bool proc;		  /* a fresh /proc can be mounted */
+	bool terminals;		  /* terminals of its own, as the profile wants: they take a mount namespace */
 	bool own_processes;	  /* RLIMIT_NPROC counts a session's processes and no others */
 	bool seccomp;
 	bool uid_alone; /* sessions run as a uid that nothing else has */

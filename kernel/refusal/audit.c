@@ -348,6 +348,21 @@ static int check_command(const struct attempt *attempt, PyObject *args)
 	return refuse(&refusal);
 }
 
+int audit_check_terminal(const char *event)
+{
+	struct refusal refusal = {
+		.event = event, .kind = "path", .target = "/dev/ptmx", .reason = policy.no_terminals};
+
+	return policy.armed && policy.no_terminals ? refuse(&refusal) : 0;
+}
+
+static int check_terminal(const struct attempt *attempt, PyObject *args)
+{
+	int r = attempt->first >= 0 ? check_command(attempt, args) : 0;
+
+	return r ? r : audit_check_terminal(attempt->event);
+}
+
 /* The target is host:port if there is a port, else @host as text. */
 static void address_put(struct refusal *refusal, PyObject *host, PyObject *port)
 {
@@ -532,6 +547,7 @@ static const struct attempt attempts[] = {
 	{"os.chmod", check_change, 0, 2},
 	{"os.chown", check_change, 0, 3},
 	{"os.exec", check_command, 1, 0},
+	{"os.forkpty", check_terminal, -1, -1},
 	{"os.kill", check_kill, 0, -1},
 	{"os.link", check_link, 0, 1},
 	{"os.listdir", check_read, 0, -1},
@@ -548,7 +564,7 @@ static const struct attempt attempts[] = {
 	{"os.truncate", check_change, 0, -1},
 	{"os.utime", check_change, 0, 3},
 	{"poplib.connect", check_host, 1, 2},
-	{"pty.spawn", check_command, 0, -1},
+	{"pty.spawn", check_terminal, 0, -1},
 	{"resource.prlimit", check_setting, 0, -1},
 	{"resource.setrlimit", check_setting, 0, -1},
 	{"shutil.chown", check_change, 0, -1},
@@ -584,9 +600,9 @@ static int event_compare(const void *name, const void *attempt)
 /* Whether the event may change a file. Programs and libraries may do anything. */
 static bool may_change(const struct attempt *attempt)
 {
-	int (*const changing[])(const struct attempt *, PyObject *) = {check_change, check_make,    check_move,
-								       check_link,   check_symlink, check_command,
-								       check_copy,   check_library, check_database};
+	int (*const changing[])(const struct attempt *, PyObject *) = {
+		check_change,  check_make, check_move,	  check_link,	  check_symlink,
+		check_command, check_copy, check_library, check_database, check_terminal};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changing); i++)
 		if (attempt->check == changing[i])

@@ -26,6 +26,9 @@ const struct audit_event *audit_last_event(void);
 void audit_set_event(const struct audit_event *event, struct bytes path);
 bool audit_event_about(const struct audit_event *event, struct bytes path);
 
+/* Whether a terminal may be opened, for a function that tells no event. Returns 0, or -1 with an exception. */
+int audit_check_terminal(const char *event);
+
 /* A cell begins. From then on audit_saw_change says whether it has tried, through Python, something that may change
  * a file. */
 void audit_begin_cell(void);

@@ -297,6 +297,7 @@ static int watch_lookups(void)
 	WATCHED(posix, os, sched_setscheduler, false) \
 	WATCHED(posix, os, sched_setparam, false) \
 	WATCHED(posix, os, splice, false) \
+	WATCHED(posix, os, openpty, false) \
 	WATCHED(posix, os, getpgid, false) \
 	WATCHED(posix, os, getsid, false) \
 	WATCHED(posix, os, getpriority, false) \
@@ -350,6 +351,8 @@ static PyObject *watched_call(int number, PyObject *const *args, Py_ssize_t n, P
 {
 	PyObject *result;
 
+	if (number == WATCHED_openpty && audit_check_terminal(watched[number].event) < 0)
+		return NULL;
 	event_set(&watched[number], args, n);
 	result = PyObject_Vectorcall(originals[number], args, (size_t)n, names);
 	audit_set_event(NULL, (struct bytes){0});

@@ -77,6 +77,7 @@ static const char *path_reason(const char *path, size_t size, enum want want)
 	case PLACE_PROC:
 	case PLACE_SCRATCH:
 	case PLACE_SHM:
+	case PLACE_TERMINALS:
 	case _PLACE_KIND_N:
 		break;
 	}
@@ -117,6 +118,7 @@ static bool place_outside(const struct place *place)
 	case PLACE_TEXT:
 	case PLACE_DEVICES:
 	case PLACE_PROC:
+	case PLACE_TERMINALS:
 	case _PLACE_KIND_N:
 		break;
 	}
@@ -237,6 +239,7 @@ int policy_configure(const struct configure_message *configure, char *const pyth
 
 	policy.memory = configure->memory;
 	policy.subprocess = configure->subprocess;
+	policy.no_terminals = configure->terminals ? NULL : "terminals-not-granted";
 	policy.network = configure->network.size && !bytes_is(configure->network, "off");
 	policy.network_tcp = policy.network && !bytes_is(configure->network, "host");
 	if (policy.network_tcp)
@@ -244,13 +247,15 @@ int policy_configure(const struct configure_message *configure, char *const pyth
 	return r > 0 ? -ESTALE : r;
 }
 
-int policy_arm(const char *workspace, bool tree)
+int policy_arm(const char *workspace, bool tree, bool terminals)
 {
 	int r = places_add(&policy.places, workspace, PLACE_WRITE, NULL);
 
 	if (!r)
 		policy.armed = true;
 	policy.tree = tree;
+	if (!terminals && !policy.no_terminals)
+		policy.no_terminals = "terminals-not-possible";
 	snprintf(workspace_path, sizeof(workspace_path), "%s", workspace);
 	return r;
 }

@@ -11,7 +11,8 @@ struct policy {
 	bool armed; /* there is a cage: what the policy does not grant is refused */
 	bool tree;  /* a file system of its own: the directories above a place exist, and hold only the way to it */
 	bool subprocess, network, network_tcp;
-	uint64_t memory; /* of one process, in bytes; 0: no limit */
+	const char *no_terminals; /* the reason; NULL: there are some */
+	uint64_t memory;	  /* of one process, in bytes; 0: no limit */
 	uint64_t ports[32];
 	size_t n_ports;
 	struct places places;
@@ -26,8 +27,8 @@ bool policy_port(uint64_t port);
 int policy_configure(const struct configure_message *configure, char *const python_dirs[]);
 
 /* In the warden, once the cage is complete. @workspace becomes a writable place beside the profile's. @tree: the
- * session has a file system of its own. */
-int policy_arm(const char *workspace, bool tree);
+ * session has a file system of its own. @terminals: it has terminals, if the profile grants them. */
+int policy_arm(const char *workspace, bool tree, bool terminals);
 
 enum want {
 	WANT_ENTER, /* make it the working directory */

@@ -66,6 +66,8 @@ static const char *sentence_of(const char *reason)
 		{"read-outside", "read only below the session's directory"},
 		{"hidden", "no files of this directory here"},
 		{"subprocess-not-granted", "no programs here"},
+		{"terminals-not-granted", "no terminals here"},
+		{"terminals-not-possible", "no terminals here: this host gives sessions no file system for them"},
 		{"network-not-granted", "no network here"},
 		{"port-not-granted", "not this port: the network here has only some"},
 		{"names-not-granted", "no names of hosts here: connect to an address"},

@@ -581,7 +581,8 @@ static int move_in(const struct cage *cage)
 	char workspace[PATH_MAX];
 	PyObject *done;
 
-	if (!getcwd(workspace, sizeof(workspace)) || policy_arm(workspace, *cage_scratch(cage)) < 0)
+	if (!getcwd(workspace, sizeof(workspace)) ||
+	    policy_arm(workspace, *cage_scratch(cage), cage_has_terminals(cage)) < 0)
 		return -1;
 	artifacts_home(workspace);
 	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssiii", workspace, cage_scratch(cage),

@@ -37,6 +37,7 @@ class Configure(Message):
     changeable: Raw = None
     network: Str | None = None
     subprocess: Flag = False
+    terminals: Flag = False
     memory: Uint = 0
     processes: Uint = 0
     open_files: Uint = 0

@@ -67,8 +67,8 @@ def _start(given: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int | None]:
         return subprocess.Popen(command, stdin=stdin, env=env, cwd=cwd, start_new_session=True), None
     try:
         master, slave = os.openpty()
-    except OSError:
-        raise _NoTerminal("this sandbox has no terminals: its cage has no /dev/ptmx") from None
+    except PermissionError as error:
+        raise _NoTerminal(str(error)) from None
     _resize(master, given["pty"])
 
     def controlling() -> None:

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent / "e2b"
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile default": {"subprocess": "on", "checkpoint": "cell"}})
+    it = Daemon({"profile default": {"subprocess": "on", "terminals": "on", "checkpoint": "cell"}})
     yield it
     it.end()
 
@@ -28,7 +28,7 @@ def server(daemon: Daemon) -> Iterator[Server]:
         yield it
 
 
-@pytest.mark.parametrize("what", ["sandboxes", "cells", "files", "commands", "killed"])
+@pytest.mark.parametrize("what", ["sandboxes", "cells", "files", "commands", "terminal", "killed"])
 def test_the_sdk(what: str, server: Server, drive: Callable[..., None]) -> None:
     made = npm_installed("@e2b/code-interpreter", HERE)
     shutil.copy(HERE / "client.mjs", made)

@@ -312,17 +312,32 @@ def commands() -> None:
 def terminal() -> None:
     from e2b import PtySize
 
+    with Sandbox.create(template="plain", timeout=120) as it:
+        why = refused(SandboxException, lambda: it.pty.create(PtySize(rows=24, cols=80)))
+        assert "no terminals here" in str(why)
     with Sandbox.create(timeout=120) as it:
-        try:
-            pty = it.pty.create(PtySize(rows=24, cols=80), timeout=60)
-        except SandboxException as error:
-            # A cage has no /dev/ptmx of its own.
-            assert "no terminals" in str(error)
-            return
-        it.pty.send_stdin(pty.pid, b"stty size; exit 3\n")
+        pty = it.pty.create(PtySize(rows=24, cols=80), envs={"SAID": "hello"}, timeout=60)
+        it.pty.send_stdin(pty.pid, b"stty size; echo $SAID $TERM\n")
         shown: list[bytes] = []
-        refused(CommandExitException, lambda: pty.wait(on_pty=shown.append))
+        events = iter(pty)
+        while b"hello xterm" not in b"".join(shown):
+            shown.append(next(events)[2] or b"")
         assert b"24 80" in b"".join(shown)
+        it.pty.resize(pty.pid, PtySize(rows=30, cols=100))
+        # bash itself may lose an interrupt that comes while it starts a program; this program has begun.
+        trap = b"trap 'stty size; tty; exit 5' INT; echo $((6 * 7)) began; while :; do sleep 0.05; done"
+        it.pty.send_stdin(pty.pid, b'sh -c "' + trap.replace(b"$", b"\\$") + b'"; exit 3\n')
+        while b"42 began" not in b"".join(shown):
+            shown.append(next(events)[2] or b"")
+        it.pty.send_stdin(pty.pid, b"\x03")
+        ended = refused(CommandExitException, lambda: pty.wait(on_pty=shown.append))
+        assert getattr(ended, "exit_code", None) == 3
+        assert b"30 100" in b"".join(shown) and b"/dev/pts/" in b"".join(shown), shown
+        again = it.pty.create(PtySize(rows=24, cols=80), timeout=0)
+        again.disconnect()
+        assert it.pty.connect(again.pid).pid == again.pid
+        assert it.pty.kill(again.pid) and not it.pty.kill(again.pid)
+        until(lambda: it.commands.list() == [])
 
 
 def pausing() -> None:

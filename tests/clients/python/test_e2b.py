@@ -36,8 +36,10 @@ def python() -> str:
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    usual = {"subprocess": "on", "checkpoint": "cell"}
-    it = Daemon({"profile default": usual, "profile user": {**usual, "spares": "0", "home": "/home/user"}})
+    usual = {"subprocess": "on", "terminals": "on", "checkpoint": "cell"}
+    plain = {**usual, "terminals": "off", "spares": "0"}
+    home = {**usual, "spares": "0", "home": "/home/user"}
+    it = Daemon({"profile default": usual, "profile user": home, "profile plain": plain})
     yield it
     it.end()
 

@@ -123,6 +123,24 @@ const tried = {
 		);
 	},
 
+	async terminal() {
+		await withSandbox(async (it) => {
+			let shown = '';
+			const onData = (data) => (shown += Buffer.from(data).toString());
+			const type = (pid, text) => it.pty.sendInput(pid, Buffer.from(text));
+			const shell = await it.pty.create({ cols: 80, rows: 24, onData, envs: { SAID: 'hello' } });
+			await type(shell.pid, 'stty size; echo $SAID $TERM\n');
+			await until(() => shown.includes('hello xterm') && shown.includes('24 80'));
+			await it.pty.resize(shell.pid, { cols: 100, rows: 30 });
+			await type(shell.pid, 'stty size; exit 3\n');
+			await assert.rejects(shell.wait(), (error) => error instanceof CommandExitError && error.exitCode === 3);
+			assert.match(shown, /30 100/);
+			const other = await it.pty.create({ cols: 80, rows: 24, onData: () => {} });
+			assert.equal(await it.pty.kill(other.pid), true);
+			await assert.rejects(other.wait(), CommandExitError);
+		});
+	},
+
 	async killed() {
 		const it = await Sandbox.create({ timeoutMs: 120_000 });
 		const running = it.runCode('import time; time.sleep(100)', { timeoutMs: 100_000 });
