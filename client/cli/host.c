@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 
 #define PATIENCE 10 /* seconds, of each program that is asked */
-#define INSTALL_UV "pip install uv    (or pipx install uv, or the uv of the distribution)"
+#define INSTALL_UV                                                                                                 \
+	"pipx install uv    (or python3 -m venv ~/uv && ~/uv/bin/pip install uv, and uv = ~/uv/bin/uv in "         \
+	"sessions.conf)"
 
 static const char *const words[] = {[HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "fail"};
 
@@ -115,7 +117,8 @@ static void uv_check(struct host *host)
 	const char *const argv[] = {uv, "--version", NULL};
 
 	if (uv_find(uv, (struct bytes){.data = NULL})) {
-		add(host, HOST_WARN, INSTALL_UV, "uv: there is none, so no packages can be installed in sessions");
+		add(host, HOST_WARN, INSTALL_UV,
+		    "uv: there is none in PATH, so sessions get packages only if sessions.conf names one");
 		return;
 	}
 	if (!asked(out, sizeof(out), argv)) {

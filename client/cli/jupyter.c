@@ -59,6 +59,14 @@ static const char *prefix_of(const struct cli *cli)
 	return getenv("CONDA_PREFIX") ? getenv("CONDA_PREFIX") : "/usr/local";
 }
 
+/* As jupyter_client has it: it leaves out kernels of other names. */
+static bool name_valid(const char *name)
+{
+	static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return *name && name[0] != '.' && name[strspn(name, characters)] == '\0';
+}
+
 static int install(const struct cli *cli)
 {
 	const char *arguments[ARGUMENTS_MAX];
@@ -68,8 +76,8 @@ static int install(const struct cli *cli)
 
 	if (cli->user && spec.prefix)
 		return cli_usage(cli, "--user, --sys-prefix and --prefix are about one place each");
-	if (cli->name && (strchr(cli->name, '/') || cli->name[0] == '.' || !*cli->name))
-		return cli_usage(cli, "--name: expected the name of a directory; got \"%s\"", cli->name);
+	if (cli->name && !name_valid(cli->name))
+		return cli_usage(cli, "--name: expected letters, digits, ., _ and -; got \"%s\"", cli->name);
 	arguments_make(arguments, cli, timeout);
 	snprintf(display, sizeof(display), "Python (Lair%s%s)", cli->session ? ": " : "",
 		 cli->session ? cli->session : "");

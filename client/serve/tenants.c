@@ -200,8 +200,10 @@ int tenants_reload(struct server *server)
 	server->token_file = st;
 	/* With a line that is none, nobody knows whom the others are for. Nor is anybody let in by a file that is
 	 * gone. */
-	if (r)
+	if (r && server->http)
 		fprintf(stderr, "lair serve: %s: nobody may use it until that is right\n", why);
+	else if (r)
+		fprintf(stderr, "lair serve: %s%s\n", why, r == -ENOENT ? "; lair token add NAME makes it" : "");
 	tenants_take(server, tokens);
 	return r;
 }

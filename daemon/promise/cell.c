@@ -64,7 +64,7 @@ const char *cell_option_wrong(const struct exec_request *exec)
 	if (!directory_valid(exec->directory))
 		return "directory: a path in the workspace, without ..";
 	if (!packages_valid(exec->packages))
-		return "packages: an array of names of projects, each with its versions: polars, duckdb==1.*";
+		return "packages: names of projects, with versions if need be, such as polars or duckdb==1.*";
 	if (exec->functions.data && !functions_valid(exec->functions))
 		return "functions: an array of maps with a name of 1 to 128 characters without space, up to 512 of "
 		       "them and "

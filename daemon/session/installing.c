@@ -274,7 +274,7 @@ void session_install(struct session *session, const struct call_message *message
 
 	if (session->profile->packages == PACKAGES_OFF)
 		session_refuse_call(session, message, "PermissionError",
-				    "the operator of this session allows no packages");
+				    "the profile of this session allows no packages (packages-not-granted)");
 	else if (!wanted_read(&wanted, session, message->arguments)) {
 		session_refuse_call(session, message, "PackageError", wanted.why);
 		wanted_deinit(&wanted);

@@ -858,7 +858,14 @@ def test_install(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["run"], ["install", "--name", "a/b"], ["install", "--user", "--prefix", "/x"], ["neither"], []],
+    [
+        ["run"],
+        ["install", "--name", "a/b"],
+        ["install", "--name", "a b"],
+        ["install", "--user", "--prefix", "/x"],
+        ["neither"],
+        [],
+    ],
 )
 def test_wrong_command_lines(daemon: Daemon, arguments: list[str]) -> None:
     assert daemon.lair("jupyter", *arguments).returncode == USAGE
