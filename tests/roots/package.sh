@@ -37,13 +37,25 @@ fi
 if [[ -e /etc/apparmor.d/lair-kernel ]]; then
 	install --no-install-recommends apparmor
 	apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/lair-kernel || fail "AppArmor does not read the profile"
+	same "$(sed '1,/{$/d; /^}/,$d' /etc/apparmor.d/lair-kernel | grep -o '[^ ].*')" \
+		"userns,"$'\n'"include if exists <local/lair-kernel>"
 fi
 
 echo "== README.md, its first screen"
 @README@
-echo "== README.md, from Python"
-install --no-install-recommends python3-zmq python3-msgpack
-PYTHONPATH=/root/lair/client/python python3 -B -c @PYTHON@ || fail "the example in Python"
+echo "== README.md, from Python: the client from its directory, as sdist and as wheel"
+install --no-install-recommends python3-zmq python3-msgpack python3-venv flit
+cd /root/lair/client/python
+files=$(find . | sort)
+python3 -c 'from flit_core import buildapi; [build("/tmp/dist") for build in (buildapi.build_sdist, buildapi.build_wheel)]'
+for client in . /tmp/dist/*.tar.gz /tmp/dist/*.whl; do
+	python3 -m venv --system-site-packages --clear /tmp/venv
+	/tmp/venv/bin/pip install --quiet --no-index --no-build-isolation "$client" || fail "pip install $client"
+	(cd / && /tmp/venv/bin/python -c @PYTHON@) || fail "the example in Python, with $client"
+	(cd / && /tmp/venv/bin/python -c 'import lair; assert lair.__file__.startswith("/tmp/venv/")') || fail "it is another lair"
+done
+same "$(find . | sort)" "$files"
+cd /root/lair
 
 echo "== an ordinary user, and a daemon of the user lair"
 useradd --create-home bob

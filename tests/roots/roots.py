@@ -1,5 +1,6 @@
 """Lair in clean root file systems of Debian's releases: the first screen of README.md is followed literally, from source, with the
-package and in a container, and the package is installed, upgraded, removed and purged. `./dev roots` runs this, as root.
+package and in a container, and the package is installed, upgraded, removed and purged, without and under systemd. `./dev roots`
+runs this, as root.
 
 A root is made by debootstrap once, and kept. Each scenario is a script that runs in a layer over it (`enter`), which goes
 when it has ended well.
@@ -14,13 +15,17 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 HERE = Path(__file__).parent
 TREE = HERE.parents[1]
+CONTAINER = TREE / "examples/container"
 RELEASES = ("bookworm", "trixie")
 MARK = "---- readme:"
 SECONDS = 3600
@@ -81,7 +86,9 @@ class Root:
     def __init__(self, roots: Path, release: str) -> None:
         self.release = release
         self.base = roots / release
+        self.fetched = roots / f"{release}.fetched"
         self.layers = roots / "layers"
+        self.packaged = False
 
     def make(self, mirror: str) -> None:
         """Made under another name: one that is there is whole."""
@@ -97,26 +104,39 @@ class Root:
         )
         part.rename(self.base)
 
-    def run(self, name: str, script: str) -> str:
-        """What the script says; it must end with 0. What it wrote stays only if it does not."""
+    def run(self, name: str, script: str, boot: str | None = None) -> str:
+        """What the script says; it must end with 0. Then what it wrote is booted, for another script, whose words are
+        given instead. The layer stays only if something went wrong."""
         layer = self.layers / f"{self.release}-{name}"
         shutil.rmtree(layer, ignore_errors=True)
         layer.mkdir(parents=True)
+        output = self._do(
+            layer, [str(HERE / "enter"), *self._where(layer), "bash", "-euo", "pipefail", "-s"], script
+        )
+        if boot is not None:
+            output = self._do(layer, [str(HERE / "boot"), *self._where(layer)], boot)
+        shutil.rmtree(layer)
+        return output
+
+    def _where(self, layer: Path) -> tuple[str, str]:
+        return str(self.base), str(layer)
+
+    def _do(self, layer: Path, command: list[str], script: str) -> str:
         log = layer / "log"
         with log.open("w") as out:
             done = subprocess.run(
-                [str(HERE / "enter"), str(self.base), str(layer), "bash", "-euo", "pipefail", "-s"],
-                input=script,
-                text=True,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                timeout=SECONDS,
+                command, input=script, text=True, stdout=out, stderr=subprocess.STDOUT, timeout=SECONDS
             )
         output = log.read_text(errors="replace")
         if done.returncode != 0:
-            raise SystemExit(f"{self.release}, {name}: exit status {done.returncode}, see {log}:\n{output[-3000:]}")
-        shutil.rmtree(layer)
+            raise SystemExit(f"{layer.name}: exit status {done.returncode}, see {log}:\n{output[-3000:]}")
         return output
+
+    def package(self) -> None:
+        """The package of this tree, beside the packages that were fetched; made once."""
+        if not self.packaged:
+            self.run("build", SOURCE + BUILD)
+        self.packaged = True
 
 
 SOURCE = """
@@ -145,7 +165,7 @@ def with_package(root: Root, readme: str) -> None:
     steps = [it for it in first_screen(readme) if not it.command.startswith("./dev ")]
     scenario = (HERE / "package.sh").read_text().replace("@README@", readme_script(steps))
     scenario = scenario.replace("@PYTHON@", shlex.quote(python_example(readme)))
-    root.run("build", SOURCE + BUILD)
+    root.package()
     check(root, "package", steps, root.run("package", SOURCE + scenario))
 
 
@@ -155,73 +175,151 @@ def check(root: Root, name: str, steps: list[Step], output: str) -> None:
         raise SystemExit(f"{root.release}, {name}:\n" + "\n".join(faults))
 
 
-class Image:
-    """That of examples/container, made by podman on this root, and a container of it."""
+# What an installed system has, and a root that debootstrap made does not.
+BOOTED = """
+apt-get -qq update
+apt-get -qq install --yes --no-install-recommends systemd-sysv dbus dbus-user-session libpam-systemd \\
+    /var/cache/apt/archives/lair/lair_0.1.0_*.deb >/dev/null
+mkdir /var/cache/lair
+cp /var/cache/apt/archives/lair/lair_0.1.0_*.deb /var/cache/lair/
+"""
 
-    # Not every machine lets podman raise its own limits.
-    LIMITS = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
 
-    def __init__(self, root: Root) -> None:
-        self.root, self.base, self.name = (
-            root,
-            f"localhost/lair-root:{root.release}",
-            f"localhost/lair:{root.release}",
-        )
-        # crun wants control groups of one version.
-        self.podman_s = ["podman", *(("--runtime", "runc") if shutil.which("runc") else ())]
-        self.log = (root.layers / f"{root.release}-container.log").open("w")
+def under_systemd(root: Root, readme: str) -> None:
+    """The package's units, where systemd is the first process. They have no network."""
+    if not shutil.which("systemd-nspawn"):
+        print(f"{root.release:10} units      is left out: systemd-container is not installed", flush=True)
+        return
+    root.package()
+    root.run("units", BOOTED, (HERE / "units.sh").read_text())
 
-    def podman(self, *arguments: str, check: bool = True, stdin: Any = subprocess.DEVNULL) -> str:
-        command = [*self.podman_s, *arguments]
+
+class Engine:
+    """podman or docker, and the log of what it says."""
+
+    def __init__(self, log: TextIO, *command: str) -> None:
+        self.log, self.command = log, command
+
+    def __call__(self, *arguments: str, check: bool = True, stdin: Any = subprocess.DEVNULL, **env: str) -> str:
+        command = [*self.command, *arguments]
         done = subprocess.run(
-            command, stdin=stdin, stdout=subprocess.PIPE, stderr=self.log, text=True, timeout=SECONDS
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            timeout=SECONDS,
+            env=os.environ | env,
         )
         self.log.write(done.stdout)
         self.log.flush()
         if check and done.returncode != 0:
-            raise SystemExit(
-                f"{self.root.release}: {' '.join(command)}: exit status {done.returncode}, see {self.log.name}"
-            )
+            raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}, see {self.log.name}")
         return done.stdout
 
-    def make(self) -> None:
-        tar = subprocess.Popen(["tar", "-C", str(self.root.base), "-c", "."], stdout=subprocess.PIPE)
-        self.podman("import", "-", self.base, stdin=tar.stdout)
-        if tar.wait() != 0:
-            raise SystemExit(f"{self.root.base} cannot be read")
-        fetched = self.root.base.with_name(f"{self.root.release}.fetched")
-        where = (
-            "--network",
-            "host",
-            "--volume",
-            f"{fetched}:/var/cache/apt/archives",
-            "--build-arg",
-            f"BASE={self.base}",
-        )
-        self.podman(
-            "build", *where, "-t", self.name, "-f", str(TREE / "examples/container/Containerfile"), str(TREE)
-        )
-
-    def begin(self, *confinement: str) -> str:
-        container = self.podman(
-            "run", "--detach", "--network", "none", *self.LIMITS, *confinement, self.name
-        ).strip()
-        deadline = time.monotonic() + 120
-        while not self.podman("exec", container, "lair", "status", check=False):
-            if time.monotonic() > deadline:
-                raise SystemExit(
-                    f"{self.root.release}: laird does not answer in its container, see {self.log.name}"
-                )
-            time.sleep(0.2)
+    def begin(self, image: str, *flags: str) -> str:
+        container = self("run", "--detach", "--network", "none", *flags, image).strip()
+        self.wait(lambda: self("exec", container, "lair", "status", check=False), "laird in its container")
         return container
 
-    def remove(self) -> None:
-        self.podman("rmi", "--force", self.name, self.base, check=False)
-        self.log.close()
+    def wait(self, until: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + 120
+        while not until():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{what} does not answer, see {self.log.name}")
+            time.sleep(0.2)
+
+    def end(self, container: str) -> None:
+        """laird ends well, and nothing stays of its container."""
+        self("stop", "--time", "60", container)
+        status = self("inspect", "--format", "{{.State.ExitCode}}", container).strip()
+        if status != "0":
+            raise SystemExit(f"laird ended with {status}, see {self.log.name}")
+        self("rm", "--volumes", container)
 
 
-# What podman is told, and which guard that decides over. docs/INSTALL.md has the levels.
-CONFINEMENTS = {(): False, ("--security-opt", "seccomp=unconfined"): True}
+# Not every machine lets podman raise its own limits.
+LIMITS = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
+# What an engine is told, and the level that comes of it, with a guard that may be missing. docs/INSTALL.md has them, too.
+UNFILTERED = ("--security-opt", "seccomp=unconfined")
+CONFINEMENTS: dict[str, dict[tuple[str, ...], tuple[str, bool]]] = {
+    "podman": {(): ("strong-nomem", False), UNFILTERED: ("strong-nomem", True)},
+    "docker": {(): ("landlock", False), UNFILTERED: ("strong-nomem", True)},
+}
+
+
+def make_image(root: Root, podman: Engine, base: str, image: str) -> None:
+    """That of examples/container, on this root."""
+    tar = subprocess.Popen(["tar", "-C", str(root.base), "-c", "."], stdout=subprocess.PIPE)
+    podman("import", "-", base, stdin=tar.stdout)
+    if tar.wait() != 0:
+        raise SystemExit(f"{root.base} cannot be read")
+    fetched = f"{root.fetched}:/var/cache/apt/archives"
+    where = ("--network", "host", "--volume", fetched, "--build-arg", f"BASE={base}", "--layers=false")
+    podman("build", *where, "-t", image, "-f", str(CONTAINER / "Containerfile"), str(TREE))
+
+
+def confined(root: Root, engine: Engine, name: str, image: str, steps: list[Step]) -> None:
+    for confinement, (level, named) in CONFINEMENTS[name].items():
+        limits = LIMITS if name == "podman" else ()
+        container = engine.begin(image, *limits, *confinement)
+        found = json.loads(engine("exec", container, "lair", "doctor", "--json"))
+        if found["level"] != level or ("utsns" in found["guards"]) != named:
+            raise SystemExit(f"{root.release}, {name} {confinement}: {found}")
+        script = "mkdir -p /root/lair\n" + readme_script(steps)
+        check(root, name, steps, engine("exec", container, "bash", "-c", script))
+        engine.end(container)
+
+
+def composed(podman: Engine, image: str) -> None:
+    """The compose example: a program in a container of its own uses laird in another."""
+    if not shutil.which("podman-compose"):
+        print("           compose    is left out: podman-compose is not installed", flush=True)
+        return
+    compose = Engine(
+        podman.log,
+        *(
+            "podman-compose",
+            f"--podman-args={' '.join(podman.command[1:])}",
+            f"--podman-run-args={' '.join(LIMITS)}",
+        ),
+        *("-p", "lair-roots", "-f", str(CONTAINER / "compose.yaml")),
+    )
+    compose("up", "--detach", LAIR_IMAGE=image)
+    podman.wait(lambda: podman("logs", "lair-roots_client_1", check=False) == "42\n", "the program in a container")
+    compose("down", "--volumes", LAIR_IMAGE=image)
+    podman("network", "rm", "lair-roots_default", check=False)
+
+
+@contextmanager
+def docker_engine(log: TextIO) -> Iterator[Engine]:
+    """A dockerd of our own, which changes nothing of the host's network."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="lair-docker-") as place:
+        socket = f"unix://{place}/socket"
+        directories = ("--data-root", f"{place}/data", "--exec-root", f"{place}/run", "--pidfile", f"{place}/pid")
+        network = ("--bridge", "none", "--iptables=false", "--ip6tables=false", "--ip-masq=false")
+        dockerd = subprocess.Popen(
+            ["dockerd", "--host", socket, *directories, *network], stdout=log, stderr=subprocess.STDOUT
+        )
+        docker = Engine(log, "docker", "--host", socket)
+        try:
+            docker.wait(
+                lambda: docker("version", "--format", "{{.Server.Version}}", check=False).strip(), "dockerd"
+            )
+            yield docker
+        finally:
+            dockerd.terminate()
+            dockerd.wait(60)
+
+
+def in_docker(root: Root, podman: Engine, image: str, steps: list[Step]) -> None:
+    if not shutil.which("dockerd"):
+        print(f"{root.release:10} docker     is left out: docker.io is not installed", flush=True)
+        return
+    with docker_engine(podman.log) as docker:
+        saved = subprocess.Popen([*podman.command, "save", image], stdout=subprocess.PIPE, stderr=podman.log)
+        docker("load", stdin=saved.stdout)
+        confined(root, docker, "docker", image, steps)
 
 
 def in_container(root: Root, readme: str) -> None:
@@ -229,24 +327,18 @@ def in_container(root: Root, readme: str) -> None:
         print(f"{root.release:10} container  is left out: podman is not installed", flush=True)
         return
     steps = [it for it in first_screen(readme) if not it.command.startswith("./dev ")]
-    image = Image(root)
-    image.make()
-    for confinement, named in CONFINEMENTS.items():
-        container = image.begin(*confinement)
-        found = json.loads(image.podman("exec", container, "lair", "doctor", "--json"))
-        if found["level"] != "strong-nomem" or ("utsns" in found["guards"]) != named:
-            raise SystemExit(f"{root.release}, container {confinement}: {found}")
-        script = "mkdir -p /root/lair\n" + readme_script(steps)
-        check(root, "container", steps, image.podman("exec", container, "bash", "-c", script))
-        image.podman("stop", "--time", "60", container)
-        status = image.podman("inspect", "--format", "{{.State.ExitCode}}", container).strip()
-        if status != "0":
-            raise SystemExit(f"{root.release}, container: laird ended with {status}")
-        image.podman("rm", container)
-    image.remove()
+    base, image = f"localhost/lair-root:{root.release}", f"localhost/lair:{root.release}"
+    with (root.layers / f"{root.release}-container.log").open("w") as log:
+        # crun wants control groups of one version.
+        podman = Engine(log, "podman", *(("--runtime", "runc") if shutil.which("runc") else ()))
+        make_image(root, podman, base, image)
+        confined(root, podman, "podman", image, steps)
+        composed(podman, image)
+        in_docker(root, podman, image, steps)
+        podman("rmi", "--force", image, base, check=False)
 
 
-SCENARIOS = {"source": from_source, "package": with_package, "container": in_container}
+SCENARIOS = {"source": from_source, "package": with_package, "units": under_systemd, "container": in_container}
 
 
 def mirror_in_use() -> str:
