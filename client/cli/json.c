@@ -385,12 +385,41 @@ json_t *json_result(const struct lair_result *result)
 	return document;
 }
 
+/* Most numbers are whole millionths: a time in milliseconds is. Returns 0 if this one is not. */
+static size_t millionths_put(char *out, double value)
+{
+	char digits[24], *at = digits + sizeof(digits);
+	uint64_t millionths;
+	unsigned n = 0;
+
+	if (!(value >= 1e-6 && value < 1e8))
+		return 0;
+	/* To divide gives the number that is nearest to the text, which is what reading the text gives. */
+	millionths = (uint64_t)(value * 1e6 + 0.5);
+	if ((double)millionths / 1e6 != value)
+		return 0;
+	for (uint64_t rest = millionths; rest > 0 || n <= 6; rest /= 10, n++) {
+		if (n == 6)
+			*--at = '.';
+		*--at = (char)('0' + rest % 10);
+	}
+	n = (unsigned)(digits + sizeof(digits) - at);
+	while (n > 2 && at[n - 1] == '0' && at[n - 2] != '.')
+		n--;
+	memcpy(out, at, n);
+	return n;
+}
+
 /* With 15 digits if they are read as the same number, else with 16. Returns how many bytes of @out that takes. */
 static size_t number_put(char *out, const char *number, size_t size)
 {
 	double value = strtod(number, NULL);
+	size_t put = millionths_put(out, value);
 	char shorter[32];
 
+	/* It is never longer: that number has 17 digits. */
+	if (put > 0)
+		return put;
 	for (int digits = 15; digits < 17; digits++) {
 		size_t n = (size_t)snprintf(shorter, sizeof(shorter), "%.*g", digits, value);
 
@@ -407,10 +436,11 @@ static size_t number_put(char *out, const char *number, size_t size)
 static size_t token_size(const char *token)
 {
 	const char *at = token;
-	size_t digits = strspn(token, "+-.0123456789eE");
 
+	if (*token == '-' || (*token >= '0' && *token <= '9'))
+		return strspn(token, "+-.0123456789eE");
 	if (*token != '"')
-		return MAX(digits, (size_t)1);
+		return 1;
 	while (*++at != '"')
 		at += *at == '\\';
 	return (size_t)(at - token) + 1;

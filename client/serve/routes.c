@@ -107,23 +107,21 @@ static bool rate_allows(struct exchange *exchange)
 
 /* ---- what there is ---- */
 
-/* The route of @door for the path; *methods: those that there are for it. */
+/* The route of @door for the path, or if there is none, *methods: those that there are for it. */
 static const struct route *route_in(const struct exchange *exchange, const struct door *door, char *methods,
 				    size_t size)
 {
-	const struct route *found = NULL;
-
 	for (size_t i = 0; i < door->n_routes; i++) {
 		const struct route *route = &door->routes[i];
 		size_t used = strlen(methods);
 
 		if (!target_matches(&exchange->target, route->path))
 			continue;
-		if (!found && strcmp(route->method, exchange->method) == 0)
-			found = route;
+		if (strcmp(route->method, exchange->method) == 0)
+			return route;
 		snprintf(methods + used, size - used, "%s%s", used ? ", " : "", route->method);
 	}
-	return found;
+	return NULL;
 }
 
 static bool no_route(struct exchange *exchange, const char *methods)
@@ -167,7 +165,7 @@ bool route_find(struct exchange *exchange)
 			continue;
 		exchange->door = door;
 		exchange->route = route_in(exchange, door, methods, sizeof(methods));
-		if (door->claims || *methods)
+		if (door->claims || *methods || exchange->route)
 			break;
 	}
 	if (!user_may(exchange) || !browser_may(exchange))

@@ -47,6 +47,7 @@ async def sample(f):
     return (perf_counter() - began) / 100
 print(*[await sample(tools.echo) * 1e6 for _ in range(20)], sep="\\n")
 """
+CELL = b'{"code": "1+1"}'
 FLUSHES = "for i in range(100_000): print(i, flush=True)"
 
 SETTINGS: Settings = {
@@ -133,16 +134,13 @@ class Bench:
         command = [self.driver, self.daemon.socket, measure, profile, count, int(gap * 1e6), code]
         return samples(command)
 
-    def http(self, count: int) -> list[float]:
+    def http(self, count: int, head: bytes = b"POST /v1/sessions/http/exec", body: bytes = CELL) -> list[float]:
         """Samples of a client that does nothing but send and receive."""
-        body = b'{"code": "1+1"}'
-        request = b"POST /v1/sessions/http/exec HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(
-            body
-        )
+        request = b"%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (head, len(body), body)
         with server_of(self.daemon) as server, server.bare(b"") as connection:
 
             def ask() -> None:
-                connection.sendall(request + body)
+                connection.sendall(request)
                 answer = connection.recv(65536)
                 while not answer.endswith(b"}"):
                     answer += connection.recv(65536)
@@ -293,6 +291,12 @@ class Bench:
                 "the socket",
                 lambda: self.lair("exec", "default", 3000),
                 p50=200e-6,  # of the socket, and 150 µs
+            ),
+            Measure(
+                "HTTP: round trip, back to back",
+                lambda: self.http(1000),
+                "GET /health",  # all of HTTP, without laird
+                lambda: self.http(1000, b"GET /health", b""),
             ),
             Measure(
                 "round trip, after 5 ms",

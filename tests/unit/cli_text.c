@@ -167,6 +167,18 @@ static bool compact_is(const char *text, const char *expected)
 	return yes;
 }
 
+/* Whether @value is written in a few digits, which are read as the same number. */
+static bool is_short(double value)
+{
+	json_t *document = json_real(value);
+	char *text = json_compact(document);
+	bool yes = strtod(text, NULL) == value && strlen(text) <= 12 && strchr(text, '.');
+
+	json_decref(document);
+	free(text);
+	return yes;
+}
+
 static void check_numbers(void)
 {
 	static const char *const same[] = {
@@ -180,6 +192,13 @@ static void check_numbers(void)
 		"-2.2250738585072014e-308",
 		"1e22",
 		"12345678901234568.0",
+		"0.209122",
+		"0.000001",
+		"1234.5",
+		"-1234.5",
+		"99999999.123456",
+		"100000000.1",
+		"0.1234567",
 		"[0.1,[-0.2,7]]",
 		"{\"0.10000000000000001\":0.7,\"\\\"\":\"\\\\\",\"\":null}",
 	};
@@ -187,6 +206,8 @@ static void check_numbers(void)
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
 		CHECK(compact_is(same[i], same[i]));
 	CHECK(compact_is("0.10000000000000001", "0.1") && !json_compact(NULL));
+	for (unsigned n = 1; n < 20000000; n += 7919)
+		CHECK(is_short(n / 1e6) && is_short(n / 1e3) && is_short(n * 5.0));
 }
 
 int main(void)
